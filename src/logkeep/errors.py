@@ -1,0 +1,314 @@
+"""Every error that Logkeep raises on purpose, in one tree.
+
+    LogkeepError                        1
+    ├── UsageError                     40   a flag, argument or id that makes no sense
+    │   ├── ConfigError                40   a configuration file or variable that makes no sense
+    │   ├── UnknownBackup              40   no such id, or an ambiguous prefix
+    │   ├── UnknownSource              40   no such source, or several and none named
+    │   ├── IllegalTransition          40   a backup's state does not allow the step
+    │   ├── StoreUnsafe                40   commits would not be safe on this store
+    │   └── EngineUnavailable          40   Java or Spark is not usable here
+    ├── Declined                        3   the user said no
+    ├── StoreError                      1
+    │   ├── ObjectMissing              10   a named object is not there
+    │   ├── AlreadyExists               1   put_new met an existing name
+    │   ├── VersionMismatch             1   replace met another version
+    │   ├── UnsafeName                 10   a name that could leave its root
+    │   ├── StoreLocationMissing       41   no such bucket or directory
+    │   ├── StoreUnreachable           51   network, DNS, 5xx        (retry helps)
+    │   ├── StoreBusy                  51   429, SlowDown            (retry helps)
+    │   ├── StoreDenied                52   403, EACCES, read-only
+    │   └── StoreFull                  20   no space, quota
+    ├── RepositoryMissing              41   not initialised
+    ├── FormatTooNew                   43   a required feature we do not know
+    ├── Damaged                        10   bytes are not what was written
+    ├── Locked                         50   another run holds the lease
+    │   ├── LeaseLost                  50   our lease ran out or was taken over
+    │   └── CommitConflict             50   somebody else committed this generation
+    ├── BackupFailed                   20
+    │   └── TaskFailed                 20   a unit of work failed for good
+    ├── DataGap                        21
+    ├── RestoreFailed                  30
+    ├── TargetUnsafe                   31
+    ├── VerificationFailed             10
+    ├── AuthenticityFailed             11
+    ├── DrillFailed                    12
+    ├── WrongKey                       42
+    ├── ServerFailed                    1   an embedded server did not start
+    ├── PolicyBreach                   60
+    └── Interrupted               130/143
+
+Each class owns its exit code, whether trying again can help, and a remedy; an instance says what happened and to
+what. Messages are lower case without a full stop. The reference page is generated from this tree.
+"""
+
+from typing import ClassVar
+
+
+class LogkeepError(Exception):
+    """Something went wrong that no other class describes."""
+
+    exit_code: ClassVar[int] = 1
+    retry_helps: ClassVar[bool] = False
+    remedy: str = "run again with -v; if it stays, report the message and the log file"
+
+    def __init__(self, what: str, *, subject: str = "", remedy: str | None = None) -> None:
+        """`what` happened, to which `subject` (an object, a source, a URL), and what to do next."""
+        super().__init__(what)
+        self.what = what
+        self.subject = subject
+        if remedy is not None:
+            self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.what}" if self.subject else self.what
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors cross process borders (Spark workers); keyword arguments must survive.
+        return (_rebuild, (type(self), self.what, self.subject, self.remedy))
+
+    @classmethod
+    def slug(cls) -> str:
+        """The stable name of this error in JSON and in the reference: `StoreBusy` → `store-busy`."""
+        return "".join(f"-{c.lower()}" if c.isupper() else c for c in cls.__name__).lstrip("-")
+
+
+def _rebuild(kind: type[LogkeepError], what: str, subject: str, remedy: str) -> LogkeepError:
+    return kind(what, subject=subject, remedy=remedy)
+
+
+class UsageError(LogkeepError):
+    """A flag, argument or id makes no sense."""
+
+    exit_code = 40
+    remedy = "see `logkeep --help`"
+
+
+class ConfigError(UsageError):
+    """A configuration file or environment variable makes no sense."""
+
+    remedy = "run `logkeep config validate`"
+
+
+class UnknownBackup(UsageError):
+    """No backup has this id, or a prefix fits several."""
+
+    remedy = "run `logkeep list` to see the ids"
+
+
+class UnknownSource(UsageError):
+    """No source has this name, or there are several and none was named."""
+
+    remedy = "name one with --source; `logkeep list` shows them"
+
+
+class IllegalTransition(UsageError):
+    """The state of a backup does not allow this step: ids only grow, failed is final."""
+
+    remedy = "take a new backup with a larger id"
+
+
+class StoreUnsafe(UsageError):
+    """Commits would not be safe on this store."""
+
+    remedy = "use a store that honours conditional writes; `logkeep store probe URL` shows what it can do"
+
+
+class EngineUnavailable(UsageError):
+    """Java or Spark cannot be used on this machine."""
+
+    remedy = "install a Java 17 (or 21) runtime and set JAVA_HOME, or pass --engine inline for small jobs"
+
+
+class Declined(LogkeepError):
+    """The user said no, or could not be asked."""
+
+    exit_code = 3
+    remedy = "nothing was changed; pass --yes to skip the question"
+
+
+class StoreError(LogkeepError):
+    """The store did not do what it was asked."""
+
+
+class ObjectMissing(StoreError):
+    """An object that should be there is not."""
+
+    exit_code = 10
+    remedy = "run `logkeep verify`; if the store keeps versions, bring the object back from there"
+
+
+class AlreadyExists(StoreError):
+    """A name that had to be new is taken."""
+
+
+class VersionMismatch(StoreError):
+    """An object changed since it was read."""
+
+
+class UnsafeName(StoreError):
+    """An object name could lead out of its root, or is a link."""
+
+    exit_code = 10
+    remedy = "the repository was tampered with or written by something else; run `logkeep verify`"
+
+
+class StoreLocationMissing(StoreError):
+    """The bucket, container or directory does not exist."""
+
+    exit_code = 41
+    remedy = "check the URL; create the bucket or directory first"
+
+
+class StoreUnreachable(StoreError):
+    """The store does not answer."""
+
+    exit_code = 51
+    retry_helps = True
+    remedy = "check the network, the endpoint and the URL; the run can simply be repeated"
+
+
+class StoreBusy(StoreError):
+    """The store asks us to slow down."""
+
+    exit_code = 51
+    retry_helps = True
+    remedy = "lower --parallel or --limit-upload, or try later"
+
+
+class StoreDenied(StoreError):
+    """The store refuses this identity, or is read-only."""
+
+    exit_code = 52
+    remedy = "check credentials and permissions; an object lock or a read-only mount refuses writes too"
+
+
+class StoreFull(StoreError):
+    """No space is left in the store."""
+
+    exit_code = 20
+    remedy = "free space or raise the quota, then run again; earlier backups are untouched"
+
+
+class RepositoryMissing(LogkeepError):
+    """There is no repository at this URL."""
+
+    exit_code = 41
+    remedy = "create it with `logkeep init -r URL`"
+
+
+class FormatTooNew(LogkeepError):
+    """The repository needs a feature that this release does not know."""
+
+    exit_code = 43
+    remedy = "upgrade logkeep; nothing was read or changed"
+
+
+class Damaged(LogkeepError):
+    """Stored bytes are not what was written."""
+
+    exit_code = 10
+    remedy = "run `logkeep verify` for the whole picture; nothing is restored from damaged objects"
+
+
+class Locked(LogkeepError):
+    """Another run holds the lease of this source."""
+
+    exit_code = 50
+    remedy = "wait for it, or see who it is with `logkeep unlock --dry-run`"
+
+
+class LeaseLost(Locked):
+    """Our lease ran out or was taken over; what we wrote since is not committed."""
+
+    remedy = "run again; earlier backups are untouched"
+
+
+class CommitConflict(Locked):
+    """Somebody else committed this generation first; our work is not committed."""
+
+    remedy = "run again; earlier backups are untouched"
+
+
+class BackupFailed(LogkeepError):
+    """The backup could not be completed."""
+
+    exit_code = 20
+    remedy = "earlier backups are untouched; run again, or continue with --resume"
+
+
+class TaskFailed(BackupFailed):
+    """A unit of work failed on every attempt."""
+
+
+class DataGap(LogkeepError):
+    """The source removed data before it could be archived."""
+
+    exit_code = 21
+    remedy = "back up more often than the source deletes"
+
+
+class RestoreFailed(LogkeepError):
+    """The restore could not be completed or proven."""
+
+    exit_code = 30
+
+
+class TargetUnsafe(LogkeepError):
+    """The restore target is not empty, is running, or is the wrong cluster."""
+
+    exit_code = 31
+
+
+class VerificationFailed(LogkeepError):
+    """A check found damage."""
+
+    exit_code = 10
+    remedy = "the findings name each object; nothing is restored from it"
+
+
+class AuthenticityFailed(LogkeepError):
+    """A signature is missing or wrong."""
+
+    exit_code = 11
+
+
+class DrillFailed(LogkeepError):
+    """A restore drill did not bring back what was archived."""
+
+    exit_code = 12
+
+
+class WrongKey(LogkeepError):
+    """The key or passphrase does not open this repository."""
+
+    exit_code = 42
+
+
+class ServerFailed(LogkeepError):
+    """An embedded server did not start or stop."""
+
+    remedy = "the message names its log file"
+
+
+class PolicyBreach(LogkeepError):
+    """The newest good backup is older than the objective."""
+
+    exit_code = 60
+    remedy = "take a backup now, and find out why the last ones did not run"
+
+
+class Interrupted(LogkeepError):
+    """A signal ended the run; the repository is clean."""
+
+    exit_code = 130
+    remedy = "run again, or continue with --resume"
+
+    def __init__(self, what: str = "interrupted", *, subject: str = "", remedy: str | None = None) -> None:
+        super().__init__(what, subject=subject, remedy=remedy)
+
+
+class Terminated(Interrupted):
+    """SIGTERM ended the run; the repository is clean."""
+
+    exit_code = 143

@@ -1,0 +1,31 @@
+"""A finding: one thing that a check saw, with what, where, how bad, and what to do about it."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Severity(StrEnum):
+    """`damage` fails a verification; `warning` is worth a look; `note` explains."""
+
+    DAMAGE = "damage"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Findings are data: stored in manifests and verifications, printed, counted."""
+
+    code: str
+    """Stable and short, for scripts: `object-missing`, `hash-mismatch`, `gap`."""
+    severity: Severity
+    where: str
+    """The object, log or backup it is about."""
+    what: str
+    remedy: str = ""
+
+
+def worst(findings: list[Finding]) -> Severity | None:
+    """The gravest severity among the findings, or None when there are none."""
+    order = (Severity.DAMAGE, Severity.WARNING, Severity.NOTE)
+    return next((s for s in order if any(f.severity is s for f in findings)), None)

@@ -1,0 +1,59 @@
+"""Backup ids: positive integers that only grow.
+
+The default id is the UTC time as `YYYYMMDDHHMMSS`, or one more than the last id when that is larger: readable at
+3 am, still an integer that any coordinator can choose itself.
+"""
+
+import re
+from datetime import UTC, datetime
+from typing import NewType
+
+from logkeep.errors import UnknownBackup, UsageError
+
+BackupId = NewType("BackupId", int)
+
+_LARGEST = 10**18 - 1
+"""Fits a signed 64-bit integer and 18 digits; names pad ids to 20."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def backup_id(value: int) -> BackupId:
+    """Check the range of an id that came from outside."""
+    if not 1 <= value <= _LARGEST:
+        raise UsageError(f"backup id {value} is not between 1 and {_LARGEST}")
+    return BackupId(value)
+
+
+def next_id(now: datetime, last: int) -> BackupId:
+    """The default id of a new backup after `last` (0 when there is none)."""
+    return backup_id(max(int(now.astimezone(UTC).strftime("%Y%m%d%H%M%S")), last + 1))
+
+
+def choose_id(text: str, known: list[BackupId]) -> BackupId:
+    """Find the id that a user meant: a number, a unique prefix, or `latest`. `known` is in order of commit."""
+    if text == "latest":
+        if not known:
+            raise UnknownBackup("there is no backup yet", remedy="take one first")
+        return known[-1]
+    if not text.isdecimal():
+        raise UnknownBackup(f"{text!r} is not a backup id; ids are numbers, a unique prefix of one, or 'latest'")
+    exact = [i for i in known if i == int(text)]
+    if exact:
+        return exact[0]
+    fits = [i for i in known if str(i).startswith(text)]
+    if len(fits) == 1:
+        return fits[0]
+    if not fits:
+        raise UnknownBackup(f"no backup has the id {text}")
+    raise UnknownBackup(f"{text} fits {len(fits)} backups: {', '.join(map(str, fits[:5]))}{' …' if len(fits) > 5 else ''}")
+
+
+def source_name(text: str) -> str:
+    """Check the name of a source: it becomes part of object names and of metric labels."""
+    if not _NAME.fullmatch(text):
+        raise UsageError(
+            f"{text!r} is not a source name",
+            remedy="use 1 to 64 letters, digits, '.', '_' or '-', starting with a letter or digit",
+        )
+    return text

@@ -1,0 +1,42 @@
+"""Work that an engine spreads over processes, and what the engine promises.
+
+A *task* is a plain top-level function `task(unit, progress) -> result`. It imports no pyspark, opens what it needs,
+closes it, and returns foreseen outcomes as values; it raises only for what a retry can cure. The same function runs
+inline in a unit test, in a local Spark worker and on a cluster.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+import msgspec
+
+UnitT = TypeVar("UnitT")
+ResultT = TypeVar("ResultT", bound=msgspec.Struct)
+
+Progress = Callable[[int], None]
+"""Called by a task with the number of bytes done since its last call; cheap enough to call per megabyte."""
+
+Task = Callable[[UnitT, Progress], ResultT]
+
+
+class Engine(Protocol):
+    """Runs one task per unit and brings the results back."""
+
+    def map(
+        self,
+        task: Task[UnitT, ResultT],
+        units: Sequence[UnitT],
+        result: type[ResultT],
+        *,
+        label: str,
+        weight: Callable[[UnitT], int],
+    ) -> list[ResultT]:
+        """Run `task` on every unit, heaviest (by `weight`, in bytes) first, and return results in the order of `units`.
+
+        A unit may be tried several times, and an attempt that was given up may still be running somewhere: tasks
+        must bear that. Raises `TaskFailed` (or the task's own `LogkeepError`, when every attempt raised one) after
+        the last attempt; `Interrupted` when a signal came: then no new unit was started after it.
+        """
+
+    def close(self) -> None:
+        """Stop what the engine started. May be called twice."""

@@ -1,0 +1,1 @@
+"""Bytes under names. Knows nothing of backups."""

@@ -1,0 +1,121 @@
+"""The store protocol: few operations, each docstring a promise that the conformance suite holds every store to.
+
+Names are relative, `/`-separated, of characters `A-Za-z0-9._=-`, without empty, `.` or `..` parts; a store refuses
+all others with `UnsafeName`, in both directions. Errors are those of `logkeep.errors`: never a library's own.
+Stores are picklable: a task opens its own connection from the same address.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from logkeep.errors import UnsafeName
+
+_PART = re.compile(r"[A-Za-z0-9._=-]{1,255}")
+MAX_NAME = 900
+"""S3 allows 1,024 bytes for the whole key; the rest is for the user's prefix."""
+
+
+def safe_name(name: str) -> str:
+    """Return the name if it cannot lead anywhere but below its root, else raise UnsafeName."""
+    parts = name.split("/")
+    if len(name) > MAX_NAME or not all(_PART.fullmatch(p) and p not in {".", ".."} for p in parts):
+        raise UnsafeName("not a safe object name", subject=repr(name[:200]))
+    return name
+
+
+def safe_prefix(prefix: str) -> str:
+    """A prefix is empty or a safe name that ends in `/`: whole directories, never parts of a name."""
+    if prefix:
+        if not prefix.endswith("/"):
+            raise UnsafeName("a prefix must end with '/'", subject=repr(prefix[:200]))
+        safe_name(prefix[:-1])
+    return prefix
+
+
+@dataclass(frozen=True)
+class ObjectInfo:
+    """What a store knows of an object without reading it."""
+
+    name: str
+    size: int
+    modified: datetime
+    """By the store's clock, aware. Garbage ages are measured with this, never with a client's clock."""
+    version: str
+    """Opaque; changes whenever the bytes change. Only `replace` understands it."""
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What a kind of store claims; `store probe` checks the claims."""
+
+    put_new: bool
+    """Two racing `put_new` of one name: exactly one wins."""
+    replace: bool
+    """`replace` compares the version and writes in one step."""
+    durable: bool
+    """What was acknowledged survives the end of the process and a loss of power."""
+
+
+class ObjectWriter(Protocol):
+    """A stream into one new object."""
+
+    def write(self, data: memoryview | bytes) -> None:
+        """Append; the buffer may be reused as soon as the call returns."""
+
+    def close(self) -> int:
+        """Make the object visible and durable, whole; return its length. Before this no reader sees anything."""
+
+    def abort(self) -> None:
+        """Give up: nothing becomes visible. Harmless after close or a second time."""
+
+
+class Store(Protocol):
+    """One place for objects: a directory, a bucket and prefix, a dictionary."""
+
+    @property
+    def url(self) -> str:
+        """Where this is, for people: never holds a secret."""
+
+    @property
+    def abilities(self) -> Abilities: ...
+
+    def put_new(self, name: str, data: bytes) -> None:
+        """Store a small object under a name that must not exist, durably. Readers see all of it or nothing.
+
+        Raises AlreadyExists. After any other error the object may or may not be there: read it back.
+        """
+
+    def replace(self, name: str, data: bytes, version: str) -> None:
+        """Put new bytes where `version` still stands, in one step. Raises VersionMismatch, or ObjectMissing."""
+
+    def open_new(self, name: str, size_hint: int = 0) -> ObjectWriter:
+        """Stream an object larger than memory under a name that nobody else will ever choose.
+
+        Bounded memory whatever the size. The name is not guarded against a race: choose it at random.
+        `size_hint` is the likely size in bytes (space is set aside for it where that is faster); 0 = unknown.
+        """
+
+    def get(self, name: str, limit: int) -> bytes:
+        """The whole object. Raises ObjectMissing, and Damaged when it is larger than `limit` bytes."""
+
+    def get_with_info(self, name: str, limit: int) -> tuple[bytes, ObjectInfo]:
+        """The whole object with the version that these very bytes have."""
+
+    def get_range(self, name: str, start: int, length: int) -> bytes:
+        """Exactly `length` bytes from `start`. Raises Damaged when the object ends before."""
+
+    def head(self, name: str) -> ObjectInfo:
+        """Raises ObjectMissing."""
+
+    def list(self, prefix: str, after: str = "") -> Iterator[ObjectInfo]:
+        """Every object below `prefix` (recursively) whose name is greater than `after`, in order of name.
+
+        What was acknowledged before the call is seen. Unfinished streams are not. Names that are not safe raise
+        UnsafeName: something else writes here.
+        """
+
+    def delete(self, name: str) -> None:
+        """Remove it. Removing what is not there is fine: sweeps are repeated."""
