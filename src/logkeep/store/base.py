@@ -110,11 +110,11 @@ class Store(Protocol):
     def head(self, name: str) -> ObjectInfo:
         """Raises ObjectMissing."""
 
-    def list(self, prefix: str, after: str = "") -> Iterator[ObjectInfo]:
+    def list(self, prefix: str, after: str = "", foreign: list[str] | None = None) -> Iterator[ObjectInfo]:
         """Every object below `prefix` (recursively) whose name is greater than `after`, in order of name.
 
-        What was acknowledged before the call is seen. Unfinished streams are not. Names that are not safe raise
-        UnsafeName: something else writes here.
+        What was acknowledged before the call is seen. Unfinished streams are not. A stray file must not stop
+        everything: names that are not safe, and links, are left out and appended to `foreign` for who asks.
         """
 
     def delete(self, name: str) -> None:

@@ -1,0 +1,70 @@
+# Everything a user or a developer does here. Needs Python 3.11+, Java 17+ and make; the rest is installed below ./.venv,
+# every cache stays below ./.cache. `make help` lists the targets.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export LOGKEEP_CACHE_DIR := $(CURDIR)/.cache/logkeep
+export PIP_CACHE_DIR := $(CURDIR)/.cache/pip
+export XDG_CACHE_HOME := $(CURDIR)/.cache
+export MYPY_CACHE_DIR := $(CURDIR)/.cache/mypy
+export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
+export HYPOTHESIS_STORAGE_DIRECTORY := $(CURDIR)/.cache/hypothesis
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/pycache
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(VENV)/.installed  ## make .venv with the logkeep command
+
+demo: install  ## back up, destroy and restore real embedded servers, with a story
+	@$(BIN)/logkeep demo --directory .demo
+
+test: check  ## set everything up and pass the whole suite
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not soak" -p no:cacheprovider
+
+check: dev  ## ruff, mypy --strict, import-linter
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy --strict
+	$(BIN)/lint-imports --no-cache
+
+soak: dev  ## the long counts: every race, crash point and round in full
+	$(BIN)/python -m pytest -m soak -p no:cacheprovider -s
+
+format: dev  ## let ruff put the code in shape
+	$(BIN)/ruff check --fix src tests benchmarks
+	$(BIN)/ruff format src tests benchmarks
+
+lock:  ## resolve pyproject.toml anew into requirements/*.lock (needs uv)
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 requirements/build.in -o requirements/build.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra dev -o requirements/dev.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra s3 -c requirements/dev.lock -o requirements/logkeep.lock
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) .cache .demo
+
+dev: $(VENV)/.dev
+
+$(VENV)/.build: requirements/build.lock
+	@command -v $(PYTHON) >/dev/null || { echo "logkeep needs Python 3.11 or newer; set PYTHON=..."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "logkeep needs Python 3.11 or newer; set PYTHON=..."; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' || { echo "this Python has no venv module; on Debian install python3-venv"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --require-hashes -r requirements/build.lock
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.build requirements/logkeep.lock pyproject.toml
+	@echo "installing logkeep into $(VENV) (PySpark is 445 MB: about two minutes the first time)"
+	$(BIN)/python -m pip install -q --require-hashes --no-build-isolation -r requirements/logkeep.lock
+	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.installed requirements/dev.lock
+	$(BIN)/python -m pip install -q --require-hashes --no-build-isolation -r requirements/dev.lock
+	@touch $@
+
+.PHONY: help install demo test check soak format lock clean dev
