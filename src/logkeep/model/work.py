@@ -40,3 +40,24 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Stop what the engine started. May be called twice."""
+
+
+class ProgressSink(Protocol):
+    """Where an engine tells how far it is. Calls come from one thread, at most a few times a second."""
+
+    def start(self, label: str, total_bytes: int, total_units: int) -> None: ...
+
+    def update(self, done_bytes: int, done_units: int, failed_attempts: int) -> None:
+        """Totals since `start`. Bytes come from the workers themselves and may run back when an attempt is repeated."""
+
+    def finish(self) -> None: ...
+
+
+class NoProgress:
+    """A sink for tests and for `--quiet`."""
+
+    def start(self, label: str, total_bytes: int, total_units: int) -> None: ...
+
+    def update(self, done_bytes: int, done_units: int, failed_attempts: int) -> None: ...
+
+    def finish(self) -> None: ...

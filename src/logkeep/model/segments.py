@@ -1,0 +1,88 @@
+"""Logs and their archived pieces, as values.
+
+A `LogName` says which log a piece belongs to; a `Segment` is one immutable archived object with the positions it
+holds. Neither carries an object name: `repository.layout` builds names from these checked fields, so nothing that is
+read from a store ever becomes a path by itself.
+"""
+
+import re
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+
+from logkeep.errors import Damaged
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_HISTORY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
+_TOKEN = re.compile(r"[0-9a-f]{16}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+Position = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class Collection(StrEnum):
+    """The directory of a source in which a kind of log is kept."""
+
+    TOPICS = "topics"
+    TXNLOGS = "txnlogs"
+    SNAPSHOTS = "snapshots"
+
+
+class Codec(StrEnum):
+    """How the stored bytes relate to the plain ones. A closed list: nothing stored ever names a program."""
+
+    NONE = "none"
+    ZSTD = "zstd"
+    GZIP = "gzip"
+
+
+class LogName(msgspec.Struct, frozen=True, order=True, forbid_unknown_fields=True):
+    """One history of one log: a topic's partition under its topic id, a ZooKeeper member's transaction log."""
+
+    collection: Collection
+    name: str
+    history: str
+    partition: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name) or self.name in {".", ".."}:
+            raise Damaged("not a legal log name", subject=repr(self.name[:100]))
+        if not _HISTORY.fullmatch(self.history):
+            raise Damaged("not a legal history name", subject=repr(self.history[:100]))
+
+    def __str__(self) -> str:
+        return f"{self.name}/{self.partition}"
+
+
+class Segment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One archived object and the positions `[start, end)` of its log that it holds.
+
+    A snapshot is a segment whose collection is `snapshots` and whose range is the position it stands at.
+    """
+
+    log: LogName
+    start: Position
+    end: Position
+    token: str
+    """16 random hex digits: with log and start they make the object's name."""
+    records: Position
+    stored_bytes: Position
+    plain_bytes: Position
+    base_time_ms: int
+    """Smallest and largest record time as batch headers tell them; -1 when unknown."""
+    max_time_ms: int
+    sha256: str
+    """Of the stored bytes."""
+    plain_sha256: str
+    codec: Codec = Codec.NONE
+    digest: str = ""
+    """Of the decoded records, once a verification has made it."""
+
+    def __post_init__(self) -> None:
+        if self.start > self.end:
+            raise Damaged(f"segment range [{self.start}, {self.end}) runs backwards", subject=str(self.log))
+        if not _TOKEN.fullmatch(self.token):
+            raise Damaged("not a legal object token", subject=f"{self.log} at {self.start}")
+        if not (_SHA256.fullmatch(self.sha256) and _SHA256.fullmatch(self.plain_sha256)):
+            raise Damaged("not a sha256", subject=f"{self.log} at {self.start}")
