@@ -18,6 +18,8 @@ _HISTORY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 _TOKEN = re.compile(r"[0-9a-f]{16}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
+Token = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}$")]
+Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
 Position = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
