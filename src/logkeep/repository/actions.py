@@ -42,6 +42,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Of the segments that this run added."""
     warnings: int = 0
     tags: tuple[str, ...] = ()
+    group: tuple[str, ...] = ()
+    """Sources that took part under the same id; empty for a backup of its own."""
 
 
 class BackupAction(msgspec.Struct, frozen=True, tag="backup", tag_field="kind", forbid_unknown_fields=True):
@@ -69,22 +71,55 @@ class ReleaseAction(msgspec.Struct, frozen=True, tag="release", tag_field="kind"
     id: StoredId
 
 
-class ReplaceAction(msgspec.Struct, frozen=True, tag="replace", tag_field="kind", forbid_unknown_fields=True):
-    """The segments of `removed` are served by those of `added`: same positions, same plain bytes, other objects."""
+class PartReplacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Wherever a manifest names the old part, these are read instead."""
 
-    removed: PartRef
-    added: PartRef
+    old: Token
+    new: tuple[PartRef, ...]
+
+
+class ReplaceAction(msgspec.Struct, frozen=True, tag="replace", tag_field="kind", forbid_unknown_fields=True):
+    """Other objects serve the same positions with the same plain bytes: segments were merged, or mended."""
+
+    parts: tuple[PartReplacement, ...]
     proof: str
     """How the equality was shown, for people and for `verify`."""
+    keep_old: bool = False
+    """The objects of the old parts stay: a repair never destroys evidence."""
 
 
 class CheckpointAction(msgspec.Struct, frozen=True, tag="checkpoint", tag_field="kind", forbid_unknown_fields=True):
-    """Moves the generation on without changing anything: writers that read the chain before can no longer commit."""
+    """Pins the folded chain up to the generation before this one, and moves the generation on.
 
+    Moving it on is a fence: a writer that read the chain before can no longer commit.
+    """
+
+    folded: ObjectRef
     reason: str
 
 
-Action = BackupAction | FailedAction | DeleteAction | HoldAction | ReleaseAction | ReplaceAction | CheckpointAction
+class RepairAction(msgspec.Struct, frozen=True, tag="repair", tag_field="kind", forbid_unknown_fields=True):
+    """Goes on after commits were lost or destroyed. The only action that may skip generations.
+
+    It follows the last good commit, stands above every generation that was ever seen, and commits anew those lost
+    backups whose manifests are intact.
+    """
+
+    lost: tuple[Position, ...]
+    recovered: tuple[BackupAction, ...]
+    reason: str
+
+
+Action = (
+    BackupAction
+    | FailedAction
+    | DeleteAction
+    | HoldAction
+    | ReleaseAction
+    | ReplaceAction
+    | CheckpointAction
+    | RepairAction
+)
 
 
 class Commit(SourceDocument, frozen=True, kw_only=True, tag="commit"):

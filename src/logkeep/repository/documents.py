@@ -13,7 +13,7 @@ from typing import ClassVar, TypeVar
 
 import msgspec
 
-from logkeep.errors import Damaged, FormatTooNew
+from logkeep.errors import AlreadyExists, Damaged, FormatTooNew
 from logkeep.store.base import Store
 
 MIB = 1024 * 1024
@@ -88,6 +88,25 @@ def _split(data: bytes, where: str) -> tuple[bytes, str]:
     if not newline or not rest.endswith(b"}\n"):
         raise Damaged("the document is cut off", subject=where)
     return line + newline, sealed.sha256
+
+
+def put_own(store: Store, name: str, data: bytes) -> None:
+    """Put a document that is certainly ours (it carries a random run id) where nothing may be yet.
+
+    An "already exists" is answered by reading: our own bytes mean that an acknowledgement was lost on the way.
+    """
+    try:
+        store.put_new(name, data)
+    except AlreadyExists:
+        if not _is_ours(store, name, data):
+            raise
+
+
+def _is_ours(store: Store, name: str, data: bytes) -> bool:
+    try:
+        return store.get(name, len(data)) == data
+    except Damaged:  # larger than ours
+        return False
 
 
 def read(store: Store, name: str, kind: type[DocumentT], repository: str) -> DocumentT:

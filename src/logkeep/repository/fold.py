@@ -5,7 +5,8 @@ from typing import ClassVar
 import msgspec
 
 from logkeep.errors import Damaged
-from logkeep.model.ids import BackupId, StoredId
+from logkeep.model.ids import StoredId
+from logkeep.model.segments import Token
 from logkeep.repository.actions import (
     FIRST_GENERATION,
     NO_PREDECESSOR,
@@ -17,7 +18,9 @@ from logkeep.repository.actions import (
     FailedAction,
     HoldAction,
     ObjectRef,
+    PartRef,
     ReleaseAction,
+    RepairAction,
     ReplaceAction,
     Summary,
 )
@@ -46,10 +49,13 @@ class FailedEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Replacement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Concerns backups committed before its generation only: later manifests were built with the new objects."""
+    """What is read instead of an old part. Later manifests name the new parts themselves."""
 
+    old: Token
+    new: tuple[PartRef, ...]
     generation: int
-    action: ReplaceAction
+    """Concerns only backups committed before it."""
+    keep_old: bool
 
 
 class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,9 +66,13 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The seal of the last commit."""
     head_time: str = ""
     last_id: int = 0
+    """The largest id that was ever decided; nothing at or below it can be started again."""
     completed: tuple[BackupEntry, ...] = ()
+    """In order of commit."""
     failed: tuple[FailedEntry, ...] = ()
     replacements: tuple[Replacement, ...] = ()
+    repaired: str = ""
+    """When a repair last went on after a loss: objects older than it are spared by garbage collection for a while."""
 
     def entry(self, backup_id: int) -> BackupEntry | None:
         return next((e for e in self.completed if e.id == backup_id), None)
@@ -72,7 +82,7 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Checkpoint(SourceDocument, frozen=True, kw_only=True, tag="checkpoint"):
-    """A folded chain, stored beside it: a cache that saves reading old commits."""
+    """A folded chain, stored beside it: saves reading old commits. Counts only if a commit pins it."""
 
     limit: ClassVar[int] = 256 * MIB
 
@@ -84,15 +94,27 @@ class Folding:
 
     def __init__(self, start: Folded) -> None:
         self._generation, self._head, self._last_id = start.generation, start.head, start.last_id
-        self._head_time = start.head_time
+        self._head_time, self._repaired = start.head_time, start.repaired
         self._completed = {e.id: e for e in start.completed}
         self._failed = {f.id: f for f in start.failed}
-        self._replacements = list(start.replacements)
+        self._replacements = {r.old: r for r in start.replacements}
+
+    @property
+    def generation(self) -> int:
+        return self._generation
+
+    @property
+    def head(self) -> str:
+        return self._head
 
     def apply(self, commit: Commit, seal: str, where: str) -> None:
         """Take one more commit. Raises Damaged when it does not continue the chain or says the impossible."""
-        if commit.generation != self._generation + 1:
-            raise Damaged(f"commit {commit.generation} follows {self._generation}", subject=where)
+        skips = isinstance(commit.action, RepairAction) and commit.generation > self._generation
+        if commit.generation != self._generation + 1 and not skips:
+            raise Damaged(
+                f"generation {self._generation + 1} is missing: the next commit found is {commit.generation}",
+                subject=where,
+            )
         if commit.previous != self._head:
             raise Damaged("the commit does not continue the chain: its predecessor was another one", subject=where)
         self._act(commit.action, commit, where)
@@ -106,7 +128,8 @@ class Folding:
             last_id=self._last_id,
             completed=tuple(self._completed.values()),
             failed=tuple(self._failed.values()),
-            replacements=tuple(self._replacements),
+            replacements=tuple(self._replacements.values()),
+            repaired=self._repaired,
         )
 
     def _act(self, action: Action, commit: Commit, where: str) -> None:
@@ -128,8 +151,11 @@ class Folding:
             case ReleaseAction():
                 self._pin(action.id, None, where)
             case ReplaceAction():
-                self._replacements.append(Replacement(generation=commit.generation, action=action))
-                self._forget_replacements()
+                self._replace(action, commit.generation)
+            case RepairAction():
+                self._repaired = commit.time
+                for recovered in action.recovered:
+                    self._complete(recovered, commit, where)
             case CheckpointAction():
                 pass
 
@@ -149,7 +175,7 @@ class Folding:
         self._last_id = backup_id
 
     def _known(self, backup_id: int, where: str) -> BackupEntry:
-        entry = self._completed.get(BackupId(backup_id))
+        entry = self._completed.get(backup_id)
         if entry is None:
             raise Damaged(f"the commit speaks of backup {backup_id}, which does not exist", subject=where)
         return entry
@@ -158,6 +184,19 @@ class Folding:
         entry = self._known(backup_id, where)
         self._completed[backup_id] = msgspec.structs.replace(entry, hold=reason)
 
+    def _replace(self, action: ReplaceAction, generation: int) -> None:
+        """Earlier replacements that led to a part which is replaced now lead on to its successor: one step, always."""
+        news = {p.old: p.new for p in action.parts}
+        for old, earlier in self._replacements.items():
+            onward = tuple(ref for known in earlier.new for ref in news.get(known.token, (known,)))
+            if onward != earlier.new:
+                self._replacements[old] = msgspec.structs.replace(earlier, new=onward, generation=generation)
+        for part in action.parts:
+            self._replacements[part.old] = Replacement(
+                old=part.old, new=part.new, generation=generation, keep_old=action.keep_old
+            )
+        self._forget_replacements()
+
     def _forget_replacements(self) -> None:
-        oldest = min((e.generation for e in self._completed.values()), default=self._generation + 1)
-        self._replacements = [r for r in self._replacements if oldest < r.generation]
+        oldest = min((e.generation for e in self._completed.values()), default=2**63)
+        self._replacements = {old: r for old, r in self._replacements.items() if oldest < r.generation}

@@ -4,15 +4,14 @@ A reader puts its hold first and then looks whether the backup is still there; p
 an id, and sweep again before it deletes objects. Whoever comes second sees the other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
-
-import msgspec
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from logkeep.errors import Damaged, ObjectMissing, StoreDenied, StoreError, UnknownBackup
 from logkeep.model.ids import BackupId, StoredId
-from logkeep.model.time import Clock, TokenSource, rfc3339
+from logkeep.model.time import TokenSource
 from logkeep.repository import layout
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.documents import SourceDocument, read, seal
@@ -21,20 +20,31 @@ from logkeep.repository.owner import Owner
 from logkeep.repository.renewal import Renewal
 
 DEFAULT_TTL = timedelta(minutes=30)
-GRACE = timedelta(minutes=10)
-"""A hold counts this much longer than it says: the clocks of reader and pruner differ."""
+_NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 class HoldDocument(SourceDocument, frozen=True, kw_only=True, tag="reader-hold"):
     id: StoredId
     owner: Owner
     operation: str
-    expires: str
+    lifetime_s: int
+    """Counts from the moment the store says it was written: the clocks of readers and pruners differ."""
 
 
-def held_ids(place: Place, now: datetime) -> dict[BackupId, str]:
-    """Ids that readers hold now, with who and until when. A hold that cannot be read counts: better safe."""
-    held: dict[BackupId, str] = {}
+@dataclass(frozen=True)
+class ReaderHold:
+    """A hold as the store shows it."""
+
+    name: str
+    backup: BackupId
+    expires: datetime
+    """By the store's clock."""
+    who: str
+
+
+def reader_holds(place: Place) -> list[ReaderHold]:
+    """All holds of readers, expired ones too. One that cannot be read is dated in the far future: better safe."""
+    found = []
     for info in place.store.list(layout.holds(place.source)):
         placed = layout.placed(info.name)
         if placed is None:
@@ -42,31 +52,25 @@ def held_ids(place: Place, now: datetime) -> dict[BackupId, str]:
         try:
             document = read(place.store, info.name, HoldDocument, place.repository)
         except ObjectMissing:
-            continue
+            continue  # given back while we looked
         except Damaged:
-            held[BackupId(placed.number)] = f"an unreadable hold, {info.name}"
+            found.append(ReaderHold(info.name, BackupId(placed.number), _NEVER, f"an unreadable hold, {info.name}"))
             continue
-        if now <= datetime.fromisoformat(document.expires) + GRACE:
-            held[BackupId(placed.number)] = f"{document.operation} by {document.owner} until {document.expires}"
-    return held
+        expires = info.modified + timedelta(seconds=document.lifetime_s)
+        found.append(
+            ReaderHold(info.name, BackupId(placed.number), expires, f"{document.operation} by {document.owner}")
+        )
+    return found
 
 
-def expired_holds(place: Place, now: datetime) -> list[str]:
-    """Names of holds that nobody will renew any more."""
-    names = []
-    for info in place.store.list(layout.holds(place.source)):
-        try:
-            document = read(place.store, info.name, HoldDocument, place.repository)
-        except (Damaged, ObjectMissing):
-            continue
-        if now > datetime.fromisoformat(document.expires) + GRACE:
-            names.append(info.name)
-    return names
+def held_ids(holds: Iterable[ReaderHold], store_now: datetime) -> dict[BackupId, str]:
+    """Ids that readers hold at a time of the store's clock, and who they are. Pure."""
+    return {h.backup: h.who for h in holds if store_now <= h.expires}
 
 
 @contextmanager
 def reading(
-    place: Place, backup_id: BackupId, owner: Owner, operation: str, clock: Clock, tokens: TokenSource
+    place: Place, backup_id: BackupId, owner: Owner, operation: str, tokens: TokenSource
 ) -> Iterator[BackupEntry]:
     """Hold a backup while the body reads it, and give its entry. Where we may not write, read without a hold."""
     name = layout.hold(place.source, backup_id, tokens())
@@ -76,7 +80,7 @@ def reading(
         id=backup_id,
         owner=owner,
         operation=operation,
-        expires=rfc3339(clock() + DEFAULT_TTL),
+        lifetime_s=int(DEFAULT_TTL.total_seconds()),
     )
     try:
         place.store.put_new(name, seal(document))
@@ -84,7 +88,7 @@ def reading(
         yield _still_there(place, backup_id)
         return
     try:
-        with Renewal(lambda: _renew(place, name, document, clock), DEFAULT_TTL.total_seconds() / 3):
+        with Renewal(lambda: _renew(place, name, seal(document)), DEFAULT_TTL.total_seconds() / 3):
             yield _still_there(place, backup_id)
     finally:
         _drop(place, name)
@@ -97,12 +101,9 @@ def _still_there(place: Place, backup_id: BackupId) -> BackupEntry:
     return entry
 
 
-def _renew(place: Place, name: str, document: HoldDocument, clock: Clock) -> bool:
+def _renew(place: Place, name: str, data: bytes) -> bool:
     try:
-        version = place.store.head(name).version
-        place.store.replace(
-            name, seal(msgspec.structs.replace(document, expires=rfc3339(clock() + DEFAULT_TTL))), version
-        )
+        place.store.replace(name, data, place.store.head(name).version)
     except StoreError:
         return True  # tried again at the next turn; three turns fit into one life time
     return True

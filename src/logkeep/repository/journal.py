@@ -15,7 +15,7 @@ from logkeep.model.ids import BackupId, StoredId
 from logkeep.model.segments import Segment
 from logkeep.repository import layout
 from logkeep.repository.chain import Place
-from logkeep.repository.documents import MIB, SourceDocument, read, seal
+from logkeep.repository.documents import MIB, SourceDocument, put_own, read, seal
 from logkeep.repository.owner import Owner
 
 
@@ -47,7 +47,7 @@ class Receipt(SourceDocument, frozen=True, kw_only=True, tag="receipt"):
 
 def put_request(place: Place, request: Request) -> None:
     """Record the intent. Raises AlreadyExists when the id was started before."""
-    place.store.put_new(layout.request(place.source, BackupId(request.id)), seal(request))
+    put_own(place.store, layout.request(place.source, BackupId(request.id)), seal(request))
 
 
 def read_request(place: Place, backup_id: BackupId) -> Request | None:
@@ -64,7 +64,7 @@ def read_request(place: Place, backup_id: BackupId) -> Request | None:
 def put_receipt(place: Place, receipt: Receipt, token: str) -> None:
     """A task's last act."""
     name = layout.receipt(place.source, BackupId(receipt.id), receipt.unit, token)
-    place.store.put_new(name, seal(receipt))
+    put_own(place.store, name, seal(receipt))
 
 
 def receipts(place: Place, backup_id: BackupId, damaged: list[str] | None = None) -> Iterator[Receipt]:

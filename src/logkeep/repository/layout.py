@@ -45,8 +45,8 @@ def checkpoints(source: str) -> str:
     return f"{source_root(source)}checkpoints/"
 
 
-def checkpoint(source: str, generation: int) -> str:
-    return f"{checkpoints(source)}{padded(generation)}.json"
+def checkpoint(source: str, generation: int, token: str) -> str:
+    return f"{checkpoints(source)}{padded(generation)}.{token}.json"
 
 
 def backups(source: str) -> str:
@@ -91,6 +91,10 @@ def verification(source: str, backup_id: BackupId, when: str, level: str, verdic
     return f"{verifications(source)}{padded(backup_id)}/{when}.{level}.{verdict}.{token}.json"
 
 
+def restores(source: str) -> str:
+    return f"{source_root(source)}restores/"
+
+
 def garbage(source: str) -> str:
     return f"{source_root(source)}garbage/"
 
@@ -115,14 +119,14 @@ def log_root(source: str, log: LogName) -> str:
     return f"{source_root(source)}{log.collection}/{log.name}/{log.history}/partition={log.partition}/"
 
 
-def object_of(source: str, log: LogName, start: int, token: str, codec: Codec) -> str:
-    """The name of a data object that holds `log` from `start` on."""
+def object_of(source: str, log: LogName, first: int, token: str, codec: Codec) -> str:
+    """The name of a data object whose first record stands at `first`."""
     kind = "snapshot" if log.collection is Collection.SNAPSHOTS else "log"
-    return f"{log_root(source, log)}{padded(start)}.{token}.{kind}{_SUFFIX[codec]}"
+    return f"{log_root(source, log)}{padded(first)}.{token}.{kind}{_SUFFIX[codec]}"
 
 
 def segment(source: str, piece: Segment) -> str:
-    return object_of(source, piece.log, piece.start, piece.token, piece.codec)
+    return object_of(source, piece.log, piece.first, piece.token, piece.codec)
 
 
 class Placed(NamedTuple):
@@ -133,7 +137,14 @@ class Placed(NamedTuple):
 
 
 _PLACED = re.compile(rf"(?:.*/)?{_NUMBER}(?:\.{_TOKEN})?\.json")
+_COLLECTABLE = re.compile(
+    r"(?:topics|txnlogs|snapshots)/[A-Za-z0-9._-]{1,249}/[A-Za-z0-9._-]{1,64}/partition=[0-9]{1,10}/"
+    r"[0-9]{20}\.[0-9a-f]{16}\.(?:log|snapshot|index)(?:\.zst|\.gz)?"
+    r"|parts/[0-9a-f]{16}\.parquet"
+    r"|backups/[0-9]{20}/(?:journal/.+|attachments/.+|manifest\.[0-9a-f]{16}\.json)"
+)
 _IN_BACKUP = re.compile(rf".*/backups/{_NUMBER}/.+")
+_DATA = re.compile(rf".*/partition=[0-9]+/{_NUMBER}\.{_TOKEN}\.(?:log|snapshot|index)(?:\.zst|\.gz)?")
 _VERIFICATION = re.compile(
     rf".*/verifications/{_NUMBER}/(?P<when>[0-9TZ]+)\.(?P<level>[a-z]+)\.(?P<verdict>[a-z]+)\.{_TOKEN}\.json"
 )
@@ -149,6 +160,18 @@ def backup_of(name: str) -> BackupId | None:
     """The id of the backup below whose directory an object lies."""
     match = _IN_BACKUP.fullmatch(name)
     return BackupId(int(match["number"])) if match else None
+
+
+def collectable(source: str, name: str) -> bool:
+    """Whether garbage collection may ever touch this object. A closed list: what it does not know, it leaves alone."""
+    root = source_root(source)
+    return name.startswith(root) and _COLLECTABLE.fullmatch(name, len(root)) is not None
+
+
+def data_token(name: str) -> str | None:
+    """The token of a data object or of the index beside it: the two live and die together."""
+    match = _DATA.fullmatch(name)
+    return match["token"] if match else None
 
 
 def source_at(name: str) -> str:

@@ -48,7 +48,7 @@ class LeaseDocument(SourceDocument, frozen=True, kw_only=True, tag="lease"):
     expires: str
     released: bool = False
     head: Head
-    """The head that the last holder left: a chain that ends before it has lost commits."""
+    """The last head that a holder has seen: a chain that ends before it has lost commits."""
 
 
 class Standing(Enum):
@@ -109,8 +109,12 @@ class Lease:
         return self._document.owner.run
 
     @property
+    def owner(self) -> Owner:
+        return self._document.owner
+
+    @property
     def seen(self) -> Head:
-        """The head that the last holder left behind."""
+        """The last head that any holder has seen."""
         return self._document.head
 
     @property
@@ -145,11 +149,17 @@ class Lease:
                 return self._clock() < datetime.fromisoformat(self._document.expires)
             return True
 
-    def release(self, head: Head) -> None:
-        """Give it back and remember the head that we leave."""
+    def remember(self, head: Head) -> None:
+        """Write down the head that we committed: it guards the end of the chain from now on."""
         with self._guard:
             self._check_own()
-            self._put(msgspec.structs.replace(self._document, released=True, backup=None, head=head))
+            self._put(msgspec.structs.replace(self._document, head=head, expires=self._expiry()))
+
+    def release(self) -> None:
+        """Give it back."""
+        with self._guard:
+            self._check_own()
+            self._put(msgspec.structs.replace(self._document, released=True, backup=None))
 
     def _expiry(self) -> str:
         return rfc3339(self._clock() + self._ttl)

@@ -45,6 +45,9 @@ class Manifest(SourceDocument, frozen=True, kw_only=True, tag="manifest"):
     id: StoredId
     run: str
     kind: str
+    identity: dict[str, str]
+    """Of the source, as in its own document: so that the one can be rebuilt from the other."""
+    group: tuple[str, ...] = ()
     started: str
     finished: str
     base: int | None

@@ -7,11 +7,11 @@ from logkeep.errors import AlreadyExists, Damaged, ObjectMissing, UnknownBackup,
 from logkeep.model.ids import BackupId, choose_id
 from logkeep.model.time import rfc3339
 from logkeep.repository import layout
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import Place, follow, read_chain
 from logkeep.repository.documents import SourceDocument, open_in_place, read, seal, seal_of
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.journal import open_ids, read_request
-from logkeep.repository.lease import LeaseDocument, Standing, read_lease, standing
+from logkeep.repository.lease import LeaseDocument, Standing, check_head, read_lease, standing
 from logkeep.repository.manifest import Manifest
 from logkeep.repository.owner import Owner
 from logkeep.repository.states import Completed, State, state_of
@@ -82,6 +82,7 @@ class SourceView:
     lease: LeaseDocument | None
     lease_standing: Standing
     open_ids: tuple[BackupId, ...]
+    warnings: tuple[str, ...] = ()
 
     @property
     def worked_on(self) -> int | None:
@@ -112,17 +113,35 @@ class SourceView:
 
 
 def view(place: Place, now: datetime, here: Owner) -> SourceView:
-    """Read a source: chain, lease and what is under way. Writes nothing, starts nothing."""
+    """Read a source: what is under way, the lease, the chain, in this order. Writes nothing, starts nothing.
+
+    The order matters: a backup that is committed while we read must be found in the chain, not mistaken for one that
+    lost its owner. (The first read of the chain only bounds the listing of requests.)
+    """
+    early = read_chain(place)
+    opened = open_ids(place, early.last_id)
     found = read_lease(place)
     lease = found[0] if found else None
-    folded = read_chain(place)
+    folded = follow(place, early)
     return SourceView(
         place=place,
         folded=folded,
         lease=lease,
         lease_standing=standing(lease, now, here) if lease else Standing.FREE,
-        open_ids=tuple(open_ids(place, folded.last_id)),
+        open_ids=tuple(i for i in opened if i > folded.last_id),
+        warnings=_warnings(folded, lease),
     )
+
+
+def _warnings(folded: Folded, lease: LeaseDocument | None) -> tuple[str, ...]:
+    """What a reader should know and can read on with; a writer stops at it, and `verify` reports it as damage."""
+    if lease is None:
+        return ()
+    try:
+        check_head(folded, lease.head, layout.commits(lease.source))
+    except Damaged as damage:
+        return (f"{damage}; {damage.remedy}",)
+    return ()
 
 
 def read_manifest(place: Place, entry: BackupEntry) -> Manifest:
