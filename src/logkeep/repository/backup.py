@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from logkeep.errors import AlreadyExists, BackupFailed, IllegalTransition, ObjectMissing
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, next_id
+from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment
 from logkeep.model.time import rfc3339
 from logkeep.repository import layout
@@ -20,7 +21,7 @@ from logkeep.repository.documents import seal, seal_of
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.journal import Receipt, Request, open_ids, put_request, read_request, receipts
 from logkeep.repository.manifest import MAX_PARTS, AttachmentRef, KnownGap, LogCut, Manifest
-from logkeep.repository.parts import SegmentTable, plan_parts
+from logkeep.repository.parts import SegmentTable, plan_parts, total
 from logkeep.repository.source import SourceFacts, read_manifest
 from logkeep.repository.states import OWNER_LOST
 from logkeep.repository.writing import Writing
@@ -90,7 +91,7 @@ class OngoingBackup:
     def _parts(self, outcome: Outcome) -> tuple[tuple[PartRef, ...], SegmentTable]:
         """The parts of the new manifest and all its rows: the base's parts, some of them merged with what is new."""
         place, reader = self._writing.place, PartReader(self._writing.place)
-        cut = [(c.log, c.start, c.end) for c in outcome.cut]
+        cut = {c.log: Range(c.start, c.end) for c in outcome.cut}
         new = SegmentTable.from_segments(outcome.new)
         if self.base is None:
             return self._stored([], new), new.covering(cut)
@@ -135,8 +136,8 @@ class OngoingBackup:
             started=self.request.started,
             logs=len(outcome.cut),
             segments=len(rows),
-            records=rows.total("records"),
-            stored_bytes=rows.total("stored_bytes"),
+            records=total(rows, "records"),
+            stored_bytes=total(rows, "stored_bytes"),
             new_bytes=sum(s.stored_bytes for s in outcome.new),
             warnings=sum(f.severity is not Severity.NOTE for f in outcome.findings) + len(outcome.gaps),
             tags=self.request.tags,

@@ -49,9 +49,11 @@ def read_whole_chain(place: Place) -> Folded:
     return follow(place, Folded())
 
 
-def follow(place: Place, start: Folded) -> Folded:
-    """Fold the commits after `start`."""
+def follow(place: Place, start: Folded, until: int | None = None) -> Folded:
+    """Fold the commits after `start`, to the end or up to a generation."""
     links = read_links(place, start.generation)
+    if until is not None:
+        links = [link for link in links if (at := layout.placed(link.name)) and at.number <= until]
     folding = Folding(start)
     at = 0
     while at < len(links):

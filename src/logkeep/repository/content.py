@@ -3,6 +3,7 @@
 import hashlib
 
 from logkeep.errors import Damaged, ObjectMissing
+from logkeep.model.ranges import Range
 from logkeep.repository import layout
 from logkeep.repository.actions import PartRef
 from logkeep.repository.chain import Place
@@ -58,4 +59,4 @@ def served_parts(manifest: Manifest, folded: Folded) -> tuple[PartRef, ...]:
 def rows_of(reader: PartReader, manifest: Manifest, parts: tuple[PartRef, ...]) -> SegmentTable:
     """The rows that restore a backup, read from these parts."""
     table = SegmentTable.merge([reader.read(ref) for ref in parts])
-    return table.covering([(c.log, c.start, c.end) for c in manifest.cut])
+    return table.covering({c.log: Range(c.start, c.end) for c in manifest.cut})

@@ -174,6 +174,27 @@ def data_token(name: str) -> str | None:
     return match["token"] if match else None
 
 
+_DOCUMENT = re.compile(
+    rf".*/(?:parts/{_TOKEN}\.parquet|backups/[0-9]{{20}}/(?:manifest|attachments/[a-z0-9-]+)\.(?P<inner>[0-9a-f]{{16}})\.json)"
+)
+_IN_JOURNAL = re.compile(r".*/backups/[0-9]{20}/journal/.+")
+_MANIFEST = re.compile(r".*/backups/[0-9]{20}/manifest\.[0-9a-f]{16}\.json")
+
+
+def document_token(name: str) -> str | None:
+    """The token of a part, a manifest or an attachment."""
+    match = _DOCUMENT.fullmatch(name)
+    return (match["token"] or match["inner"]) if match else None
+
+
+def in_journal(name: str) -> bool:
+    return _IN_JOURNAL.fullmatch(name) is not None
+
+
+def is_manifest(name: str) -> bool:
+    return _MANIFEST.fullmatch(name) is not None
+
+
 def source_at(name: str) -> str:
     """The source below which an object lies."""
     return name.split("/", 2)[1]
