@@ -53,7 +53,7 @@ def follow(place: Place, start: Folded, until: int | None = None) -> Folded:
     """Fold the commits after `start`, to the end or up to a generation."""
     links = read_links(place, start.generation)
     if until is not None:
-        links = [link for link in links if (at := layout.placed(link.name)) and at.number <= until]
+        links = [link for link in links if link.name <= layout.commit(place.source, until)]
     folding = Folding(start)
     at = 0
     while at < len(links):

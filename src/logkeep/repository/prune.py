@@ -66,7 +66,7 @@ def plan_delete(situation: Situation, ids: Sequence[BackupId]) -> list[BackupEnt
             raise UsageError(
                 "this is the last good backup of the source, and that is never deleted",
                 subject=f"backup {newest.id}",
-                remedy="take another backup first; to give the source up, remove its objects with the store's own tools",
+                remedy="take another backup first; to give the source up, remove it with the store's own tools",
             )
     return wanted
 

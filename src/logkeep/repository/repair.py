@@ -168,8 +168,8 @@ def repair_chain(
     recovered = recoverable(place, broken)
     lost = ", ".join(map(str, broken.lost[:5])) + (" …" if len(broken.lost) > 5 else "")
     yield Step(f"go on after generation {broken.good.generation}; lost: {lost}", layout.commits(place.source))
-    for action in recovered:
-        yield Step(f"commit backup {action.id} anew: its manifest and parts are intact", place.source)
+    for backup in recovered:
+        yield Step(f"commit backup {backup.id} anew: its manifest and parts are intact", place.source)
     if not dry_run:
         action = RepairAction(broken.lost, tuple(recovered), broken.why)
         append(place, broken.good, action, run=run, nonce=tokens(), now=clock(), skip_to=broken.highest + 1)

@@ -35,12 +35,16 @@ def verdicts(found: Iterable[Verified]) -> dict[BackupId, Verdict]:
 
 def _verdict(history: list[Verified]) -> Verdict:
     """Walk a backup's verifications from old to new; those of an unknown level count as the deepest when bad."""
-    standing: Verified | None = None
-    for one in history:
-        if one.verdict != GOOD or standing is None or standing.verdict == GOOD or _depth(one.level) >= _depth(standing.level):
+    standing = history[0]
+    for one in history[1:]:
+        if not _stands_against(standing, one):
             standing = one
-    last = standing or history[-1]
-    return Verdict(last.verdict != GOOD, last.level, last.when)
+    return Verdict(standing.verdict != GOOD, standing.level, standing.when)
+
+
+def _stands_against(standing: Verified, later: Verified) -> bool:
+    """Whether earlier damage stands in spite of a later verification, which looked less deep and found nothing."""
+    return standing.verdict != GOOD and later.verdict == GOOD and _depth(later.level) < _depth(standing.level)
 
 
 def _depth(level: str) -> int:
