@@ -53,9 +53,9 @@ class SparkEngine:
         order = heaviest_first(weights)
         with ExitStack() as stack:
             stop = self._stop or stack.enter_context(Stop())
-            session = self._started(stop)
             self._sink.start(label, sum(weights), len(units))
             stack.callback(self._sink.finish)
+            session = self._started(stop)
             outcomes = self._run(session, stop, task, [units[position] for position in order], label)
         results = {order[index]: to_result(done, result) for index, done in outcomes.items()}
         return [results[position] for position in range(len(units))]
@@ -93,8 +93,10 @@ class SparkEngine:
             job = Job(task, [dumps(unit) for unit in units], receiver.address, attempts(self._settings))
             group = f"logkeep-{secrets.token_hex(8)}"
             action = Background(partial(_collect, session, job, group, label), InheritableThread)
-            self._watch(session, stop, group, action, receiver)
-            return self._finished(action, receiver, session)
+            failed_attempts = self._watch(session, stop, group, action, receiver)
+            done = self._finished(action, receiver, session)
+            self._sink.update(sum(outcome.done_bytes for outcome in done.values()), len(done), failed_attempts)
+            return done
         finally:
             receiver.close()
 
@@ -105,8 +107,12 @@ class SparkEngine:
         group: str,
         action: Background[dict[int, Outcome]],
         receiver: CounterReceiver,
-    ) -> None:
-        """Until the job ends: feed the progress sink; cancel it for a signal, or for a unit that was given up."""
+    ) -> int:
+        """Until the job ends: feed the progress sink; cancel it for a signal, or for a unit that was given up.
+
+        Returns how many attempts have failed.
+        """
+        failed_attempts = 0
         while not action.wait(_POLL_S):
             done_bytes = receiver.drain()
             if stop.cancelled:
@@ -115,9 +121,10 @@ class SparkEngine:
                 raise stop.error()
             if receiver.failed:
                 _cancel(session, group, action)
-                return
+                break
             done_units, failed_attempts = _task_counts(session, group)
             self._sink.update(done_bytes, done_units, failed_attempts)
+        return failed_attempts
 
     def _finished(
         self, action: Background[dict[int, Outcome]], receiver: CounterReceiver, session: Session
@@ -138,7 +145,6 @@ class SparkEngine:
             if isinstance(outcome, Failed):
                 raise self._given_up(outcome, session)
             done[unit] = outcome
-        self._sink.update(sum(outcome.done_bytes for outcome in done.values()), len(done), 0)
         return done
 
     def _given_up(self, failed: Failed, session: Session) -> LogkeepError:
