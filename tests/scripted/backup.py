@@ -117,9 +117,7 @@ def back_up(
         return ongoing.complete(Outcome(cut=cut, new=new))
 
 
-def _units(
-    session: Writing, place: Place, backup_id: BackupId, base: BackupEntry | None, ends: Ends
-) -> list[CopyUnit]:
+def _units(session: Writing, place: Place, backup_id: BackupId, base: BackupEntry | None, ends: Ends) -> list[CopyUnit]:
     reached = {c.log.partition: c.end for c in read_manifest(place, base).cut} if base else {}
     return [
         CopyUnit(place, backup_id, session.run, partition, start, min(start + UNIT, end))

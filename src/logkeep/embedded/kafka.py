@@ -160,5 +160,3 @@ def answers(host: str, port: int) -> bool:
     except OSError:
         return False
     return len(reply) == 10 and struct.unpack("!iih", reply)[1:] == (1, 0)
-
-

@@ -24,8 +24,9 @@ _TAIL_LINES = 15
 JAVA_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 
 
-def java_command(class_path: Sequence[Path | str], main_class: str, arguments: Sequence[str],
-                 options: Sequence[str] = ()) -> list[str]:
+def java_command(
+    class_path: Sequence[Path | str], main_class: str, arguments: Sequence[str], options: Sequence[str] = ()
+) -> list[str]:
     """The command line of a small JVM."""
     java = str(find_java(os.environ).executable)
     path = os.pathsep.join(str(entry) for entry in class_path)

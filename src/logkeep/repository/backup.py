@@ -20,10 +20,12 @@ from logkeep.repository.content import PartReader, put_part, served_parts
 from logkeep.repository.documents import seal, seal_of
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.journal import Receipt, Request, open_ids, put_request, read_request, receipts
+from logkeep.repository.lease import Head
 from logkeep.repository.manifest import MAX_PARTS, AttachmentRef, KnownGap, LogCut, Manifest
-from logkeep.repository.parts import SegmentTable, plan_parts, total
+from logkeep.repository.parts import SegmentTable, objects, plan_parts, total
 from logkeep.repository.source import SourceFacts, read_manifest
 from logkeep.repository.states import OWNER_LOST
+from logkeep.repository.verification import inherited_damage, known_damaged, put_verification
 from logkeep.repository.writing import Writing
 
 _PARALLEL_HEADS = 16
@@ -65,6 +67,7 @@ class OngoingBackup:
         parts, rows = self._parts(outcome)
         manifest = self._manifest(outcome, parts)
         action = BackupAction(self.id, self._put_manifest(manifest), self._summary(outcome, rows))
+        self._inherit_damage(rows)
         entry = self._writing.commit(action).entry(self.id)
         if entry is None:
             raise BackupFailed("the chain does not show the backup that was just committed", subject=str(self.id))
@@ -73,6 +76,18 @@ class OngoingBackup:
     def fail(self, reason: str) -> None:
         """Make it a failed backup, for ever."""
         self._writing.commit(FailedAction(self.id, reason))
+
+    def _inherit_damage(self, rows: SegmentTable) -> None:
+        """A backup that needs an object known to be damaged must not pass for a good one."""
+        place = self._writing.place
+        damaged = known_damaged(place)
+        if not damaged:
+            return
+        inherited = {name: damaged[name] for _, name, _, _ in objects(rows, place.source) if name in damaged}
+        if inherited:
+            folded, now = self._writing.folded, self._writing.clock()
+            document = inherited_damage(place, self.id, inherited, Head(folded.generation, folded.head), now)
+            put_verification(place, document, now, self._writing.tokens())
 
     def _check_stored(self, new: Sequence[Segment]) -> None:
         with ThreadPoolExecutor(_PARALLEL_HEADS) as pool:

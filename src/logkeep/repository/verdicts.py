@@ -44,8 +44,9 @@ def _verdict(history: list[Verified]) -> Verdict:
 
 def _stands_against(standing: Verified, later: Verified) -> bool:
     """Whether earlier damage stands in spite of a later verification, which looked less deep and found nothing."""
-    return standing.verdict != GOOD and later.verdict == GOOD and _depth(later.level) < _depth(standing.level)
+    return standing.verdict != GOOD and later.verdict == GOOD and depth(later.level) < depth(standing.level)
 
 
-def _depth(level: str) -> int:
+def depth(level: str) -> int:
+    """How deep a level looks; one we do not know counts as the deepest."""
     return LEVELS.index(level) if level in LEVELS else len(LEVELS)

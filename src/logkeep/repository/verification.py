@@ -3,14 +3,15 @@
 from datetime import UTC, datetime
 from typing import ClassVar
 
-from logkeep.model.findings import Finding
+from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, StoredId
+from logkeep.model.time import rfc3339
 from logkeep.repository import layout
 from logkeep.repository.chain import Place
 from logkeep.repository.documents import MIB, SourceDocument, read, seal
 from logkeep.repository.layout import Verified
 from logkeep.repository.lease import Head
-from logkeep.repository.verdicts import DAMAGED
+from logkeep.repository.verdicts import DAMAGED, depth, verdicts
 
 MAX_STORED_FINDINGS = 1_000
 MAX_STORED_NAMES = 20_000
@@ -34,6 +35,36 @@ class Verification(SourceDocument, frozen=True, kw_only=True, tag="verification"
     """Object names, so that other backups that share them are known to be damaged too."""
 
 
+def inherited_damage(
+    place: Place, backup_id: BackupId, damaged: dict[str, str], head: Head, now: datetime
+) -> Verification:
+    """The verdict on a new backup that stands on objects which are known to be damaged."""
+    names = sorted(damaged)
+    findings = [
+        Finding(
+            code="inherited",
+            severity=Severity.DAMAGE,
+            where=name,
+            what="found damaged by an earlier verification, and this backup needs it",
+        )
+        for name in names[:MAX_STORED_FINDINGS]
+    ]
+    return Verification(
+        repository=place.repository,
+        source=place.source,
+        id=backup_id,
+        level=max(damaged.values(), key=depth),
+        verdict=DAMAGED,
+        sample="1/1",
+        time=rfc3339(now),
+        head=head,
+        objects=0,
+        bytes=0,
+        findings=tuple(findings),
+        damaged_objects=tuple(names[:MAX_STORED_NAMES]),
+    )
+
+
 def put_verification(place: Place, document: Verification, now: datetime, token: str) -> None:
     when = now.astimezone(UTC).strftime("%Y%m%dT%H%M%S%fZ")
     name = layout.verification(place.source, BackupId(document.id), when, document.level, document.verdict, token)
@@ -46,12 +77,13 @@ def stored_verifications(place: Place) -> list[tuple[Verified, str]]:
     return [(said, name) for name in names if (said := layout.verified(name))]
 
 
-def known_damaged(place: Place) -> set[str]:
-    """Names of objects that verifications found damaged and no later one, as deep, found whole."""
-    from_newest = sorted(stored_verifications(place), key=lambda v: v[0].when, reverse=True)
+def known_damaged(place: Place) -> dict[str, str]:
+    """Objects whose damage stands, not unsaid by a later verification as deep, and the level at which it was seen."""
+    stored = stored_verifications(place)
+    standing = {(b, v.when) for b, v in verdicts(said for said, _ in stored).items() if v.damaged}
     return {
-        damaged
-        for said, name in from_newest
-        if said.verdict == DAMAGED
+        damaged: said.level
+        for said, name in stored
+        if (said.backup, said.when) in standing
         for damaged in read(place.store, name, Verification, place.repository).damaged_objects
     }

@@ -67,6 +67,7 @@ class Checked:
 
     @property
     def damaged_objects(self) -> tuple[str, ...]:
+        """Each name once, in the order in which they were found."""
         return tuple(dict.fromkeys(f.where for f in self.findings if f.severity is Severity.DAMAGE))
 
 

@@ -27,9 +27,7 @@ _CANCEL_S = 2.0
 class SparkEngine:
     """Starts Spark with the first `map`; `close` ends everything that was started."""
 
-    def __init__(
-        self, settings: SparkSettings, *, sink: ProgressSink | None = None, stop: Stop | None = None
-    ) -> None:
+    def __init__(self, settings: SparkSettings, *, sink: ProgressSink | None = None, stop: Stop | None = None) -> None:
         """Without a `stop` of the caller's, signals are caught while `map` runs, and the first one cancels."""
         self._settings = settings
         self._sink: ProgressSink = sink or NoProgress()

@@ -55,8 +55,9 @@ def _resolve(coordinates: Sequence[str], place: Path, environ: dict[str, str]) -
         finished = _run_ivy(coordinates, work, environ)
         jars = work / "ivy" / "jars"
         if finished.returncode != 0 or not jars.is_dir():
-            raise ServerFailed(f"jars could not be resolved: {_cause(finished.stderr)}", subject=", ".join(coordinates),
-                               remedy=_REMEDY)
+            raise ServerFailed(
+                f"jars could not be resolved: {_cause(finished.stderr)}", subject=", ".join(coordinates), remedy=_REMEDY
+            )
         _publish(jars, place)
 
 
