@@ -1,7 +1,8 @@
 """The store protocol: few operations, each docstring a promise that the conformance suite holds every store to.
 
 Names are relative, `/`-separated, of characters `A-Za-z0-9._=-`, without empty, `.` or `..` parts; a store refuses
-all others with `UnsafeName`, in both directions. Errors are those of `logkeep.errors`: never a library's own.
+all others with `UnsafeName`, in both directions. No name may be a directory of another (`a` and `a/b`): a file system,
+and some S3 servers, cannot keep both. Errors are those of `logkeep.errors`: never a library's own.
 Stores are picklable: a task opens its own connection from the same address.
 """
 
@@ -137,6 +138,9 @@ class Sweepable(Protocol):
 
     def sweep_partials(self, older_than: datetime) -> int:
         """Remove those; how many went. A writer that is alive keeps its stream however old it is."""
+
+    def remove_empty(self, prefix: str) -> None:
+        """Remove the empty directories below a prefix where nobody writes any more, and the prefix's own."""
 
 
 def sweepable(store: object) -> Sweepable | None:

@@ -128,6 +128,19 @@ class LocalStore:
             self.discard(info.name.removeprefix(f"{PARTIAL}/"), info.name)
         return len(stale)
 
+    def remove_empty(self, prefix: str) -> None:
+        *above, leaf = safe_prefix(prefix).removesuffix("/").split("/")
+        with (
+            suppress(ObjectMissing),
+            speaking_of(prefix),
+            opened_root(self.root) as root,
+            opened_below(root, above) as parent,
+        ):
+            for _, directories, _, current in os.fwalk(leaf, topdown=False, dir_fd=parent):
+                for name in directories:
+                    _remove_if_empty(name, current)
+            _remove_if_empty(leaf, parent)
+
     def finish(self, temp: str, descriptor: int, name: str) -> None:
         """Give a finished stream its name; what a `LocalWriter` does at its end."""
         with self._parent(name, create=True) as (root, parent, leaf), opened_below(root, [PARTIAL]) as partials:
@@ -310,6 +323,11 @@ def _is_held(directory: int, leaf: str) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+def _remove_if_empty(name: str, parent: int) -> None:
+    with suppress(OSError):  # something is in it, or it is a link: then it stays
+        os.rmdir(name, dir_fd=parent)
 
 
 def _sync_path(path: Path) -> None:

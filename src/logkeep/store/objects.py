@@ -251,4 +251,5 @@ def _client(address: Address, common: dict[str, Any]) -> Client:
         # One DELETE per object: not every S3 server knows the bulk request.
         settings |= {"region": address.region, "disable_bulk_delete": True, **file_credentials()}
     given = {name: value for name, value in settings.items() if value}
-    return _CLIENTS[address.kind](address.bucket, **given, **common)
+    client: Client = _CLIENTS[address.kind](address.bucket, **given, **common)
+    return client

@@ -34,6 +34,9 @@ class ReadOnlyStore(DelegatingStore):
     def sweep_partials(self, older_than: datetime) -> int:
         _refuse(self.url)
 
+    def remove_empty(self, prefix: str) -> None:
+        _refuse(prefix)
+
 
 def _refuse(subject: str) -> NoReturn:
     raise StoreDenied("the store was opened for reading only", subject=subject, remedy="use a verb that may write")
