@@ -250,6 +250,17 @@ def test_a_segment_that_could_not_be_read_back_is_not_written() -> None:
             SegmentTable.from_segments([Segment(**{**fields, **change})])
 
 
+def test_a_codec_that_does_not_exist_is_damage_and_not_the_end_of_the_process() -> None:
+    """In pyarrow, asking such a column for its compression ends the interpreter."""
+    footer = len(PART) - 8 - int.from_bytes(PART[-8:-4], "little")
+    # In each column's details the codec (field 4, ZSTD = 6) is followed by the number of values (field 5).
+    known, unknown = b"\x15\x0c\x16" + bytes([ROWS * 2]), b"\x15\x01\x16" + bytes([ROWS * 2])
+    assert PART.count(known, footer) == len(SCHEMA)
+    forged = PART[:footer] + PART[footer:].replace(known, unknown, 1)
+    with pytest.raises(Damaged, match="unexpected compression"):
+        decode(_resealed(forged), ROWS)
+
+
 @pytest.fixture
 def arrow_memory() -> Iterator[pa.MemoryPool]:
     """A pool that has seen nothing yet, for the length of a test."""

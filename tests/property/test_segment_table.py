@@ -1,5 +1,6 @@
 """Rows in columns behave as lists of segments do: the plain Python version of each operation is the reference."""
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +11,16 @@ from logkeep.errors import Damaged, UsageError
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Codec, Collection, LogName, Segment
 from logkeep.repository.parts import SegmentTable, decode, encode
+from logkeep.repository.parts.table import SCHEMA
+
+_SOME = SegmentTable.from_segments(
+    [
+        Segment(
+            log=LogName(Collection.TOPICS, "t", "h", 0), start=0, end=1, token="0" * 16, records=1, stored_bytes=1,
+            plain_bytes=1, base_time_ms=-1, max_time_ms=-1, sha256="0" * 64, plain_sha256="0" * 64,
+        )
+    ]
+)  # fmt: skip
 
 
 def _name(source: str, segment: Segment) -> str:
@@ -105,3 +116,26 @@ def test_the_same_object_twice_is_refused(segment: Segment) -> None:
 def test_an_unlawful_source_makes_no_names() -> None:
     with pytest.raises(UsageError):
         list(SegmentTable.from_segments([]).object_names("../x"))
+
+
+def _legal_for_the_model(name: str, history: str) -> bool:
+    try:
+        LogName(Collection.TOPICS, name, history, 0)
+    except Damaged:
+        return False
+    return True
+
+
+_odd_text = st.text("a.-/_\n\0é ", max_size=4) | st.text(max_size=3)
+
+
+@untimed
+@given(_odd_text, _odd_text)
+def test_the_kernels_know_the_same_names_as_the_model(name: str, history: str) -> None:
+    row = _SOME.arrow.to_pylist()[0] | {"name": name, "history": history}
+    table = pa.Table.from_pylist([row], schema=SCHEMA)
+    if _legal_for_the_model(name, history):
+        assert [log.name for log in SegmentTable.validated(table).logs()] == [name]
+    else:
+        with pytest.raises(Damaged, match="is not a legal"):
+            SegmentTable.validated(table)
