@@ -8,7 +8,8 @@ geometrically, and a large base is left alone until as much was added behind it.
 Cost: a merge rewrites less than twice the rows behind its first part, and those rows move to an earlier place, which
 can happen to a row at most `limit` times: 2 · limit rewrites of each row at most, O(n) in all. When no part is due,
 each is as large as all after it, so the newest one holds at most 1 / 2^(limit - 1) of all rows, and is merged alone:
-that adds at most that share per backup. Measured over 2,000 backups with 16 parts: 0.03 to 4.9 rewrites of each row, mostly below 3.
+that adds at most that share per backup. Measured over 2,000 backups with 16 parts: 0.03 to 4.9
+rewrites of each row, mostly below 3.
 """
 
 from collections.abc import Sequence
