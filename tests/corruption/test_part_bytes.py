@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.property.untimed import many
 
 from logkeep.errors import Damaged
-from logkeep.model.segments import Codec, Collection, LogName, Segment
+from logkeep.model.segments import Codec, Collection, LogName, Proof, Segment
 from logkeep.repository.parts import SegmentTable, decode, encode
 from logkeep.repository.parts.table import SCHEMA
 
@@ -29,6 +29,9 @@ def _segment(number: int) -> Segment:
         log=LogName(list(Collection)[number % 3], f"orders.{number % 4}", f"h{number % 2}", number % 5),
         start=number * 100,
         end=number * 100 + 100,
+        first=number * 100 + 3,
+        has_object=number % 6 != 5,
+        proof=list(Proof)[number % 3],
         token=hashlib.sha256(b"%d" % number).hexdigest()[:16],
         records=100,
         stored_bytes=4000 + number,
@@ -128,7 +131,7 @@ def test_a_forger_s_flips_give_legal_rows_or_damage(changes: list[tuple[int, int
     assert len(list(table.to_segments())) == len(table) <= ROWS
 
 
-@pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1PAR1", b"not parquet" * 20, b"PAR1" + bytes(200) + b"PAR1"])
+@pytest.mark.parametrize("data", (b"", b"PAR1", b"PAR1PAR1", b"not parquet" * 20, b"PAR1" + bytes(200) + b"PAR1"))
 def test_what_is_no_part_is_damage(data: bytes) -> None:
     with pytest.raises(Damaged):
         decode(data, ROWS)
@@ -172,6 +175,8 @@ _BAD_VALUES: list[tuple[str, object, str]] = [
     ("start", -1, "start is negative"),
     ("start", 2**63 - 1, "runs backwards"),
     ("end", -5, "end is negative"),
+    ("first", -1, "first is negative"),
+    ("proof", "sworn", "legal proof"),
     ("records", -1, "records is negative"),
     ("stored_bytes", -1, "stored_bytes is negative"),
     ("plain_bytes", -1, "plain_bytes is negative"),

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from logkeep.model.segments import Codec, Collection, LogName, Segment
+from logkeep.model.segments import Codec, Collection, LogName, Proof, Segment
 
 _NAME_LETTERS = "aZ09._-"
 
@@ -24,6 +24,9 @@ def segments(draw: st.DrawFn, log: st.SearchStrategy[LogName] = log_names) -> Se
         log=draw(log),
         start=start,
         end=end,
+        first=draw(_positions),
+        has_object=draw(st.booleans()),
+        proof=draw(st.sampled_from(Proof)),
         token=draw(st.binary(min_size=8, max_size=8)).hex(),
         records=draw(_positions),
         stored_bytes=draw(_positions),
@@ -38,7 +41,7 @@ def segments(draw: st.DrawFn, log: st.SearchStrategy[LogName] = log_names) -> Se
 
 
 def key(segment: Segment) -> tuple[LogName, int, str]:
-    """What rows are sorted by, and what names an object."""
+    """What rows are sorted by."""
     return (segment.log, segment.start, segment.token)
 
 

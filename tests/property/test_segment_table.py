@@ -16,8 +16,8 @@ from logkeep.repository.parts.table import SCHEMA
 _SOME = SegmentTable.from_segments(
     [
         Segment(
-            log=LogName(Collection.TOPICS, "t", "h", 0), start=0, end=1, token="0" * 16, records=1, stored_bytes=1,
-            plain_bytes=1, base_time_ms=-1, max_time_ms=-1, sha256="0" * 64, plain_sha256="0" * 64,
+            log=LogName(Collection.TOPICS, "t", "h", 0), start=0, end=1, first=0, token="0" * 16, records=1,
+            stored_bytes=1, plain_bytes=1, base_time_ms=-1, max_time_ms=-1, sha256="0" * 64, plain_sha256="0" * 64,
         )
     ]
 )  # fmt: skip
@@ -28,7 +28,7 @@ def _name(source: str, segment: Segment) -> str:
     kind = "snapshot" if log.collection is Collection.SNAPSHOTS else "log"
     packed = {Codec.NONE: "", Codec.ZSTD: ".zst", Codec.GZIP: ".gz"}[segment.codec]
     folder = f"sources/{source}/{log.collection.value}/{log.name}/{log.history}/partition={log.partition}"
-    return f"{folder}/{segment.start:020d}.{segment.token}.{kind}{packed}"
+    return f"{folder}/{segment.first:020d}.{segment.token}.{kind}{packed}"
 
 
 def _covers(segment: Segment, cuts: dict[LogName, Range]) -> bool:
@@ -85,7 +85,7 @@ def test_object_names_and_rows_reach_over_slices_and_row_groups() -> None:
     other = LogName(Collection.SNAPSHOTS, "member-1", "h", 0)
     made = [
         Segment(
-            log=log if n < 69_999 else other, start=n, end=n + 1, token=f"{n:016x}", records=1, stored_bytes=1,
+            log=log if n < 69_999 else other, start=n, end=n + 1, first=n, token=f"{n:016x}", records=1, stored_bytes=1,
             plain_bytes=1, base_time_ms=-1, max_time_ms=-1, sha256="0" * 64, plain_sha256="1" * 64,
         )
         for n in range(70_000)

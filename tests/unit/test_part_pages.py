@@ -53,7 +53,7 @@ def test_statistics_in_a_header_are_passed_over() -> None:
 
 @pytest.mark.parametrize(
     ("pages", "message"),
-    [
+    (
         (_data(plain=2**31 - 1), "larger than 1000"),
         (_data(5, plain=600) + _data(5, plain=600), "larger than 1000"),
         (_data(plain=-1), "does not fit"),
@@ -82,14 +82,14 @@ def test_statistics_in_a_header_are_passed_over() -> None:
         (b"\0" * 9, "lacks a number"),
         (_number(0) + _number(8) + _number(0) + b"\0", "lacks its details"),
         (b"\x16\x00" + _data()[2:], "lacks a number"),
-    ],
+    ),
 )
 def test_a_header_that_lies_is_damage(pages: bytes, message: str) -> None:
     with pytest.raises(Damaged, match=message):
         _sum(pages)
 
 
-@pytest.mark.parametrize("chunk", [(4, 10**9), (-8, 20), (0, 20), (10**9, 1), (4, -1)])
+@pytest.mark.parametrize("chunk", ((4, 10**9), (-8, 20), (0, 20), (10**9, 1), (4, -1)))
 def test_a_column_outside_the_file_is_damage(chunk: tuple[int, int]) -> None:
     with pytest.raises(Damaged, match="outside the file"):
         decoded_bytes(memoryview(b"PAR1" + _data()), [ColumnChunk(*chunk, VALUES)], 1000)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from logkeep.errors import Damaged
 from logkeep.model.ids import source_name
 from logkeep.model.ranges import Range
-from logkeep.model.segments import Codec, Collection, LogName, Segment
+from logkeep.model.segments import Codec, Collection, LogName, Proof, Segment
 
 _Numbers = NDArray[np.int64]
 _Mask = NDArray[np.bool_]
@@ -24,6 +24,7 @@ _TEXT_PATTERNS = {
     "collection": rf"\A(?:{'|'.join(Collection)})\z",
     "name": r"\A[A-Za-z0-9._-]{1,249}\z",
     "history": r"\A[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\z",
+    "proof": rf"\A(?:{'|'.join(Proof)})\z",
     "codec": rf"\A(?:{'|'.join(Codec)})\z",
     "digest": r"\A[!-~]{0,128}\z",
 }
@@ -31,7 +32,7 @@ _TEXT_PATTERNS = {
 
 TEXT_COLUMNS = tuple(_TEXT_PATTERNS)
 _LOG_COLUMNS = ("collection", "name", "history", "partition")
-_NON_NEGATIVE = ("partition", "start", "end", "records", "stored_bytes", "plain_bytes")
+_NON_NEGATIVE = ("partition", "start", "end", "first", "records", "stored_bytes", "plain_bytes")
 # Record times are not checked: producers may write any time, and an odd one must not make a log unarchivable.
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -46,7 +47,10 @@ SCHEMA = pa.schema(
             ("partition", pa.int32()),
             ("start", pa.int64()),
             ("end", pa.int64()),
+            ("first", pa.int64()),
             ("token", pa.binary(8)),
+            ("has_object", pa.bool_()),
+            ("proof", _TEXT),
             ("records", pa.int64()),
             ("stored_bytes", pa.int64()),
             ("plain_bytes", pa.int64()),
@@ -110,6 +114,10 @@ class SegmentTable:
         _check_order(merged)
         return cls(merged)
 
+    def with_objects(self) -> "SegmentTable":
+        """The rows that stand for an object; the others only claim a range in which nothing was left."""
+        return SegmentTable(self.arrow.filter(self.arrow.column("has_object")).combine_chunks())
+
     def to_segments(self) -> Iterator[Segment]:
         """One value per row: for small tables and for what is left after `covering`."""
         for batch in self.arrow.to_batches(max_chunksize=_SLICE_ROWS):
@@ -119,6 +127,13 @@ class SegmentTable:
     def logs(self) -> list[LogName]:
         """Every log that has a row, in order."""
         return [_log_name(row) for row in self._log_rows(self._log_starts())]
+
+    def log_runs(self) -> Iterator[tuple[LogName, int, int]]:
+        """Every log with the rows `[first, last)` that are its own."""
+        starts = self._log_starts()
+        ends = np.append(starts[1:], len(self))
+        for row, first, last in zip(self._log_rows(starts), starts, ends, strict=True):
+            yield _log_name(row), int(first), int(last)
 
     def covering(self, cuts: Mapping[LogName, Range]) -> "SegmentTable":
         """The rows of the given logs that hold a position of `[log start, cut)`.
@@ -157,7 +172,7 @@ class SegmentTable:
             for log in map(_log_name, self._log_rows(starts))
         ]
         run = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(self))))
-        position = pc.utf8_lpad(pc.cast(_column(self.arrow, "start"), pa.string()), width=20, padding="0")
+        position = pc.utf8_lpad(pc.cast(_column(self.arrow, "first"), pa.string()), width=20, padding="0")
         joined = pc.binary_join_element_wise(
             pa.array(folders, pa.string()).take(pa.array(run)), position, ".", _hex(self.arrow), self._suffixes(), ""
         )
@@ -191,7 +206,8 @@ def _row(segment: Segment) -> tuple[object, ...]:
     log = segment.log
     return (
         *(str(log.collection), log.name, log.history, log.partition),
-        *(segment.start, segment.end, bytes.fromhex(segment.token)),
+        *(segment.start, segment.end, segment.first, bytes.fromhex(segment.token)),
+        *(segment.has_object, str(segment.proof)),
         *(segment.records, segment.stored_bytes, segment.plain_bytes, segment.base_time_ms, segment.max_time_ms),
         *(bytes.fromhex(segment.sha256), bytes.fromhex(segment.plain_sha256), str(segment.codec), segment.digest),
     )
@@ -200,7 +216,8 @@ def _row(segment: Segment) -> tuple[object, ...]:
 def _segment(row: dict[str, object]) -> Segment:
     plain = {name: value.hex() if isinstance(value, bytes) else value for name, value in row.items()}
     log = _log_name({name: plain.pop(name) for name in _LOG_COLUMNS})
-    return Segment(log=log, **{**plain, "codec": Codec(str(plain["codec"]))})  # type: ignore[arg-type]  # as in SCHEMA
+    kinds = {"codec": Codec(str(plain["codec"])), "proof": Proof(str(plain["proof"]))}
+    return Segment(log=log, **{**plain, **kinds})  # type: ignore[arg-type]  # as in SCHEMA
 
 
 def _log_name(row: Mapping[str, object]) -> LogName:
