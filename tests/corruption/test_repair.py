@@ -4,6 +4,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.corruption.test_damage import ENDS, Repo, flip
+from tests.crash.points import run_backup
+from tests.scripted.backup import expected, restored
 
 from logkeep.errors import Damaged
 from logkeep.model.time import random_token, utc_now
@@ -12,9 +15,6 @@ from logkeep.repository.chain import read_chain, read_whole_chain
 from logkeep.repository.format import open_format
 from logkeep.repository.repair import Step, repair, repair_format
 from logkeep.repository.source import read_facts
-from tests.corruption.test_damage import ENDS, Repo, flip
-from tests.crash.points import run_backup
-from tests.scripted.backup import expected, restored
 
 
 @pytest.fixture
@@ -23,9 +23,7 @@ def repo(tmp_path: Path) -> Repo:
 
 
 def mend(repo: Repo, *, accept_loss: bool = False, dry_run: bool = False) -> list[Step]:
-    return repair(
-        repo.place, utc_now, random_token, timedelta(minutes=5), accept_loss=accept_loss, dry_run=dry_run
-    )
+    return repair(repo.place, utc_now, random_token, timedelta(minutes=5), accept_loss=accept_loss, dry_run=dry_run)
 
 
 def test_a_whole_repository_needs_nothing(repo: Repo) -> None:
@@ -76,7 +74,7 @@ def test_an_unreadable_lease_does_not_lock_the_source_for_ever(repo: Repo) -> No
 def test_a_lost_commit_is_gone_on_from_only_when_accepted(repo: Repo, damage: object, generation: int) -> None:
     assert callable(damage)
     damage(repo.root / layout.commit("prod", generation))
-    with pytest.raises(Damaged, match="accept-loss|generation") as refused:
+    with pytest.raises(Damaged, match="generation") as refused:
         mend(repo)
     assert "--accept-loss" in refused.value.remedy
     planned = mend(repo, accept_loss=True, dry_run=True)

@@ -1,4 +1,4 @@
-"""A repository against a dictionary: any order of backup, delete, prune, hold, crash, concurrent run, garbage collection.
+"""A repository against a dictionary: any order of backup, delete, prune, hold, crash, concurrent run and collection.
 
 The model is a dict from id to the content a backup must give back. After every step every backup of the model reads
 back exactly, and the repository has no other.
@@ -12,6 +12,9 @@ from itertools import count
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.faults.plan import Fault, Plan
+from tests.faults.store import FaultyStore
+from tests.scripted.backup import back_up, expected, log_of, restored
 
 from logkeep.errors import LeaseLost, LogkeepError, UsageError
 from logkeep.model.ids import BackupId
@@ -28,9 +31,6 @@ from logkeep.repository.source import ensure_source
 from logkeep.repository.writing import Writing, pin, writing
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
-from tests.faults.plan import Fault, Plan
-from tests.faults.store import FaultyStore
-from tests.scripted.backup import back_up, expected, log_of, restored
 
 
 class Crash(BaseException):
@@ -194,5 +194,5 @@ class Machine(RuleBasedStateMachine):
 
 TestRepositoryMachine = Machine.TestCase
 TestRepositoryMachine.settings = settings(
-    max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=30, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
