@@ -43,22 +43,22 @@ _NO_ANSWER = re.compile(r"HTTP error|error sending request|timed out|connection|
 _SKEW = "RequestTimeTooSkewed"
 
 
-def translated(error: Exception, subject: str) -> LogkeepError:
-    """The error of ours for what obstore raised about `subject`."""
+def translated(error: Exception, subject: str, place: str) -> LogkeepError:
+    """The error of ours for what obstore raised about `subject`, or about the whole store at `place`."""
     text = str(error).partition("Debug source:")[0]
     if any(service in text for service in _CREDENTIAL_SERVICES):
-        return StoreDenied("no credentials were found for this store", subject=subject)
+        return StoreDenied("no credentials were found for this store", subject=place)
     status, code = _match(_STATUS, text), _match(_CODE, text)
     if status or code:
+        if code in _NO_BUCKET:
+            return StoreLocationMissing(f"no such bucket (the store answered {status} {code})", subject=place)
         return _by_answer(error, status, code, subject)
-    return _without_answer(error, text, subject)
+    return _without_answer(error, text, subject, place)
 
 
 def _by_answer(error: Exception, status: str, code: str, subject: str) -> LogkeepError:
     """The store answered with a refusal."""
     said = f"the store answered {' '.join(filter(None, (status, code)))}"
-    if code in _NO_BUCKET:
-        return StoreLocationMissing(f"no such bucket ({said})", subject=subject)
     if code in _CONFLICT or code in _BUSY or status in {"429", "503"}:
         return StoreBusy(said, subject=subject)
     if code in _FULL or status == "507":
@@ -84,7 +84,7 @@ def _by_status(error: Exception, status: str, said: str, subject: str) -> Logkee
     return StoreError(said, subject=subject)
 
 
-def _without_answer(error: Exception, text: str, subject: str) -> LogkeepError:
+def _without_answer(error: Exception, text: str, subject: str, place: str) -> LogkeepError:
     """There was no answer, or obstore refused by itself."""
     if isinstance(error, InvalidPathError):
         remedy = "remove that object with the provider's own tool; it was not written by logkeep"
@@ -94,9 +94,9 @@ def _without_answer(error: Exception, text: str, subject: str) -> LogkeepError:
     if isinstance(error, NotSupportedError) or "non-partial response" in text:
         return StoreError("the store does not support this request", subject=subject)
     if "redirect" in text:
-        return StoreError("the bucket is in another region", subject=subject, remedy="name it: ?region=… in the URL")
+        return StoreError("the bucket is in another region", subject=place, remedy="name it: ?region=… in the URL")
     if _NO_ANSWER.search(text):
-        return StoreUnreachable("the store does not answer", subject=subject)
+        return StoreUnreachable("the store does not answer", subject=place)
     return StoreError("the store's answer makes no sense", subject=subject)
 
 
