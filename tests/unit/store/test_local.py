@@ -1,5 +1,6 @@
 """What a directory does beyond the common promises: links, durability, leftovers, full and read-only disks."""
 
+import mmap
 import os
 import pickle
 import signal
@@ -166,11 +167,15 @@ class TestDurability:
         private = f"{PARTIAL}/file"
 
         def place(descriptor: int) -> str:
-            path = os.path.relpath(os.readlink(f"/proc/self/fd/{descriptor}"), store.root)
+            path = str(Path(f"/proc/self/fd/{descriptor}").readlink().relative_to(store.root))
             return private if path.startswith(f"{PARTIAL}/") else path
 
+        def sync(descriptor: int) -> None:
+            steps.append(f"sync {place(descriptor)}")
+            real["fsync"](descriptor)
+
         real = {name: getattr(os, name) for name in ("fsync", "link", "rename", "mkdir")}
-        monkeypatch.setattr(os, "fsync", lambda fd: (steps.append(f"sync {place(fd)}"), real["fsync"](fd))[1])
+        monkeypatch.setattr(os, "fsync", sync)
         for name in ("link", "rename", "mkdir"):
 
             def record(first: str, *rest: str, verb: str = name, **options: int) -> None:
@@ -229,8 +234,6 @@ class TestStreams:
         assert _partials(store) == []
 
     def test_an_aligned_buffer_of_the_caller_is_written_as_it_is(self, store: LocalStore) -> None:
-        import mmap
-
         buffer = mmap.mmap(-1, 8 << 20)
         buffer[:] = os.urandom(8 << 20)
         writer = store.open_new("s")
