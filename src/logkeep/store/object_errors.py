@@ -40,6 +40,10 @@ _FULL = {"QuotaExceeded", "InsufficientCapacity", "XMinioStorageFull", "EntityTo
 _CREDENTIAL_SERVICES = ("169.254.169.254", "169.254.170.", "metadata.google.internal", "CredentialProvider")
 """Where obstore looks for the identity of the machine when it finds no other."""
 _NO_ANSWER = re.compile(r"HTTP error|error sending request|timed out|connection|dns error", re.IGNORECASE)
+_WHERE_CREDENTIALS = (
+    "set them in the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, GOOGLE_APPLICATION_CREDENTIALS, "
+    "AZURE_STORAGE_ACCOUNT_KEY, …) or give this machine an identity"
+)
 _SKEW = "RequestTimeTooSkewed"
 
 
@@ -47,7 +51,7 @@ def translated(error: Exception, subject: str, place: str) -> LogkeepError:
     """The error of ours for what obstore raised about `subject`, or about the whole store at `place`."""
     text = str(error).partition("Debug source:")[0]
     if any(service in text for service in _CREDENTIAL_SERVICES):
-        return StoreDenied("no credentials were found for this store", subject=place)
+        return StoreDenied("no credentials were found for this store", subject=place, remedy=_WHERE_CREDENTIALS)
     status, code = _match(_STATUS, text), _match(_CODE, text)
     if status or code:
         if code in _NO_BUCKET:

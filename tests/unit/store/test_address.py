@@ -1,6 +1,8 @@
 """URLs as users type them, and secrets that must go nowhere."""
 
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -108,7 +110,18 @@ def test_plain_http_is_noticed() -> None:
     assert parse_address("s3://bucket").encrypted_transport
 
 
-def test_opening_a_directory_loads_no_cloud_library(tmp_path: Path) -> None:
+def test_opening_a_directory_loads_no_heavy_library(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
     assert isinstance(store, LocalStore)
     assert store.url == tmp_path.as_uri()
+    script = (
+        "import sys; from logkeep.store.address import open_store; open_store(sys.argv[1]);"
+        "print(*{'obstore', 'stamina', 'boto3', 'botocore', 'structlog'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize("url", ("gs://bucket/p", "az://container/p?account=name", "s3://bucket/p?region=us-east-1"))
+def test_every_cloud_can_be_opened_without_asking_it(url: str) -> None:
+    assert open_store(url).url == url
