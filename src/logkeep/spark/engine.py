@@ -27,9 +27,7 @@ _CANCEL_S = 2.0
 class SparkEngine:
     """Starts Spark with the first `map`; `close` ends everything that was started."""
 
-    def __init__(
-        self, settings: SparkSettings, *, sink: ProgressSink | None = None, stop: Stop | None = None
-    ) -> None:
+    def __init__(self, settings: SparkSettings, *, sink: ProgressSink | None = None, stop: Stop | None = None) -> None:
         """Without a `stop` of the caller's, signals are caught while `map` runs, and the first one cancels."""
         self._settings = settings
         self._sink: ProgressSink = sink or NoProgress()
@@ -74,8 +72,14 @@ class SparkEngine:
         while not start.wait(_POLL_S):
             if stop.cancelled:
                 session.abort()
+                start.wait(_CANCEL_S)
+                session.close(hurry=True)
                 raise stop.error()
-        start.result()
+        try:
+            start.result()
+        except LogkeepError:
+            session.close(hurry=True)
+            raise
         self._session = session
         return session
 
@@ -90,7 +94,8 @@ class SparkEngine:
         bind = host if is_local(self._settings.master) else ""
         receiver = CounterReceiver(host, secrets.token_bytes(16), bind=bind)
         try:
-            job = Job(task, [dumps(unit) for unit in units], receiver.address, attempts(self._settings))
+            pickled = [dumps(unit) for unit in units]  # type: ignore[no-untyped-call]  # pyspark left it untyped
+            job = Job(task, pickled, receiver.address, attempts(self._settings))
             group = f"logkeep-{secrets.token_hex(8)}"
             action = Background(partial(_collect, session, job, group, label), InheritableThread)
             failed_attempts = self._watch(session, stop, group, action, receiver)

@@ -4,7 +4,7 @@ import re
 
 from logkeep.errors import TaskFailed
 
-_LOST_TASK = re.compile(r"most recent failure: Lost task [^:]*: (?:[\w.$]*\.)?(.*)")
+_LOST_TASK = re.compile(r"most recent failure: Lost task [^:]*: (?:[\w.$]+: )?(.*)")
 _JAVA_NAME = re.compile(r"^(?:\w+\.)+(\w+): ")
 
 
@@ -16,7 +16,7 @@ def one_line(text: str) -> str:
     if not lines:
         return "no message"
     traceback = [line for line in lines if re.match(r"^[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt)\b", line)]
-    return _JAVA_NAME.sub(r"\1: ", traceback[-1] if traceback else lines[0])[:500]
+    return _JAVA_NAME.sub(r"\1: ", traceback[-1] if traceback else lines[0])[:500].rstrip(":")
 
 
 def job_error(error: BaseException, log: str) -> TaskFailed:

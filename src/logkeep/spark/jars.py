@@ -55,8 +55,9 @@ def _resolve(coordinates: Sequence[str], place: Path, environ: dict[str, str]) -
         finished = _run_ivy(coordinates, work, environ)
         jars = work / "ivy" / "jars"
         if finished.returncode != 0 or not jars.is_dir():
-            raise ServerFailed(f"jars could not be resolved: {_cause(finished.stderr)}", subject=", ".join(coordinates),
-                               remedy=_REMEDY)
+            raise ServerFailed(
+                f"jars could not be resolved: {_cause(finished.stderr)}", subject=", ".join(coordinates), remedy=_REMEDY
+            )
         _publish(jars, place)
 
 
@@ -72,9 +73,15 @@ def _run_ivy(coordinates: Sequence[str], work: Path, environ: dict[str, str]) ->
     variables = environ | {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     try:
         return subprocess.run(
-            command, cwd=work, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=_TIMEOUT_S, check=False,
-        )  # fmt: skip
+            command,
+            cwd=work,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
     except subprocess.TimeoutExpired as error:
         raise ServerFailed("resolving jars took too long", subject=", ".join(coordinates), remedy=_REMEDY) from error
 

@@ -41,6 +41,7 @@ class Session:
         self._settings = settings
         self._token = secrets.token_hex(8)
         self._scratch = Path(tempfile.gettempdir()) / f"logkeep-{self._token}"
+        self._aborted = False
         self._gateway: Any = None
         self._archive: ClassArchive | None = None
         self._spark: SparkSession | None = None
@@ -65,13 +66,14 @@ class Session:
         self._scratch.mkdir(mode=0o700)
         if self._archive.exists:
             with suppress(EngineUnavailable):
-                return self._launch(home, self._archive.java_options(use=True))
+                return self._launch(home, self._archive.java_options())
             # Whatever was wrong, the archive is the one thing we can do without.
             self._archive.distrust()
-            return self._launch(home, [])
-        return self._launch(home, self._archive.java_options(use=True))
+        return self._launch(home, self._archive.java_options())
 
     def _launch(self, home: Path, java_options: list[str]) -> None:
+        if self._aborted:
+            raise EngineUnavailable("the start was given up", subject=self._settings.master)
         from py4j.protocol import Py4JError  # noqa: PLC0415
         from pyspark import SparkConf, SparkContext  # noqa: PLC0415
         from pyspark.errors import PySparkException  # noqa: PLC0415
@@ -85,7 +87,7 @@ class Session:
         try:
             with self.log.open("ab") as log, _environment(self._environment(home)):
                 popen = {"stdout": log, "stderr": log, "process_group": 0}
-                self._gateway = launch_gateway(spark_conf, popen)
+                self._gateway = launch_gateway(spark_conf, popen)  # type: ignore[no-untyped-call]  # pyspark left it untyped
                 context = SparkContext(conf=spark_conf, gateway=self._gateway)
             self._spark = SparkSession.builder.getOrCreate()
             if not is_local(self._settings.master):
@@ -117,9 +119,9 @@ class Session:
         return unavailable
 
     def abort(self) -> None:
-        """End a start that is under way in another thread."""
+        """Make a start that is under way in another thread fail; `close` must follow."""
+        self._aborted = True
         kill_all(family_with_argument(os.getpid(), f"spark.logkeep.session={self._token}"))
-        self._clean_up()
 
     def close(self, *, hurry: bool = False) -> None:
         """End the session, the JVM and all workers. In a hurry: within about three seconds, whatever they are doing."""
@@ -138,7 +140,7 @@ class Session:
         """Close the JVM's standard input, which ends it; if it does not, kill it and all below it."""
         from pyspark import SparkContext  # noqa: PLC0415
 
-        if self._gateway is None:
+        if self._gateway is None:  # it never came up, but may still be about to
             kill_all(family_with_argument(os.getpid(), f"spark.logkeep.session={self._token}"))
             return -1
         process: subprocess.Popen[bytes] = self._gateway.proc
@@ -183,5 +185,3 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
