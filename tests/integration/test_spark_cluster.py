@@ -54,6 +54,7 @@ def test_units_run_on_two_workers_with_the_shipped_package(master: str, tmp_path
     traces.mkdir()
     cache = cache_dir(os.environ, Path.home())
     conf = ["spark.executor.memory=512m", "spark.driver.host=127.0.0.1"]
+    conf += ["spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"]
     arguments = ["tests.integration.spark_program", "meet", "2", str(cache), str(traces), master, *conf]
     with program(arguments, tmp_path, PYSPARK_PYTHON=sys.executable) as run:
         output, errors = run.communicate(timeout=2 * PATIENCE_S)

@@ -63,14 +63,21 @@ def test_java_that_is_missing_or_too_old_is_named(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_jvm_that_does_not_start_shows_the_end_of_its_log(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("master", "java_option", "expected"),
+    [
+        ("local[1]", "-Xms9g", "Error occurred during initialization of VM"),
+        ("nonsense:7", "-ea", "SparkException: Master must either be yarn or start with spark, k8s, or local"),
+    ],
+)
+def test_a_failed_start_shows_its_cause_and_the_end_of_the_log(
+    master: str, java_option: str, expected: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    settings = SparkSettings(tmp_path / "cache", "local[1]", {"spark.driver.extraJavaOptions": "-Xnosuch"})
-    error = _expect_unavailable(settings, "Spark did not start: Unrecognized option: -Xnosuch")
+    settings = SparkSettings(tmp_path / "cache", master, {"spark.driver.extraJavaOptions": java_option})
+    error = _expect_unavailable(settings, f"Spark did not start: {expected}")
     (log,) = (tmp_path / "cache" / "logs").iterdir()
     assert str(log) in error.remedy
-    assert "-Xnosuch" in "\n".join(error.__notes__)
+    assert error.__notes__[0] in log.read_text()
     assert capfd.readouterr() == ("", "")
 
 

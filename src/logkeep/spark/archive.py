@@ -35,7 +35,8 @@ class ClassArchive:
         """What to tell the JVM: use the archive if there is one, else record it."""
         if self.exists:
             return [f"-XX:SharedArchiveFile={self.file}", "-XX:+VerifySharedSpaces"]
-        return [f"-XX:ArchiveClassesAtExit={self.recording}"]
+        # Recording complains of every class that cannot be archived: hundreds of lines that help nobody.
+        return [f"-XX:ArchiveClassesAtExit={self.recording}", "-Xlog:cds*=off"]
 
     def prepare(self) -> None:
         """Make the directory, or mark the archive as used."""

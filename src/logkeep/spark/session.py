@@ -20,6 +20,7 @@ from logkeep.errors import EngineUnavailable
 from logkeep.spark.archive import ClassArchive, class_archive
 from logkeep.spark.background import Background
 from logkeep.spark.cache import archive_dir, log_dir
+from logkeep.spark.failures import start_failure
 from logkeep.spark.java import find_java
 from logkeep.spark.processes import descendants, family_with_argument, kill_all
 from logkeep.spark.settings import SparkSettings, is_local, session_conf
@@ -108,14 +109,13 @@ class Session:
 
     def _not_started(self, error: Exception) -> EngineUnavailable:
         self.keep_log = True
-        lines = self.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
-        cause = next((line.strip() for line in lines if "Exception" in line or "rror" in line), str(error))
+        lines = self.log.read_text(errors="replace").splitlines()
         unavailable = EngineUnavailable(
-            f"Spark did not start: {cause.splitlines()[0][:300]}",
+            f"Spark did not start: {start_failure(error, lines)}",
             subject=self._settings.master,
             remedy=f"see {self.log}; {EngineUnavailable.remedy}",
         )
-        unavailable.add_note("\n".join(lines))
+        unavailable.add_note("\n".join(lines[-_TAIL_LINES:]))
         return unavailable
 
     def abort(self) -> None:
