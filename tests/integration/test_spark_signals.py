@@ -5,10 +5,10 @@ import signal
 from pathlib import Path
 
 import pytest
+from tests.integration.processes import files_below, program, wait_for
 
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.processes import descendants
-from tests.integration.processes import files_below, program, wait_for
 
 pytestmark = pytest.mark.xdist_group("spark")
 PROMISE_S = 8

@@ -6,12 +6,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.integration import spark_tasks
+from tests.integration.processes import PATIENCE_S, files_below, program
 
 from logkeep.errors import EngineUnavailable
 from logkeep.spark.engine import SparkEngine
 from logkeep.spark.settings import SparkSettings
-from tests.integration import spark_tasks
-from tests.integration.processes import PATIENCE_S, files_below, program
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -46,12 +46,16 @@ def test_the_class_archive_is_made_used_and_harmless_when_corrupt(tmp_path: Path
     ("script", "expected"),
     [
         (None, "JAVA_HOME names no Java runtime"),
-        ('echo \'openjdk version "11.0.2" 2019-01-15\' >&2', "Java 11 is too old, 17 is needed"),
+        ("echo 'openjdk version \"11.0.2\" 2019-01-15' >&2", "Java 11 is too old, 17 is needed"),
         ("exit 1", "this is not a Java runtime that answers -version"),
     ],
 )
 def test_java_that_is_missing_or_too_old_is_named(
-    script: str | None, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    script: str | None,
+    expected: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     if script is not None:
@@ -84,9 +88,7 @@ def test_a_failed_start_shows_its_cause_and_the_end_of_the_log(
 def _expect_unavailable(settings: SparkSettings, what: str) -> EngineUnavailable:
     earlier = dict(os.environ)
     with closing(SparkEngine(settings)) as engine, pytest.raises(EngineUnavailable) as caught:
-        engine.map(
-            spark_tasks.echo, [spark_tasks.Unit(1)], spark_tasks.Answer, label="echo", weight=spark_tasks.weight
-        )
+        engine.map(spark_tasks.echo, [spark_tasks.Unit(1)], spark_tasks.Answer, label="echo", weight=spark_tasks.weight)
     assert caught.value.what == what
     assert dict(os.environ) == earlier
     return caught.value
