@@ -44,11 +44,11 @@ def test_the_class_archive_is_made_used_and_harmless_when_corrupt(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("script", "expected"),
-    [
+    (
         (None, "JAVA_HOME names no Java runtime"),
         ("echo 'openjdk version \"11.0.2\" 2019-01-15' >&2", "Java 11 is too old, 17 is needed"),
         ("exit 1", "this is not a Java runtime that answers -version"),
-    ],
+    ),
 )
 def test_java_that_is_missing_or_too_old_is_named(
     script: str | None,
@@ -69,10 +69,10 @@ def test_java_that_is_missing_or_too_old_is_named(
 
 @pytest.mark.parametrize(
     ("master", "java_option", "expected"),
-    [
+    (
         ("local[1]", "-Xms9g", "Error occurred during initialization of VM"),
         ("nonsense:7", "-ea", "SparkException: Master must either be yarn or start with spark, k8s, or local"),
-    ],
+    ),
 )
 def test_a_failed_start_shows_its_cause_and_the_end_of_the_log(
     master: str, java_option: str, expected: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]

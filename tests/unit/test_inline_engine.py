@@ -125,7 +125,7 @@ def test_updates_come_at_most_four_times_a_second() -> None:
     assert updates[-1] == (100, 1, 0)
 
 
-@pytest.mark.parametrize(("number", "kind"), [(signal.SIGINT, Interrupted), (signal.SIGTERM, Terminated)])
+@pytest.mark.parametrize(("number", "kind"), ((signal.SIGINT, Interrupted), (signal.SIGTERM, Terminated)))
 def test_a_signal_ends_a_task_that_waits(number: int, kind: type[Interrupted]) -> None:
     def task(_unit: int, _progress: Progress) -> Result:
         os.kill(os.getpid(), number)

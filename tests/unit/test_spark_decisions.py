@@ -14,14 +14,14 @@ from logkeep.spark.settings import SparkSettings, attempts, effective_master, is
 
 @pytest.mark.parametrize(
     ("given", "effective", "local", "tries"),
-    [
+    (
         ("local", "local[1,4]", True, 4),
         ("local[3]", "local[3,4]", True, 4),
         ("local[*]", "local[*,4]", True, 4),
         ("local[2,1]", "local[2,1]", True, 1),
         ("spark://host:7077", "spark://host:7077", False, 4),
         ("local-cluster[2,1,1024]", "local-cluster[2,1,1024]", False, 4),
-    ],
+    ),
 )
 def test_local_masters_get_retries(given: str, effective: str, local: bool, tries: int) -> None:
     assert effective_master(given) == effective
@@ -56,12 +56,12 @@ def test_unix_sockets_are_off_where_their_names_would_be_too_long() -> None:
 
 @pytest.mark.parametrize(
     ("environ", "expected"),
-    [
+    (
         ({"LOGKEEP_CACHE_DIR": "/a", "XDG_CACHE_HOME": "/b"}, "/a"),
         ({"XDG_CACHE_HOME": "/b"}, "/b/logkeep"),
         ({"XDG_CACHE_HOME": "relative"}, "/home/u/.cache/logkeep"),
         ({"LOGKEEP_CACHE_DIR": ""}, "/home/u/.cache/logkeep"),
-    ],
+    ),
 )
 def test_the_cache_directory(environ: dict[str, str], expected: str) -> None:
     assert cache_dir(environ, Path("/home/u")) == Path(expected)
@@ -105,7 +105,7 @@ def test_a_driver_that_cannot_be_reached_does_not_disturb_the_work() -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
+    (
         (
             "Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent failure: Lost task 0.3"
             " in stage 0.0 (TID 3) (host 1): org.apache.spark.SparkException: Python worker exited (crashed):\n",
@@ -114,7 +114,7 @@ def test_a_driver_that_cannot_be_reached_does_not_disturb_the_work() -> None:
         ("Traceback (most recent call last):\n  File x\nValueError: boom\n", "ValueError: boom"),
         ("org.apache.spark.SparkException: Job 0 cancelled", "SparkException: Job 0 cancelled"),
         ("", "no message"),
-    ],
+    ),
 )
 def test_sparks_complaints_become_one_line(text: str, expected: str) -> None:
     assert one_line(text) == expected
