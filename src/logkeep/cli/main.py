@@ -8,13 +8,14 @@ import contextlib
 import logging
 import signal
 import sys
+from collections.abc import Sequence
 from types import FrameType
 from typing import NoReturn
 
 import click
 
 from logkeep import __version__
-from logkeep.cli.catalogue import GROUPS, VERBS
+from logkeep.cli.catalogue import GROUPS, VERBS, Entry
 from logkeep.cli.crash import keep_traceback, redacted_traceback
 from logkeep.cli.failures import as_json, as_text, from_click, unexpected
 from logkeep.cli.groups import LazyGroup
@@ -30,24 +31,24 @@ Settings come from flags, then LOGKEEP_... variables, ./logkeep.yaml (or --confi
 """
 
 
-def root_command() -> LazyGroup:
-    root = LazyGroup(VERBS, GROUPS, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
+def root_command(verbs: Sequence[Entry] = VERBS) -> LazyGroup:
+    root = LazyGroup(verbs, GROUPS, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
     return click.version_option(__version__, message="logkeep %(version)s")(root)
 
 
-def main() -> NoReturn:
-    """The installed `logkeep` command."""
+def main(verbs: Sequence[Entry] = VERBS) -> NoReturn:
+    """The installed `logkeep` command; tests add verbs of their own."""
     signal.signal(signal.SIGTERM, _terminate)
     argv = sys.argv[1:]
-    sys.exit(call(argv, real_world(argv)))
+    sys.exit(call(argv, real_world(argv), verbs))
 
 
-def call(argv: list[str], world: World) -> int:
+def call(argv: list[str], world: World, verbs: Sequence[Entry] = VERBS) -> int:
     """One call of the program in a given world; returns the exit code and never raises."""
     with contextlib.ExitStack() as last:
         last.callback(_close_quietly, world)
         try:
-            return _parsed(argv, world)
+            return _parsed(argv, world, verbs)
         except LogkeepError as error:
             return _fail(error, world)
         except click.exceptions.NoArgsIsHelpError as error:
@@ -61,8 +62,8 @@ def call(argv: list[str], world: World) -> int:
             return _fail(_crashed(error, argv, world), world)
 
 
-def _parsed(argv: list[str], world: World) -> int:
-    code = root_command().main(args=argv, prog_name="logkeep", standalone_mode=False, obj=world)
+def _parsed(argv: list[str], world: World, verbs: Sequence[Entry]) -> int:
+    code = root_command(verbs).main(args=argv, prog_name="logkeep", standalone_mode=False, obj=world)
     return code if isinstance(code, int) else 0
 
 

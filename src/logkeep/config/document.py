@@ -31,11 +31,8 @@ def read_document(path: Path, leaves: Container[str], *, required: bool = False)
     text = _read(path, required=required)
     if text is None:
         return None
-    # Pure Python on purpose: in the C parser a deeply nested file overflows the stack, here it is an error.
-    loader = yaml.SafeLoader(text)
     try:
-        root = loader.get_single_node()
-        return list(_Walk(loader, path, leaves).entries(root)) if root is not None else []
+        return _entries(text, path, leaves)
     except RecursionError:
         raise ConfigError("is nested too deeply", subject=str(path), remedy=_REMEDY) from None
     except yaml.MarkedYAMLError as error:
@@ -45,7 +42,17 @@ def read_document(path: Path, leaves: Container[str], *, required: bool = False)
             f"is not valid YAML: {error.problem or error.context}", subject=subject, remedy=_REMEDY
         ) from None
     except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"is not valid YAML: {error}", subject=str(path), remedy=_REMEDY) from None
+        raise ConfigError(
+            f"is not valid YAML: {str(error).splitlines()[0]}", subject=str(path), remedy=_REMEDY
+        ) from None
+
+
+def _entries(text: str, path: Path, leaves: Container[str]) -> list[Entry]:
+    # Pure Python on purpose: in the C parser a deeply nested file overflows the stack, here it is an error.
+    loader = yaml.SafeLoader(text)
+    try:
+        root = loader.get_single_node()
+        return list(_Walk(loader, path, leaves).entries(root)) if root is not None else []
     finally:
         loader.dispose()
 

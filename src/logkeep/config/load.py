@@ -5,7 +5,6 @@ the flag is left out. All problems are gathered, so that `config validate` can s
 first. Unknown variables are warnings, because other programs may use names that begin alike.
 """
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -219,6 +218,8 @@ def _is_source_name(text: str) -> bool:
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     """A remedy that names the likeliest right spelling, or where all of them are listed."""
+    import difflib  # noqa: PLC0415  only a mistake pays for it
+
     near = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)
     return f"did you mean {near[0]}?" if near else f"see docs/reference/options.md for {otherwise}"
 

@@ -58,7 +58,7 @@ class Option(Generic[T]):
 
 @dataclass(frozen=True)
 class SecretOption(Option[SecretReference | None]):
-    """An option whose value is only ever named, never given."""
+    """An option whose value is only ever named, never given. Its `kind` is SECRET."""
 
     def spellings(self) -> "tuple[Spelling[SecretReference | None], ...]":
         variable = variable_name(self.key)
@@ -135,3 +135,7 @@ class _EnvironmentKind:
 
     def show(self, value: object) -> str:
         return str(value)
+
+
+SECRET = _EnvironmentKind()
+"""The kind of every SecretOption."""

@@ -8,7 +8,6 @@ be printed, compared and pickled; only `fetch` returns a `Secret`.
 import os
 import shlex
 import stat
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +99,8 @@ def _check_writers(path: Path) -> None:
 
 
 def _run(argv: tuple[str, ...], environ: Mapping[str, str], timeout_s: float) -> bytes:
+    import subprocess  # noqa: PLC0415  few runs have a secret command, and every run would pay for it
+
     subject = f"secret command {argv[0]}"
     try:
         done = subprocess.run(  # a user's own command from a file that only they can write, no shell

@@ -56,8 +56,9 @@ def _show_text(report: ConfigShowReport, look: Look) -> str:
 def show(run: Run) -> ConfigShowReport:
     """Print every setting with the place it came from.
 
-    Takes every option that a file may hold, to try out what a flag changes. Secrets are shown as ***. Precedence, strongest first: flag, environment, ./logkeep.yaml or --config FILE, user
-    files, /etc/logkeep/config.yaml, default.
+    Takes every option that a file may hold, to try out what a flag changes. Secrets are shown as ***.
+    Precedence, strongest first: flag, environment, ./logkeep.yaml or --config FILE, user files,
+    /etc/logkeep/config.yaml, default.
     """
     standing = [_shown(s) for s in run.settings if s.option.where is Where.EVERYWHERE]
     return ConfigShowReport(files=[str(p) for p in run.files], settings=standing)
