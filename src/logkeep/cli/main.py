@@ -6,10 +6,8 @@ with 130 and SIGTERM with 143 after everything that was opened is closed.
 
 import contextlib
 import logging
-import signal
 import sys
 from collections.abc import Sequence
-from types import FrameType
 from typing import NoReturn
 
 import click
@@ -19,9 +17,10 @@ from logkeep.cli.catalogue import GROUPS, VERBS, Entry
 from logkeep.cli.crash import keep_traceback, redacted_traceback
 from logkeep.cli.failures import as_json, as_text, from_click, unexpected
 from logkeep.cli.groups import LazyGroup
+from logkeep.cli.signals import as_error, listen
 from logkeep.cli.world import World, real_world
 from logkeep.config.places import cache_directory
-from logkeep.errors import Interrupted, LogkeepError, Terminated
+from logkeep.errors import LogkeepError
 
 _HELP = """Backup and restore for everything that is a log.
 
@@ -38,7 +37,7 @@ def root_command(verbs: Sequence[Entry] = VERBS) -> LazyGroup:
 
 def main(verbs: Sequence[Entry] = VERBS) -> NoReturn:
     """The installed `logkeep` command; tests add verbs of their own."""
-    signal.signal(signal.SIGTERM, _terminate)
+    listen()
     argv = sys.argv[1:]
     sys.exit(call(argv, real_world(argv), verbs))
 
@@ -56,8 +55,8 @@ def call(argv: list[str], world: World, verbs: Sequence[Entry] = VERBS) -> int:
             return 40
         except click.ClickException as error:
             return _fail(from_click(error), world)
-        except (KeyboardInterrupt, click.Abort):
-            return _fail(Interrupted(), world)
+        except (KeyboardInterrupt, click.Abort) as stop:  # before or after the verb itself
+            return _fail(as_error(stop.__cause__ or stop), world)
         except Exception as error:  # noqa: BLE001  the last line of defence: users never see a traceback
             return _fail(_crashed(error, argv, world), world)
 
@@ -88,7 +87,3 @@ def _close_quietly(world: World) -> None:
         world.resources.close()
     except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001  the verb's own result must not be lost
         world.console.warn(f"clean-up was not complete: {type(error).__name__}: {error}")
-
-
-def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise Terminated("ended by SIGTERM")

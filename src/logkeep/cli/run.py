@@ -19,6 +19,7 @@ from logkeep.cli.logs import choose_level, set_up_logs, take_down_logs
 from logkeep.cli.look import Look
 from logkeep.cli.metrics import MetricsFile, Sample
 from logkeep.cli.progress import choose_progress
+from logkeep.cli.signals import as_error
 from logkeep.cli.world import World
 from logkeep.config.load import Flags, load
 from logkeep.config.option import Option
@@ -135,7 +136,7 @@ def carry_out(job: Job[ReportT], world: World, flags: Flags, arguments: Mapping[
     metrics = _metrics_file(job, run)
     started, report, error = world.monotonic(), None, None
     try:
-        report = job.function(run, **arguments)
+        report = _uninterrupted(job, run, arguments)
     except LogkeepError as raised:
         error = raised
         _log_failure(run, raised)
@@ -147,6 +148,13 @@ def carry_out(job: Job[ReportT], world: World, flags: Flags, arguments: Mapping[
             code = _tell(metrics, job, run, _outcome(run, report, error, code, started), code)
     run.console.answer(_answer(job, report, run))
     return code
+
+
+def _uninterrupted(job: Job[ReportT], run: Run, arguments: Mapping[str, Any]) -> ReportT:
+    try:
+        return job.function(run, **arguments)
+    except KeyboardInterrupt as stop:
+        raise as_error(stop) from None
 
 
 def _begin(job: Job[ReportT], world: World, flags: Flags) -> Run:
