@@ -68,10 +68,9 @@ def test_text_lines(console: Console, err: io.StringIO) -> None:
 def test_json_lines_are_redacted_and_stay_json(console: Console, err: io.StringIO) -> None:
     Secret(PLAIN)
     set_up_logs(console, level="info", form="json", file=None)
-    try:
-        raise RuntimeError(f"login {PLAIN}")
-    except RuntimeError:
-        logging.getLogger("logkeep.x").exception("failed with %s", PLAIN, extra={"password": "abc", "n": 1, "u": PLAIN})
+    failure = RuntimeError(f"login {PLAIN}")
+    extra = {"password": "abc", "n": 1, "u": PLAIN}
+    logging.getLogger("logkeep.x").error("failed with %s", PLAIN, exc_info=failure, extra=extra)
     event = json.loads(err.getvalue())
     assert PLAIN not in err.getvalue()
     assert (event["event"], event["password"], event["n"], event["u"]) == ("failed with ***", "***", 1, "***")

@@ -51,7 +51,7 @@ def test_a_directory_for_real(tmp_path: Path) -> None:
     document = json.loads(done.stdout)
     jsonschema.validate(document, schema)
     assert document["commits_safe"] is True
-    assert not [path for path in (tmp_path / "repo").rglob("*") if path.is_file()]
+    assert not [path for path in (tmp_path / "repo" / "probe").rglob("*") if path.is_file()]
 
 
 def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
