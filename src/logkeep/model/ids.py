@@ -6,7 +6,9 @@ The default id is the UTC time as `YYYYMMDDHHMMSS`, or one more than the last id
 
 import re
 from datetime import UTC, datetime
-from typing import NewType
+from typing import Annotated, NewType
+
+import msgspec
 
 from logkeep.errors import UnknownBackup, UsageError
 
@@ -14,6 +16,9 @@ BackupId = NewType("BackupId", int)
 
 _LARGEST = 10**18 - 1
 """Fits a signed 64-bit integer and 18 digits; names pad ids to 20."""
+
+StoredId = Annotated[int, msgspec.Meta(ge=1, le=_LARGEST)]
+"""The type of an id in a stored document."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -46,7 +51,9 @@ def choose_id(text: str, known: list[BackupId]) -> BackupId:
         return fits[0]
     if not fits:
         raise UnknownBackup(f"no backup has the id {text}")
-    raise UnknownBackup(f"{text} fits {len(fits)} backups: {', '.join(map(str, fits[:5]))}{' …' if len(fits) > 5 else ''}")
+    raise UnknownBackup(
+        f"{text} fits {len(fits)} backups: {', '.join(map(str, fits[:5]))}{' …' if len(fits) > 5 else ''}"
+    )
 
 
 def source_name(text: str) -> str:

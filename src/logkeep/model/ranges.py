@@ -35,7 +35,7 @@ class Tiling:
 
 
 def tile(span: Range, pieces: Iterable[Range]) -> Tiling:
-    """Compare pieces with the span they should tile. Pieces may reach over the span's ends; empty ones count for nothing."""
+    """Compare pieces with the span they should tile. Pieces may reach over its ends; empty ones count for nothing."""
     gaps: list[Range] = []
     overlaps: list[Range] = []
     reached = span.start

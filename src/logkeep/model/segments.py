@@ -18,6 +18,8 @@ _HISTORY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 _TOKEN = re.compile(r"[0-9a-f]{16}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
+Token = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}$")]
+Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
 Position = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
@@ -35,6 +37,14 @@ class Codec(StrEnum):
     NONE = "none"
     ZSTD = "zstd"
     GZIP = "gzip"
+
+
+class Proof(StrEnum):
+    """How well it is known that the source itself had these bytes committed."""
+
+    PROVEN = "proven"
+    BOUNDED = "bounded"
+    UNPROVEN = "unproven"
 
 
 class LogName(msgspec.Struct, frozen=True, order=True, forbid_unknown_fields=True):
@@ -56,16 +66,22 @@ class LogName(msgspec.Struct, frozen=True, order=True, forbid_unknown_fields=Tru
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One archived object and the positions `[start, end)` of its log that it holds.
+    """One archived object and the positions `[start, end)` of its log that it answers for.
 
-    A snapshot is a segment whose collection is `snapshots` and whose range is the position it stands at.
+    The claims of a log's segments tile its cut exactly: a hole that compaction left inside is claimed by the segment
+    around it, and a range in which nothing is left at all is claimed by a row without an object. A snapshot is a
+    segment of the collection `snapshots` whose range is the one position it stands at, `[p, p + 1)`.
     """
 
     log: LogName
     start: Position
     end: Position
+    first: Position
+    """The position the object is named after: its first record, chosen before claims are joined."""
     token: str
-    """16 random hex digits: with log and start they make the object's name."""
+    """16 random hex digits: with log and first position they make the object's name."""
+    has_object: bool = True
+    proof: Proof = Proof.PROVEN
     records: Position
     stored_bytes: Position
     plain_bytes: Position

@@ -1,7 +1,8 @@
 """The store protocol: few operations, each docstring a promise that the conformance suite holds every store to.
 
 Names are relative, `/`-separated, of characters `A-Za-z0-9._=-`, without empty, `.` or `..` parts; a store refuses
-all others with `UnsafeName`, in both directions. Errors are those of `logkeep.errors`: never a library's own.
+all others with `UnsafeName`, in both directions. No name may be a directory of another (`a` and `a/b`): a file system,
+and some S3 servers, cannot keep both. Errors are those of `logkeep.errors`: never a library's own.
 Stores are picklable: a task opens its own connection from the same address.
 """
 
@@ -9,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from logkeep.errors import UnsafeName
 
@@ -96,6 +97,7 @@ class Store(Protocol):
 
         Bounded memory whatever the size. The name is not guarded against a race: choose it at random.
         `size_hint` is the likely size in bytes (space is set aside for it where that is faster); 0 = unknown.
+        After any error of `write` or `close` call `abort`; a failed `close` may still have made it visible.
         """
 
     def get(self, name: str, limit: int) -> bytes:
@@ -118,4 +120,31 @@ class Store(Protocol):
         """
 
     def delete(self, name: str) -> None:
-        """Remove it. Removing what is not there is fine: sweeps are repeated."""
+        """Remove it. Removing what is not there is fine: sweeps are repeated.
+
+        A power loss may bring a removed object back, so no decision may rest on an absence that `delete` made.
+        """
+
+
+@runtime_checkable
+class Sweepable(Protocol):
+    """A store in which killed writers leave something behind that no listing shows, and that can be swept.
+
+    Directories are; buckets are not (their lifecycle rule sweeps). Find it below wrappers with `sweepable`.
+    """
+
+    def stale_partials(self, older_than: datetime) -> list[ObjectInfo]:
+        """Unfinished streams untouched since then, whose writers are gone."""
+
+    def sweep_partials(self, older_than: datetime) -> int:
+        """Remove those; how many went. A writer that is alive keeps its stream however old it is."""
+
+    def remove_empty(self, prefix: str) -> None:
+        """Remove the empty directories below a prefix where nobody writes any more, and the prefix's own."""
+
+
+def sweepable(store: object) -> Sweepable | None:
+    """The outermost sweepable store among `store` and what it wraps, or None."""
+    while store is not None and not isinstance(store, Sweepable):
+        store = getattr(store, "inner", None)
+    return store

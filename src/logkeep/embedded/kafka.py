@@ -1,0 +1,162 @@
+"""A real Kafka broker in one process (KRaft, broker and controller in one), from Maven coordinates."""
+
+import base64
+import contextlib
+import socket
+import struct
+import subprocess
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from logkeep.embedded.process import ServerProcess, java_command
+from logkeep.errors import ServerFailed
+from logkeep.spark.jars import resolve_jars, spark_jar
+
+_READY_S = 60.0
+_TOOL_TIMEOUT_S = 120
+_LOG4J = """\
+Configuration:
+  status: "off"
+  Appenders: {Console: {name: out, target: SYSTEM_OUT, PatternLayout: {pattern: "%d %p %m (%c)%n"}}}
+  Loggers: {Root: {level: WARN, AppenderRef: [{ref: out}]}}
+"""
+
+
+@dataclass(frozen=True)
+class KafkaRelease:
+    """A version of Kafka and where its jars come from."""
+
+    version: str = "4.3.1"
+    scala: str = "2.13"
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        group = "org.apache.kafka"
+        return f"{group}:kafka_{self.scala}:{self.version}", f"{group}:kafka-tools:{self.version}"
+
+    def class_path(self, cache: Path) -> list[Path]:
+        """Broker and tools. Ivy leaves out what Spark has itself, and Spark has the Scala library."""
+        return [*resolve_jars(self.coordinates, cache), spark_jar("scala-library-*.jar")]
+
+
+class EmbeddedKafka:
+    """`with EmbeddedKafka(directory, cache) as kafka:` formats the directory if it is new, starts, and stops at the end."""
+
+    def __init__(
+        self,
+        directory: Path,
+        cache: Path,
+        *,
+        release: KafkaRelease | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """`properties` win over ours: more listeners, security, another node of a larger cluster."""
+        self.directory = directory
+        self.release = release or KafkaRelease()
+        self.port, self.controller_port = free_ports(2)
+        self.bootstrap = f"127.0.0.1:{self.port}"
+        self._cache = cache
+        self._own = dict(properties or {})
+        self._server: ServerProcess | None = None
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "server.log"
+
+    @property
+    def pid(self) -> int | None:
+        return self._server.pid if self._server else None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start, and return when the broker answers."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        (self.directory / "log4j2.yaml").write_text(_LOG4J)
+        config = self.directory / "server.properties"
+        config.write_text("".join(f"{key}={value}\n" for key, value in self.properties().items()))
+        if not (self.directory / "data" / "meta.properties").exists():
+            cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+            self.java_tool("kafka.tools.StorageTool", ["format", "--standalone", "-t", cluster, "-c", str(config)])
+        command = self._command("kafka.Kafka", [str(config)])
+        self._server = ServerProcess("Kafka", command, self.log, cwd=self.directory).start()
+        self._server.wait_until(lambda: answers("127.0.0.1", self.port), _READY_S)
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.stop()
+
+    def kill(self) -> None:
+        """End it without a goodbye."""
+        if self._server is not None:
+            self._server.kill()
+
+    def properties(self) -> dict[str, str]:
+        """The broker's whole configuration."""
+        listeners = f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self.controller_port}"
+        return {
+            "node.id": "1",
+            "process.roles": "broker,controller",
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{self.controller_port}",
+            "listeners": listeners,
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(self.directory / "data"),
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "4",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "transaction.state.log.num.partitions": "4",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            "auto.create.topics.enable": "false",
+            **self._own,
+        }
+
+    def java_tool(self, main_class: str, arguments: Sequence[str]) -> str:
+        """Run one of Apache's own tools from the same jars; its output. Raises `ServerFailed` if it fails."""
+        finished = subprocess.run(
+            self._command(main_class, arguments), cwd=self.directory, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, timeout=_TOOL_TIMEOUT_S, check=False,
+        )  # fmt: skip
+        if finished.returncode != 0:
+            last = (finished.stderr + finished.stdout).strip().splitlines()[:1] or ["no message"]
+            raise ServerFailed(f"exit code {finished.returncode}: {last[0]}", subject=main_class)
+        return finished.stdout
+
+    def _command(self, main_class: str, arguments: Sequence[str]) -> list[str]:
+        options = [
+            f"-Dlog4j2.configurationFile={self.directory / 'log4j2.yaml'}",
+            f"-Djava.io.tmpdir={self.directory}",
+        ]
+        return java_command(self.release.class_path(self._cache), main_class, arguments, options)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody uses at this moment: all held at once, so that they differ."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def answers(host: str, port: int) -> bool:
+    """Whether a broker answers ApiVersions version 0 there: a length, a correlation id, error code 0."""
+    client = b"logkeep"
+    request = struct.pack(f"!hhih{len(client)}s", 18, 0, 1, len(client), client)
+    try:
+        with socket.create_connection((host, port), timeout=2) as connection:
+            connection.sendall(struct.pack("!i", len(request)) + request)
+            reply = connection.recv(10, socket.MSG_WAITALL)
+    except OSError:
+        return False
+    return len(reply) == 10 and struct.unpack("!iih", reply)[1:] == (1, 0)

@@ -1,0 +1,137 @@
+"""What one commit can say. The list is closed: a reader that meets another action cannot know what is live."""
+
+from typing import ClassVar
+
+import msgspec
+
+from logkeep.model.ids import StoredId
+from logkeep.model.segments import Position, Sha256, Token
+from logkeep.repository.documents import MIB, SourceDocument
+
+FIRST_GENERATION = 1
+NO_PREDECESSOR = ""
+
+
+class ObjectRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Names an object by its token and pins its content; where it lies follows from who refers to it."""
+
+    token: Token
+    size: Position
+    sha256: Sha256
+
+
+class PartRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of segment rows, see `parts`."""
+
+    token: Token
+    size: Position
+    sha256: Sha256
+    rows: Position
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `list` shows of a backup, so that it never has to open a manifest."""
+
+    started: str
+    logs: int
+    segments: int
+    records: int
+    stored_bytes: int
+    """Of all segments that restore this backup."""
+    new_bytes: int
+    """Of the segments that this run added."""
+    warnings: int = 0
+    tags: tuple[str, ...] = ()
+    group: tuple[str, ...] = ()
+    """Sources that took part under the same id; empty for a backup of its own."""
+
+
+class BackupAction(msgspec.Struct, frozen=True, tag="backup", tag_field="kind", forbid_unknown_fields=True):
+    id: StoredId
+    manifest: ObjectRef
+    summary: Summary
+
+
+class FailedAction(msgspec.Struct, frozen=True, tag="failed", tag_field="kind", forbid_unknown_fields=True):
+    id: StoredId
+    reason: str
+
+
+class DeleteAction(msgspec.Struct, frozen=True, tag="delete", tag_field="kind", forbid_unknown_fields=True):
+    ids: tuple[StoredId, ...]
+    reason: str
+
+
+class HoldAction(msgspec.Struct, frozen=True, tag="hold", tag_field="kind", forbid_unknown_fields=True):
+    id: StoredId
+    reason: str
+
+
+class ReleaseAction(msgspec.Struct, frozen=True, tag="release", tag_field="kind", forbid_unknown_fields=True):
+    id: StoredId
+
+
+class PartReplacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Wherever a manifest names the old part, these are read instead."""
+
+    old: Token
+    new: tuple[PartRef, ...]
+
+
+class ReplaceAction(msgspec.Struct, frozen=True, tag="replace", tag_field="kind", forbid_unknown_fields=True):
+    """Other objects serve the same positions with the same plain bytes: segments were merged, or mended."""
+
+    parts: tuple[PartReplacement, ...]
+    proof: str
+    """How the equality was shown, for people and for `verify`."""
+    keep_old: bool = False
+    """The objects of the old parts stay: a repair never destroys evidence."""
+
+
+class CheckpointAction(msgspec.Struct, frozen=True, tag="checkpoint", tag_field="kind", forbid_unknown_fields=True):
+    """Pins the folded chain up to the generation before this one, and moves the generation on.
+
+    Moving it on is a fence: a writer that read the chain before can no longer commit.
+    """
+
+    folded: ObjectRef
+    reason: str
+
+
+class RepairAction(msgspec.Struct, frozen=True, tag="repair", tag_field="kind", forbid_unknown_fields=True):
+    """Goes on after commits were lost or destroyed. The only action that may skip generations.
+
+    It follows the last good commit, stands above every generation that was ever seen, and commits anew those lost
+    backups whose manifests are intact.
+    """
+
+    lost: tuple[Position, ...]
+    recovered: tuple[BackupAction, ...]
+    reason: str
+
+
+Action = (
+    BackupAction
+    | FailedAction
+    | DeleteAction
+    | HoldAction
+    | ReleaseAction
+    | ReplaceAction
+    | CheckpointAction
+    | RepairAction
+)
+
+
+class Commit(SourceDocument, frozen=True, kw_only=True, tag="commit"):
+    """One link of the chain."""
+
+    limit: ClassVar[int] = 4 * MIB
+
+    generation: Position
+    previous: str
+    """The seal of the commit before, empty for the first."""
+    run: str
+    nonce: str
+    """Makes every attempt's bytes different, so that reading a commit back tells whose it is."""
+    time: str
+    action: Action

@@ -1,0 +1,213 @@
+"""A backup under way: begin or resume it, then complete or fail it. Only an ongoing backup has those two moves.
+
+The order is the promise: request, data and receipts, parts, attachments, manifest, commit. Stop anywhere, and readers
+see the chain as it was.
+"""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from logkeep.errors import AlreadyExists, BackupFailed, IllegalTransition, ObjectMissing
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.ids import BackupId, next_id
+from logkeep.model.ranges import Range
+from logkeep.model.segments import Segment
+from logkeep.model.time import rfc3339
+from logkeep.repository import layout
+from logkeep.repository.actions import BackupAction, FailedAction, ObjectRef, PartRef, Summary
+from logkeep.repository.content import PartReader, put_part, served_parts
+from logkeep.repository.documents import seal, seal_of
+from logkeep.repository.fold import BackupEntry
+from logkeep.repository.journal import Receipt, Request, open_ids, put_request, read_request, receipts
+from logkeep.repository.lease import Head
+from logkeep.repository.manifest import MAX_PARTS, AttachmentRef, KnownGap, LogCut, Manifest
+from logkeep.repository.parts import SegmentTable, objects, plan_parts, total
+from logkeep.repository.source import SourceFacts, read_manifest
+from logkeep.repository.states import OWNER_LOST
+from logkeep.repository.verification import inherited_damage, known_damaged, put_verification
+from logkeep.repository.writing import Writing
+
+_PARALLEL_HEADS = 16
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a finished run brings to its completion."""
+
+    cut: Sequence[LogCut]
+    new: Sequence[Segment]
+    """Segments that this run archived; those of the base are taken over by themselves."""
+    gaps: Sequence[KnownGap] = ()
+    attachments: Sequence[AttachmentRef] = ()
+    findings: Sequence[Finding] = ()
+
+
+class OngoingBackup:
+    """A backup whose request is recorded and whose lease we hold."""
+
+    def __init__(self, writing: Writing, request: Request, facts: SourceFacts) -> None:
+        self._writing, self.request, self._facts = writing, request, facts
+        self.id = BackupId(request.id)
+        self.base = writing.folded.entry(request.base) if request.base is not None else None
+
+    @property
+    def run(self) -> str:
+        """The run that works on it now; another than the request's after a resume."""
+        return self._writing.run
+
+    def receipts(self) -> Iterable[Receipt]:
+        """What finished units of this backup have left, in this run and in those before a resume."""
+        return receipts(self._writing.place, self.id)
+
+    def complete(self, outcome: Outcome) -> BackupEntry:
+        """Make it a completed backup. Raises LeaseLost, CommitConflict or BackupFailed; then it is still ongoing."""
+        self._writing.lease.confirm()
+        self._check_stored(outcome.new)
+        parts, rows = self._parts(outcome)
+        manifest = self._manifest(outcome, parts)
+        action = BackupAction(self.id, self._put_manifest(manifest), self._summary(outcome, rows))
+        self._inherit_damage(rows)
+        entry = self._writing.commit(action).entry(self.id)
+        if entry is None:
+            raise BackupFailed("the chain does not show the backup that was just committed", subject=str(self.id))
+        return entry
+
+    def fail(self, reason: str) -> None:
+        """Make it a failed backup, for ever."""
+        self._writing.commit(FailedAction(self.id, reason))
+
+    def _inherit_damage(self, rows: SegmentTable) -> None:
+        """A backup that needs an object known to be damaged must not pass for a good one."""
+        place = self._writing.place
+        damaged = known_damaged(place)
+        if not damaged:
+            return
+        inherited = {name: damaged[name] for _, name, _, _ in objects(rows, place.source) if name in damaged}
+        if inherited:
+            folded, now = self._writing.folded, self._writing.clock()
+            document = inherited_damage(place, self.id, inherited, Head(folded.generation, folded.head), now)
+            put_verification(place, document, now, self._writing.tokens())
+
+    def _check_stored(self, new: Sequence[Segment]) -> None:
+        with ThreadPoolExecutor(_PARALLEL_HEADS) as pool:
+            for problem in pool.map(self._missing, new):
+                if problem:
+                    raise BackupFailed(problem, subject=f"backup {self.id}")
+
+    def _missing(self, segment: Segment) -> str | None:
+        name = layout.segment(self._writing.place.source, segment)
+        try:
+            size = self._writing.place.store.head(name).size
+        except ObjectMissing:
+            return f"{name} was written and is not there any more"
+        return None if size == segment.stored_bytes else f"{name} has {size} bytes instead of {segment.stored_bytes}"
+
+    def _parts(self, outcome: Outcome) -> tuple[tuple[PartRef, ...], SegmentTable]:
+        """The parts of the new manifest and all its rows: the base's parts, some of them merged with what is new."""
+        place, reader = self._writing.place, PartReader(self._writing.place)
+        cut = {c.log: Range(c.start, c.end) for c in outcome.cut}
+        new = SegmentTable.from_segments(outcome.new)
+        if self.base is None:
+            return self._stored([], new), new.covering(cut)
+        served = served_parts(read_manifest(place, self.base), self._writing.folded)
+        tables = [reader.read(ref) for ref in served]
+        plan = plan_parts([ref.rows for ref in served], len(new), MAX_PARTS)
+        merged = SegmentTable.merge([*(tables[i] for i in plan.merge), new])
+        kept = [served[i] for i in plan.keep]
+        return self._stored(kept, merged), SegmentTable.merge([*tables, new]).covering(cut)
+
+    def _stored(self, kept: list[PartRef], table: SegmentTable) -> tuple[PartRef, ...]:
+        if not len(table):
+            return tuple(kept)
+        return (*kept, put_part(self._writing.place, table, self._writing.tokens()))
+
+    def _manifest(self, outcome: Outcome, parts: tuple[PartRef, ...]) -> Manifest:
+        return Manifest(
+            repository=self._writing.place.repository,
+            source=self._writing.place.source,
+            id=self.id,
+            run=self.run,
+            kind=self._facts.kind,
+            identity=self._facts.identity,
+            group=self.request.group,
+            started=self.request.started,
+            finished=rfc3339(self._writing.clock()),
+            base=self.request.base,
+            cut=tuple(outcome.cut),
+            parts=parts,
+            gaps=tuple(outcome.gaps),
+            attachments=tuple(outcome.attachments),
+            findings=tuple(outcome.findings),
+        )
+
+    def _put_manifest(self, manifest: Manifest) -> ObjectRef:
+        data, token = seal(manifest), self._writing.tokens()
+        self._writing.place.store.put_new(layout.manifest(self._writing.place.source, self.id, token), data)
+        return ObjectRef(token, len(data), seal_of(data))
+
+    def _summary(self, outcome: Outcome, rows: SegmentTable) -> Summary:
+        return Summary(
+            started=self.request.started,
+            logs=len(outcome.cut),
+            segments=len(rows),
+            records=total(rows, "records"),
+            stored_bytes=total(rows, "stored_bytes"),
+            new_bytes=sum(s.stored_bytes for s in outcome.new),
+            warnings=sum(f.severity is not Severity.NOTE for f in outcome.findings) + len(outcome.gaps),
+            tags=self.request.tags,
+            group=self.request.group,
+        )
+
+
+def begin(
+    writing: Writing,
+    facts: SourceFacts,
+    *,
+    wanted: BackupId | None = None,
+    tags: tuple[str, ...] = (),
+    group: tuple[str, ...] = (),
+    options: dict[str, str] | None = None,
+) -> OngoingBackup:
+    """Start a new backup. Requests that were left behind by lost owners are recorded as failed first."""
+    for left_behind in open_ids(writing.place, writing.folded.last_id):
+        writing.commit(FailedAction(left_behind, OWNER_LOST))
+    folded = writing.folded
+    if wanted is not None and wanted <= folded.last_id:
+        raise IllegalTransition(f"backup id {wanted} is not larger than the last one, {folded.last_id}")
+    backup_id = wanted or next_id(writing.clock(), folded.last_id)
+    request = Request(
+        repository=writing.place.repository,
+        source=writing.place.source,
+        id=backup_id,
+        owner=writing.lease.owner,
+        started=rfc3339(writing.clock()),
+        base=folded.completed[-1].id if folded.completed else None,
+        fence=folded.generation,
+        group=group,
+        tags=tags,
+        options=options or {},
+    )
+    writing.lease.work_on(backup_id)
+    try:
+        put_request(writing.place, request)
+    except AlreadyExists as error:
+        raise IllegalTransition(f"backup {backup_id} was started by another run") from error
+    return OngoingBackup(writing, request, facts)
+
+
+def resume(writing: Writing, facts: SourceFacts) -> OngoingBackup | None:
+    """Take up the last backup that was left behind, with its id and receipts; None when there is none.
+
+    Older ones that were left behind too are recorded as failed: ids are decided in order.
+    """
+    left_behind = open_ids(writing.place, writing.folded.last_id)
+    if not left_behind:
+        return None
+    for older in left_behind[:-1]:
+        writing.commit(FailedAction(older, OWNER_LOST))
+    request = read_request(writing.place, left_behind[-1])
+    if request is None:
+        raise IllegalTransition(f"the request of backup {left_behind[-1]} is gone")
+    writing.lease.work_on(left_behind[-1])
+    return OngoingBackup(writing, request, facts)

@@ -1,0 +1,179 @@
+"""Reading and extending the commit chain of one source.
+
+Reading starts at the newest pinned checkpoint and follows the links to the last commit that is listed; a hole or a link
+that does not fit is damage, unless a later repair says that it was accepted. Extending is one put-if-absent: exactly
+one of two racing writers wins a generation, and the loser is told. Nothing here retries.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+
+from logkeep.errors import AlreadyExists, CommitConflict, Damaged, FormatTooNew, ObjectMissing
+from logkeep.model.time import rfc3339
+from logkeep.repository import layout
+from logkeep.repository.actions import Action, CheckpointAction, Commit, ObjectRef, RepairAction
+from logkeep.repository.documents import open_in_place, put_own, seal, seal_of
+from logkeep.repository.fold import Checkpoint, Folded, Folding
+from logkeep.store.base import Store
+
+CHECKPOINT_EVERY = 64
+_PARALLEL_READS = 16
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a chain lives: store, repository id, source."""
+
+    store: Store
+    repository: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Link:
+    """One commit object as it was read, before anything is believed."""
+
+    name: str
+    data: bytes
+
+
+def read_chain(place: Place) -> Folded:
+    """The meaning of the whole chain as it stands now. Raises Damaged when a link is missing or does not fit."""
+    return follow(place, _best_checkpoint(place))
+
+
+def read_whole_chain(place: Place) -> Folded:
+    """The same without believing any checkpoint: what garbage collection and `verify` go by."""
+    return follow(place, Folded())
+
+
+def follow(place: Place, start: Folded, until: int | None = None) -> Folded:
+    """Fold the commits after `start`, to the end or up to a generation."""
+    links = read_links(place, start.generation)
+    if until is not None:
+        links = [link for link in links if link.name <= layout.commit(place.source, until)]
+    folding = Folding(start)
+    at = 0
+    while at < len(links):
+        try:
+            folding.apply(open_commit(place, links[at]), seal_of(links[at].data), links[at].name)
+        except Damaged:
+            repaired = _repair_after(place, folding.head, links, at)
+            if repaired is None:
+                raise
+            at = repaired
+        else:
+            at += 1
+    return folding.result()
+
+
+def _repair_after(place: Place, head: str, links: Sequence[Link], broken: int) -> int | None:
+    """Where an accepted repair continues the chain after its last good commit, if one does."""
+    for at in range(broken + 1, len(links)):
+        try:
+            commit = open_commit(place, links[at])
+        except Damaged:
+            continue
+        if isinstance(commit.action, RepairAction) and commit.previous == head:
+            return at
+    return None
+
+
+def read_links(place: Place, after_generation: int) -> list[Link]:
+    """All commit objects after a generation, in order, unopened."""
+    after = layout.commit(place.source, after_generation) if after_generation else ""
+    names = [i.name for i in place.store.list(layout.commits(place.source), after) if layout.placed(i.name)]
+    return [Link(n, d) for n, d in zip(names, _get_all(place.store, names), strict=True)]
+
+
+def open_commit(place: Place, link: Link) -> Commit:
+    """Open a commit and check that it lies where it belongs."""
+    commit = open_in_place(link.data, link.name, Commit, place.repository)
+    if commit.source != place.source or layout.commit(place.source, commit.generation) != link.name:
+        raise Damaged("the commit belongs to another place", subject=link.name)
+    return commit
+
+
+def append(
+    place: Place, folded: Folded, action: Action, *, run: str, nonce: str, now: datetime, skip_to: int | None = None
+) -> Folded:
+    """Commit one action after `folded` and return the chain with it, as the store shows it afterwards.
+
+    Raises CommitConflict when the generation is taken by somebody else, and Damaged before anything is written when
+    the action is impossible here. Only a repair may `skip_to` a later generation.
+    """
+    commit = Commit(
+        repository=place.repository,
+        source=place.source,
+        generation=skip_to or folded.generation + 1,
+        previous=folded.head,
+        run=run,
+        nonce=nonce,
+        time=rfc3339(now),
+        action=action,
+    )
+    data, name = seal(commit), layout.commit(place.source, commit.generation)
+    folding = Folding(folded)
+    folding.apply(commit, seal_of(data), name)
+    try:
+        put_own(place.store, name, data)
+    except AlreadyExists as error:
+        raise CommitConflict("another run committed this generation first", subject=name) from error
+    _confirm(place.store, name, data)
+    return follow(place, folding.result())
+
+
+def _confirm(store: Store, name: str, data: bytes) -> None:
+    """What was acknowledged must be what readers see; a store that lost or changed it must not look like success."""
+    try:
+        seen = store.get(name, Commit.limit)
+    except ObjectMissing as error:
+        raise CommitConflict("the store acknowledged the commit and does not have it", subject=name) from error
+    if seen != data:
+        raise CommitConflict("the store has another commit than the one it acknowledged", subject=name)
+
+
+def put_checkpoint(place: Place, folded: Folded, token: str) -> ObjectRef:
+    """Store the folded chain. It counts once a commit pins it."""
+    data = seal(Checkpoint(repository=place.repository, source=place.source, folded=folded))
+    place.store.put_new(layout.checkpoint(place.source, folded.generation, token), data)
+    return ObjectRef(token, len(data), seal_of(data))
+
+
+def checkpoints(place: Place) -> list[tuple[layout.Placed, str]]:
+    """All checkpoint objects, oldest first, as what their names say and the names."""
+    found = ((layout.placed(i.name), i.name) for i in place.store.list(layout.checkpoints(place.source)))
+    return [(placed, name) for placed, name in found if placed]
+
+
+def read_checkpoint(place: Place, placed: layout.Placed) -> Folded:
+    """A checkpoint that the commit after it pins. Raises Damaged, FormatTooNew or ObjectMissing."""
+    name = layout.checkpoint(place.source, placed.number, placed.token)
+    pin_name = layout.commit(place.source, placed.number + 1)
+    pin = open_commit(place, Link(pin_name, place.store.get(pin_name, Commit.limit))).action
+    data = place.store.get(name, Checkpoint.limit)
+    if not isinstance(pin, CheckpointAction) or pin.folded != ObjectRef(placed.token, len(data), seal_of(data)):
+        raise Damaged("no commit pins this checkpoint", subject=name)
+    checkpoint = open_in_place(data, name, Checkpoint, place.repository)
+    if checkpoint.source != place.source or checkpoint.folded.generation != placed.number:
+        raise Damaged("the checkpoint belongs to another place", subject=name)
+    return checkpoint.folded
+
+
+def _best_checkpoint(place: Place) -> Folded:
+    for placed, _ in reversed(checkpoints(place)):
+        try:
+            return read_checkpoint(place, placed)
+        except (Damaged, ObjectMissing, FormatTooNew):
+            continue  # a cache never decides: an older one, or the chain from its first commit, tells the same
+    return Folded()
+
+
+def _get_all(store: Store, names: Sequence[str]) -> list[bytes]:
+    """Read many small objects, in order, a few at a time: 64 round trips one by one would be felt on a far store."""
+    if len(names) <= 2:
+        return [store.get(n, Commit.limit) for n in names]
+    with ThreadPoolExecutor(_PARALLEL_READS) as pool:
+        return list(pool.map(lambda n: store.get(n, Commit.limit), names))

@@ -1,0 +1,62 @@
+"""The segment rows of a backup: its parts, with every later replacement applied, cut to what the backup covers."""
+
+import hashlib
+
+from logkeep.errors import Damaged, ObjectMissing
+from logkeep.model.ranges import Range
+from logkeep.repository import layout
+from logkeep.repository.actions import PartRef
+from logkeep.repository.chain import Place
+from logkeep.repository.fold import Folded
+from logkeep.repository.manifest import Manifest
+from logkeep.repository.parts import SegmentTable, decode, encode
+
+MAX_PART_BYTES = 1 << 30
+MAX_PART_ROWS = 20_000_000
+
+
+class PartReader:
+    """Reads parts, each once: they are immutable and shared by many manifests."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._known: dict[str, SegmentTable] = {}
+
+    def read(self, ref: PartRef) -> SegmentTable:
+        """A part as its manifest pinned it. Raises Damaged."""
+        if ref.token not in self._known:
+            self._known[ref.token] = self._fetch(ref)
+        return self._known[ref.token]
+
+    def _fetch(self, ref: PartRef) -> SegmentTable:
+        name = layout.part(self._place.source, ref.token)
+        try:
+            data = self._place.store.get(name, MAX_PART_BYTES)
+        except ObjectMissing as error:
+            raise Damaged("the part is missing", subject=name) from error
+        if len(data) != ref.size or hashlib.sha256(data).hexdigest() != ref.sha256:
+            raise Damaged("this is not the part that was committed", subject=name)
+        table = decode(data, MAX_PART_ROWS)
+        if len(table) != ref.rows:
+            raise Damaged(f"the part has {len(table)} rows, its manifest says {ref.rows}", subject=name)
+        return table
+
+
+def put_part(place: Place, table: SegmentTable, token: str) -> PartRef:
+    """Store rows under a new name."""
+    data = encode(table)
+    place.store.put_new(layout.part(place.source, token), data)
+    return PartRef(token, len(data), hashlib.sha256(data).hexdigest(), len(table))
+
+
+def served_parts(manifest: Manifest, folded: Folded) -> tuple[PartRef, ...]:
+    """The parts to read for a manifest today: those it names, or what has replaced them, each once."""
+    instead = {r.old: r.new for r in folded.replacements}
+    served = (ref for named in manifest.parts for ref in instead.get(named.token, (named,)))
+    return tuple({ref.token: ref for ref in served}.values())
+
+
+def rows_of(reader: PartReader, manifest: Manifest, parts: tuple[PartRef, ...]) -> SegmentTable:
+    """The rows that restore a backup, read from these parts."""
+    table = SegmentTable.merge([reader.read(ref) for ref in parts])
+    return table.covering({c.log: Range(c.start, c.end) for c in manifest.cut})

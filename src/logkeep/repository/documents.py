@@ -1,0 +1,121 @@
+"""Sealed documents: one line of JSON, and one line with its SHA-256.
+
+    {"type":"commit","version":1,...}\n
+    {"sha256":"<hex of line 1 with its newline>"}\n
+
+A document that was cut, flipped or edited does not open; one that was copied to another place does not fit there,
+because line 1 names its type, repository, source and place. Readers are strict: unknown fields, wrong types and
+anything above the size cap of its type are damage. A newer `version` is `FormatTooNew`, not damage.
+"""
+
+import hashlib
+from typing import ClassVar, TypeVar
+
+import msgspec
+
+from logkeep.errors import AlreadyExists, Damaged, FormatTooNew
+from logkeep.store.base import Store
+
+MIB = 1024 * 1024
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbid_unknown_fields=True):
+    """Base of everything that is stored as a sealed document."""
+
+    limit: ClassVar[int] = MIB
+    """More bytes than this are never read."""
+
+    version: int = 1
+    repository: str
+    """The id of the repository it belongs to."""
+
+
+class SourceDocument(Document, frozen=True, kw_only=True):
+    """Base of the documents below one source."""
+
+    source: str
+
+
+class _Opening(msgspec.Struct):
+    """Just enough of line 1 to tell a newer format from damage."""
+
+    type: str
+    version: int
+
+
+class _Seal(msgspec.Struct, forbid_unknown_fields=True):
+    sha256: str
+
+
+DocumentT = TypeVar("DocumentT", bound=Document)
+_encoder = msgspec.json.Encoder(order="deterministic")
+
+
+def seal(document: Document) -> bytes:
+    """The bytes of a document as they are stored."""
+    line = _encoder.encode(document) + b"\n"
+    return line + b'{"sha256":"' + hashlib.sha256(line).hexdigest().encode() + b'"}\n'
+
+
+def seal_of(data: bytes) -> str:
+    """The hash that stands in line 2: the identity of a document, by which others name it."""
+    return _split(data, "document")[1]
+
+
+def unseal(data: bytes, kind: type[DocumentT], where: str) -> DocumentT:
+    """Open a document of a known type. Raises Damaged or FormatTooNew, and nothing else, on any bytes."""
+    line, expected = _split(data, where)
+    if hashlib.sha256(line).hexdigest() != expected:
+        raise Damaged("the document does not match its seal", subject=where)
+    try:
+        opening = msgspec.json.decode(line, type=_Opening)
+        tag = kind.__struct_config__.tag
+        if opening.type != tag:
+            raise Damaged(f"a {opening.type!r} document lies where a {tag!r} belongs", subject=where)
+        if opening.version > 1:
+            raise FormatTooNew(f"the {tag} document has version {opening.version}; this release reads 1", subject=where)
+        return msgspec.json.decode(line, type=kind)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise Damaged(f"the document does not follow its schema ({error})", subject=where) from error
+
+
+def _split(data: bytes, where: str) -> tuple[bytes, str]:
+    line, newline, rest = data.partition(b"\n")
+    try:
+        sealed = msgspec.json.decode(rest, type=_Seal)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise Damaged("the document is cut off or has no seal", subject=where) from error
+    if not newline or not rest.endswith(b"}\n"):
+        raise Damaged("the document is cut off", subject=where)
+    return line + newline, sealed.sha256
+
+
+def put_own(store: Store, name: str, data: bytes) -> None:
+    """Put a document that is certainly ours (it carries a random run id) where nothing may be yet.
+
+    An "already exists" is answered by reading: our own bytes mean that an acknowledgement was lost on the way.
+    """
+    try:
+        store.put_new(name, data)
+    except AlreadyExists:
+        if not _is_ours(store, name, data):
+            raise
+
+
+def _is_ours(store: Store, name: str, data: bytes) -> bool:
+    try:
+        return store.get(name, len(data)) == data
+    except Damaged:  # larger than ours
+        return False
+
+
+def read(store: Store, name: str, kind: type[DocumentT], repository: str) -> DocumentT:
+    """Read and open one document, and check that it belongs to this repository."""
+    return open_in_place(store.get(name, kind.limit), name, kind, repository)
+
+
+def open_in_place(data: bytes, name: str, kind: type[DocumentT], repository: str) -> DocumentT:
+    document = unseal(data, kind, name)
+    if document.repository != repository:
+        raise Damaged("the document belongs to another repository", subject=name)
+    return document

@@ -1,0 +1,202 @@
+"""What all commits together mean. Pure: commits in, state out; an impossible step is damage, never ignored."""
+
+from typing import ClassVar
+
+import msgspec
+
+from logkeep.errors import Damaged
+from logkeep.model.ids import StoredId
+from logkeep.model.segments import Token
+from logkeep.repository.actions import (
+    FIRST_GENERATION,
+    NO_PREDECESSOR,
+    Action,
+    BackupAction,
+    CheckpointAction,
+    Commit,
+    DeleteAction,
+    FailedAction,
+    HoldAction,
+    ObjectRef,
+    PartRef,
+    ReleaseAction,
+    RepairAction,
+    ReplaceAction,
+    Summary,
+)
+from logkeep.repository.documents import MIB, SourceDocument
+
+
+class BackupEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A completed backup as the chain knows it."""
+
+    id: StoredId
+    generation: int
+    committed: str
+    manifest: ObjectRef
+    summary: Summary
+    hold: str | None = None
+    """Why the user pinned it; None when it is not pinned."""
+
+
+class FailedEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A failed id. Kept for ever: failed is final."""
+
+    id: StoredId
+    generation: int
+    recorded: str
+    reason: str
+
+
+class Replacement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is read instead of an old part. Later manifests name the new parts themselves."""
+
+    old: Token
+    new: tuple[PartRef, ...]
+    generation: int
+    """Concerns only backups committed before it."""
+    keep_old: bool
+
+
+class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The meaning of a chain up to a generation."""
+
+    generation: int = FIRST_GENERATION - 1
+    head: str = NO_PREDECESSOR
+    """The seal of the last commit."""
+    head_time: str = ""
+    last_id: int = 0
+    """The largest id that was ever decided; nothing at or below it can be started again."""
+    completed: tuple[BackupEntry, ...] = ()
+    """In order of commit."""
+    failed: tuple[FailedEntry, ...] = ()
+    replacements: tuple[Replacement, ...] = ()
+    repaired: str = ""
+    """When a repair last went on after a loss: objects older than it are spared by garbage collection for a while."""
+
+    def entry(self, backup_id: int) -> BackupEntry | None:
+        return next((e for e in self.completed if e.id == backup_id), None)
+
+    def failure(self, backup_id: int) -> FailedEntry | None:
+        return next((f for f in self.failed if f.id == backup_id), None)
+
+
+class Checkpoint(SourceDocument, frozen=True, kw_only=True, tag="checkpoint"):
+    """A folded chain, stored beside it: saves reading old commits. Counts only if a commit pins it."""
+
+    limit: ClassVar[int] = 256 * MIB
+
+    folded: Folded
+
+
+class Folding:
+    """A chain being folded: mutable inside, `Folded` outside."""
+
+    def __init__(self, start: Folded) -> None:
+        self._generation, self._head, self._last_id = start.generation, start.head, start.last_id
+        self._head_time, self._repaired = start.head_time, start.repaired
+        self._completed = {e.id: e for e in start.completed}
+        self._failed = {f.id: f for f in start.failed}
+        self._replacements = {r.old: r for r in start.replacements}
+
+    @property
+    def generation(self) -> int:
+        return self._generation
+
+    @property
+    def head(self) -> str:
+        return self._head
+
+    def apply(self, commit: Commit, seal: str, where: str) -> None:
+        """Take one more commit. Raises Damaged when it does not continue the chain or says the impossible."""
+        skips = isinstance(commit.action, RepairAction) and commit.generation > self._generation
+        if commit.generation != self._generation + 1 and not skips:
+            raise Damaged(
+                f"generation {self._generation + 1} is missing: the next commit found is {commit.generation}",
+                subject=where,
+            )
+        if commit.previous != self._head:
+            raise Damaged("the commit does not continue the chain: its predecessor was another one", subject=where)
+        self._act(commit.action, commit, where)
+        self._generation, self._head, self._head_time = commit.generation, seal, commit.time
+
+    def result(self) -> Folded:
+        return Folded(
+            generation=self._generation,
+            head=self._head,
+            head_time=self._head_time,
+            last_id=self._last_id,
+            completed=tuple(self._completed.values()),
+            failed=tuple(self._failed.values()),
+            replacements=tuple(self._replacements.values()),
+            repaired=self._repaired,
+        )
+
+    def _act(self, action: Action, commit: Commit, where: str) -> None:
+        match action:
+            case BackupAction():
+                self._complete(action, commit, where)
+            case FailedAction():
+                self._claim(action.id, where)
+                self._failed[action.id] = FailedEntry(
+                    id=action.id, generation=commit.generation, recorded=commit.time, reason=action.reason
+                )
+            case DeleteAction():
+                for backup_id in action.ids:
+                    self._known(backup_id, where)
+                    del self._completed[backup_id]
+                self._forget_replacements()
+            case HoldAction():
+                self._pin(action.id, action.reason, where)
+            case ReleaseAction():
+                self._pin(action.id, None, where)
+            case ReplaceAction():
+                self._replace(action, commit.generation)
+            case RepairAction():
+                self._repaired = commit.time
+                for recovered in action.recovered:
+                    self._complete(recovered, commit, where)
+            case CheckpointAction():
+                pass
+
+    def _complete(self, action: BackupAction, commit: Commit, where: str) -> None:
+        self._claim(action.id, where)
+        self._completed[action.id] = BackupEntry(
+            id=action.id,
+            generation=commit.generation,
+            committed=commit.time,
+            manifest=action.manifest,
+            summary=action.summary,
+        )
+
+    def _claim(self, backup_id: int, where: str) -> None:
+        if backup_id <= self._last_id:
+            raise Damaged(f"backup id {backup_id} is not larger than {self._last_id}", subject=where)
+        self._last_id = backup_id
+
+    def _known(self, backup_id: int, where: str) -> BackupEntry:
+        entry = self._completed.get(backup_id)
+        if entry is None:
+            raise Damaged(f"the commit speaks of backup {backup_id}, which does not exist", subject=where)
+        return entry
+
+    def _pin(self, backup_id: int, reason: str | None, where: str) -> None:
+        entry = self._known(backup_id, where)
+        self._completed[backup_id] = msgspec.structs.replace(entry, hold=reason)
+
+    def _replace(self, action: ReplaceAction, generation: int) -> None:
+        """Earlier replacements that led to a part which is replaced now lead on to its successor: one step, always."""
+        news = {p.old: p.new for p in action.parts}
+        for old, earlier in self._replacements.items():
+            onward = tuple(ref for known in earlier.new for ref in news.get(known.token, (known,)))
+            if onward != earlier.new:
+                self._replacements[old] = msgspec.structs.replace(earlier, new=onward, generation=generation)
+        for part in action.parts:
+            self._replacements[part.old] = Replacement(
+                old=part.old, new=part.new, generation=generation, keep_old=action.keep_old
+            )
+        self._forget_replacements()
+
+    def _forget_replacements(self) -> None:
+        oldest = min((e.generation for e in self._completed.values()), default=2**63)
+        self._replacements = {old: r for old, r in self._replacements.items() if oldest < r.generation}

@@ -1,0 +1,198 @@
+"""Garbage goes in two phases: marked once, swept later if it is still garbage.
+
+Mark writes down what is garbage and older than the garbage age; sweep, at least an interval later, moves the
+generation on (so that no writer that slept can commit what is about to go) and deletes what was marked and is garbage
+still. Ages are measured with the store's clock. A run that resumes or adopts never takes what a mark names.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import ClassVar
+
+import msgspec
+
+from logkeep.errors import Damaged, StoreDenied
+from logkeep.repository import layout
+from logkeep.repository.chain import Place, checkpoints, read_whole_chain
+from logkeep.repository.documents import MIB, SourceDocument, read, seal
+from logkeep.repository.holds import held_ids, reader_holds
+from logkeep.repository.live import Live, live_objects
+from logkeep.repository.writing import Writing
+from logkeep.store.base import ObjectInfo
+
+REPAIR_GRACE = timedelta(days=30)
+"""After a repair went on without lost commits, what they may have named is spared for a while."""
+_NAMES_PER_MARK = 20_000
+_DELETES_PER_CONFIRM = 500
+_CHECKPOINTS_KEPT = 2
+
+
+class Mark(SourceDocument, frozen=True, kw_only=True, tag="garbage-mark"):
+    limit: ClassVar[int] = 32 * MIB
+
+    generation: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GarbageRules:
+    """How old garbage must be to be marked, and how old a mark to be swept."""
+
+    age: timedelta = timedelta(hours=24)
+    interval: timedelta = timedelta(hours=4)
+
+
+@dataclass(frozen=True)
+class GarbagePlan:
+    """What a collection would do now."""
+
+    to_mark: tuple[ObjectInfo, ...]
+    to_sweep: tuple[ObjectInfo, ...]
+    waiting: int
+    """Garbage that is marked or seen and not yet old enough."""
+    spent_marks: tuple[str, ...]
+    """Marks that are done once the sweep is."""
+    other: tuple[str, ...]
+    """Superseded checkpoints and expired holds."""
+
+    @property
+    def sweep_bytes(self) -> int:
+        return sum(o.size for o in self.to_sweep)
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What a collection did."""
+
+    marked: int
+    deleted: int
+    deleted_bytes: int
+    denied: tuple[str, ...]
+    """Objects that the store would not let us delete (no right to, or an object lock)."""
+
+
+def plan_garbage(writing: Writing, rules: GarbageRules, imagine_deleted: Iterable[int] = ()) -> GarbagePlan:
+    """Look at the whole source and decide what to do. For a dry run, imagine some backups deleted."""
+    place, store_now = writing.place, store_time(writing)
+    folded = read_whole_chain(place)
+    if folded != writing.folded:
+        raise Damaged(
+            "the checkpoint tells another story than the chain",
+            subject=place.source,
+            remedy="run `logkeep repair`, then prune again",
+        )
+    holds = reader_holds(place)
+    gone = set(imagine_deleted)
+    kept = msgspec.structs.replace(folded, completed=tuple(e for e in folded.completed if e.id not in gone))
+    live = live_objects(place, kept, held_ids(holds, store_now), writing.clock())
+    garbage = list(_garbage(place, live, _spared_before(folded.repaired, store_now)))
+    other = (*_superseded_checkpoints(place), *(h.name for h in holds if h.expires < store_now))
+    return decide(garbage, read_marks(place), rules, store_now, other)
+
+
+@dataclass(frozen=True)
+class StoredMark:
+    """A mark as the store shows it."""
+
+    name: str
+    marked: datetime
+    names: frozenset[str]
+
+
+def decide(
+    garbage: list[ObjectInfo],
+    marks: list[StoredMark],
+    rules: GarbageRules,
+    store_now: datetime,
+    other: tuple[str, ...] = (),
+) -> GarbagePlan:
+    """Pure: what to mark, what to sweep, what must wait."""
+    ripe = [m for m in marks if m.marked + rules.interval <= store_now]
+    sweepable = frozenset().union(*(m.names for m in ripe))
+    marked = frozenset().union(*(m.names for m in marks))
+    to_sweep = tuple(g for g in garbage if g.name in sweepable)
+    to_mark = tuple(g for g in garbage if g.name not in marked and g.modified + rules.age <= store_now)
+    return GarbagePlan(
+        to_mark=to_mark,
+        to_sweep=to_sweep,
+        waiting=len(garbage) - len(to_mark) - len(to_sweep),
+        spent_marks=tuple(m.name for m in ripe),
+        other=other,
+    )
+
+
+def collect(writing: Writing, rules: GarbageRules) -> Swept:
+    """Mark what is garbage now, sweep what was marked before and is garbage still."""
+    plan = plan_garbage(writing, rules)
+    marked = _mark(writing, plan.to_mark)
+    if marked and not rules.interval:  # the user waits for nobody: what is marked now may go now
+        plan = plan_garbage(writing, rules)
+    deleted, denied = _sweep(writing, plan)
+    return Swept(marked, len(deleted), sum(o.size for o in deleted), denied)
+
+
+def _mark(writing: Writing, garbage: tuple[ObjectInfo, ...]) -> int:
+    place = writing.place
+    for start in range(0, len(garbage), _NAMES_PER_MARK):
+        mark = Mark(
+            repository=place.repository,
+            source=place.source,
+            generation=writing.folded.generation,
+            names=tuple(g.name for g in garbage[start : start + _NAMES_PER_MARK]),
+        )
+        place.store.put_new(layout.mark(place.source, writing.folded.generation, writing.tokens()), seal(mark))
+    return len(garbage)
+
+
+def _sweep(writing: Writing, plan: GarbagePlan) -> tuple[list[ObjectInfo], tuple[str, ...]]:
+    store, deleted, denied = writing.place.store, list[ObjectInfo](), list[str]()
+    if plan.to_sweep:
+        writing.fence("garbage collection")
+    for at, info in enumerate(plan.to_sweep):
+        if at % _DELETES_PER_CONFIRM == 0:
+            writing.lease.confirm()
+        try:
+            store.delete(info.name)
+        except StoreDenied:
+            denied.append(info.name)
+        else:
+            deleted.append(info)
+    for name in (*(() if denied else plan.spent_marks), *plan.other):
+        try:
+            store.delete(name)
+        except StoreDenied:
+            denied.append(name)
+    return deleted, tuple(denied)
+
+
+def read_marks(place: Place) -> list[StoredMark]:
+    return [
+        StoredMark(i.name, i.modified, frozenset(read(place.store, i.name, Mark, place.repository).names))
+        for i in place.store.list(layout.garbage(place.source))
+    ]
+
+
+def store_time(writing: Writing) -> datetime:
+    """What the store's clock says, read off something that we have just written."""
+    writing.lease.renew()
+    writing.lease.confirm()
+    return writing.place.store.head(writing.lease.name).modified
+
+
+def _garbage(place: Place, live: Live, spared_before: datetime | None) -> Iterator[ObjectInfo]:
+    for info in place.store.list(layout.source_root(place.source)):
+        spared = spared_before is not None and info.modified <= spared_before
+        if layout.collectable(place.source, info.name) and not live.holds(info.name) and not spared:
+            yield info
+
+
+def _spared_before(repaired: str, store_now: datetime) -> datetime | None:
+    if not repaired:
+        return None
+    moment = datetime.fromisoformat(repaired)
+    return moment if store_now - moment < REPAIR_GRACE else None
+
+
+def _superseded_checkpoints(place: Place) -> list[str]:
+    return [name for _, name in checkpoints(place)[:-_CHECKPOINTS_KEPT]]

@@ -1,0 +1,116 @@
+"""Expiring holds of readers: what must not be pruned while a restore, verify or drill is reading it.
+
+A reader puts its hold first and then looks whether the backup is still there; prune looks for holds before it deletes
+an id, and sweep again before it deletes objects. Whoever comes second sees the other.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from logkeep.errors import Damaged, ObjectMissing, StoreDenied, StoreError, UnknownBackup
+from logkeep.model.ids import BackupId, StoredId
+from logkeep.model.time import TokenSource
+from logkeep.repository import layout
+from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.documents import SourceDocument, read, seal
+from logkeep.repository.fold import BackupEntry
+from logkeep.repository.owner import Owner
+from logkeep.repository.renewal import Renewal
+
+DEFAULT_TTL = timedelta(minutes=30)
+_NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+class HoldDocument(SourceDocument, frozen=True, kw_only=True, tag="reader-hold"):
+    id: StoredId
+    owner: Owner
+    operation: str
+    lifetime_s: int
+    """Counts from the moment the store says it was written: the clocks of readers and pruners differ."""
+
+
+@dataclass(frozen=True)
+class ReaderHold:
+    """A hold as the store shows it."""
+
+    name: str
+    backup: BackupId
+    expires: datetime
+    """By the store's clock."""
+    who: str
+
+
+def reader_holds(place: Place) -> list[ReaderHold]:
+    """All holds of readers, expired ones too. One that cannot be read is dated in the far future: better safe."""
+    found = []
+    for info in place.store.list(layout.holds(place.source)):
+        placed = layout.placed(info.name)
+        if placed is None:
+            continue
+        try:
+            document = read(place.store, info.name, HoldDocument, place.repository)
+        except ObjectMissing:
+            continue  # given back while we looked
+        except Damaged:
+            found.append(ReaderHold(info.name, BackupId(placed.number), _NEVER, f"an unreadable hold, {info.name}"))
+            continue
+        expires = info.modified + timedelta(seconds=document.lifetime_s)
+        found.append(
+            ReaderHold(info.name, BackupId(placed.number), expires, f"{document.operation} by {document.owner}")
+        )
+    return found
+
+
+def held_ids(holds: Iterable[ReaderHold], store_now: datetime) -> dict[BackupId, str]:
+    """Ids that readers hold at a time of the store's clock, and who they are. Pure."""
+    return {h.backup: h.who for h in holds if store_now <= h.expires}
+
+
+@contextmanager
+def reading(
+    place: Place, backup_id: BackupId, owner: Owner, operation: str, tokens: TokenSource
+) -> Iterator[BackupEntry]:
+    """Hold a backup while the body reads it, and give its entry. Where we may not write, read without a hold."""
+    name = layout.hold(place.source, backup_id, tokens())
+    document = HoldDocument(
+        repository=place.repository,
+        source=place.source,
+        id=backup_id,
+        owner=owner,
+        operation=operation,
+        lifetime_s=int(DEFAULT_TTL.total_seconds()),
+    )
+    try:
+        place.store.put_new(name, seal(document))
+    except StoreDenied:
+        yield _still_there(place, backup_id)
+        return
+    try:
+        with Renewal(lambda: _renew(place, name, seal(document)), DEFAULT_TTL.total_seconds() / 3):
+            yield _still_there(place, backup_id)
+    finally:
+        _drop(place, name)
+
+
+def _still_there(place: Place, backup_id: BackupId) -> BackupEntry:
+    entry = read_chain(place).entry(backup_id)
+    if entry is None:
+        raise UnknownBackup(f"backup {backup_id} is not there any more", subject=place.source)
+    return entry
+
+
+def _renew(place: Place, name: str, data: bytes) -> bool:
+    try:
+        place.store.replace(name, data, place.store.head(name).version)
+    except StoreError:
+        return True  # tried again at the next turn; three turns fit into one life time
+    return True
+
+
+def _drop(place: Place, name: str) -> None:
+    try:
+        place.store.delete(name)
+    except StoreError:
+        return  # a writer without the right to delete: the hold runs out by itself

@@ -1,0 +1,94 @@
+"""Requests and receipts: what is known of a backup before it is committed.
+
+The request is put first, so an id that was ever started is never forgotten. Every unit of work ends by putting its
+receipt, so a killed driver loses nothing that was finished: a resumed run reads the receipts back, has their objects
+checked, and copies the rest. Receipts are put by tasks, anywhere; everything else here by the driver.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from logkeep.errors import Damaged, ObjectMissing
+from logkeep.model.ids import BackupId, StoredId
+from logkeep.model.segments import Segment
+from logkeep.repository import layout
+from logkeep.repository.chain import Place
+from logkeep.repository.documents import MIB, SourceDocument, put_own, read, seal
+from logkeep.repository.owner import Owner
+
+
+class Request(SourceDocument, frozen=True, kw_only=True, tag="request"):
+    id: StoredId
+    owner: Owner
+    started: str
+    base: int | None
+    """The backup that this one continues, as the chain was when it began."""
+    fence: int
+    """The generation it began from."""
+    group: tuple[str, ...] = ()
+    """Sources that take part under the same id; empty for a backup of its own."""
+    tags: tuple[str, ...] = ()
+    options: dict[str, str] = msgspec.field(default_factory=dict)
+    """What was asked for, for people and for resume. Never a secret."""
+
+
+class Receipt(SourceDocument, frozen=True, kw_only=True, tag="receipt"):
+    limit: ClassVar[int] = 16 * MIB
+
+    id: StoredId
+    run: str
+    unit: Annotated[str, msgspec.Meta(min_length=1, max_length=120)]
+    segments: tuple[Segment, ...]
+    note: str = ""
+    """An outcome that is not an error: a gap, a new history."""
+
+
+def put_request(place: Place, request: Request) -> None:
+    """Record the intent. Raises AlreadyExists when the id was started before."""
+    put_own(place.store, layout.request(place.source, BackupId(request.id)), seal(request))
+
+
+def read_request(place: Place, backup_id: BackupId) -> Request | None:
+    name = layout.request(place.source, backup_id)
+    try:
+        request = read(place.store, name, Request, place.repository)
+    except ObjectMissing:
+        return None
+    if (request.source, request.id) != (place.source, backup_id):
+        raise Damaged("the request belongs to another backup", subject=name)
+    return request
+
+
+def put_receipt(place: Place, receipt: Receipt, token: str) -> None:
+    """A task's last act."""
+    name = layout.receipt(place.source, BackupId(receipt.id), receipt.unit, token)
+    put_own(place.store, name, seal(receipt))
+
+
+def receipts(place: Place, backup_id: BackupId, damaged: list[str] | None = None) -> Iterator[Receipt]:
+    """All receipts of a backup. One that cannot be read is left out and named in `damaged`: its unit is done again."""
+    for info in place.store.list(layout.journal(place.source, backup_id)):
+        try:
+            receipt = read(place.store, info.name, Receipt, place.repository)
+        except Damaged:
+            if damaged is not None:
+                damaged.append(info.name)
+            continue
+        if (receipt.source, receipt.id) == (place.source, backup_id):
+            yield receipt
+        elif damaged is not None:
+            damaged.append(info.name)
+
+
+def open_ids(place: Place, last_id: int) -> list[BackupId]:
+    """Ids that were started after the last one the chain has decided, smallest first.
+
+    Ids only grow and are decided in order, so nothing at or below `last_id` can still be open: old journals are
+    never listed.
+    """
+    after = layout.backups(place.source) + layout.padded(last_id + 1)
+    names = (i.name for i in place.store.list(layout.backups(place.source), after))
+    ids = (layout.backup_of(n) for n in names if n.endswith("/request.json"))
+    return sorted({i for i in ids if i is not None})

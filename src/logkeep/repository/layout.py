@@ -1,0 +1,221 @@
+"""The only builder of object names, and the only reader of them.
+
+Names are built from checked values (see `model.segments`, `model.ids`), never taken from a document. Numbers are
+padded to 20 digits so that the order of names is the order of things.
+"""
+
+import re
+from typing import NamedTuple
+
+from logkeep.model.ids import BackupId, source_name
+from logkeep.model.segments import Codec, Collection, LogName, Segment
+
+FORMAT = "logkeep.json"
+FORMAT_COPY = "logkeep.copy.json"
+SOURCES = "sources/"
+PROBE = "probe/"
+
+_SUFFIX = {Codec.NONE: "", Codec.ZSTD: ".zst", Codec.GZIP: ".gz"}
+_TOKEN = r"(?P<token>[0-9a-f]{16})"
+_NUMBER = r"(?P<number>[0-9]{20})"
+_JOURNAL_UNIT = re.compile(r"[A-Za-z0-9_=-][A-Za-z0-9._=-]{0,119}")
+
+
+def padded(number: int) -> str:
+    return f"{number:020d}"
+
+
+def source_root(source: str) -> str:
+    return f"{SOURCES}{source_name(source)}/"
+
+
+def source_document(source: str) -> str:
+    return f"{source_root(source)}source.json"
+
+
+def commits(source: str) -> str:
+    return f"{source_root(source)}commits/"
+
+
+def commit(source: str, generation: int) -> str:
+    return f"{commits(source)}{padded(generation)}.json"
+
+
+def checkpoints(source: str) -> str:
+    return f"{source_root(source)}checkpoints/"
+
+
+def checkpoint(source: str, generation: int, token: str) -> str:
+    return f"{checkpoints(source)}{padded(generation)}.{token}.json"
+
+
+def backups(source: str) -> str:
+    return f"{source_root(source)}backups/"
+
+
+def backup(source: str, backup_id: BackupId) -> str:
+    return f"{backups(source)}{padded(backup_id)}/"
+
+
+def request(source: str, backup_id: BackupId) -> str:
+    return f"{backup(source, backup_id)}request.json"
+
+
+def journal(source: str, backup_id: BackupId) -> str:
+    return f"{backup(source, backup_id)}journal/"
+
+
+def receipt(source: str, backup_id: BackupId, unit: str, token: str) -> str:
+    if not _JOURNAL_UNIT.fullmatch(unit):
+        raise ValueError(f"{unit!r} cannot name a unit of work")
+    return f"{journal(source, backup_id)}{unit}.{token}.json"
+
+
+def attachment(source: str, backup_id: BackupId, role: str, token: str) -> str:
+    return f"{backup(source, backup_id)}attachments/{role}.{token}.json"
+
+
+def manifest(source: str, backup_id: BackupId, token: str) -> str:
+    return f"{backup(source, backup_id)}manifest.{token}.json"
+
+
+def part(source: str, token: str) -> str:
+    return f"{source_root(source)}parts/{token}.parquet"
+
+
+def verifications(source: str) -> str:
+    return f"{source_root(source)}verifications/"
+
+
+def verification(source: str, backup_id: BackupId, when: str, level: str, verdict: str, token: str) -> str:
+    return f"{verifications(source)}{padded(backup_id)}/{when}.{level}.{verdict}.{token}.json"
+
+
+def restores(source: str) -> str:
+    return f"{source_root(source)}restores/"
+
+
+def garbage(source: str) -> str:
+    return f"{source_root(source)}garbage/"
+
+
+def mark(source: str, generation: int, token: str) -> str:
+    return f"{garbage(source)}{padded(generation)}.{token}.json"
+
+
+def lease(source: str) -> str:
+    return f"leases/{source_name(source)}.json"
+
+
+def holds(source: str) -> str:
+    return f"holds/{source_name(source)}/"
+
+
+def hold(source: str, backup_id: BackupId, token: str) -> str:
+    return f"{holds(source)}{padded(backup_id)}.{token}.json"
+
+
+def log_root(source: str, log: LogName) -> str:
+    return f"{source_root(source)}{log.collection}/{log.name}/{log.history}/partition={log.partition}/"
+
+
+def object_of(source: str, log: LogName, first: int, token: str, codec: Codec) -> str:
+    """The name of a data object whose first record stands at `first`."""
+    kind = "snapshot" if log.collection is Collection.SNAPSHOTS else "log"
+    return f"{log_root(source, log)}{padded(first)}.{token}.{kind}{_SUFFIX[codec]}"
+
+
+def segment(source: str, piece: Segment) -> str:
+    return object_of(source, piece.log, piece.first, piece.token, piece.codec)
+
+
+class Placed(NamedTuple):
+    """What the last part of a name says: a number (generation or id) and, where there is one, a token."""
+
+    number: int
+    token: str
+
+
+_PLACED = re.compile(rf"(?:.*/)?{_NUMBER}(?:\.{_TOKEN})?\.json")
+_COLLECTABLE = re.compile(
+    r"(?:topics|txnlogs|snapshots)/[A-Za-z0-9._-]{1,249}/[A-Za-z0-9._-]{1,64}/partition=[0-9]{1,10}/"
+    r"[0-9]{20}\.[0-9a-f]{16}\.(?:log|snapshot|index)(?:\.zst|\.gz)?"
+    r"|parts/[0-9a-f]{16}\.parquet"
+    r"|backups/[0-9]{20}/(?:journal/.+|attachments/.+|manifest\.[0-9a-f]{16}\.json)"
+)
+_IN_BACKUP = re.compile(rf".*/backups/{_NUMBER}/.+")
+_DATA = re.compile(rf".*/partition=[0-9]+/{_NUMBER}\.{_TOKEN}\.(?:log|snapshot|index)(?:\.zst|\.gz)?")
+_VERIFICATION = re.compile(
+    rf".*/verifications/{_NUMBER}/(?P<when>[0-9TZ]+)\.(?P<level>[a-z]+)\.(?P<verdict>[a-z]+)\.{_TOKEN}\.json"
+)
+
+
+def placed(name: str) -> Placed | None:
+    """Read `<number>[.<token>].json`; None for a name of another shape."""
+    match = _PLACED.fullmatch(name)
+    return Placed(int(match["number"]), match["token"] or "") if match else None
+
+
+def backup_of(name: str) -> BackupId | None:
+    """The id of the backup below whose directory an object lies."""
+    match = _IN_BACKUP.fullmatch(name)
+    return BackupId(int(match["number"])) if match else None
+
+
+def collectable(source: str, name: str) -> bool:
+    """Whether garbage collection may ever touch this object. A closed list: what it does not know, it leaves alone."""
+    root = source_root(source)
+    return name.startswith(root) and _COLLECTABLE.fullmatch(name, len(root)) is not None
+
+
+def data_token(name: str) -> str | None:
+    """The token of a data object or of the index beside it: the two live and die together."""
+    match = _DATA.fullmatch(name)
+    return match["token"] if match else None
+
+
+_DOCUMENT = re.compile(
+    rf".*/(?:parts/{_TOKEN}\.parquet|backups/[0-9]{{20}}/(?:manifest|attachments/[a-z0-9-]+)\.(?P<inner>[0-9a-f]{{16}})\.json)"
+)
+_IN_JOURNAL = re.compile(r".*/backups/[0-9]{20}/journal/.+")
+_MANIFEST = re.compile(r".*/backups/[0-9]{20}/manifest\.[0-9a-f]{16}\.json")
+
+
+def document_token(name: str) -> str | None:
+    """The token of a part, a manifest or an attachment."""
+    match = _DOCUMENT.fullmatch(name)
+    return (match["token"] or match["inner"]) if match else None
+
+
+def in_journal(name: str) -> bool:
+    return _IN_JOURNAL.fullmatch(name) is not None
+
+
+def is_manifest(name: str) -> bool:
+    return _MANIFEST.fullmatch(name) is not None
+
+
+def source_at(name: str) -> str:
+    """The source below which an object lies."""
+    return name.split("/", 2)[1]
+
+
+def past_source(source: str) -> str:
+    """A name that is greater than every name of this source and smaller than those of the sources after it."""
+    return f"{SOURCES}{source}0"  # '0' comes right after '/'
+
+
+class Verified(NamedTuple):
+    """What the name of a stored verification says, so that a listing alone answers `list`."""
+
+    backup: BackupId
+    when: str
+    level: str
+    verdict: str
+
+
+def verified(name: str) -> Verified | None:
+    match = _VERIFICATION.fullmatch(name)
+    if match is None:
+        return None
+    return Verified(BackupId(int(match["number"])), match["when"], match["level"], match["verdict"])

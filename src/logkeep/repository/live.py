@@ -1,0 +1,105 @@
+"""What is live in a source: everything that a kept backup, a backup under way, or a reader needs.
+
+Whoever cannot tell says so: a manifest, part or receipt that cannot be read stops garbage collection, because what it
+names is unknown.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from logkeep.errors import Damaged
+from logkeep.model.ids import BackupId
+from logkeep.repository import layout
+from logkeep.repository.actions import PartRef
+from logkeep.repository.chain import Place
+from logkeep.repository.content import PartReader, rows_of, served_parts
+from logkeep.repository.documents import read
+from logkeep.repository.fold import Folded
+from logkeep.repository.journal import open_ids, receipts
+from logkeep.repository.manifest import Manifest
+from logkeep.repository.parts import tokens
+from logkeep.repository.source import read_manifest
+
+FAILED_GRACE = timedelta(days=7)
+"""Segments of a failed backup may be the only copy of what the source has deleted since: a later run adopts them."""
+
+
+@dataclass
+class Live:
+    """Tokens and directories that must stay."""
+
+    tokens: set[str] = field(default_factory=set)
+    """Of data objects and the indexes beside them, and of parts, manifests and attachments."""
+    journals: set[BackupId] = field(default_factory=set)
+
+    def holds(self, name: str) -> bool:
+        """Whether an object is live."""
+        token = layout.data_token(name) or layout.document_token(name)
+        if token is not None and token in self.tokens:
+            return True
+        return layout.in_journal(name) and layout.backup_of(name) in self.journals
+
+
+def live_objects(place: Place, folded: Folded, readers: Iterable[BackupId], now: datetime) -> Live:
+    """Collect what is live. Raises Damaged when that cannot be known."""
+    live, reader = Live(), PartReader(place)
+    held = set(readers)
+    for entry in folded.completed:
+        manifest = read_manifest(place, entry)
+        live.tokens.add(entry.manifest.token)
+        _keep(live, reader, manifest, served_parts(manifest, folded))
+        also = manifest.parts if entry.id in held else _kept_old(manifest, folded)
+        _keep(live, reader, manifest, also)
+    for backup_id in held - {BackupId(e.id) for e in folded.completed}:
+        _keep_deleted_but_held(live, reader, place, backup_id, folded)
+    for backup_id in [*open_ids(place, folded.last_id), *_recently_failed(folded, now)]:
+        _keep_journal(live, place, backup_id)
+    return live
+
+
+def _keep(live: Live, reader: PartReader, manifest: Manifest, parts: tuple[PartRef, ...]) -> None:
+    live.tokens.update(a.token for a in manifest.attachments)
+    if parts:
+        live.tokens.update(p.token for p in parts)
+        live.tokens.update(tokens(rows_of(reader, manifest, parts)))
+
+
+def _kept_old(manifest: Manifest, folded: Folded) -> tuple[PartRef, ...]:
+    """Parts that were replaced by a repair, which never destroys what it mended."""
+    kept = {r.old for r in folded.replacements if r.keep_old}
+    return tuple(p for p in manifest.parts if p.token in kept)
+
+
+def _keep_deleted_but_held(live: Live, reader: PartReader, place: Place, backup_id: BackupId, folded: Folded) -> None:
+    """A restore that began before the backup was deleted may end in peace."""
+    for info in place.store.list(layout.backup(place.source, backup_id)):
+        if not layout.is_manifest(info.name):
+            continue
+        manifest = read(place.store, info.name, Manifest, place.repository)
+        live.tokens.add(layout.document_token(info.name) or "")
+        _keep(live, reader, manifest, manifest.parts)
+        _keep(live, reader, manifest, served_parts(manifest, folded))
+
+
+def _recently_failed(folded: Folded, now: datetime) -> list[BackupId]:
+    """Failed backups whose segments a later run may still adopt."""
+    newest = folded.completed[-1].id if folded.completed else 0
+    return [
+        BackupId(f.id)
+        for f in folded.failed
+        if f.id > newest or now - datetime.fromisoformat(f.recorded) < FAILED_GRACE
+    ]
+
+
+def _keep_journal(live: Live, place: Place, backup_id: BackupId) -> None:
+    damaged: list[str] = []
+    for receipt in receipts(place, backup_id, damaged):
+        live.tokens.update(s.token for s in receipt.segments)
+    if damaged:
+        raise Damaged(
+            "the receipt cannot be read, so what it names cannot be told from garbage",
+            subject=damaged[0],
+            remedy="complete the backup with --resume, or take a new one; then prune again",
+        )
+    live.journals.add(backup_id)

@@ -1,0 +1,59 @@
+"""What a backup consists of: its cut, its parts, its attachments, what was found on the way."""
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from logkeep.model.findings import Finding
+from logkeep.model.ids import StoredId
+from logkeep.model.segments import LogName, Position, Sha256, Token
+from logkeep.repository.actions import PartRef
+from logkeep.repository.documents import MIB, SourceDocument
+
+MAX_PARTS = 16
+
+
+class LogCut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a backup covers of one log: positions `[start, end)`, its log start and its cut."""
+
+    log: LogName
+    start: Position
+    end: Position
+
+
+class KnownGap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Positions inside the cut that could not be archived, and why. What is not listed here must be there."""
+
+    log: LogName
+    start: Position
+    end: Position
+    reason: str
+
+
+class AttachmentRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A document that only this kind of source has: topic configs, groups, ACLs."""
+
+    role: Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9-]{0,40}$")]
+    token: Token
+    size: Position
+    sha256: Sha256
+
+
+class Manifest(SourceDocument, frozen=True, kw_only=True, tag="manifest"):
+    limit: ClassVar[int] = 64 * MIB
+
+    id: StoredId
+    run: str
+    kind: str
+    identity: dict[str, str]
+    """Of the source, as in its own document: so that the one can be rebuilt from the other."""
+    group: tuple[str, ...] = ()
+    started: str
+    finished: str
+    base: int | None
+    """The backup whose segments this one continues."""
+    cut: tuple[LogCut, ...]
+    parts: Annotated[tuple[PartRef, ...], msgspec.Meta(max_length=MAX_PARTS)]
+    gaps: tuple[KnownGap, ...] = ()
+    attachments: tuple[AttachmentRef, ...] = ()
+    findings: tuple[Finding, ...] = ()

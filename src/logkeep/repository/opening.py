@@ -1,0 +1,72 @@
+"""Create or open a repository and find the source a user means."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from logkeep.errors import StoreUnsafe, UnknownSource, UsageError
+from logkeep.model.ids import source_name
+from logkeep.model.time import TokenSource
+from logkeep.repository import layout
+from logkeep.repository.chain import Place
+from logkeep.repository.format import FormatDocument, StoreFacts, create, open_format
+from logkeep.repository.source import source_names
+from logkeep.store.base import Store
+
+
+@dataclass(frozen=True)
+class Repository:
+    """An opened repository."""
+
+    store: Store
+    document: FormatDocument
+    warnings: tuple[str, ...] = ()
+
+    def place(self, source: str) -> Place:
+        return Place(self.store, self.document.repository, source_name(source))
+
+    def sources(self) -> list[str]:
+        return source_names(self.store)
+
+    def choose(self, wanted: str | None) -> Place:
+        """The source a user named, or the only one there is."""
+        names = self.sources()
+        if wanted is not None and wanted not in names:
+            known = f"; there are: {', '.join(names)}" if names else "; there is none yet"
+            raise UnknownSource(f"no source is called {source_name(wanted)!r}{known}", subject=self.store.url)
+        if wanted is None and len(names) != 1:
+            what = "there is no source yet" if not names else f"there are {len(names)} sources: {', '.join(names)}"
+            raise UnknownSource(what, subject=self.store.url, remedy=_REMEDY if names else "take a first backup")
+        return self.place(wanted or names[0])
+
+
+_REMEDY = "name one with --source"
+
+
+def open_repository(store: Store) -> Repository:
+    """Open what is there. Raises RepositoryMissing, FormatTooNew or Damaged."""
+    opened = open_format(store)
+    return Repository(store, opened.document, opened.warnings)
+
+
+def create_repository(store: Store, facts: StoreFacts, now: datetime, tokens: TokenSource) -> Repository:
+    """Make a repository in an empty place, on a store that keeps its promises."""
+    if not (facts.put_new and facts.replace):
+        missing = "put-if-absent" if not facts.put_new else "compare-and-swap"
+        raise StoreUnsafe(
+            f"the store does not honour {missing}: two writers could both believe that they committed",
+            subject=store.url,
+        )
+    _refuse_leftovers(store)
+    return Repository(store, create(store, facts, now, tokens))
+
+
+def _refuse_leftovers(store: Store) -> None:
+    """A repository whose format object was lost must not get a new identity: nothing in it would fit any more."""
+    leftover = next((i.name for i in store.list("") if not i.name.startswith(layout.PROBE)), None)
+    if leftover in {None, layout.FORMAT}:
+        return
+    raise UsageError(
+        f"this place is not empty: it holds {leftover}",
+        subject=store.url,
+        remedy="choose an empty prefix; if a repository was here, bring logkeep.json back or run `logkeep repair`",
+    )

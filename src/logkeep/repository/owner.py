@@ -1,0 +1,58 @@
+"""Which process holds a lease, told so exactly that another process on the same machine can see that it is gone.
+
+Host name, boot id and process-id namespace must all agree before a missing process counts as dead: a container with
+the same host name, or a machine that was restarted, proves nothing by an unknown process id.
+"""
+
+import os
+import socket
+from pathlib import Path
+
+import msgspec
+
+
+class Owner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A process, for comparing and for people."""
+
+    run: str
+    host: str
+    pid: int
+    boot: str = ""
+    namespace: str = ""
+    born: str = ""
+    """Start time of the process in clock ticks since boot: process ids are reused."""
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}"
+
+
+def this_process(run: str) -> Owner:
+    pid = os.getpid()
+    return Owner(run, socket.gethostname(), pid, _text("/proc/sys/kernel/random/boot_id"), _namespace(), _born(pid))
+
+
+def is_dead(owner: Owner, here: Owner) -> bool:
+    """True only when it is certain, seen from `here`, that the owner's process is gone."""
+    if not owner.boot or (owner.host, owner.boot, owner.namespace) != (here.host, here.boot, here.namespace):
+        return False
+    return _born(owner.pid) != owner.born
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""
+
+
+def _namespace() -> str:
+    try:
+        return str(Path("/proc/self/ns/pid").stat().st_ino)
+    except OSError:
+        return ""
+
+
+def _born(pid: int) -> str:
+    """Field 22 of /proc/PID/stat; the command name before it may hold spaces and brackets. A zombie is dead."""
+    fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return "" if len(fields) < 20 or fields[0] in {"Z", "X"} else fields[19]

@@ -1,0 +1,17 @@
+"""Segment rows as immutable Parquet objects ("parts"), for a million segments and more. The only door to pyarrow.
+
+- `table`: `SegmentTable`, the rows as checked, sorted columns
+- `part_file`: rows ↔ bytes, safe on hostile bytes
+- `answers`: what others ask of the rows
+- `pages`: what a Parquet file would make a reader allocate, found out before it is read
+- `tiers`: which parts to merge when a backup adds rows (pure)
+
+Importing this package imports pyarrow; verbs that need no segment rows leave it alone.
+"""
+
+from logkeep.repository.parts.answers import objects, ranges, tokens, total
+from logkeep.repository.parts.part_file import decode, encode
+from logkeep.repository.parts.table import SegmentTable
+from logkeep.repository.parts.tiers import MergePlan, plan_parts
+
+__all__ = ["MergePlan", "SegmentTable", "decode", "encode", "objects", "plan_parts", "ranges", "tokens", "total"]

@@ -1,0 +1,37 @@
+"""What the rest of the repository asks of segment rows, answered from columns."""
+
+from collections.abc import Iterator
+
+import pyarrow.compute as pc
+
+from logkeep.model.ranges import Range
+from logkeep.model.segments import LogName
+from logkeep.repository.parts.table import SegmentTable
+
+
+def total(rows: SegmentTable, column: str) -> int:
+    """The sum of a column of numbers."""
+    return int(pc.sum(rows.arrow.column(column)).as_py() or 0)
+
+
+def tokens(rows: SegmentTable) -> Iterator[str]:
+    """The token of every row's object."""
+    return (token.hex() for token in rows.with_objects().arrow.column("token").to_pylist())
+
+
+def objects(rows: SegmentTable, source: str) -> Iterator[tuple[str, str, int, str]]:
+    """Token, name, stored size and sha256 of every object, in the order of the rows."""
+    stored = rows.with_objects()
+    columns = (stored.arrow.column(name).to_pylist() for name in ("token", "stored_bytes", "sha256"))
+    for name, token, size, sha256 in zip(stored.object_names(source), *columns, strict=True):
+        yield token.hex(), name, size, sha256.hex()
+
+
+def ranges(rows: SegmentTable) -> dict[LogName, list[Range]]:
+    """The claims of every log, in order."""
+    found: dict[LogName, list[Range]] = {}
+    columns = (rows.arrow.column(name).to_pylist() for name in ("start", "end"))
+    claims = [Range(start, end) for start, end in zip(*columns, strict=True)]
+    for log, first, last in rows.log_runs():
+        found[log] = claims[first:last]
+    return found

@@ -1,0 +1,90 @@
+"""Deleting backups: by policy or by name. References go first, by one commit; bytes follow as garbage.
+
+The decision is made of values (`retention`) and printed before it is carried out; a dry run is the same plan.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from logkeep.errors import UsageError
+from logkeep.model.ids import BackupId
+from logkeep.repository.actions import DeleteAction
+from logkeep.repository.fold import BackupEntry, Folded
+from logkeep.repository.retention import Candidate, Policy, Verdict, decide
+from logkeep.repository.verdicts import Verdict as Health
+from logkeep.repository.writing import Writing
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a decision about deleting needs to know of a source."""
+
+    folded: Folded
+    health: Mapping[BackupId, Health]
+    readers: Mapping[BackupId, str]
+    """Backups that are being read now, and by whom."""
+
+    def damaged(self, entry: BackupEntry) -> bool:
+        verdict = self.health.get(BackupId(entry.id))
+        return verdict is not None and verdict.damaged
+
+    def newest_good(self) -> BackupEntry | None:
+        return next((e for e in reversed(self.folded.completed) if not self.damaged(e)), None)
+
+    def candidates(self) -> list[Candidate]:
+        return [self._candidate(e) for e in self.folded.completed]
+
+    def _candidate(self, entry: BackupEntry) -> Candidate:
+        reader = self.readers.get(BackupId(entry.id))
+        reason = entry.hold if entry.hold is not None else f"read by {reader}" if reader else ""
+        damaged = self.damaged(entry)
+        return Candidate(
+            id=entry.id,
+            committed=datetime.fromisoformat(entry.committed),
+            good=not damaged,
+            damaged=damaged,
+            held=entry.hold is not None or reader is not None,
+            hold_reason=reason,
+            tags=entry.summary.tags,
+            generation=entry.generation,
+        )
+
+
+def plan_prune(situation: Situation, policy: Policy, now: datetime) -> list[Verdict]:
+    """What a policy keeps and removes, with a reason for each."""
+    return decide(situation.candidates(), policy, now)
+
+
+def plan_delete(situation: Situation, ids: Sequence[BackupId]) -> list[BackupEntry]:
+    """Check a user's wish to delete these backups. Raises UsageError with the reason when one must stay."""
+    wanted = [_wanted(situation, i) for i in dict.fromkeys(ids)]
+    newest = situation.newest_good()
+    if newest is not None and newest.id in {e.id for e in wanted} and not situation.damaged(newest):
+        left = [e for e in situation.folded.completed if e not in wanted and not situation.damaged(e)]
+        if not left:
+            raise UsageError(
+                "this is the last good backup of the source, and that is never deleted",
+                subject=f"backup {newest.id}",
+                remedy="take another backup first; to give the source up, remove it with the store's own tools",
+            )
+    return wanted
+
+
+def _wanted(situation: Situation, backup_id: BackupId) -> BackupEntry:
+    entry = situation.folded.entry(backup_id)
+    if entry is None:
+        raise UsageError("there is no such completed backup", subject=f"backup {backup_id}")
+    if entry.hold is not None:
+        raise UsageError(
+            f"it is held: {entry.hold}", subject=f"backup {entry.id}", remedy=f"run `logkeep release {entry.id}` first"
+        )
+    if backup_id in situation.readers:
+        raise UsageError(f"it is being read: {situation.readers[backup_id]}", subject=f"backup {entry.id}")
+    return entry
+
+
+def delete(writing: Writing, ids: Sequence[int], reason: str) -> None:
+    """Commit the deletion. What the backups alone needed is garbage from now on."""
+    if ids:
+        writing.commit(DeleteAction(tuple(ids), reason))

@@ -1,0 +1,57 @@
+"""What an interrupted run left behind and a new one may use: receipts whose objects are whole.
+
+A resumed backup keeps its own receipts. A new one adopts those of backups that failed since the last completed one:
+their segments may be the only copy of what the source has deleted meanwhile. Every object is read and hashed before it
+is believed, and one that garbage collection has marked is never taken, however whole it looks.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from logkeep.model.ids import BackupId
+from logkeep.model.work import Engine
+from logkeep.repository import layout
+from logkeep.repository.backup import OngoingBackup
+from logkeep.repository.chain import Place
+from logkeep.repository.fold import Folded
+from logkeep.repository.garbage import read_marks
+from logkeep.repository.journal import Receipt, put_receipt, receipts
+from logkeep.repository.verify import HashResult, hash_objects, hash_units
+from logkeep.repository.writing import Writing
+
+
+def usable_receipts(writing: Writing, ongoing: OngoingBackup, engine: Engine) -> dict[str, Receipt]:
+    """One receipt for every unit that need not be done again, all of them now in this backup's own journal."""
+    place = writing.place
+    own = list(receipts(place, ongoing.id))
+    others = [r for i in _failed_since(writing.folded) for r in receipts(place, i)]
+    damaged = _damaged(place, [*own, *others], engine)
+    marked = frozenset[str]().union(*(m.names for m in read_marks(place)))
+    usable: dict[str, Receipt] = {}
+    for receipt in [*own, *others]:
+        names = {layout.segment(place.source, s) for s in receipt.segments if s.has_object}
+        if receipt.unit not in usable and not names & damaged and not names & marked:
+            usable[receipt.unit] = receipt if receipt.id == ongoing.id else _adopt(writing, ongoing, receipt)
+    return usable
+
+
+def _failed_since(folded: Folded) -> list[BackupId]:
+    """Failed backups after the newest completed one, newest first."""
+    newest = folded.completed[-1].id if folded.completed else 0
+    return [BackupId(f.id) for f in reversed(folded.failed) if f.id > newest]
+
+
+def _damaged(place: Place, found: Iterable[Receipt], engine: Engine) -> set[str]:
+    segments = {layout.segment(place.source, s): s for r in found for s in r.segments if s.has_object}
+    wanted = [(name, s.stored_bytes, s.sha256) for name, s in segments.items()]
+    units = list(hash_units(place.store, wanted))
+    results = engine.map(hash_objects, units, HashResult, label="re-check", weight=lambda u: u.bytes)
+    return {f.where for r in results for f in r.findings}
+
+
+def _adopt(writing: Writing, ongoing: OngoingBackup, receipt: Receipt) -> Receipt:
+    """Put another backup's receipt into our journal, so that its objects are live as ours."""
+    adopted = msgspec.structs.replace(receipt, id=ongoing.id, run=writing.run)
+    put_receipt(writing.place, adopted, writing.tokens())
+    return adopted

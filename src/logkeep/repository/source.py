@@ -1,0 +1,159 @@
+"""One source of a repository, seen by a reader: its backups, their states, their content."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from logkeep.errors import AlreadyExists, Damaged, ObjectMissing, UnknownBackup, UsageError
+from logkeep.model.ids import BackupId, choose_id
+from logkeep.model.time import rfc3339
+from logkeep.repository import layout
+from logkeep.repository.chain import Place, follow, read_chain
+from logkeep.repository.documents import SourceDocument, open_in_place, read, seal, seal_of
+from logkeep.repository.fold import BackupEntry, Folded
+from logkeep.repository.journal import open_ids, read_request
+from logkeep.repository.lease import LeaseDocument, Standing, check_head, read_lease, standing
+from logkeep.repository.manifest import Manifest
+from logkeep.repository.owner import Owner
+from logkeep.repository.states import Completed, State, state_of
+from logkeep.store.base import Store
+
+
+class SourceFacts(SourceDocument, frozen=True, kw_only=True, tag="source"):
+    """What is backed up here."""
+
+    kind: str
+    identity: dict[str, str]
+    """What tells this system from every other: a Kafka cluster id."""
+    created: str
+
+
+def source_names(store: Store) -> list[str]:
+    """All sources of a repository, found by leaping from one to the next: their objects may be millions."""
+    names, after = [], ""
+    while first := next(iter(store.list(layout.SOURCES, after)), None):
+        source = layout.source_at(first.name)
+        names.append(source)
+        after = layout.past_source(source)
+    return sorted(names)
+
+
+def read_facts(place: Place) -> SourceFacts | None:
+    name = layout.source_document(place.source)
+    try:
+        facts = read(place.store, name, SourceFacts, place.repository)
+    except ObjectMissing:
+        return None
+    if facts.source != place.source:
+        raise Damaged("the document belongs to another source", subject=name)
+    return facts
+
+
+def ensure_source(place: Place, kind: str, identity: dict[str, str], now: datetime) -> SourceFacts:
+    """Register a source, or check that it is still the same system. Raises UsageError when it is another."""
+    facts = SourceFacts(
+        repository=place.repository, source=place.source, kind=kind, identity=identity, created=rfc3339(now)
+    )
+    try:
+        place.store.put_new(layout.source_document(place.source), seal(facts))
+    except AlreadyExists:
+        known = read_facts(place)
+        if known is None:
+            raise
+        _same_system(known, facts)
+        return known
+    return facts
+
+
+def _same_system(known: SourceFacts, found: SourceFacts) -> None:
+    if (known.kind, known.identity) != (found.kind, found.identity):
+        raise UsageError(
+            f"it holds backups of {known.kind} {known.identity}, not of {found.kind} {found.identity}",
+            subject=f"source {known.source}",
+            remedy="choose another --source name for this system, or check which system you are connected to",
+        )
+
+
+@dataclass(frozen=True)
+class SourceView:
+    """A source as it stood at one moment."""
+
+    place: Place
+    folded: Folded
+    lease: LeaseDocument | None
+    lease_standing: Standing
+    open_ids: tuple[BackupId, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def worked_on(self) -> int | None:
+        """The backup that a living lease holder is working on."""
+        if self.lease is None or self.lease_standing is not Standing.HELD:
+            return None
+        return self.lease.backup
+
+    def state(self, backup_id: BackupId) -> State:
+        request = read_request(self.place, backup_id) if backup_id in self.open_ids else None
+        return state_of(backup_id, self.folded, request, self.worked_on)
+
+    def states(self) -> list[State]:
+        """Every backup that exists in any way, in order of id."""
+        ids = {e.id for e in self.folded.completed} | {f.id for f in self.folded.failed} | set(self.open_ids)
+        return [self.state(BackupId(i)) for i in sorted(ids)]
+
+    def completed(self, text: str) -> BackupEntry:
+        """The completed backup that a user meant by a number, a prefix or `latest`."""
+        ids = [BackupId(e.id) for e in self.folded.completed]
+        others = [s.id for s in self.states() if not isinstance(s, Completed)]
+        chosen = choose_id(text, ids if text == "latest" else sorted([*ids, *others]))
+        entry = self.folded.entry(chosen)
+        if entry is None:
+            state = self.state(chosen)
+            raise UnknownBackup(f"backup {chosen} is {state.name}, not completed", subject=self.place.source)
+        return entry
+
+
+def view(place: Place, now: datetime, here: Owner) -> SourceView:
+    """Read a source: what is under way, the lease, the chain, in this order. Writes nothing, starts nothing.
+
+    The order matters: a backup that is committed while we read must be found in the chain, not mistaken for one that
+    lost its owner. (The first read of the chain only bounds the listing of requests.)
+    """
+    early = read_chain(place)
+    opened = open_ids(place, early.last_id)
+    found = read_lease(place)
+    lease = found[0] if found else None
+    folded = follow(place, early)
+    return SourceView(
+        place=place,
+        folded=folded,
+        lease=lease,
+        lease_standing=standing(lease, now, here) if lease else Standing.FREE,
+        open_ids=tuple(i for i in opened if i > folded.last_id),
+        warnings=_warnings(folded, lease),
+    )
+
+
+def _warnings(folded: Folded, lease: LeaseDocument | None) -> tuple[str, ...]:
+    """What a reader should know and can read on with; a writer stops at it, and `verify` reports it as damage."""
+    if lease is None:
+        return ()
+    try:
+        check_head(folded, lease.head, layout.commits(lease.source))
+    except Damaged as damage:
+        return (f"{damage}; {damage.remedy}",)
+    return ()
+
+
+def read_manifest(place: Place, entry: BackupEntry) -> Manifest:
+    """The manifest that the chain names, whole and in its place, or Damaged."""
+    name = layout.manifest(place.source, BackupId(entry.id), entry.manifest.token)
+    try:
+        data = place.store.get(name, Manifest.limit)
+    except ObjectMissing as error:
+        raise Damaged("the manifest is missing", subject=name) from error
+    manifest = open_in_place(data, name, Manifest, place.repository)
+    if seal_of(data) != entry.manifest.sha256 or len(data) != entry.manifest.size:
+        raise Damaged("this is not the manifest that was committed", subject=name)
+    if (manifest.source, manifest.id) != (place.source, entry.id):
+        raise Damaged("the manifest belongs to another backup", subject=name)
+    return manifest

@@ -1,0 +1,89 @@
+"""The stored result of a verification."""
+
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.ids import BackupId, StoredId
+from logkeep.model.time import rfc3339
+from logkeep.repository import layout
+from logkeep.repository.chain import Place
+from logkeep.repository.documents import MIB, SourceDocument, read, seal
+from logkeep.repository.layout import Verified
+from logkeep.repository.lease import Head
+from logkeep.repository.verdicts import DAMAGED, depth, verdicts
+
+MAX_STORED_FINDINGS = 1_000
+MAX_STORED_NAMES = 20_000
+
+
+class Verification(SourceDocument, frozen=True, kw_only=True, tag="verification"):
+    limit: ClassVar[int] = 16 * MIB
+
+    id: StoredId
+    level: str
+    verdict: str
+    sample: str
+    """Which share of the objects was read: `1/1` is all."""
+    time: str
+    head: Head
+    """The end of the chain as this verification saw it: an older head later means that commits were removed."""
+    objects: int
+    bytes: int
+    findings: tuple[Finding, ...]
+    damaged_objects: tuple[str, ...]
+    """Object names, so that other backups that share them are known to be damaged too."""
+
+
+def inherited_damage(
+    place: Place, backup_id: BackupId, damaged: dict[str, str], head: Head, now: datetime
+) -> Verification:
+    """The verdict on a new backup that stands on objects which are known to be damaged."""
+    names = sorted(damaged)
+    findings = [
+        Finding(
+            code="inherited",
+            severity=Severity.DAMAGE,
+            where=name,
+            what="found damaged by an earlier verification, and this backup needs it",
+        )
+        for name in names[:MAX_STORED_FINDINGS]
+    ]
+    return Verification(
+        repository=place.repository,
+        source=place.source,
+        id=backup_id,
+        level=max(damaged.values(), key=depth),
+        verdict=DAMAGED,
+        sample="1/1",
+        time=rfc3339(now),
+        head=head,
+        objects=0,
+        bytes=0,
+        findings=tuple(findings),
+        damaged_objects=tuple(names[:MAX_STORED_NAMES]),
+    )
+
+
+def put_verification(place: Place, document: Verification, now: datetime, token: str) -> None:
+    when = now.astimezone(UTC).strftime("%Y%m%dT%H%M%S%fZ")
+    name = layout.verification(place.source, BackupId(document.id), when, document.level, document.verdict, token)
+    place.store.put_new(name, seal(document))
+
+
+def stored_verifications(place: Place) -> list[tuple[Verified, str]]:
+    """What the names of all stored verifications say, and the names."""
+    names = (i.name for i in place.store.list(layout.verifications(place.source)))
+    return [(said, name) for name in names if (said := layout.verified(name))]
+
+
+def known_damaged(place: Place) -> dict[str, str]:
+    """Objects whose damage stands, not unsaid by a later verification as deep, and the level at which it was seen."""
+    stored = stored_verifications(place)
+    standing = {(b, v.when) for b, v in verdicts(said for said, _ in stored).items() if v.damaged}
+    return {
+        damaged: said.level
+        for said, name in stored
+        if (said.backup, said.when) in standing
+        for damaged in read(place.store, name, Verification, place.repository).damaged_objects
+    }

@@ -1,0 +1,231 @@
+"""What is damaged: from the chain down to every byte, as findings that name the object.
+
+    files   the whole chain, manifests, parts; every object there with its size; segments tile the cut
+    data    and every object's SHA-256 (or a sample of them), read in tasks of an engine
+
+Nothing is believed that was not looked at, nothing is changed. Kinds of sources add deeper levels on top.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+
+import msgspec
+
+from logkeep.errors import Damaged, LogkeepError, ObjectMissing, UnsafeName
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.ids import BackupId
+from logkeep.model.ranges import Range, tile
+from logkeep.model.segments import Collection, Segment
+from logkeep.model.work import Engine, Progress
+from logkeep.repository import layout
+from logkeep.repository.chain import Place, read_chain, read_whole_chain
+from logkeep.repository.content import PartReader, rows_of, served_parts
+from logkeep.repository.fold import BackupEntry, Folded
+from logkeep.repository.lease import check_head, read_lease
+from logkeep.repository.manifest import LogCut, Manifest
+from logkeep.repository.parts import SegmentTable, objects, ranges
+from logkeep.repository.source import read_manifest
+from logkeep.store.base import Store
+
+_UNIT_BYTES = 256 * 1024 * 1024
+_UNIT_OBJECTS = 1_000
+_CHUNK = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A share of the objects, another one each day: `1/7` every day is everything within a week."""
+
+    part: int = 1
+    of: int = 1
+
+    def takes(self, token: str, day: date) -> bool:
+        return (int(token, 16) - day.toordinal() * self.part) % self.of < self.part
+
+    def __str__(self) -> str:
+        return f"{self.part}/{self.of}"
+
+
+EVERYTHING = Sample()
+
+
+@dataclass
+class Checked:
+    """What a verification has seen so far."""
+
+    findings: list[Finding]
+    objects: int = 0
+    bytes: int = 0
+
+    def damage(self, code: str, where: str, what: str, remedy: str = "") -> None:
+        self.findings.append(Finding(code=code, severity=Severity.DAMAGE, where=where, what=what, remedy=remedy))
+
+    def from_error(self, code: str, error: LogkeepError) -> None:
+        self.damage(code, error.subject, error.what, error.remedy)
+
+    @property
+    def damaged_objects(self) -> tuple[str, ...]:
+        """Each name once, in the order in which they were found."""
+        return tuple(dict.fromkeys(f.where for f in self.findings if f.severity is Severity.DAMAGE))
+
+
+def check_chain(place: Place, checked: Checked) -> Folded | None:
+    """The chain from its first commit, against its checkpoints and against the heads that were seen. None if broken."""
+    try:
+        folded = read_whole_chain(place)
+        lease = read_lease(place)
+        if lease is not None:
+            check_head(folded, lease[0].head, layout.commits(place.source))
+        if read_chain(place) != folded:
+            checked.damage(
+                "checkpoint-differs",
+                layout.checkpoints(place.source),
+                "a checkpoint tells another story than the chain",
+                "run `logkeep repair`",
+            )
+    except Damaged as error:
+        checked.from_error("chain-broken", error)
+        return None
+    return folded
+
+
+def check_backup(place: Place, folded: Folded, entry: BackupEntry, checked: Checked) -> SegmentTable | None:
+    """Manifest, parts, tiling, and the presence and size of every object. None when its rows cannot be known."""
+    try:
+        manifest = read_manifest(place, entry)
+        rows = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
+    except (Damaged, UnsafeName) as error:
+        checked.from_error("metadata-damaged", error)
+        return None
+    check_attachments(place, manifest, checked)
+    check_tiling(place, manifest, rows, checked)
+    check_presence(place, rows, checked)
+    return rows
+
+
+def check_attachments(place: Place, manifest: Manifest, checked: Checked) -> None:
+    for ref in manifest.attachments:
+        name = layout.attachment(place.source, BackupId(manifest.id), ref.role, ref.token)
+        try:
+            data = place.store.get(name, Manifest.limit)
+        except (ObjectMissing, Damaged, UnsafeName) as error:
+            checked.damage("object-missing", name, error.what)
+            continue
+        if len(data) != ref.size or hashlib.sha256(data).hexdigest() != ref.sha256:
+            checked.damage("hash-mismatch", name, "the attachment is not what was committed")
+
+
+def check_tiling(place: Place, manifest: Manifest, rows: SegmentTable, checked: Checked) -> None:
+    """Segments and known gaps together must tile every cut exactly: a hole nobody admitted to is damage."""
+    pieces = ranges(rows)
+    for gap in manifest.gaps:
+        pieces.setdefault(gap.log, []).append(Range(gap.start, gap.end))
+    for cut in manifest.cut:
+        if cut.log.collection is not Collection.SNAPSHOTS:
+            _check_cut(place, cut, pieces.get(cut.log, []), checked)
+
+
+def _check_cut(place: Place, cut: LogCut, pieces: list[Range], checked: Checked) -> None:
+    tiling = tile(Range(cut.start, cut.end), pieces)
+    where = layout.log_root(place.source, cut.log)
+    for gap in tiling.gaps:
+        checked.damage("range-missing", where, f"no segment holds positions {gap}")
+    for overlap in tiling.overlaps:
+        checked.damage("range-doubled", where, f"two segments hold positions {overlap}")
+
+
+def check_presence(place: Place, rows: SegmentTable, checked: Checked) -> None:
+    """Every object is there with its size. One listing of each log's directory, not one question per object."""
+    wanted = {name: size for _, name, size, _ in objects(rows, place.source)}
+    foreign: list[str] = []
+    for root in (layout.log_root(place.source, log) for log in rows.logs()):
+        for info in place.store.list(root, foreign=foreign):
+            size = wanted.pop(info.name, None)
+            if size is not None:
+                checked.objects += 1
+                checked.bytes += size
+                if size != info.size:
+                    checked.damage("size-mismatch", info.name, f"has {info.size} bytes instead of {size}")
+    for name in foreign:
+        checked.findings.append(
+            Finding(code="foreign", severity=Severity.WARNING, where=name, what="not an object of ours; left alone")
+        )
+    for name in wanted:
+        checked.damage("object-missing", name, "the object is not there")
+
+
+class HashUnit(msgspec.Struct, frozen=True):
+    """Objects that one task reads: the store, and what each must be."""
+
+    store: Store
+    objects: list[tuple[str, int, str]]
+
+    @property
+    def bytes(self) -> int:
+        return sum(size for _, size, _ in self.objects)
+
+
+class HashResult(msgspec.Struct, frozen=True):
+    findings: list[Finding]
+    objects: int
+    bytes: int
+
+
+def hash_objects(unit: HashUnit, progress: Progress) -> HashResult:
+    """A task: read every object of the unit and compare its SHA-256."""
+    checked = Checked([])
+    for name, size, expected in unit.objects:
+        try:
+            actual = _sha256(unit.store, name, size, progress)
+        except (ObjectMissing, Damaged, UnsafeName) as error:
+            checked.damage("object-unreadable", name, error.what)
+            continue
+        checked.objects += 1
+        checked.bytes += size
+        if actual != expected:
+            checked.damage("hash-mismatch", name, "the bytes are not those that were written")
+    return HashResult(checked.findings, checked.objects, checked.bytes)
+
+
+def _sha256(store: Store, name: str, size: int, progress: Progress) -> str:
+    digest = hashlib.sha256()
+    for start in range(0, size, _CHUNK):
+        chunk = store.get_range(name, start, min(_CHUNK, size - start))
+        digest.update(chunk)
+        progress(len(chunk))
+    return digest.hexdigest()
+
+
+def hash_units(store: Store, wanted: Iterable[tuple[str, int, str]]) -> Iterator[HashUnit]:
+    """Cut a list of objects into units of bounded size."""
+    unit: list[tuple[str, int, str]] = []
+    total = 0
+    for one in wanted:
+        if unit and (total + one[1] > _UNIT_BYTES or len(unit) >= _UNIT_OBJECTS):
+            yield HashUnit(store, unit)
+            unit, total = [], 0
+        unit.append(one)
+        total += one[1]
+    if unit:
+        yield HashUnit(store, unit)
+
+
+def check_data(place: Place, rows: SegmentTable, engine: Engine, checked: Checked, sample: Sample, day: date) -> None:
+    """Read every object of the sample. What is not there at all was found by `check_presence` already."""
+    missing = {f.where for f in checked.findings if f.code == "object-missing"}
+    wanted = [
+        (name, size, sha256)
+        for token, name, size, sha256 in objects(rows, place.source)
+        if sample.takes(token, day) and name not in missing
+    ]
+    units = list(hash_units(place.store, wanted))
+    for result in engine.map(hash_objects, units, HashResult, label="verify", weight=lambda u: u.bytes):
+        checked.findings.extend(result.findings)
+
+
+def check_segment(store: Store, source: str, segment: Segment) -> list[Finding]:
+    """One segment's bytes, for resume and adoption."""
+    name = layout.segment(source, segment)
+    return hash_objects(HashUnit(store, [(name, segment.stored_bytes, segment.sha256)]), lambda _: None).findings

@@ -1,0 +1,122 @@
+"""A verification from beginning to end: hold, check, remember, also for the backups that share what was damaged."""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+
+import msgspec
+
+from logkeep.errors import Damaged, StoreDenied, UnsafeName
+from logkeep.model.findings import Finding, Severity, worst
+from logkeep.model.ids import BackupId
+from logkeep.model.time import Clock, TokenSource, rfc3339
+from logkeep.model.work import Engine
+from logkeep.repository import layout
+from logkeep.repository.chain import Place
+from logkeep.repository.content import PartReader, rows_of, served_parts
+from logkeep.repository.fold import BackupEntry, Folded
+from logkeep.repository.holds import reading
+from logkeep.repository.lease import NOTHING_SEEN, Head
+from logkeep.repository.owner import Owner
+from logkeep.repository.parts import objects
+from logkeep.repository.source import read_manifest
+from logkeep.repository.verdicts import DAMAGED, GOOD
+from logkeep.repository.verification import (
+    MAX_STORED_FINDINGS,
+    MAX_STORED_NAMES,
+    Verification,
+    put_verification,
+)
+from logkeep.repository.verify import EVERYTHING, Checked, Sample, check_backup, check_chain, check_data
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The outcome of a verification."""
+
+    document: Verification
+    findings: tuple[Finding, ...]
+    """All of them; the stored document keeps the first thousand."""
+    also_damaged: tuple[int, ...]
+    """Other backups that share damaged objects."""
+    stored: bool
+    """False when the store may not be written to."""
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """Everything a verification needs besides the backup."""
+
+    place: Place
+    engine: Engine
+    owner: Owner
+    clock: Clock
+    tokens: TokenSource
+
+    def verify(self, backup_id: BackupId, level: str, sample: Sample = EVERYTHING) -> Verified:
+        """Check one backup at a level, store the result, and give all findings."""
+        checked = Checked([])
+        folded = check_chain(self.place, checked)
+        if folded is not None:
+            with reading(self.place, backup_id, self.owner, "verify", self.tokens) as entry:
+                self._check(folded, entry, level, sample, checked)
+        return self._remember(backup_id, folded, level, sample, checked)
+
+    def _check(self, folded: Folded, entry: BackupEntry, level: str, sample: Sample, checked: Checked) -> None:
+        rows = check_backup(self.place, folded, entry, checked)
+        if rows is not None and level != "files":
+            check_data(self.place, rows, self.engine, checked, sample, self._today())
+
+    def _today(self) -> date:
+        return self.clock().date()
+
+    def _remember(
+        self, backup_id: BackupId, folded: Folded | None, level: str, sample: Sample, checked: Checked
+    ) -> Verified:
+        now = self.clock()
+        bad = worst(checked.findings) is Severity.DAMAGE
+        document = Verification(
+            repository=self.place.repository,
+            source=self.place.source,
+            id=backup_id,
+            level=level,
+            verdict=DAMAGED if bad else GOOD,
+            sample=str(sample),
+            time=rfc3339(now),
+            head=Head(folded.generation, folded.head) if folded else NOTHING_SEEN,
+            objects=checked.objects,
+            bytes=checked.bytes,
+            findings=tuple(checked.findings[:MAX_STORED_FINDINGS]),
+            damaged_objects=checked.damaged_objects[:MAX_STORED_NAMES],
+        )
+        also = sharing(self.place, folded, backup_id, set(checked.damaged_objects)) if folded and bad else []
+        return Verified(document, tuple(checked.findings), tuple(also), self._store([backup_id, *also], document, now))
+
+    def _store(self, ids: list[BackupId], document: Verification, now: datetime) -> bool:
+        """Put the result for this backup and for all that share the damage. A sampled look never unsays damage."""
+        if document.verdict == GOOD and document.sample != str(EVERYTHING):
+            document = msgspec.structs.replace(document, level="files")
+        try:
+            for backup_id in ids:
+                put_verification(self.place, msgspec.structs.replace(document, id=backup_id), now, self.tokens())
+        except StoreDenied:
+            return False
+        return True
+
+
+def sharing(place: Place, folded: Folded, but: BackupId, damaged: set[str]) -> list[BackupId]:
+    """Other completed backups that need one of these objects."""
+    reader = PartReader(place)
+    others = [e for e in folded.completed if e.id != but]
+    return [BackupId(e.id) for e in others if damaged & _needs(place, folded, e, reader)]
+
+
+def _needs(place: Place, folded: Folded, entry: BackupEntry, reader: PartReader) -> set[str]:
+    """Names of everything a backup cannot be restored without. What cannot be read is found by its own verification."""
+    try:
+        manifest = read_manifest(place, entry)
+        parts = served_parts(manifest, folded)
+        names = {layout.part(place.source, p.token) for p in parts}
+        rows = rows_of(reader, manifest, parts)
+    except (Damaged, UnsafeName) as error:
+        return {error.subject}
+    return names | {name for _, name, _, _ in objects(rows, place.source)}

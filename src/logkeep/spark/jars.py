@@ -1,0 +1,99 @@
+"""Jars by Maven coordinates, resolved by Spark's own Ivy: no Maven needed, nothing outside the cache directory touched.
+
+Each set of coordinates is resolved once, in a temporary directory that gets its name when it is whole; after that no
+JVM is started for it. Mirrors are configured the way Spark users do it: `spark.jars.repositories` or
+`spark.jars.ivySettings` in the spark-defaults.conf of `SPARK_CONF_DIR`.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from logkeep.errors import ServerFailed
+from logkeep.spark.cache import jars_dir
+from logkeep.spark.java import find_java
+
+_TIMEOUT_S = 600
+_REMEDY = "check the network, or name a mirror with spark.jars.repositories in SPARK_CONF_DIR/spark-defaults.conf"
+
+
+def spark_home() -> Path:
+    """Where PySpark is installed, found without importing it."""
+    from importlib.util import find_spec  # noqa: PLC0415  # here, because only this function needs it
+
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise ServerFailed("PySpark is not installed", remedy="install logkeep with its dependencies")
+    return Path(spec.origin).parent
+
+
+def spark_jar(pattern: str) -> Path:
+    """The one jar inside PySpark that fits, for instance `scala-library-*.jar`."""
+    return next((spark_home() / "jars").glob(pattern))
+
+
+def resolve_jars(coordinates: Sequence[str], cache: Path, environ: Mapping[str, str] | None = None) -> list[Path]:
+    """All jars that `coordinates` (`group:artifact:version`) need, without those that Spark has itself."""
+    names = sorted(coordinates)
+    key = hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
+    place = jars_dir(cache) / key
+    if not place.is_dir():
+        _resolve(names, place, dict(os.environ if environ is None else environ))
+    return sorted(place.glob("*.jar"))
+
+
+def _resolve(coordinates: Sequence[str], place: Path, environ: dict[str, str]) -> None:
+    find_java(environ)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix="resolving-") as name:
+        work = Path(name)
+        finished = _run_ivy(coordinates, work, environ)
+        jars = work / "ivy" / "jars"
+        if finished.returncode != 0 or not jars.is_dir():
+            raise ServerFailed(
+                f"jars could not be resolved: {_cause(finished.stderr)}", subject=", ".join(coordinates), remedy=_REMEDY
+            )
+        _publish(jars, place)
+
+
+def _run_ivy(coordinates: Sequence[str], work: Path, environ: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    """Let spark-submit resolve the packages of a program that does nothing."""
+    program = work / "nothing.py"
+    program.write_text("")
+    home = spark_home()
+    command = [str(home / "bin" / "spark-submit"), "--master", "local[1]"]
+    command += ["--conf", f"spark.jars.ivy={work / 'ivy'}", "--driver-memory", "512m"]
+    command += ["--driver-java-options", f"-Duser.home={work} -XX:TieredStopAtLevel=1 -XX:-UsePerfData"]
+    command += ["--packages", ",".join(coordinates), str(program)]
+    variables = environ | {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    try:
+        return subprocess.run(
+            command, cwd=work, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=_TIMEOUT_S, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise ServerFailed("resolving jars took too long", subject=", ".join(coordinates), remedy=_REMEDY) from error
+
+
+def _publish(jars: Path, place: Path) -> None:
+    try:
+        jars.rename(place)
+    except OSError:
+        # Another process was faster: its directory is as good as ours, and never half-filled.
+        if not place.is_dir():
+            raise
+        shutil.rmtree(jars)
+
+
+def _cause(output: str) -> str:
+    """The most telling line of Ivy's long complaint."""
+    lines = [line.strip() for line in output.splitlines()]
+    for sign in ("not found", "Connection refused", "UnknownHost", "timed out", "rror", "xception"):
+        if found := [line for line in lines if sign in line]:
+            return found[0][:300]
+    return "no answer"

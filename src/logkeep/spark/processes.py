@@ -1,0 +1,69 @@
+"""Finding and ending the processes that a JVM leaves behind when it has to be killed (Linux: reads /proc)."""
+
+import os
+import signal
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+_PROC = Path("/proc")
+
+
+class Running(NamedTuple):
+    """A process, told apart from a later one that got the same number by the time it was started."""
+
+    pid: int
+    parent: int
+    started: int
+
+    @property
+    def alive(self) -> bool:
+        now = look(self.pid)
+        return now is not None and now.started == self.started
+
+    def kill(self) -> None:
+        if self.alive:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, signal.SIGKILL)
+
+
+def look(pid: int) -> Running | None:
+    """The process with this number, unless it has ended (also when nobody has asked for its exit code yet)."""
+    try:
+        # The command name may hold spaces and brackets: fields count from the last closing bracket.
+        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in {"Z", "X"} else Running(pid, int(fields[1]), int(fields[19]))
+
+
+def descendants(pid: int) -> list[Running]:
+    """All processes below `pid`, without itself."""
+    found: list[Running] = []
+    waiting = [pid]
+    everything = [process for entry in _PROC.glob("[0-9]*") if (process := look(int(entry.name)))]
+    while waiting:
+        parent = waiting.pop()
+        children = [process for process in everything if process.parent == parent]
+        found.extend(children)
+        waiting.extend(child.pid for child in children)
+    return found
+
+
+def family_with_argument(ancestor: int, argument: str) -> list[Running]:
+    """The processes below `ancestor` whose command line holds `argument`, and all below them."""
+    named = [process for process in descendants(ancestor) if argument in _arguments(process.pid)]
+    return named + [below for process in named for below in descendants(process.pid)]
+
+
+def kill_all(processes: Iterable[Running]) -> None:
+    for process in processes:
+        process.kill()
+
+
+def _arguments(pid: int) -> list[str]:
+    try:
+        return (_PROC / str(pid) / "cmdline").read_text(errors="replace").split("\0")
+    except OSError:
+        return []

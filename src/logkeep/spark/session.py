@@ -1,0 +1,185 @@
+"""One Spark session: its JVM, its log, its scratch directory, and their end.
+
+All that the JVM says goes to a log file in the cache directory; it is removed when all went well. Nothing is written
+to the working directory or the home directory.
+"""
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from logkeep.errors import EngineUnavailable
+from logkeep.spark.archive import ClassArchive, class_archive
+from logkeep.spark.background import Background
+from logkeep.spark.cache import archive_dir, log_dir
+from logkeep.spark.java import find_java
+from logkeep.spark.processes import descendants, family_with_argument, kill_all
+from logkeep.spark.settings import SparkSettings, is_local, session_conf
+from logkeep.spark.shipping import package_zip
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+_TAIL_LINES = 15
+_STOP_S = 60.0
+_HURRIED_STOP_S = 1.0
+
+
+class Session:
+    """Not started by its constructor: `start` does that, in any thread, and `abort` ends a start from another."""
+
+    def __init__(self, settings: SparkSettings) -> None:
+        self._settings = settings
+        self._token = secrets.token_hex(8)
+        self._scratch = Path(tempfile.gettempdir()) / f"logkeep-{self._token}"
+        self._gateway: Any = None
+        self._archive: ClassArchive | None = None
+        self._spark: SparkSession | None = None
+        self.log = log_dir(settings.cache_dir) / f"spark-{self._token}.log"
+        self.keep_log = settings.keep_log
+
+    @property
+    def spark(self) -> "SparkSession":
+        assert self._spark is not None, "the session was not started"  # noqa: S101  # a programming error
+        return self._spark
+
+    def start(self) -> None:
+        """Start the JVM and the session. Raises `EngineUnavailable`, with the end of the JVM's log as a note."""
+        java = find_java(os.environ)
+        import pyspark  # noqa: PLC0415  # slow to import, and only needed when Spark is
+
+        home = Path(pyspark.__file__).parent
+        directory = archive_dir(self._settings.cache_dir)
+        self._archive = class_archive(directory, java, home, pyspark.__version__, self._token)
+        self._archive.prepare()
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self._scratch.mkdir(mode=0o700)
+        if self._archive.exists:
+            with suppress(EngineUnavailable):
+                return self._launch(home, self._archive.java_options(use=True))
+            # Whatever was wrong, the archive is the one thing we can do without.
+            self._archive.distrust()
+            return self._launch(home, [])
+        return self._launch(home, self._archive.java_options(use=True))
+
+    def _launch(self, home: Path, java_options: list[str]) -> None:
+        from py4j.protocol import Py4JError  # noqa: PLC0415
+        from pyspark import SparkConf, SparkContext  # noqa: PLC0415
+        from pyspark.errors import PySparkException  # noqa: PLC0415
+        from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+        from pyspark.sql import SparkSession  # noqa: PLC0415
+
+        conf = session_conf(self._settings, self._scratch, self._token, java_options)
+        if is_local(self._settings.master):
+            conf.setdefault("spark.executorEnv.PYTHONPATH", os.pathsep.join(_import_path()))
+        spark_conf = SparkConf(loadDefaults=False).setAll(list(conf.items()))
+        try:
+            with self.log.open("ab") as log, _environment(self._environment(home)):
+                popen = {"stdout": log, "stderr": log, "process_group": 0}
+                self._gateway = launch_gateway(spark_conf, popen)
+                context = SparkContext(conf=spark_conf, gateway=self._gateway)
+            self._spark = SparkSession.builder.getOrCreate()
+            if not is_local(self._settings.master):
+                context.addPyFile(str(package_zip(self._scratch)))
+        except (PySparkException, Py4JError, OSError) as error:
+            self._end_jvm(patience_s=_HURRIED_STOP_S)
+            raise self._not_started(error) from error
+
+    def _environment(self, home: Path) -> dict[str, str]:
+        variables = {
+            "SPARK_HOME": str(home),
+            "SPARK_LOCAL_DIRS": str(self._scratch),
+            "SPARK_LAUNCHER_OPTS": _LAUNCHER_OPTIONS,
+        }
+        if is_local(self._settings.master):
+            variables |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        return variables
+
+    def _not_started(self, error: Exception) -> EngineUnavailable:
+        self.keep_log = True
+        lines = self.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
+        cause = next((line.strip() for line in lines if "Exception" in line or "rror" in line), str(error))
+        unavailable = EngineUnavailable(
+            f"Spark did not start: {cause.splitlines()[0][:300]}",
+            subject=self._settings.master,
+            remedy=f"see {self.log}; {EngineUnavailable.remedy}",
+        )
+        unavailable.add_note("\n".join(lines))
+        return unavailable
+
+    def abort(self) -> None:
+        """End a start that is under way in another thread."""
+        kill_all(family_with_argument(os.getpid(), f"spark.logkeep.session={self._token}"))
+        self._clean_up()
+
+    def close(self, *, hurry: bool = False) -> None:
+        """End the session, the JVM and all workers. In a hurry: within about three seconds, whatever they are doing."""
+        patience_s = _HURRIED_STOP_S if hurry else _STOP_S
+        workers = descendants(self._gateway.proc.pid) if self._gateway else []
+        if self._spark is not None:
+            Background(self._spark.stop).wait(patience_s)
+            self._spark = None
+        exit_code = self._end_jvm(patience_s=patience_s)
+        kill_all(workers)
+        if self._archive is not None and exit_code == 0:
+            self._archive.keep()
+        self._clean_up()
+
+    def _end_jvm(self, *, patience_s: float) -> int:
+        """Close the JVM's standard input, which ends it; if it does not, kill it and all below it."""
+        from pyspark import SparkContext  # noqa: PLC0415
+
+        if self._gateway is None:
+            kill_all(family_with_argument(os.getpid(), f"spark.logkeep.session={self._token}"))
+            return -1
+        process: subprocess.Popen[bytes] = self._gateway.proc
+        self._gateway.shutdown()
+        self._gateway = None
+        SparkContext._gateway = SparkContext._jvm = None  # else the next session would talk to this JVM
+        if process.stdin:
+            process.stdin.close()
+        try:
+            return process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            family = descendants(process.pid)
+            process.kill()
+            kill_all(family)
+            return process.wait()
+
+    def _clean_up(self) -> None:
+        if self._archive is not None:
+            self._archive.drop()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        if not self.keep_log:
+            self.log.unlink(missing_ok=True)
+
+
+def _import_path() -> list[str]:
+    """Where this process imports from, so that local workers import the same code."""
+    standard = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+    paths = [str(Path(entry).absolute()) for entry in sys.path]
+    return [path for path in paths if path not in standard and Path(path).exists() and "lib-dynload" not in path]
+
+
+@contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """Set variables that PySpark reads only from the environment, and put back what was there."""
+    earlier = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in earlier.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,87 @@
+"""What a Spark session is started with: pure decisions, values in, values out."""
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from logkeep.spark.outcomes import MAX_ATTEMPTS
+
+_PLAIN_LOCAL = re.compile(r"local(?:\[(\d+|\*)\])?")
+_MAX_SOCKET_DIR = 60
+"""A Unix socket's path has at most 107 bytes, and Spark's names take 42 of them."""
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """What the user can choose."""
+
+    cache_dir: Path
+    master: str = "local[*]"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    """Passed through to Spark as it is; wins over ours. Never a place for secrets."""
+    keep_log: bool = False
+    """Keep the JVM's log also after success."""
+
+
+def effective_master(master: str) -> str:
+    """`local[N]` never retries a task in Spark; `local[N,4]` does."""
+    match = _PLAIN_LOCAL.fullmatch(master)
+    if match is None:
+        return master
+    cores = match[1] or ("*" if "[" in master else "1")
+    return f"local[{cores},{MAX_ATTEMPTS}]"
+
+
+def is_local(master: str) -> bool:
+    """Whether workers run on this machine, as children of the driver."""
+    return master == "local" or master.startswith("local[")
+
+
+def attempts(settings: SparkSettings) -> int:
+    """How often Spark tries a task."""
+    if match := re.fullmatch(r"local\[[^,\]]+,(\d+)\]", effective_master(settings.master)):
+        return int(match[1])
+    return int(settings.conf.get("spark.task.maxFailures", MAX_ATTEMPTS))
+
+
+def session_conf(settings: SparkSettings, scratch: Path, token: str, java_options: list[str]) -> dict[str, str]:
+    """The lean session for jobs whose data never enters the JVM: C1 compiler, serial collector, no UI, no files here."""
+    options = [
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:-UsePerfData",
+        f"-Djava.io.tmpdir={scratch}",
+        f"-Dderby.system.home={scratch}",
+        *java_options,
+    ]
+    conf = {
+        "spark.master": effective_master(settings.master),
+        "spark.app.name": "logkeep",
+        "spark.logkeep.session": token,
+        "spark.log.level": "WARN",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.speculation": "false",
+        "spark.task.maxFailures": str(MAX_ATTEMPTS),
+        "spark.python.task.killTimeout": "500ms",
+        "spark.python.worker.faulthandler.enabled": "true",
+        "spark.python.unix.domain.socket.enabled": str(len(str(scratch)) <= _MAX_SOCKET_DIR).lower(),
+        "spark.driver.memory": "1g",
+    }
+    if is_local(settings.master):
+        conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    conf |= settings.conf
+    # A unit may write to a target: two copies of one task at the same time are never wanted.
+    conf["spark.speculation"] = "false"
+    conf["spark.driver.extraJavaOptions"] = _joined(options, settings.conf.get("spark.driver.extraJavaOptions", ""))
+    return conf
+
+
+def _joined(ours: list[str], users: str) -> str:
+    return f"{shlex.join(ours)} {users}".strip()

@@ -1,0 +1,73 @@
+"""What SIGINT and SIGTERM do while work is running.
+
+A `Stop` only raises flags, so it is safe in the middle of any library call; whoever runs the work reads them:
+
+- `requested`: a signal came. A loop that works in rounds ends its round and commits.
+- `cancelled`: the work under way must end now. Without `soft` that is the first signal, with it the second.
+"""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Self
+
+from logkeep.errors import Interrupted, Terminated
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stop:
+    """Catches signals between `with` and its end, then puts the earlier handlers back."""
+
+    def __init__(self, *, soft: bool = False) -> None:
+        self._needed = 2 if soft else 1
+        self._count = 0
+        self._signal = int(signal.SIGINT)
+        self._raises = False
+        self._earlier: dict[int, object] = {}
+
+    @property
+    def requested(self) -> bool:
+        return self._count > 0
+
+    @property
+    def cancelled(self) -> bool:
+        return self._count >= self._needed
+
+    def request(self, signal_number: int = signal.SIGINT) -> None:
+        """Count one more wish to stop, as a signal does."""
+        self._count += 1
+        self._signal = int(signal_number)
+
+    def error(self) -> Interrupted:
+        """The error that ends the run: its exit code tells which signal it was."""
+        return Terminated("terminated") if self._signal == signal.SIGTERM else Interrupted("interrupted")
+
+    @contextmanager
+    def raising(self) -> Iterator[None]:
+        """Inside, a cancelling signal also raises `error()` at once: for work done in this very thread."""
+        self._raises = True
+        try:
+            yield
+        finally:
+            self._raises = False
+
+    def __enter__(self) -> Self:
+        # Python lets only the main thread handle signals; elsewhere `request` is the way to stop.
+        if threading.current_thread() is threading.main_thread():
+            self._earlier = {number: signal.signal(number, self._handle) for number in _SIGNALS}
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        for number, handler in self._earlier.items():
+            # None: the handler was not installed from Python and cannot be put back by it.
+            if handler is not None:
+                signal.signal(number, handler)  # type: ignore[arg-type]  # what signal.signal gave us, it takes back
+        self._earlier = {}
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        self.request(number)
+        if self._raises and self.cancelled:
+            raise self.error()

@@ -1,0 +1,185 @@
+"""Store URLs: parsed once into a value that says where, never with which secret.
+
+    /dir  ./dir  file:///dir
+    s3://bucket/prefix?endpoint=https://host:port&region=eu-central-1
+    gs://bucket/prefix
+    az://container/prefix?account=name
+
+Credentials come from the environment, files or the cloud's own chain. A URL that carries one is refused, and the
+refusal does not repeat it: URLs end up in shell history, process lists and manifests.
+"""
+
+import difflib
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
+
+from logkeep.errors import UnsafeName, UsageError
+from logkeep.store.base import Store, safe_name
+
+_FORMS = "use a directory, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix"
+_SECRET = re.compile(r"key|secret|token|pass|pwd|credential|signature|^sig$|^sv$|^se$|sas", re.IGNORECASE)
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}")
+_ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
+_REGION = re.compile(r"[A-Za-z0-9-]{1,40}")
+_MAX_PREFIX = 120
+"""With the longest object name this still fits the 1,024 bytes of an S3 key."""
+
+
+class Kind(StrEnum):
+    LOCAL = "file"
+    S3 = "s3"
+    GCS = "gs"
+    AZURE = "az"
+
+
+_OPTIONS: dict[Kind, tuple[str, ...]] = {
+    Kind.LOCAL: (),
+    Kind.S3: ("endpoint", "region"),
+    Kind.GCS: ("endpoint",),
+    Kind.AZURE: ("account", "endpoint"),
+}
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a store is. Holds no secret, so it may be printed, stored and sent to workers."""
+
+    kind: Kind
+    bucket: str
+    """Bucket or container; empty for a directory."""
+    prefix: str
+    """Without slashes at the ends; for a directory, its absolute path."""
+    endpoint: str = ""
+    region: str = ""
+    account: str = ""
+
+    @property
+    def url(self) -> str:
+        """The canonical URL; parsing it gives this address again."""
+        if self.kind is Kind.LOCAL:
+            return Path(self.prefix).as_uri()
+        pairs = [(name, getattr(self, name)) for name in _OPTIONS[self.kind]]
+        query = "&".join(f"{name}={quote(value, safe=':/')}" for name, value in pairs if value)
+        return f"{self.kind}://{self.bucket}{'/' + self.prefix if self.prefix else ''}{'?' + query if query else ''}"
+
+    @property
+    def encrypted_transport(self) -> bool:
+        """False when bytes and signatures travel in the clear."""
+        return not self.endpoint.startswith("http://")
+
+
+def parse_address(url: str) -> Address:
+    """Read a URL as a user types it. Raises UsageError without repeating any secret."""
+    scheme = _SCHEME.match(url)
+    if scheme is None:
+        return _directory(url)
+    try:
+        kind = Kind(scheme.group(1).lower())
+    except ValueError:
+        raise UsageError(f"unknown kind of store {scheme.group(1)}://", remedy=_FORMS) from None
+    parts = urlsplit(url)
+    options = _options(kind, parts)
+    if kind is Kind.LOCAL:
+        return _file_url(parts)
+    return Address(kind=kind, bucket=_bucket(parts), prefix=_prefix(parts), **options)
+
+
+def open_store(url: str) -> Store:
+    """Open the store at a URL. Nothing is contacted yet; the libraries of the kind are loaded now."""
+    address = parse_address(url)
+    if address.kind is Kind.LOCAL:
+        from logkeep.store.local import LocalStore  # noqa: PLC0415  # each kind loads only what it needs
+
+        return LocalStore(address.prefix)
+    from logkeep.store.objects import ObjectStore  # noqa: PLC0415  # obstore takes a while to load
+
+    return ObjectStore(address)
+
+
+def _directory(text: str) -> Address:
+    if not text or "\0" in text:
+        raise UsageError("the store URL is empty or not text", remedy=_FORMS)
+    return Address(kind=Kind.LOCAL, bucket="", prefix=str(Path(text).expanduser().absolute()))
+
+
+def _file_url(parts: SplitResult) -> Address:
+    if parts.netloc not in {"", "localhost"}:
+        raise UsageError("a file URL has three slashes: file:///directory", remedy=_FORMS)
+    return _directory(unquote(parts.path))
+
+
+def _options(kind: Kind, parts: SplitResult) -> dict[str, str]:
+    if "@" in parts.netloc:
+        raise _secret_refused("user information before '@'")
+    if parts.fragment:
+        raise UsageError("a store URL has no '#' part", remedy=_FORMS)
+    options: dict[str, str] = {}
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        if name not in _OPTIONS[kind]:
+            raise _unknown_option(kind, name)
+        if name in options:
+            raise UsageError(f"the option {name} is given twice in the store URL")
+        options[name] = _checked_option(name, value)
+    return options
+
+
+def _unknown_option(kind: Kind, name: str) -> UsageError:
+    if _SECRET.search(name):
+        return _secret_refused(f"the option {name[:40]!r}")
+    known = _OPTIONS[kind]
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"{kind}:// knows {', '.join(known) or 'no options'}"
+    return UsageError(f"unknown option {name[:40]!r} in the store URL", remedy=hint)
+
+
+def _secret_refused(where: str) -> UsageError:
+    return UsageError(
+        f"the store URL carries a credential ({where})",
+        remedy="take it out of the URL and replace it, as it may be in your shell history; credentials are read from "
+        "the environment (AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY, …), "
+        "from the cloud's own files, or from the identity of the machine",
+    )
+
+
+def _checked_option(name: str, value: str) -> str:
+    if name == "endpoint":
+        return _endpoint(value)
+    form = _ACCOUNT if name == "account" else _REGION
+    if not form.fullmatch(value):
+        raise UsageError(f"the {name} in the store URL is not one")
+    return value
+
+
+def _endpoint(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        port_fits = parts.port is None or parts.port > 0
+    except ValueError:
+        raise UsageError("the endpoint in the store URL is not a URL") from None
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise _secret_refused("the endpoint may hold only scheme, host, port and path")
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not port_fits:
+        raise UsageError("the endpoint in the store URL is not an http(s) URL", remedy="for example https://host:9000")
+    return value.rstrip("/")
+
+
+def _bucket(parts: SplitResult) -> str:
+    if not _BUCKET.fullmatch(parts.netloc):
+        raise UsageError("the store URL names no bucket", remedy=_FORMS)
+    return parts.netloc
+
+
+def _prefix(parts: SplitResult) -> str:
+    prefix = unquote(parts.path).strip("/")
+    try:
+        if prefix:
+            safe_name(prefix)
+    except UnsafeName:
+        raise UsageError("the path in the store URL holds characters that are not safe in object names") from None
+    if len(prefix) > _MAX_PREFIX:
+        raise UsageError(f"the path in the store URL is longer than {_MAX_PREFIX} characters")
+    return prefix

@@ -1,0 +1,44 @@
+"""Static keys from the AWS credentials file, which obstore does not read by itself.
+
+Environment variables, web identity, container and instance roles are obstore's own business and go first. Profiles
+that need a login or a role are left to tools that put their result in the environment.
+"""
+
+import configparser
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from logkeep.errors import ConfigError
+
+_AMBIENT = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_SKIP_SIGNATURE",
+)
+_WANTED = {
+    "aws_access_key_id": "access_key_id",
+    "aws_secret_access_key": "secret_access_key",
+    "aws_session_token": "session_token",
+}
+
+
+def file_credentials(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The keys of the chosen profile by obstore's names, or nothing when the environment has its own."""
+    if any(environment.get(name) for name in _AMBIENT):
+        return {}
+    path = Path(environment.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials").expanduser()
+    profile = environment.get("AWS_PROFILE") or "default"
+    parser = configparser.RawConfigParser()
+    try:
+        parser.read(path, encoding="utf-8")
+    except (configparser.Error, UnicodeDecodeError, OSError):
+        # The parser's own message quotes the line, which may be the key.
+        raise ConfigError(
+            "the AWS credentials file cannot be read", subject=str(path), remedy="repair the file"
+        ) from None
+    if not parser.has_section(profile):
+        return {}
+    return {ours: parser[profile][theirs] for theirs, ours in _WANTED.items() if theirs in parser[profile]}

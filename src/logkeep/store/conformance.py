@@ -1,0 +1,100 @@
+"""What every store promises, as checks that can be run against any of them.
+
+A check is data: a slug, a title in plain words, what depends on it, and a function that returns None when the promise
+was kept or a sentence that says how it was broken. Tests run all of them at full size; `store probe` runs the same
+ones, smaller, on the user's store. Everything happens below one prefix, which is emptied at the end.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+
+from logkeep.errors import LogkeepError
+from logkeep.model.time import Clock
+from logkeep.store import conformance_reads as reads
+from logkeep.store import conformance_writes as writes
+from logkeep.store.base import Store, sweepable
+from logkeep.store.trial import Scale, Trial
+
+
+class Stake(StrEnum):
+    """What would go wrong on a store that fails the check."""
+
+    COMMITS = "commits"
+    """A backup could be lost or overwritten, or not be found."""
+    LEASES = "leases"
+    """Two runs could believe that they hold the same lease."""
+    CLEANING = "cleaning"
+    """Space would not be freed."""
+
+
+@dataclass(frozen=True)
+class Check:
+    slug: str
+    title: str
+    stake: Stake
+    run: Callable[[Trial], str | None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`problem` is None when the promise was kept."""
+
+    check: Check
+    problem: str | None
+
+
+CHECKS: tuple[Check, ...] = (
+    Check("read-after-write", "what was written is read back at once, byte for byte", Stake.COMMITS, writes.read_back),
+    Check("empty-object", "an object may be empty", Stake.COMMITS, writes.empty_object),
+    Check("list-after-write", "what was written is listed at once", Stake.COMMITS, writes.listed_at_once),
+    Check("missing-object", "a missing object is reported as missing", Stake.COMMITS, reads.missing_is_missing),
+    Check("read-limit", "an object larger than allowed is not read", Stake.COMMITS, reads.limit_is_kept),
+    Check("range-read", "a part of an object can be read", Stake.COMMITS, reads.ranges),
+    Check("list-order", "names are listed in order, below their prefix only", Stake.COMMITS, reads.list_in_order),
+    Check("list-after", "a listing can start after a name", Stake.COMMITS, reads.list_after),
+    Check("list-pages", "a long listing is complete", Stake.COMMITS, reads.list_pages),
+    Check("unsafe-names", "names that could lead elsewhere are refused", Stake.COMMITS, reads.unsafe_names_refused),
+    Check("put-new-refused", "a taken name is not written again", Stake.COMMITS, writes.taken_name_refused),
+    Check("put-new-race", "of many writers that race for a name exactly one wins", Stake.COMMITS, writes.put_new_race),
+    Check("stream", "a long stream appears whole, and only at its end", Stake.COMMITS, writes.stream),
+    Check("stream-buffer", "a stream's buffer can be used again at once", Stake.COMMITS, writes.stream_buffer_reuse),
+    Check("stream-abort", "a stream that is given up leaves nothing to see", Stake.COMMITS, writes.stream_abort),
+    Check("replace-fresh", "an object is replaced while its version stands", Stake.LEASES, writes.replace_fresh),
+    Check("replace-stale", "an object that changed since is not replaced", Stake.LEASES, writes.replace_stale),
+    Check("replace-race", "of many that race to replace a version exactly one wins", Stake.LEASES, writes.replace_race),
+    Check("clock", "the store's clock is right within 3 minutes", Stake.LEASES, reads.clock_drift),
+    Check("delete", "an object can be removed, more than once", Stake.CLEANING, writes.delete_twice),
+)
+
+
+def run_checks(
+    store: Store, prefix: str, clock: Clock, scale: Scale, checks: tuple[Check, ...] = CHECKS
+) -> list[Outcome]:
+    """Run the checks, each below its own part of `prefix`. A store's error is a broken promise, not the end."""
+    with _emptied(store, prefix):
+        return [
+            Outcome(check, _problem(check, Trial(store, f"{prefix}{check.slug}/", clock, scale))) for check in checks
+        ]
+
+
+def _problem(check: Check, trial: Trial) -> str | None:
+    try:
+        return check.run(trial)
+    except LogkeepError as error:
+        return str(error)
+
+
+@contextmanager
+def _emptied(store: Store, prefix: str) -> Iterator[None]:
+    """Remove what the checks leave. Where deleting is refused, the check of `delete` says so."""
+    try:
+        yield
+    finally:
+        with suppress(LogkeepError):
+            for info in list(store.list(prefix)):
+                store.delete(info.name)
+            below = sweepable(store)
+            if below is not None:
+                below.remove_empty(prefix)

@@ -1,0 +1,77 @@
+"""The bucket rule that removes unfinished uploads, and whether a bucket has it: the only door to boto3.
+
+A killed writer leaves the parts of its upload behind; no listing shows them, and they cost money until a lifecycle
+rule removes them. boto3 is optional: without it the answer is "unknown", and the rule is shown either way.
+"""
+
+import json
+from enum import StrEnum
+from typing import Any
+
+from logkeep.store.address import Address, Kind
+
+_DAYS = 7
+
+
+class Rule(StrEnum):
+    """Whether unfinished uploads below our prefix are removed."""
+
+    PRESENT = "present"
+    ABSENT = "absent"
+    UNKNOWN = "unknown"
+
+
+def abort_rule(address: Address) -> tuple[Rule, str]:
+    """Look at an S3 bucket's lifecycle rules; the second value says why it is unknown."""
+    try:
+        import boto3  # noqa: PLC0415  # optional, and slow to load
+        from botocore.config import Config  # noqa: PLC0415
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+    except ImportError:
+        return Rule.UNKNOWN, "boto3 is not installed (pip install 'logkeep[s3]')"
+    config = Config(connect_timeout=5, read_timeout=20, retries={"max_attempts": 2}, s3={"addressing_style": "path"})
+    try:
+        client = boto3.client(
+            "s3", endpoint_url=address.endpoint or None, region_name=address.region or "us-east-1", config=config
+        )
+        answer = client.get_bucket_lifecycle_configuration(Bucket=address.bucket)
+    except ClientError as error:
+        code = str(error.response.get("Error", {}).get("Code", ""))
+        return (Rule.ABSENT, "") if code == "NoSuchLifecycleConfiguration" else (Rule.UNKNOWN, f"the store said {code}")
+    except BotoCoreError as error:
+        return Rule.UNKNOWN, f"it could not be asked ({type(error).__name__})"
+    covered = any(_covers(rule, address.prefix) for rule in answer.get("Rules", []))
+    return (Rule.PRESENT if covered else Rule.ABSENT), ""
+
+
+def rule_remedy(address: Address) -> str:
+    """The rule and the command that sets it, ready to paste."""
+    if address.kind is Kind.GCS:
+        rule: dict[str, Any] = {"action": {"type": "AbortIncompleteMultipartUpload"}, "condition": {"age": _DAYS}}
+        document = json.dumps({"lifecycle": {"rule": [rule]}})
+        command = f"gcloud storage buckets update gs://{address.bucket} --lifecycle-file=rule.json"
+    else:
+        rule = {
+            "ID": "logkeep-unfinished-uploads",
+            "Status": "Enabled",
+            "Filter": {"Prefix": f"{address.prefix}/" if address.prefix else ""},
+            "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": _DAYS},
+        }
+        document = json.dumps({"Rules": [rule]})
+        endpoint = f" --endpoint-url {address.endpoint}" if address.endpoint else ""
+        command = (
+            f"aws s3api put-bucket-lifecycle-configuration --bucket {address.bucket}{endpoint}"
+            " --lifecycle-configuration file://rule.json"
+        )
+    return f"save as rule.json: {document} then run: {command} (this replaces other rules: add them to the file)"
+
+
+def _covers(rule: dict[str, Any], prefix: str) -> bool:
+    """Whether a rule removes unfinished uploads everywhere below our prefix."""
+    limits = rule.get("Filter") or {}
+    limits = limits.get("And", limits)
+    if any(name != "Prefix" for name in limits):
+        return False  # tags and sizes do not apply to unfinished uploads
+    start = str(limits.get("Prefix") or rule.get("Prefix") or "")
+    days = rule.get("AbortIncompleteMultipartUpload", {}).get("DaysAfterInitiation")
+    return rule.get("Status") == "Enabled" and bool(days) and f"{prefix}/".startswith(start)

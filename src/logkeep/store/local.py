@@ -1,0 +1,338 @@
+"""Objects as files below a directory: durable when acknowledged, all or nothing, safe among hostile files.
+
+A new object is written to a private file in `.partial/`, synced, and linked to its name: a link refuses a taken name,
+and no reader ever sees half a file. Directories are synced too, so a name survives a power loss with its bytes.
+Objects never change in place: `replace` renames a new file over the old one while it holds a lock.
+Files are 0600, directories 0700. Links are never followed below the root.
+"""
+
+import fcntl
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from logkeep.errors import Damaged, ObjectMissing, StoreError, UnsafeName, VersionMismatch
+from logkeep.model.time import TokenSource, random_token
+from logkeep.store.base import Abilities, ObjectInfo, ObjectWriter, safe_name, safe_prefix
+from logkeep.store.directory import opened_below, opened_root, require_regular, speaking_of
+from logkeep.store.local_listing import info_of, walk
+from logkeep.store.local_stream import DirectStream
+
+PARTIAL = ".partial"
+Infos = list[ObjectInfo]  # inside the class `list` is the method
+_LOCK = "replace.lock"
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # opening a pipe must not wait for its writer
+
+
+class LocalStore:
+    """A directory. Picklable: it holds no open file between calls."""
+
+    abilities = Abilities(put_new=True, replace=True, durable=True)
+
+    def __init__(self, root: Path | str, token: TokenSource = random_token) -> None:
+        self.root = Path(root).absolute()
+        self._token = token
+        self._synced = _SyncedDirectories()
+
+    @property
+    def url(self) -> str:
+        return self.root.as_uri()
+
+    def create(self) -> None:
+        """Make the root directory (and its parents); only `init` does. An existing one is left as it is."""
+        missing = [path for path in [self.root, *self.root.parents] if not path.exists()]
+        with speaking_of(str(self.root)):
+            for path in reversed(missing):
+                with suppress(FileExistsError):
+                    path.mkdir(mode=0o700)
+                _sync_path(path.parent)
+
+    def put_new(self, name: str, data: bytes) -> None:
+        with self._parent(name, create=True) as (root, parent, leaf), self._partial(root) as (partials, temp, fd):
+            _write_all(fd, data)
+            self._publish(fd, name)
+            os.link(temp, leaf, src_dir_fd=partials, dst_dir_fd=parent, follow_symlinks=False)
+            os.fsync(parent)
+
+    def replace(self, name: str, data: bytes, version: str) -> None:
+        with self._parent(name) as (root, parent, leaf), self._locked(root):
+            old = self._head(parent, leaf, name)
+            if old.version != version:
+                raise VersionMismatch("the object changed since it was read", subject=name)
+            with self._partial(root) as (partials, temp, fd):
+                _write_all(fd, data)
+                self._publish(fd, name, later_than=old.modified)
+                os.rename(temp, leaf, src_dir_fd=partials, dst_dir_fd=parent)
+                os.fsync(parent)
+
+    def open_new(self, name: str, size_hint: int = 0) -> ObjectWriter:
+        with self._parent(name, create=True) as (root, _, _):
+            temp = self._token()
+            with opened_below(root, [PARTIAL], create=True) as partials:
+                return LocalWriter(self, name, temp, DirectStream(temp, partials, name, size_hint))
+
+    def get(self, name: str, limit: int) -> bytes:
+        return self.get_with_info(name, limit)[0]
+
+    def get_with_info(self, name: str, limit: int) -> tuple[bytes, ObjectInfo]:
+        with self._reading(name) as (fd, status):
+            if status.st_size > limit:
+                raise Damaged(f"{status.st_size} bytes, more than the {limit} that are allowed here", subject=name)
+            return _read_exactly(fd, 0, status.st_size, name), info_of(name, status)
+
+    def get_range(self, name: str, start: int, length: int) -> bytes:
+        with self._reading(name) as (fd, status):
+            if start + length > status.st_size:
+                raise Damaged(f"ends before byte {start + length}", subject=name)
+            return _read_exactly(fd, start, length, name)
+
+    def head(self, name: str) -> ObjectInfo:
+        with self._parent(name) as (_, parent, leaf):
+            return self._head(parent, leaf, name)
+
+    def list(self, prefix: str, after: str = "", foreign: list[str] | None = None) -> Iterator[ObjectInfo]:
+        parts = safe_prefix(prefix).split("/")[:-1]
+        if parts[:1] == [PARTIAL]:
+            return
+        with opened_root(self.root) as root:
+            try:
+                with opened_below(root, parts) as start:
+                    skipped = frozenset() if parts else frozenset({PARTIAL})
+                    yield from walk(start, prefix, after, [] if foreign is None else foreign, skipped)
+            except ObjectMissing:
+                return
+
+    def delete(self, name: str) -> None:
+        with (
+            suppress(ObjectMissing),
+            self._parent(name) as (_, parent, leaf),
+            suppress(FileNotFoundError, IsADirectoryError),
+        ):
+            os.unlink(leaf, dir_fd=parent)
+
+    def stale_partials(self, older_than: datetime) -> Infos:
+        with suppress(ObjectMissing), opened_root(self.root) as root, opened_below(root, [PARTIAL]) as partials:
+            found = walk(partials, f"{PARTIAL}/", "", [])
+            return [info for info in found if self._is_stale(partials, info, older_than)]
+        return []
+
+    def sweep_partials(self, older_than: datetime) -> int:
+        stale = self.stale_partials(older_than)
+        for info in stale:
+            self.discard(info.name.removeprefix(f"{PARTIAL}/"), info.name)
+        return len(stale)
+
+    def remove_empty(self, prefix: str) -> None:
+        *above, leaf = safe_prefix(prefix).removesuffix("/").split("/")
+        with (
+            suppress(ObjectMissing),
+            speaking_of(prefix),
+            opened_root(self.root) as root,
+            opened_below(root, above) as parent,
+        ):
+            for _, directories, _, current in os.fwalk(leaf, topdown=False, dir_fd=parent):
+                for name in directories:
+                    _remove_if_empty(name, current)
+            _remove_if_empty(leaf, parent)
+
+    def finish(self, temp: str, descriptor: int, name: str) -> None:
+        """Give a finished stream its name; what a `LocalWriter` does at its end."""
+        with self._parent(name, create=True) as (root, parent, leaf), opened_below(root, [PARTIAL]) as partials:
+            self._publish(descriptor, name)
+            os.link(temp, leaf, src_dir_fd=partials, dst_dir_fd=parent, follow_symlinks=False)
+            os.fsync(parent)
+            os.unlink(temp, dir_fd=partials)
+
+    def discard(self, temp: str, name: str) -> None:
+        """Remove an unfinished stream."""
+        with (
+            speaking_of(name),
+            opened_root(self.root) as root,
+            opened_below(root, [PARTIAL]) as partials,
+            suppress(FileNotFoundError),
+        ):
+            os.unlink(temp, dir_fd=partials)
+
+    def _is_stale(self, partials: int, info: ObjectInfo, older_than: datetime) -> bool:
+        leaf = info.name.removeprefix(f"{PARTIAL}/")
+        return leaf != _LOCK and info.modified < older_than and not _is_held(partials, leaf)
+
+    def _publish(self, descriptor: int, name: str, later_than: datetime | None = None) -> None:
+        """Make the bytes durable, under a time stamp that tells this file from any other of the same name.
+
+        The version is inode, size and time. Kernels stamp files with a clock that ticks every few milliseconds and
+        inodes are reused, so random nanoseconds are mixed in, and a replacement is always later than what it replaces.
+        """
+        status = os.fstat(descriptor)
+        moment_ns = status.st_mtime_ns + int(self._token(), 16) % 1_000_000
+        if later_than is not None:
+            moment_ns = max(moment_ns, int(later_than.timestamp() * 1_000_000) * 1000 + 2_000)
+        with speaking_of(name):
+            os.utime(descriptor, ns=(moment_ns, moment_ns))
+            os.fsync(descriptor)
+
+    @contextmanager
+    def _parent(self, name: str, *, create: bool = False) -> Iterator[tuple[int, int, str]]:
+        """Descriptors of the root and of the object's directory, and the file's name in it."""
+        *parts, leaf = safe_name(name).split("/")
+        if (parts or [leaf])[0] == PARTIAL:
+            raise UnsafeName(f"names below {PARTIAL}/ are the store's own", subject=name)
+        with speaking_of(name), opened_root(self.root) as root, opened_below(root, parts, create=create) as parent:
+            if create:
+                self._synced.ensure(root, parts)
+            yield root, parent, leaf
+
+    @contextmanager
+    def _partial(self, root: int) -> Iterator[tuple[int, str, int]]:
+        """A new private file: descriptor of its directory, its name and its own descriptor. Removed at the end."""
+        temp = self._token()
+        with opened_below(root, [PARTIAL], create=True) as partials:
+            descriptor = os.open(temp, _CREATE, 0o600, dir_fd=partials)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                yield partials, temp, descriptor
+            finally:
+                os.close(descriptor)
+                with suppress(FileNotFoundError):
+                    os.unlink(temp, dir_fd=partials)
+
+    @contextmanager
+    def _locked(self, root: int) -> Iterator[None]:
+        """One replacement at a time in this directory, among all processes. The kernel frees a dead one's lock."""
+        with opened_below(root, [PARTIAL], create=True) as partials:
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(_LOCK, flags, 0o600, dir_fd=partials)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[tuple[int, os.stat_result]]:
+        with self._parent(name) as (_, parent, leaf):
+            descriptor = os.open(leaf, _READ, dir_fd=parent)
+            try:
+                yield descriptor, require_regular(descriptor, name)
+            finally:
+                os.close(descriptor)
+
+    def _head(self, parent: int, leaf: str, name: str) -> ObjectInfo:
+        status = os.stat(leaf, dir_fd=parent, follow_symlinks=False)
+        if stat.S_ISDIR(status.st_mode):
+            raise ObjectMissing("no such object", subject=name)
+        if not stat.S_ISREG(status.st_mode):
+            raise UnsafeName("is a link or not a regular file", subject=name)
+        return info_of(name, status)
+
+
+class LocalWriter:
+    """A stream into a LocalStore; the private file is locked for as long as the writer lives."""
+
+    def __init__(self, store: LocalStore, name: str, temp: str, stream: DirectStream) -> None:
+        self._store = store
+        self._name = name
+        self._temp = temp
+        self._stream: DirectStream | None = stream
+
+    def write(self, data: memoryview | bytes) -> None:
+        self._open().write(data)
+
+    def close(self) -> int:
+        stream = self._open()
+        length = stream.finish()
+        self._store.finish(self._temp, stream.descriptor, self._name)
+        self._stream = None
+        stream.close()
+        return length
+
+    def abort(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
+            self._store.discard(self._temp, self._name)
+
+    def _open(self) -> DirectStream:
+        if self._stream is None:
+            raise StoreError("the stream is closed", subject=self._name)
+        return self._stream
+
+
+class _SyncedDirectories:
+    """Remembers which directories this process has made durable.
+
+    A directory that is already there may have been made a moment ago by another process that did not get to sync it:
+    so the first time each is met, its entry in the directory above is synced, whoever made it.
+    """
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._lock = threading.Lock()
+
+    def ensure(self, root: int, parts: list[str]) -> None:
+        for depth in range(len(parts)):
+            path = "/".join(parts[: depth + 1])
+            if path not in self._known:
+                with opened_below(root, parts[:depth]) as above:
+                    os.fsync(above)
+                with self._lock:
+                    self._known.add(path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__()  # type: ignore[misc]  # a copy in another process starts with nothing known
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _read_exactly(descriptor: int, start: int, length: int, name: str) -> bytes:
+    """Objects do not change, so a file that ends early was cut by someone else."""
+    chunks: list[bytes] = []
+    end = start + length
+    while start < end:
+        chunk = os.pread(descriptor, min(end - start, 1 << 30), start)
+        if not chunk:
+            raise Damaged(f"ends before byte {end}", subject=name)
+        chunks.append(chunk)
+        start += len(chunk)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _is_held(directory: int, leaf: str) -> bool:
+    """Whether a living writer holds this private file."""
+    try:
+        descriptor = os.open(leaf, _READ, dir_fd=directory)
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _remove_if_empty(name: str, parent: int) -> None:
+    with suppress(OSError):  # something is in it, or it is a link: then it stays
+        os.rmdir(name, dir_fd=parent)
+
+
+def _sync_path(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,138 @@
+"""A large file written past the page cache where the file system allows it.
+
+O_DIRECT needs no page-cache memory and pushes nobody else's pages out (a broker may run on the same host). It wants
+aligned addresses and lengths: bytes are gathered in an aligned buffer, an aligned buffer of the caller is written
+without a copy, and the unaligned tail goes out after O_DIRECT is switched off. Where the file system refuses O_DIRECT,
+space is set aside first and the written pages are dropped from the cache at the end.
+"""
+
+import ctypes
+import errno
+import fcntl
+import mmap
+import os
+from contextlib import suppress
+
+from logkeep.errors import StoreError
+from logkeep.store.directory import speaking_of
+
+_BUFFER_BYTES = 4 << 20
+_ALIGNMENT = 4096
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NO_FALLOCATE = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}
+
+
+class DirectStream:
+    """Sequential writes into one new private file, which stays locked while it is open."""
+
+    def __init__(self, leaf: str, directory: int, subject: str, size_hint: int) -> None:
+        self._subject = subject
+        self._length = 0
+        self._filled = 0
+        self._failed = False
+        with speaking_of(subject):
+            self.descriptor, self._direct = _create(leaf, directory)
+        self._buffer = mmap.mmap(-1, _BUFFER_BYTES)
+        self._view = memoryview(self._buffer)
+        try:
+            with speaking_of(subject):
+                fcntl.flock(self.descriptor, fcntl.LOCK_EX)
+                if not self._direct and size_hint > 0:
+                    _set_aside(self.descriptor, size_hint)
+        except BaseException:
+            os.unlink(leaf, dir_fd=directory)
+            self.close()
+            raise
+
+    def write(self, data: memoryview | bytes) -> None:
+        """Append. After an error the stream can only be given up."""
+        rest = memoryview(data).cast("B")
+        self._length += len(rest)
+        while len(rest):
+            if not self._filled and _writable_as_is(rest):
+                whole = len(rest) // _ALIGNMENT * _ALIGNMENT
+                self._put(rest[:whole])
+                rest = rest[whole:]
+                continue
+            taken = min(len(rest), _BUFFER_BYTES - self._filled)
+            self._view[self._filled : self._filled + taken] = rest[:taken]
+            self._filled += taken
+            rest = rest[taken:]
+            if self._filled == _BUFFER_BYTES:
+                self._put(self._view)
+                self._filled = 0
+
+    def finish(self) -> int:
+        """Write the tail; the file then holds exactly what was written. Its bytes are not synced yet."""
+        aligned = self._filled // _ALIGNMENT * _ALIGNMENT
+        self._put(self._view[:aligned])
+        if aligned != self._filled:
+            self._stop_direct()
+            self._put(self._view[aligned : self._filled])
+        self._filled = 0
+        with speaking_of(self._subject):
+            os.ftruncate(self.descriptor, self._length)
+        return self._length
+
+    def close(self) -> None:
+        """Free everything. Harmless a second time."""
+        if self.descriptor >= 0:
+            with suppress(OSError):  # advice only
+                os.posix_fadvise(self.descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(self.descriptor)
+            self.descriptor = -1
+            self._view.release()
+            self._buffer.close()
+
+    def _put(self, data: memoryview) -> None:
+        if self._failed:
+            raise StoreError("an earlier write of this stream failed", subject=self._subject)
+        self._failed = True
+        with speaking_of(self._subject):
+            while len(data):
+                data = data[self._write_some(data) :]
+        self._failed = False
+
+    def _write_some(self, data: memoryview) -> int:
+        try:
+            written = os.write(self.descriptor, data)
+        except OSError as error:
+            if not (self._direct and error.errno == errno.EINVAL):
+                raise
+            self._stop_direct()  # opened with O_DIRECT, but refuses this alignment
+            return os.write(self.descriptor, data)
+        if self._direct and written % _ALIGNMENT:
+            self._stop_direct()  # a short write left the position unaligned
+        return written
+
+    def _stop_direct(self) -> None:
+        if self._direct:
+            flags = fcntl.fcntl(self.descriptor, fcntl.F_GETFL)
+            fcntl.fcntl(self.descriptor, fcntl.F_SETFL, flags & ~os.O_DIRECT)
+            self._direct = False
+
+
+def _create(leaf: str, directory: int) -> tuple[int, bool]:
+    try:
+        return os.open(leaf, _NEW | os.O_DIRECT, 0o600, dir_fd=directory), True
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    with suppress(FileNotFoundError):  # some kernels make the file before they refuse the flag
+        os.unlink(leaf, dir_fd=directory)
+    return os.open(leaf, _NEW, 0o600, dir_fd=directory), False
+
+
+def _set_aside(descriptor: int, size_bytes: int) -> None:
+    try:
+        os.posix_fallocate(descriptor, 0, size_bytes)
+    except OSError as error:
+        if error.errno not in _NO_FALLOCATE:
+            raise
+
+
+def _writable_as_is(data: memoryview) -> bool:
+    """Whether O_DIRECT takes at least one block right out of the caller's buffer."""
+    if len(data) < _ALIGNMENT or data.readonly:
+        return False
+    return ctypes.addressof(ctypes.c_char.from_buffer(data)) % _ALIGNMENT == 0

@@ -1,0 +1,105 @@
+"""What an object store's refusal means, read from the text of obstore's exceptions.
+
+obstore has one exception for most refusals; status and code are in its message. The message itself is never passed
+on: it can hold signed URLs. What people get is the status, the server's own code, and our words.
+"""
+
+import re
+
+from obstore.exceptions import (
+    AlreadyExistsError,
+    InvalidPathError,
+    NotSupportedError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+
+from logkeep.errors import (
+    AlreadyExists,
+    Damaged,
+    LogkeepError,
+    ObjectMissing,
+    StoreBusy,
+    StoreDenied,
+    StoreError,
+    StoreFull,
+    StoreLocationMissing,
+    StoreUnreachable,
+    UnsafeName,
+    VersionMismatch,
+)
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODE = re.compile(r"<Code>\s*([A-Za-z0-9]{1,60})\s*</Code>")
+_BAD_PATH = re.compile(r'Error parsing Path "([^"\n]{0,300})"')
+_NO_BUCKET = {"NoSuchBucket", "ContainerNotFound", "ContainerBeingDeleted", "NoSuchContainer"}
+_BUSY = {"SlowDown", "RequestLimitExceeded", "Throttling", "ThrottlingException", "TooManyRequests", "ServerBusy"}
+_CONFLICT = {"ConditionalRequestConflict", "OperationAborted"}
+_FULL = {"QuotaExceeded", "InsufficientCapacity", "XMinioStorageFull", "EntityTooLarge", "InsufficientStorage"}
+_CREDENTIAL_SERVICES = ("169.254.169.254", "169.254.170.", "metadata.google.internal", "CredentialProvider")
+"""Where obstore looks for the identity of the machine when it finds no other."""
+_NO_ANSWER = re.compile(r"HTTP error|error sending request|timed out|connection|dns error", re.IGNORECASE)
+_SKEW = "RequestTimeTooSkewed"
+
+
+def translated(error: Exception, subject: str) -> LogkeepError:
+    """The error of ours for what obstore raised about `subject`."""
+    text = str(error).partition("Debug source:")[0]
+    if any(service in text for service in _CREDENTIAL_SERVICES):
+        return StoreDenied("no credentials were found for this store", subject=subject)
+    status, code = _match(_STATUS, text), _match(_CODE, text)
+    if status or code:
+        return _by_answer(error, status, code, subject)
+    return _without_answer(error, text, subject)
+
+
+def _by_answer(error: Exception, status: str, code: str, subject: str) -> LogkeepError:
+    """The store answered with a refusal."""
+    said = f"the store answered {' '.join(filter(None, (status, code)))}"
+    if code in _NO_BUCKET:
+        return StoreLocationMissing(f"no such bucket ({said})", subject=subject)
+    if code in _CONFLICT or code in _BUSY or status in {"429", "503"}:
+        return StoreBusy(said, subject=subject)
+    if code in _FULL or status == "507":
+        return StoreFull(said, subject=subject)
+    if code == _SKEW:
+        return StoreDenied(said, subject=subject, remedy="set this machine's clock; it is too far from the store's")
+    if isinstance(error, AlreadyExistsError):
+        return AlreadyExists("the name is taken", subject=subject)
+    return _by_status(error, status, said, subject)
+
+
+def _by_status(error: Exception, status: str, said: str, subject: str) -> LogkeepError:
+    if isinstance(error, FileNotFoundError) or status == "404":
+        return ObjectMissing("no such object", subject=subject)
+    if isinstance(error, PreconditionError) or status == "412":
+        return VersionMismatch("the object changed since it was read", subject=subject)
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError) or status in {"401", "403"}:
+        return StoreDenied(said, subject=subject)
+    if status == "416":
+        return Damaged("ends before the range that was asked for", subject=subject)
+    if status.startswith("5") or status == "408":
+        return StoreUnreachable(said, subject=subject)
+    return StoreError(said, subject=subject)
+
+
+def _without_answer(error: Exception, text: str, subject: str) -> LogkeepError:
+    """There was no answer, or obstore refused by itself."""
+    if isinstance(error, InvalidPathError):
+        remedy = "remove that object with the provider's own tool; it was not written by logkeep"
+        return UnsafeName(
+            "an object here has a name that cannot be listed", subject=_match(_BAD_PATH, text), remedy=remedy
+        )
+    if isinstance(error, NotSupportedError) or "non-partial response" in text:
+        return StoreError("the store does not support this request", subject=subject)
+    if "redirect" in text:
+        return StoreError("the bucket is in another region", subject=subject, remedy="name it: ?region=… in the URL")
+    if _NO_ANSWER.search(text):
+        return StoreUnreachable("the store does not answer", subject=subject)
+    return StoreError("the store's answer makes no sense", subject=subject)
+
+
+def _match(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.search(text)
+    return found.group(1) if found else ""

@@ -1,0 +1,255 @@
+"""Objects in S3, Google Cloud Storage and Azure, through obstore: with `object_errors` its only door.
+
+What obstore 0.12 was seen to do, and what is done about it here:
+- it repeats a conditional put after a 5xx, so a write whose answer was lost would look like somebody else's: puts go
+  through a client that never repeats. Streams use one that does, as a part may be sent twice;
+- a stream keeps pointing at the caller's buffer after `write` returned: bytes are copied first;
+- a stream is aborted on the server only by leaving its `with` block with an error; dropping it leaves its parts;
+- some servers list directory by directory (`a/b` before `a-b`) and continue in that order: names of custom endpoints
+  are sorted here, and no listing is continued from a point that the two orders see differently.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from logkeep.errors import ConfigError, Damaged, ObjectMissing, StoreError, UnsafeName, VersionMismatch
+from logkeep.store.address import Address, Kind
+from logkeep.store.aws_files import file_credentials
+from logkeep.store.base import Abilities, ObjectInfo, safe_name, safe_prefix
+from logkeep.store.object_errors import translated
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta, UpdateVersion, WritableFile
+    from obstore.store import ClientConfig, RetryConfig
+
+_PART_BYTES = 8 << 20
+_MOST_PARTS = 9_000
+"""S3 allows 10,000; the rest is for hints that were too small."""
+_PARTS_AT_ONCE = 4
+_ONCE: "RetryConfig" = {"max_retries": 0}
+_PATIENT: "RetryConfig" = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
+_OBSTORE_RAISES = (BaseError, OSError, ValueError)
+_ENDPOINT_VARIABLES = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
+
+Client = S3Store | GCSStore | AzureStore
+_CLIENTS: dict[Kind, Any] = {Kind.S3: S3Store, Kind.GCS: GCSStore, Kind.AZURE: AzureStore}
+Names = list[str]  # inside the class `list` is the method
+
+
+class ObjectStore:
+    """A bucket or container and a prefix. Picklable: a copy opens its own connections from the same address."""
+
+    abilities = Abilities(put_new=True, replace=True, durable=True)
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._client = _connected(address, _ONCE)
+        self._streams = _connected(address, _PATIENT)
+
+    def __reduce__(self) -> tuple[type["ObjectStore"], tuple[Address]]:
+        return ObjectStore, (self.address,)
+
+    @property
+    def url(self) -> str:
+        return self.address.url
+
+    def put_new(self, name: str, data: bytes) -> None:
+        with _speaking_of(safe_name(name)):
+            obstore.put(self._client, name, data, mode="create", use_multipart=False)
+
+    def replace(self, name: str, data: bytes, version: str) -> None:
+        try:
+            with _speaking_of(safe_name(name)):
+                obstore.put(self._client, name, data, mode=_expected(version), use_multipart=False)
+        except VersionMismatch:
+            self.head(name)  # servers answer alike when it is gone: then this raises ObjectMissing
+            raise
+
+    def open_new(self, name: str, size_hint: int = 0) -> "ObjectStream":
+        part_bytes = max(_PART_BYTES, -(-size_hint // _MOST_PARTS))
+        with _speaking_of(safe_name(name)):
+            writer = obstore.open_writer(self._streams, name, buffer_size=part_bytes, max_concurrency=_PARTS_AT_ONCE)
+        return ObjectStream(writer, name)
+
+    def get(self, name: str, limit: int) -> bytes:
+        return self.get_with_info(name, limit)[0]
+
+    def get_with_info(self, name: str, limit: int) -> tuple[bytes, ObjectInfo]:
+        with _speaking_of(safe_name(name)):
+            answer = obstore.get(self._client, name)
+            info = self._info(answer.meta)
+            if info.size > limit:
+                raise Damaged(f"{info.size} bytes, more than the {limit} that are allowed here", subject=name)
+            data = answer.bytes().to_bytes()
+        if len(data) != info.size:
+            raise Damaged(f"the store sent {len(data)} of {info.size} bytes", subject=name)
+        return data, info
+
+    def get_range(self, name: str, start: int, length: int) -> bytes:
+        if length == 0:
+            return self._empty_range(name, start)
+        with _speaking_of(safe_name(name)):
+            data = obstore.get_range(self._client, name, start=start, length=length).to_bytes()
+        if len(data) != length:
+            raise Damaged(f"ends before byte {start + length}", subject=name)
+        return data
+
+    def head(self, name: str) -> ObjectInfo:
+        try:
+            with _speaking_of(safe_name(name)):
+                return self._info(obstore.head(self._client, name))
+        except ObjectMissing:
+            self._require_bucket()
+            raise
+
+    def list(self, prefix: str, after: str = "", foreign: list[str] | None = None) -> Iterator[ObjectInfo]:
+        found = self._listed(safe_prefix(prefix), after, [] if foreign is None else foreign)
+        if self._lists_in_order():
+            return _order_checked(found, self.url)
+        return iter(sorted(found, key=lambda info: info.name))
+
+    def delete(self, name: str) -> None:
+        with suppress(ObjectMissing), _speaking_of(safe_name(name)):
+            obstore.delete(self._client, name)
+
+    def _listed(self, prefix: str, after: str, foreign: Names) -> Iterator[ObjectInfo]:
+        with _speaking_of(self.url):
+            pages = obstore.list(self._client, prefix or None, offset=resume_point(prefix, after), chunk_size=1000)
+            for page in pages:
+                for meta in page:
+                    try:
+                        name = safe_name(meta["path"])
+                    except UnsafeName:
+                        foreign.append(meta["path"])
+                        continue
+                    if name > after:
+                        yield self._info(meta)
+
+    def _lists_in_order(self) -> bool:
+        """The clouds list in the order of names; of other S3 servers it is not known."""
+        if self.address.kind is not Kind.S3:
+            return True
+        return not self.address.endpoint and not any(os.environ.get(name) for name in _ENDPOINT_VARIABLES)
+
+    def _require_bucket(self) -> None:
+        """A HEAD that finds nothing does not tell a missing object from a missing bucket; a listing does."""
+        with _speaking_of(self.url):
+            next(iter(obstore.list(self._client, "logkeep.no-such-name", chunk_size=1)), None)
+
+    def _empty_range(self, name: str, start: int) -> bytes:
+        if start > self.head(name).size:
+            raise Damaged(f"ends before byte {start}", subject=name)
+        return b""
+
+    def _info(self, meta: "ObjectMeta") -> ObjectInfo:
+        generation = (meta["version"] or "") if self.address.kind is Kind.GCS else ""
+        version = f"{meta['e_tag'] or ''} {generation}".strip()
+        return ObjectInfo(name=meta["path"], size=meta["size"], modified=meta["last_modified"], version=version)
+
+
+class ObjectStream:
+    """A multipart upload (or, below one part, a plain put at the end). Memory: a few parts."""
+
+    def __init__(self, writer: "WritableFile", name: str) -> None:
+        self._writer: WritableFile | None = writer
+        self._name = name
+        self._length = 0
+
+    def write(self, data: memoryview | bytes) -> None:
+        owned = data if isinstance(data, bytes) else bytes(data)
+        with _speaking_of(self._name):
+            self._open().write(owned)
+        self._length += len(owned)
+
+    def close(self) -> int:
+        with _speaking_of(self._name):
+            self._open().close()
+        self._writer = None
+        return self._length
+
+    def abort(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            given_up = StoreError("given up", subject=self._name)
+            with suppress(*_OBSTORE_RAISES):  # what cannot be aborted now is swept by the bucket's lifecycle rule
+                writer.__exit__(StoreError, given_up, None)
+
+    def _open(self) -> "WritableFile":
+        if self._writer is None:
+            raise StoreError("the stream is closed", subject=self._name)
+        return self._writer
+
+
+def resume_point(prefix: str, after: str) -> str | None:
+    """A name from which a server may continue without leaving out anything greater than `after`.
+
+    Servers list by whole names or directory by directory. The orders differ only around `-` and `.`, the characters
+    that sort before `/`: what precedes the first of them is a safe point in both.
+    """
+    if not after.startswith(prefix):
+        return None
+    safe = re.split(r"[-.]", after[len(prefix) :], maxsplit=1)[0].rstrip("/")
+    return prefix + safe if safe else None
+
+
+def _order_checked(found: Iterator[ObjectInfo], url: str) -> Iterator[ObjectInfo]:
+    last = ""
+    for info in found:
+        if info.name <= last:
+            remedy = "name its endpoint in the URL (?endpoint=…): names are then put in order here"
+            raise StoreError("the store does not list in the order of names", subject=url, remedy=remedy)
+        last = info.name
+        yield info
+
+
+def _expected(version: str) -> "UpdateVersion":
+    e_tag, _, generation = version.partition(" ")
+    expected: UpdateVersion = {"e_tag": e_tag}
+    if generation:
+        expected["version"] = generation
+    return expected
+
+
+@contextmanager
+def _speaking_of(subject: str) -> Iterator[None]:
+    try:
+        yield
+    except _OBSTORE_RAISES as error:
+        raise translated(error, subject) from None  # obstore's text may hold a signed URL
+
+
+def _connected(address: Address, retry: "RetryConfig") -> Client:
+    prefix = address.prefix or None
+    options: ClientConfig = {"connect_timeout": "5s", "read_timeout": "60s", "timeout": "180s"}
+    if not address.encrypted_transport:
+        options["allow_http"] = True
+    common: dict[str, Any] = {"prefix": prefix, "client_options": options, "retry_config": retry}
+    try:
+        return _client(address, common)
+    except _OBSTORE_RAISES:
+        remedy = "check account, region and the credentials in the environment; see the reference page of stores"
+        raise ConfigError("the store cannot be set up", subject=address.url, remedy=remedy) from None
+
+
+def _client(address: Address, common: dict[str, Any]) -> Client:
+    settings: dict[str, Any] = {}
+    if address.kind is Kind.GCS:
+        settings["base_url"] = address.endpoint
+    else:
+        settings["endpoint"] = address.endpoint
+    if address.kind is Kind.AZURE:
+        settings["account_name"] = address.account
+    if address.kind is Kind.S3:
+        # One DELETE per object: not every S3 server knows the bulk request.
+        settings |= {"region": address.region, "disable_bulk_delete": True, **file_credentials()}
+    given = {name: value for name, value in settings.items() if value}
+    client: Client = _CLIENTS[address.kind](address.bucket, **given, **common)
+    return client

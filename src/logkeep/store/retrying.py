@@ -1,0 +1,177 @@
+"""A wrapper that tries again where trying again is safe.
+
+Reads, listings and deletes are simply repeated. A `put_new` or `replace` whose answer was lost may have happened: it
+is never repeated blindly. The object is read back first: our bytes = it worked, missing (or the old version) = try
+again, other bytes = somebody else was first. So whoever races for a name must put something of its own in the bytes,
+such as a random run id: equal bytes count as one's own.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import stamina
+
+from logkeep.errors import AlreadyExists, Damaged, LogkeepError, ObjectMissing, VersionMismatch
+from logkeep.store.base import ObjectInfo, Store
+from logkeep.store.delegating import DelegatingStore
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How often and how long to try. Waits double from the first to the longest, with jitter."""
+
+    attempts: int = 8
+    total_s: float = 90.0
+    first_wait_s: float = 0.2
+    longest_wait_s: float = 15.0
+
+
+class RetryingStore(DelegatingStore):
+    """Retries what `retry_helps` says is worth it. Streams are not retried here: their parts are, by the client."""
+
+    def __init__(self, inner: Store, patience: Patience | None = None) -> None:
+        super().__init__(inner)
+        self._patience = patience or Patience()
+
+    def put_new(self, name: str, data: bytes) -> None:
+        in_doubt = False
+
+        def attempt() -> None:
+            nonlocal in_doubt
+            if in_doubt and self._is_ours(name, data):
+                return
+            try:
+                self.inner.put_new(name, data)
+            except AlreadyExists:
+                if not (in_doubt and self._is_ours(name, data)):
+                    raise
+            except LogkeepError as error:
+                in_doubt = in_doubt or error.retry_helps
+                raise
+
+        self._repeated(attempt)
+
+    def replace(self, name: str, data: bytes, version: str) -> None:
+        in_doubt = False
+
+        def attempt() -> None:
+            nonlocal in_doubt
+            if in_doubt and self._is_replaced(name, data, version):
+                return
+            try:
+                self.inner.replace(name, data, version)
+            except VersionMismatch:
+                if not (in_doubt and self._is_replaced(name, data, version)):
+                    raise
+            except LogkeepError as error:
+                in_doubt = in_doubt or error.retry_helps
+                raise
+
+        self._repeated(attempt)
+
+    def get(self, name: str, limit: int) -> bytes:
+        return self._repeated(lambda: self.inner.get(name, limit))
+
+    def get_with_info(self, name: str, limit: int) -> tuple[bytes, ObjectInfo]:
+        return self._repeated(lambda: self.inner.get_with_info(name, limit))
+
+    def get_range(self, name: str, start: int, length: int) -> bytes:
+        return self._repeated(lambda: self.inner.get_range(name, start, length))
+
+    def head(self, name: str) -> ObjectInfo:
+        return self._repeated(lambda: self.inner.head(name))
+
+    def list(self, prefix: str, after: str = "", foreign: list[str] | None = None) -> Iterator[ObjectInfo]:
+        """A listing that breaks goes on after the last name that was given out."""
+        listing = _ResumedListing(self.inner, prefix, after)
+        while (info := self._next(listing)) is not None:
+            yield info
+        if foreign is not None:
+            foreign.extend(listing.foreign)
+
+    def delete(self, name: str) -> None:
+        """Only for names that are used once: a repeated delete would take what somebody put there in between."""
+        self._repeated(lambda: self.inner.delete(name))
+
+    def _next(self, listing: "_ResumedListing") -> ObjectInfo | None:
+        try:
+            return listing.advance()  # a million names should not pay for the retry machinery
+        except LogkeepError as error:
+            if not error.retry_helps:
+                raise
+        return self._repeated(listing.advance)
+
+    def _is_ours(self, name: str, data: bytes) -> bool:
+        """After a doubtful put: True when our bytes are there, False when nothing is, else AlreadyExists."""
+        try:
+            stored = self.inner.get(name, len(data))
+        except ObjectMissing:
+            return False
+        except Damaged:  # larger than ours
+            stored = None
+        if stored != data:
+            raise AlreadyExists("the name is taken", subject=name)
+        return True
+
+    def _is_replaced(self, name: str, data: bytes, version: str) -> bool:
+        """After a doubtful replace: True when our bytes are there, False while the old version stands."""
+        if self.inner.head(name).version == version:
+            return False
+        try:
+            stored = self.inner.get(name, len(data))
+        except Damaged:
+            stored = None
+        if stored != data:
+            raise VersionMismatch("the object changed since it was read", subject=name)
+        return True
+
+    def _repeated(self, call: Callable[[], T]) -> T:
+        caller = stamina.RetryingCaller(
+            attempts=self._patience.attempts,
+            timeout=self._patience.total_s,
+            wait_initial=self._patience.first_wait_s,
+            wait_max=self._patience.longest_wait_s,
+            wait_jitter=self._patience.first_wait_s,
+        )
+        return caller(_worth_it, call)
+
+
+class _ResumedListing:
+    """Gives out a listing name by name; after an error the next step opens a new one behind the last name."""
+
+    def __init__(self, store: Store, prefix: str, after: str) -> None:
+        self._store = store
+        self._prefix = prefix
+        self._last = after
+        self._current: Iterator[ObjectInfo] | None = None
+        self._met: list[str] = []
+        self.foreign: list[str] = []
+
+    def advance(self) -> ObjectInfo | None:
+        if self._current is None:
+            self._met = []
+            self._current = self._store.list(self._prefix, self._last, self._met)
+        try:
+            info = next(self._current, None)
+        except LogkeepError:
+            self._current = None
+            raise
+        finally:
+            self._remember_foreign()
+        if info is not None:
+            self._last = info.name
+        return info
+
+    def _remember_foreign(self) -> None:
+        if not self._met:
+            return
+        known = set(self.foreign)
+        self.foreign.extend(name for name in self._met if name not in known)
+        self._met.clear()
+
+
+def _worth_it(error: Exception) -> bool:
+    return isinstance(error, LogkeepError) and error.retry_helps

@@ -1,0 +1,106 @@
+"""A wrapper that keeps to a rate: `--limit-upload` and `--limit-download` in bytes per second.
+
+A call may go at once as long as no debt is left; what it moved becomes debt, and the call returns when the debt is
+paid. So the average holds for objects of any size, and a small object after a pause does not wait.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from logkeep.errors import UsageError
+from logkeep.store.base import ObjectInfo, ObjectWriter, Store
+from logkeep.store.delegating import DelegatingStore, DelegatingWriter
+
+_BURST_S = 0.25
+"""How much unused time may be saved up: enough to even out small objects, too little to be felt as a spike."""
+
+
+class Pace:
+    """A token bucket that threads share. `monotonic` and `sleep` are handed in by tests."""
+
+    def __init__(
+        self,
+        bytes_per_s: int,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        if bytes_per_s < 1:
+            raise UsageError(
+                "a rate limit must be at least 1 byte per second", remedy="leave the option out for no limit"
+            )
+        self._rate = bytes_per_s
+        self._monotonic = monotonic
+        self._sleep = sleep
+        self._paid_until = monotonic()
+        self._lock = threading.Lock()
+
+    def pay(self, size_bytes: int) -> None:
+        """Account for the bytes and wait until they fit the rate."""
+        with self._lock:
+            now = self._monotonic()
+            self._paid_until = max(self._paid_until, now - _BURST_S) + size_bytes / self._rate
+            wait_s = self._paid_until - now
+        if wait_s > 0:
+            self._sleep(wait_s)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+        self._paid_until = self._monotonic()  # another process has another monotonic clock
+
+
+class ThrottledStore(DelegatingStore):
+    """Limits per process: divide the user's figure by the number of workers. None = no limit."""
+
+    def __init__(self, inner: Store, upload: Pace | None = None, download: Pace | None = None) -> None:
+        super().__init__(inner)
+        self._upload = upload
+        self._download = download
+
+    def put_new(self, name: str, data: bytes) -> None:
+        self.inner.put_new(name, data)
+        _pay(self._upload, len(data))
+
+    def replace(self, name: str, data: bytes, version: str) -> None:
+        self.inner.replace(name, data, version)
+        _pay(self._upload, len(data))
+
+    def open_new(self, name: str, size_hint: int = 0) -> ObjectWriter:
+        return ThrottledWriter(self.inner.open_new(name, size_hint), self._upload)
+
+    def get(self, name: str, limit: int) -> bytes:
+        data = self.inner.get(name, limit)
+        _pay(self._download, len(data))
+        return data
+
+    def get_with_info(self, name: str, limit: int) -> tuple[bytes, ObjectInfo]:
+        data, info = self.inner.get_with_info(name, limit)
+        _pay(self._download, len(data))
+        return data, info
+
+    def get_range(self, name: str, start: int, length: int) -> bytes:
+        data = self.inner.get_range(name, start, length)
+        _pay(self._download, len(data))
+        return data
+
+
+class ThrottledWriter(DelegatingWriter):
+    """Pays for each write."""
+
+    def __init__(self, inner: ObjectWriter, upload: Pace | None) -> None:
+        super().__init__(inner)
+        self._upload = upload
+
+    def write(self, data: memoryview | bytes) -> None:
+        self.inner.write(data)
+        _pay(self._upload, memoryview(data).nbytes)
+
+
+def _pay(pace: Pace | None, size_bytes: int) -> None:
+    if pace is not None:
+        pace.pay(size_bytes)

@@ -1,0 +1,92 @@
+"""What a conformance check is given: a store, a place in it, a clock, and how much to do."""
+
+import copy
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Barrier
+from typing import TypeVar
+
+from logkeep.errors import LogkeepError
+from logkeep.model.time import Clock
+from logkeep.store.base import Store
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much a run of the checks writes."""
+
+    keys: int
+    """Objects in the listing; more than 1,000 make servers send several pages."""
+    racers: int
+    races: int
+    stream_bytes: int
+
+
+QUICK = Scale(keys=30, racers=8, races=3, stream_bytes=12 << 20)
+"""For a user's store: some 200 requests and 40 MiB."""
+FULL = Scale(keys=1_205, racers=32, races=3, stream_bytes=21 << 20)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One check's own corner of the store."""
+
+    store: Store
+    prefix: str
+    clock: Clock
+    scale: Scale
+
+    def name(self, leaf: str) -> str:
+        return self.prefix + leaf
+
+    def listed(self, below: str = "", after: str = "") -> list[str]:
+        """Names below this corner, without its prefix."""
+        found = self.store.list(self.prefix + below, self.name(after) if after else "")
+        return [info.name.removeprefix(self.prefix) for info in found]
+
+
+def raises(kind: type[LogkeepError], call: Callable[[], object]) -> str | None:
+    """None when the call raises exactly this kind of error, else what happened instead."""
+    try:
+        call()
+    except LogkeepError as error:
+        return None if isinstance(error, kind) else f"was answered with {error.slug()} instead of {kind.slug()}"
+    return f"was accepted instead of refused with {kind.slug()}"
+
+
+def race(store: Store, racers: int, attempt: Callable[[Store, int], None], lost: type[LogkeepError]) -> list[int]:
+    """Let many attempts start together, each over a connection of its own; the numbers of those that won.
+
+    Losing is raising `lost`; any other error ends the race and is raised.
+    """
+    gate = Barrier(racers)
+
+    def run(number: int) -> bool:
+        own = another(store)
+        gate.wait(timeout=60)
+        try:
+            attempt(own, number)
+        except lost:
+            return False
+        return True
+
+    with ThreadPoolExecutor(racers) as pool:
+        results = list(pool.map(run, range(racers)))
+    return [number for number, won in enumerate(results) if won]
+
+
+def another(store: T) -> T:
+    """A second store at the same place with its own connections; the same one where it cannot be copied (memory)."""
+    try:
+        return copy.deepcopy(store)
+    except TypeError:
+        return store
+
+
+def pattern(size_bytes: int, seed: int = 7) -> bytes:
+    """Bytes in which a swapped, lost or doubled part would show."""
+    block = b"".join(((seed + i) * 2_654_435_761 % 2**64).to_bytes(8, "big") for i in range(8_191))
+    return (block * (size_bytes // len(block) + 1))[:size_bytes]

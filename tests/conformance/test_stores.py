@@ -1,0 +1,154 @@
+"""Every store and every wrapper keeps every promise; the server that does not is found out."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from tests.faults.store import FaultyStore
+from tests.servers.s3 import S3Server, moto_server, rclone_s3, seaweed
+
+from logkeep.errors import StoreLocationMissing
+from logkeep.model.time import random_token, utc_now
+from logkeep.store.address import open_store
+from logkeep.store.base import Store
+from logkeep.store.conformance import CHECKS, Check, run_checks
+from logkeep.store.local import LocalStore
+from logkeep.store.memory import MemoryStore
+from logkeep.store.metered import MeteredStore
+from logkeep.store.probe import ProbeReport, Result, probe
+from logkeep.store.retrying import RetryingStore
+from logkeep.store.throttled import Pace, ThrottledStore
+from logkeep.store.trial import FULL, QUICK, Scale
+
+# SeaweedFS makes losers of a race wait for a second or more; moto takes 10 ms for each object. The full counts of both
+# are soak tests.
+_SEAWEED = Scale(keys=1_205, racers=8, races=1, stream_bytes=21 << 20)
+_MOTO = Scale(keys=30, racers=8, races=2, stream_bytes=12 << 20)
+_WRAPPED = Scale(keys=50, racers=8, races=2, stream_bytes=12 << 20)
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, S3Server]]:
+    with ExitStack() as stack:
+        started = [
+            stack.enter_context(start(tmp_path_factory.mktemp("s3"))) for start in (seaweed, moto_server, rclone_s3)
+        ]
+        for server in started:
+            server.make_bucket("conformance")
+        yield {server.kind: server for server in started}
+
+
+def _local(tmp_path: Path) -> LocalStore:
+    store = LocalStore(tmp_path / "root")
+    store.create()
+    return store
+
+
+def _assert_kept(store: Store, check: Check, scale: Scale) -> None:
+    prefix = f"t{random_token()}/"
+    (outcome,) = run_checks(store, prefix, utc_now, scale, (check,))
+    assert outcome.problem is None
+    assert list(store.list(prefix)) == []
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.slug)
+class TestEveryPromise:
+    def test_directory(self, check: Check, tmp_path: Path) -> None:
+        _assert_kept(_local(tmp_path), check, FULL)
+        assert {path.name for path in (tmp_path / "root").iterdir()} <= {".partial"}
+
+    def test_memory(self, check: Check) -> None:
+        _assert_kept(MemoryStore(), check, FULL)
+
+    @pytest.mark.xdist_group("s3")
+    def test_seaweed(self, check: Check, servers: dict[str, S3Server]) -> None:
+        _assert_kept(open_store(servers["seaweed"].url("conformance", "some/prefix")), check, _SEAWEED)
+
+    @pytest.mark.xdist_group("s3")
+    def test_moto(self, check: Check, servers: dict[str, S3Server]) -> None:
+        _assert_kept(open_store(servers["moto"].url("conformance")), check, _MOTO)
+
+    @pytest.mark.soak
+    @pytest.mark.xdist_group("s3")
+    def test_servers_at_full_count(self, check: Check, servers: dict[str, S3Server]) -> None:
+        for kind in ("seaweed", "moto"):
+            _assert_kept(open_store(servers[kind].url("conformance", "full")), check, FULL)
+
+    def test_retrying(self, check: Check, tmp_path: Path) -> None:
+        _assert_kept(RetryingStore(_local(tmp_path)), check, _WRAPPED)
+
+    def test_metered(self, check: Check, tmp_path: Path) -> None:
+        _assert_kept(MeteredStore(_local(tmp_path)), check, _WRAPPED)
+
+    def test_throttled(self, check: Check, tmp_path: Path) -> None:
+        fast = Pace(10**12)
+        _assert_kept(ThrottledStore(_local(tmp_path), upload=fast, download=fast), check, _WRAPPED)
+
+    def test_faulty_without_faults(self, check: Check) -> None:
+        _assert_kept(FaultyStore(MemoryStore()), check, _WRAPPED)
+
+
+@pytest.mark.xdist_group("s3")
+class TestProbe:
+    def test_calls_a_good_server_safe(self, servers: dict[str, S3Server]) -> None:
+        report = _probed(servers["seaweed"].url("conformance", "probed"))
+        assert report.commits_safe
+        assert report.lease_safe
+        assert report.reasons == ()
+        assert _result(report, "transport") is Result.WARNING
+
+    def test_finds_out_the_server_that_overwrites(self, servers: dict[str, S3Server]) -> None:
+        report = _probed(servers["rclone"].url("conformance", "probed"))
+        assert not report.commits_safe
+        assert not report.lease_safe
+        for slug in ("put-new-refused", "put-new-race", "replace-stale", "replace-race"):
+            assert _result(report, slug) is Result.FAILED
+        assert any("writers were told that they won" in reason for reason in report.reasons)
+        assert any("use another store" in remedy for remedy in report.remedies)
+
+    def test_leaves_nothing_behind(self, servers: dict[str, S3Server]) -> None:
+        url = servers["seaweed"].url("conformance", "clean")
+        _probed(url)
+        assert list(open_store(url).list("")) == []
+
+    def test_shows_the_rule_that_is_missing_and_sees_it_once_set(self, servers: dict[str, S3Server]) -> None:
+        server = servers["moto"]
+        server.make_bucket("ruled")
+        url = server.url("ruled", "backups")
+        before = {check.slug: check for check in _probed(url).checks}["unfinished-uploads"]
+        assert before.result is Result.WARNING
+        assert "put-bucket-lifecycle-configuration --bucket ruled" in before.remedy
+        document = before.remedy.partition("rule.json: ")[2].partition(" then run")[0]
+        _set_rule(server, "ruled", document)
+        assert _result(_probed(url), "unfinished-uploads") is Result.PASSED
+
+    def test_a_missing_bucket_is_an_error_and_not_a_report(self, servers: dict[str, S3Server]) -> None:
+        for server in servers.values():
+            with pytest.raises(StoreLocationMissing):
+                _probed(server.url("nosuchbucket"))
+
+
+def test_probe_of_a_directory_and_of_memory(tmp_path: Path) -> None:
+    for store in (_local(tmp_path), MemoryStore()):
+        report = probe(store, utc_now, random_token)
+        assert report.commits_safe
+        assert report.lease_safe
+        assert {check.result for check in report.checks} == {Result.PASSED}
+
+
+def _probed(url: str) -> ProbeReport:
+    return probe(
+        open_store(url), utc_now, random_token, Scale(keys=10, racers=8, races=1, stream_bytes=QUICK.stream_bytes)
+    )
+
+
+def _result(report: ProbeReport, slug: str) -> Result:
+    return {check.slug: check.result for check in report.checks}[slug]
+
+
+def _set_rule(server: S3Server, bucket: str, document: str) -> None:
+    client = server.client()
+    client.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration=json.loads(document))
+    client.close()

@@ -1,0 +1,1 @@
+"""Faults on purpose, between the code under test and a real store."""
