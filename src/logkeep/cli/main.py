@@ -19,7 +19,6 @@ from logkeep.cli.failures import as_json, as_text, from_click, unexpected
 from logkeep.cli.groups import LazyGroup
 from logkeep.cli.signals import as_error, listen
 from logkeep.cli.world import World, real_world
-from logkeep.config.places import cache_directory
 from logkeep.errors import LogkeepError
 
 _HELP = """Backup and restore for everything that is a log.
@@ -78,7 +77,7 @@ def _crashed(error: Exception, argv: list[str], world: World) -> LogkeepError:
     if world.log_file is not None:
         logging.getLogger(__name__).error("unexpected error", exc_info=error)
         return unexpected(error, str(world.log_file))
-    kept = keep_traceback(error, argv, cache_directory(world.environ), world.clock())
+    kept = keep_traceback(error, argv, world.cache, world.clock())
     return unexpected(error, str(kept) if kept else "a run with -vv")
 
 

@@ -39,7 +39,7 @@ from logkeep.config.options import (
     VERBOSE,
     YES,
 )
-from logkeep.config.places import NOWHERE, cache_directory
+from logkeep.config.places import NOWHERE
 from logkeep.config.settings import Settings
 from logkeep.errors import ConfigError, LogkeepError, UsageError
 from logkeep.model.time import Clock, TokenSource
@@ -82,7 +82,7 @@ class Run:
     @property
     def cache(self) -> Path:
         """The user's cache directory; not created."""
-        return cache_directory(self.world.environ)
+        return self.world.cache
 
     def repo(self) -> str:
         """The repository's URL. Raises UsageError when none is set."""

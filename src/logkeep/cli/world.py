@@ -14,6 +14,7 @@ from pathlib import Path
 from logkeep.cli.console import Console, standard_console
 from logkeep.config.places import Places, standard_places
 from logkeep.model.time import Clock, TokenSource, random_token, utc_now
+from logkeep.spark.cache import cache_dir
 
 PlacesOf = Callable[[Path | None], Places]
 """The configuration files to read, when `--config` named one or none."""
@@ -35,6 +36,11 @@ class World:
     verbose: int = 0
     resources: ExitStack = field(default_factory=ExitStack)
     """Closed when the call ends, whichever way it ends."""
+
+    @property
+    def cache(self) -> Path:
+        """The user's cache directory; not created here."""
+        return cache_dir(self.environ, Path(self.environ.get("HOME") or Path.home()))
 
 
 def real_world(argv: list[str]) -> World:

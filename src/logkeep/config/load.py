@@ -116,7 +116,7 @@ class _FlagLayer(_Layer):
     flags: Flags
     error = UsageError
 
-    def find(self, option: Option[Any], source: str) -> list[_Given]:  # noqa: ARG002  only files know sources
+    def find(self, option: Option[Any], source: str) -> list[_Given]:
         return [
             _Given(spelling, self.flags[spelling.flag], Origin(Place.FLAG, spelling.flag))
             for spelling in option.spellings()
@@ -128,7 +128,7 @@ class _FlagLayer(_Layer):
 class _EnvironmentLayer(_Layer):
     environ: Mapping[str, str]
 
-    def find(self, option: Option[Any], source: str) -> list[_Given]:  # noqa: ARG002  only files know sources
+    def find(self, option: Option[Any], source: str) -> list[_Given]:
         found = [
             _Given(s, name if s.names_itself else self.environ[name], Origin(Place.ENVIRONMENT, name))
             for s in option.spellings()

@@ -1,4 +1,4 @@
-"""Where configuration and caches lie. Values made from an environment that is handed in: tests hand in their own."""
+"""Where configuration lies. Values made from an environment that is handed in: tests hand in their own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,13 +44,3 @@ def _user_files(environ: Mapping[str, str]) -> list[tuple[Path, str]]:
     if home:
         found.append((Path(home), ".logkeep.yaml"))
     return found
-
-
-def cache_directory(environ: Mapping[str, str]) -> Path:
-    """Where caches and crash logs go; not created here."""
-    if own := environ.get("LOGKEEP_CACHE_DIR"):
-        return Path(own).absolute()
-    base = environ.get("XDG_CACHE_HOME", "")
-    if base.startswith("/"):
-        return Path(base) / "logkeep"
-    return Path(environ.get("HOME") or Path.home()) / ".cache" / "logkeep"

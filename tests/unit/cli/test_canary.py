@@ -8,10 +8,10 @@ from tests.unit.cli.calling import TRIAL, logkeep
 CANARY = "kanarienvogel-4711"
 
 
-@pytest.mark.parametrize("how", ["file", "command", "env"])
+@pytest.mark.parametrize("how", ("file", "command", "env"))
 @pytest.mark.parametrize(
     ("then", "flags", "code"),
-    [
+    (
         ("error", (), 20),
         ("error", ("--json",), 20),
         ("error", ("--log-file", "run.log", "-vv"), 20),
@@ -21,7 +21,7 @@ CANARY = "kanarienvogel-4711"
         ("log", ("-v",), 0),
         ("log", ("--log-format", "json"), 0),
         ("library", ("--log-file", "run.log"), 0),
-    ],
+    ),
 )
 def test_no_way_out(tmp_path: Path, how: str, then: str, flags: tuple[str, ...], code: int) -> None:
     secret = tmp_path / "secret"
@@ -42,7 +42,7 @@ def _texts(directory: Path) -> list[str]:
     return [path.read_text(errors="replace") for path in directory.rglob("*") if path.is_file()]
 
 
-@pytest.mark.parametrize("how", ["file", "command", "env"])
+@pytest.mark.parametrize("how", ("file", "command", "env"))
 def test_not_in_the_process_list(tmp_path: Path, how: str) -> None:
     secret = tmp_path / "secret"
     secret.write_text(CANARY)

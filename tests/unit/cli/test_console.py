@@ -36,7 +36,7 @@ def _console(width: int | None = 100, reply: str = "", *, interactive: bool = Tr
 
 @pytest.mark.parametrize(
     ("color", "environ", "terminal", "wanted"),
-    [
+    (
         ("auto", {}, True, True),
         ("auto", {}, False, False),
         ("auto", {"NO_COLOR": "1"}, True, False),
@@ -44,14 +44,14 @@ def _console(width: int | None = 100, reply: str = "", *, interactive: bool = Tr
         ("auto", {"TERM": "dumb"}, True, False),
         ("always", {"NO_COLOR": "1"}, False, True),
         ("never", {}, True, False),
-    ],
+    ),
 )
 def test_colour(color: str, environ: dict[str, str], terminal: bool, wanted: bool) -> None:
     assert use_colour(color, environ, terminal=terminal) is wanted
 
 
 @pytest.mark.parametrize(
-    ("reply", "agreed"), [("y\n", True), ("YES\n", True), ("n\n", False), ("\n", False), ("", False)]
+    ("reply", "agreed"), (("y\n", True), ("YES\n", True), ("n\n", False), ("\n", False), ("", False))
 )
 def test_questions(reply: str, agreed: bool) -> None:
     console, _ = _console(reply=reply)
@@ -139,13 +139,13 @@ def test_bytes_may_run_back_and_totals_may_be_wrong() -> None:
 
 @pytest.mark.parametrize(
     ("mode", "quiet", "width", "kind"),
-    [
+    (
         ("auto", False, 80, Bar),
         ("auto", False, None, Lines),
         ("auto", True, 80, NoProgress),
         ("always", True, None, Lines),
         ("never", False, 80, NoProgress),
-    ],
+    ),
 )
 def test_choice_of_progress(mode: str, quiet: bool, width: int | None, kind: type) -> None:
     assert type(choose_progress(mode, _console(width)[0], Ticks(), quiet=quiet)) is kind

@@ -43,14 +43,14 @@ def untouched_root() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("level", "quiet", "verbose", "to_file", "chosen"),
-    [
+    (
         (None, False, 0, False, "warning"),
         (None, False, 0, True, "info"),
         ("error", False, 0, True, "error"),
         ("error", False, 1, False, "info"),
         (None, False, 2, False, "debug"),
         ("debug", True, 0, False, "error"),
-    ],
+    ),
 )
 def test_levels(level: str | None, quiet: bool, verbose: int, to_file: bool, chosen: str) -> None:
     assert choose_level(level, quiet=quiet, verbose=verbose, to_file=to_file) == chosen

@@ -13,14 +13,14 @@ ROWS = [("orders", "12", "an unusually long remark that does not fit"), ("日本
 
 @pytest.mark.parametrize(
     ("amount", "text"),
-    [
+    (
         (0, "0 B"),
         (1023, "1023 B"),
         (1024, "1.0 KiB"),
         (1288490189, "1.2 GiB"),
         (1024**2 - 1, "1.0 MiB"),
         (2**70, "1048576.0 PiB"),
-    ],
+    ),
 )
 def test_sizes(amount: int, text: str) -> None:
     assert size(amount) == text
@@ -28,7 +28,7 @@ def test_sizes(amount: int, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [
+    (
         (0, "0.0 s"),
         (9.94, "9.9 s"),
         (12.4, "12 s"),
@@ -36,7 +36,7 @@ def test_sizes(amount: int, text: str) -> None:
         (200, "3 min 20 s"),
         (7500, "2 h 5 min"),
         (273600, "3 d 4 h"),
-    ],
+    ),
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text

@@ -50,7 +50,7 @@ def test_runs_that_end_together_lose_nothing(tmp_path: Path) -> None:
     assert sorted(s.labels["source"] for s in parse(path.read_text())) == sorted(names)
 
 
-@pytest.mark.parametrize("content", ["root:x:0:0\n", "other_metric 1\n", "hello world\n", "# only a comment\n", "\xff"])
+@pytest.mark.parametrize("content", ("root:x:0:0\n", "other_metric 1\n", "hello world\n", "# only a comment\n", "\xff"))
 def test_a_foreign_file_is_left_alone(tmp_path: Path, content: str) -> None:
     path = tmp_path / "x.prom"
     path.write_text(content, encoding="latin-1")

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from logkeep.store.probe import ProbeCheck, ProbeReport, Result
 from tests.unit.cli.calling import ROOT, logkeep
 
 from logkeep.cli.look import Look
 from logkeep.cli.verbs.store import probe
+from logkeep.store.probe import ProbeCheck, ProbeReport, Result
 
 PASSED = ProbeCheck(slug="put-new", title="a name is given once", result=Result.PASSED)
 WARNING = ProbeCheck(slug="transport", title="encrypted", result=Result.WARNING, what="plain http", remedy="use https")
@@ -25,12 +25,12 @@ def _report(*checks: ProbeCheck, commits_safe: bool = True, lease_safe: bool = T
 
 @pytest.mark.parametrize(
     ("report", "code", "verdict"),
-    [
+    (
         (_report(PASSED), 0, "OK    a repository is safe here"),
         (_report(PASSED, WARNING), 2, "OK    a repository is safe here\n  try: use https"),
         (_report(FAILED, lease_safe=False), 2, "WARN  backups are safe here, but nothing keeps two runs"),
         (_report(FAILED, commits_safe=False, lease_safe=False), 40, "FAIL  a repository here could lose backups"),
-    ],
+    ),
 )
 def test_verdicts(report: ProbeReport, code: int, verdict: str) -> None:
     assert probe.job.exit_code(report) == code

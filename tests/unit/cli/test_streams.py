@@ -25,7 +25,7 @@ def test_version_works_with_a_broken_configuration(tmp_path: Path) -> None:
     assert logkeep("config", "show", home=tmp_path).returncode == 40
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("shell", ("bash", "zsh", "fish"))
 def test_completion_scripts(tmp_path: Path, shell: str) -> None:
     done = logkeep("completion", shell, home=tmp_path)
     assert done.returncode == 0
@@ -77,7 +77,7 @@ def test_reports_match_their_published_schemas(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "parts"),
-    [
+    (
         (("confg",), ("there is no command confg", "did you mean config?")),
         (("config", "shw"), ("there is no command shw", "did you mean show?")),
         (("version", "--jsn"), ("there is no option --jsn", "did you mean --json?")),
@@ -89,7 +89,7 @@ def test_reports_match_their_published_schemas(tmp_path: Path) -> None:
         (("config", "show", "--config", "none.yaml"), ("no such configuration file", "check the path")),
         (("config", "show", "--log-file", "/none/x"), ("log file cannot be written", "--log-file")),
         (("store", "probe"), ("URL is missing", "--help")),
-    ],
+    ),
 )
 def test_usage_errors_have_three_parts_and_code_40(
     tmp_path: Path, arguments: tuple[str, ...], parts: tuple[str, str]
@@ -151,7 +151,7 @@ def test_missing_repository_names_all_ways_to_set_it(tmp_path: Path) -> None:
     assert "LOGKEEP_REPO" in done.stderr
 
 
-@pytest.mark.parametrize("code", [0, 2, 10])
+@pytest.mark.parametrize("code", (0, 2, 10))
 def test_the_report_decides_the_exit_code(tmp_path: Path, code: int) -> None:
     assert logkeep("end", str(code), home=tmp_path, program=TRIAL).returncode == code
 
@@ -182,7 +182,7 @@ def test_an_answer_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     assert done.stderr.splitlines()[0] == "error: the answer could not be written: No space left on device"
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), ((signal.SIGINT, 130), (signal.SIGTERM, 143)))
 def test_signals_close_everything_and_have_their_codes(tmp_path: Path, number: int, code: int) -> None:
     env = clean_environment(tmp_path)
     with subprocess.Popen([*TRIAL, "wait"], env=env, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
@@ -204,7 +204,7 @@ def test_unknown_variables_warn_once_on_stderr(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "env", [{"LANG": "C"}, {"LANG": "", "LC_ALL": "C"}, {"LANG": "", "LC_ALL": "POSIX"}, {"PYTHONIOENCODING": "ascii"}]
+    "env", ({"LANG": "C"}, {"LANG": "", "LC_ALL": "C"}, {"LANG": "", "LC_ALL": "POSIX"}, {"PYTHONIOENCODING": "ascii"})
 )
 def test_ascii_where_the_locale_is_not_utf8(tmp_path: Path, env: dict[str, str]) -> None:
     done = logkeep("change", "-n", "-r", "ü", home=tmp_path, program=TRIAL, env=env)

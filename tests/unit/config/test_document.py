@@ -33,7 +33,7 @@ def test_missing_and_empty(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "what", "line"),
-    [
+    (
         ("a: 1\na: 2\n", "'a' twice", ":2"),
         ("s:\n  k: 1\n  k: 2\n", "'k' twice", ":3"),
         ("c:\n  m: {x: 1, x: 2}\n", "'x' twice", ":2"),
@@ -51,7 +51,7 @@ def test_missing_and_empty(tmp_path: Path) -> None:
         ("a: " + "[" * 50_000 + "\n", "nested too deeply", ""),
         ("a: " + "x" * 300_000, "larger than", ""),
         ("a: 2026-13-45\n", "not valid YAML", ""),
-    ],
+    ),
 )
 def test_refusals(tmp_path: Path, text: str | bytes, what: str, line: str) -> None:
     path = _write(tmp_path, text)

@@ -28,7 +28,7 @@ MIB = 1024 * 1024
 
 @pytest.mark.parametrize(
     ("kind", "text", "value"),
-    [
+    (
         (Text(), "x y", "x y"),
         (Int(), "7", 7),
         (Bool(), "Yes", True),
@@ -51,7 +51,7 @@ MIB = 1024 * 1024
         (SourceName(), "prod-eu.1", "prod-eu.1"),
         (TextList(), "a, b,,c", ("a", "b", "c")),
         (SparkConf(), "spark.a=1 'spark.b=x y'", (("spark.a", "1"), ("spark.b", "x y"))),
-    ],
+    ),
 )
 def test_reads_text(kind: Kind[object], text: str, value: object) -> None:
     assert kind.parse(text) == value
@@ -59,7 +59,7 @@ def test_reads_text(kind: Kind[object], text: str, value: object) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "text"),
-    [
+    (
         (Text(), ""),
         (Int(), "x"),
         (Int(), "-1"),
@@ -89,7 +89,7 @@ def test_reads_text(kind: Kind[object], text: str, value: object) -> None:
         (SparkConf(), "memory=1"),
         (SparkConf(), "spark.hadoop.fs.s3a.secret.key=abc"),
         (SparkConf(), "'open"),
-    ],
+    ),
 )
 def test_refuses_text(kind: Kind[object], text: str) -> None:
     with pytest.raises(ValueError, match=r"must|is wrong|holds|closing"):
@@ -98,7 +98,7 @@ def test_refuses_text(kind: Kind[object], text: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "raw"),
-    [
+    (
         (Text(), 5),
         (Text(), True),
         (Text(), None),
@@ -114,7 +114,7 @@ def test_refuses_text(kind: Kind[object], text: str) -> None:
         (TextList(), {"a": 1}),
         (TextList(), [1]),
         (SparkConf(), ["spark.a=1"]),
-    ],
+    ),
 )
 def test_refuses_other_yaml_types(kind: Kind[object], raw: object) -> None:
     with pytest.raises(ValueError, match="must be"):

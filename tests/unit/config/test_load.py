@@ -20,7 +20,7 @@ from logkeep.config.options import (
     SPARK_CONF,
     VERBOSE,
 )
-from logkeep.config.places import NOWHERE, Places, cache_directory, standard_places
+from logkeep.config.places import NOWHERE, Places, standard_places
 from logkeep.config.secrets import CommandReference, EnvironmentReference, FileReference
 from logkeep.config.settings import Place
 from logkeep.errors import ConfigError, UsageError
@@ -90,15 +90,9 @@ def test_standard_places_honour_xdg_and_a_named_file(tmp_path: Path) -> None:
     assert standard_places(home | {"XDG_CONFIG_HOME": "rel"}, directory=tmp_path).optional == plain.optional
 
 
-def test_cache_directory_follows_the_environment() -> None:
-    assert cache_directory({"LOGKEEP_CACHE_DIR": "/k", "XDG_CACHE_HOME": "/x", "HOME": "/h"}) == Path("/k")
-    assert cache_directory({"XDG_CACHE_HOME": "/x", "HOME": "/h"}) == Path("/x/logkeep")
-    assert cache_directory({"HOME": "/h"}) == Path("/h/.cache/logkeep")
-
-
 @pytest.mark.parametrize(
     ("text", "what", "line", "remedy"),
-    [
+    (
         ("repositry:\n  url: x\n", "unknown key repositry.url", 2, "did you mean repository.url?"),
         ("repository:\n  ulr: x\n", "unknown key repository.ulr", 2, "did you mean repository.url?"),
         ("yes: true\n", "unknown key yes", 1, "options"),
@@ -110,7 +104,7 @@ def test_cache_directory_follows_the_environment() -> None:
         ("retention:\n  keep_last: many\n", "retention.keep_last must be a whole number", 2, "whole number"),
         ("sources:\n  prod:\n    kind: kafka\n", "unknown key sources.prod.kind", 3, "options"),
         ("sources: [a]\n", "sources is a section", 1, "below it"),
-    ],
+    ),
 )
 def test_mistakes_in_files(tmp_path: Path, text: str, what: str, line: int, remedy: str) -> None:
     path = _file(tmp_path / "x.yaml", text)

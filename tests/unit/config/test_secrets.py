@@ -43,7 +43,7 @@ def test_file(tmp_path: Path) -> None:
     assert fetch(FileReference(path), {}).reveal() == CANARY
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
+@pytest.mark.parametrize("mode", (0o640, 0o604, 0o660, 0o644))
 def test_a_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
     path = _private(tmp_path / "pw", CANARY, mode)
     with pytest.raises(ConfigError, match="can be read by others") as caught:
@@ -90,7 +90,7 @@ def test_environment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "what"), [(b"", "empty"), (b"\n", "empty"), (b"\xff", "UTF-8"), (b"x" * 70_000, "larger")]
+    ("content", "what"), ((b"", "empty"), (b"\n", "empty"), (b"\xff", "UTF-8"), (b"x" * 70_000, "larger"))
 )
 def test_secrets_that_are_none(tmp_path: Path, content: bytes, what: str) -> None:
     path = _private(tmp_path / "pw", "")
@@ -101,13 +101,13 @@ def test_secrets_that_are_none(tmp_path: Path, content: bytes, what: str) -> Non
 
 @pytest.mark.parametrize(
     "text",
-    [
+    (
         CANARY,
         f"before {CANARY} after",
         json.dumps({"a": CANARY}),
         repr({"a": CANARY}),
         f"https://host/?p={'kanari%2F%22%C3%84%22%2B%3D%25%268842'}",
-    ],
+    ),
 )
 def test_known_secrets_are_removed_in_every_spelling(text: str) -> None:
     Secret(CANARY)
@@ -118,7 +118,7 @@ def test_known_secrets_are_removed_in_every_spelling(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [
+    (
         ("AKIAIOSFODNN7EXAMPLE is", "*** is"),
         ("aws_secret_access_key = abc/def next", "aws_secret_access_key = *** next"),
         ('{"password": "a b", "n": 1}', '{"password": "***", "n": 1}'),
@@ -133,7 +133,7 @@ def test_known_secrets_are_removed_in_every_spelling(text: str) -> None:
         ("s3://bucket/prefix?region=eu", "s3://bucket/prefix?region=eu"),
         ("the secret file can be read", "the secret file can be read"),
         ("user@example.org wrote", "user@example.org wrote"),
-    ],
+    ),
 )
 def test_what_looks_like_a_credential_is_hidden(text: str, shown: str) -> None:
     assert redact(text) == shown
