@@ -57,8 +57,6 @@ class Run:
     settings: Settings
     console: Console
     world: World
-    flags: Flags
-    """As the command line gave them, for verbs that look at configuration itself."""
     files: tuple[Path, ...] = ()
     """The configuration files that were read, strongest first."""
     named_config: Path | None = None
@@ -169,7 +167,7 @@ def _begin(job: Job[ReportT], world: World, flags: Flags) -> Run:
     _begin_logs(settings, world)
     for warning in loaded.warnings:
         _warn(warning, settings, console)
-    return Run(settings, console, world, flags, loaded.files, named)
+    return Run(settings, console, world, loaded.files, named)
 
 
 def _warn(text: str, settings: Settings, console: Console) -> None:

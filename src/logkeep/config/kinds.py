@@ -109,7 +109,10 @@ class FilePath(_FromText):
     def parse(self, text: str) -> Path:
         if not text or "\0" in text:
             raise _wrong(self, text)
-        return Path(text).expanduser()
+        try:
+            return Path(text).expanduser()
+        except RuntimeError:  # `~name` of nobody
+            raise _wrong(self, text) from None
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,6 @@ class Option(Generic[T]):
     counted: bool = False
     """`-vv`: the number of times the flag is given."""
     default_text: str = ""
-    since: str = "0.1"
 
     def spellings(self) -> "tuple[Spelling[T], ...]":
         """Each way to give it."""

@@ -82,6 +82,13 @@ def test_success_and_failure_are_both_told(tmp_path: Path) -> None:
     assert 'logkeep_backup_last_success_timestamp_seconds{source="bad"}' not in text
 
 
+def test_work_that_is_done_stays_done_when_its_metrics_cannot_be_told(tmp_path: Path) -> None:
+    done = logkeep("backup", "--source", "spoiled", "--metrics-file", "x.prom", home=tmp_path, program=TRIAL)
+    assert (done.returncode, done.stdout) == (2, "saved\n")
+    assert "left as it is" in done.stderr
+    assert (tmp_path / "x.prom").read_text() == "somebody else's\n"
+
+
 def test_alert_rules_use_metrics_that_exist() -> None:
     rules = yaml.safe_load((ROOT / "docs" / "alerts" / "logkeep.rules.yaml").read_text())
     alerts = [rule for group in rules["groups"] for rule in group["rules"]]

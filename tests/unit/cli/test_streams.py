@@ -185,7 +185,8 @@ def test_an_answer_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("number", "code"), ((signal.SIGINT, 130), (signal.SIGTERM, 143)))
 def test_signals_close_everything_and_have_their_codes(tmp_path: Path, number: int, code: int) -> None:
     env = clean_environment(tmp_path)
-    with subprocess.Popen([*TRIAL, "wait"], env=env, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+    command = [*TRIAL, "wait", "--source", "s", "--metrics-file", "x.prom"]
+    with subprocess.Popen(command, env=env, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "waiting\n"
         process.send_signal(number)
@@ -194,6 +195,7 @@ def test_signals_close_everything_and_have_their_codes(tmp_path: Path, number: i
     assert "closed" in rest
     assert rest.startswith("error: ")
     assert "Traceback" not in rest
+    assert 'logkeep_backup_success{source="s"} 0.0' in (tmp_path / "x.prom").read_text()
 
 
 def test_unknown_variables_warn_once_on_stderr(tmp_path: Path) -> None:

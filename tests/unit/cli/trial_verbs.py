@@ -70,6 +70,8 @@ def backup(run: Run) -> Done:
     """Succeed or fail, with metrics."""
     if run[SOURCE] == "bad":
         raise BackupFailed("the disk is full", subject="bad")
+    if run[SOURCE] == "spoiled":
+        Path("x.prom").write_text("somebody else's\n")
     return Done(text="saved")
 
 
@@ -105,7 +107,7 @@ def leak(run: Run, how: str, where: str, then: str) -> Done:
     return Done(text="kept")
 
 
-@verb(report=Done, text=_text)
+@verb(report=Done, text=_text, options=(SOURCE,), metrics=_samples)
 def wait(run: Run) -> Done:
     """Wait for a signal."""
     run.closing(lambda: print("closed", file=sys.stderr))

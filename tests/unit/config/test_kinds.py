@@ -84,6 +84,7 @@ def test_reads_text(kind: Kind[object], text: str, value: object) -> None:
         (Choice(("a", "b")), "c"),
         (FilePath(), ""),
         (FilePath(), "a\0b"),
+        (FilePath(), "~nobody-of-this-name/x"),
         (SourceName(), "../x"),
         (SparkConf(), "spark.a"),
         (SparkConf(), "memory=1"),

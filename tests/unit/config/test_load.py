@@ -199,6 +199,17 @@ def test_secrets_are_references(tmp_path: Path) -> None:
     assert reference({"--source": "p"}, {}, "sources: {p: {password_file: /s}}") == FileReference(Path("/s"))
 
 
+def test_a_secret_is_shown_as_stars(tmp_path: Path) -> None:
+    (tmp_path / "pw").write_text("hunter2hunter2")
+    (tmp_path / "pw").chmod(0o600)
+    settings = load({"--password-file": str(tmp_path / "pw")}, {}, NOWHERE, TRIAL).settings
+    assert settings.by_name["password"].shown() == "***"
+    secret = settings.secret(PASSWORD)
+    assert secret is not None
+    assert secret.reveal() == "hunter2hunter2"
+    assert load({}, {}, NOWHERE, TRIAL).settings.secret(PASSWORD) is None
+
+
 def test_a_plain_secret_in_yaml_is_refused_without_repeating_it(tmp_path: Path) -> None:
     path = _file(tmp_path / "x.yaml", "kafka:\n  password: hunter2hunter2\n")
     with pytest.raises(ConfigError) as caught:
