@@ -71,9 +71,10 @@ def test_a_command_that_hangs_or_is_missing(tmp_path: Path) -> None:
         fetch(CommandReference((str(tmp_path / "none"),)), {})
 
 
-def test_a_command_from_a_file_that_others_can_change_is_not_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", (0o620, 0o602))
+def test_a_command_from_a_file_that_others_can_change_is_not_run(tmp_path: Path, mode: int) -> None:
     ran = tmp_path / "ran"
-    file = _private(tmp_path / "logkeep.yaml", "", 0o666)
+    file = _private(tmp_path / "logkeep.yaml", "", mode)
     with pytest.raises(ConfigError, match="others can change it"):
         fetch(CommandReference(("touch", str(ran)), file), os.environ)
     assert not ran.exists()
