@@ -39,6 +39,9 @@ format: dev  ## let ruff put the code in shape
 	$(BIN)/ruff check --fix src tests benchmarks
 	$(BIN)/ruff format src tests benchmarks
 
+reference: dev  ## write docs/reference anew from the declarations
+	$(BIN)/python -m logkeep.cli.reference docs/reference
+
 lock:  ## resolve pyproject.toml anew into requirements/*.lock (needs uv)
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 requirements/build.in -o requirements/build.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra dev -o requirements/dev.lock
@@ -67,4 +70,4 @@ $(VENV)/.dev: $(VENV)/.installed requirements/dev.lock
 	$(BIN)/python -m pip install -q --require-hashes --no-build-isolation -r requirements/dev.lock
 	@touch $@
 
-.PHONY: help install demo test check soak format lock clean dev
+.PHONY: help install demo test check soak format reference lock clean dev

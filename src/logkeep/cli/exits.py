@@ -1,0 +1,37 @@
+"""What each exit code means: the one table. `--help` of every verb and the reference page are made from it.
+
+An unknown non-zero code is a failure. Signals go before errors, errors before warnings; the first error wins.
+"""
+
+EXITS: dict[int, str] = {
+    0: "success",
+    1: "unclassified failure",
+    2: "finished, with warnings or repairs",
+    3: "the user said no at the prompt, or could not be asked",
+    10: "verification failed: damage",
+    11: "authenticity failed: bad or missing signature",
+    12: "restore test failed",
+    20: "backup failed",
+    21: "data gap: source retention overtook the backup",
+    30: "restore failed",
+    31: "restore target unsafe: not empty, running, or the wrong cluster",
+    40: "usage or configuration error",
+    41: "repository missing or not initialised",
+    42: "wrong key or passphrase",
+    43: "repository format newer than this tool",
+    50: "locked by another run",
+    51: "source or store unreachable after retries",
+    52: "permission denied, or an object lock forbids it",
+    60: "policy breach: newest good backup older than the objective",
+    130: "ended by SIGINT (Ctrl-C)",
+    143: "ended by SIGTERM",
+}
+
+ALWAYS = (0, 1, 40, 130, 143)
+"""Codes that any verb can return."""
+
+
+def possible(declared: tuple[int, ...], *, changes: bool) -> tuple[int, ...]:
+    """The codes that a verb can return, in order. Raises KeyError for one that has no meaning."""
+    codes = sorted({*ALWAYS, *declared, *((3,) if changes else ())})
+    return tuple(code for code in codes if EXITS[code])

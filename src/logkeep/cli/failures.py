@@ -1,0 +1,82 @@
+"""Errors as people and scripts see them: what happened, to what, what to do next.
+
+Text goes to stderr in three aligned lines; with `--json` one JSON document goes to stderr in their place. Both are
+redacted. Never a traceback: that goes to the log or crash file.
+"""
+
+import json
+
+import click
+
+from logkeep.cli.look import Look
+from logkeep.config.load import did_you_mean
+from logkeep.config.options import OPTIONS
+from logkeep.errors import LogkeepError, UsageError
+from logkeep.model.redaction import redact
+
+SCHEMA_VERSION = 1
+_FLAGS = {flag for o in OPTIONS for s in o.spellings() for flag in (s.flag, f"-{o.short}") if flag}
+
+
+def as_text(error: LogkeepError, look: Look) -> str:
+    """Three parts, each on its line; the middle one only when there is a subject."""
+    lines = [f"{look.paint('error:', 'red')} {error.what}"]
+    if error.subject:
+        lines.append(f"   {look.paint('at:', 'bold')} {error.subject}")
+    if error.remedy:
+        lines.append(f"  {look.paint('try:', 'bold')} {error.remedy}")
+    return "\n".join(lines)
+
+
+def as_json(error: LogkeepError) -> str:
+    """One line; the fields are part of the JSON contract."""
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "type": "error",
+        "error": error.slug(),
+        "message": redact(error.what),
+        "subject": redact(error.subject),
+        "remedy": redact(error.remedy),
+        "exit_code": error.exit_code,
+    }
+    return json.dumps(document)
+
+
+def from_click(error: click.ClickException) -> UsageError:
+    """The parser's error in our shape. Its exit code 2 becomes 40, because 2 means "finished, with warnings"."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "logkeep"
+    what = error.format_message().strip()
+    remedy = f"see `{command} --help`"
+    if isinstance(error, click.NoSuchOption):
+        what = f"there is no option {error.option_name}"
+        known = [flag for p in context.command.get_params(context) for flag in p.opts] if context else []
+        remedy = _nearest(error.option_name, known) or remedy
+        if isinstance(context and context.command, click.Group) and error.option_name in _FLAGS:
+            remedy = f"options stand behind the command: {command} COMMAND {error.option_name}"
+    elif isinstance(error, click.exceptions.NoSuchCommand):
+        what = f"there is no command {error.command_name}"
+        group = context.command if context else None
+        known = group.list_commands(context) if isinstance(group, click.Group) and context else []
+        remedy = _nearest(error.command_name, known) or remedy
+    elif isinstance(error, click.MissingParameter) and error.param is not None:
+        what = f"{error.param.human_readable_name} is missing"
+    return UsageError(_sentence(what), subject=command, remedy=remedy)
+
+
+def unexpected(error: BaseException, details: str) -> LogkeepError:
+    """A bug of ours, in one line. `details` says where the traceback is."""
+    text = " ".join(str(error).split())[:300]
+    return LogkeepError(f"unexpected {type(error).__name__}: {text}" if text else f"unexpected {type(error).__name__}",
+                        remedy=f"details in {details}; please report it")  # fmt: skip
+
+
+def _nearest(word: str, known: list[str]) -> str:
+    remedy = did_you_mean(word, known, "")
+    return remedy if remedy.startswith("did you mean") else ""
+
+
+def _sentence(text: str) -> str:
+    """Our messages are lower case without a full stop."""
+    text = text.removesuffix(".")
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text

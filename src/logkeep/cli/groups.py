@@ -1,0 +1,53 @@
+"""Groups of verbs, built from the catalogue, loading a verb only when it is called.
+
+`kafka restore` may be a verb and `kafka restore abort` another: when the next word names a deeper verb, that one is
+meant.
+"""
+
+from collections.abc import Sequence
+
+import click
+
+from logkeep.cli.catalogue import Entry
+
+
+class LazyGroup(click.Group):
+    """One level of the catalogue: the verbs whose words begin with `prefix`."""
+
+    def __init__(self, entries: Sequence[Entry], groups: dict[str, str], prefix: str = "", **extra: object) -> None:
+        super().__init__(prefix.rpartition(" ")[2] or "logkeep", no_args_is_help=True, **extra)  # type: ignore[arg-type]  # click's own keywords
+        self._groups = groups
+        self._prefix = f"{prefix} " if prefix else ""
+        self._entries = [e for e in entries if e.words.startswith(self._prefix)]
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(dict.fromkeys(self._rest(e)[0] for e in self._entries))
+
+    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        words = self._prefix + name
+        for entry in self._entries:
+            if entry.words == words:
+                return entry.load()
+        if any(e.words.startswith(f"{words} ") for e in self._entries):
+            return LazyGroup(self._entries, self._groups, words, help=self._groups.get(words))
+        return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        words = " ".join(args[:2])
+        for entry in self._entries:
+            if len(args) > 1 and entry.words == self._prefix + words:
+                return words, entry.load(), args[2:]
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self._summary(name)) for name in self.list_commands(ctx)])
+
+    def _summary(self, name: str) -> str:
+        words = self._prefix + name
+        return next((e.summary for e in self._entries if e.words == words), self._groups.get(words, ""))
+
+    def _rest(self, entry: Entry) -> list[str]:
+        return entry.words.removeprefix(self._prefix).split()

@@ -1,0 +1,163 @@
+"""What a run tells Prometheus, through node_exporter's textfile collector.
+
+One file may serve several sources and verbs: what the file already holds is read back and only the values of this run
+are replaced, under a lock, so that two runs that end together lose nothing. The file appears whole or not at all and
+has mode 0644: the collector runs as another user, and nothing in it is secret. A file that is not ours is left alone.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from logkeep.errors import ConfigError
+
+_PREFIX = "logkeep_"
+_LARGEST = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One line of the reference. All are gauges: a textfile tells the last run, it cannot count."""
+
+    name: str
+    help: str
+
+
+_TABLE = (
+    Metric("logkeep_backup_duration_seconds", "How long the last backup took."),
+    Metric("logkeep_backup_size_bytes", "Bytes that the last backup covers."),
+    Metric("logkeep_backup_file_count", "Segments and snapshots that the last backup covers."),
+    Metric("logkeep_backup_corruption_count", "Damaged pieces that the last backup met in its source."),
+    Metric("logkeep_backup_success", "1 when the last backup was completed, 0 when it failed."),
+    Metric("logkeep_backup_last_success_timestamp_seconds", "When the last completed backup ended (Unix time)."),
+    Metric("logkeep_verify_duration_seconds", "How long the last verification took."),
+    Metric("logkeep_verify_valid_files", "Objects that the last verification found right."),
+    Metric("logkeep_verify_corrupted_files", "Objects that the last verification found damaged or missing."),
+    Metric("logkeep_verify_repaired_files", "Objects that the last verification repaired."),
+    Metric("logkeep_verify_last_success_timestamp_seconds", "When a verification last found no damage (Unix time)."),
+    Metric("logkeep_restore_duration_seconds", "How long the last restore took."),
+    Metric("logkeep_restore_file_count", "Segments and snapshots that the last restore read."),
+    Metric("logkeep_restore_success", "1 when the last restore was proven, 0 when it failed."),
+    Metric("logkeep_restore_last_success_timestamp_seconds", "When the last proven restore ended (Unix time)."),
+)
+METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _TABLE}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One value. The source is the label that every metric has."""
+
+    name: str
+    value: float
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        return self.name, tuple(sorted(self.labels.items()))
+
+
+def sample(name: str, value: float, *, source: str) -> Sample:
+    """A value of a declared metric. Raises KeyError for one that the reference does not know."""
+    return Sample(METRICS[name].name, float(value), {"source": source})
+
+
+class MetricsFile:
+    """The file behind `--metrics-file`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def check(self) -> None:
+        """Raise ConfigError now, rather than after hours of work, when the file could not be updated later."""
+        if not os.access(self.path.parent, os.W_OK | os.X_OK):
+            raise self._error("the metrics file's directory is not there or not writable")
+        self._read()
+
+    def update(self, samples: Iterable[Sample]) -> None:
+        """Put these values in place of earlier ones with the same labels; keep all others. Raises ConfigError."""
+        try:
+            with _only_writer(self.path.parent):
+                merged = {s.key: s for s in self._read()} | {s.key: s for s in samples}
+                self._write(render(merged.values()))
+        except OSError as error:
+            raise self._error(f"the metrics file cannot be written: {error.strerror}") from error
+
+    def _read(self) -> list[Sample]:
+        try:
+            with self.path.open("rb") as file:
+                text = file.read(_LARGEST + 1).decode()
+            return parse(text) if len(text) <= _LARGEST else _refuse()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise self._error(f"the metrics file cannot be read: {error.strerror}") from error
+        except ValueError:
+            raise self._error("this file holds something else than Logkeep's metrics and was left as it is") from None
+
+    def _write(self, text: str) -> None:
+        # The collector reads *.prom only, so a half-written neighbour is never seen.
+        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        try:
+            with draft.open("w", encoding="utf-8") as file:
+                os.fchmod(file.fileno(), 0o644)
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(self.path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    def _error(self, what: str) -> ConfigError:
+        return ConfigError(what, subject=str(self.path), remedy="name another file with --metrics-file")
+
+
+def _refuse() -> list[Sample]:
+    raise ValueError("too large")
+
+
+def parse(text: str) -> list[Sample]:
+    """Read Logkeep's own values back. Raises ValueError when the text holds anything else."""
+    from prometheus_client.parser import (  # noqa: PLC0415  slow to load, and only needed with --metrics-file
+        text_string_to_metric_families,
+    )
+
+    found = [
+        Sample(s.name, float(s.value), dict(s.labels))
+        for family in text_string_to_metric_families(text)
+        for s in family.samples
+    ]
+    if any(not s.name.startswith(_PREFIX) for s in found) or (text.strip() and not found):
+        raise ValueError("not our metrics")
+    return found
+
+
+def render(samples: Iterable[Sample]) -> str:
+    """The text exposition format, sorted, so that equal values are equal bytes."""
+    lines: list[str] = []
+    last = ""
+    for s in sorted(samples, key=lambda s: s.key):
+        if s.name != last:
+            known = METRICS.get(s.name)
+            lines += [f"# HELP {s.name} {known.help if known else ''}".rstrip(), f"# TYPE {s.name} gauge"]
+            last = s.name
+        labels = ",".join(f'{name}="{_escaped(value)}"' for name, value in s.key[1])
+        lines.append(f"{s.name}{{{labels}}} {s.value!r}" if labels else f"{s.name} {s.value!r}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+@contextmanager
+def _only_writer(directory: Path) -> Iterator[None]:
+    """A lock on the directory itself: it leaves no file behind, and ends with the process whatever happens."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,63 @@
+"""JSON Schemas of all reports, and the rule that fields are only ever added."""
+
+import json
+from typing import Any
+
+import msgspec
+
+from logkeep.cli.catalogue import VERBS
+from logkeep.cli.verb import Verb
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def all_schemas() -> dict[str, str]:
+    """File name → text."""
+    return {f"{e.words.replace(' ', '-')}.json": as_text(schema_of(e.words, e.load())) for e in VERBS}
+
+
+def schema_of(words: str, verb: Verb) -> dict[str, Any]:
+    """The schema of the whole document: the report's own fields behind the two that the frame writes."""
+    (reference,), components = msgspec.json.schema_components([verb.report], ref_template="#/$defs/{name}")
+    own = components.pop(str(reference["$ref"]).rpartition("/")[2])
+    frame = {"schema_version": {"const": verb.job.schema_version}, "verb": {"const": words}}
+    return {
+        "$schema": _DIALECT,
+        "title": f"logkeep {words} --json",
+        "type": "object",
+        "properties": {**frame, **own["properties"]},
+        "required": [*frame, *own["required"]],
+        **({"$defs": components} if components else {}),
+    }
+
+
+def as_text(schema: dict[str, Any]) -> str:
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def lost_fields(published: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """What a reader of the published document would miss in the new one. Empty when only something was added.
+
+    A new `schema_version` starts anew: that is what it is for.
+    """
+    if _version(published) != _version(new):
+        return []
+    return sorted(_promises(published) - _promises(new))
+
+
+def _version(schema: dict[str, Any]) -> object:
+    return schema["properties"]["schema_version"]["const"]
+
+
+def _promises(schema: dict[str, Any]) -> set[str]:
+    """`field`, `field: type` and `field always there` for the document and each of its parts."""
+    found: set[str] = set()
+    for part, inner in {"": schema, **schema.get("$defs", {})}.items():
+        for name, value in inner.get("properties", {}).items():
+            found |= {f"{part}.{name}", f"{part}.{name}: {_type(value)}"}
+        found |= {f"{part}.{name} always there" for name in inner.get("required", [])}
+    return found
+
+
+def _type(value: dict[str, Any]) -> str:
+    return str(value.get("type") or value.get("$ref") or value.get("anyOf") or "")

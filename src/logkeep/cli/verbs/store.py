@@ -1,0 +1,52 @@
+"""`logkeep store probe`: what a store can do, before anything is trusted to it."""
+
+import click
+
+from logkeep.cli.look import Look
+from logkeep.cli.run import Run
+from logkeep.cli.verb import verb
+from logkeep.store.address import open_store
+from logkeep.store.probe import ProbeReport, Result
+from logkeep.store.probe import probe as run_probe
+
+_STATES = {Result.PASSED: "OK", Result.WARNING: "WARN", Result.FAILED: "FAIL"}
+
+
+def _text(report: ProbeReport, look: Look) -> str:
+    lines = [report.url, ""]
+    for check in report.checks:
+        what = f": {check.what}" if check.what else ""
+        lines.append(f"{look.state(_STATES[check.result])}{'':{6 - len(_STATES[check.result])}}{check.title}{what}")
+    lines += ["", _verdict(report, look), *(f"  try: {remedy}" for remedy in report.remedies)]
+    return look.text("\n".join(lines))
+
+
+def _verdict(report: ProbeReport, look: Look) -> str:
+    if not report.commits_safe:
+        return f"{look.state('FAIL')}  a repository here could lose backups; `init` refuses this store"
+    if not report.lease_safe:
+        return f"{look.state('WARN')}  backups are safe here, but nothing keeps two runs from working at the same time"
+    return f"{look.state('OK')}    a repository is safe here"
+
+
+def _exit_code(report: ProbeReport) -> int:
+    if not report.commits_safe:
+        return 40
+    return 0 if all(check.result is Result.PASSED for check in report.checks) else 2
+
+
+@verb(
+    report=ProbeReport,
+    text=_text,
+    arguments=(click.Argument(["url"], metavar="URL"),),
+    exits=(2, 41, 51, 52),
+    exit_code=_exit_code,
+    examples=("logkeep store probe s3://bucket/prefix", "logkeep store probe file:///srv/backups"),
+)
+def probe(run: Run, url: str) -> ProbeReport:
+    """Try out what a store can do and tell it in plain words.
+
+    Writes, reads, races and deletes small objects below a random `probe/` prefix and removes them again. Ends with 40
+    when commits would not be safe there, with 2 when something else deserves a look.
+    """
+    return run_probe(open_store(url), run.clock, run.token)

@@ -1,0 +1,28 @@
+"""`logkeep version`: works with a broken configuration, because it is what a bug report begins with."""
+
+import platform
+import sys
+
+import msgspec
+
+from logkeep import __version__
+from logkeep.cli.look import Look
+from logkeep.cli.run import Run
+from logkeep.cli.verb import verb
+
+
+class VersionReport(msgspec.Struct, frozen=True, kw_only=True):
+    version: str
+    python: str
+    platform: str
+
+
+def _text(report: VersionReport, look: Look) -> str:
+    return look.text(f"logkeep {report.version} (Python {report.python}, {report.platform})")
+
+
+@verb(report=VersionReport, text=_text, configured=False)
+def version(_run: Run) -> VersionReport:
+    """Print the version of Logkeep and what it runs on."""
+    python = ".".join(map(str, sys.version_info[:3]))
+    return VersionReport(version=__version__, python=python, platform=f"{sys.platform} {platform.machine()}")

@@ -1,0 +1,137 @@
+"""Reading one YAML file into `dotted.key → value, line`.
+
+Strict on purpose: a configuration that was half understood is how backups silently stop. Duplicate keys, anchors,
+tags, several documents, huge or deeply nested files and bytes that are not UTF-8 are all refused with file and line.
+Which keys exist is not known here, except where a mapping ends: `leaves` are keys whose value may itself be a mapping.
+"""
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from logkeep.errors import ConfigError
+
+_LARGEST = 256 * 1024
+_REMEDY = "see docs/reference/options.md for what may stand in this file"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One value and where it stands."""
+
+    key: str
+    value: object
+    line: int
+
+
+def read_document(path: Path, leaves: Container[str], *, required: bool = False) -> list[Entry] | None:
+    """All values of the file in order, or None when there is no such file. Raises ConfigError."""
+    text = _read(path, required=required)
+    if text is None:
+        return None
+    try:
+        return _entries(text, path, leaves)
+    except RecursionError:
+        raise ConfigError("is nested too deeply", subject=str(path), remedy=_REMEDY) from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        subject = f"{path}:{mark.line + 1}" if mark else str(path)
+        raise ConfigError(
+            f"is not valid YAML: {error.problem or error.context}", subject=subject, remedy=_REMEDY
+        ) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(
+            f"is not valid YAML: {str(error).splitlines()[0]}", subject=str(path), remedy=_REMEDY
+        ) from None
+
+
+def _entries(text: str, path: Path, leaves: Container[str]) -> list[Entry]:
+    # Pure Python on purpose: in the C parser a deeply nested file overflows the stack, here it is an error.
+    loader = yaml.SafeLoader(text)
+    try:
+        root = loader.get_single_node()
+        return list(_Walk(loader, path, leaves).entries(root)) if root is not None else []
+    finally:
+        loader.dispose()
+
+
+def _read(path: Path, *, required: bool) -> str | None:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_LARGEST + 1)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if required:
+            raise ConfigError(
+                "there is no such configuration file", subject=str(path), remedy="check the path"
+            ) from error
+        return None
+    except OSError as error:
+        raise ConfigError(
+            f"the configuration file cannot be read: {error.strerror}",
+            subject=str(path),
+            remedy="check its permissions",
+        ) from error
+    if len(raw) > _LARGEST:
+        raise ConfigError(f"is larger than {_LARGEST} bytes", subject=str(path), remedy=_REMEDY)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"is not UTF-8 text (byte {error.start})", subject=str(path), remedy="save it as UTF-8"
+        ) from None
+
+
+@dataclass
+class _Walk:
+    loader: yaml.SafeLoader
+    path: Path
+    leaves: Container[str]
+
+    def entries(self, root: yaml.Node) -> Iterator[Entry]:
+        self._refuse_shared_nodes(root)
+        if not isinstance(root, yaml.MappingNode):
+            raise self._error(root, "must hold a mapping of sections")
+        yield from self._mapping(root, "")
+
+    def _mapping(self, node: yaml.MappingNode, prefix: str) -> Iterator[Entry]:
+        for name, value in self._pairs(node):
+            key, line = f"{prefix}{name}", value.start_mark.line + 1
+            if isinstance(value, yaml.MappingNode) and key not in self.leaves:
+                yield from self._mapping(value, f"{key}.")
+            else:
+                self._pairs_everywhere(value)
+                yield Entry(key, self.loader.construct_object(value, deep=True), line)
+
+    def _pairs(self, node: yaml.MappingNode) -> list[tuple[str, yaml.Node]]:
+        seen: dict[str, yaml.Node] = {}
+        for name, value in node.value:
+            if not isinstance(name, yaml.ScalarNode) or name.tag == "tag:yaml.org,2002:merge":
+                raise self._error(name, "holds a key that is not plain text")
+            if name.value in seen:
+                raise self._error(name, f"holds the key {name.value!r} twice")
+            seen[name.value] = value
+        return list(seen.items())
+
+    def _pairs_everywhere(self, node: yaml.Node) -> None:
+        if isinstance(node, yaml.MappingNode):
+            for _, inner in self._pairs(node):
+                self._pairs_everywhere(inner)
+
+    def _refuse_shared_nodes(self, root: yaml.Node) -> None:
+        # A few lines of aliases to aliases can describe billions of values.
+        seen: set[int] = set()
+        waiting = [root]
+        while waiting:
+            node = waiting.pop()
+            if id(node) in seen:
+                raise self._error(node, "uses an anchor; write the value out")
+            seen.add(id(node))
+            if isinstance(node, yaml.MappingNode):
+                waiting.extend(part for pair in node.value for part in pair)
+            elif isinstance(node, yaml.SequenceNode):
+                waiting.extend(node.value)
+
+    def _error(self, node: yaml.Node, what: str) -> ConfigError:
+        return ConfigError(what, subject=f"{self.path}:{node.start_mark.line + 1}", remedy=_REMEDY)

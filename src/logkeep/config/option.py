@@ -1,0 +1,140 @@
+"""What one option is: a value from which its flag, variable, YAML key and reference line are made.
+
+Most options have one *spelling*. A secret has three, none of which holds the secret on a command line or in a
+configuration file: `<key>_file`, `<key>_command`, and `<key>: env:NAME` (or the variable itself).
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from logkeep.config.kinds import FilePath, Kind
+from logkeep.config.secrets import CommandReference, EnvironmentReference, FileReference, SecretReference
+
+T = TypeVar("T")
+
+
+class Where(StrEnum):
+    """Where an option may be given."""
+
+    EVERYWHERE = "everywhere"
+    FLAG_AND_ENVIRONMENT = "flag and environment"
+    """It says which file to read, so it cannot stand in one."""
+    FLAG = "flag"
+    """It belongs to one call; as a standing setting it would surprise (`--yes`, `--json`)."""
+
+
+@dataclass(frozen=True)
+class Option(Generic[T]):
+    """One option. `default` is the value when nobody sets it; `default_text` explains a default that is computed."""
+
+    name: str
+    kind: Kind[T]
+    default: T
+    help: str
+    key: str = ""
+    """Where it stands in YAML: `section.key`; also makes the variable `LOGKEEP_SECTION_KEY`."""
+    short: str = ""
+    where: Where = Where.EVERYWHERE
+    variables: tuple[str, ...] = ()
+    """Documented short variables besides the one made from the key."""
+    per_source: bool = False
+    """May also stand as `sources.<name>.<last part of key>`, which then wins over the general key of that file."""
+    counted: bool = False
+    """`-vv`: the number of times the flag is given."""
+    default_text: str = ""
+
+    def spellings(self) -> "tuple[Spelling[T], ...]":
+        """Each way to give it."""
+        flag, key = f"--{self.name}", self.key if self.where is Where.EVERYWHERE else ""
+        made = (variable_name(self.key),) if self.key and self.where is not Where.FLAG else ()
+        return (Spelling(self.kind, flag, key, made + self.variables),)
+
+    @property
+    def inner_key(self) -> str:
+        return self.key.rpartition(".")[2]
+
+
+@dataclass(frozen=True)
+class SecretOption(Option[SecretReference | None]):
+    """An option whose value is only ever named, never given. Its `kind` is SECRET."""
+
+    def spellings(self) -> "tuple[Spelling[SecretReference | None], ...]":
+        variable = variable_name(self.key)
+        return (
+            Spelling(_FileKind(), f"--{self.name}-file", f"{self.key}_file", (f"{variable}_FILE",)),
+            Spelling(_CommandKind(), f"--{self.name}-command", f"{self.key}_command", (f"{variable}_COMMAND",)),
+            Spelling(_EnvironmentKind(), "", self.key, (variable,), names_itself=True),
+        )
+
+
+@dataclass(frozen=True)
+class Spelling(Generic[T]):
+    """One flag, one YAML key and the variables that mean the same; empty where there is none."""
+
+    kind: Kind[T]
+    flag: str
+    key: str
+    variables: tuple[str, ...]
+    names_itself: bool = False
+    """The variable holds the secret: the value to keep is the variable's name."""
+
+
+def variable_name(key: str) -> str:
+    return "LOGKEEP_" + key.upper().replace(".", "_")
+
+
+@dataclass(frozen=True)
+class _FileKind:
+    metavar: str = "FILE"
+    expected: str = "the path of a file that only you can read"
+
+    def parse(self, text: str) -> SecretReference | None:
+        return FileReference(FilePath().parse(text))
+
+    def from_yaml(self, value: object) -> SecretReference | None:
+        return FileReference(FilePath().from_yaml(value))
+
+    def show(self, value: object) -> str:
+        return str(value)
+
+
+@dataclass(frozen=True)
+class _CommandKind:
+    metavar: str = "COMMAND"
+    expected: str = "a command, as text or as a list of its words"
+
+    def parse(self, text: str) -> SecretReference | None:
+        return CommandReference.split(text)
+
+    def from_yaml(self, value: object) -> SecretReference | None:
+        if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+            return CommandReference(tuple(value))
+        if not isinstance(value, str):
+            raise ValueError(f"must be {self.expected}")  # noqa: TRY004  kinds promise ValueError
+        return self.parse(value)
+
+    def show(self, value: object) -> str:
+        return str(value)
+
+
+@dataclass(frozen=True)
+class _EnvironmentKind:
+    metavar: str = "env:NAME"
+    expected: str = "env:NAME"
+
+    def parse(self, text: str) -> SecretReference | None:
+        return EnvironmentReference(text)
+
+    def from_yaml(self, value: object) -> SecretReference | None:
+        # The value is not repeated in the message: it may be the secret itself.
+        if not isinstance(value, str) or not value.startswith("env:") or not value[4:].isidentifier():
+            raise ValueError("must name the secret, not hold it: use env:NAME, or the same key with _file or _command")
+        return EnvironmentReference(value[4:])
+
+    def show(self, value: object) -> str:
+        return str(value)
+
+
+SECRET = _EnvironmentKind()
+"""The kind of every SecretOption."""

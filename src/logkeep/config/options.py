@@ -1,0 +1,160 @@
+"""Every option, declared once. The order here is the order of the reference page.
+
+A verb names the options it takes; declaring one here gives no verb a flag. `OPTIONS` is what configuration files and
+the environment may set.
+"""
+
+from datetime import timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from logkeep.config.kinds import (
+    Bool,
+    Choice,
+    Duration,
+    FilePath,
+    Int,
+    Ratio,
+    Size,
+    SourceName,
+    SparkConf,
+    Text,
+    TextList,
+)
+from logkeep.config.option import Option, Where
+
+_AUTO = ("auto", "always", "never")
+
+REPO: Option[str | None] = Option(
+    "repo", Text("URL"), None, "Repository: file:///dir, s3://bucket/prefix, gs://…, az://….",
+    key="repository.url", short="r", variables=("LOGKEEP_REPO",),
+)  # fmt: skip
+SOURCE: Option[str | None] = Option(
+    "source", SourceName(), None, "Source to work on; not needed when the repository holds only one.",
+    key="repository.source", variables=("LOGKEEP_SOURCE",),
+)  # fmt: skip
+CONFIG: Option[Path | None] = Option(
+    "config", FilePath(), None, "Read this file in place of ./logkeep.yaml.",
+    where=Where.FLAG_AND_ENVIRONMENT, variables=("LOGKEEP_CONFIG",),
+)  # fmt: skip
+
+JSON: Option[bool] = Option("json", Bool(), False, "Print one JSON document on stdout.", where=Where.FLAG)
+DRY_RUN: Option[bool] = Option(
+    "dry-run", Bool(), False, "Show what would be done and change nothing.", short="n", where=Where.FLAG
+)
+YES: Option[bool] = Option("yes", Bool(), False, "Do not ask for confirmation.", short="y", where=Where.FLAG)
+QUIET: Option[bool] = Option(
+    "quiet", Bool(), False, "No progress, and only errors in the log.", short="q", where=Where.FLAG
+)
+VERBOSE: Option[int] = Option(
+    "verbose", Int(), 0, "Log what happens; -vv logs details.", short="v", where=Where.FLAG, counted=True
+)
+COLOR: Option[str] = Option(
+    "color", Choice(_AUTO), "auto", "Colours; auto means on a terminal, unless NO_COLOR is set.", key="output.color"
+)
+PROGRESS: Option[str] = Option(
+    "progress", Choice(_AUTO), "auto",
+    "Progress; auto means a bar on a terminal and a line every 30 s elsewhere.", key="output.progress",
+)  # fmt: skip
+LOG_LEVEL: Option[str | None] = Option(
+    "log-level", Choice(("debug", "info", "warning", "error")), None, "Least important log message to keep.",
+    key="logging.level", default_text="warning; info with a log file",
+)  # fmt: skip
+LOG_FORMAT: Option[str] = Option(
+    "log-format", Choice(("text", "json")), "text", "Log lines for people or for machines.", key="logging.format"
+)
+LOG_FILE: Option[Path | None] = Option(
+    "log-file", FilePath(), None, "Append the log to this file (mode 0600) in place of stderr.", key="logging.file"
+)
+METRICS_FILE: Option[Path | None] = Option(
+    "metrics-file", FilePath(), None, "Prometheus textfile to update after the run.", key="metrics.file"
+)
+
+LIMIT_UPLOAD: Option[int | None] = Option(
+    "limit-upload", Size(), None, "Write to the store at most this many bytes per second.",
+    key="transfer.limit_upload", default_text="no limit",
+)  # fmt: skip
+LIMIT_DOWNLOAD: Option[int | None] = Option(
+    "limit-download", Size(), None, "Read at most this many bytes per second.",
+    key="transfer.limit_download", default_text="no limit",
+)  # fmt: skip
+
+ENGINE: Option[str] = Option(
+    "engine", Choice(("auto", "spark", "inline")), "auto", "Where data is worked on; auto means inline for small jobs.",
+    key="engine.kind",
+)  # fmt: skip
+MASTER: Option[str | None] = Option(
+    "master", Text("URL"), None, "Spark master: local[4], spark://host:7077, yarn, k8s://….",
+    key="engine.master", default_text="all cores of this machine",
+)  # fmt: skip
+PARALLEL: Option[int | None] = Option(
+    "parallel", Int(1), None, "Units of work at the same time.", key="engine.parallel", default_text="one per core"
+)
+SPARK_CONF: Option[tuple[tuple[str, str], ...]] = Option(
+    "spark-conf", SparkConf(), (), "Setting for Spark; may be repeated.", key="engine.spark_conf"
+)
+
+KEEP_LAST: Option[int | None] = Option(
+    "keep-last", Int(), None, "Keep the newest N backups.", key="retention.keep_last"
+)
+KEEP_HOURLY: Option[int | None] = Option(
+    "keep-hourly", Int(), None, "Keep the newest backup of each of the last N hours that have one.",
+    key="retention.keep_hourly",
+)  # fmt: skip
+KEEP_DAILY: Option[int | None] = Option("keep-daily", Int(), None, "The same for days.", key="retention.keep_daily")
+KEEP_WEEKLY: Option[int | None] = Option(
+    "keep-weekly", Int(), None, "The same for ISO weeks.", key="retention.keep_weekly"
+)
+KEEP_MONTHLY: Option[int | None] = Option(
+    "keep-monthly", Int(), None, "The same for months.", key="retention.keep_monthly"
+)
+KEEP_YEARLY: Option[int | None] = Option("keep-yearly", Int(), None, "The same for years.", key="retention.keep_yearly")
+KEEP_WITHIN: Option[timedelta | None] = Option(
+    "keep-within", Duration(), None, "Keep every backup younger than this.", key="retention.keep_within"
+)
+KEEP_TAG: Option[tuple[str, ...]] = Option(
+    "keep-tag", TextList("TAG"), (), "Keep backups with this tag; may be repeated.", key="retention.keep_tag"
+)
+KEEP_DAYS: Option[int | None] = Option(
+    "keep-days", Int(), None, "Keep backups of the last N days.", key="retention.keep_days"
+)
+KEEP_COUNT: Option[int | None] = Option(
+    "keep-count", Int(), None, "Keep no more than N backups.", key="retention.keep_count"
+)
+KEEP_MIN_COUNT: Option[int] = Option(
+    "keep-min-count", Int(), 3, "Never go below N good backups.", key="retention.keep_min_count"
+)
+
+GC_AGE: Option[timedelta] = Option(
+    "gc-age", Duration(), timedelta(hours=24), "Unnamed objects younger than this are left alone.", key="gc.age"
+)
+GC_INTERVAL: Option[timedelta] = Option(
+    "gc-interval",
+    Duration(),
+    timedelta(hours=4),
+    "Least time between marking garbage and deleting it.",
+    key="gc.interval",
+)
+LEASE_TTL: Option[timedelta] = Option(
+    "lease-ttl", Duration(), timedelta(minutes=5), "A run that has not renewed its lease for this long counts as dead.",
+    key="lease.ttl",
+)  # fmt: skip
+
+MAX_AGE: Option[timedelta | None] = Option(
+    "max-age", Duration(), None, "Objective: exit 60 when the newest good backup is older.", key="status.max_age"
+)
+LEVEL: Option[str] = Option(
+    "level", Choice(("files", "data")), "files", "files compares names and sizes; data reads and hashes every byte.",
+    key="verify.level",
+)  # fmt: skip
+SAMPLE: Option[Fraction] = Option(
+    "sample", Ratio(), Fraction(1), "Part of the objects to read, chosen at random.", key="verify.sample"
+)
+
+OPTIONS: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))
+
+PLAIN_VARIABLES: dict[str, str] = {
+    "LOGKEEP_CACHE_DIR": "Directory for caches and crash logs; default $XDG_CACHE_HOME/logkeep or ~/.cache/logkeep.",
+}
+"""Variables that are no option: they stand beside configuration, not in it."""

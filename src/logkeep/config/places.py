@@ -1,0 +1,46 @@
+"""Where configuration lies. Values made from an environment that is handed in: tests hand in their own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PROJECT_FILE = "logkeep.yaml"
+SYSTEM_FILE = Path("/etc/logkeep/config.yaml")
+
+
+@dataclass(frozen=True)
+class Places:
+    """Files to read, strongest first. `required` must exist; the others may."""
+
+    required: Path | None
+    optional: tuple[Path, ...]
+
+    def in_order(self) -> tuple[Path, ...]:
+        return (self.required, *self.optional) if self.required else self.optional
+
+
+NOWHERE = Places(None, ())
+
+
+def standard_places(
+    environ: Mapping[str, str], *, directory: Path, named: Path | None = None, system: Path = SYSTEM_FILE
+) -> Places:
+    """The project's file (or the one that was `named` in its place), the user's two, the system's."""
+    user = tuple(home / name for home, name in _user_files(environ))
+    if named is not None:
+        return Places(named, (*user, system))
+    return Places(None, (directory / PROJECT_FILE, *user, system))
+
+
+def _user_files(environ: Mapping[str, str]) -> list[tuple[Path, str]]:
+    home = environ.get("HOME", "")
+    base = environ.get("XDG_CONFIG_HOME", "")
+    found: list[tuple[Path, str]] = []
+    # The XDG rules say that a relative value must be ignored.
+    if base.startswith("/"):
+        found.append((Path(base), "logkeep/config.yaml"))
+    elif home:
+        found.append((Path(home), ".config/logkeep/config.yaml"))
+    if home:
+        found.append((Path(home), ".logkeep.yaml"))
+    return found

@@ -1,0 +1,70 @@
+"""The values a run works with, each with the place it came from."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeVar, cast
+
+from logkeep.config.option import Option, SecretOption
+from logkeep.config.secrets import fetch
+from logkeep.model.redaction import redact
+from logkeep.model.secret import HIDDEN, Secret
+
+T = TypeVar("T")
+
+
+class Place(StrEnum):
+    FLAG = "flag"
+    ENVIRONMENT = "environment"
+    FILE = "file"
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """`place` for scripts; `detail` (the flag, the variable, file:line) for people."""
+
+    place: Place
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return self.detail or self.place
+
+
+@dataclass(frozen=True)
+class Setting:
+    option: Option[Any]
+    value: Any
+    origin: Origin
+
+    def shown(self) -> str:
+        """The value as text that gives no secret away; empty when nothing is set."""
+        if self.value is None:
+            return ""
+        if isinstance(self.option, SecretOption):
+            return HIDDEN
+        return redact(self.option.kind.show(self.value))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Typed access by the option itself: `settings[REPO]` is a `str | None`."""
+
+    by_name: Mapping[str, Setting]
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __getitem__(self, option: Option[T]) -> T:
+        found = self.by_name.get(option.name)
+        return cast("T", found.value) if found else option.default
+
+    def __iter__(self) -> Iterator[Setting]:
+        return iter(self.by_name.values())
+
+    def origin(self, option: Option[Any]) -> Origin:
+        found = self.by_name.get(option.name)
+        return found.origin if found else Origin(Place.DEFAULT)
+
+    def secret(self, option: SecretOption) -> Secret | None:
+        """Fetch a secret now; None when the option is not set. Raises ConfigError."""
+        reference = self[option]
+        return fetch(reference, self.environ) if reference is not None else None

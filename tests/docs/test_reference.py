@@ -1,0 +1,78 @@
+"""The reference pages say what the declarations say; published fields stay."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from logkeep import errors
+from logkeep.cli.catalogue import GROUPS, VERBS
+from logkeep.cli.exits import EXITS
+from logkeep.cli.reference import all_pages, all_schemas, lost_fields
+from logkeep.cli.reference.__main__ import write_reference
+from logkeep.cli.verb import COMMON
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+
+
+def test_pages_and_schemas_are_current() -> None:
+    made = {**all_pages(), **{f"schemas/{name}": text for name, text in all_schemas().items()}}
+    stale = [name for name, text in made.items() if not _same(REFERENCE / name, text)]
+    assert not stale, "run `make reference`"
+    strange = {p.relative_to(REFERENCE).as_posix() for p in REFERENCE.rglob("*") if p.is_file()} - made.keys()
+    assert not strange, "a page that nothing makes any more"
+
+
+def _same(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("entry", VERBS, ids=lambda e: str(e.words))
+def test_every_verb_keeps_the_contract(entry: Any) -> None:
+    verb = entry.load()
+    assert entry.summary == (verb.help or "").splitlines()[0]
+    assert entry.summary.endswith(".")
+    assert set(COMMON) <= set(verb.options)
+    assert set(verb.exits) <= EXITS.keys()
+    assert issubclass(verb.report, msgspec.Struct)
+    if " " in entry.words:
+        assert entry.words.rpartition(" ")[0] in GROUPS
+
+
+def test_every_error_has_a_code_of_the_table_and_a_remedy() -> None:
+    waiting = [errors.LogkeepError]
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        assert kind.exit_code in EXITS
+        assert kind.remedy
+        assert kind.__doc__
+
+
+def _schema(fields: dict[str, str], version: int = 1) -> dict[str, Any]:
+    properties: dict[str, Any] = {"schema_version": {"const": version}}
+    properties |= {name: {"type": kind} for name, kind in fields.items()}
+    return {"properties": properties, "required": list(properties)}
+
+
+def test_fields_are_only_ever_added() -> None:
+    published = _schema({"a": "integer", "b": "string"})
+    assert lost_fields(published, _schema({"a": "integer", "b": "string", "c": "string"})) == []
+    assert ".b" in lost_fields(published, _schema({"a": "integer", "renamed": "string"}))
+    assert lost_fields(published, _schema({"a": "string", "b": "string"})) == [".a: integer"]
+    assert lost_fields(published, _schema({"a": "integer"}, version=2)) == []
+    nested = published | {"$defs": {"Part": _schema({"x": "integer"})}}
+    assert "Part.x" in lost_fields(nested, published)
+
+
+def test_the_generator_refuses_to_take_a_field_away(tmp_path: Path) -> None:
+    assert write_reference(tmp_path) == []
+    path = tmp_path / "schemas" / "version.json"
+    schema = json.loads(path.read_text())
+    schema["properties"]["older"] = {"type": "string"}
+    path.write_text(json.dumps(schema))
+    before = (tmp_path / "options.md").read_text()
+    assert "version.json: .older" in "\n".join(write_reference(tmp_path))
+    assert (tmp_path / "options.md").read_text() == before

@@ -1,0 +1,87 @@
+"""Tables, sizes, times, symbols: text out of values."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logkeep.cli.look import Look, cell_width, count, duration, size
+
+ROWS = [("orders", "12", "an unusually long remark that does not fit"), ("日本", "3", "short")]
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    (
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1288490189, "1.2 GiB"),
+        (1024**2 - 1, "1.0 MiB"),
+        (2**70, "1048576.0 PiB"),
+    ),
+)
+def test_sizes(amount: int, text: str) -> None:
+    assert size(amount) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    (
+        (0, "0.0 s"),
+        (9.94, "9.9 s"),
+        (12.4, "12 s"),
+        (59.7, "1 min"),
+        (200, "3 min 20 s"),
+        (7500, "2 h 5 min"),
+        (273600, "3 d 4 h"),
+    ),
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+    assert duration(timedelta(seconds=seconds)) == text
+
+
+def test_counts() -> None:
+    assert count(1234567) == "1,234,567"
+
+
+def test_times_have_a_zone() -> None:
+    moment = datetime(2026, 11, 15, 9, 30, tzinfo=UTC)
+    assert Look(zone=timezone(timedelta(hours=1))).moment(moment) == "2026-11-15 10:30:00 +0100"
+    assert Look(zone=UTC).moment(moment) == "2026-11-15 09:30:00 +0000"
+    assert Look().moment(None) == "-"
+
+
+def test_tables_align_and_never_wrap() -> None:
+    table = Look(unicode=True, width=40).table(("NAME", "N", "REMARK"), ROWS, right="N")
+    assert table.splitlines() == [
+        "NAME     N  REMARK",
+        "orders  12  an unusually long remark th…",
+        "日本     3  short",
+    ]
+    wide = Look(unicode=True).table(("NAME", "N", "REMARK"), ROWS)
+    assert "does not fit" in wide
+
+
+def test_ascii_twins() -> None:
+    assert Look().text("a → b … ≥ 3 × ü") == "a -> b ... >= 3 x \\xfc"
+    assert Look(unicode=True).text("a → ü") == "a → ü"
+
+
+def test_colour_only_where_wanted_and_never_alone() -> None:
+    assert Look().state("FAIL") == "FAIL"
+    assert Look(colour=True).state("FAIL") == "\x1b[31mFAIL\x1b[0m"
+
+
+def test_pairs() -> None:
+    assert Look(unicode=True).pairs({"id": "1", "source": "prod"}) == "id      1\nsource  prod"
+
+
+@given(st.lists(st.tuples(st.text(max_size=60), st.text(max_size=60)), max_size=5), st.integers(40, 120), st.booleans())
+def test_any_text_fits_the_terminal(rows: list[tuple[str, str]], width: int, unicode: bool) -> None:
+    clean = [tuple(" ".join(cell.split()) for cell in row) for row in rows]
+    table = Look(unicode=unicode, width=width).table(("A", "B"), clean)
+    for line in table.split("\n"):
+        assert cell_width(line) <= width
