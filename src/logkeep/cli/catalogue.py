@@ -29,6 +29,46 @@ class Entry:
 
 
 VERBS: tuple[Entry, ...] = (
+    Entry("init", "logkeep.cli.verbs.repository:init", "Create a repository."),
+    Entry(
+        "check",
+        "logkeep.cli.verbs.repository:check",
+        "Look whether configuration, store and repository are fit for the next run.",
+    ),
+    Entry("list", "logkeep.cli.verbs.backups:list_backups", "List all backups, oldest first."),
+    Entry(
+        "info",
+        "logkeep.cli.verbs.backups:info",
+        "Show what is in a backup: its logs, ranges, sizes, gaps, findings.",
+    ),
+    Entry(
+        "verify",
+        "logkeep.cli.verbs.verify:verify",
+        "Check a backup against what was written, and name every object that is not right.",
+    ),
+    Entry(
+        "status",
+        "logkeep.cli.verbs.status:status",
+        "Tell whether each source has a good backup that is young enough, what runs and what was left behind.",
+    ),
+    Entry("delete", "logkeep.cli.verbs.removal:delete", "Delete backups by id."),
+    Entry(
+        "prune",
+        "logkeep.cli.verbs.removal:prune",
+        "Delete the backups that the policy does not keep, and free space.",
+    ),
+    Entry(
+        "hold",
+        "logkeep.cli.verbs.pins:hold",
+        "Hold a backup: no policy and no delete removes it until it is released.",
+    ),
+    Entry("release", "logkeep.cli.verbs.pins:release", "Release a held backup: policies decide over it again."),
+    Entry("unlock", "logkeep.cli.verbs.upkeep:unlock", "Take the lease away from a run that is gone."),
+    Entry(
+        "repair",
+        "logkeep.cli.verbs.upkeep:repair",
+        "Rebuild what can be rebuilt: checkpoints, the second format object, a source's document, a broken lease.",
+    ),
     Entry("config show", "logkeep.cli.verbs.config:show", "Print every setting with the place it came from."),
     Entry("config validate", "logkeep.cli.verbs.config:validate", "Check all configuration and show every problem."),
     Entry("store probe", "logkeep.cli.verbs.store:probe", "Try out what a store can do and tell it in plain words."),

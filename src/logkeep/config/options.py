@@ -122,9 +122,18 @@ KEEP_DAYS: Option[int | None] = Option(
 KEEP_COUNT: Option[int | None] = Option(
     "keep-count", Int(), None, "Keep no more than N backups.", key="retention.keep_count"
 )
-KEEP_MIN_COUNT: Option[int] = Option(
-    "keep-min-count", Int(), 3, "Never go below N good backups.", key="retention.keep_min_count"
+KEEP_MIN_COUNT: Option[int | None] = Option(
+    "keep-min-count", Int(), None, "Never go below N good backups.", key="retention.keep_min_count",
+    default_text="3 with --keep-days or --keep-count",
+)  # fmt: skip
+DELETE_DAMAGED: Option[bool] = Option(
+    "delete-damaged", Bool(), False, "Let the policy remove backups that are known to be damaged too.",
+    where=Where.FLAG,
+)  # fmt: skip
+ACCEPT_LOSS: Option[bool] = Option(
+    "accept-loss", Bool(), False, "Go on without commits that are lost for good.", where=Where.FLAG
 )
+REASON: Option[str] = Option("reason", Text("TEXT"), "", "Why, for those who find it later.", where=Where.FLAG)
 
 GC_AGE: Option[timedelta] = Option(
     "gc-age", Duration(), timedelta(hours=24), "Unnamed objects younger than this are left alone.", key="gc.age"
@@ -149,7 +158,11 @@ LEVEL: Option[str] = Option(
     key="verify.level",
 )  # fmt: skip
 SAMPLE: Option[Fraction] = Option(
-    "sample", Ratio(), Fraction(1), "Part of the objects to read, chosen at random.", key="verify.sample"
+    "sample",
+    Ratio(),
+    Fraction(1),
+    "Part of the objects to read, another one each day: 1/7 daily is all within a week.",
+    key="verify.sample",
 )
 
 OPTIONS: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))

@@ -13,7 +13,8 @@ from logkeep.model.segments import Codec, Collection, LogName, Segment
 FORMAT = "logkeep.json"
 FORMAT_COPY = "logkeep.copy.json"
 SOURCES = "sources/"
-PROBE = "probe/"
+PROBE = "probe-"
+"""What `store probe` writes lies below names that begin like this, and is removed again."""
 
 _SUFFIX = {Codec.NONE: "", Codec.ZSTD: ".zst", Codec.GZIP: ".gz"}
 _TOKEN = r"(?P<token>[0-9a-f]{16})"

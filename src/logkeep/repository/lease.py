@@ -231,6 +231,14 @@ def _claim(place: Place, document: LeaseDocument, found: tuple[LeaseDocument, st
         raise Locked("another run took the source at the same moment", subject=name) from error
 
 
+def free(place: Place, document: LeaseDocument, version: str) -> None:
+    """Take the lease away from whoever holds it, by compare-and-swap; its memory of the head stays."""
+    try:
+        _swap(place, msgspec.structs.replace(document, released=True, backup=None), version)
+    except VersionMismatch as error:
+        raise Locked("the lease changed hands in this moment", subject=layout.lease(place.source)) from error
+
+
 @contextmanager
 def kept(lease: Lease, ttl: timedelta) -> Iterator[Lease]:
     """Renew in the background while the body runs."""

@@ -100,6 +100,15 @@ def open_store(url: str) -> Store:
     return ObjectStore(address)
 
 
+def create_place(url: str) -> None:
+    """Make the directory of a local store. Buckets are made with the provider's own tools, where rights are given."""
+    address = parse_address(url)
+    if address.kind is Kind.LOCAL:
+        from logkeep.store.local import LocalStore  # noqa: PLC0415  # as above
+
+        LocalStore(address.prefix).create()
+
+
 def _directory(text: str) -> Address:
     if not text or "\0" in text:
         raise UsageError("the store URL is empty or not text", remedy=_FORMS)

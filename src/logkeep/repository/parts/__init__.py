@@ -9,9 +9,21 @@
 Importing this package imports pyarrow; verbs that need no segment rows leave it alone.
 """
 
-from logkeep.repository.parts.answers import objects, ranges, tokens, total
+from logkeep.repository.parts.answers import LogTotals, log_totals, objects, ranges, tokens, total
 from logkeep.repository.parts.part_file import decode, encode
 from logkeep.repository.parts.table import SegmentTable
 from logkeep.repository.parts.tiers import MergePlan, plan_parts
 
-__all__ = ["MergePlan", "SegmentTable", "decode", "encode", "objects", "plan_parts", "ranges", "tokens", "total"]
+__all__ = [
+    "LogTotals",
+    "MergePlan",
+    "SegmentTable",
+    "decode",
+    "encode",
+    "log_totals",
+    "objects",
+    "plan_parts",
+    "ranges",
+    "tokens",
+    "total",
+]

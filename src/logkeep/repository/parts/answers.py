@@ -1,6 +1,7 @@
 """What the rest of the repository asks of segment rows, answered from columns."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
@@ -25,6 +26,24 @@ def objects(rows: SegmentTable, source: str) -> Iterator[tuple[str, str, int, st
     columns = (stored.arrow.column(name).to_pylist() for name in ("token", "stored_bytes", "sha256"))
     for name, token, size, sha256 in zip(stored.object_names(source), *columns, strict=True):
         yield token.hex(), name, size, sha256.hex()
+
+
+@dataclass(frozen=True)
+class LogTotals:
+    """What rows hold of one log."""
+
+    segments: int
+    records: int
+    stored_bytes: int
+
+
+def log_totals(rows: SegmentTable) -> dict[LogName, LogTotals]:
+    """Segments, records and bytes of every log."""
+    found: dict[LogName, LogTotals] = {}
+    for log, first, last in rows.log_runs():
+        part = SegmentTable(rows.arrow.slice(first, last - first))
+        found[log] = LogTotals(last - first, total(part, "records"), total(part, "stored_bytes"))
+    return found
 
 
 def ranges(rows: SegmentTable) -> dict[LogName, list[Range]]:

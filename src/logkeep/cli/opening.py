@@ -1,0 +1,79 @@
+"""From settings to things: the repository, its store with all wrappers, the source, the engine."""
+
+from collections.abc import Iterable
+
+from logkeep.cli.run import Run
+from logkeep.config.options import (
+    ENGINE,
+    LIMIT_DOWNLOAD,
+    LIMIT_UPLOAD,
+    MASTER,
+    PARALLEL,
+    SOURCE,
+    SPARK_CONF,
+    VERBOSE,
+)
+from logkeep.errors import UsageError
+from logkeep.model.work import Engine
+from logkeep.repository.chain import Place
+from logkeep.repository.opening import Repository, open_repository
+from logkeep.store.address import open_store
+from logkeep.store.base import Store
+from logkeep.store.retrying import RetryingStore
+from logkeep.store.throttled import Pace, ThrottledStore
+
+INLINE_BELOW = 64 * 1024 * 1024
+"""Starting Spark takes longer than reading this many bytes."""
+
+STORE_EXITS = (41, 43, 51, 52)
+"""What any verb that opens a repository can end with."""
+
+
+def opened_store(run: Run, url: str) -> Store:
+    """The store at a URL with what every verb wants around it: limits, and patience with passing trouble."""
+    store = open_store(url)
+    upload, download = run[LIMIT_UPLOAD], run[LIMIT_DOWNLOAD]
+    if upload or download:
+        store = ThrottledStore(store, (upload and Pace(upload)) or None, (download and Pace(download)) or None)
+    return RetryingStore(store)
+
+
+def opened_repository(run: Run) -> Repository:
+    """The repository that the settings name. What is odd but bearable is said at once."""
+    repository = open_repository(opened_store(run, run.repo()))
+    for warning in repository.warnings:
+        run.console.warn(warning)
+    return repository
+
+
+def chosen_source(run: Run) -> Place:
+    """The source that the settings name, or the only one."""
+    return opened_repository(run).choose(run[SOURCE])
+
+
+def chosen_sources(run: Run) -> Iterable[Place]:
+    """The source that the settings name, or all of them."""
+    repository = opened_repository(run)
+    if run[SOURCE] is not None:
+        return [repository.choose(run[SOURCE])]
+    return [repository.place(name) for name in repository.sources()]
+
+
+def chosen_engine(run: Run, total_bytes: int) -> Engine:
+    """Spark for large work, this process for small work, unless the user said which."""
+    kind = run[ENGINE]
+    if kind == "inline" and run[MASTER] is not None:
+        raise UsageError("--master needs Spark, and --engine says inline", remedy="leave one of the two out")
+    if kind == "inline" or (kind == "auto" and run[MASTER] is None and total_bytes < INLINE_BELOW):
+        from logkeep.spark.inline import InlineEngine  # noqa: PLC0415 - only one of the two is ever needed
+
+        return InlineEngine(sink=run.progress())
+    from logkeep.spark.engine import SparkEngine  # noqa: PLC0415 - pyspark takes half a second to load
+    from logkeep.spark.settings import SparkSettings  # noqa: PLC0415
+
+    master = run[MASTER] or f"local[{run[PARALLEL] or '*'}]"
+    engine = SparkEngine(
+        SparkSettings(run.cache, master, dict(run[SPARK_CONF]), keep_log=run[VERBOSE] > 0), sink=run.progress()
+    )
+    run.closing(engine.close)
+    return engine

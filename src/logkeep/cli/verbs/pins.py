@@ -1,0 +1,72 @@
+"""`logkeep hold` and `logkeep release`: a pin against every policy."""
+
+import click
+import msgspec
+
+from logkeep.cli.look import Look
+from logkeep.cli.opening import STORE_EXITS, chosen_source
+from logkeep.cli.rows import seen
+from logkeep.cli.run import Run
+from logkeep.cli.verb import verb
+from logkeep.config.options import REASON, REPO, SOURCE
+from logkeep.repository.actions import HoldAction, ReleaseAction
+from logkeep.repository.writing import pin
+
+
+class PinReport(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    id: int
+    held: str | None
+    """Why it is held now; null when it is not."""
+    changed: bool
+    dry_run: bool
+
+
+def _text(report: PinReport, look: Look) -> str:
+    state = "is not held" if report.held is None else "is held" + (f": {report.held}" if report.held else "")
+    would = "" if not report.dry_run else " (dry run: nothing was changed)"
+    return look.text(f"backup {report.id} of {report.source} {state}{would}")
+
+
+_ARGUMENTS = (click.Argument(["backup"], metavar="ID"),)
+
+
+@verb(
+    report=PinReport,
+    text=_text,
+    options=(REPO, SOURCE, REASON),
+    arguments=_ARGUMENTS,
+    exits=(10, 50, *STORE_EXITS),
+    changes=True,
+    examples=("logkeep hold latest --reason 'before the migration'",),
+)
+def hold(run: Run, backup: str) -> PinReport:
+    """Hold a backup: no policy and no delete removes it until it is released.
+
+    Works while another run holds the source. Holding a held backup replaces the reason.
+    """
+    place = chosen_source(run)
+    entry = seen(place, run.clock()).completed(backup)
+    reason = run[REASON]
+    changed = entry.hold != reason
+    if changed and not run.dry_run:
+        pin(place, HoldAction(entry.id, reason), run.clock, run.token)
+    return PinReport(source=place.source, id=entry.id, held=reason, changed=changed, dry_run=run.dry_run)
+
+
+@verb(
+    report=PinReport,
+    text=_text,
+    options=(REPO, SOURCE),
+    arguments=_ARGUMENTS,
+    exits=(10, 50, *STORE_EXITS),
+    changes=True,
+)
+def release(run: Run, backup: str) -> PinReport:
+    """Release a held backup: policies decide over it again."""
+    place = chosen_source(run)
+    entry = seen(place, run.clock()).completed(backup)
+    changed = entry.hold is not None
+    if changed and not run.dry_run:
+        pin(place, ReleaseAction(entry.id), run.clock, run.token)
+    return PinReport(source=place.source, id=entry.id, held=None, changed=changed, dry_run=run.dry_run)

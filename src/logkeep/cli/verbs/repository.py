@@ -1,0 +1,159 @@
+"""`logkeep init` and `logkeep check`: a repository is made, and looked over."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from logkeep.cli.look import Look
+from logkeep.cli.opening import STORE_EXITS, opened_store
+from logkeep.cli.run import Run
+from logkeep.cli.verb import verb
+from logkeep.config.options import LIMIT_DOWNLOAD, LIMIT_UPLOAD, REPO
+from logkeep.errors import LogkeepError, RepositoryMissing, StoreUnsafe
+from logkeep.repository.format import StoreFacts
+from logkeep.repository.opening import Repository, create_repository, open_repository
+from logkeep.repository.owner import this_process
+from logkeep.repository.source import view
+from logkeep.store.address import create_place
+from logkeep.store.base import Store
+from logkeep.store.probe import ProbeReport, Result, probe
+
+State = Literal["OK", "WARN", "FAIL"]
+
+
+class InitReport(msgspec.Struct, frozen=True, kw_only=True):
+    url: str
+    repository: str
+    """The id of the new repository; empty on a dry run."""
+    commits_safe: bool
+    leases_safe: bool
+    remarks: tuple[str, ...]
+    """What the probe thinks deserves a look."""
+    dry_run: bool
+
+
+def _init_text(report: InitReport, look: Look) -> str:
+    done = "a repository can be created at" if report.dry_run else f"created repository {report.repository} at"
+    return look.text("\n".join([f"{done} {report.url}", *(f"  note: {r}" for r in report.remarks)]))
+
+
+@verb(
+    report=InitReport,
+    text=_init_text,
+    options=(REPO,),
+    exits=(20, 41, 51, 52),
+    changes=True,
+    examples=("logkeep init -r file:///srv/backups", "logkeep init -r s3://bucket/logkeep"),
+)
+def init(run: Run) -> InitReport:
+    """Create a repository.
+
+    The store is probed first, and what it can do is recorded; one on which two writers could both believe that they
+    committed is refused. A local directory is made when it is not there; a bucket must exist.
+    """
+    url = run.repo()
+    if not run.dry_run:
+        create_place(url)
+    store = opened_store(run, url)
+    probed = probe(store, run.clock, run.token)
+    if not (probed.commits_safe and probed.lease_safe):
+        raise StoreUnsafe(
+            f"commits would not be safe here: {'; '.join(probed.reasons)}", subject=store.url, remedy=_remedy(probed)
+        )
+    facts = StoreFacts(put_new=True, replace=True, durable=store.abilities.durable)
+    created = "" if run.dry_run else create_repository(store, facts, run.clock(), run.token).document.repository
+    remarks = tuple(c.remedy or c.what for c in probed.checks if c.result is Result.WARNING)
+    return InitReport(
+        url=store.url, repository=created, commits_safe=True, leases_safe=True, remarks=remarks, dry_run=run.dry_run
+    )
+
+
+def _remedy(probed: ProbeReport) -> str:
+    return "; ".join(probed.remedies) or StoreUnsafe.remedy
+
+
+class CheckLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of `check`."""
+
+    what: str
+    state: State
+    detail: str
+    remedy: str = ""
+
+
+class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
+    url: str
+    checks: tuple[CheckLine, ...]
+
+
+def _check_text(report: CheckReport, look: Look) -> str:
+    lines = [look.text(report.url)]
+    for one in report.checks:
+        lines.append(f"{look.state(one.state)}{'':{6 - len(one.state)}}{look.text(f'{one.what}: {one.detail}')}")
+        if one.remedy:
+            lines.append(look.text(f"        try: {one.remedy}"))
+    return "\n".join(lines)
+
+
+def _check_code(report: CheckReport) -> int:
+    states = {c.state for c in report.checks}
+    return 1 if "FAIL" in states else 2 if "WARN" in states else 0
+
+
+@verb(
+    report=CheckReport,
+    text=_check_text,
+    options=(REPO, LIMIT_UPLOAD, LIMIT_DOWNLOAD),
+    exits=(2, *STORE_EXITS),
+    exit_code=_check_code,
+)
+def check(run: Run) -> CheckReport:
+    """Look whether configuration, store and repository are fit for the next run.
+
+    Writes nothing but small objects below a `probe-…` prefix, which it removes again. Ends with 1 when something would
+    make a run fail, with 2 when something deserves a look.
+    """
+    store = opened_store(run, run.repo())
+    probed = probe(store, run.clock, run.token)
+    found = [CheckLine(what="configuration", state="OK", detail=_files(run)), _store_line(probed)]
+    found += [
+        CheckLine(what=c.title, state="WARN", detail=c.what or "deserves a look", remedy=c.remedy)
+        for c in probed.checks
+        if c.result is Result.WARNING
+    ]
+    found += list(_repository_lines(run, store))
+    return CheckReport(url=store.url, checks=tuple(found))
+
+
+def _files(run: Run) -> str:
+    return ", ".join(map(str, run.files)) or "no file; flags, environment and defaults"
+
+
+def _store_line(probed: ProbeReport) -> CheckLine:
+    if probed.commits_safe and probed.lease_safe:
+        return CheckLine(what="store", state="OK", detail=f"{len(probed.checks)} checks; commits and leases are safe")
+    return CheckLine(what="store", state="FAIL", detail="; ".join(probed.reasons), remedy=_remedy(probed))
+
+
+def _repository_lines(run: Run, store: Store) -> Iterator[CheckLine]:
+    try:
+        repository = open_repository(store)
+    except RepositoryMissing as error:
+        yield CheckLine(what="repository", state="FAIL", detail=error.what, remedy=error.remedy)
+        return
+    yield CheckLine(what="repository", state="OK", detail=f"{repository.document.repository}, format 1")
+    for warning in repository.warnings:
+        yield CheckLine(what="repository", state="WARN", detail=warning, remedy="run `logkeep repair`")
+    for name in repository.sources():
+        yield _source_line(run, repository, name)
+
+
+def _source_line(run: Run, repository: Repository, name: str) -> CheckLine:
+    try:
+        seen = view(repository.place(name), run.clock(), this_process(run.token()))
+    except LogkeepError as error:
+        return CheckLine(what=f"source {name}", state="FAIL", detail=str(error), remedy=error.remedy)
+    if seen.warnings:
+        return CheckLine(what=f"source {name}", state="FAIL", detail=seen.warnings[0], remedy="run `logkeep verify`")
+    return CheckLine(what=f"source {name}", state="OK", detail=f"{len(seen.folded.completed)} backups, chain whole")

@@ -1,0 +1,109 @@
+"""`logkeep unlock` and `logkeep repair`: when a run died, and when objects did."""
+
+import msgspec
+
+from logkeep.cli.look import Look
+from logkeep.cli.opening import STORE_EXITS, chosen_source, chosen_sources, opened_repository
+from logkeep.cli.run import Run
+from logkeep.cli.verb import verb
+from logkeep.config.options import ACCEPT_LOSS, LEASE_TTL, REPO, SOURCE
+from logkeep.repository.lease import Standing, free, read_lease, standing
+from logkeep.repository.owner import this_process
+from logkeep.repository.repair import repair as repair_source
+from logkeep.repository.repair import repair_format
+
+
+class UnlockReport(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    holder: str | None
+    """Who held the source, doing what, since when; null when nobody did."""
+    standing: str
+    """`free`, `held`, `expired` or `owner_dead`, as it was found."""
+    unlocked: bool
+    dry_run: bool
+
+
+def _unlock_text(report: UnlockReport, look: Look) -> str:
+    if report.holder is None:
+        return look.text(f"{report.source} is free")
+    done = "unlocked" if report.unlocked else "would unlock"
+    return look.text(f"{report.source}: {report.holder} ({report.standing.replace('_', ' ')})\n{done}")
+
+
+@verb(
+    report=UnlockReport,
+    text=_unlock_text,
+    options=(REPO, SOURCE),
+    exits=(10, 50, *STORE_EXITS),
+    changes=True,
+    examples=("logkeep unlock --dry-run",),
+)
+def unlock(run: Run) -> UnlockReport:
+    """Take the lease away from a run that is gone.
+
+    Shows the holder first. Rarely needed: a lease ends by itself, and at once when its process died on this machine.
+    A run that still lives loses nothing that is committed: it finds out before its commit and ends with 50.
+    """
+    place = chosen_source(run)
+    found = read_lease(place)
+    state = standing(found[0], run.clock(), this_process(run.token())) if found else Standing.FREE
+    if found is None or state is Standing.FREE:
+        return UnlockReport(source=place.source, holder=None, standing="free", unlocked=False, dry_run=run.dry_run)
+    document, version = found
+    holder = f"{document.operation} by {document.owner}, since {document.acquired}, until {document.expires}"
+    run.confirm(f"{place.source} is held: {holder}. Take the lease away?")
+    if not run.dry_run:
+        free(place, document, version)
+    return UnlockReport(
+        source=place.source, holder=holder, standing=state.name.lower(), unlocked=not run.dry_run, dry_run=run.dry_run
+    )
+
+
+class RepairStep(msgspec.Struct, frozen=True, kw_only=True):
+    what: str
+    where: str
+
+
+class RepairReport(msgspec.Struct, frozen=True, kw_only=True):
+    url: str
+    steps: tuple[RepairStep, ...]
+    dry_run: bool
+
+
+def _repair_text(report: RepairReport, look: Look) -> str:
+    if not report.steps:
+        return look.text(f"nothing to repair in {report.url}")
+    would = "would " if report.dry_run else ""
+    return look.text("\n".join(f"{would}{step.what}: {step.where}" for step in report.steps))
+
+
+@verb(
+    report=RepairReport,
+    text=_repair_text,
+    options=(REPO, SOURCE, LEASE_TTL, ACCEPT_LOSS),
+    exits=(2, 10, 50, *STORE_EXITS),
+    exit_code=lambda report: 2 if report.steps else 0,
+    changes=True,
+    examples=("logkeep repair --dry-run", "logkeep repair --accept-loss"),
+)
+def repair(run: Run) -> RepairReport:
+    """Rebuild what can be rebuilt: checkpoints, the second format object, a source's document, a broken lease.
+
+    Data is never touched. When commits are lost, bring their objects back from the store's versions; only if they are
+    gone for good, --accept-loss goes on without them and commits those lost backups anew whose manifests are intact.
+    """
+    repository = opened_repository(run)
+    steps = list(repair_format(repository.store, repository.document, dry_run=True))
+    places = list(chosen_sources(run))
+    for place in places:
+        steps += repair_source(place, run.clock, run.token, run[LEASE_TTL], accept_loss=run[ACCEPT_LOSS], dry_run=True)
+    if steps and not run.dry_run:
+        run.confirm(f"carry out {len(steps)} repairs?")
+        list(repair_format(repository.store, repository.document, dry_run=False))
+        for place in places:
+            repair_source(place, run.clock, run.token, run[LEASE_TTL], accept_loss=run[ACCEPT_LOSS], dry_run=False)
+    return RepairReport(
+        url=repository.store.url,
+        steps=tuple(RepairStep(what=s.what, where=s.where) for s in steps),
+        dry_run=run.dry_run,
+    )

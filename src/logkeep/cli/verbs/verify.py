@@ -1,0 +1,146 @@
+"""`logkeep verify`: is a backup still what was written?"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import click
+import msgspec
+
+from logkeep.cli.look import Look, count, size
+from logkeep.cli.metrics import Sample as MetricSample
+from logkeep.cli.metrics import sample
+from logkeep.cli.opening import STORE_EXITS, chosen_engine, chosen_source
+from logkeep.cli.rows import seen
+from logkeep.cli.run import Outcome, Run
+from logkeep.cli.verb import verb
+from logkeep.config.options import (
+    ENGINE,
+    LEVEL,
+    LIMIT_DOWNLOAD,
+    MASTER,
+    PARALLEL,
+    PROGRESS,
+    REPO,
+    SAMPLE,
+    SOURCE,
+    SPARK_CONF,
+)
+from logkeep.errors import Damaged
+from logkeep.model.findings import Finding
+from logkeep.model.ids import BackupId
+from logkeep.repository.owner import this_process
+from logkeep.repository.verdicts import GOOD
+from logkeep.repository.verify import Sample
+from logkeep.repository.verifying import Verifier
+
+_SHOWN = 50
+
+
+class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    id: int
+    level: str
+    sample: str
+    verdict: str
+    """`good` or `damaged`."""
+    objects: int
+    stored_bytes: int
+    findings: tuple[Finding, ...]
+    also_damaged: tuple[int, ...]
+    """Other backups that need a damaged object."""
+    stored: bool
+    """Whether the result could be written into the repository, where `list` and `prune` see it."""
+
+
+def _text(report: VerifyReport, look: Look) -> str:
+    state = look.state("OK") if report.verdict == GOOD else look.state("FAIL")
+    share = "" if report.sample == "1/1" else f", sample {report.sample}"
+    head = f"{state}  backup {report.id} of {report.source}: {report.verdict} (level {report.level}{share})"
+    lines = [head, look.text(f"{count(report.objects)} objects · {size(report.stored_bytes)}")]
+    for finding in report.findings[:_SHOWN]:
+        remedy = f"\n        try: {finding.remedy}" if finding.remedy else ""
+        lines.append(look.text(f"{finding.severity.upper():8}{finding.where}: {finding.what}{remedy}"))
+    if len(report.findings) > _SHOWN:
+        lines.append(look.text(f"… and {count(len(report.findings) - _SHOWN)} more; --json has all"))
+    if report.also_damaged:
+        lines.append(f"also damaged, since they share these objects: {', '.join(map(str, report.also_damaged))}")
+    if not report.stored:
+        lines.append(look.text("the store is read-only: this result is not remembered"))
+    return "\n".join(lines)
+
+
+def _metrics(outcome: Outcome[VerifyReport]) -> Iterator[MetricSample]:
+    report = outcome.report
+    source = report.source if report else outcome.source
+    yield sample("logkeep_verify_duration_seconds", outcome.duration.total_seconds(), source=source)
+    if report is not None:
+        bad = len({f.where for f in report.findings if f.severity == "damage"})
+        yield sample("logkeep_verify_valid_files", max(0, report.objects - bad), source=source)
+        yield sample("logkeep_verify_corrupted_files", bad, source=source)
+        yield sample("logkeep_verify_repaired_files", 0, source=source)
+        if report.verdict == GOOD:
+            ended = outcome.ended.timestamp()
+            yield sample("logkeep_verify_last_success_timestamp_seconds", ended, source=source)
+
+
+@verb(
+    report=VerifyReport,
+    text=_text,
+    options=(
+        REPO,
+        SOURCE,
+        LEVEL,
+        SAMPLE,
+        ENGINE,
+        MASTER,
+        PARALLEL,
+        SPARK_CONF,
+        LIMIT_DOWNLOAD,
+        PROGRESS,
+    ),  # fmt: skip
+    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
+    exits=(10, *STORE_EXITS),
+    exit_code=lambda report: 0 if report.verdict == GOOD else 10,
+    metrics=_metrics,
+    examples=("logkeep verify", "logkeep verify latest --level data --sample 1/7"),
+)
+def verify(run: Run, backup: str) -> VerifyReport:
+    """Check a backup against what was written, and name every object that is not right.
+
+    `files` follows the chain from its first commit, opens the manifest and all parts, and looks for every object and
+    its size; `data` reads every byte and compares SHA-256. Nothing is repaired. The result is kept in the repository:
+    `list` shows it, and a damaged backup never counts as a good one for `prune`.
+    """
+    place = chosen_source(run)
+    backup_id, expected_bytes = _chosen(run, backup)
+    engine = chosen_engine(run, expected_bytes if run[LEVEL] != "files" else 0)
+    verifier = Verifier(place, engine, this_process(run.token()), run.clock, run.token)
+    verified = verifier.verify(backup_id, run[LEVEL], _sample(run[SAMPLE]))
+    document = verified.document
+    return VerifyReport(
+        source=place.source,
+        id=document.id,
+        level=document.level,
+        sample=document.sample,
+        verdict=document.verdict,
+        objects=document.objects,
+        stored_bytes=document.bytes,
+        findings=verified.findings,
+        also_damaged=verified.also_damaged,
+        stored=verified.stored,
+    )
+
+
+def _chosen(run: Run, text: str) -> tuple[BackupId, int]:
+    """The backup that is meant and its size. With a broken chain only a whole id can be meant."""
+    try:
+        entry = seen(chosen_source(run), run.clock()).completed(text)
+    except Damaged:
+        if not text.isdecimal():
+            raise
+        return BackupId(int(text)), 0
+    return BackupId(entry.id), entry.summary.stored_bytes
+
+
+def _sample(share: Fraction) -> Sample:
+    return Sample(share.numerator, share.denominator)
