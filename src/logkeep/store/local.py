@@ -9,17 +9,24 @@ Files are 0600, directories 0700. Links are never followed below the root.
 import fcntl
 import os
 import stat
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from logkeep.errors import Damaged, ObjectMissing, StoreError, UnsafeName, VersionMismatch
 from logkeep.model.time import TokenSource, random_token
 from logkeep.store.base import Abilities, ObjectInfo, ObjectWriter, safe_name, safe_prefix
 from logkeep.store.directory import opened_below, opened_root, require_regular, speaking_of
+from logkeep.store.local_files import (
+    READ_FLAGS,
+    SyncedDirectories,
+    is_held,
+    read_exactly,
+    remove_if_empty,
+    sync_path,
+    write_all,
+)
 from logkeep.store.local_listing import info_of, walk
 from logkeep.store.local_stream import DirectStream
 
@@ -27,7 +34,6 @@ PARTIAL = ".partial"
 Infos = list[ObjectInfo]  # inside the class `list` is the method
 _LOCK = "replace.lock"
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # opening a pipe must not wait for its writer
 
 
 class LocalStore:
@@ -38,7 +44,7 @@ class LocalStore:
     def __init__(self, root: Path | str, token: TokenSource = random_token) -> None:
         self.root = Path(root).absolute()
         self._token = token
-        self._synced = _SyncedDirectories()
+        self._synced = SyncedDirectories()
 
     @property
     def url(self) -> str:
@@ -51,11 +57,11 @@ class LocalStore:
             for path in reversed(missing):
                 with suppress(FileExistsError):
                     path.mkdir(mode=0o700)
-                _sync_path(path.parent)
+                sync_path(path.parent)
 
     def put_new(self, name: str, data: bytes) -> None:
         with self._parent(name, create=True) as (root, parent, leaf), self._partial(root) as (partials, temp, fd):
-            _write_all(fd, data)
+            write_all(fd, data)
             self._publish(fd, name)
             os.link(temp, leaf, src_dir_fd=partials, dst_dir_fd=parent, follow_symlinks=False)
             os.fsync(parent)
@@ -66,7 +72,7 @@ class LocalStore:
             if old.version != version:
                 raise VersionMismatch("the object changed since it was read", subject=name)
             with self._partial(root) as (partials, temp, fd):
-                _write_all(fd, data)
+                write_all(fd, data)
                 self._publish(fd, name, later_than=old.modified)
                 os.rename(temp, leaf, src_dir_fd=partials, dst_dir_fd=parent)
                 os.fsync(parent)
@@ -84,13 +90,13 @@ class LocalStore:
         with self._reading(name) as (fd, status):
             if status.st_size > limit:
                 raise Damaged(f"{status.st_size} bytes, more than the {limit} that are allowed here", subject=name)
-            return _read_exactly(fd, 0, status.st_size, name), info_of(name, status)
+            return read_exactly(fd, 0, status.st_size, name), info_of(name, status)
 
     def get_range(self, name: str, start: int, length: int) -> bytes:
         with self._reading(name) as (fd, status):
             if start + length > status.st_size:
                 raise Damaged(f"ends before byte {start + length}", subject=name)
-            return _read_exactly(fd, start, length, name)
+            return read_exactly(fd, start, length, name)
 
     def head(self, name: str) -> ObjectInfo:
         with self._parent(name) as (_, parent, leaf):
@@ -138,8 +144,8 @@ class LocalStore:
         ):
             for _, directories, _, current in os.fwalk(leaf, topdown=False, dir_fd=parent):
                 for name in directories:
-                    _remove_if_empty(name, current)
-            _remove_if_empty(leaf, parent)
+                    remove_if_empty(name, current)
+            remove_if_empty(leaf, parent)
 
     def finish(self, temp: str, descriptor: int, name: str) -> None:
         """Give a finished stream its name; what a `LocalWriter` does at its end."""
@@ -161,7 +167,7 @@ class LocalStore:
 
     def _is_stale(self, partials: int, info: ObjectInfo, older_than: datetime) -> bool:
         leaf = info.name.removeprefix(f"{PARTIAL}/")
-        return leaf != _LOCK and info.modified < older_than and not _is_held(partials, leaf)
+        return leaf != _LOCK and info.modified < older_than and not is_held(partials, leaf)
 
     def _publish(self, descriptor: int, name: str, later_than: datetime | None = None) -> None:
         """Make the bytes durable, under a time stamp that tells this file from any other of the same name.
@@ -217,7 +223,7 @@ class LocalStore:
     @contextmanager
     def _reading(self, name: str) -> Iterator[tuple[int, os.stat_result]]:
         with self._parent(name) as (_, parent, leaf):
-            descriptor = os.open(leaf, _READ, dir_fd=parent)
+            descriptor = os.open(leaf, READ_FLAGS, dir_fd=parent)
             try:
                 yield descriptor, require_regular(descriptor, name)
             finally:
@@ -262,77 +268,3 @@ class LocalWriter:
         if self._stream is None:
             raise StoreError("the stream is closed", subject=self._name)
         return self._stream
-
-
-class _SyncedDirectories:
-    """Remembers which directories this process has made durable.
-
-    A directory that is already there may have been made a moment ago by another process that did not get to sync it:
-    so the first time each is met, its entry in the directory above is synced, whoever made it.
-    """
-
-    def __init__(self) -> None:
-        self._known: set[str] = set()
-        self._lock = threading.Lock()
-
-    def ensure(self, root: int, parts: list[str]) -> None:
-        for depth in range(len(parts)):
-            path = "/".join(parts[: depth + 1])
-            if path not in self._known:
-                with opened_below(root, parts[:depth]) as above:
-                    os.fsync(above)
-                with self._lock:
-                    self._known.add(path)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__()  # type: ignore[misc]  # a copy in another process starts with nothing known
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
-
-
-def _read_exactly(descriptor: int, start: int, length: int, name: str) -> bytes:
-    """Objects do not change, so a file that ends early was cut by someone else."""
-    chunks: list[bytes] = []
-    end = start + length
-    while start < end:
-        chunk = os.pread(descriptor, min(end - start, 1 << 30), start)
-        if not chunk:
-            raise Damaged(f"ends before byte {end}", subject=name)
-        chunks.append(chunk)
-        start += len(chunk)
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-
-
-def _is_held(directory: int, leaf: str) -> bool:
-    """Whether a living writer holds this private file."""
-    try:
-        descriptor = os.open(leaf, _READ, dir_fd=directory)
-    except OSError:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
-def _remove_if_empty(name: str, parent: int) -> None:
-    with suppress(OSError):  # something is in it, or it is a link: then it stays
-        os.rmdir(name, dir_fd=parent)
-
-
-def _sync_path(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

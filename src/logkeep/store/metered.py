@@ -81,12 +81,14 @@ class MeteredStore(DelegatingStore):
         return _counted(self.meter, "head", lambda: self.inner.head(name))
 
     def list(self, prefix: str, after: str = "", foreign: list[str] | None = None) -> Iterator[ObjectInfo]:
+        failed = False
         try:
             yield from self.inner.list(prefix, after, foreign)
         except LogkeepError:
-            self.meter.count("list", failed=True)
+            failed = True
             raise
-        self.meter.count("list")
+        finally:  # also when the reader stops in the middle
+            self.meter.count("list", failed=failed)
 
     def delete(self, name: str) -> None:
         _counted(self.meter, "delete", lambda: self.inner.delete(name))

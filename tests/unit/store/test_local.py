@@ -94,8 +94,10 @@ class TestFiles:
                 store.replace("a", b"1", old)
 
     def test_a_copy_in_another_process_sees_the_same(self, store: LocalStore) -> None:
-        store.put_new("a", b"x")
-        assert pickle.loads(pickle.dumps(store)).get("a", 1) == b"x"  # noqa: S301  # our own bytes
+        store.put_new("d/a", b"x")
+        copy = pickle.loads(pickle.dumps(store))  # noqa: S301  # our own bytes
+        copy.put_new("d/e/b", b"y")
+        assert copy.get("d/a", 1) + store.get("d/e/b", 1) == b"xy"
 
 
 class _CoarseTime:
