@@ -5,11 +5,12 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from tests.faults.plan import Fault, Plan, no_faults
 
+from logkeep.errors import LogkeepError
 from logkeep.store.base import ObjectInfo, ObjectWriter, Store
 from logkeep.store.delegating import DelegatingStore
 
@@ -43,9 +44,17 @@ class Faults:
         """Make one call the way the plan wants it."""
         fault = self.next(operation, name)
         self.begin(fault)
-        result = call()
+        result = self.made(fault, call)
         self.end(fault)
         return result
+
+    def made(self, fault: Fault, call: Callable[[], T]) -> T:
+        """An answer that is an error of the store is an answer too: the process may die of it."""
+        try:
+            return call()
+        except LogkeepError:
+            self.end(replace(fault, after=None))
+            raise
 
     def begin(self, fault: Fault) -> None:
         if fault.delay_s:
@@ -62,7 +71,7 @@ class Faults:
     def read(self, operation: str, name: str, call: Callable[[], bytes]) -> bytes:
         fault = self.next(operation, name)
         self.begin(fault)
-        data = call()
+        data = self.made(fault, call)
         self.end(fault)
         return spoiled(data, fault)
 

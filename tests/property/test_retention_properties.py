@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.property.untimed import untimed
 
 from logkeep.errors import UsageError
 from logkeep.repository.retention import Candidate, Policy, Verdict, decide
@@ -56,6 +57,7 @@ def _removed(verdicts: list[Verdict]) -> set[int]:
     return {v.id for v in verdicts if not v.keep}
 
 
+@untimed
 @given(histories(), policies())
 def test_every_candidate_gets_one_verdict_in_commit_order_with_a_reason(
     candidates: list[Candidate], policy: Policy
@@ -65,6 +67,7 @@ def test_every_candidate_gets_one_verdict_in_commit_order_with_a_reason(
     assert all(v.reasons and all(v.reasons) for v in verdicts)
 
 
+@untimed
 @given(histories(), policies())
 def test_the_newest_good_backup_stays(candidates: list[Candidate], policy: Policy) -> None:
     good = [c.id for c in candidates if c.good]
@@ -72,6 +75,7 @@ def test_the_newest_good_backup_stays(candidates: list[Candidate], policy: Polic
     assert not _removed(decide(candidates, policy, NOW)) & {*good[-1:], *past[-1:]}
 
 
+@untimed
 @given(histories(), policies())
 def test_held_tagged_future_and_unfinished_backups_stay(candidates: list[Candidate], policy: Policy) -> None:
     untouchable = {
@@ -82,6 +86,7 @@ def test_held_tagged_future_and_unfinished_backups_stay(candidates: list[Candida
     assert not _removed(decide(candidates, policy, NOW)) & untouchable
 
 
+@untimed
 @given(histories(), policies())
 def test_the_floor_holds(candidates: list[Candidate], policy: Policy) -> None:
     counted = [c.id for c in candidates if c.good and c.committed <= NOW]
@@ -89,6 +94,7 @@ def test_the_floor_holds(candidates: list[Candidate], policy: Policy) -> None:
     assert not _removed(decide(candidates, policy, NOW)) & set(protected)
 
 
+@untimed
 @given(histories(), policies())
 def test_damaged_and_future_backups_change_no_other_verdict(candidates: list[Candidate], policy: Policy) -> None:
     def counts(candidate: Candidate) -> bool:
@@ -99,6 +105,7 @@ def test_damaged_and_future_backups_change_no_other_verdict(candidates: list[Can
     assert alone == [beside[v.id] for v in alone]
 
 
+@untimed
 @given(histories(), policies())
 def test_damaged_backups_go_only_with_permission_and_beside_a_good_one(
     candidates: list[Candidate], policy: Policy
@@ -107,6 +114,7 @@ def test_damaged_backups_go_only_with_permission_and_beside_a_good_one(
     assert not gone or (policy.delete_damaged and any(c.good for c in candidates))
 
 
+@untimed
 @given(histories(), policies(), st.randoms(use_true_random=False))
 def test_the_order_of_the_input_does_not_matter(candidates: list[Candidate], policy: Policy, chance: Random) -> None:
     shuffled = list(candidates)
@@ -114,12 +122,14 @@ def test_the_order_of_the_input_does_not_matter(candidates: list[Candidate], pol
     assert decide(shuffled, policy, NOW) == decide(candidates, policy, NOW)
 
 
+@untimed
 @given(histories(), st.booleans(), _NUMBERS)
 def test_an_empty_policy_removes_nothing(candidates: list[Candidate], delete_damaged: bool, floor: int | None) -> None:
     verdicts = decide(candidates, Policy(delete_damaged=delete_damaged, keep_min_count=floor), NOW)
     assert all(v.keep and v.reasons == ("no policy",) for v in verdicts)
 
 
+@untimed
 @given(histories(), policies(bounded=False), st.sampled_from(_UNION_RULES), st.integers(1, 9))
 def test_without_a_bound_one_more_rule_never_removes_more(
     candidates: list[Candidate], policy: Policy, rule: str, more: int
@@ -131,6 +141,7 @@ def test_without_a_bound_one_more_rule_never_removes_more(
     assert _removed(decide(candidates, wider, NOW)) <= _removed(decide(candidates, policy, NOW))
 
 
+@untimed
 @given(histories(), policies(bounded=False), st.integers(1, 8))
 def test_a_bound_only_removes_and_leaves_its_number_beside_the_safe_ones(
     candidates: list[Candidate], policy: Policy, bound: int
@@ -145,6 +156,7 @@ def test_a_bound_only_removes_and_leaves_its_number_beside_the_safe_ones(
     assert kept & {c.id for c in counted} == {c.id for c in counted[:bound]} | (safe & {c.id for c in counted})
 
 
+@untimed
 @given(histories(), policies())
 def test_applied_again_at_the_same_time_a_policy_removes_nothing_more(
     candidates: list[Candidate], policy: Policy

@@ -52,7 +52,7 @@ class CopyUnit(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        return f"{self.partition}-{self.start:020d}"
+        return f"{self.partition}-{self.start:020d}-{self.end:020d}"
 
 
 class Copied(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-_GRACE_S = 5.0
+_GRACE_S = 1.0
 
 # PR_SET_PDEATHSIG is 1, SIGKILL 9. The parent may have died before the call: then there is nobody to notice it.
 _LEASH = """

@@ -18,11 +18,14 @@ from logkeep.spark.jars import resolve_jars, spark_jar
 _READY_S = 60.0
 _TOOL_TIMEOUT_S = 120
 _LOG4J = """\
-Configuration:
-  status: "off"
-  Appenders: {Console: {name: out, target: SYSTEM_OUT, PatternLayout: {pattern: "%d %p %m (%c)%n"}}}
-  Loggers: {Root: {level: WARN, AppenderRef: [{ref: out}]}}
+appender.out.type = Console
+appender.out.name = out
+appender.out.target = SYSTEM_ERR
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d %p %m (%c)%n
+rootLogger = WARN, out
 """
+_LOGGING = ("slf4j-api-*.jar", "log4j-slf4j2-impl-*.jar", "log4j-api-2*.jar", "log4j-core-2*.jar")
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,13 @@ class KafkaRelease:
         return f"{group}:kafka_{self.scala}:{self.version}", f"{group}:kafka-tools:{self.version}"
 
     def class_path(self, cache: Path) -> list[Path]:
-        """Broker and tools. Ivy leaves out what Spark has itself, and Spark has the Scala library."""
-        return [*resolve_jars(self.coordinates, cache), spark_jar("scala-library-*.jar")]
+        """Broker and tools. Spark's own Scala library is added, its logging jars go first: they fit together."""
+        logging = [spark_jar(pattern) for pattern in _LOGGING]
+        return [*logging, *resolve_jars(self.coordinates, cache), spark_jar("scala-library-*.jar")]
 
 
 class EmbeddedKafka:
-    """`with EmbeddedKafka(directory, cache) as kafka:` formats the directory if it is new, starts, and stops at the end."""
+    """`with EmbeddedKafka(directory, cache) as kafka:` formats the directory if it is new, starts it and stops it."""
 
     def __init__(
         self,
@@ -80,7 +84,7 @@ class EmbeddedKafka:
     def start(self) -> None:
         """Start, and return when the broker answers."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        (self.directory / "log4j2.yaml").write_text(_LOG4J)
+        (self.directory / "log4j2.properties").write_text(_LOG4J)
         config = self.directory / "server.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in self.properties().items()))
         if not (self.directory / "data" / "meta.properties").exists():
@@ -124,9 +128,14 @@ class EmbeddedKafka:
     def java_tool(self, main_class: str, arguments: Sequence[str]) -> str:
         """Run one of Apache's own tools from the same jars; its output. Raises `ServerFailed` if it fails."""
         finished = subprocess.run(
-            self._command(main_class, arguments), cwd=self.directory, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, timeout=_TOOL_TIMEOUT_S, check=False,
-        )  # fmt: skip
+            self._command(main_class, arguments),
+            cwd=self.directory,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_TOOL_TIMEOUT_S,
+            check=False,
+        )
         if finished.returncode != 0:
             last = (finished.stderr + finished.stdout).strip().splitlines()[:1] or ["no message"]
             raise ServerFailed(f"exit code {finished.returncode}: {last[0]}", subject=main_class)
@@ -134,7 +143,7 @@ class EmbeddedKafka:
 
     def _command(self, main_class: str, arguments: Sequence[str]) -> list[str]:
         options = [
-            f"-Dlog4j2.configurationFile={self.directory / 'log4j2.yaml'}",
+            f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}",
             f"-Djava.io.tmpdir={self.directory}",
         ]
         return java_command(self.release.class_path(self._cache), main_class, arguments, options)

@@ -51,13 +51,19 @@ class ServerProcess:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self._cwd,
-                process_group=0, preexec_fn=_die_with_parent(os.getpid()),
-            )  # fmt: skip
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self._cwd,
+                process_group=0,
+                # Takes no lock and loads nothing between fork and exec, so other threads cannot harm it.
+                preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509
+            )
         return self
 
     def wait_until(self, ready: Callable[[], bool], timeout_s: float) -> None:
-        """Ask `ready` until it says yes. Raises `ServerFailed`, after stopping it, when the server exits or is too slow."""
+        """Ask `ready` until it says yes. Stops the server and raises `ServerFailed` when it exits or is too slow."""
         deadline = time.monotonic() + timeout_s
         while not ready():
             if self._process is None or self._process.poll() is not None:

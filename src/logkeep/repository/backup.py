@@ -22,9 +22,10 @@ from logkeep.repository.fold import BackupEntry
 from logkeep.repository.journal import Receipt, Request, open_ids, put_request, read_request, receipts
 from logkeep.repository.lease import Head
 from logkeep.repository.manifest import MAX_PARTS, AttachmentRef, KnownGap, LogCut, Manifest
-from logkeep.repository.parts import SegmentTable, objects, plan_parts, total
+from logkeep.repository.parts import SegmentTable, objects, plan_parts, ranges, total
 from logkeep.repository.source import SourceFacts, read_manifest
 from logkeep.repository.states import OWNER_LOST
+from logkeep.repository.tiling import untiled
 from logkeep.repository.verification import inherited_damage, known_damaged, put_verification
 from logkeep.repository.writing import Writing
 
@@ -65,6 +66,7 @@ class OngoingBackup:
         self._writing.lease.confirm()
         self._check_stored(outcome.new)
         parts, rows = self._parts(outcome)
+        self._check_tiling(outcome, rows)
         manifest = self._manifest(outcome, parts)
         action = BackupAction(self.id, self._put_manifest(manifest), self._summary(outcome, rows))
         self._inherit_damage(rows)
@@ -76,6 +78,11 @@ class OngoingBackup:
     def fail(self, reason: str) -> None:
         """Make it a failed backup, for ever."""
         self._writing.commit(FailedAction(self.id, reason))
+
+    def _check_tiling(self, outcome: Outcome, rows: SegmentTable) -> None:
+        """Every planned position is archived or is an admitted gap; nothing else may be called a backup."""
+        for log, _, what in untiled(outcome.cut, outcome.gaps, ranges(rows)):
+            raise BackupFailed(f"{what} of {log}", subject=f"backup {self.id}")
 
     def _inherit_damage(self, rows: SegmentTable) -> None:
         """A backup that needs an object known to be damaged must not pass for a good one."""

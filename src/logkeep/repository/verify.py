@@ -16,17 +16,17 @@ import msgspec
 from logkeep.errors import Damaged, LogkeepError, ObjectMissing, UnsafeName
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
-from logkeep.model.ranges import Range, tile
-from logkeep.model.segments import Collection, Segment
+from logkeep.model.segments import Segment
 from logkeep.model.work import Engine, Progress
 from logkeep.repository import layout
 from logkeep.repository.chain import Place, read_chain, read_whole_chain
 from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.lease import check_head, read_lease
-from logkeep.repository.manifest import LogCut, Manifest
+from logkeep.repository.manifest import Manifest
 from logkeep.repository.parts import SegmentTable, objects, ranges
 from logkeep.repository.source import read_manifest
+from logkeep.repository.tiling import untiled
 from logkeep.store.base import Store
 
 _UNIT_BYTES = 256 * 1024 * 1024
@@ -118,22 +118,9 @@ def check_attachments(place: Place, manifest: Manifest, checked: Checked) -> Non
 
 
 def check_tiling(place: Place, manifest: Manifest, rows: SegmentTable, checked: Checked) -> None:
-    """Segments and known gaps together must tile every cut exactly: a hole nobody admitted to is damage."""
-    pieces = ranges(rows)
-    for gap in manifest.gaps:
-        pieces.setdefault(gap.log, []).append(Range(gap.start, gap.end))
-    for cut in manifest.cut:
-        if cut.log.collection is not Collection.SNAPSHOTS:
-            _check_cut(place, cut, pieces.get(cut.log, []), checked)
-
-
-def _check_cut(place: Place, cut: LogCut, pieces: list[Range], checked: Checked) -> None:
-    tiling = tile(Range(cut.start, cut.end), pieces)
-    where = layout.log_root(place.source, cut.log)
-    for gap in tiling.gaps:
-        checked.damage("range-missing", where, f"no segment holds positions {gap}")
-    for overlap in tiling.overlaps:
-        checked.damage("range-doubled", where, f"two segments hold positions {overlap}")
+    """A hole that nobody admitted to is damage."""
+    for log, code, what in untiled(manifest.cut, manifest.gaps, ranges(rows)):
+        checked.damage(code, layout.log_root(place.source, log), what)
 
 
 def check_presence(place: Place, rows: SegmentTable, checked: Checked) -> None:

@@ -31,13 +31,12 @@ class ClassArchive:
     def exists(self) -> bool:
         return self.file.is_file()
 
-    def java_options(self, *, use: bool) -> list[str]:
-        """What to tell the JVM: use the archive if there is one, else record it (`use=False`: neither)."""
-        if not use:
-            return []
+    def java_options(self) -> list[str]:
+        """What to tell the JVM: use the archive if there is one, else record it."""
         if self.exists:
             return [f"-XX:SharedArchiveFile={self.file}", "-XX:+VerifySharedSpaces"]
-        return [f"-XX:ArchiveClassesAtExit={self.recording}"]
+        # Recording complains of every class that cannot be archived: hundreds of lines that help nobody.
+        return [f"-XX:ArchiveClassesAtExit={self.recording}", "-Xlog:cds*=off"]
 
     def prepare(self) -> None:
         """Make the directory, or mark the archive as used."""

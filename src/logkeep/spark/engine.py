@@ -72,8 +72,14 @@ class SparkEngine:
         while not start.wait(_POLL_S):
             if stop.cancelled:
                 session.abort()
+                start.wait(_CANCEL_S)
+                session.close(hurry=True)
                 raise stop.error()
-        start.result()
+        try:
+            start.result()
+        except LogkeepError:
+            session.close(hurry=True)
+            raise
         self._session = session
         return session
 
@@ -88,7 +94,8 @@ class SparkEngine:
         bind = host if is_local(self._settings.master) else ""
         receiver = CounterReceiver(host, secrets.token_bytes(16), bind=bind)
         try:
-            job = Job(task, [dumps(unit) for unit in units], receiver.address, attempts(self._settings))
+            pickled = [dumps(unit) for unit in units]  # type: ignore[no-untyped-call]  # pyspark left it untyped
+            job = Job(task, pickled, receiver.address, attempts(self._settings))
             group = f"logkeep-{secrets.token_hex(8)}"
             action = Background(partial(_collect, session, job, group, label), InheritableThread)
             failed_attempts = self._watch(session, stop, group, action, receiver)

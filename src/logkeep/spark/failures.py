@@ -4,7 +4,7 @@ import re
 
 from logkeep.errors import TaskFailed
 
-_LOST_TASK = re.compile(r"most recent failure: Lost task [^:]*: (?:[\w.$]*\.)?(.*)")
+_LOST_TASK = re.compile(r"most recent failure: Lost task [^:]*: (?:[\w.$]+: )?(.*)")
 _JAVA_NAME = re.compile(r"^(?:\w+\.)+(\w+): ")
 
 
@@ -16,18 +16,27 @@ def one_line(text: str) -> str:
     if not lines:
         return "no message"
     traceback = [line for line in lines if re.match(r"^[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt)\b", line)]
-    return _JAVA_NAME.sub(r"\1: ", traceback[-1] if traceback else lines[0])[:500]
+    return _JAVA_NAME.sub(r"\1: ", traceback[-1] if traceback else lines[0])[:500].rstrip(":")
 
 
 def job_error(error: BaseException, log: str) -> TaskFailed:
     """A unit failed in a way its own worker could not report: it was killed, or the JVM is gone."""
-    java = getattr(error, "java_exception", None)
-    # Asking the JVM for the message could fail again when the JVM is what died: str() holds it as well.
-    text = str(error) if java is None else _java_text(error)
-    return TaskFailed(one_line(text), remedy=f"{TaskFailed.remedy}; log: {log}")
+    return TaskFailed(one_line(spark_text(error)), remedy=f"{TaskFailed.remedy}; log: {log}")
 
 
-def _java_text(error: BaseException) -> str:
-    lines = str(error).splitlines()
+def spark_text(error: BaseException) -> str:
+    """What Spark said, without py4j's frame. The JVM is not asked: it may be what died."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    if not hasattr(error, "java_exception"):
+        return "\n".join(lines)
     # The first line of py4j's text tells which call failed; the Java exception follows.
     return "\n".join(lines[1:]).removeprefix(": ") or lines[0]
+
+
+def start_failure(error: BaseException, log_lines: list[str]) -> str:
+    """Why there is no session: what the JVM threw, or the first complaint in the log of a JVM that never came up."""
+    if hasattr(error, "java_exception"):
+        return one_line(spark_text(error))
+    complaints = [line.strip() for line in log_lines if "Exception" in line or "rror" in line]
+    first = re.sub(r'^Exception in thread "[^"]*" ', "", complaints[0] if complaints else one_line(str(error)))
+    return _JAVA_NAME.sub(r"\1: ", first)[:300]

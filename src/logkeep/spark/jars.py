@@ -73,9 +73,15 @@ def _run_ivy(coordinates: Sequence[str], work: Path, environ: dict[str, str]) ->
     variables = environ | {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     try:
         return subprocess.run(
-            command, cwd=work, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=_TIMEOUT_S, check=False,
-        )  # fmt: skip
+            command,
+            cwd=work,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
     except subprocess.TimeoutExpired as error:
         raise ServerFailed("resolving jars took too long", subject=", ".join(coordinates), remedy=_REMEDY) from error
 

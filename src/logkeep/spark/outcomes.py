@@ -26,7 +26,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
-    """The unit is given up, because of an error that is one of ours (`kind` is its class) or any other (`kind` empty)."""
+    """The unit is given up, because of an error of ours (`kind` is its class) or any other (`kind` is empty)."""
 
     kind: str
     what: str
@@ -36,7 +36,7 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
 
 Outcome = Done | Failed
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(Outcome)
+_decoder: msgspec.msgpack.Decoder[Outcome] = msgspec.msgpack.Decoder(Outcome)
 
 
 def encode(outcome: Outcome) -> bytes:

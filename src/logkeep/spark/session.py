@@ -20,6 +20,7 @@ from logkeep.errors import EngineUnavailable
 from logkeep.spark.archive import ClassArchive, class_archive
 from logkeep.spark.background import Background
 from logkeep.spark.cache import archive_dir, log_dir
+from logkeep.spark.failures import start_failure
 from logkeep.spark.java import find_java
 from logkeep.spark.processes import descendants, family_with_argument, kill_all
 from logkeep.spark.settings import SparkSettings, is_local, session_conf
@@ -41,6 +42,7 @@ class Session:
         self._settings = settings
         self._token = secrets.token_hex(8)
         self._scratch = Path(tempfile.gettempdir()) / f"logkeep-{self._token}"
+        self._aborted = False
         self._gateway: Any = None
         self._archive: ClassArchive | None = None
         self._spark: SparkSession | None = None
@@ -65,13 +67,14 @@ class Session:
         self._scratch.mkdir(mode=0o700)
         if self._archive.exists:
             with suppress(EngineUnavailable):
-                return self._launch(home, self._archive.java_options(use=True))
+                return self._launch(home, self._archive.java_options())
             # Whatever was wrong, the archive is the one thing we can do without.
             self._archive.distrust()
-            return self._launch(home, [])
-        return self._launch(home, self._archive.java_options(use=True))
+        return self._launch(home, self._archive.java_options())
 
     def _launch(self, home: Path, java_options: list[str]) -> None:
+        if self._aborted:
+            raise EngineUnavailable("the start was given up", subject=self._settings.master)
         from py4j.protocol import Py4JError  # noqa: PLC0415
         from pyspark import SparkConf, SparkContext  # noqa: PLC0415
         from pyspark.errors import PySparkException  # noqa: PLC0415
@@ -85,7 +88,7 @@ class Session:
         try:
             with self.log.open("ab") as log, _environment(self._environment(home)):
                 popen = {"stdout": log, "stderr": log, "process_group": 0}
-                self._gateway = launch_gateway(spark_conf, popen)
+                self._gateway = launch_gateway(spark_conf, popen)  # type: ignore[no-untyped-call]  # pyspark left it untyped
                 context = SparkContext(conf=spark_conf, gateway=self._gateway)
             self._spark = SparkSession.builder.getOrCreate()
             if not is_local(self._settings.master):
@@ -106,20 +109,19 @@ class Session:
 
     def _not_started(self, error: Exception) -> EngineUnavailable:
         self.keep_log = True
-        lines = self.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
-        cause = next((line.strip() for line in lines if "Exception" in line or "rror" in line), str(error))
+        lines = self.log.read_text(errors="replace").splitlines()
         unavailable = EngineUnavailable(
-            f"Spark did not start: {cause.splitlines()[0][:300]}",
+            f"Spark did not start: {start_failure(error, lines)}",
             subject=self._settings.master,
             remedy=f"see {self.log}; {EngineUnavailable.remedy}",
         )
-        unavailable.add_note("\n".join(lines))
+        unavailable.add_note("\n".join(lines[-_TAIL_LINES:]))
         return unavailable
 
     def abort(self) -> None:
-        """End a start that is under way in another thread."""
+        """Make a start that is under way in another thread fail; `close` must follow."""
+        self._aborted = True
         kill_all(family_with_argument(os.getpid(), f"spark.logkeep.session={self._token}"))
-        self._clean_up()
 
     def close(self, *, hurry: bool = False) -> None:
         """End the session, the JVM and all workers. In a hurry: within about three seconds, whatever they are doing."""
@@ -138,7 +140,7 @@ class Session:
         """Close the JVM's standard input, which ends it; if it does not, kill it and all below it."""
         from pyspark import SparkContext  # noqa: PLC0415
 
-        if self._gateway is None:
+        if self._gateway is None:  # it never came up, but may still be about to
             kill_all(family_with_argument(os.getpid(), f"spark.logkeep.session={self._token}"))
             return -1
         process: subprocess.Popen[bytes] = self._gateway.proc

@@ -47,7 +47,7 @@ def attempts(settings: SparkSettings) -> int:
 
 
 def session_conf(settings: SparkSettings, scratch: Path, token: str, java_options: list[str]) -> dict[str, str]:
-    """The lean session for jobs whose data never enters the JVM: C1 compiler, serial collector, no UI, no files here."""
+    """The lean session for jobs whose data never enters the JVM: C1 compiler, serial collector, no UI."""
     options = [
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",

@@ -40,25 +40,29 @@ _FULL = {"QuotaExceeded", "InsufficientCapacity", "XMinioStorageFull", "EntityTo
 _CREDENTIAL_SERVICES = ("169.254.169.254", "169.254.170.", "metadata.google.internal", "CredentialProvider")
 """Where obstore looks for the identity of the machine when it finds no other."""
 _NO_ANSWER = re.compile(r"HTTP error|error sending request|timed out|connection|dns error", re.IGNORECASE)
+_WHERE_CREDENTIALS = (
+    "set them in the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, GOOGLE_APPLICATION_CREDENTIALS, "
+    "AZURE_STORAGE_ACCOUNT_KEY, …) or give this machine an identity"
+)
 _SKEW = "RequestTimeTooSkewed"
 
 
-def translated(error: Exception, subject: str) -> LogkeepError:
-    """The error of ours for what obstore raised about `subject`."""
+def translated(error: Exception, subject: str, place: str) -> LogkeepError:
+    """The error of ours for what obstore raised about `subject`, or about the whole store at `place`."""
     text = str(error).partition("Debug source:")[0]
     if any(service in text for service in _CREDENTIAL_SERVICES):
-        return StoreDenied("no credentials were found for this store", subject=subject)
+        return StoreDenied("no credentials were found for this store", subject=place, remedy=_WHERE_CREDENTIALS)
     status, code = _match(_STATUS, text), _match(_CODE, text)
     if status or code:
+        if code in _NO_BUCKET:
+            return StoreLocationMissing(f"no such bucket (the store answered {status} {code})", subject=place)
         return _by_answer(error, status, code, subject)
-    return _without_answer(error, text, subject)
+    return _without_answer(error, text, subject, place)
 
 
 def _by_answer(error: Exception, status: str, code: str, subject: str) -> LogkeepError:
     """The store answered with a refusal."""
     said = f"the store answered {' '.join(filter(None, (status, code)))}"
-    if code in _NO_BUCKET:
-        return StoreLocationMissing(f"no such bucket ({said})", subject=subject)
     if code in _CONFLICT or code in _BUSY or status in {"429", "503"}:
         return StoreBusy(said, subject=subject)
     if code in _FULL or status == "507":
@@ -84,7 +88,7 @@ def _by_status(error: Exception, status: str, said: str, subject: str) -> Logkee
     return StoreError(said, subject=subject)
 
 
-def _without_answer(error: Exception, text: str, subject: str) -> LogkeepError:
+def _without_answer(error: Exception, text: str, subject: str, place: str) -> LogkeepError:
     """There was no answer, or obstore refused by itself."""
     if isinstance(error, InvalidPathError):
         remedy = "remove that object with the provider's own tool; it was not written by logkeep"
@@ -94,9 +98,9 @@ def _without_answer(error: Exception, text: str, subject: str) -> LogkeepError:
     if isinstance(error, NotSupportedError) or "non-partial response" in text:
         return StoreError("the store does not support this request", subject=subject)
     if "redirect" in text:
-        return StoreError("the bucket is in another region", subject=subject, remedy="name it: ?region=… in the URL")
+        return StoreError("the bucket is in another region", subject=place, remedy="name it: ?region=… in the URL")
     if _NO_ANSWER.search(text):
-        return StoreUnreachable("the store does not answer", subject=subject)
+        return StoreUnreachable("the store does not answer", subject=place)
     return StoreError("the store's answer makes no sense", subject=subject)
 
 

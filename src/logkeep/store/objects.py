@@ -62,12 +62,12 @@ class ObjectStore:
         return self.address.url
 
     def put_new(self, name: str, data: bytes) -> None:
-        with _speaking_of(safe_name(name)):
+        with _asking(self.url, safe_name(name)):
             obstore.put(self._client, name, data, mode="create", use_multipart=False)
 
     def replace(self, name: str, data: bytes, version: str) -> None:
         try:
-            with _speaking_of(safe_name(name)):
+            with _asking(self.url, safe_name(name)):
                 obstore.put(self._client, name, data, mode=_expected(version), use_multipart=False)
         except VersionMismatch:
             self.head(name)  # servers answer alike when it is gone: then this raises ObjectMissing
@@ -75,15 +75,15 @@ class ObjectStore:
 
     def open_new(self, name: str, size_hint: int = 0) -> "ObjectStream":
         part_bytes = max(_PART_BYTES, -(-size_hint // _MOST_PARTS))
-        with _speaking_of(safe_name(name)):
+        with _asking(self.url, safe_name(name)):
             writer = obstore.open_writer(self._streams, name, buffer_size=part_bytes, max_concurrency=_PARTS_AT_ONCE)
-        return ObjectStream(writer, name)
+        return ObjectStream(writer, name, self.url)
 
     def get(self, name: str, limit: int) -> bytes:
         return self.get_with_info(name, limit)[0]
 
     def get_with_info(self, name: str, limit: int) -> tuple[bytes, ObjectInfo]:
-        with _speaking_of(safe_name(name)):
+        with _asking(self.url, safe_name(name)):
             answer = obstore.get(self._client, name)
             info = self._info(answer.meta)
             if info.size > limit:
@@ -96,7 +96,7 @@ class ObjectStore:
     def get_range(self, name: str, start: int, length: int) -> bytes:
         if length == 0:
             return self._empty_range(name, start)
-        with _speaking_of(safe_name(name)):
+        with _asking(self.url, safe_name(name)):
             data = obstore.get_range(self._client, name, start=start, length=length).to_bytes()
         if len(data) != length:
             raise Damaged(f"ends before byte {start + length}", subject=name)
@@ -104,7 +104,7 @@ class ObjectStore:
 
     def head(self, name: str) -> ObjectInfo:
         try:
-            with _speaking_of(safe_name(name)):
+            with _asking(self.url, safe_name(name)):
                 return self._info(obstore.head(self._client, name))
         except ObjectMissing:
             self._require_bucket()
@@ -117,11 +117,11 @@ class ObjectStore:
         return iter(sorted(found, key=lambda info: info.name))
 
     def delete(self, name: str) -> None:
-        with suppress(ObjectMissing), _speaking_of(safe_name(name)):
+        with suppress(ObjectMissing), _asking(self.url, safe_name(name)):
             obstore.delete(self._client, name)
 
     def _listed(self, prefix: str, after: str, foreign: Names) -> Iterator[ObjectInfo]:
-        with _speaking_of(self.url):
+        with _asking(self.url, self.url):
             pages = obstore.list(self._client, prefix or None, offset=resume_point(prefix, after), chunk_size=1000)
             for page in pages:
                 for meta in page:
@@ -141,7 +141,7 @@ class ObjectStore:
 
     def _require_bucket(self) -> None:
         """A HEAD that finds nothing does not tell a missing object from a missing bucket; a listing does."""
-        with _speaking_of(self.url):
+        with _asking(self.url, self.url):
             next(iter(obstore.list(self._client, "logkeep.no-such-name", chunk_size=1)), None)
 
     def _empty_range(self, name: str, start: int) -> bytes:
@@ -158,19 +158,20 @@ class ObjectStore:
 class ObjectStream:
     """A multipart upload (or, below one part, a plain put at the end). Memory: a few parts."""
 
-    def __init__(self, writer: "WritableFile", name: str) -> None:
+    def __init__(self, writer: "WritableFile", name: str, place: str) -> None:
         self._writer: WritableFile | None = writer
         self._name = name
+        self._place = place
         self._length = 0
 
     def write(self, data: memoryview | bytes) -> None:
         owned = data if isinstance(data, bytes) else bytes(data)
-        with _speaking_of(self._name):
+        with _asking(self._place, self._name):
             self._open().write(owned)
         self._length += len(owned)
 
     def close(self) -> int:
-        with _speaking_of(self._name):
+        with _asking(self._place, self._name):
             self._open().close()
         self._writer = None
         return self._length
@@ -192,12 +193,15 @@ def resume_point(prefix: str, after: str) -> str | None:
     """A name from which a server may continue without leaving out anything greater than `after`.
 
     Servers list by whole names or directory by directory. The orders differ only around `-` and `.`, the characters
-    that sort before `/`: what precedes the first of them is a safe point in both.
+    that sort before `/`: what precedes the first of them is a safe point in both. One character less, because a server
+    that walks directories leaves out the whole directory whose name is the point; all below it must be before `after`.
     """
     if not after.startswith(prefix):
         return None
-    safe = re.split(r"[-.]", after[len(prefix) :], maxsplit=1)[0].rstrip("/")
-    return prefix + safe if safe else None
+    point = re.split(r"[-.]", after[len(prefix) :], maxsplit=1)[0].rstrip("/")[:-1]
+    while point.endswith("/"):
+        point = point[:-2]
+    return prefix + point if point else None
 
 
 def _order_checked(found: Iterator[ObjectInfo], url: str) -> Iterator[ObjectInfo]:
@@ -219,11 +223,12 @@ def _expected(version: str) -> "UpdateVersion":
 
 
 @contextmanager
-def _speaking_of(subject: str) -> Iterator[None]:
+def _asking(place: str, subject: str) -> Iterator[None]:
+    """Translate what obstore raises inside the block."""
     try:
         yield
     except _OBSTORE_RAISES as error:
-        raise translated(error, subject) from None  # obstore's text may hold a signed URL
+        raise translated(error, subject, place) from None  # obstore's text may hold a signed URL
 
 
 def _connected(address: Address, retry: "RetryConfig") -> Client:

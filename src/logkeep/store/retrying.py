@@ -6,17 +6,27 @@ again, other bytes = somebody else was first. So whoever races for a name must p
 such as a random run id: equal bytes count as one's own.
 """
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
 import stamina
+from stamina.instrumentation import RetryDetails, set_on_retry_hooks
 
 from logkeep.errors import AlreadyExists, Damaged, LogkeepError, ObjectMissing, VersionMismatch
 from logkeep.store.base import ObjectInfo, Store
 from logkeep.store.delegating import DelegatingStore
 
 T = TypeVar("T")
+_log = logging.getLogger("logkeep.store")
+
+
+def _tell(details: RetryDetails) -> None:
+    _log.info("trying again in %.1f s (attempt %d): %s", details.wait_for, details.retry_num + 1, details.caused_by)
+
+
+set_on_retry_hooks([_tell])  # stamina's own would print on stdout, which is for answers
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import TypeVar
 from logkeep.errors import LogkeepError
 from logkeep.model.time import Clock
 from logkeep.store.base import Store
+from logkeep.store.retrying import RetryingStore
 
 T = TypeVar("T")
 
@@ -60,12 +61,13 @@ def raises(kind: type[LogkeepError], call: Callable[[], object]) -> str | None:
 def race(store: Store, racers: int, attempt: Callable[[Store, int], None], lost: type[LogkeepError]) -> list[int]:
     """Let many attempts start together, each over a connection of its own; the numbers of those that won.
 
-    Losing is raising `lost`; any other error ends the race and is raised.
+    Losing is raising `lost`. A store may answer some racers with "busy" (S3 does: 409); who is in doubt finds out as a
+    real writer would, through the retrying wrapper. Any other error ends the race and is raised.
     """
     gate = Barrier(racers)
 
     def run(number: int) -> bool:
-        own = another(store)
+        own = RetryingStore(another(store))
         gate.wait(timeout=60)
         try:
             attempt(own, number)

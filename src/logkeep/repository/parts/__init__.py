@@ -3,7 +3,7 @@
 - `table`: `SegmentTable`, the rows as checked, sorted columns
 - `part_file`: rows ↔ bytes, safe on hostile bytes
 - `answers`: what others ask of the rows
-- `pages`: what a Parquet file would make a reader allocate, found out before it is read
+- `pages`, `thrift`: what a Parquet file would make a reader do, found out before a reader sees it
 - `tiers`: which parts to merge when a backup adds rows (pure)
 
 Importing this package imports pyarrow; verbs that need no segment rows leave it alone.

@@ -1,28 +1,28 @@
-"""What a Parquet file would make a reader allocate, found out before any page is decoded.
+"""What a Parquet file would make a reader do, found out before a reader sees it.
 
-The footer's sizes are claims. A page's own header decides what a reader allocates, and with some encodings a few
-bytes decode to gigabytes. So every page header is read here first (it is a small Thrift struct in the compact
-protocol), and only files that consist of the few things our writer makes go on: ZSTD, version 1 data pages, plain or
-dictionary encoded, one dictionary at the front, as many values as the footer says, sizes within the budget.
-Everything else is `Damaged`. Pure: bytes in, a number out.
+A footer's sizes are claims. A page's own header decides what a reader allocates, with some encodings a few bytes decode
+to gigabytes, and a codec number that does not exist ends the whole process inside pyarrow. So footer and page headers
+are read here first, and only files that consist of the few things our writer makes go on: all columns in each row
+group, ZSTD, version 1 data pages, plain or dictionary encoded, one dictionary at the front, as many values as rows, no
+attached schema, sizes within the budget. Everything else is `Damaged`. Pure: bytes in, values out.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from logkeep.errors import Damaged
+from logkeep.repository.parts.thrift import I64, Reader, Struct
 
+_ZSTD = 6
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
 _DICTIONARY_ENCODINGS = frozenset({0, 2})
 _DATA_ENCODINGS = frozenset({0, 2, 8})
 """PLAIN, PLAIN_DICTIONARY (old name), RLE_DICTIONARY: none of them can repeat a long prefix for each value."""
 
-_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _STRUCT = 1, 2, 3, 4, 5, 6, 7, 8, 12
-_DEEPEST = 3
-_LARGEST_FIELD_ID = 64
-
-_Fields = dict[int, "tuple[int, int | _Fields]"]
-"""Thrift type and value by field id; binary values are passed over and count as 0."""
+_FOOTER_FIELDS = frozenset({1, 2, 3, 4, 6, 7})
+"""Version, schema, rows, row groups, writer, column orders; neither attached metadata nor encryption."""
+_COLUMN_FIELDS = frozenset({2, 3})
+"""Offset and details; neither a path to another file nor indexes nor encryption."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,29 @@ class ColumnChunk:
     start: int
     size_bytes: int
     values: int
+
+
+@dataclass(frozen=True)
+class Footer:
+    """What the footer claims."""
+
+    rows: int
+    chunks: tuple[ColumnChunk, ...]
+
+
+def read_footer(data: memoryview, columns: int) -> Footer:
+    """Read the bytes of a footer whose row groups must have this many columns."""
+    reader = Reader(data)
+    footer = reader.struct()
+    if reader.at != len(data) or not footer.keys() <= _FOOTER_FIELDS:
+        raise Damaged("the footer holds more than a part needs")
+    rows = footer.number(3, I64)
+    groups = footer.structs(4)
+    counts = [group.number(3, I64) for group in groups]
+    if any(count <= 0 for count in counts) or sum(counts) != rows:
+        raise Damaged("the row groups do not add up to the rows")
+    chunks = [_chunk(column, group.number(3, I64)) for group in groups for column in _columns(group, columns)]
+    return Footer(rows, tuple(chunks))
 
 
 def decoded_bytes(data: memoryview, chunks: Iterable[ColumnChunk], budget_bytes: int) -> int:
@@ -47,102 +70,53 @@ def decoded_bytes(data: memoryview, chunks: Iterable[ColumnChunk], budget_bytes:
     return total
 
 
+def _columns(group: Struct, expected: int) -> list[Struct]:
+    columns = group.structs(1)
+    if len(columns) != expected:
+        raise Damaged("a row group has other columns")
+    return columns
+
+
+def _chunk(column: Struct, rows: int) -> ColumnChunk:
+    if not column.keys() <= _COLUMN_FIELDS:
+        raise Damaged("a column lies elsewhere or is encrypted")
+    details = column.struct(3)
+    if details.number(4) != _ZSTD or details.number(5, I64) != rows:
+        raise Damaged("a column of unexpected compression or length")
+    first = details.number(9, I64)
+    dictionary = details.number(11, I64) if 11 in details else 0
+    # The same choice as the reader's, which takes the dictionary's place only when it lies before the data.
+    return ColumnChunk(dictionary if 0 < dictionary < first else first, details.number(7, I64), rows)
+
+
 def _page_sizes(data: memoryview, values: int) -> Iterable[int]:
-    reader = _ThriftReader(data)
+    reader = Reader(data)
     seen, first = 0, True
     while reader.at < len(data):
         header = reader.struct()
-        plain, stored = _number(header, 2), _number(header, 3)
+        plain, stored = header.number(2), header.number(3)
         if plain < 0 or not 0 <= stored <= len(data) - reader.at:
             raise Damaged("a page does not fit into its column")
-        if _number(header, 1) == _DICTIONARY_PAGE and first:
-            _check_dictionary(_inner(header, 7), values)
-        elif _number(header, 1) == _DATA_PAGE:
-            seen += _data_values(_inner(header, 5))
+        if header.number(1) == _DICTIONARY_PAGE and first:
+            _check_dictionary(header.struct(7), values)
+        elif header.number(1) == _DATA_PAGE:
+            seen += _data_values(header.struct(5))
         else:
             raise Damaged("a page of an unexpected kind")
         yield plain
-        reader.at += stored
+        reader.skip(stored)
         first = False
     if seen != values:
         raise Damaged(f"pages hold {seen} values where the footer says {values}")
 
 
-def _check_dictionary(header: _Fields, values: int) -> None:
-    if _number(header, 2) not in _DICTIONARY_ENCODINGS or not 0 <= _number(header, 1) <= values:
+def _check_dictionary(header: Struct, values: int) -> None:
+    if header.number(2) not in _DICTIONARY_ENCODINGS or not 0 <= header.number(1) <= values:
         raise Damaged("a dictionary page of an unexpected encoding or length")
 
 
-def _data_values(header: _Fields) -> int:
-    count = _number(header, 1)
-    if _number(header, 2) not in _DATA_ENCODINGS or count < 0:
+def _data_values(header: Struct) -> int:
+    count = header.number(1)
+    if header.number(2) not in _DATA_ENCODINGS or count < 0:
         raise Damaged("a data page of an unexpected encoding or length")
     return count
-
-
-def _number(fields: _Fields, field_id: int) -> int:
-    kind, value = fields.get(field_id, (0, 0))
-    if kind != _I32 or not isinstance(value, int) or not -(2**31) <= value < 2**31:
-        raise Damaged("a page header lacks a number")
-    return value
-
-
-def _inner(fields: _Fields, field_id: int) -> _Fields:
-    _, value = fields.get(field_id, (0, 0))
-    if not isinstance(value, dict):
-        raise Damaged("a page header lacks its details")
-    return value
-
-
-class _ThriftReader:
-    """Reads structs of the Thrift compact protocol, as far as page headers use it: no lists, sets or maps."""
-
-    def __init__(self, data: memoryview) -> None:
-        self._data = data
-        self.at = 0
-
-    def struct(self, depth: int = 1) -> _Fields:
-        if depth > _DEEPEST:
-            raise Damaged("a page header is nested too deep")
-        fields: _Fields = {}
-        field_id = 0
-        while lead := self._byte():
-            field_id = field_id + (lead >> 4) if lead >> 4 else _unzigzag(self._varint())
-            if not 0 < field_id <= _LARGEST_FIELD_ID or field_id in fields:
-                raise Damaged("a page header has a field that cannot be")
-            kind = lead & 15
-            fields[field_id] = (kind, self.struct(depth + 1) if kind == _STRUCT else self._scalar(kind))
-        return fields
-
-    def _scalar(self, kind: int) -> int:
-        if kind in {_TRUE, _FALSE}:
-            return int(kind == _TRUE)
-        if kind in {_I16, _I32, _I64}:
-            return _unzigzag(self._varint())
-        sizes = {_BYTE: 1, _DOUBLE: 8}
-        if kind not in sizes and kind != _BINARY:
-            raise Damaged("a page header has a field of an unexpected type")
-        self._skip(self._varint() if kind == _BINARY else sizes[kind])
-        return 0
-
-    def _skip(self, count: int) -> None:
-        if count > len(self._data) - self.at:
-            raise Damaged("a page header is cut off")
-        self.at += count
-
-    def _byte(self) -> int:
-        self._skip(1)
-        return self._data[self.at - 1]
-
-    def _varint(self) -> int:
-        value = 0
-        for shift in range(0, 70, 7):
-            byte = self._byte()
-            value |= (byte & 127) << shift
-            if byte < 128:
-                return value
-        raise Damaged("a page header has a number without end")
-
-
-def _unzigzag(value: int) -> int:
-    return (value >> 1) ^ -(value & 1)

@@ -1,0 +1,89 @@
+"""Repair rebuilds what can be rebuilt by listing, and goes on after a loss only when told to."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from tests.corruption.test_damage import ENDS, Repo, flip
+from tests.crash.points import run_backup
+from tests.scripted.backup import expected, restored
+
+from logkeep.errors import Damaged
+from logkeep.model.time import random_token, utc_now
+from logkeep.repository import layout
+from logkeep.repository.chain import read_chain, read_whole_chain
+from logkeep.repository.format import open_format
+from logkeep.repository.repair import Step, repair, repair_format
+from logkeep.repository.source import read_facts
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repo:
+    return Repo(tmp_path / "repo")
+
+
+def mend(repo: Repo, *, accept_loss: bool = False, dry_run: bool = False) -> list[Step]:
+    return repair(repo.place, utc_now, random_token, timedelta(minutes=5), accept_loss=accept_loss, dry_run=dry_run)
+
+
+def test_a_whole_repository_needs_nothing(repo: Repo) -> None:
+    assert mend(repo) == []
+
+
+def test_the_format_object_is_rewritten_from_its_copy(repo: Repo) -> None:
+    flip(repo.root / layout.FORMAT)
+    document = open_format(repo.place.store).document
+    assert [s.where for s in repair_format(repo.place.store, document, dry_run=True)] == [layout.FORMAT]
+    assert open_format(repo.place.store).warnings, "a dry run changes nothing"
+    list(repair_format(repo.place.store, document, dry_run=False))
+    assert not open_format(repo.place.store).warnings
+
+
+def test_a_lost_source_document_is_rebuilt_from_a_manifest(repo: Repo) -> None:
+    (repo.root / layout.source_document("prod")).unlink()
+    before = read_chain(repo.place)
+    assert [s.where for s in mend(repo)] == [layout.source_document("prod")]
+    facts = read_facts(repo.place)
+    assert facts is not None
+    assert facts.identity == {"id": "s-1"}
+    assert read_chain(repo.place).completed == before.completed
+
+
+def test_a_broken_checkpoint_is_removed_and_made_anew(repo: Repo) -> None:
+    for end in range(10, 80):
+        run_backup(repo.place, {0: end, 1: 8})
+    path = repo.file("sources/prod/checkpoints/*.json")
+    flip(path)
+    assert read_chain(repo.place) == read_whole_chain(repo.place), "a cache never decides"
+    assert [s.where for s in mend(repo)] == [repo.name(path)]
+    assert not path.exists()
+    assert list(repo.root.glob("sources/prod/checkpoints/*.json"))
+    assert read_chain(repo.place) == read_whole_chain(repo.place)
+
+
+def test_an_unreadable_lease_does_not_lock_the_source_for_ever(repo: Repo) -> None:
+    flip(repo.root / layout.lease("prod"))
+    with pytest.raises(Damaged):
+        run_backup(repo.place, {0: 20, 1: 9})
+    mend(repo)
+    run_backup(repo.place, {0: 20, 1: 9})
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, flip], ids=["removed", "flipped"])
+@pytest.mark.parametrize("generation", [1, 2])
+def test_a_lost_commit_is_gone_on_from_only_when_accepted(repo: Repo, damage: object, generation: int) -> None:
+    assert callable(damage)
+    damage(repo.root / layout.commit("prod", generation))
+    with pytest.raises(Damaged, match="generation") as refused:
+        mend(repo)
+    assert "--accept-loss" in refused.value.remedy
+    planned = mend(repo, accept_loss=True, dry_run=True)
+    done = mend(repo, accept_loss=True)
+    assert [s.what for s in planned] == [s.what for s in done]
+    completed = [e.id for e in read_chain(repo.place).completed]
+    assert completed == repo.ids, "both manifests were intact, so both backups are back"
+    for backup_id, ends in zip(repo.ids, ENDS, strict=True):
+        assert restored(repo.place, backup_id) == expected(ends)
+    newer = run_backup(repo.place, {0: 20, 1: 9})
+    assert restored(repo.place, newer) == expected({0: 20, 1: 9})
+    assert mend(repo) == [], "nothing is left to repair"

@@ -1,0 +1,50 @@
+"""Starting a program, waiting for what it does, and looking for what it leaves behind."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from logkeep.spark.processes import Running, descendants, kill_all
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 90.0
+
+
+@contextmanager
+def program(arguments: list[str], directory: Path, **variables: str) -> Iterator["subprocess.Popen[str]"]:
+    """Run a module of the tests in a working directory and home directory of its own; kill all of it at the end."""
+    home, work, temporary = (directory / name for name in ("home", "work", "tmp"))
+    for each in (home, work, temporary):
+        each.mkdir(exist_ok=True)
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME", "LANG") if name in os.environ}
+    environ = kept | {"HOME": str(home), "TMPDIR": str(temporary), "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", *arguments]
+    started = subprocess.Popen(
+        command, cwd=work, env=environ | variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    family: list[Running] = []
+    try:
+        with started:
+            yield started
+            family = descendants(started.pid)
+    finally:
+        family += descendants(started.pid)
+        started.kill()
+        kill_all(family)
+
+
+def wait_for(condition: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
+    """Until it holds; what it waits for is made by another process, and it gives up after a long time."""
+    deadline = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.05)
+
+
+def files_below(directory: Path) -> list[str]:
+    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*"))
