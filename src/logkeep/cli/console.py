@@ -45,9 +45,12 @@ class Console:
                 remedy="free space and run again",
             ) from error
 
-    def note(self, text: str) -> None:
-        """Print a line to stderr, redacted, above the live line if there is one."""
-        safe = self.err_look.text(redact(text))
+    def note(self, text: str, *, redacted: bool = False) -> None:
+        """Print a line to stderr, redacted, above the live line if there is one.
+
+        JSON is redacted value by value by who made it and passes as it is: hiding the rest of a line would break it.
+        """
+        safe = self.err_look.text(text if redacted else redact(text))
         self._write_err(f"{self._erase()}{safe}\n{self._live}")
 
     def live(self, line: str) -> None:

@@ -59,7 +59,7 @@ class _ConsoleHandler(logging.Handler):
         self._console = console
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._console.note(self.format(record))
+        self._console.note(self.format(record), redacted=True)
 
 
 class _FileHandler(logging.StreamHandler[IO[str]]):

@@ -67,7 +67,10 @@ def _parsed(argv: list[str], world: World, verbs: Sequence[Entry]) -> int:
 
 def _fail(error: LogkeepError, world: World) -> int:
     world.console.live("")
-    world.console.note(as_json(error) if world.json else as_text(error, world.console.err_look))
+    if world.json:
+        world.console.note(as_json(error), redacted=True)
+    else:
+        world.console.note(as_text(error, world.console.err_look))
     return error.exit_code
 
 

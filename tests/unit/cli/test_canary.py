@@ -1,5 +1,6 @@
 """A secret, given in each allowed way, appears in nothing that anybody can see."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,8 @@ def test_no_way_out(tmp_path: Path, how: str, then: str, flags: tuple[str, ...],
     done = logkeep("leak", how, where, then, *flags, home=tmp_path, program=TRIAL, env=env)
     secret.unlink()
     assert done.returncode == code
+    if "--json" in flags:
+        assert json.loads(done.stderr)["message"] == "login with *** failed: sasl.jaas.config=***"
     shown = done.stdout + done.stderr + "".join(_texts(tmp_path))
     assert "***" in shown
     assert CANARY not in shown

@@ -68,7 +68,7 @@ def test_text_lines(console: Console, err: io.StringIO) -> None:
 def test_json_lines_are_redacted_and_stay_json(console: Console, err: io.StringIO) -> None:
     Secret(PLAIN)
     set_up_logs(console, level="info", form="json", file=None)
-    failure = RuntimeError(f"login {PLAIN}")
+    failure = RuntimeError(f"login {PLAIN}\nsasl.jaas.config=x password=y;")
     extra = {"password": "abc", "n": 1, "u": PLAIN}
     logging.getLogger("logkeep.x").error("failed with %s", PLAIN, exc_info=failure, extra=extra)
     event = json.loads(err.getvalue())

@@ -94,7 +94,8 @@ def leak(run: Run, how: str, where: str, then: str) -> Done:
     }
     plain = fetch(made[how], run.world.environ).reveal()
     if then == "error":
-        raise BackupFailed(f"login with {plain} failed", subject=f"https://user:{plain}@host", remedy=f"not {plain}")
+        what = f"login with {plain} failed: sasl.jaas.config=x required password={plain};"
+        raise BackupFailed(what, subject=f"https://user:{plain}@host", remedy=f"not {plain}")
     if then == "crash":
         raise RuntimeError(f"boom {plain}")
     if then == "library":
