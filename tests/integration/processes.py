@@ -11,7 +11,7 @@ from pathlib import Path
 from logkeep.spark.processes import Running, descendants, kill_all
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 90.0
+PATIENCE_S = 240.0
 
 
 @contextmanager

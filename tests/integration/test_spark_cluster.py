@@ -57,7 +57,7 @@ def test_units_run_on_two_workers_with_the_shipped_package(master: str, tmp_path
     conf += ["spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"]
     arguments = ["tests.integration.spark_program", "meet", "2", str(cache), str(traces), master, *conf]
     with program(arguments, tmp_path, PYSPARK_PYTHON=sys.executable) as run:
-        output, errors = run.communicate(timeout=2 * PATIENCE_S)
+        output, errors = run.communicate(timeout=PATIENCE_S)
     assert (run.returncode, errors) == (0, ""), output
     answer = json.loads(output)
     assert len(set(answer["pids"])) == 2

@@ -2,12 +2,16 @@
 
 import os
 import signal
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 from tests.integration.processes import files_below, program, wait_for
 
-from logkeep.spark.cache import cache_dir
+from logkeep.spark.archive import class_archive
+from logkeep.spark.cache import archive_dir, cache_dir
+from logkeep.spark.jars import spark_home
+from logkeep.spark.java import find_java
 from logkeep.spark.processes import descendants
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -33,8 +37,10 @@ def test_a_signal_ends_everything_although_workers_hang(number: int, exit_code: 
     assert [files_below(tmp_path / name) for name in ("home", "work", "tmp")] == [[], [], []]
 
 
-def test_a_signal_while_the_jvm_starts_ends_it(tmp_path: Path) -> None:
-    cache = cache_dir(os.environ, Path.home())
+def test_a_signal_while_the_jvm_starts_ends_it_and_blames_nobody(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    _place_archive(cache)
+    archives = files_below(cache / "classes")
     arguments = ["tests.integration.spark_program", "echo", "5", str(cache), str(tmp_path)]
     with program(arguments, tmp_path) as run:
         wait_for(lambda: any("SparkSubmit" in _command(process.pid) for process in descendants(run.pid)), "the JVM")
@@ -43,7 +49,17 @@ def test_a_signal_while_the_jvm_starts_ends_it(tmp_path: Path) -> None:
         _output, errors = run.communicate(timeout=PROMISE_S)
         assert (run.returncode, errors) == (130, "")
         wait_for(lambda: not any(process.alive for process in family), "the JVM to go", patience_s=PROMISE_S)
-    assert [files_below(tmp_path / name) for name in ("home", "work", "tmp")] == [[], [], []]
+    assert [files_below(tmp_path / name) for name in ("home", "work", "tmp", "cache/logs")] == [[], [], [], []]
+    assert files_below(cache / "classes") == archives
+
+
+def _place_archive(cache: Path) -> None:
+    """A class archive under the name that a start on this machine looks for; the JVM ignores what is in it."""
+    directory = archive_dir(cache)
+    home = spark_home()
+    archive = class_archive(directory, find_java(os.environ), home, metadata.version("pyspark"), "test")
+    archive.prepare()
+    archive.file.write_bytes(b"not an archive")
 
 
 def _command(pid: int) -> str:

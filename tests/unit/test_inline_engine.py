@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from contextlib import suppress
 
 import msgspec
 import pytest
@@ -166,3 +167,14 @@ def test_no_new_unit_starts_after_a_stop() -> None:
     with pytest.raises(Interrupted):
         InlineEngine(stop=stop).map(task, [1, 2, 3], Result, label="x", weight=lambda unit: unit)
     assert started == [3]
+
+
+def test_a_task_cannot_swallow_a_signal() -> None:
+    def task(unit: int, _progress: Progress) -> Result:
+        with suppress(Interrupted):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(600)
+        return Result(unit)
+
+    with pytest.raises(Interrupted):
+        InlineEngine().map(task, [1], Result, label="x", weight=lambda unit: unit)

@@ -88,7 +88,9 @@ def test_counters_add_up_over_units_and_not_over_attempts() -> None:
 def test_counters_carry_a_failure_and_ignore_strangers() -> None:
     receiver = CounterReceiver("127.0.0.1", b"t" * 16, bind="127.0.0.1")
     stranger = CounterAddress("127.0.0.1", receiver.address.port, b"s" * 16)
-    CounterSender(stranger, 5, 0, lambda: 0.0).close(Failed("StoreFull", "lie", "", ""))
+    liar = CounterSender(stranger, 5, 0, lambda: 0.0)
+    liar(999)
+    liar.close(Failed("StoreFull", "lie", "", ""))
     sender = CounterSender(receiver.address, 0, 0, lambda: 0.0)
     sender(10)
     sender.close(Failed("StoreFull", "no space", "disk", "buy one"))

@@ -69,12 +69,12 @@ class Session:
             with suppress(EngineUnavailable):
                 return self._launch(home, self._archive.java_options())
             # Whatever was wrong, the archive is the one thing we can do without.
-            self._archive.distrust()
+            if not self._aborted:
+                self._archive.distrust()
         return self._launch(home, self._archive.java_options())
 
     def _launch(self, home: Path, java_options: list[str]) -> None:
-        if self._aborted:
-            raise EngineUnavailable("the start was given up", subject=self._settings.master)
+        self._refuse_if_aborted()
         from py4j.protocol import Py4JError  # noqa: PLC0415
         from pyspark import SparkConf, SparkContext  # noqa: PLC0415
         from pyspark.errors import PySparkException  # noqa: PLC0415
@@ -97,6 +97,10 @@ class Session:
             self._end_jvm(patience_s=_HURRIED_STOP_S)
             raise self._not_started(error) from error
 
+    def _refuse_if_aborted(self) -> None:
+        if self._aborted:
+            raise EngineUnavailable("the start was given up", subject=self._settings.master)
+
     def _environment(self, home: Path) -> dict[str, str]:
         variables = {
             "SPARK_HOME": str(home),
@@ -108,6 +112,7 @@ class Session:
         return variables
 
     def _not_started(self, error: Exception) -> EngineUnavailable:
+        self._refuse_if_aborted()
         self.keep_log = True
         lines = self.log.read_text(errors="replace").splitlines()
         unavailable = EngineUnavailable(
