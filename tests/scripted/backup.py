@@ -110,9 +110,11 @@ def back_up(
         facts = ensure_source(place, "scripted", {"id": "s-1"}, clock())
         ongoing = (resume(session, facts) if resumed else None) or begin(session, facts, wanted=wanted)
         done = usable_receipts(session, ongoing, engine)
-        units = [u for u in _units(session, place, ongoing.id, ongoing.base, ends) if u.name not in done]
+        planned = _units(session, place, ongoing.id, ongoing.base, ends)
+        units = [u for u in planned if u.name not in done]
         copied = engine.map(copy_unit, units, Copied, label="copy", weight=lambda u: (u.end - u.start) * RECORD)
-        new = [s for r in done.values() for s in r.segments] + [s for c in copied for s in c.segments]
+        taken = [s for u in planned if u.name in done for s in done[u.name].segments]
+        new = taken + [s for c in copied for s in c.segments]
         cut = [LogCut(log_of(p), 0, end) for p, end in sorted(ends.items())]
         return ongoing.complete(Outcome(cut=cut, new=new))
 

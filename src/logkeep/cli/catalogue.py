@@ -69,6 +69,11 @@ VERBS: tuple[Entry, ...] = (
         "logkeep.cli.verbs.upkeep:repair",
         "Rebuild what can be rebuilt: checkpoints, the second format object, a source's document, a broken lease.",
     ),
+    Entry(
+        "demo",
+        "logkeep.cli.verbs.demo:demo",
+        "Show the whole tool against real servers that it starts and stops itself.",
+    ),
     Entry("config show", "logkeep.cli.verbs.config:show", "Print every setting with the place it came from."),
     Entry("config validate", "logkeep.cli.verbs.config:validate", "Check all configuration and show every problem."),
     Entry("store probe", "logkeep.cli.verbs.store:probe", "Try out what a store can do and tell it in plain words."),

@@ -72,8 +72,11 @@ def chosen_engine(run: Run, total_bytes: int) -> Engine:
     from logkeep.spark.settings import SparkSettings  # noqa: PLC0415
 
     master = run[MASTER] or f"local[{run[PARALLEL] or '*'}]"
-    engine = SparkEngine(
-        SparkSettings(run.cache, master, dict(run[SPARK_CONF]), keep_log=run[VERBOSE] > 0), sink=run.progress()
-    )
+    engine = SparkEngine(SparkSettings(run.cache, master, _conf(run), keep_log=run[VERBOSE] > 0), sink=run.progress())
     run.closing(engine.close)
     return engine
+
+
+def _conf(run: Run) -> dict[str, str]:
+    pairs: tuple[tuple[str, str], ...] = run[SPARK_CONF]
+    return dict(pairs)

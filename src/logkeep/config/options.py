@@ -133,6 +133,11 @@ DELETE_DAMAGED: Option[bool] = Option(
 ACCEPT_LOSS: Option[bool] = Option(
     "accept-loss", Bool(), False, "Go on without commits that are lost for good.", where=Where.FLAG
 )
+DIRECTORY: Option[Path | None] = Option(
+    "directory", FilePath(), None, "Work in this directory; it must be empty or new.", where=Where.FLAG,
+    default_text="a temporary one",
+)  # fmt: skip
+KEEP: Option[bool] = Option("keep", Bool(), False, "Leave the directory as it is at the end.", where=Where.FLAG)
 REASON: Option[str] = Option("reason", Text("TEXT"), "", "Why, for those who find it later.", where=Where.FLAG)
 
 GC_AGE: Option[timedelta] = Option(

@@ -128,7 +128,7 @@ def delete(run: Run, backups: tuple[str, ...]) -> RemovalReport:
         KEEP_COUNT,
         KEEP_MIN_COUNT,
         DELETE_DAMAGED,
-    ),  # fmt: skip
+    ),
     exits=_EXITS,
     exit_code=_code,
     changes=True,

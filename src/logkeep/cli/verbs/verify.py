@@ -97,7 +97,7 @@ def _metrics(outcome: Outcome[VerifyReport]) -> Iterator[MetricSample]:
         SPARK_CONF,
         LIMIT_DOWNLOAD,
         PROGRESS,
-    ),  # fmt: skip
+    ),
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
     exits=(10, *STORE_EXITS),
     exit_code=lambda report: 0 if report.verdict == GOOD else 10,

@@ -1,0 +1,66 @@
+"""What a chapter of the demo works with: a directory, a way to say things, real commands, and a watch."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from logkeep.cli.look import duration
+from logkeep.errors import LogkeepError
+
+_TIMEOUT_S = 600
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One step that was done, and how long it took."""
+
+    title: str
+    seconds: float
+
+
+@dataclass
+class Stage:
+    """Handed from chapter to chapter. What a chapter starts it puts on `resources`: it ends with the demo."""
+
+    directory: Path
+    cache: Path
+    say: Callable[[str], None]
+    resources: ExitStack
+    steps: list[Step] = field(default_factory=list)
+
+    @property
+    def repository(self) -> Path:
+        return self.directory / "repository"
+
+    @contextmanager
+    def step(self, title: str) -> Iterator[None]:
+        """Announce a step, do it, tell how long it took."""
+        self.say(f"== {title}")
+        started = time.monotonic()
+        yield
+        seconds = time.monotonic() - started
+        self.steps.append(Step(title=title, seconds=round(seconds, 3)))
+        self.say(f"   done in {duration(seconds)}\n")
+
+    def logkeep(self, *arguments: str) -> str:
+        """Run a real command the way a user would, and show it with what it printed."""
+        self.say(f"$ logkeep {' '.join(arguments)}")
+        done = subprocess.run(
+            [sys.executable, "-m", "logkeep.cli", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+            env={**os.environ, "LOGKEEP_CACHE_DIR": str(self.cache)},
+        )
+        for line in (done.stdout + done.stderr).splitlines():
+            self.say(f"  {line}")
+        if done.returncode not in {0, 2}:
+            raise LogkeepError(f"the command ended with {done.returncode}", subject=f"logkeep {' '.join(arguments)}")
+        return done.stdout
