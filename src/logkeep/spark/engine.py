@@ -171,8 +171,8 @@ def _collect(session: Session, job: Job, group: str, label: str) -> dict[int, Ou
 
 def _cancel(session: Session, group: str, action: Background[dict[int, Outcome]]) -> None:
     """No new task from now on. Asked in a thread: a JVM that does not answer must not hold us up."""
-    scala_context: Any = session.spark.sparkContext._jsc.sc()
-    Background(partial(scala_context.cancelJobGroupAndFutureJobs, group)).wait(_CANCEL_S)
+    context: Any = session.spark.sparkContext
+    Background(lambda: context._jsc.sc().cancelJobGroupAndFutureJobs(group)).wait(_CANCEL_S)
     action.wait(_CANCEL_S)
 
 
