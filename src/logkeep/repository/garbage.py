@@ -19,7 +19,7 @@ from logkeep.repository.documents import MIB, SourceDocument, read, seal
 from logkeep.repository.holds import held_ids, reader_holds
 from logkeep.repository.live import Live, live_objects
 from logkeep.repository.writing import Writing
-from logkeep.store.base import ObjectInfo
+from logkeep.store.base import ObjectInfo, sweepable
 
 REPAIR_GRACE = timedelta(days=30)
 """After a repair went on without lost commits, what they may have named is spared for a while."""
@@ -70,6 +70,8 @@ class Swept:
     deleted_bytes: int
     denied: tuple[str, ...]
     """Objects that the store would not let us delete (no right to, or an object lock)."""
+    partials: int = 0
+    """Unfinished streams of killed writers that went too."""
 
 
 def plan_garbage(writing: Writing, rules: GarbageRules, imagine_deleted: Iterable[int] = ()) -> GarbagePlan:
@@ -129,7 +131,14 @@ def collect(writing: Writing, rules: GarbageRules) -> Swept:
     if marked and not rules.interval:  # the user waits for nobody: what is marked now may go now
         plan = plan_garbage(writing, rules)
     deleted, denied = _sweep(writing, plan)
-    return Swept(marked, len(deleted), sum(o.size for o in deleted), denied)
+    partials = _sweep_partials(writing, rules)
+    return Swept(marked, len(deleted), sum(o.size for o in deleted), denied, partials)
+
+
+def _sweep_partials(writing: Writing, rules: GarbageRules) -> int:
+    """Unfinished streams of killed writers, in a directory store; in buckets a lifecycle rule does this."""
+    sweeper = sweepable(writing.place.store)
+    return sweeper.sweep_partials(store_time(writing) - rules.age) if sweeper else 0
 
 
 def _mark(writing: Writing, garbage: tuple[ObjectInfo, ...]) -> int:

@@ -1,0 +1,118 @@
+"""The meaning of commits, tested with values: every action, and every impossible step."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from logkeep.errors import Damaged
+from logkeep.repository.actions import (
+    Action,
+    BackupAction,
+    CheckpointAction,
+    Commit,
+    DeleteAction,
+    FailedAction,
+    HoldAction,
+    ObjectRef,
+    PartRef,
+    PartReplacement,
+    ReleaseAction,
+    RepairAction,
+    ReplaceAction,
+    Summary,
+)
+from logkeep.repository.fold import Folded, Folding
+
+SUMMARY = Summary(started="t", logs=1, segments=1, records=1, stored_bytes=1, new_bytes=1)
+
+
+def token(number: int) -> str:
+    return f"{number:016x}"
+
+
+def backup(backup_id: int) -> BackupAction:
+    return BackupAction(backup_id, ObjectRef(token(backup_id), 1, "0" * 64), SUMMARY)
+
+
+def part(number: int) -> PartRef:
+    return PartRef(token(number), 1, "0" * 64, 1)
+
+
+def folded(actions: Sequence[Action], start: Folded | None = None) -> Folded:
+    folding = Folding(start or Folded())
+    for number, action in enumerate(actions, folding.generation + 1):
+        folding.apply(commit(action, number, folding.head), f"seal-{number}", f"commit {number}")
+    return folding.result()
+
+
+def commit(action: Action, generation: int, previous: str) -> Commit:
+    return Commit(
+        repository="r", source="s", generation=generation, previous=previous, run="x", nonce="y",
+        time=f"time-{generation}", action=action,
+    )  # fmt: skip
+
+
+def test_backups_complete_fail_are_held_and_deleted() -> None:
+    result = folded([backup(3), FailedAction(4, "why"), backup(9), HoldAction(3, "audit"), DeleteAction((9,), "x")])
+    assert [(e.id, e.hold) for e in result.completed] == [(3, "audit")]
+    assert [(f.id, f.reason) for f in result.failed] == [(4, "why")]
+    assert (result.last_id, result.generation, result.head) == (9, 5, "seal-5")
+    assert folded([ReleaseAction(3)], result).completed[0].hold is None
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        [backup(3), backup(3)],
+        [backup(3), backup(2)],
+        [backup(3), FailedAction(3, "")],
+        [FailedAction(3, ""), backup(3)],
+        [DeleteAction((1,), "")],
+        [backup(3), DeleteAction((3, 4), "")],
+        [backup(3), DeleteAction((3,), ""), HoldAction(3, "")],
+        [FailedAction(3, ""), ReleaseAction(3)],
+        [backup(3), RepairAction((2,), (backup(3),), "")],
+    ],
+)
+def test_the_impossible_is_damage(actions: list[Action]) -> None:
+    with pytest.raises(Damaged):
+        folded(actions)
+
+
+def test_a_link_must_follow_and_fit() -> None:
+    folding = Folding(folded([backup(1)]))
+    with pytest.raises(Damaged, match="generation 2 is missing"):
+        folding.apply(commit(backup(2), 3, "seal-1"), "s", "x")
+    with pytest.raises(Damaged, match="predecessor was another"):
+        folding.apply(commit(backup(2), 2, "forged"), "s", "x")
+
+
+def test_only_a_repair_may_skip_generations() -> None:
+    folding = Folding(folded([backup(1)]))
+    folding.apply(commit(RepairAction((2, 3), (backup(2),), "lost"), 4, "seal-1"), "s", "x")
+    result = folding.result()
+    assert (result.generation, result.repaired) == (4, "time-4")
+    assert [e.id for e in result.completed] == [1, 2]
+
+
+def test_replacements_lead_on_in_one_step_and_are_forgotten_with_the_last_old_backup() -> None:
+    first = ReplaceAction((PartReplacement(token(10), (part(20),)),), "merged")
+    again = ReplaceAction((PartReplacement(token(20), (part(30), part(31))),), "merged")
+    result = folded([backup(1), first, backup(2), again])
+    assert {r.old: r.new for r in result.replacements} == {
+        token(10): (part(30), part(31)),
+        token(20): (part(30), part(31)),
+    }
+    assert folded([DeleteAction((1, 2), "")], result).replacements == ()
+
+
+def test_a_checkpoint_changes_nothing_but_the_generation() -> None:
+    before = folded([backup(1)])
+    after = folded([CheckpointAction(ObjectRef(token(1), 1, "0" * 64), "fence")], before)
+    assert (after.completed, after.generation) == (before.completed, 2)
+
+
+def test_folding_in_two_parts_is_folding_at_once() -> None:
+    actions: list[Action] = [backup(1), backup(2), HoldAction(1, "x"), FailedAction(5, "y"), DeleteAction((2,), "z")]
+    for cut in range(len(actions)):
+        assert folded(actions[cut:], folded(actions[:cut])) == folded(actions)
