@@ -1,7 +1,7 @@
 """How fast is a large repository opened? `python -m benchmarks.repository_open`
 
-A source with 10,000 commits (10,000 live backups) and one whose manifest names 1,000,000 segments of 10,000 logs, both in
-a directory on this machine. Prints a table for docs/benchmarks.md: best of 5, and the ratio to the same command on an
+A source with 10,000 commits (10,000 live backups) and one whose manifest names 1,000,000 segments of 10,000 logs, both
+in a directory on this machine. Prints a table for docs/benchmarks.md: best of 5, and the ratio to the same command on an
 empty repository, because machines differ and ratios do not.
 """
 
@@ -107,7 +107,7 @@ def rows(place: Place) -> int:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
-        empty, commits, segments = (new_place(Path(scratch) / name) for name in ("empty", "commits", "segments"))
+        _, commits, segments = (new_place(Path(scratch) / name) for name in ("empty", "commits", "segments"))
         many_commits(commits)
         many_segments(segments)
         roots = {name: Path(scratch) / name for name in ("empty", "commits", "segments")}

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.crash.points import run_backup
-from tests.scripted.backup import expected, restored
 
 from logkeep.errors import Damaged, LogkeepError, ObjectMissing, UnsafeName
 from logkeep.model.findings import Severity
@@ -26,6 +24,8 @@ from logkeep.repository.verification import stored_verifications
 from logkeep.repository.verifying import Verified, Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
+from tests.crash.points import run_backup
+from tests.scripted.backup import expected, restored
 
 ENDS = [{0: 6, 1: 3}, {0: 9, 1: 8}]
 

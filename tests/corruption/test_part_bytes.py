@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.property.untimed import many
 
 from logkeep.errors import Damaged
 from logkeep.model.segments import Codec, Collection, LogName, Proof, Segment
 from logkeep.repository.parts import SegmentTable, decode, encode
 from logkeep.repository.parts.table import SCHEMA
+from tests.property.untimed import many
 
 ROWS = 40
 

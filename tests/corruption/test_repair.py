@@ -4,9 +4,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.corruption.test_damage import ENDS, Repo, flip
-from tests.crash.points import run_backup
-from tests.scripted.backup import expected, restored
 
 from logkeep.errors import Damaged
 from logkeep.model.time import random_token, utc_now
@@ -15,6 +12,9 @@ from logkeep.repository.chain import read_chain, read_whole_chain
 from logkeep.repository.format import open_format
 from logkeep.repository.repair import Step, repair, repair_format
 from logkeep.repository.source import read_facts
+from tests.corruption.test_damage import ENDS, Repo, flip
+from tests.crash.points import run_backup
+from tests.scripted.backup import expected, restored
 
 
 @pytest.fixture

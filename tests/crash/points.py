@@ -6,8 +6,6 @@ import traceback
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 
-from tests.scripted.backup import Ends, back_up, expected, restored
-
 from logkeep.errors import LogkeepError
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
@@ -20,6 +18,7 @@ from logkeep.repository.verdicts import GOOD
 from logkeep.repository.verifying import Verifier
 from logkeep.repository.writing import writing
 from logkeep.spark.inline import InlineEngine
+from tests.scripted.backup import Ends, back_up, expected, restored
 
 AT_ONCE = GarbageRules(age=timedelta(0), interval=timedelta(0))
 KILLED, DONE, FAILED = "killed", "done", "failed"

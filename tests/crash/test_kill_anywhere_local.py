@@ -4,9 +4,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.crash.points import DONE, KILLED, check_after, in_child, run_backup
-from tests.faults.plan import KillAfter, Scripted, lost_ack, no_faults
-from tests.faults.store import FaultyStore
 
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import Place
@@ -14,6 +11,9 @@ from logkeep.repository.format import StoreFacts
 from logkeep.repository.opening import create_repository
 from logkeep.store.local import LocalStore
 from logkeep.store.retrying import RetryingStore
+from tests.crash.points import DONE, KILLED, check_after, in_child, run_backup
+from tests.faults.plan import KillAfter, Scripted, lost_ack, no_faults
+from tests.faults.store import FaultyStore
 
 FIRST, SECOND, THIRD = {0: 6, 1: 3}, {0: 9, 1: 8}, {0: 14, 1: 8, 2: 5}
 

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from tests.faults.plan import Fault, Plan, no_faults
-
 from logkeep.errors import LogkeepError
 from logkeep.store.base import ObjectInfo, ObjectWriter, Store
 from logkeep.store.delegating import DelegatingStore
+from tests.faults.plan import Fault, Plan, no_faults
 
 T = TypeVar("T")
 _NO_FAULT = Fault()

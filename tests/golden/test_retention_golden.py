@@ -8,10 +8,10 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.golden.retention_cases import NOW, POLICIES, history
 
 from logkeep.model.time import rfc3339
 from logkeep.repository.retention import Candidate, Verdict, decide
+from tests.golden.retention_cases import NOW, POLICIES, history
 
 FILES = Path(__file__).parent / "retention"
 

@@ -9,12 +9,11 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from tests.integration import spark_tasks
-
 from logkeep.errors import LogkeepError
 from logkeep.spark.engine import SparkEngine
 from logkeep.spark.processes import descendants
 from logkeep.spark.settings import SparkSettings
+from tests.integration import spark_tasks
 
 
 def main(task: str, units: str, cache: str, traces: str, master: str = "local[2]", *conf: str) -> int:

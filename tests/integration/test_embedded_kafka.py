@@ -5,13 +5,13 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.integration.processes import program, wait_for
 
 from logkeep.embedded.kafka import EmbeddedKafka, answers
 from logkeep.errors import ServerFailed
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.jars import resolve_jars
 from logkeep.spark.processes import look
+from tests.integration.processes import program, wait_for
 
 pytestmark = pytest.mark.xdist_group("kafka")
 TOPICS = "org.apache.kafka.tools.TopicCommand"

@@ -9,12 +9,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.integration.processes import PATIENCE_S, ROOT, program
 
 from logkeep.embedded.kafka import free_ports
 from logkeep.embedded.process import ServerProcess
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.jars import spark_home
+from tests.integration.processes import PATIENCE_S, ROOT, program
 
 pytestmark = pytest.mark.xdist_group("spark")
 

@@ -6,13 +6,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.integration import spark_tasks
-from tests.integration.spark_tasks import Answer, Unit, weight
 
 from logkeep.errors import StoreBusy, StoreFull, TaskFailed
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.engine import SparkEngine
 from logkeep.spark.settings import SparkSettings
+from tests.integration import spark_tasks
+from tests.integration.spark_tasks import Answer, Unit, weight
 
 pytestmark = pytest.mark.xdist_group("spark")
 

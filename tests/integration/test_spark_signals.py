@@ -6,13 +6,13 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from tests.integration.processes import files_below, program, wait_for
 
 from logkeep.spark.archive import class_archive
 from logkeep.spark.cache import archive_dir, cache_dir
 from logkeep.spark.jars import spark_home
 from logkeep.spark.java import find_java
 from logkeep.spark.processes import descendants
+from tests.integration.processes import files_below, program, wait_for
 
 pytestmark = pytest.mark.xdist_group("spark")
 PROMISE_S = 8

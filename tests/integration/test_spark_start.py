@@ -6,12 +6,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.integration import spark_tasks
-from tests.integration.processes import PATIENCE_S, files_below, program
 
 from logkeep.errors import EngineUnavailable
 from logkeep.spark.engine import SparkEngine
 from logkeep.spark.settings import SparkSettings
+from tests.integration import spark_tasks
+from tests.integration.processes import PATIENCE_S, files_below, program
 
 pytestmark = pytest.mark.xdist_group("spark")
 

@@ -5,9 +5,9 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.property.untimed import untimed
 
 from logkeep.repository.parts import plan_parts
+from tests.property.untimed import untimed
 
 _Parts = list[list[int]]
 """Each part as the numbers of the backups whose rows it holds, and a size per backup beside it."""

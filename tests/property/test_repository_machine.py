@@ -12,9 +12,6 @@ from itertools import count
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.faults.plan import Fault, Plan
-from tests.faults.store import FaultyStore
-from tests.scripted.backup import back_up, expected, log_of, restored
 
 from logkeep.errors import LeaseLost, LogkeepError, UsageError
 from logkeep.model.ids import BackupId
@@ -31,6 +28,9 @@ from logkeep.repository.source import ensure_source
 from logkeep.repository.writing import Writing, pin, writing
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
+from tests.faults.plan import Fault, Plan
+from tests.faults.store import FaultyStore
+from tests.scripted.backup import back_up, expected, log_of, restored
 
 
 class Crash(BaseException):

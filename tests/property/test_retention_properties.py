@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.property.untimed import untimed
 
 from logkeep.errors import UsageError
 from logkeep.repository.retention import Candidate, Policy, Verdict, decide
+from tests.property.untimed import untimed
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 TAGS = ("release", "nightly")

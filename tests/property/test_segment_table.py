@@ -4,14 +4,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.property.segment_rows import key, log_names, rows, segments
-from tests.property.untimed import untimed
 
 from logkeep.errors import Damaged, UsageError
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Codec, Collection, LogName, Segment
 from logkeep.repository.parts import SegmentTable, decode, encode
 from logkeep.repository.parts.table import SCHEMA
+from tests.property.segment_rows import key, log_names, rows, segments
+from tests.property.untimed import untimed
 
 _SOME = SegmentTable.from_segments(
     [

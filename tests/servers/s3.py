@@ -25,6 +25,7 @@ from urllib.parse import quote
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+
 from tests.servers.leash import leashed
 
 ACCESS_KEY = "logkeeptestkey"

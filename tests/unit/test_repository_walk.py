@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import pytest
-from tests.scripted.backup import back_up, expected, restored
 
 from logkeep.errors import CommitConflict, Damaged, IllegalTransition, LeaseLost, Locked, UsageError
 from logkeep.model.ids import BackupId
@@ -23,6 +22,7 @@ from logkeep.repository.states import Completed, Failed, Ongoing
 from logkeep.repository.writing import pin, writing
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
+from tests.scripted.backup import back_up, expected, restored
 
 
 class Lab:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from logkeep.errors import AlreadyExists, Damaged, ObjectMissing, UnknownBackup, UsageError
 from logkeep.model.ids import BackupId, choose_id
@@ -14,7 +15,7 @@ from logkeep.repository.journal import open_ids, read_request
 from logkeep.repository.lease import LeaseDocument, Standing, check_head, read_lease, standing
 from logkeep.repository.manifest import Manifest
 from logkeep.repository.owner import Owner
-from logkeep.repository.states import Completed, State, state_of
+from logkeep.repository.states import Completed, State, decided, undecided
 from logkeep.store.base import Store
 
 
@@ -91,14 +92,20 @@ class SourceView:
             return None
         return self.lease.backup
 
+    @cached_property
+    def _decided(self) -> dict[int, State]:
+        return decided(self.folded)
+
     def state(self, backup_id: BackupId) -> State:
+        known = self._decided.get(backup_id)
+        if known is not None:
+            return known
         request = read_request(self.place, backup_id) if backup_id in self.open_ids else None
-        return state_of(backup_id, self.folded, request, self.worked_on)
+        return undecided(backup_id, self.folded.last_id, request, self.worked_on)
 
     def states(self) -> list[State]:
         """Every backup that exists in any way, in order of id."""
-        ids = {e.id for e in self.folded.completed} | {f.id for f in self.folded.failed} | set(self.open_ids)
-        return [self.state(BackupId(i)) for i in sorted(ids)]
+        return [self.state(BackupId(i)) for i in sorted({*self._decided, *self.open_ids})]
 
     def completed(self, text: str) -> BackupEntry:
         """The completed backup that a user meant by a number, a prefix or `latest`."""

@@ -56,13 +56,16 @@ State = DoesNotExist | Ongoing | Completed | Failed
 OWNER_LOST = "owner lost: its process ended without finishing"
 
 
-def state_of(backup_id: BackupId, folded: Folded, request: Request | None, worked_on: int | None) -> State:
-    """Decide the state from the chain, the request, and the id that the present lease holder is working on."""
-    if (entry := folded.entry(backup_id)) is not None:
-        return Completed(backup_id, entry)
-    if (failure := folded.failure(backup_id)) is not None:
-        return Failed(backup_id, failure.reason, True, request)
-    if request is None or backup_id <= folded.last_id:
+def decided(folded: Folded) -> dict[int, State]:
+    """The state of every backup that the chain has decided on and not deleted."""
+    states: dict[int, State] = {f.id: Failed(BackupId(f.id), f.reason, True) for f in folded.failed}
+    states.update((e.id, Completed(BackupId(e.id), e)) for e in folded.completed)
+    return states
+
+
+def undecided(backup_id: BackupId, last_id: int, request: Request | None, worked_on: int | None) -> State:
+    """The state of an id of which the chain says nothing, from its request and the id that the lease holder works on."""
+    if request is None or backup_id <= last_id:
         return DoesNotExist(backup_id)  # never started, or deleted
     if worked_on == backup_id:
         return Ongoing(backup_id, request)

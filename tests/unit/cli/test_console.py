@@ -8,13 +8,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.unit.cli.calling import TRIAL, clean_environment
 
 from logkeep.cli.console import Console, use_colour
 from logkeep.cli.look import Look
 from logkeep.cli.progress import Bar, Lines, choose_progress
 from logkeep.errors import Declined
 from logkeep.model.work import NoProgress
+from tests.unit.cli.calling import TRIAL, clean_environment
 
 
 class Ticks:

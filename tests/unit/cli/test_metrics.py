@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.unit.cli.calling import ROOT, TRIAL, logkeep
 
 from logkeep.cli.metrics import METRICS, MetricsFile, Sample, parse, render, sample
 from logkeep.errors import ConfigError
+from tests.unit.cli.calling import ROOT, TRIAL, logkeep
 
 
 def test_values_of_other_runs_stay(tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.unit.cli.calling import ROOT, logkeep
 
 from logkeep.cli.look import Look
 from logkeep.cli.verbs.store import probe
 from logkeep.store.probe import ProbeCheck, ProbeReport, Result
+from tests.unit.cli.calling import ROOT, logkeep
 
 PASSED = ProbeCheck(slug="put-new", title="a name is given once", result=Result.PASSED)
 WARNING = ProbeCheck(slug="transport", title="encrypted", result=Result.WARNING, what="plain http", remedy="use https")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+
 from tests.unit.cli.calling import REAL, ROOT, TRIAL, clean_environment, logkeep
 
 

@@ -7,12 +7,12 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from tests.faults.plan import Fault, Scripted, Seeded, denied_403, error_before, lost_ack
-from tests.faults.store import Call, FaultyStore
 
 from logkeep.errors import StoreDenied, StoreUnreachable
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
+from tests.faults.plan import Fault, Scripted, Seeded, denied_403, error_before, lost_ack
+from tests.faults.store import Call, FaultyStore
 
 
 def test_every_call_has_a_number() -> None:

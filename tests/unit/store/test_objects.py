@@ -10,7 +10,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from tests.servers.s3 import ENVIRONMENT, free_ports
 
 from logkeep.errors import (
     AlreadyExists,
@@ -29,6 +28,7 @@ from logkeep.store.address import open_store
 from logkeep.store.aws_files import file_credentials
 from logkeep.store.base import ObjectWriter, Store
 from logkeep.store.objects import ObjectStore, resume_point
+from tests.servers.s3 import ENVIRONMENT, free_ports
 
 
 class _Answer:

@@ -6,6 +6,11 @@ from contextlib import suppress
 
 import pytest
 import stamina
+
+from logkeep.errors import AlreadyExists, StoreBusy, StoreDenied, StoreUnreachable, VersionMismatch
+from logkeep.store.local import LocalStore
+from logkeep.store.memory import MemoryStore
+from logkeep.store.retrying import Patience, RetryingStore
 from tests.faults.plan import (
     Fault,
     Scripted,
@@ -18,11 +23,6 @@ from tests.faults.plan import (
     unreachable,
 )
 from tests.faults.store import FaultyStore
-
-from logkeep.errors import AlreadyExists, StoreBusy, StoreDenied, StoreUnreachable, VersionMismatch
-from logkeep.store.local import LocalStore
-from logkeep.store.memory import MemoryStore
-from logkeep.store.retrying import Patience, RetryingStore
 
 _PASSING = (error_before(), lost_ack(), busy_429(), busy_503())
 
