@@ -1,8 +1,8 @@
 """How fast is a large repository opened? `python -m benchmarks.repository_open`
 
 A source with 10,000 commits (10,000 live backups) and one whose manifest names 1,000,000 segments of 10,000 logs, both
-in a directory on this machine. Prints a table for docs/benchmarks.md: best of 5, and the ratio to the same command on an
-empty repository, because machines differ and ratios do not.
+in a directory on this machine. Prints a table for docs/benchmarks.md: best of 5, and the ratio to the same command on
+an empty repository, because machines differ and ratios do not.
 """
 
 import hashlib

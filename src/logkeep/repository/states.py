@@ -64,7 +64,7 @@ def decided(folded: Folded) -> dict[int, State]:
 
 
 def undecided(backup_id: BackupId, last_id: int, request: Request | None, worked_on: int | None) -> State:
-    """The state of an id of which the chain says nothing, from its request and the id that the lease holder works on."""
+    """The state of an id of which the chain says nothing: from its request and what the lease holder works on."""
     if request is None or backup_id <= last_id:
         return DoesNotExist(backup_id)  # never started, or deleted
     if worked_on == backup_id:
