@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 QUIET_FENCES = {"yaml", "json", "text", "python"}
 """Fences that hold no commands."""
 
-_FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.M | re.S)
+_FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```$", re.M | re.S)
 _SCENE = re.compile(r"^<!-- scene: (?P<scene>[a-z-]+) -->$", re.M)
 _LINK = re.compile(r"\[[^\]]*\]\((?P<to>[^)\s]+)\)")
 
@@ -51,7 +51,12 @@ def markdown_pages() -> list[Path]:
 
 
 def fences(page: str) -> list[Fence]:
-    return [Fence(m["info"].strip(), m["body"], page.count("\n", 0, m.start()) + 1) for m in _FENCE.finditer(page)]
+    return [Fence(m["info"].strip(), _flush(m), page.count("\n", 0, m.start()) + 1) for m in _FENCE.finditer(page)]
+
+
+def _flush(fence: re.Match[str]) -> str:
+    """The body of a fence, without the indent that it has inside a list."""
+    return "".join(line.removeprefix(fence["indent"]) for line in fence["body"].splitlines(keepends=True))
 
 
 def prose(page: str) -> str:

@@ -1,10 +1,9 @@
 """What happens between the steps of a guide without its reader: nights pass, a run dies, a disk rots.
 
-`python -m tests.docs.scenes NAME` plays one scene in the repository that LOGKEEP_REPO names. Backups are those of the
+`python -m tests.docs.scenes NAME` plays one scene in the repository `./backups` of the guide. Backups are those of the
 scripted source, as no verb takes backups yet.
 """
 
-import os
 import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -23,14 +22,11 @@ from logkeep.store.address import open_store
 
 NIGHTS = 5
 _SOURCE = "prod"
+_DIRECTORY = Path("backups")
 
 
 def _place() -> Place:
-    return open_repository(open_store(os.environ["LOGKEEP_REPO"])).place(_SOURCE)
-
-
-def _directory() -> Path:
-    return Path(os.environ["LOGKEEP_REPO"].removeprefix("file://"))
+    return open_repository(open_store(str(_DIRECTORY))).place(_SOURCE)
 
 
 def nightly_backups() -> None:
@@ -54,9 +50,14 @@ def run_dies() -> None:
         raise SystemExit(f"the run was to be killed; it is {how}")
 
 
+def next_backup() -> None:
+    """The night after: the dead run is recorded as failed, what it left is adopted."""
+    run_backup(_place(), {0: 60, 1: 60})
+
+
 def disk_rots() -> None:
     """One bit of one archived object turns over."""
-    rotten = min((_directory() / "sources" / _SOURCE / "topics").rglob("*.log"))
+    rotten = min((_DIRECTORY / "sources" / _SOURCE / "topics").rglob("*.log"))
     data = bytearray(rotten.read_bytes())
     data[0] ^= 1
     rotten.write_bytes(data)
@@ -64,12 +65,13 @@ def disk_rots() -> None:
 
 def commit_lost() -> None:
     """Somebody deletes the newest commit."""
-    max((_directory() / "sources" / _SOURCE / "commits").iterdir()).unlink()
+    max((_DIRECTORY / "sources" / _SOURCE / "commits").iterdir()).unlink()
 
 
 SCENES: dict[str, Callable[[], None]] = {
     "nightly-backups": nightly_backups,
     "run-dies": run_dies,
+    "next-backup": next_backup,
     "disk-rots": disk_rots,
     "commit-lost": commit_lost,
 }

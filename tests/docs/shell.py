@@ -27,7 +27,7 @@ class Typed:
 def type_in(steps: Sequence[Command | Scene], scratch: Path) -> list[Typed]:
     """Run all steps in one bash, so that variables and directories last as they do for a reader."""
     border = f"border-{uuid.uuid4().hex}"
-    script = "".join(f"{_text(step)}\necho; echo {border} $?\n" for step in steps)
+    script = "".join(f"{_text(step)}\nprintf '\\n{border} %s\\n' $?\n" for step in steps)
     printed = _bash(script, scratch)
     pieces = printed.split(border)
     # Each piece but the first begins with the exit code of the step before it.
