@@ -1,13 +1,14 @@
 """Reading pages as a user does: which commands stand there, in which order, and what they are said to print.
 
-    ```console             `$ ` begins a command, `> ` continues it, other lines are what it prints (none: not compared);
-                           `…` stands for any text, alone on a line for any lines
-    ```console exits=60    the last command of the block ends with this code
-    ```console not-run     shown, not run here; the tests count these
-    ```sh                  to be pasted as a whole
-    <!-- scene: NAME -->   something happens that readers do not do themselves, see `scenes`
+```console             `$ ` begins a command, `> ` continues it, other lines are what it prints (none: not compared);
+                       `…` stands for any text, alone on a line for any lines
+```console exits=60    the last command of the block ends with this code
+```console not-run     shown, not run here; the tests count these
+```sh                  to be pasted as a whole
+<!-- scene: NAME -->   something happens that readers do not do themselves, see `scenes`
 """
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -45,9 +46,13 @@ class Scene:
     line: int
 
 
-def markdown_pages() -> list[Path]:
-    """Every page of the repository, without what tools have put into it."""
-    return sorted(p for p in ROOT.rglob("*.md") if not any(part.startswith(".") for part in p.relative_to(ROOT).parts))
+def own_files() -> list[Path]:
+    """Every file of the repository. Directories with a dot are tools' own and hold hundreds of thousands."""
+    found: list[Path] = []
+    for directory, below, names in os.walk(ROOT):
+        below[:] = [name for name in below if not name.startswith(".") and name != "__pycache__"]
+        found += [Path(directory, name) for name in names]
+    return sorted(found)
 
 
 def fences(page: str) -> list[Fence]:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,10 +57,8 @@ def _bash(script: str, scratch: Path) -> str:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    try:
+    with suppress(ProcessLookupError):  # all gone, as it should be
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # all gone, as it should be
     process.wait()
 
 

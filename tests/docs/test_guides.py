@@ -41,7 +41,9 @@ def test_no_command_hides_from_the_tests(page: Path) -> None:
     for fence in fences(text):
         first = (fence.info.split() or [""])[0]
         assert first in {"console", "sh"} | QUIET_FENCES, f"line {fence.line}: what is ```{fence.info} for?"
-        assert first not in QUIET_FENCES or "\n$ " not in f"\n{fence.body}", f"line {fence.line}: a command that is not run"
+        assert first not in QUIET_FENCES or "\n$ " not in f"\n{fence.body}", (
+            f"line {fence.line}: a command that is not run"
+        )
 
 
 def test_guides_run_something() -> None:
@@ -78,6 +80,7 @@ def test_placeholders(expected: tuple[str, ...], printed: str, same: bool) -> No
 
 
 def test_a_wrong_code_and_a_wrong_output_are_seen(tmp_path: Path) -> None:
-    page = "```console\n$ false\n$ echo one\ntwo\n$ cd /; false || true\n```\n```console exits=3\n$ pwd; (exit 3)\n/\n```\n"
+    first = "```console\n$ false\n$ echo one\ntwo\n$ cd /; false || true\n```\n"
+    page = first + "```console exits=3\n$ pwd; (exit 3)\n/\n```\n"
     typed = type_in(steps(page), tmp_path)
     assert [bool(_wrong(one)) for one in typed] == [True, True, False, False]
