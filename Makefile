@@ -20,7 +20,7 @@ help:  ## list the targets
 
 install: $(VENV)/.installed  ## make .venv with the logkeep command
 
-demo: install  ## back up, destroy and restore real embedded servers, with a story
+demo: install  ## show the tool against a real store and a real embedded broker, with a story
 	@$(BIN)/logkeep demo --directory .demo
 
 test: check  ## set everything up and pass the whole suite

@@ -102,13 +102,14 @@ def back_up(
     tokens: TokenSource,
     *,
     wanted: BackupId | None = None,
+    group: tuple[str, ...] = (),
     resumed: bool = False,
     ttl: timedelta = timedelta(minutes=5),
 ) -> BackupEntry:
     """One whole backup of the scripted source up to `ends`."""
     with writing(place, "backup", clock, tokens, ttl) as session:
         facts = ensure_source(place, "scripted", {"id": "s-1"}, clock())
-        ongoing = (resume(session, facts) if resumed else None) or begin(session, facts, wanted=wanted)
+        ongoing = (resume(session, facts) if resumed else None) or begin(session, facts, wanted=wanted, group=group)
         done = usable_receipts(session, ongoing, engine)
         planned = _units(session, place, ongoing.id, ongoing.base, ends)
         units = [u for u in planned if u.name not in done]

@@ -32,6 +32,7 @@ from logkeep.store.base import Store
 _UNIT_BYTES = 256 * 1024 * 1024
 _UNIT_OBJECTS = 1_000
 _CHUNK = 8 * 1024 * 1024
+_BRING_BACK = "bring the object back from the store's versions or from a copy, then verify again"
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def check_attachments(place: Place, manifest: Manifest, checked: Checked) -> Non
             checked.damage("object-missing", name, error.what)
             continue
         if len(data) != ref.size or hashlib.sha256(data).hexdigest() != ref.sha256:
-            checked.damage("hash-mismatch", name, "the attachment is not what was committed")
+            checked.damage("hash-mismatch", name, "the attachment is not what was committed", _BRING_BACK)
 
 
 def check_tiling(place: Place, manifest: Manifest, rows: SegmentTable, checked: Checked) -> None:
@@ -134,13 +135,13 @@ def check_presence(place: Place, rows: SegmentTable, checked: Checked) -> None:
                 checked.objects += 1
                 checked.bytes += size
                 if size != info.size:
-                    checked.damage("size-mismatch", info.name, f"has {info.size} bytes instead of {size}")
+                    checked.damage("size-mismatch", info.name, f"has {info.size} bytes instead of {size}", _BRING_BACK)
     for name in foreign:
         checked.findings.append(
             Finding(code="foreign", severity=Severity.WARNING, where=name, what="not an object of ours; left alone")
         )
     for name in wanted:
-        checked.damage("object-missing", name, "the object is not there")
+        checked.damage("object-missing", name, "the object is not there", _BRING_BACK)
 
 
 class HashUnit(msgspec.Struct, frozen=True):
@@ -172,7 +173,7 @@ def hash_objects(unit: HashUnit, progress: Progress) -> HashResult:
         checked.objects += 1
         checked.bytes += size
         if actual != expected:
-            checked.damage("hash-mismatch", name, "the bytes are not those that were written")
+            checked.damage("hash-mismatch", name, "the bytes are not those that were written", _BRING_BACK)
     return HashResult(checked.findings, checked.objects, checked.bytes)
 
 

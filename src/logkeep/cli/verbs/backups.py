@@ -126,12 +126,11 @@ def info(run: Run, backup: str) -> InfoReport:
     """
     views = {place.source: (place, seen(place, run.clock())) for place in chosen_sources(run)}
     backup_id = _choose(backup, [v for _, v in views.values()])
-    members = _members(views, backup_id)
-    rows = tuple(backup_row(s, views[s][1].state(backup_id), health_of(views[s][0])) for s in members)
-    states = [views[s][1].state(backup_id) for s in members]
-    report = InfoReport(id=backup_id, state=group_state(s.name for s in states), members=rows)
-    completed = [s for s in states if isinstance(s, Completed)]
-    if len(members) == 1 and completed:
+    members = _members(views, backup_id, only_these=run[SOURCE] is not None)
+    states = {s: views[s][1].state(backup_id) if s in views else DoesNotExist(backup_id) for s in members}
+    rows = tuple(backup_row(s, state, health_of(views[s][0]) if s in views else {}) for s, state in states.items())
+    report = InfoReport(id=backup_id, state=group_state(s.name for s in states.values()), members=rows)
+    if len(members) == 1 and isinstance(states[members[0]], Completed):
         return _with_content(report, *views[members[0]])
     return report
 
@@ -144,11 +143,15 @@ def _choose(text: str, views: Sequence[SourceView]) -> BackupId:
     return choose_id(text, sorted({s.id for v in views for s in v.states()}))
 
 
-def _members(views: dict[str, tuple[Place, SourceView]], backup_id: BackupId) -> list[str]:
-    """The sources of a group: those that one of them names, else all that have the id."""
+def _members(views: dict[str, tuple[Place, SourceView]], backup_id: BackupId, *, only_these: bool) -> list[str]:
+    """The sources of a group: those that one of them names, else all that have the id.
+
+    A member that never started is one too, also when the repository has never seen it: without it the whole would look
+    completed.
+    """
     have = [s for s, (_, v) in views.items() if v.state(backup_id).name is not StateName.DOES_NOT_EXIST]
     named = {m for s in have for m in _named(views[s][1], backup_id)}
-    return sorted(named & set(views)) if named else have
+    return sorted(named) if named and not only_these else have
 
 
 def _named(view: SourceView, backup_id: BackupId) -> tuple[str, ...]:

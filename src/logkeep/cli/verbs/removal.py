@@ -62,11 +62,11 @@ def _text(report: RemovalReport, look: Look) -> str:
     would = "would " if report.dry_run else ""
     rows = [(str(d.id), "keep" if d.keep else "remove", ", ".join(d.reasons)) for d in report.decisions]
     lines = [look.table(("ID", "VERDICT", "WHY"), rows, right="ID"), ""] if rows else []
-    done = "delete" if report.dry_run else "deleted"
+    done, marked, swept = ("delete", "would mark", "would sweep") if report.dry_run else ("deleted", "marked", "swept")
     lines.append(f"{would}{done} {len(report.deleted)} of {len(report.decisions)} backups of {report.source}")
     lines.append(
         look.text(
-            f"garbage: {would}mark {count(report.marked_objects)}, {would}sweep {count(report.swept_objects)} objects"
+            f"garbage: {marked} {count(report.marked_objects)}, {swept} {count(report.swept_objects)} objects"
             f" ({size(report.swept_bytes)}), {count(report.waiting_objects)} wait for their time"
         )
     )

@@ -1,13 +1,15 @@
 """`logkeep status`: can I sleep? The newest good backup, its age, what runs, what was left behind."""
 
-from datetime import datetime, timedelta
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
 from logkeep.cli.look import Look, duration
+from logkeep.cli.metrics import Sample, sample
 from logkeep.cli.opening import STORE_EXITS, chosen_sources
 from logkeep.cli.rows import backup_row, health_of, seen
-from logkeep.cli.run import Run
+from logkeep.cli.run import Outcome, Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import MAX_AGE, REPO, SOURCE
 from logkeep.repository.chain import Place
@@ -35,11 +37,14 @@ class SourceStatus(msgspec.Struct, frozen=True, kw_only=True):
 class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     sources: tuple[SourceStatus, ...]
+    breached: bool
+    """Any source breaches the objective, or there is an objective and no source at all."""
 
 
 def _text(report: StatusReport, look: Look) -> str:
     if not report.sources:
-        return look.text(f"no sources in {report.url}")
+        state = f"{look.state('FAIL')}  " if report.breached else ""
+        return look.text(f"{state}no sources in {report.url}")
     return "\n\n".join(_source_text(one, look) for one in report.sources)
 
 
@@ -56,9 +61,14 @@ def _source_text(one: SourceStatus, look: Look) -> str:
         "damaged": ", ".join(map(str, one.damaged)) or "none known",
         "interrupted": ", ".join(map(str, one.interrupted)) or "none",
         "running": one.running or "nothing",
-        "last verified": one.last_verified or "never",
+        "last verified": _verified_text(one.last_verified, look) if one.last_verified else "never",
     }
     return "\n".join([f"{state}  {one.source}", look.pairs(facts), *(look.text(f"WARN  {w}") for w in one.warnings)])
+
+
+def _verified_text(verified: str, look: Look) -> str:
+    when, _, level = verified.partition(" ")
+    return f"{look.moment(datetime.strptime(when, '%Y%m%dT%H%M%S%fZ').replace(tzinfo=UTC))}, level {level}"
 
 
 def _odd(one: SourceStatus) -> bool:
@@ -66,9 +76,17 @@ def _odd(one: SourceStatus) -> bool:
 
 
 def _exit_code(report: StatusReport) -> int:
-    if any(one.breached for one in report.sources):
+    if report.breached:
         return 60
     return 2 if any(_odd(one) for one in report.sources) else 0
+
+
+def _metrics(outcome: Outcome[StatusReport]) -> Iterator[Sample]:
+    """The age of what is there, told by whoever looks: it does not depend on the runs that may have stopped."""
+    for one in outcome.report.sources if outcome.report else ():
+        if one.newest_good_committed is not None:
+            ended = datetime.fromisoformat(one.newest_good_committed).timestamp()
+            yield sample("logkeep_backup_last_success_timestamp_seconds", ended, source=one.source)
 
 
 @verb(
@@ -77,17 +95,21 @@ def _exit_code(report: StatusReport) -> int:
     options=(REPO, SOURCE, MAX_AGE),
     exits=(2, 10, 60, *STORE_EXITS),
     exit_code=_exit_code,
+    metrics=_metrics,
     examples=("logkeep status --max-age 26h",),
 )
 def status(run: Run) -> StatusReport:
     """Tell whether each source has a good backup that is young enough, what runs and what was left behind.
 
-    With --max-age an older newest good backup, or none, ends with 60: the code to page on.
+    With --max-age an older newest good backup, or none, or a repository without any source, ends with 60: the code to
+    page on.
     """
     places = list(chosen_sources(run))
+    sources = tuple(_status(place, run.clock(), run[MAX_AGE]) for place in places)
     return StatusReport(
         url=places[0].store.url if places else run.repo(),
-        sources=tuple(_status(place, run.clock(), run[MAX_AGE]) for place in places),
+        sources=sources,
+        breached=any(one.breached for one in sources) or (run[MAX_AGE] is not None and not sources),
     )
 
 

@@ -1,0 +1,82 @@
+"""Typing a page's commands into one shell, in a directory and a home of its own."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.docs.pages import ROOT, Command, Scene
+
+_LIMIT_S = 120
+
+
+@dataclass(frozen=True)
+class Typed:
+    """What a command printed, both streams as on a terminal, and how it ended."""
+
+    step: Command | Scene
+    printed: str
+    code: int
+
+
+def type_in(steps: Sequence[Command | Scene], scratch: Path) -> list[Typed]:
+    """Run all steps in one bash, so that variables and directories last as they do for a reader."""
+    border = f"border-{uuid.uuid4().hex}"
+    script = "".join(f"{_text(step)}\nprintf '\\n{border} %s\\n' $?\n" for step in steps)
+    printed = _bash(script, scratch)
+    pieces = printed.split(border)
+    # Each piece but the first begins with the exit code of the step before it.
+    codes = [int(piece.split("\n", 1)[0]) for piece in pieces[1:]]
+    texts = [pieces[0], *(piece.partition("\n")[2] for piece in pieces[1:])]
+    return [Typed(s, text.removesuffix("\n"), code) for s, text, code in zip(steps, texts, codes, strict=False)]
+
+
+def _text(step: Command | Scene) -> str:
+    return step.text if isinstance(step, Command) else f"logkeep-scene {step.name}"
+
+
+def _bash(script: str, scratch: Path) -> str:
+    work, home = scratch / "work", scratch / "home"
+    work.mkdir()
+    home.mkdir()
+    process = subprocess.Popen(
+        ["bash"], cwd=work, env=_environment(scratch, home), text=True, start_new_session=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        # Commands must not eat the script: they get no input.
+        return process.communicate(f"{{\n{script}}} </dev/null\n", timeout=_LIMIT_S)[0]
+    finally:
+        _end(process)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):  # all gone, as it should be
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _environment(scratch: Path, home: Path) -> dict[str, str]:
+    tools = scratch / "bin"
+    tools.mkdir()
+    _tool(tools / "logkeep", "-m logkeep.cli")
+    _tool(tools / "logkeep-scene", "-m tests.docs.scenes")
+    _tool(tools / "python", "")
+    return {
+        "PATH": f"{tools}{os.pathsep}{os.environ.get('PATH', '/usr/bin:/bin')}",
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+    }
+
+
+def _tool(path: Path, arguments: str) -> None:
+    """A command that runs the code under test, whatever the reader's Python is."""
+    path.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}/src:{ROOT}" exec "{sys.executable}" {arguments} "$@"\n')
+    path.chmod(stat.S_IRWXU)
