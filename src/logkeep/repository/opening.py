@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from logkeep.errors import StoreUnsafe, UnknownSource, UsageError
+from logkeep.errors import ObjectMissing, StoreUnsafe, UnknownSource, UsageError
 from logkeep.model.ids import source_name
 from logkeep.model.time import TokenSource
 from logkeep.repository import layout
@@ -63,10 +63,18 @@ def create_repository(store: Store, facts: StoreFacts, now: datetime, tokens: To
 def _refuse_leftovers(store: Store) -> None:
     """A repository whose format object was lost must not get a new identity: nothing in it would fit any more."""
     leftover = next((i.name for i in store.list("") if not i.name.startswith(layout.PROBE)), None)
-    if leftover in {None, layout.FORMAT}:
-        return
+    if leftover is None or _is_there(store, layout.FORMAT):
+        return  # where a format object is, creating it again says so
     raise UsageError(
         f"this place is not empty: it holds {leftover}",
         subject=store.url,
         remedy="choose an empty prefix; if a repository was here, bring logkeep.json back or run `logkeep repair`",
     )
+
+
+def _is_there(store: Store, name: str) -> bool:
+    try:
+        store.head(name)
+    except ObjectMissing:
+        return False
+    return True
