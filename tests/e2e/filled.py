@@ -73,6 +73,9 @@ class Filled:
         """Everything in the repository, by name: content and mode."""
         return tree(self.root)
 
+    def size(self) -> int:
+        return sum(p.stat().st_size for p in self.root.rglob("*") if p.is_file())
+
     def listed(self) -> list[int]:
         return [row["id"] for row in self.json("list")["backups"]]
 

@@ -56,7 +56,6 @@ def held(repo: Filled) -> Iterator[Writing]:
 class TestInit:
     def test_creates_once(self, tmp_path: Path) -> None:
         repo = Filled(tmp_path)
-        assert repo.json("init", "--dry-run", code=41) if False else True
         first = repo.json("init")
         assert first["commits_safe"]
         assert first["repository"]
@@ -83,8 +82,8 @@ class TestInit:
         assert repo.json("init", "-n")["dry_run"]
         assert not repo.root.exists()
         repo.root.mkdir()
-        assert repo.json("init", "-n")["dry_run"]
-        assert repo.tree() == {}
+        assert repo.json("init", "-n")["commits_safe"]
+        assert {name.split("/")[0] for name in repo.tree()} <= {".partial"}, "only the store's own scratch directory"
 
 
 class TestList:
@@ -170,8 +169,8 @@ class TestVerify:
         shown = repo.json("verify", *flags)
         assert (shown["verdict"], shown["id"], shown["findings"]) == ("good", repo.ids[-1], [])
         assert repo.json("list")["backups"][-1]["health"] == "good"
-        everything = sum(sum(e.values()) for e in ENDS[-1:]) * 16
-        assert shown["stored_bytes"] == everything if "1/2" not in flags else shown["stored_bytes"] <= everything
+        assert shown["sample"] == ("1/2" if "--sample" in flags else "1/1")
+        assert shown["objects"] == len(list(repo.root.rglob("*.log")))
 
     def test_a_flipped_segment_is_named(self, repo: Filled) -> None:
         path = repo.file(SEGMENT)
@@ -235,13 +234,13 @@ class TestStatus:
 
 class TestDelete:
     def test_a_dry_run_tells_the_plan_and_changes_nothing(self, repo: Filled) -> None:
-        before = repo.tree()
-        planned = repo.json("delete", str(repo.ids[0]), "--dry-run")
+        before, ids = repo.tree(), repo.ids
+        planned = repo.json("delete", str(ids[0]), "--dry-run")
         assert repo.tree() == before
-        done = repo.json("delete", str(repo.ids[0]), "--yes")
+        done = repo.json("delete", str(ids[0]), "--yes")
         assert planned.pop("dry_run") is not done.pop("dry_run")
         assert planned == done
-        assert repo.listed() == repo.ids[1:] or repo.listed() == [r for r in repo.listed() if r != done["deleted"][0]]
+        assert repo.listed() == ids[1:]
 
     def test_the_last_good_backup_stays(self, repo: Filled) -> None:
         error = repo.run("delete", *map(str, repo.ids), "--yes", code=40).stderr
@@ -294,11 +293,11 @@ class TestPrune:
         assert repo.listed() == repo.ids
 
     def test_space_is_freed_at_once_and_the_rest_is_whole(self, repo: Filled) -> None:
-        ids, before = repo.ids, sum(p.stat().st_size for p in repo.root.rglob("*.parquet"))
+        ids, before = repo.ids, repo.size()
         shown = repo.json("prune", "--keep-last", "2", "--yes", *AT_ONCE)
         assert shown["swept_bytes"] > 0
         assert shown["waiting_objects"] == 0
-        assert sum(p.stat().st_size for p in repo.root.rglob("*.parquet")) < before
+        assert repo.size() < before - shown["swept_bytes"] / 2, "a few small commits were added"
         assert repo.listed() == ids[-2:]
         for backup_id, ends in zip(ids[-2:], ENDS[-2:], strict=True):
             assert repo.json("verify", str(backup_id), "--level", "data")["verdict"] == "good"
@@ -409,10 +408,10 @@ def test_every_verb_is_called_here() -> None:
 
 
 @pytest.mark.parametrize("words", sorted(CALLS))
-def test_json_is_one_document_and_stderr_has_the_rest(repo: Filled, words: str) -> None:
+def test_json_is_one_document_and_stderr_has_the_rest(repo: Filled, tmp_path: Path, words: str) -> None:
     arguments = [str(repo.ids[1]) if a == "2" else a for a in CALLS[words]]
     if words == "init":
-        repo.root.rename(repo.home / "moved")
+        repo = Filled(tmp_path)
     log = ("--log-level", "debug") if words not in {"completion", "version"} else ()
     done = repo.run(*words.split(), *arguments, "--json", *log)
     assert document(done)["verb"] == words
@@ -465,5 +464,5 @@ def test_no_verb_of_a_repository_starts_java(
     for words in calls:
         repo.run(*words, env=env)
     assert not met.exists()
-    caught = logkeep("verify", "-r", repo.url, "--level", "data", "--engine", "spark", home=repo.home, env=env)
-    assert caught.returncode == 1 if not met.exists() else caught.returncode == 40, "the guard works"
+    caught = repo.run("verify", "--level", "data", "--engine", "spark", code=1, env=env)
+    assert "must not be loaded here" in caught.stderr, "the trap works"
