@@ -70,7 +70,7 @@ class RemovalReport(msgspec.Struct, frozen=True, kw_only=True):
 def _text(report: RemovalReport, look: Look) -> str:
     would = "would " if report.dry_run else ""
     rows = [(str(d.id), "keep" if d.keep else "remove", ", ".join(d.reasons)) for d in report.decisions]
-    lines = [look.table(("ID", "VERDICT", "WHY"), rows, right="ID"), ""] if rows else []
+    lines = [look.table(("ID", "VERDICT", "WHY"), rows, right="ID", free="WHY"), ""] if rows else []
     done, marked, swept = ("delete", "mark", "sweep") if report.dry_run else ("deleted", "marked", "swept")
     lines.append(f"{would}{done} {len(report.deleted)} of {len(report.decisions)} backups of {report.source}")
     waiting = f"{count(report.waiting_objects)} wait for their time"
