@@ -40,6 +40,9 @@ ENVIRONMENT = {
     "AWS_EC2_METADATA_DISABLED": "true",
 }
 
+READER = {"AWS_ACCESS_KEY_ID": "logkeeptestreader", "AWS_SECRET_ACCESS_KEY": "logkeeptestreadersecret01234"}
+"""An identity of SeaweedFS that may read and list, and nothing else."""
+
 
 @dataclass(frozen=True)
 class S3Server:
@@ -93,8 +96,13 @@ def seaweed(tmp: Path) -> Iterator[S3Server]:
         "credentials": [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}],
         "actions": ["Admin", "Read", "Write", "List", "Tagging"],
     }
+    reader = {
+        "name": "reader",
+        "credentials": [{"accessKey": READER["AWS_ACCESS_KEY_ID"], "secretKey": READER["AWS_SECRET_ACCESS_KEY"]}],
+        "actions": ["Read", "List"],
+    }
     config = work / "s3.json"
-    config.write_text(json.dumps({"identities": [identity]}))
+    config.write_text(json.dumps({"identities": [identity, reader]}))
     data = work / "data"
     data.mkdir(exist_ok=True)
     # Every port is named: the default of each inner one is its neighbour's plus 10,000, which may be taken.

@@ -11,6 +11,8 @@ from datetime import datetime, timedelta, tzinfo
 
 _ASCII = {"…": "...", "→": "->", "·": "-", "–": "-", "×": "x", "≥": ">=", "≤": "<=", "█": "#", "░": ".", "’": "'"}
 _CODES = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
+_TEXT_LEAST, _FREE_LEAST = 12, 16
+"""Columns are not cut below this."""
 _STATES = {"OK": "green", "WARN": "yellow", "FAIL": "red", "NOTE": "dim"}
 
 
@@ -40,40 +42,56 @@ class Look:
         """`OK`, `WARN`, `FAIL` or `NOTE`: the word is the message, the colour a help."""
         return self.paint(word, _STATES[word])
 
-    def moment(self, moment: datetime | None) -> str:
-        """`2026-11-15 10:30:00 +0100`: to the second, with its zone; `-` when there is none."""
-        return moment.astimezone(self.zone).strftime("%Y-%m-%d %H:%M:%S %z") if moment else "-"
+    def moment(self, moment: datetime | None, *, seconds: bool = True) -> str:
+        """`2026-11-15 10:30:00 +0100`: with its zone; `-` when there is none."""
+        form = "%Y-%m-%d %H:%M:%S %z" if seconds else "%Y-%m-%d %H:%M %z"
+        return moment.astimezone(self.zone).strftime(form) if moment else "-"
 
-    def table(self, headers: Sequence[str], rows: Iterable[Sequence[str]], right: str = "") -> str:
-        """Aligned columns; the columns whose header is named in `right` (comma separated) end flush.
+    def table(
+        self, headers: Sequence[str], rows: Iterable[Sequence[str]], right: str = "", spare: str = "", free: str = ""
+    ) -> str:
+        """Aligned columns; those named in `right` (comma separated) end flush.
 
-        When the terminal is too narrow the widest column is cut, never wrapped: a line stays a row.
+        When the terminal is too narrow, columns in `spare` are left out, the first named first. Then text is cut,
+        that in `free` columns first, never wrapped: a line stays a row. What ends flush is never cut, as ids and
+        numbers without their end are lies.
         """
-        cells = [[self.text(str(cell)) for cell in row] for row in [headers, *rows]]
+        cells = [[self.text(printable(str(cell))) for cell in row] for row in [headers, *rows]]
         widths = [max(cell_width(row[i]) for row in cells) for i in range(len(headers))]
-        self._narrow(widths)
-        flush = {name.strip() for name in right.split(",")}
+        flush, loose = _names(right), [i for i, h in enumerate(headers) if h in _names(free)]
+        kept = self._kept(headers, widths, [h for h in spare.split(",") if h], loose)
+        self._narrow(widths, kept, [i for i in loose if i in kept], _FREE_LEAST)
+        self._narrow(widths, kept, [i for i in kept if headers[i] not in flush], _TEXT_LEAST)
         lines = [
-            "  ".join(
-                self._fit(cell, w, flush=h in flush) for cell, w, h in zip(row, widths, headers, strict=True)
-            ).rstrip()
-            for row in cells
+            "  ".join(self._fit(row[i], widths[i], flush=headers[i] in flush) for i in kept).rstrip() for row in cells
         ]
         return "\n".join([self.paint(lines[0], "bold"), *lines[1:]])
+
+    def _kept(self, headers: Sequence[str], widths: list[int], spare: list[str], loose: list[int]) -> list[int]:
+        """The columns that are shown: all, or without as many of the spare ones as it takes."""
+        kept = list(range(len(headers)))
+        least = [min(w, _FREE_LEAST) if i in loose else w for i, w in enumerate(widths)]
+        for name in spare:
+            if self._over(least, kept) <= 0:
+                break
+            kept.remove(headers.index(name))
+        return kept
 
     def pairs(self, values: Mapping[str, str]) -> str:
         """`name   value` lines, values aligned."""
         width = max((cell_width(name) for name in values), default=0)
-        return "\n".join(self.text(f"{name:<{width}}  {value}").rstrip() for name, value in values.items())
+        return "\n".join(self.text(f"{name:<{width}}  {printable(value)}").rstrip() for name, value in values.items())
 
-    def _narrow(self, widths: list[int]) -> None:
-        if self.width is None:
-            return
-        over = sum(widths) + 2 * (len(widths) - 1) - self.width
-        while over > 0 and max(widths) > 12:
-            widest = widths.index(max(widths))
+    def _over(self, widths: list[int], kept: list[int]) -> int:
+        """By how many columns the table is too wide."""
+        return 0 if self.width is None else sum(widths[i] for i in kept) + 2 * (len(kept) - 1) - self.width
+
+    def _narrow(self, widths: list[int], kept: list[int], candidates: list[int], least: int) -> None:
+        for _ in range(max(0, self._over(widths, kept))):
+            widest = max(candidates, key=lambda i: widths[i], default=None)
+            if widest is None or widths[widest] <= least:
+                return
             widths[widest] -= 1
-            over -= 1
 
     def _fit(self, cell: str, width: int, *, flush: bool) -> str:
         if cell_width(cell) > width:
@@ -83,6 +101,15 @@ class Look:
             cell += mark
         blank = " " * (width - cell_width(cell))
         return blank + cell if flush else cell + blank
+
+
+def _names(text: str) -> set[str]:
+    return set(text.split(","))
+
+
+def printable(text: str) -> str:
+    """Without characters that would move the cursor: what a repository holds must not command a terminal."""
+    return "".join(repr(c)[1:-1] if unicodedata.category(c) in {"Cc", "Zl", "Zp"} else c for c in text)
 
 
 def cell_width(text: str) -> int:

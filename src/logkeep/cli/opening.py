@@ -9,6 +9,7 @@ from logkeep.config.options import (
     LIMIT_UPLOAD,
     MASTER,
     PARALLEL,
+    RETRY_FOR,
     SOURCE,
     SPARK_CONF,
     VERBOSE,
@@ -19,7 +20,7 @@ from logkeep.repository.chain import Place
 from logkeep.repository.opening import Repository, open_repository
 from logkeep.store.address import open_store
 from logkeep.store.base import Store
-from logkeep.store.retrying import RetryingStore
+from logkeep.store.retrying import Patience, RetryingStore
 from logkeep.store.throttled import Pace, ThrottledStore
 
 INLINE_BELOW = 64 * 1024 * 1024
@@ -35,7 +36,7 @@ def opened_store(run: Run, url: str) -> Store:
     upload, download = run[LIMIT_UPLOAD], run[LIMIT_DOWNLOAD]
     if upload or download:
         store = ThrottledStore(store, (upload and Pace(upload)) or None, (download and Pace(download)) or None)
-    return RetryingStore(store)
+    return RetryingStore(store, Patience(total_s=run[RETRY_FOR].total_seconds()))
 
 
 def opened_repository(run: Run) -> Repository:

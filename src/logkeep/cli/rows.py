@@ -1,5 +1,6 @@
 """One backup as every verb shows it."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal
 
@@ -86,6 +87,15 @@ def _completed(source: str, entry: BackupEntry, verdict: Verdict | None) -> Back
 
 HEADERS = ("SOURCE", "ID", "STATE", "COMMITTED", "LOGS", "RECORDS", "SIZE", "ADDED", "HEALTH", "NOTES")
 FLUSH = "ID,LOGS,RECORDS,SIZE,ADDED"
+SPARE = "LOGS,ADDED,RECORDS,SIZE,COMMITTED"
+"""What a narrow terminal does without, the least important first."""
+
+
+def backup_table(rows: Iterable[BackupRow], look: Look) -> str:
+    """The rows for people. A column of notes is there only when there are notes."""
+    shown = [cells(row, look) for row in rows]
+    columns = len(HEADERS) if any(row[-1] for row in shown) else len(HEADERS) - 1
+    return look.table(HEADERS[:columns], [row[:columns] for row in shown], right=FLUSH, spare=SPARE, free="NOTES")
 
 
 def cells(row: BackupRow, look: Look) -> tuple[str, ...]:
@@ -94,7 +104,7 @@ def cells(row: BackupRow, look: Look) -> tuple[str, ...]:
         row.source,
         str(row.id),
         row.state,
-        look.moment(datetime.fromisoformat(row.committed)) if row.committed else "-",
+        look.moment(datetime.fromisoformat(row.committed), seconds=False) if row.committed else "-",
         _number(row.logs),
         _number(row.records),
         _size(row.stored_bytes),

@@ -28,6 +28,8 @@ from logkeep.config.options import (
     LOG_LEVEL,
     METRICS_FILE,
     QUIET,
+    REPO,
+    RETRY_FOR,
     VERBOSE,
     YES,
 )
@@ -59,11 +61,17 @@ def verb(
     """Make a verb of `function(run, **arguments) -> report`.
 
     `text` renders the report for people; `exit_code` reads it off the report. `changes` adds --dry-run and --yes,
-    `metrics` adds --metrics-file. A verb that is not `configured` works with a broken configuration too.
+    `metrics` adds --metrics-file, the option REPO adds --retry-for. A verb that is not `configured` works with a
+    broken configuration too.
     """
 
     def declare(function: Callable[..., ReportT]) -> "Verb":
-        own = (*options, *((METRICS_FILE,) if metrics else ()), *((DRY_RUN, YES) if changes else ()))
+        own = (
+            *options,
+            *((RETRY_FOR,) if REPO in options and RETRY_FOR not in options else ()),
+            *((METRICS_FILE,) if metrics else ()),
+            *((DRY_RUN, YES) if changes else ()),
+        )
         job = Job("", function, text, exit_code, metrics, configured, schema_version)
         return Verb(
             job, report, own=own, arguments=arguments, exits=possible(exits, changes=changes), examples=examples

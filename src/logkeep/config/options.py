@@ -79,6 +79,11 @@ LIMIT_DOWNLOAD: Option[int | None] = Option(
     "limit-download", Size(), None, "Read at most this many bytes per second.",
     key="transfer.limit_download", default_text="no limit",
 )  # fmt: skip
+RETRY_FOR: Option[timedelta] = Option(
+    "retry-for", Duration(), timedelta(minutes=2),
+    "How long to go on with a store that fails or stops answering; at most 30 s when it never answered.",
+    key="transfer.retry_for",
+)  # fmt: skip
 
 ENGINE: Option[str] = Option(
     "engine", Choice(("auto", "spark", "inline")), "auto", "Where data is worked on; auto means inline for small jobs.",

@@ -6,7 +6,7 @@ still. Ages are measured with the store's clock. A run that resumes or adopts ne
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import ClassVar
 
@@ -16,6 +16,7 @@ from logkeep.errors import Damaged, StoreDenied
 from logkeep.repository import layout
 from logkeep.repository.chain import Place, checkpoints, read_whole_chain
 from logkeep.repository.documents import MIB, SourceDocument, read, seal
+from logkeep.repository.fold import Folded
 from logkeep.repository.holds import held_ids, reader_holds
 from logkeep.repository.live import Live, live_objects
 from logkeep.repository.writing import Writing
@@ -74,20 +75,35 @@ class Swept:
     """Unfinished streams of killed writers that went too."""
 
 
-def plan_garbage(writing: Writing, rules: GarbageRules, imagine_deleted: Iterable[int] = ()) -> GarbagePlan:
-    """Look at the whole source and decide what to do. For a dry run, imagine some backups deleted."""
-    place, store_now = writing.place, store_time(writing)
+def plan_garbage(writing: Writing, rules: GarbageRules) -> GarbagePlan:
+    """Look at the whole source and decide what to do."""
+    return _plan(writing.place, writing.folded, rules, writing.clock(), store_time(writing), frozenset())
+
+
+def foresee_garbage(
+    place: Place, folded: Folded, rules: GarbageRules, now: datetime, deleted: Iterable[int]
+) -> GarbagePlan:
+    """What a collection would do once some backups are deleted. Writes nothing, so our clock stands in for the store's.
+
+    Without an interval to wait for, what is marked is swept by the same collection.
+    """
+    plan = _plan(place, folded, rules, now, now, frozenset(deleted))
+    return plan if rules.interval else replace(plan, to_sweep=(*plan.to_sweep, *plan.to_mark))
+
+
+def _plan(
+    place: Place, known: Folded, rules: GarbageRules, now: datetime, store_now: datetime, gone: frozenset[int]
+) -> GarbagePlan:
     folded = read_whole_chain(place)
-    if folded != writing.folded:
+    if folded != known:
         raise Damaged(
             "the checkpoint tells another story than the chain",
             subject=place.source,
             remedy="run `logkeep repair`, then prune again",
         )
     holds = reader_holds(place)
-    gone = set(imagine_deleted)
     kept = msgspec.structs.replace(folded, completed=tuple(e for e in folded.completed if e.id not in gone))
-    live = live_objects(place, kept, held_ids(holds, store_now), writing.clock())
+    live = live_objects(place, kept, held_ids(holds, store_now), now)
     garbage = list(_garbage(place, live, _spared_before(folded.repaired, store_now)))
     other = (*_superseded_checkpoints(place), *(h.name for h in holds if h.expires < store_now))
     return decide(garbage, read_marks(place), rules, store_now, other)

@@ -63,8 +63,8 @@ def create_repository(store: Store, facts: StoreFacts, now: datetime, tokens: To
 def _refuse_leftovers(store: Store) -> None:
     """A repository whose format object was lost must not get a new identity: nothing in it would fit any more."""
     leftover = next((i.name for i in store.list("") if not i.name.startswith(layout.PROBE)), None)
-    if leftover is None or _has_format(store):
-        return  # `create` says that there is a repository already
+    if leftover is None or _is_there(store, layout.FORMAT):
+        return  # where a format object is, creating it again says so
     raise UsageError(
         f"this place is not empty: it holds {leftover}",
         subject=store.url,
@@ -72,9 +72,9 @@ def _refuse_leftovers(store: Store) -> None:
     )
 
 
-def _has_format(store: Store) -> bool:
+def _is_there(store: Store, name: str) -> bool:
     try:
-        store.head(layout.FORMAT)
+        store.head(name)
     except ObjectMissing:
         return False
     return True

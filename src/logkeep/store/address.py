@@ -109,6 +109,12 @@ def create_place(url: str) -> None:
         LocalStore(address.prefix).create()
 
 
+def place_exists(url: str) -> bool:
+    """Whether the directory of a local store is there. Of a bucket only a request could tell: it counts as there."""
+    address = parse_address(url)
+    return address.kind is not Kind.LOCAL or Path(address.prefix).exists()
+
+
 def _directory(text: str) -> Address:
     if not text or "\0" in text:
         raise UsageError("the store URL is empty or not text", remedy=_FORMS)

@@ -62,8 +62,10 @@ def opened_root(root: Path) -> Iterator[int]:
     """A descriptor of the root directory, or StoreLocationMissing."""
     try:
         descriptor = os.open(root, _DIRECTORY)
-    except (FileNotFoundError, NotADirectoryError) as error:
+    except FileNotFoundError as error:
         raise StoreLocationMissing("no such directory", subject=str(root)) from error
+    except NotADirectoryError as error:
+        raise StoreLocationMissing("this is not a directory", subject=str(root)) from error
     except OSError as error:
         raise translated(error, str(root)) from error
     try:

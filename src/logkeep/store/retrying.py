@@ -20,10 +20,15 @@ from logkeep.store.delegating import DelegatingStore
 
 T = TypeVar("T")
 _log = logging.getLogger("logkeep.store")
+_TOLD_AT = 4
+"""The retry that is a warning: about three seconds after the first failure people wonder what is going on."""
 
 
 def _tell(details: RetryDetails) -> None:
-    _log.info("trying again in %.1f s (attempt %d): %s", details.wait_for, details.retry_num + 1, details.caused_by)
+    level = logging.WARNING if details.retry_num == _TOLD_AT else logging.INFO
+    _log.log(
+        level, "trying again in %.1f s (attempt %d): %s", details.wait_for, details.retry_num + 1, details.caused_by
+    )
 
 
 set_on_retry_hooks([_tell])  # stamina's own would print on stdout, which is for answers
@@ -31,12 +36,14 @@ set_on_retry_hooks([_tell])  # stamina's own would print on stdout, which is for
 
 @dataclass(frozen=True)
 class Patience:
-    """How often and how long to try. Waits double from the first to the longest, with jitter."""
+    """How long to try. Waits double from the first to the longest, with jitter."""
 
-    attempts: int = 8
-    total_s: float = 90.0
+    total_s: float = 120.0
+    first_contact_s: float = 30.0
+    """Before the store has answered anything: a wrong endpoint should not take minutes to tell."""
     first_wait_s: float = 0.2
     longest_wait_s: float = 15.0
+    attempts: int | None = None
 
 
 class RetryingStore(DelegatingStore):
@@ -45,6 +52,7 @@ class RetryingStore(DelegatingStore):
     def __init__(self, inner: Store, patience: Patience | None = None) -> None:
         super().__init__(inner)
         self._patience = patience or Patience()
+        self._answered = False
 
     def put_new(self, name: str, data: bytes) -> None:
         in_doubt = False
@@ -108,11 +116,13 @@ class RetryingStore(DelegatingStore):
 
     def _next(self, listing: "_ResumedListing") -> ObjectInfo | None:
         try:
-            return listing.advance()  # a million names should not pay for the retry machinery
+            found = listing.advance()  # a million names should not pay for the retry machinery
         except LogkeepError as error:
             if not error.retry_helps:
                 raise
-        return self._repeated(listing.advance)
+            return self._repeated(listing.advance)
+        self._answered = True
+        return found
 
     def _is_ours(self, name: str, data: bytes) -> bool:
         """After a doubtful put: True when our bytes are there, False when nothing is, else AlreadyExists."""
@@ -139,14 +149,25 @@ class RetryingStore(DelegatingStore):
         return True
 
     def _repeated(self, call: Callable[[], T]) -> T:
+        patience = self._patience
+        total_s = patience.total_s if self._answered else min(patience.total_s, patience.first_contact_s)
         caller = stamina.RetryingCaller(
-            attempts=self._patience.attempts,
-            timeout=self._patience.total_s,
-            wait_initial=self._patience.first_wait_s,
-            wait_max=self._patience.longest_wait_s,
-            wait_jitter=self._patience.first_wait_s,
+            attempts=patience.attempts,
+            timeout=total_s,
+            wait_initial=patience.first_wait_s,
+            wait_max=min(patience.longest_wait_s, total_s / 4),  # the last wait may end after the time is up
+            wait_jitter=patience.first_wait_s,
         )
-        return caller(_worth_it, call)
+        return caller(_worth_it, self._noting_answers, call)
+
+    def _noting_answers(self, call: Callable[[], T]) -> T:
+        try:
+            result = call()
+        except LogkeepError as error:
+            self._answered = self._answered or not error.retry_helps
+            raise
+        self._answered = True
+        return result
 
 
 class _ResumedListing:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.cli.look import Look, cell_width, count, duration, size
+from logkeep.cli.rows import BackupRow, backup_table
 
 ROWS = [("orders", "12", "an unusually long remark that does not fit"), ("日本", "3", "short")]
 
@@ -63,6 +64,35 @@ def test_tables_align_and_never_wrap() -> None:
     ]
     wide = Look(unicode=True).table(("NAME", "N", "REMARK"), ROWS)
     assert "does not fit" in wide
+
+
+def test_narrow_tables_leave_out_columns_before_they_cut() -> None:
+    headers, row = ("ID", "SIZE", "NOTES"), ("20261115103000", "1.2 KiB", "held: before the migration")
+    shown = Look(unicode=True, width=40).table(headers, [row], right="ID,SIZE", spare="SIZE", free="NOTES")
+    assert shown.splitlines()[1] == "20261115103000  held: before the migrat…"
+    wide = Look(unicode=True, width=60).table(headers, [row], right="ID,SIZE", spare="SIZE", free="NOTES")
+    assert wide.splitlines()[1] == "20261115103000  1.2 KiB  held: before the migration"
+
+
+@pytest.mark.parametrize("width", (20, 60, 80, 100, 140))
+def test_a_list_of_backups_never_cuts_an_id_or_a_time(width: int) -> None:
+    rows = [
+        BackupRow(
+            source="prod", id=20261115103000 + i, state="completed", committed="2026-11-15T10:30:00Z", logs=3,
+            records=10**6, stored_bytes=10**9, new_bytes=10**6, held="before the migration" * i,
+        )
+        for i in range(2)
+    ]  # fmt: skip
+    shown = backup_table(rows, Look(unicode=True, width=width, zone=UTC))
+    assert all(str(row.id) in shown for row in rows)
+    assert "2026-11-15 10:30 +0000" in shown or "COMMITTED" not in shown
+    assert width < 60 or max(map(len, shown.splitlines())) <= width
+
+
+def test_stored_text_does_not_command_the_terminal() -> None:
+    table = Look(unicode=True).table(("A", "B"), [("x\x1b[2Jy\nz", "\u2028")])
+    assert table.splitlines()[1] == "x\\x1b[2Jy\\nz  \\u2028"
+    assert Look(unicode=True).pairs({"a": "x\ry"}) == "a  x\\ry"
 
 
 def test_ascii_twins() -> None:

@@ -7,7 +7,7 @@ import msgspec
 
 from logkeep.cli.look import Look, count, size
 from logkeep.cli.opening import STORE_EXITS, chosen_sources
-from logkeep.cli.rows import FLUSH, HEADERS, BackupRow, backup_row, cells, health_of, seen
+from logkeep.cli.rows import BackupRow, backup_row, backup_table, health_of, seen
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import REPO, SOURCE
@@ -28,7 +28,7 @@ class ListReport(msgspec.Struct, frozen=True, kw_only=True):
 def _list_text(report: ListReport, look: Look) -> str:
     if not report.backups:
         return look.text(f"no backups in {report.url}")
-    table = look.table(HEADERS, [cells(row, look) for row in report.backups], right=FLUSH)
+    table = backup_table(report.backups, look)
     return "\n".join([table, *(look.text(f"WARN  {w}") for w in report.warnings)])
 
 
@@ -90,7 +90,7 @@ class InfoReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def _info_text(report: InfoReport, look: Look) -> str:
     lines = [f"backup {report.id}: {report.state}", ""]
-    lines.append(look.table(HEADERS, [cells(m, look) for m in report.members], right=FLUSH))
+    lines.append(backup_table(report.members, look))
     if report.kind is not None:
         identity = ", ".join(f"{k} {v}" for k, v in (report.identity or {}).items())
         base = "none, it stands alone" if report.base is None else str(report.base)
@@ -107,7 +107,7 @@ def _log_table(rows: Sequence[LogRow], look: Look) -> str:
         for r in rows
     ]
     headers = ("LOG", "HISTORY", "FROM", "TO", "SEGMENTS", "RECORDS", "SIZE")
-    return look.table(headers, shown, right="FROM,TO,SEGMENTS,RECORDS,SIZE")
+    return look.table(headers, shown, right="FROM,TO,SEGMENTS,RECORDS,SIZE", spare="SEGMENTS,HISTORY")
 
 
 @verb(

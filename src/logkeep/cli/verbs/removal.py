@@ -1,5 +1,8 @@
 """`logkeep delete` and `logkeep prune`: by name, and by policy."""
 
+from collections.abc import Callable
+from datetime import datetime
+
 import click
 import msgspec
 
@@ -26,14 +29,20 @@ from logkeep.config.options import (
     LEASE_TTL,
     REPO,
     SOURCE,
+    YES,
 )
+from logkeep.errors import CommitConflict
 from logkeep.model.ids import BackupId, choose_id
-from logkeep.repository.garbage import GarbageRules, collect, plan_garbage, store_time
+from logkeep.repository import layout
+from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.fold import Folded
+from logkeep.repository.garbage import GarbageRules, collect, foresee_garbage, plan_garbage, store_time
 from logkeep.repository.holds import held_ids, reader_holds
+from logkeep.repository.lease import check_head, read_lease
 from logkeep.repository.prune import Situation, plan_delete, plan_prune
 from logkeep.repository.prune import delete as delete_backups
 from logkeep.repository.retention import Policy
-from logkeep.repository.writing import Writing, writing
+from logkeep.repository.writing import writing
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,18 +70,19 @@ class RemovalReport(msgspec.Struct, frozen=True, kw_only=True):
 def _text(report: RemovalReport, look: Look) -> str:
     would = "would " if report.dry_run else ""
     rows = [(str(d.id), "keep" if d.keep else "remove", ", ".join(d.reasons)) for d in report.decisions]
-    lines = [look.table(("ID", "VERDICT", "WHY"), rows, right="ID"), ""] if rows else []
-    done, marked, swept = ("delete", "would mark", "would sweep") if report.dry_run else ("deleted", "marked", "swept")
+    lines = [look.table(("ID", "VERDICT", "WHY"), rows, right="ID", free="WHY"), ""] if rows else []
+    done, marked, swept = ("delete", "mark", "sweep") if report.dry_run else ("deleted", "marked", "swept")
     lines.append(f"{would}{done} {len(report.deleted)} of {len(report.decisions)} backups of {report.source}")
-    lines.append(
-        look.text(
-            f"garbage: {marked} {count(report.marked_objects)}, {swept} {count(report.swept_objects)} objects"
-            f" ({size(report.swept_bytes)}), {count(report.waiting_objects)} wait for their time"
-        )
-    )
+    waiting = f"{count(report.waiting_objects)} wait for their time"
+    marks = f"{would}{marked} {count(report.marked_objects)}"
+    sweeps = f"{would}{swept} {count(report.swept_objects)} objects ({size(report.swept_bytes)})"
+    lines.append(look.text(f"garbage: {marks}, {sweeps}, {waiting}"))
     lines += [look.text(f"WARN  not allowed to delete {name}") for name in report.denied[:20]]
     return "\n".join(lines)
 
+
+Choose = Callable[[Situation], tuple[Decision, ...]]
+"""Which backups stay and which go, of those there are."""
 
 _OPTIONS = (REPO, SOURCE, GC_AGE, GC_INTERVAL, LEASE_TTL)
 _EXITS = (2, 10, 50, *STORE_EXITS)
@@ -98,17 +108,15 @@ def delete(run: Run, backups: tuple[str, ...]) -> RemovalReport:
     The last good backup of a source, held backups and those that are being read are never deleted. What other backups
     still need stays; the rest becomes garbage and is removed in two phases.
     """
-    place = chosen_source(run)
-    with writing(place, "delete", run.clock, run.token, run[LEASE_TTL]) as session:
-        situation = _situation(session)
-        known = [BackupId(e.id) for e in session.folded.completed]
-        chosen = [choose_id(text, known) for text in backups]
-        wanted = {e.id for e in plan_delete(situation, chosen)}
-        decisions = tuple(
-            Decision(id=e.id, keep=e.id not in wanted, reasons=("named",) if e.id in wanted else ("not named",))
-            for e in session.folded.completed
+
+    def choose(situation: Situation) -> tuple[Decision, ...]:
+        known = [BackupId(e.id) for e in situation.folded.completed]
+        wanted = {e.id for e in plan_delete(situation, [choose_id(text, known) for text in backups])}
+        return tuple(
+            Decision(id=i, keep=i not in wanted, reasons=("named" if i in wanted else "not named",)) for i in known
         )
-        return _remove(run, session, decisions, "delete")
+
+    return _remove(run, "delete", choose)
 
 
 @verb(
@@ -141,11 +149,12 @@ def prune(run: Run) -> RemovalReport:
     rule nothing is deleted. The newest good backup always stays, and damaged ones never count as good. Space is freed
     in two phases: what is garbage is marked now and deleted by a later run.
     """
-    place = chosen_source(run)
-    with writing(place, "prune", run.clock, run.token, run[LEASE_TTL]) as session:
-        verdicts = plan_prune(_situation(session), _policy(run), run.clock())
-        decisions = tuple(Decision(id=v.id, keep=v.keep, reasons=v.reasons) for v in verdicts)
-        return _remove(run, session, decisions, "policy")
+
+    def choose(situation: Situation) -> tuple[Decision, ...]:
+        verdicts = plan_prune(situation, _policy(run), run.clock())
+        return tuple(Decision(id=v.id, keep=v.keep, reasons=v.reasons) for v in verdicts)
+
+    return _remove(run, "prune", choose)
 
 
 def _policy(run: Run) -> Policy:
@@ -165,34 +174,64 @@ def _policy(run: Run) -> Policy:
     )
 
 
-def _situation(session: Writing) -> Situation:
-    health = {BackupId(i): v for i, v in health_of(session.place).items()}
-    readers = held_ids(reader_holds(session.place), store_time(session))
-    return Situation(session.folded, health, readers)
+def _situation(place: Place, folded: Folded, store_now: datetime) -> Situation:
+    health = {BackupId(i): v for i, v in health_of(place).items()}
+    return Situation(folded, health, held_ids(reader_holds(place), store_now))
 
 
-def _remove(run: Run, session: Writing, decisions: tuple[Decision, ...], reason: str) -> RemovalReport:
-    """Ask, delete, collect; on a dry run only look what would happen."""
-    gone = tuple(d.id for d in decisions if not d.keep)
-    rules = GarbageRules(run[GC_AGE], run[GC_INTERVAL])
-    if gone:
-        run.confirm(f"delete {len(gone)} of {len(decisions)} backups of {session.place.source}?")
-    plan = plan_garbage(session, rules, gone if run.dry_run else ())
-    report = RemovalReport(
-        source=session.place.source, decisions=decisions, deleted=gone, marked_objects=len(plan.to_mark),
-        swept_objects=len(plan.to_sweep), swept_bytes=plan.sweep_bytes, waiting_objects=plan.waiting, denied=(),
-        dry_run=run.dry_run,
-    )  # fmt: skip
+def _remove(run: Run, operation: str, choose: Choose) -> RemovalReport:
+    """Show the plan and ask, then decide once more under the lease and carry it out."""
+    place = chosen_source(run)
+    if run[YES] and not run.dry_run:
+        return _carry_out(run, place, operation, choose, None)
+    foreseen = _foreseen(run, place, choose)
     if run.dry_run:
-        return report
-    delete_backups(session, gone, reason)
-    swept = collect(session, rules)
-    left = plan_garbage(session, rules)
-    return msgspec.structs.replace(
-        report,
-        marked_objects=swept.marked,
-        swept_objects=swept.deleted,
-        swept_bytes=swept.deleted_bytes,
-        waiting_objects=left.waiting + len(left.to_mark) + len(left.to_sweep),
-        denied=swept.denied,
-    )
+        return foreseen
+    if foreseen.deleted:
+        _show(run, foreseen)
+        run.confirm(f"delete {len(foreseen.deleted)} of {len(foreseen.decisions)} backups of {place.source}?")
+    return _carry_out(run, place, operation, choose, foreseen.deleted)
+
+
+def _show(run: Run, foreseen: RemovalReport) -> None:
+    """Nobody can answer a question without having seen what it is about; where nobody is asked, it is only noise."""
+    if run.console.interactive:
+        run.console.note(_text(foreseen, run.console.err_look))
+
+
+def _foreseen(run: Run, place: Place, choose: Choose) -> RemovalReport:
+    """The plan, from reading alone: a dry run changes nothing, not even the lease, and works on a read-only store."""
+    folded, now, rules = read_chain(place), run.clock(), GarbageRules(run[GC_AGE], run[GC_INTERVAL])
+    lease = read_lease(place)
+    if lease is not None:
+        check_head(folded, lease[0].head, layout.commits(place.source))
+    decisions = choose(_situation(place, folded, now))
+    gone = _gone(decisions)
+    plan = foresee_garbage(place, folded, rules, now, gone)
+    swept = set(plan.to_sweep)
+    return RemovalReport(
+        source=place.source, decisions=decisions, deleted=gone, marked_objects=len(plan.to_mark),
+        swept_objects=len(swept), swept_bytes=sum(o.size for o in swept),
+        waiting_objects=plan.waiting + len(set(plan.to_mark) - swept), denied=(), dry_run=True,
+    )  # fmt: skip
+
+
+def _carry_out(run: Run, place: Place, operation: str, choose: Choose, agreed: tuple[int, ...] | None) -> RemovalReport:
+    rules = GarbageRules(run[GC_AGE], run[GC_INTERVAL])
+    with writing(place, operation, run.clock, run.token, run[LEASE_TTL]) as session:
+        decisions = choose(_situation(place, session.folded, store_time(session)))
+        gone = _gone(decisions)
+        if agreed is not None and gone != agreed:
+            raise CommitConflict("the backups changed while you were asked; nothing was deleted", subject=place.source)
+        delete_backups(session, gone, operation)
+        swept = collect(session, rules)
+        left = plan_garbage(session, rules)
+    return RemovalReport(
+        source=place.source, decisions=decisions, deleted=gone, marked_objects=swept.marked,
+        swept_objects=swept.deleted, swept_bytes=swept.deleted_bytes,
+        waiting_objects=left.waiting + len(left.to_mark) + len(left.to_sweep), denied=swept.denied, dry_run=False,
+    )  # fmt: skip
+
+
+def _gone(decisions: tuple[Decision, ...]) -> tuple[int, ...]:
+    return tuple(d.id for d in decisions if not d.keep)

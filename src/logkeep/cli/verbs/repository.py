@@ -15,7 +15,7 @@ from logkeep.repository.format import StoreFacts
 from logkeep.repository.opening import Repository, create_repository, open_repository
 from logkeep.repository.owner import this_process
 from logkeep.repository.source import view
-from logkeep.store.address import create_place
+from logkeep.store.address import create_place, parse_address, place_exists
 from logkeep.store.base import Store
 from logkeep.store.probe import ProbeReport, Result, probe
 
@@ -27,6 +27,7 @@ class InitReport(msgspec.Struct, frozen=True, kw_only=True):
     repository: str
     """The id of the new repository; empty on a dry run."""
     commits_safe: bool
+    """As the probe saw it; false too where a dry run could not probe because there is no directory yet."""
     leases_safe: bool
     remarks: tuple[str, ...]
     """What the probe thinks deserves a look."""
@@ -53,6 +54,8 @@ def init(run: Run) -> InitReport:
     committed is refused. A local directory is made when it is not there; a bucket must exist.
     """
     url = run.repo()
+    if run.dry_run and not place_exists(url):
+        return _not_yet_made(url)
     if not run.dry_run:
         create_place(url)
     store = opened_store(run, url)
@@ -67,6 +70,12 @@ def init(run: Run) -> InitReport:
     return InitReport(
         url=store.url, repository=created, commits_safe=True, leases_safe=True, remarks=remarks, dry_run=run.dry_run
     )
+
+
+def _not_yet_made(url: str) -> InitReport:
+    remarks = ("the directory is made by the run, and probed then",)
+    url = parse_address(url).url
+    return InitReport(url=url, repository="", commits_safe=False, leases_safe=False, remarks=remarks, dry_run=True)
 
 
 def _remedy(probed: ProbeReport) -> str:

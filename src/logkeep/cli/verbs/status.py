@@ -1,6 +1,5 @@
 """`logkeep status`: can I sleep? The newest good backup, its age, what runs, what was left behind."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -61,14 +60,18 @@ def _source_text(one: SourceStatus, look: Look) -> str:
         "damaged": ", ".join(map(str, one.damaged)) or "none known",
         "interrupted": ", ".join(map(str, one.interrupted)) or "none",
         "running": one.running or "nothing",
-        "last verified": _verified_text(one.last_verified, look) if one.last_verified else "never",
+        "last verified": _verified(one.last_verified, look),
     }
     return "\n".join([f"{state}  {one.source}", look.pairs(facts), *(look.text(f"WARN  {w}") for w in one.warnings)])
 
 
-def _verified_text(verified: str, look: Look) -> str:
-    when, _, level = verified.partition(" ")
-    return f"{look.moment(datetime.strptime(when, '%Y%m%dT%H%M%S%fZ').replace(tzinfo=UTC))}, level {level}"
+def _verified(text: str | None, look: Look) -> str:
+    """`2026-11-15 10:30:00 +0100, level files`"""
+    if text is None:
+        return "never"
+    when, level = text.split()
+    moment = datetime.strptime(when, "%Y%m%dT%H%M%S%fZ").replace(tzinfo=UTC)
+    return f"{look.moment(moment)}, level {level}"
 
 
 def _odd(one: SourceStatus) -> bool:

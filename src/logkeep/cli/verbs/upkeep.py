@@ -9,8 +9,6 @@ from logkeep.cli.verb import verb
 from logkeep.config.options import ACCEPT_LOSS, LEASE_TTL, REPO, SOURCE
 from logkeep.repository.lease import Standing, free, read_lease, standing
 from logkeep.repository.owner import this_process
-from logkeep.repository.repair import repair as repair_source
-from logkeep.repository.repair import repair_format
 
 
 class UnlockReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +90,9 @@ def repair(run: Run) -> RepairReport:
     Data is never touched. When commits are lost, bring their objects back from the store's versions; only if they are
     gone for good, --accept-loss goes on without them and commits those lost backups anew whose manifests are intact.
     """
+    from logkeep.repository.repair import repair as repair_source  # noqa: PLC0415 - loads Arrow, which unlock can spare
+    from logkeep.repository.repair import repair_format  # noqa: PLC0415 - the same
+
     repository = opened_repository(run)
     steps = list(repair_format(repository.store, repository.document, dry_run=True))
     places = list(chosen_sources(run))
