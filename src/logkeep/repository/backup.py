@@ -98,7 +98,7 @@ class OngoingBackup:
 
     def _check_stored(self, new: Sequence[Segment]) -> None:
         with ThreadPoolExecutor(_PARALLEL_HEADS) as pool:
-            for problem in pool.map(self._missing, new):
+            for problem in pool.map(self._missing, [s for s in new if s.has_object]):
                 if problem:
                     raise BackupFailed(problem, subject=f"backup {self.id}")
 
