@@ -84,11 +84,12 @@ def answers_lost(prepared: Prepared, points: Iterable[int]) -> int:
     return done
 
 
+Experiment = Callable[[Prepared, Iterable[int]], int]
 EXPERIMENTS = pytest.mark.parametrize("experiment", (killed_after, answers_lost))
 
 
 @EXPERIMENTS
-def test_at_a_tenth_of_the_store_calls(prepared: Prepared, experiment: Callable[[Prepared, Iterable[int]], int]) -> None:
+def test_at_a_tenth_of_the_store_calls(prepared: Prepared, experiment: Experiment) -> None:
     assert prepared.calls > 40
     points = seeded_part(f"S3, {experiment.__name__}", list(range(1, prepared.calls + 1)), 10)
     assert experiment(prepared, points) == len(points)
@@ -97,6 +98,6 @@ def test_at_a_tenth_of_the_store_calls(prepared: Prepared, experiment: Callable[
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @EXPERIMENTS
-def test_at_every_store_call(prepared: Prepared, experiment: Callable[[Prepared, Iterable[int]], int]) -> None:
+def test_at_every_store_call(prepared: Prepared, experiment: Experiment) -> None:
     points = range(1, prepared.calls + 1)
     print(f"S3, {experiment.__name__}: {experiment(prepared, points)} of {prepared.calls} points, all intact")

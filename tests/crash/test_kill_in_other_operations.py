@@ -79,6 +79,10 @@ def mend_format(place: Place, _ids: list[int]) -> None:
     list(repair_format(place.store, open_format(place.store).document, dry_run=False))
 
 
+def has_both_formats(place: Place, _ids: list[int]) -> bool:
+    return not open_format(place.store).warnings
+
+
 def flip(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 0x10
@@ -111,11 +115,12 @@ OPERATIONS = {
         mend, ALL, mended, lambda root: flip(root / layout.commit("prod", 3)), readable_meanwhile=False
     ),
     "repair of the format": Operation(
-        mend_format, ALL, lambda place, _: not open_format(place.store).warnings, lambda root: flip(root / layout.FORMAT)
+        mend_format,
+        ALL,
+        has_both_formats,
+        lambda root: flip(root / layout.FORMAT),
     ),
-    "hold": Operation(
-        lambda place, ids: pin(place, HoldAction(ids[0], "audit"), utc_now, random_token), ALL, is_held
-    ),
+    "hold": Operation(lambda place, ids: pin(place, HoldAction(ids[0], "audit"), utc_now, random_token), ALL, is_held),
     "release": Operation(
         lambda place, ids: pin(place, ReleaseAction(ids[0]), utc_now, random_token),
         ALL,

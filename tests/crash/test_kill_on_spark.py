@@ -63,8 +63,8 @@ class Lab:
         gated = self.gate.parent
 
         def middle() -> bool:
-            (ongoing,) = open_ids(self.place, self.first) or [None]
-            there = 0 if ongoing is None else len(self.names(layout.journal("prod", ongoing)))
+            journals = [layout.journal("prod", i) for i in open_ids(self.place, self.first)]
+            there = sum(len(self.names(journal)) for journal in journals)
             return there == FREE_UNITS and len(list(gated.iterdir())) == GATED_UNITS
 
         wait_for(lambda: middle() or run.poll() is not None, "the middle of the copy")

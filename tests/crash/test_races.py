@@ -64,7 +64,7 @@ def raw_chain_races(arena: Arena, rounds: int, _forks: Forker) -> Counter[str]:
         for round_number in range(rounds):
             folded = read_chain(arena.place)
             start = threading.Barrier(2)
-            outcomes = list(pool.map(lambda p, f=folded, s=start: _append(p, f, s, arena.first), places))  # type: ignore[misc]  # bound now
+            outcomes = list(pool.map(lambda p, f=folded, s=start: _append(p, f, s, arena.first), places))
             assert sorted(o for o, _ in outcomes) == [WON, LOST], f"race {round_number}: {outcomes}"
             counts.update(o for o, _ in outcomes)
             winner = next(run for outcome, run in outcomes if outcome == WON)

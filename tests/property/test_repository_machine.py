@@ -9,12 +9,12 @@ _UNTIMED = settings(deadline=None, suppress_health_check=list(HealthCheck), prin
 
 
 def test_any_order_of_operations_keeps_every_backup() -> None:
-    run_state_machine_as_test(Machine, settings=settings(_UNTIMED, max_examples=12, stateful_step_count=20))  # type: ignore[no-untyped-call]  # hypothesis left it untyped
+    run_state_machine_as_test(Machine, settings=settings(_UNTIMED, max_examples=12, stateful_step_count=20))
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_long_walks_keep_every_backup() -> None:
     examples, steps = 40, 40
-    run_state_machine_as_test(Machine, settings=settings(_UNTIMED, max_examples=examples, stateful_step_count=steps))  # type: ignore[no-untyped-call]  # hypothesis left it untyped
+    run_state_machine_as_test(Machine, settings=settings(_UNTIMED, max_examples=examples, stateful_step_count=steps))
     print(f"state machine: {examples} walks of up to {steps} steps, every backup read back")

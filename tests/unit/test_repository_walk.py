@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import pytest
+from tests.faults.plan import lost_ack
+from tests.faults.store import FaultyStore
 from tests.scripted.backup import back_up, expected, log_of, restored
 
 from logkeep.errors import CommitConflict, Damaged, IllegalTransition, LeaseLost, Locked, UsageError
@@ -17,6 +19,7 @@ from logkeep.repository.chain import Place, append, read_chain, read_whole_chain
 from logkeep.repository.format import StoreFacts
 from logkeep.repository.garbage import GarbageRules, collect, plan_garbage
 from logkeep.repository.holds import reader_holds, reading
+from logkeep.repository.lease import free, read_lease
 from logkeep.repository.manifest import LogCut
 from logkeep.repository.opening import create_repository
 from logkeep.repository.owner import this_process
@@ -121,6 +124,35 @@ def test_a_writer_whose_lease_was_taken_over_cannot_commit(lab: Lab) -> None:
         with pytest.raises(LeaseLost):
             ongoing.fail("too late")
     assert [e.id for e in read_chain(lab.place).completed][-1] == other
+
+
+def test_a_renewal_whose_answer_was_lost_does_not_cost_the_lease(lab: Lab) -> None:
+    """The store has a later expiry than we know of: that is our own doing, not another run."""
+    lost: set[str] = set()
+    faulty = FaultyStore(lab.store, lambda _number, operation, _name: lost_ack() if operation in lost else None)
+    place = Place(faulty, lab.place.repository, "prod")
+    with writing(place, "backup", lab.clock, lab.token) as session:
+        ongoing = begin(session, ensure_source(place, "scripted", {"id": "s-1"}, lab.now))
+        for _ in range(2):
+            lab.now += timedelta(minutes=1)
+            lost.add("replace")
+            assert session.lease.renew()
+            lost.clear()
+        assert session.lease.renew()
+        lost.add("replace")
+        assert session.lease.renew()
+        lost.clear()
+        ongoing.fail("the source went away")
+    assert [f.id for f in read_chain(lab.place).failed] == [ongoing.id]
+
+
+def test_a_lease_that_was_taken_away_is_not_ours_although_it_bears_our_name(lab: Lab) -> None:
+    with writing(lab.place, "backup", lab.clock, lab.token) as session:
+        found = read_lease(lab.place)
+        assert found is not None
+        free(lab.place, *found)
+        with pytest.raises(LeaseLost):
+            session.lease.confirm()
 
 
 def test_a_writer_that_slept_while_the_chain_was_folded_fails_visibly(lab: Lab) -> None:
