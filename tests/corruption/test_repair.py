@@ -12,9 +12,7 @@ from logkeep.repository.chain import read_chain, read_whole_chain
 from logkeep.repository.format import open_format
 from logkeep.repository.repair import Step, repair, repair_format
 from logkeep.repository.source import read_facts
-from tests.corruption.test_damage import ENDS, Repo, flip
-from tests.crash.points import run_backup
-from tests.scripted.backup import expected, restored
+from logkeep.repository.writing import writing
 
 
 @pytest.fixture
@@ -87,3 +85,25 @@ def test_a_lost_commit_is_gone_on_from_only_when_accepted(repo: Repo, damage: ob
     newer = run_backup(repo.place, {0: 20, 1: 9})
     assert restored(repo.place, newer) == expected({0: 20, 1: 9})
     assert mend(repo) == [], "nothing is left to repair"
+
+
+def test_a_second_loss_is_gone_on_from_like_the_first(repo: Repo) -> None:
+    flip(repo.root / layout.commit("prod", 2))
+    mend(repo, accept_loss=True)
+    third = run_backup(repo.place, {0: 20, 1: 9})
+    flip(repo.root / layout.commit("prod", read_chain(repo.place).generation))
+    with pytest.raises(Damaged):
+        read_chain(repo.place)
+    mend(repo, accept_loss=True)
+    assert [e.id for e in read_chain(repo.place).completed] == [*repo.ids, third]
+    assert read_chain(repo.place) == read_whole_chain(repo.place)
+
+
+def test_a_loss_that_a_checkpoint_covers_is_gone_on_from(repo: Repo) -> None:
+    with writing(repo.place, "gc", utc_now, random_token) as session:
+        session.fence("checkpoint")
+    (repo.root / layout.commit("prod", 1)).unlink()
+    mend(repo, accept_loss=True)
+    assert [e.id for e in read_chain(repo.place).completed] == repo.ids
+    newer = run_backup(repo.place, {0: 20, 1: 9})
+    assert restored(repo.place, newer) == expected({0: 20, 1: 9})

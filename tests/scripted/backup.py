@@ -14,7 +14,7 @@ from logkeep.repository import layout
 from logkeep.repository.backup import Outcome, begin, resume
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.content import PartReader, rows_of, served_parts
-from logkeep.repository.fold import BackupEntry
+from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.journal import Receipt, put_receipt
 from logkeep.repository.manifest import LogCut
 from logkeep.repository.resume import usable_receipts
@@ -129,19 +129,26 @@ def _units(session: Writing, place: Place, backup_id: BackupId, base: BackupEntr
     ]
 
 
-def restored(place: Place, backup_id: int) -> dict[int, bytes]:
-    """Read a backup back, every object checked, and put its logs together."""
-    folded = read_chain(place)
+def restored(place: Place, backup_id: int, folded: Folded | None = None) -> dict[int, bytes]:
+    """Read a backup back, every object checked, and put its logs together; as of now, or of an earlier look."""
+    folded = folded or read_chain(place)
     entry = folded.entry(backup_id)
     assert entry is not None, f"backup {backup_id} is not there"
     manifest = read_manifest(place, entry)
     rows = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
     logs: dict[int, bytes] = {c.log.partition: b"" for c in manifest.cut}
+    cuts = {c.log.partition: c.end for c in manifest.cut}
     for segment in rows.to_segments():
         data = place.store.get(layout.segment(place.source, segment), 1 << 20)
         assert hashlib.sha256(data).hexdigest() == segment.sha256
-        logs[segment.log.partition] += data
+        logs[segment.log.partition] += _claimed(segment, data, cuts[segment.log.partition])
     return logs
+
+
+def _claimed(segment: Segment, data: bytes, cut: int) -> bytes:
+    """The records of an object that its row answers for and the backup covers: a merged one may hold more."""
+    last = min(segment.end, cut)
+    return data[(segment.start - segment.first) * RECORD : (last - segment.first) * RECORD]
 
 
 def expected(ends: Ends) -> dict[int, bytes]:

@@ -1,19 +1,26 @@
 """A repository from its first backup to its last: backup, incremental, fail, resume, delete, hold, prune, repair."""
 
+import hashlib
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import pytest
+from tests.faults.plan import lost_ack
+from tests.faults.store import FaultyStore
+from tests.scripted.backup import back_up, expected, log_of, restored
 
 from logkeep.errors import CommitConflict, Damaged, IllegalTransition, LeaseLost, Locked, UsageError
 from logkeep.model.ids import BackupId
+from logkeep.model.segments import Segment
 from logkeep.repository import layout
 from logkeep.repository.actions import HoldAction, ReleaseAction
-from logkeep.repository.backup import begin
+from logkeep.repository.backup import Outcome, begin
 from logkeep.repository.chain import Place, append, read_chain, read_whole_chain
 from logkeep.repository.format import StoreFacts
 from logkeep.repository.garbage import GarbageRules, collect, plan_garbage
 from logkeep.repository.holds import reader_holds, reading
+from logkeep.repository.lease import free, read_lease
+from logkeep.repository.manifest import LogCut
 from logkeep.repository.opening import create_repository
 from logkeep.repository.owner import this_process
 from logkeep.repository.prune import delete
@@ -118,6 +125,35 @@ def test_a_writer_whose_lease_was_taken_over_cannot_commit(lab: Lab) -> None:
         with pytest.raises(LeaseLost):
             ongoing.fail("too late")
     assert [e.id for e in read_chain(lab.place).completed][-1] == other
+
+
+def test_a_renewal_whose_answer_was_lost_does_not_cost_the_lease(lab: Lab) -> None:
+    """The store has a later expiry than we know of: that is our own doing, not another run."""
+    lost: set[str] = set()
+    faulty = FaultyStore(lab.store, lambda _number, operation, _name: lost_ack() if operation in lost else None)
+    place = Place(faulty, lab.place.repository, "prod")
+    with writing(place, "backup", lab.clock, lab.token) as session:
+        ongoing = begin(session, ensure_source(place, "scripted", {"id": "s-1"}, lab.now))
+        for _ in range(2):
+            lab.now += timedelta(minutes=1)
+            lost.add("replace")
+            assert session.lease.renew()
+            lost.clear()
+        assert session.lease.renew()
+        lost.add("replace")
+        assert session.lease.renew()
+        lost.clear()
+        ongoing.fail("the source went away")
+    assert [f.id for f in read_chain(lab.place).failed] == [ongoing.id]
+
+
+def test_a_lease_that_was_taken_away_is_not_ours_although_it_bears_our_name(lab: Lab) -> None:
+    with writing(lab.place, "backup", lab.clock, lab.token) as session:
+        found = read_lease(lab.place)
+        assert found is not None
+        free(lab.place, *found)
+        with pytest.raises(LeaseLost):
+            session.lease.confirm()
 
 
 def test_a_writer_that_slept_while_the_chain_was_folded_fails_visibly(lab: Lab) -> None:
@@ -246,6 +282,38 @@ def test_the_end_of_the_chain_is_guarded(lab: Lab) -> None:
     with pytest.raises(Damaged, match="was committed once"):
         lab.back_up({0: 12})
     assert view(lab.place, lab.now, this_process("reader")).warnings
+
+
+def test_a_pin_does_not_paper_over_removed_commits(lab: Lab) -> None:
+    """Pins need no lease; three of them would have made the chain longer than the head that the lease remembers."""
+    first = lab.back_up({0: 4})
+    lab.back_up({0: 8})
+    lab.store.delete(layout.commit("prod", read_chain(lab.place).generation))
+    with pytest.raises(Damaged, match="was committed once"):
+        pin(lab.place, HoldAction(first, "audit"), lab.clock, lab.token)
+
+
+def test_a_range_in_which_nothing_is_left_needs_no_object(lab: Lab) -> None:
+    with writing(lab.place, "backup", lab.clock, lab.token) as session:
+        ongoing = begin(session, ensure_source(lab.place, "scripted", {"id": "s-1"}, lab.now))
+        nothing = hashlib.sha256(b"").hexdigest()
+        claim = Segment(
+            log=log_of(0),
+            start=0,
+            end=9,
+            first=0,
+            token=lab.token(),
+            has_object=False,
+            records=0,
+            stored_bytes=0,
+            plain_bytes=0,
+            base_time_ms=-1,
+            max_time_ms=-1,
+            sha256=nothing,
+            plain_sha256=nothing,
+        )
+        entry = ongoing.complete(Outcome(cut=[LogCut(log_of(0), 0, 9)], new=[claim]))
+    assert read_chain(lab.place).entry(entry.id) == entry
 
 
 def test_a_hole_in_the_chain_is_damage(lab: Lab) -> None:

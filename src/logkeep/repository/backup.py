@@ -98,7 +98,7 @@ class OngoingBackup:
 
     def _check_stored(self, new: Sequence[Segment]) -> None:
         with ThreadPoolExecutor(_PARALLEL_HEADS) as pool:
-            for problem in pool.map(self._missing, new):
+            for problem in pool.map(self._missing, [s for s in new if s.has_object]):
                 if problem:
                     raise BackupFailed(problem, subject=f"backup {self.id}")
 
@@ -117,11 +117,14 @@ class OngoingBackup:
         new = SegmentTable.from_segments(outcome.new)
         if self.base is None:
             return self._stored([], new), new.covering(cut)
-        served = served_parts(read_manifest(place, self.base), self._writing.folded)
-        tables = [reader.read(ref) for ref in served]
-        plan = plan_parts([ref.rows for ref in served], len(new), MAX_PARTS)
-        merged = SegmentTable.merge([*(tables[i] for i in plan.merge), new])
-        kept = [served[i] for i in plan.keep]
+        manifest = read_manifest(place, self.base)
+        served = served_parts(manifest, self._writing.folded)
+        found = [reader.read(ref) for ref in served]
+        tables = _as_far_as(manifest, found)
+        plan = plan_parts([len(table) for table in tables], len(new), MAX_PARTS)
+        anew = {*plan.merge, *(i for i, table in enumerate(tables) if table is not found[i])}
+        merged = SegmentTable.merge([*(tables[i] for i in sorted(anew)), new])
+        kept = [ref for i, ref in enumerate(served) if i not in anew]
         return self._stored(kept, merged), SegmentTable.merge([*tables, new]).covering(cut)
 
     def _stored(self, kept: list[PartRef], table: SegmentTable) -> tuple[PartRef, ...]:
@@ -165,6 +168,16 @@ class OngoingBackup:
             tags=self.request.tags,
             group=self.request.group,
         )
+
+
+def _as_far_as(base: Manifest, tables: list[SegmentTable]) -> list[SegmentTable]:
+    """Rows of the base without what lies behind its cut.
+
+    Segments that were merged with later ones reach over it, and what they hold there belonged to a backup that may be
+    gone, of a history that the source may have left: the new backup has its own segments for these positions.
+    """
+    cut = {c.log: Range(c.start, c.end) for c in base.cut}
+    return [table.up_to(cut) for table in tables]
 
 
 def begin(

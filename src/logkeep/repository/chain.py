@@ -13,7 +13,7 @@ from datetime import datetime
 from logkeep.errors import AlreadyExists, CommitConflict, Damaged, FormatTooNew, ObjectMissing
 from logkeep.model.time import rfc3339
 from logkeep.repository import layout
-from logkeep.repository.actions import Action, CheckpointAction, Commit, ObjectRef, RepairAction
+from logkeep.repository.actions import Action, CheckpointAction, Commit, ObjectRef, PartRef, RepairAction, ReplaceAction
 from logkeep.repository.documents import open_in_place, put_own, seal, seal_of
 from logkeep.repository.fold import Checkpoint, Folded, Folding
 from logkeep.store.base import Store
@@ -40,8 +40,18 @@ class Link:
 
 
 def read_chain(place: Place) -> Folded:
-    """The meaning of the whole chain as it stands now. Raises Damaged when a link is missing or does not fit."""
-    return follow(place, _best_checkpoint(place))
+    """The meaning of the whole chain as it stands now. Raises Damaged when a link is missing or does not fit.
+
+    A checkpoint may lie on a branch that a repair has left: when the commits after it do not fit, the chain itself
+    is asked.
+    """
+    start = _best_checkpoint(place)
+    try:
+        return follow(place, start)
+    except Damaged:
+        if start == Folded():
+            raise
+        return read_whole_chain(place)
 
 
 def read_whole_chain(place: Place) -> Folded:
@@ -54,19 +64,54 @@ def follow(place: Place, start: Folded, until: int | None = None) -> Folded:
     links = read_links(place, start.generation)
     if until is not None:
         links = [link for link in links if link.name <= layout.commit(place.source, until)]
-    folding = Folding(start)
-    at = 0
+    walked = walk(place, start, links)
+    if walked.broken is not None:
+        raise walked.broken
+    return walked.folded
+
+
+@dataclass(frozen=True)
+class Walked:
+    """How far links could be folded."""
+
+    folded: Folded
+    taken: int
+    """How many links were taken or left behind by an accepted repair."""
+    broken: Damaged | None
+    """Why the next one could not be taken."""
+
+
+def walk(place: Place, start: Folded, links: Sequence[Link]) -> Walked:
+    """Fold links in order, as far as they go; an accepted repair leads over what it left behind."""
+    folding, at = Folding(start), 0
     while at < len(links):
         try:
             folding.apply(open_commit(place, links[at]), seal_of(links[at].data), links[at].name)
-        except Damaged:
+        except Damaged as broken:
             repaired = _repair_after(place, folding.head, links, at)
             if repaired is None:
-                raise
+                return Walked(folding.result(), at, broken)
             at = repaired
         else:
             at += 1
-    return folding.result()
+    return Walked(folding.result(), at, None)
+
+
+def replacements_ever(place: Place) -> dict[str, tuple[PartRef, ...]]:
+    """Every part that was ever replaced, and all that has ever served in its place."""
+    ever: dict[str, tuple[PartRef, ...]] = {}
+    for link in read_links(place, 0):
+        try:
+            action = open_commit(place, link).action
+        except Damaged:
+            continue  # left behind by a repair: whoever cannot live with a broken chain has read it before
+        if isinstance(action, ReplaceAction):
+            news = {p.old: p.new for p in action.parts}
+            for old, served in ever.items():
+                onward = (new for ref in served for new in news.get(ref.token, ()))
+                ever[old] = tuple(dict.fromkeys((*served, *onward)))
+            ever |= news
+    return ever
 
 
 def _repair_after(place: Place, head: str, links: Sequence[Link], broken: int) -> int | None:

@@ -27,6 +27,8 @@ REPAIR_GRACE = timedelta(days=30)
 _NAMES_PER_MARK = 20_000
 _DELETES_PER_CONFIRM = 500
 _CHECKPOINTS_KEPT = 2
+_GRAIN = timedelta(milliseconds=5)
+"""Two time stamps of a store may be in the wrong order by so much: who waits for nothing must not wait for that."""
 
 
 class Mark(SourceDocument, frozen=True, kw_only=True, tag="garbage-mark"):
@@ -126,11 +128,12 @@ def decide(
     other: tuple[str, ...] = (),
 ) -> GarbagePlan:
     """Pure: what to mark, what to sweep, what must wait."""
-    ripe = [m for m in marks if m.marked + rules.interval <= store_now]
+    now = store_now + _GRAIN
+    ripe = [m for m in marks if m.marked + rules.interval <= now]
     sweepable = frozenset().union(*(m.names for m in ripe))
     marked = frozenset().union(*(m.names for m in marks))
     to_sweep = tuple(g for g in garbage if g.name in sweepable)
-    to_mark = tuple(g for g in garbage if g.name not in marked and g.modified + rules.age <= store_now)
+    to_mark = tuple(g for g in garbage if g.name not in marked and g.modified + rules.age <= now)
     return GarbagePlan(
         to_mark=to_mark,
         to_sweep=to_sweep,

@@ -125,9 +125,7 @@ class Lease:
         """Ask the store whether the lease is still ours and alive. Raises LeaseLost."""
         with self._guard:
             self._check_own()
-            found = read_lease(self._place)
-            if found is None or found[0] != self._document:
-                self._lose("another run took it over")
+            self._catch_up()
             if self._clock() >= datetime.fromisoformat(self._document.expires):
                 self._lose("it expired before it could be renewed")
 
@@ -176,8 +174,20 @@ class Lease:
         try:
             self._version = _swap(self._place, document, self._version)
         except VersionMismatch:
-            self._lose("another run took it over")
+            self._catch_up()
+            try:
+                self._version = _swap(self._place, document, self._version)
+            except VersionMismatch:
+                self._lose("another run took it over")
         self._document = document
+
+    def _catch_up(self) -> None:
+        """Take the lease as it stands, if it is ours: a renewal may have arrived whose answer did not."""
+        found = read_lease(self._place)
+        if found is None or found[0].released or (found[0].owner, found[0].epoch) != (self.owner, self._document.epoch):
+            self._lose("another run took it over")
+        else:
+            self._document, self._version = found
 
 
 def _swap(place: Place, document: LeaseDocument, version: str) -> str:

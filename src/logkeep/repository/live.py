@@ -5,6 +5,7 @@ names is unknown.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -12,7 +13,7 @@ from logkeep.errors import Damaged
 from logkeep.model.ids import BackupId
 from logkeep.repository import layout
 from logkeep.repository.actions import PartRef
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import Place, replacements_ever
 from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.documents import read
 from logkeep.repository.fold import Folded
@@ -49,10 +50,9 @@ def live_objects(place: Place, folded: Folded, readers: Iterable[BackupId], now:
         manifest = read_manifest(place, entry)
         live.tokens.add(entry.manifest.token)
         _keep(live, reader, manifest, served_parts(manifest, folded))
-        also = manifest.parts if entry.id in held else _kept_old(manifest, folded)
-        _keep(live, reader, manifest, also)
+        _keep_replaced(live, reader, manifest, _kept_old(manifest, folded, held=entry.id in held))
     for backup_id in held - {BackupId(e.id) for e in folded.completed}:
-        _keep_deleted_but_held(live, reader, place, backup_id, folded)
+        _keep_deleted_but_held(live, reader, place, backup_id)
     for backup_id in [*open_ids(place, folded.last_id), *_recently_failed(folded, now)]:
         _keep_journal(live, place, backup_id)
     return live
@@ -65,21 +65,39 @@ def _keep(live: Live, reader: PartReader, manifest: Manifest, parts: tuple[PartR
         live.tokens.update(tokens(rows_of(reader, manifest, parts)))
 
 
-def _kept_old(manifest: Manifest, folded: Folded) -> tuple[PartRef, ...]:
-    """Parts that were replaced by a repair, which never destroys what it mended."""
-    kept = {r.old for r in folded.replacements if r.keep_old}
+def _kept_old(manifest: Manifest, folded: Folded, *, held: bool) -> tuple[PartRef, ...]:
+    """Replaced parts that must stay: a reader may have begun before, and a repair never destroys what it mended."""
+    kept = {r.old for r in folded.replacements if r.keep_old or held}
     return tuple(p for p in manifest.parts if p.token in kept)
 
 
-def _keep_deleted_but_held(live: Live, reader: PartReader, place: Place, backup_id: BackupId, folded: Folded) -> None:
-    """A restore that began before the backup was deleted may end in peace."""
+def _keep_replaced(live: Live, reader: PartReader, manifest: Manifest, parts: tuple[PartRef, ...]) -> None:
+    """Keep parts that others serve for now, with what they name.
+
+    One that cannot be read serves nobody: it was swept before the reader came, or it is what a repair has mended.
+    """
+    for part in parts:
+        live.tokens.add(part.token)
+        with suppress(Damaged):
+            _keep(live, reader, manifest, (part,))
+
+
+def _keep_deleted_but_held(live: Live, reader: PartReader, place: Place, backup_id: BackupId) -> None:
+    """A restore that began before the backup was deleted may end in peace.
+
+    The chain forgets replacements that no completed backup needs, so they are looked up in all of it.
+    """
+    served_by = replacements_ever(place)
     for info in place.store.list(layout.backup(place.source, backup_id)):
         if not layout.is_manifest(info.name):
             continue
         manifest = read(place.store, info.name, Manifest, place.repository)
         live.tokens.add(layout.document_token(info.name) or "")
-        _keep(live, reader, manifest, manifest.parts)
-        _keep(live, reader, manifest, served_parts(manifest, folded))
+        replaced = tuple(p for p in manifest.parts if p.token in served_by)
+        _keep_replaced(live, reader, manifest, replaced)
+        for token in {p.token for p in replaced}:
+            _keep_replaced(live, reader, manifest, served_by[token])
+        _keep(live, reader, manifest, tuple(p for p in manifest.parts if p not in replaced))
 
 
 def _recently_failed(folded: Folded, now: datetime) -> list[BackupId]:

@@ -25,10 +25,11 @@ from logkeep.repository.chain import (
     read_checkpoint,
     read_links,
     read_whole_chain,
+    walk,
 )
 from logkeep.repository.content import PartReader, rows_of
 from logkeep.repository.documents import open_in_place, read, seal, seal_of
-from logkeep.repository.fold import Folded, Folding
+from logkeep.repository.fold import Folded
 from logkeep.repository.format import FormatDocument
 from logkeep.repository.lease import acquire, read_lease
 from logkeep.repository.manifest import Manifest
@@ -101,16 +102,11 @@ def _remembered(place: Place) -> int:
 
 def _break_at(place: Place, remembered: int, why: str) -> Break:
     links = read_links(place, 0)
-    folding, at = Folding(Folded()), 0
-    try:
-        for at, link in enumerate(links):  # noqa: B007 - the place where it breaks is what we want
-            folding.apply(open_commit(place, link), seal_of(link.data), link.name)
-    except Damaged:
-        pass
-    good = folding.result()
+    walked = walk(place, Folded(), links)
+    good = walked.folded
     numbers = [p.number for link in links if (p := layout.placed(link.name))]
     highest = max([*numbers, remembered])
-    return Break(good, tuple(range(good.generation + 1, highest + 1)), highest, why, tuple(links[at:]))
+    return Break(good, tuple(range(good.generation + 1, highest + 1)), highest, why, tuple(links[walked.taken :]))
 
 
 def recoverable(place: Place, broken: Break) -> list[BackupAction]:

@@ -24,7 +24,7 @@ from logkeep.repository.chain import (
     read_links,
 )
 from logkeep.repository.fold import Folded
-from logkeep.repository.lease import DEFAULT_TTL, Head, Lease, acquire, check_head, kept
+from logkeep.repository.lease import DEFAULT_TTL, Head, Lease, acquire, check_head, kept, read_lease
 from logkeep.repository.owner import this_process
 
 _PIN_ATTEMPTS = 20
@@ -110,9 +110,18 @@ def pin(place: Place, action: HoldAction | ReleaseAction, clock: Clock, tokens: 
     """Pin or unpin a backup. Needs no lease: it must work while a long backup runs, right before tonight's prune."""
     run = tokens()
     for _ in range(_PIN_ATTEMPTS):
-        folded = read_chain(place)
+        folded = _unshortened(place)
         try:
             return append(place, folded, action, run=run, nonce=tokens(), now=clock())
         except CommitConflict:
             continue  # another run was faster; the pin is decided anew on what it left
     raise CommitConflict("the chain moves too fast to pin a backup now", subject=place.source)
+
+
+def _unshortened(place: Place) -> Folded:
+    """The chain, and Damaged when it ends before a head that a lease holder saw: a pin must not paper over a loss."""
+    found = read_lease(place)  # before the chain: what is committed in between only makes the chain longer
+    folded = read_chain(place)
+    if found is not None:
+        check_head(folded, found[0].head, layout.commits(place.source))
+    return folded

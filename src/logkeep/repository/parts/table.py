@@ -141,23 +141,32 @@ class SegmentTable:
         An empty segment stands at a position without holding it (a snapshot may): it is kept from the log's start up
         to and including the cut, because a state exactly at the cut is what restores it.
         """
-        starts = self._log_starts()
-        nothing = Range(0, 0)
-        wanted = [cuts.get(_log_name(row)) for row in self._log_rows(starts)]
-        spans = [span or nothing for span in wanted]
-        lengths = np.diff(np.append(starts, len(self)))
-        low, high, given = (
-            np.repeat(np.array(values, kind), lengths)
-            for values, kind in (
-                ([s.start for s in spans], np.int64),
-                ([s.end for s in spans], np.int64),
-                ([w is not None for w in wanted], np.bool_),
-            )
-        )
+        low, high, given = self._spans(cuts)
         start, end = _numbers(self.arrow, "start"), _numbers(self.arrow, "end")
         holds = (start < high) & (end > low) & (low < high)
         stands = (start == end) & (start >= low) & (start <= high)
         return SegmentTable(self.arrow.filter(pa.array(given & np.where(start == end, stands, holds))))
+
+    def up_to(self, cuts: Mapping[LogName, Range]) -> "SegmentTable":
+        """The same rows, those of the given logs ending at their cut at the latest; the table itself if all do."""
+        _, high, given = self._spans(cuts)
+        start, end = _numbers(self.arrow, "start"), _numbers(self.arrow, "end")
+        over = given & (end > high)
+        if not over.any():
+            return self
+        ends = pa.array(np.where(over, high, end), SCHEMA.field("end").type)
+        shortened = self.arrow.set_column(SCHEMA.get_field_index("end"), SCHEMA.field("end"), ends)
+        return SegmentTable(shortened.filter(pa.array(~(over & (start >= high)))))
+
+    def _spans(self, cuts: Mapping[LogName, Range]) -> tuple[_Numbers, _Numbers, _Mask]:
+        """For every row: the start and the end of its log's cut, and whether one is given."""
+        starts = self._log_starts()
+        wanted = [cuts.get(_log_name(row)) for row in self._log_rows(starts)]
+        spans = [span or Range(0, 0) for span in wanted]
+        lengths = np.diff(np.append(starts, len(self)))
+        low = np.repeat(np.array([s.start for s in spans], np.int64), lengths)
+        high = np.repeat(np.array([s.end for s in spans], np.int64), lengths)
+        return low, high, np.repeat(np.array([w is not None for w in wanted], np.bool_), lengths)
 
     def object_names(self, source: str) -> Iterator[str]:
         """The name of every row's object in the repository, in the order of the rows."""

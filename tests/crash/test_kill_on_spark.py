@@ -1,0 +1,118 @@
+"""A backup on real Spark, ended in the middle of its copy: what has a receipt is never copied again, nobody is left."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.crash.points import run_backup
+from tests.integration.processes import program, wait_for
+from tests.scripted.backup import expected, restored
+
+from logkeep.model.time import random_token, utc_now
+from logkeep.repository import layout
+from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.format import StoreFacts
+from logkeep.repository.journal import open_ids
+from logkeep.repository.lease import Standing, read_lease, standing
+from logkeep.repository.opening import create_repository
+from logkeep.repository.owner import this_process
+from logkeep.spark.cache import cache_dir
+from logkeep.spark.processes import Running, descendants
+from logkeep.store.local import LocalStore
+
+pytestmark = pytest.mark.xdist_group("spark")
+BEFORE, ENDS = {0: 3}, {0: 15, 1: 3, 2: 2}
+FREE_UNITS, GATED_UNITS = 3, 2
+PROMISE_S = 8
+
+
+class Lab:
+    """A repository with one backup, and a program that adds a second one."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        store = LocalStore(directory / "repository")
+        store.create()
+        document = create_repository(store, StoreFacts(True, True, True), utc_now(), random_token).document
+        self.place = Place(store, document.repository, "prod")
+        self.first = run_backup(self.place, BEFORE)
+        self.gate = directory / "gate" / "open"
+        self.gate.parent.mkdir()
+
+    @contextmanager
+    def running(self, how: str) -> Iterator["subprocess.Popen[str]"]:
+        cache = cache_dir(os.environ, Path.home())
+        settings = [str(self.place.store.root), self.place.repository, str(cache)]  # type: ignore[attr-defined]  # a LocalStore
+        arguments = ["tests.crash.spark_backup", *settings, str(self.gate), json.dumps(ENDS), how]
+        with program(arguments, self.directory) as run:
+            yield run
+
+    def names(self, prefix: str) -> set[str]:
+        return {i.name for i in self.place.store.list(prefix)}
+
+    def data(self) -> set[str]:
+        return self.names("sources/prod/topics/")
+
+    def wait_for_the_middle(self, run: "subprocess.Popen[str]") -> list[Running]:
+        """Partition 0 has its receipts, both workers wait at the gate. Gives all processes of the run."""
+        gated = self.gate.parent
+
+        def middle() -> bool:
+            journals = [layout.journal("prod", i) for i in open_ids(self.place, self.first)]
+            there = sum(len(self.names(journal)) for journal in journals)
+            return there == FREE_UNITS and len(list(gated.iterdir())) == GATED_UNITS
+
+        wait_for(lambda: middle() or run.poll() is not None, "the middle of the copy")
+        assert run.poll() is None, run.communicate()
+        return descendants(run.pid)
+
+    def resume_and_check(self, copied: set[str]) -> None:
+        (ongoing,) = open_ids(self.place, self.first)
+        self.gate.touch()
+        with self.running("resumed") as run:
+            output, errors = run.communicate(timeout=240)
+        assert run.returncode == 0, errors
+        assert json.loads(output) == {"id": ongoing}
+        assert copied <= self.data()
+        assert len(self.data() - copied) == GATED_UNITS, "what had a receipt was copied again"
+        assert [e.id for e in read_chain(self.place).completed] == [self.first, ongoing]
+        assert restored(self.place, self.first) == expected(BEFORE)
+        assert restored(self.place, ongoing) == expected(ENDS)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return Lab(tmp_path)
+
+
+def test_a_killed_driver_takes_all_with_it_and_loses_nothing_that_was_finished(lab: Lab) -> None:
+    with lab.running("fresh") as run:
+        family = lab.wait_for_the_middle(run)
+        assert len(family) >= 4, "the JVM, the daemon, two workers"
+        copied = lab.data()
+        run.kill()
+        assert run.wait() == -signal.SIGKILL
+        wait_for(lambda: not any(process.alive for process in family), "JVM and workers to go", patience_s=60)
+    assert [e.id for e in read_chain(lab.place).completed] == [lab.first]
+    lab.resume_and_check(copied)
+
+
+def test_a_terminated_driver_gives_the_source_back_within_its_promise(lab: Lab) -> None:
+    with lab.running("fresh") as run:
+        family = lab.wait_for_the_middle(run)
+        copied = lab.data()
+        run.send_signal(signal.SIGTERM)
+        output, errors = run.communicate(timeout=PROMISE_S)
+        assert (run.returncode, errors) == (143, "")
+        assert json.loads(output) == {"error": "terminated"}
+        assert not any(process.alive for process in family)
+    found = read_lease(lab.place)
+    assert found is not None
+    assert standing(found[0], utc_now(), this_process("next")) is Standing.FREE
+    assert lab.data() == copied
+    lab.resume_and_check(copied)

@@ -1,0 +1,50 @@
+"""What runs in forked processes: a backup with a fault planned for one store call. Imports no obstore by itself."""
+
+import os
+from collections.abc import Callable
+
+from tests.faults.plan import Fault, KillAfter, Plan, Scripted, lost_ack, no_faults
+from tests.faults.store import FaultyStore
+from tests.scripted.backup import back_up as scripted_back_up
+
+from logkeep.errors import LogkeepError
+from logkeep.model.time import random_token, utc_now
+from logkeep.repository.chain import Place
+from logkeep.spark.inline import InlineEngine
+from logkeep.store.address import open_store
+from logkeep.store.retrying import RetryingStore
+
+KILLED_AFTER, ANSWER_LOST, NO_FAULT = "killed after", "answer lost", "none"
+
+
+def back_up(
+    *,
+    start: Callable[[], None],
+    url: str,
+    repository: str,
+    ends: dict[str, int],
+    fault: str = NO_FAULT,
+    call: int = 0,
+    environment: dict[str, str] | None = None,
+) -> dict[str, object]:
+    """Back up the scripted source; tells the id, or the kind of the error, and how many store calls were made."""
+    os.environ.update(environment or {})
+    faulty = FaultyStore(open_store(url), _plan(fault, call))
+    place = Place(RetryingStore(faulty), repository, "prod")
+    start()
+    wanted = {int(partition): end for partition, end in ends.items()}
+    try:
+        entry = scripted_back_up(place, wanted, InlineEngine(), utc_now, random_token)
+    except LogkeepError as error:
+        return {"error": type(error).__name__, "what": str(error), "calls": len(faulty.calls)}
+    return {"id": entry.id, "generation": entry.generation, "calls": len(faulty.calls)}
+
+
+def _plan(fault: str, call: int) -> Plan:
+    if fault == KILLED_AFTER:
+        return KillAfter(call)
+    return Scripted({call: _lost()}) if fault == ANSWER_LOST else no_faults
+
+
+def _lost() -> Fault:
+    return lost_ack()

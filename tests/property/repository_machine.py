@@ -1,0 +1,351 @@
+"""A repository against a dictionary: any order of backup, delete, prune, hold, crash, concurrent run and collection.
+
+The model is a dict from id to the content a backup must give back. After every step the repository has exactly the
+backups of the model; those that a step may have touched and one more, in turn, read back, and at the end all of them
+do, after everything that nobody needs was swept.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.faults.plan import Fault, Plan
+from tests.faults.store import FaultyStore
+from tests.scripted.backup import back_up, expected, log_of, restored
+from tests.scripted.merging import merge_neighbours
+
+from logkeep.errors import LeaseLost, LogkeepError, UsageError
+from logkeep.model.ids import BackupId
+from logkeep.repository import layout
+from logkeep.repository.actions import HoldAction, ReleaseAction
+from logkeep.repository.backup import Outcome, begin
+from logkeep.repository.chain import Place, checkpoints, read_chain, read_whole_chain
+from logkeep.repository.content import PartReader, rows_of, served_parts
+from logkeep.repository.fold import BackupEntry, Folded
+from logkeep.repository.format import StoreFacts
+from logkeep.repository.garbage import GarbageRules, collect
+from logkeep.repository.holds import reader_holds, reading
+from logkeep.repository.lease import DEFAULT_TTL
+from logkeep.repository.manifest import LogCut
+from logkeep.repository.opening import create_repository
+from logkeep.repository.owner import this_process
+from logkeep.repository.parts import objects
+from logkeep.repository.prune import Situation, delete, plan_delete, plan_prune
+from logkeep.repository.repair import repair
+from logkeep.repository.retention import Policy
+from logkeep.repository.source import ensure_source, read_manifest
+from logkeep.repository.verdicts import GOOD
+from logkeep.repository.verifying import Verifier
+from logkeep.repository.writing import Writing, pin, writing
+from logkeep.spark.inline import InlineEngine
+from logkeep.store.memory import MemoryStore
+
+
+class Crash(BaseException):
+    """The end of a process, as far as one process can play it: nothing catches it on the way out."""
+
+
+class DiesAt:
+    """Raises `Crash` at a store call and at every later one: a dead process makes no more calls."""
+
+    def __init__(self, call: int) -> None:
+        self._call = call
+
+    def __call__(self, number: int, operation: str, name: str) -> Fault | None:
+        if number >= self._call:
+            raise Crash
+        return None
+
+
+class StopsAfterCopy(InlineEngine):
+    """Copies everything and then fails: receipts are there, a commit is not."""
+
+    def map(self, task, units, result, *, label, weight):  # type: ignore[no-untyped-def]  # same as the parent's
+        results = super().map(task, units, result, label=label, weight=weight)
+        if label == "copy":
+            raise Crash
+        return results
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Somebody who restores slowly: it goes by the chain as it was when it began."""
+
+    hold: AbstractContextManager[BackupEntry]
+    folded: Folded
+    id: int
+    ends: dict[int, int]
+
+
+class Machine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = datetime(2026, 11, 15, tzinfo=UTC)
+        self.tokens = count(1)
+        self.store = MemoryStore(lambda: self.now)
+        self.place = Place(self.store, "", "prod")
+        self.model: dict[int, dict[int, int]] = {}
+        self.held: set[int] = set()
+        self.ends = {0: 0, 1: 0}
+        self.sleeper: tuple[Callable[[], object], int] | None = None
+        self.readers: list[Reader] = []
+        self.changed: set[int] = set()
+        self.steps = count()
+
+    def token(self) -> str:
+        return f"{next(self.tokens):016x}"
+
+    def clock(self) -> datetime:
+        return self.now
+
+    @initialize()
+    def create(self) -> None:
+        repository = create_repository(self.store, StoreFacts(True, True, False), self.now, self.token)
+        self.place = repository.place("prod")
+        self.back_up(3, 2)
+
+    def run(self, plan: Plan | None = None, *, resumed: bool = False) -> int:
+        store = FaultyStore(self.store, plan) if plan else self.store
+        place = Place(store, self.place.repository, "prod")
+        entry = back_up(place, self.ends, InlineEngine(), self.clock, self.token, resumed=resumed)
+        return entry.id
+
+    @rule(more0=st.integers(0, 6), more1=st.integers(0, 6))
+    def back_up(self, more0: int, more1: int) -> None:
+        self.now += timedelta(minutes=7)
+        self.ends = {0: self.ends[0] + more0, 1: self.ends[1] + more1}
+        self.complete(self.run())
+
+    def complete(self, backup_id: int) -> None:
+        self.model[backup_id] = dict(self.ends)
+        self.changed.add(backup_id)
+
+    @rule(more=st.integers(1, 9), at=st.integers(1, 60))
+    def crash_in_a_backup(self, more: int, at: int) -> None:
+        """The process dies at some call. What it had acknowledged stands; its lease is taken over after its time."""
+        self.now += timedelta(minutes=7)
+        self.ends = {**self.ends, 0: self.ends[0] + more}
+        try:
+            self.complete(self.run(DiesAt(at)))
+        except Crash:
+            self.now += timedelta(hours=1)
+            for entry in read_chain(self.place).completed:
+                if entry.id not in self.model:
+                    self.complete(entry.id)
+
+    @rule(resumed=st.booleans())
+    def go_on_after_a_crash(self, resumed: bool) -> None:
+        self.now += timedelta(minutes=7)
+        self.complete(self.run(resumed=resumed))
+
+    @rule()
+    def idle_backup(self) -> None:
+        self.now += timedelta(minutes=7)
+        self.complete(self.run())
+        before = self.data()
+        self.now += timedelta(minutes=7)
+        self.complete(self.run())
+        assert self.data() == before, "a backup of nothing new wrote data"
+
+    @rule(more=st.integers(1, 9))
+    def a_failed_backup_is_adopted(self, more: int) -> None:
+        """What a failed run has copied is not copied again by the next one."""
+        self.now += timedelta(minutes=7)
+        self.ends = {**self.ends, 1: self.ends[1] + more}
+        with suppress(Crash):
+            back_up(self.place, self.ends, StopsAfterCopy(), self.clock, self.token)
+        before = self.data()
+        self.complete(self.run())
+        assert self.data() == before, "the next run did not adopt what was there"
+
+    @rule(choice=st.integers(0, 50))
+    def merge_two_segments(self, choice: int) -> None:
+        """Old manifests are served by the merged object; whoever needs the old ones is in the model or is a reader."""
+        with self.writing("merge") as session:
+            merge_neighbours(session, choice)
+        self.changed.update(self.model)
+
+    @rule(index=st.integers(0, 20))
+    def a_reader_begins(self, index: int) -> None:
+        chosen = sorted(self.model)[index % len(self.model)]
+        hold = reading(self.place, BackupId(chosen), this_process("reader"), "restore", self.token)
+        folded = read_chain(self.place)
+        hold.__enter__()
+        self.readers.append(Reader(hold, folded, chosen, self.model[chosen]))
+
+    @precondition(lambda self: self.readers)
+    @rule()
+    def a_reader_ends(self) -> None:
+        """Its backup may be deleted, its segments merged and collected around it: it reads what it began with."""
+        reader = self.readers.pop(0)
+        assert restored(self.place, reader.id, reader.folded) == expected(reader.ends)
+        reader.hold.__exit__(None, None, None)
+
+    @rule(index=st.integers(0, 20), which=st.integers(0, 50))
+    def verify_finds_a_damaged_object(self, index: int, which: int) -> None:
+        """And believes it again when the bytes are back."""
+        chosen = sorted(self.model)[index % len(self.model)]
+        verifier = Verifier(self.place, InlineEngine(), this_process("verify"), self.clock, self.token)
+        names = self.objects_of(chosen)
+        if not names:
+            return
+        name = sorted(names)[which % len(names)]
+        good = self.store.get(name, 1 << 20)
+        self.overwrite(name, bytes([good[0] ^ 1]) + good[1:])
+        self.now += timedelta(minutes=1)
+        found = verifier.verify(BackupId(chosen), "data")
+        assert found.document.damaged_objects == (name,)
+        self.overwrite(name, good)
+        self.now += timedelta(minutes=1)
+        for backup_id in (chosen, *found.also_damaged):
+            assert verifier.verify(BackupId(backup_id), "data").document.verdict == GOOD
+
+    @rule(what=st.sampled_from(("lease", "source", "checkpoint")))
+    def repair_after_a_cache_was_lost(self, what: str) -> None:
+        """The lease stays where a writer sleeps on it: whoever repairs would have to take it first."""
+        if what == "checkpoint":
+            with self.writing("gc") as session:
+                session.fence("to be spoiled")
+            self.overwrite(checkpoints(self.place)[-1][1], b"spoiled")
+        elif what == "source":
+            self.store.delete(layout.source_document("prod"))
+        elif self.sleeper is None:
+            self.overwrite(layout.lease("prod"), b"spoiled")
+        self.now += timedelta(hours=1)
+        repair(self.place, self.clock, self.token, DEFAULT_TTL, accept_loss=False, dry_run=False)
+
+    @rule(index=st.integers(0, 20))
+    def delete_one(self, index: int) -> None:
+        chosen = sorted(self.model)[index % len(self.model)]
+        with self.writing("delete") as session:
+            try:
+                plan_delete(self.situation(session), [BackupId(chosen)])
+            except UsageError:
+                assert chosen in self.held or len(self.model) == 1
+                return
+            delete(session, [chosen], "wanted")
+        del self.model[chosen]
+
+    @rule(last=st.integers(1, 4))
+    def prune(self, last: int) -> None:
+        with self.writing("prune") as session:
+            verdicts = plan_prune(self.situation(session), Policy(keep_last=last), self.now)
+            gone = [v.id for v in verdicts if not v.keep]
+            delete(session, gone, "policy")
+        newest = sorted(self.model)[-last:]
+        assert set(gone) == set(self.model) - set(newest) - self.held
+        for backup_id in gone:
+            del self.model[backup_id]
+
+    @rule(index=st.integers(0, 20), hold=st.booleans())
+    def pin(self, index: int, hold: bool) -> None:
+        chosen = sorted(self.model)[index % len(self.model)]
+        pin(self.place, HoldAction(chosen, "why") if hold else ReleaseAction(chosen), self.clock, self.token)
+        (self.held.add if hold else self.held.discard)(chosen)
+
+    @rule(hours=st.integers(0, 40))
+    def collect_garbage(self, hours: int) -> None:
+        self.now += timedelta(hours=hours)
+        self.readers_renew()
+        with self.writing("gc") as session:
+            collect(session, GarbageRules())
+        self.changed.update(self.model)
+
+    def readers_renew(self) -> None:
+        for hold in reader_holds(self.place):
+            info = self.store.head(hold.name)
+            self.store.replace(hold.name, self.store.get(hold.name, 1 << 20), info.version)
+
+    @precondition(lambda self: self.sleeper is None)
+    @rule()
+    def a_writer_falls_asleep(self) -> None:
+        """It has its lease and its request, and will try to commit much later."""
+        context = self.writing("backup")
+        session = context.__enter__()
+        ongoing = begin(session, ensure_source(self.place, "scripted", {"id": "s-1"}, self.now))
+        base = self.model.get(ongoing.base.id, {0: 0, 1: 0}) if ongoing.base else {0: 0, 1: 0}
+        cut = [LogCut(log_of(p), 0, end) for p, end in base.items()]
+        self.now += timedelta(hours=1)
+
+        def wake() -> object:
+            try:
+                return ongoing.complete(Outcome(cut=cut, new=[]))
+            finally:
+                context.__exit__(None, None, None)
+
+        self.sleeper = (wake, ongoing.id)
+
+    @precondition(lambda self: self.sleeper is not None)
+    @rule(more=st.integers(0, 5))
+    def another_run_takes_over_and_the_sleeper_wakes(self, more: int) -> None:
+        assert self.sleeper is not None
+        wake, _ = self.sleeper
+        self.sleeper = None
+        self.back_up(more, 0)
+        try:
+            wake()
+        except LeaseLost:
+            return
+        raise AssertionError("a writer that lost its lease has committed")
+
+    @invariant()
+    def the_repository_has_the_backups_of_the_model(self) -> None:
+        if not self.place.repository:
+            return
+        folded = read_chain(self.place)
+        assert {e.id for e in folded.completed} == set(self.model)
+        assert {e.id for e in folded.completed if e.hold is not None} == self.held & set(self.model)
+        assert folded == read_whole_chain(self.place)
+        in_turn = sorted(self.model)[next(self.steps) % len(self.model)]
+        self.read_back({*self.changed, in_turn})
+        self.changed.clear()
+
+    def read_back(self, ids: Iterable[int]) -> None:
+        for backup_id in set(ids) & set(self.model):
+            assert restored(self.place, backup_id) == expected(self.model[backup_id]), f"backup {backup_id}"
+
+    def data(self) -> set[str]:
+        return {i.name for i in self.store.list("sources/prod/topics/")}
+
+    def objects_of(self, backup_id: int) -> set[str]:
+        folded = read_chain(self.place)
+        entry = folded.entry(backup_id)
+        assert entry is not None
+        manifest = read_manifest(self.place, entry)
+        rows = rows_of(PartReader(self.place), manifest, served_parts(manifest, folded))
+        return {name for _, name, _, _ in objects(rows, "prod")}
+
+    def overwrite(self, name: str, data: bytes) -> None:
+        self.store.delete(name)
+        self.store.put_new(name, data)
+
+    def sweep_all_and_look_again(self) -> None:
+        """When nobody reads or works any more, exactly what the backups need is left, and it reads back."""
+        while self.readers:
+            self.a_reader_ends()
+        self.now += timedelta(hours=1)
+        self.complete(self.run())
+        for days in (10, 2, 2):
+            self.now += timedelta(days=days)
+            with self.writing("gc") as session:
+                collect(session, GarbageRules())
+        self.read_back(self.model)
+        assert self.data() == set().union(*(self.objects_of(i) for i in self.model)), "garbage, or less than needed"
+
+    def writing(self, operation: str) -> AbstractContextManager[Writing]:
+        return writing(self.place, operation, self.clock, self.token)
+
+    def situation(self, session: Writing) -> Situation:
+        return Situation(session.folded, {}, {})
+
+    def teardown(self) -> None:
+        if self.sleeper is not None:
+            self.now += timedelta(hours=1)
+            with self.writing("gc"), suppress(LogkeepError):
+                self.sleeper[0]()
+        if self.place.repository:
+            self.sweep_all_and_look_again()
