@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+
 from tests.crash.forker import Forker, forker
 from tests.servers.s3 import S3Server, seaweed
 

@@ -10,8 +10,6 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from tests.scripted.backup import back_up
-
 from logkeep.errors import LogkeepError
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import Place
@@ -20,6 +18,7 @@ from logkeep.spark.settings import SparkSettings
 from logkeep.store.base import ObjectWriter, Store
 from logkeep.store.delegating import DelegatingStore
 from logkeep.store.local import LocalStore
+from tests.scripted.backup import back_up
 
 
 class GatedStore(DelegatingStore):

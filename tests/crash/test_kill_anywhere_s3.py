@@ -7,11 +7,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.crash.forker import End, Forker
-from tests.crash.points import check_after, run_backup
-from tests.crash.seeds import seeded_part
-from tests.crash.victims import ANSWER_LOST, KILLED_AFTER, NO_FAULT
-from tests.servers.s3 import ENVIRONMENT, S3Server
 
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import Place
@@ -19,6 +14,11 @@ from logkeep.repository.format import StoreFacts
 from logkeep.repository.opening import create_repository
 from logkeep.store.address import open_store
 from logkeep.store.base import Store
+from tests.crash.forker import End, Forker
+from tests.crash.points import check_after, run_backup
+from tests.crash.seeds import seeded_part
+from tests.crash.victims import ANSWER_LOST, KILLED_AFTER, NO_FAULT
+from tests.servers.s3 import ENVIRONMENT, S3Server
 
 pytestmark = pytest.mark.xdist_group("seaweed-faults")
 FIRST, SECOND, THIRD = {0: 6, 1: 3}, {0: 9, 1: 8}, {0: 14, 1: 8, 2: 5}

@@ -10,11 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.crash.points import AT_ONCE, KILLED, in_child, run_backup
-from tests.crash.seeds import seeded_part
-from tests.faults.plan import KillAfter, no_faults
-from tests.faults.store import FaultyStore
-from tests.scripted.backup import Ends, expected, restored
 
 from logkeep.errors import LogkeepError
 from logkeep.model.ids import BackupId
@@ -34,6 +29,11 @@ from logkeep.repository.verifying import Verifier
 from logkeep.repository.writing import pin, writing
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
+from tests.crash.points import AT_ONCE, KILLED, in_child, run_backup
+from tests.crash.seeds import seeded_part
+from tests.faults.plan import KillAfter, no_faults
+from tests.faults.store import FaultyStore
+from tests.scripted.backup import Ends, expected, restored
 
 ENDS: tuple[Ends, ...] = ({0: 6, 1: 3}, {0: 9, 1: 8}, {0: 14, 1: 8, 2: 5})
 LATER = {0: 16, 1: 9, 2: 5}

@@ -9,9 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.crash.points import run_backup
-from tests.integration.processes import program, wait_for
-from tests.scripted.backup import expected, restored
 
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository import layout
@@ -24,6 +21,9 @@ from logkeep.repository.owner import this_process
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.processes import Running, descendants
 from logkeep.store.local import LocalStore
+from tests.crash.points import run_backup
+from tests.integration.processes import program, wait_for
+from tests.scripted.backup import expected, restored
 
 pytestmark = pytest.mark.xdist_group("spark")
 BEFORE, ENDS = {0: 3}, {0: 15, 1: 3, 2: 2}

@@ -10,10 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.crash.forker import Forker, Job
-from tests.crash.points import run_backup
-from tests.scripted.backup import expected, restored
-from tests.servers.s3 import ENVIRONMENT, S3Server
 
 from logkeep.errors import CommitConflict
 from logkeep.model.time import random_token, utc_now
@@ -25,6 +21,10 @@ from logkeep.repository.format import StoreFacts
 from logkeep.repository.opening import create_repository
 from logkeep.store.address import open_store
 from logkeep.store.local import LocalStore
+from tests.crash.forker import Forker, Job
+from tests.crash.points import run_backup
+from tests.scripted.backup import expected, restored
+from tests.servers.s3 import ENVIRONMENT, S3Server
 
 FEW, MANY = 20, 200
 WON, LOST = "committed", "conflict"

@@ -9,16 +9,15 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from tests.crash.points import KILLED, in_child, run_backup
-from tests.faults.plan import KillAfter
-from tests.faults.store import FaultyStore
-from tests.scripted.backup import back_up
-
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import Place
 from logkeep.repository.opening import open_repository
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.address import open_store
+from tests.crash.points import KILLED, in_child, run_backup
+from tests.faults.plan import KillAfter
+from tests.faults.store import FaultyStore
+from tests.scripted.backup import back_up
 
 NIGHTS = 5
 _SOURCE = "prod"

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from tests.docs.pages import QUIET_FENCES, ROOT, Command, fences, fits, not_run, steps
 from tests.docs.scenes import SCENES
 from tests.docs.shell import Typed, type_in

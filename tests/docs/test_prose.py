@@ -6,10 +6,10 @@ from urllib.parse import unquote
 
 import pytest
 import yaml
-from tests.docs.pages import ROOT, links, own_files
 
 from logkeep.cli.catalogue import VERBS
 from logkeep.config.options import OPTIONS
+from tests.docs.pages import ROOT, links, own_files
 
 PAGES = [p for p in own_files() if p.suffix == ".md"]
 _OWN = [p for p in own_files() if p.suffix in {".md", ".toml", ".lock", ".in", ".yaml"} or p.name == "Makefile"]

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from tests.e2e.filled import Filled, copied, fill
 
 

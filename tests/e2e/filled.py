@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-from tests.scripted.backup import Ends, back_up
-from tests.unit.cli.calling import ROOT, logkeep
 
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token
@@ -22,6 +20,8 @@ from logkeep.repository.opening import create_repository, open_repository
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.base import Store
 from logkeep.store.local import LocalStore
+from tests.scripted.backup import Ends, back_up
+from tests.unit.cli.calling import ROOT, logkeep
 
 DAYS_AGO = (9, 7, 5, 3, 1)
 ENDS: tuple[Ends, ...] = ({0: 6, 1: 4}, {0: 9, 1: 7}, {0: 20, 1: 18}, {0: 21, 1: 19}, {0: 40, 1: 38})

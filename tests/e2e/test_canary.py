@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.e2e.filled import Filled, backed_up, document, new_repository
-from tests.servers.s3 import ACCESS_KEY, ENVIRONMENT, REGION, SECRET_KEY, S3Server, seaweed
-from tests.unit.cli.calling import TRIAL, logkeep
 
 from logkeep.repository.opening import open_repository
 from logkeep.spark.cache import cache_dir
 from logkeep.store.address import open_store
+from tests.e2e.filled import Filled, backed_up, document, new_repository
+from tests.servers.s3 import ACCESS_KEY, ENVIRONMENT, REGION, SECRET_KEY, S3Server, seaweed
+from tests.unit.cli.calling import TRIAL, logkeep
 
 CANARIES = (SECRET_KEY, ACCESS_KEY)
 PASSWORD = "kanarienvogel-0815"

@@ -8,11 +8,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from tests.e2e.filled import document
-from tests.integration.processes import files_below, program, wait_for
 
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.processes import descendants
+from tests.e2e.filled import document
+from tests.integration.processes import files_below, program, wait_for
 
 pytestmark = pytest.mark.xdist_group("kafka")
 STEPS = (

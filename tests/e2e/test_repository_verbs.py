@@ -7,10 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.crash.points import KILLED, in_child
-from tests.e2e.filled import ENDS, Filled, backed_up, document, empty
-from tests.scripted.backup import expected, restored
-from tests.unit.cli.calling import ROOT, logkeep
 
 from logkeep.cli.catalogue import VERBS
 from logkeep.model.ids import BackupId
@@ -18,6 +14,10 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backup import begin
 from logkeep.repository.source import ensure_source
 from logkeep.repository.writing import Writing, writing
+from tests.crash.points import KILLED, in_child
+from tests.e2e.filled import ENDS, Filled, backed_up, document, empty
+from tests.scripted.backup import expected, restored
+from tests.unit.cli.calling import ROOT, logkeep
 
 SEGMENT = "sources/prod/topics/scripted/history-1/partition=0/*.log"
 COMMIT = "sources/prod/commits/*1.json"

@@ -13,10 +13,6 @@ from itertools import count
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.faults.plan import Fault, Plan
-from tests.faults.store import FaultyStore
-from tests.scripted.backup import back_up, expected, log_of, restored
-from tests.scripted.merging import merge_neighbours
 
 from logkeep.errors import LeaseLost, LogkeepError, UsageError
 from logkeep.model.ids import BackupId
@@ -43,6 +39,10 @@ from logkeep.repository.verifying import Verifier
 from logkeep.repository.writing import Writing, pin, writing
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
+from tests.faults.plan import Fault, Plan
+from tests.faults.store import FaultyStore
+from tests.scripted.backup import back_up, expected, log_of, restored
+from tests.scripted.merging import merge_neighbours
 
 
 class Crash(BaseException):

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
+
 from tests.property.repository_machine import Machine
 
 _UNTIMED = settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)

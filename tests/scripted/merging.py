@@ -4,8 +4,6 @@ import hashlib
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tests.scripted.backup import content
-
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment
 from logkeep.repository import layout
@@ -14,6 +12,7 @@ from logkeep.repository.content import PartReader, put_part, rows_of, served_par
 from logkeep.repository.parts import SegmentTable
 from logkeep.repository.source import read_manifest
 from logkeep.repository.writing import Writing
+from tests.scripted.backup import content
 
 
 @dataclass(frozen=True)

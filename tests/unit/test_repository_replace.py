@@ -3,9 +3,6 @@
 from datetime import timedelta
 
 import pytest
-from tests.scripted.backup import expected, restored
-from tests.scripted.merging import Pair, merge_neighbours
-from tests.unit.test_repository_walk import Lab
 
 from logkeep.model.ids import BackupId
 from logkeep.repository.chain import read_chain
@@ -14,6 +11,9 @@ from logkeep.repository.holds import reader_holds, reading
 from logkeep.repository.owner import this_process
 from logkeep.repository.prune import delete
 from logkeep.repository.writing import writing
+from tests.scripted.backup import expected, restored
+from tests.scripted.merging import Pair, merge_neighbours
+from tests.unit.test_repository_walk import Lab
 
 
 @pytest.fixture

@@ -5,9 +5,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import pytest
-from tests.faults.plan import lost_ack
-from tests.faults.store import FaultyStore
-from tests.scripted.backup import back_up, expected, log_of, restored
 
 from logkeep.errors import CommitConflict, Damaged, IllegalTransition, LeaseLost, Locked, UsageError
 from logkeep.model.ids import BackupId
@@ -29,7 +26,9 @@ from logkeep.repository.states import Completed, Failed, Ongoing
 from logkeep.repository.writing import pin, writing
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
-from tests.scripted.backup import back_up, expected, restored
+from tests.faults.plan import lost_ack
+from tests.faults.store import FaultyStore
+from tests.scripted.backup import back_up, expected, log_of, restored
 
 
 class Lab:

@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.scripted.backup import back_up
-from tests.unit.cli.calling import logkeep
 
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.opening import Repository, open_repository
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.address import open_store
+from tests.scripted.backup import back_up
+from tests.unit.cli.calling import logkeep
 
 ID = BackupId(20261115103000)
 

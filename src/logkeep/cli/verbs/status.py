@@ -1,5 +1,6 @@
 """`logkeep status`: can I sleep? The newest good backup, its age, what runs, what was left behind."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import msgspec
