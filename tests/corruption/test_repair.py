@@ -13,6 +13,9 @@ from logkeep.repository.format import open_format
 from logkeep.repository.repair import Step, repair, repair_format
 from logkeep.repository.source import read_facts
 from logkeep.repository.writing import writing
+from tests.corruption.test_damage import ENDS, Repo, flip
+from tests.crash.points import run_backup
+from tests.scripted.backup import expected, restored
 
 
 @pytest.fixture
