@@ -208,7 +208,7 @@ class Damaged(LogkeepError):
     """Stored bytes are not what was written."""
 
     exit_code = 10
-    remedy = "run `logkeep verify` for the whole picture; nothing is restored from damaged objects"
+    remedy = "`logkeep verify` shows what is damaged, `logkeep repair --dry-run` what can be mended"
 
 
 class Locked(LogkeepError):

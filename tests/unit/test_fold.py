@@ -19,6 +19,7 @@ from logkeep.repository.actions import (
     ReleaseAction,
     RepairAction,
     ReplaceAction,
+    Replayed,
     Summary,
 )
 from logkeep.repository.fold import Folded, Folding
@@ -71,7 +72,8 @@ def test_backups_complete_fail_are_held_and_deleted() -> None:
         [backup(3), DeleteAction((3, 4), "")],
         [backup(3), DeleteAction((3,), ""), HoldAction(3, "")],
         [FailedAction(3, ""), ReleaseAction(3)],
-        [backup(3), RepairAction((2,), (backup(3),), "")],
+        [backup(3), RepairAction(1, (Replayed(2, "t", backup(3)),), "")],
+        [backup(3), backup(4), RepairAction(1, (), "")],
     ],
 )
 def test_the_impossible_is_damage(actions: list[Action]) -> None:
@@ -89,10 +91,11 @@ def test_a_link_must_follow_and_fit() -> None:
 
 def test_only_a_repair_may_skip_generations() -> None:
     folding = Folding(folded([backup(1)]))
-    folding.apply(commit(RepairAction((2, 3), (backup(2),), "lost"), 4, "seal-1"), "s", "x")
+    replayed = (Replayed(2, "then", backup(2)), Replayed(3, "later", HoldAction(2, "legal")))
+    folding.apply(commit(RepairAction(1, replayed, "lost"), 4, "seal-1"), "s", "x")
     result = folding.result()
-    assert (result.generation, result.repaired) == (4, "time-4")
-    assert [e.id for e in result.completed] == [1, 2]
+    assert (result.generation, result.repaired_generation) == (4, 4)
+    assert [(e.id, e.committed, e.hold) for e in result.completed] == [(1, "time-1", None), (2, "then", "legal")]
 
 
 def test_replacements_lead_on_in_one_step_and_are_forgotten_with_the_last_old_backup() -> None:

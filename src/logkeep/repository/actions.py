@@ -98,34 +98,37 @@ class CheckpointAction(msgspec.Struct, frozen=True, tag="checkpoint", tag_field=
     reason: str
 
 
+PlainAction = BackupAction | FailedAction | DeleteAction | HoldAction | ReleaseAction | ReplaceAction | CheckpointAction
+
+
+class Replayed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a commit behind a loss said, or what a manifest found by listing shows, with its own time."""
+
+    generation: Position
+    time: str
+    action: PlainAction
+
+
 class RepairAction(msgspec.Struct, frozen=True, tag="repair", tag_field="kind", forbid_unknown_fields=True):
     """Goes on after commits were lost or destroyed. The only action that may skip generations.
 
-    It follows the last good commit, stands above every generation that was ever seen, and commits anew those lost
-    backups whose manifests are intact.
+    It follows the commit of generation `after`, stands above every generation that was ever seen, and leaves behind
+    all commits in between, whether they can be read or not: what could be saved of them is replayed here.
     """
 
-    lost: tuple[Position, ...]
-    recovered: tuple[BackupAction, ...]
+    after: Position
+    replayed: tuple[Replayed, ...]
     reason: str
 
 
-Action = (
-    BackupAction
-    | FailedAction
-    | DeleteAction
-    | HoldAction
-    | ReleaseAction
-    | ReplaceAction
-    | CheckpointAction
-    | RepairAction
-)
+Action = PlainAction | RepairAction
 
 
 class Commit(SourceDocument, frozen=True, kw_only=True, tag="commit"):
     """One link of the chain."""
 
-    limit: ClassVar[int] = 4 * MIB
+    limit: ClassVar[int] = 64 * MIB
+    """Generous for a repair; every other commit is small."""
 
     generation: Position
     previous: str

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from logkeep.errors import AlreadyExists, BackupFailed, IllegalTransition, ObjectMissing
+from logkeep.errors import AlreadyExists, BackupFailed, Damaged, IllegalTransition, ObjectMissing
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, next_id
 from logkeep.model.ranges import Range
@@ -87,7 +87,7 @@ class OngoingBackup:
     def _inherit_damage(self, rows: SegmentTable) -> None:
         """A backup that needs an object known to be damaged must not pass for a good one."""
         place = self._writing.place
-        damaged = known_damaged(place)
+        damaged = known_damaged(place, {e.id for e in self._writing.folded.completed})
         if not damaged:
             return
         inherited = {name: damaged[name] for _, name, _, _ in objects(rows, place.source) if name in damaged}
@@ -171,8 +171,9 @@ class OngoingBackup:
 
 
 def _as_far_as(base: Manifest, tables: list[SegmentTable]) -> list[SegmentTable]:
-    """Rows of the base without what lies behind its cut.
+    """Rows of the base without what lies behind its cut, or belongs to logs that it does not cover.
 
+    A log that the base left out is copied anew when it is wanted again; older rows of it must not come along.
     Segments that were merged with later ones reach over it, and what they hold there belonged to a backup that may be
     gone, of a history that the source may have left: the new backup has its own segments for these positions.
     """
@@ -226,8 +227,12 @@ def resume(writing: Writing, facts: SourceFacts) -> OngoingBackup | None:
         return None
     for older in left_behind[:-1]:
         writing.commit(FailedAction(older, OWNER_LOST))
-    request = read_request(writing.place, left_behind[-1])
-    if request is None:
-        raise IllegalTransition(f"the request of backup {left_behind[-1]} is gone")
+    try:
+        request = read_request(writing.place, left_behind[-1])
+    except Damaged:
+        request = None
+    if request is None:  # nobody can tell what it was going to be
+        writing.commit(FailedAction(left_behind[-1], "its request cannot be read"))
+        return None
     writing.lease.work_on(left_behind[-1])
     return OngoingBackup(writing, request, facts)

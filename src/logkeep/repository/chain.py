@@ -60,7 +60,7 @@ def read_whole_chain(place: Place) -> Folded:
 
 
 def follow(place: Place, start: Folded, until: int | None = None) -> Folded:
-    """Fold the commits after `start`, to the end or up to a generation."""
+    """Fold the commits after `start`, to the end or up to a generation. Raises Damaged where they do not fit."""
     links = read_links(place, start.generation)
     if until is not None:
         links = [link for link in links if link.name <= layout.commit(place.source, until)]
@@ -82,19 +82,43 @@ class Walked:
 
 
 def walk(place: Place, start: Folded, links: Sequence[Link]) -> Walked:
-    """Fold links in order, as far as they go; an accepted repair leads over what it left behind."""
-    folding, at = Folding(start), 0
-    while at < len(links):
+    """Fold links in order, as far as they go, without those that an accepted repair has left behind.
+
+    A repair is believed over what it left behind even when that has come back since: both cannot be true.
+    """
+    opened = [_opened(place, link) for link in links]
+    folding = Folding(start)
+    numbers = [placed.number for link in links if (placed := layout.placed(link.name))]
+    for at in _without_left_behind(opened, numbers):
+        commit = opened[at]
         try:
-            folding.apply(open_commit(place, links[at]), seal_of(links[at].data), links[at].name)
+            if isinstance(commit, Damaged):
+                raise commit
+            folding.apply(commit, seal_of(links[at].data), links[at].name)
         except Damaged as broken:
-            repaired = _repair_after(place, folding.head, links, at)
-            if repaired is None:
-                return Walked(folding.result(), at, broken)
-            at = repaired
-        else:
-            at += 1
-    return Walked(folding.result(), at, None)
+            return Walked(folding.result(), at, broken)
+    return Walked(folding.result(), len(links), None)
+
+
+def _opened(place: Place, link: Link) -> Commit | Damaged:
+    try:
+        return open_commit(place, link)
+    except Damaged as damage:
+        return damage
+
+
+def _without_left_behind(opened: Sequence[Commit | Damaged], numbers: Sequence[int]) -> list[int]:
+    """The places of the links that count: from the end, each repair leads back to the commit it follows."""
+    places: list[int] = []
+    floor = None  # commits above this generation, and below the repair that set it, were left behind
+    for at in range(len(opened) - 1, -1, -1):
+        commit = opened[at]
+        if floor is not None and numbers[at] > floor:
+            continue
+        places.append(at)
+        if isinstance(commit, Commit) and isinstance(commit.action, RepairAction):
+            floor = commit.action.after
+    return places[::-1]
 
 
 def replacements_ever(place: Place) -> dict[str, tuple[PartRef, ...]]:
@@ -112,18 +136,6 @@ def replacements_ever(place: Place) -> dict[str, tuple[PartRef, ...]]:
                 ever[old] = tuple(dict.fromkeys((*served, *onward)))
             ever |= news
     return ever
-
-
-def _repair_after(place: Place, head: str, links: Sequence[Link], broken: int) -> int | None:
-    """Where an accepted repair continues the chain after its last good commit, if one does."""
-    for at in range(broken + 1, len(links)):
-        try:
-            commit = open_commit(place, links[at])
-        except Damaged:
-            continue
-        if isinstance(commit.action, RepairAction) and commit.previous == head:
-            return at
-    return None
 
 
 def read_links(place: Place, after_generation: int) -> list[Link]:

@@ -22,6 +22,7 @@ from logkeep.repository.actions import (
     ReleaseAction,
     RepairAction,
     ReplaceAction,
+    Replayed,
     Summary,
 )
 from logkeep.repository.documents import MIB, SourceDocument
@@ -71,8 +72,8 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """In order of commit."""
     failed: tuple[FailedEntry, ...] = ()
     replacements: tuple[Replacement, ...] = ()
-    repaired: str = ""
-    """When a repair last went on after a loss: objects older than it are spared by garbage collection for a while."""
+    repaired_generation: int = 0
+    """Where a repair last went on after a loss: objects older than its commit are spared by collection for a while."""
 
     def entry(self, backup_id: int) -> BackupEntry | None:
         return next((e for e in self.completed if e.id == backup_id), None)
@@ -94,7 +95,7 @@ class Folding:
 
     def __init__(self, start: Folded) -> None:
         self._generation, self._head, self._last_id = start.generation, start.head, start.last_id
-        self._head_time, self._repaired = start.head_time, start.repaired
+        self._head_time, self._repaired_generation = start.head_time, start.repaired_generation
         self._completed = {e.id: e for e in start.completed}
         self._failed = {f.id: f for f in start.failed}
         self._replacements = {r.old: r for r in start.replacements}
@@ -110,6 +111,8 @@ class Folding:
     def apply(self, commit: Commit, seal: str, where: str) -> None:
         """Take one more commit. Raises Damaged when it does not continue the chain or says the impossible."""
         skips = isinstance(commit.action, RepairAction) and commit.generation > self._generation
+        if isinstance(commit.action, RepairAction) and commit.action.after != self._generation:
+            raise Damaged(f"a repair after generation {commit.action.after} follows {self._generation}", subject=where)
         if commit.generation != self._generation + 1 and not skips:
             raise Damaged(
                 f"generation {self._generation + 1} is missing: the next commit found is {commit.generation}",
@@ -117,8 +120,12 @@ class Folding:
             )
         if commit.previous != self._head:
             raise Damaged("the commit does not continue the chain: its predecessor was another one", subject=where)
-        self._act(commit.action, commit, where)
+        self._act(commit.action, commit.generation, commit.time, where)
         self._generation, self._head, self._head_time = commit.generation, seal, commit.time
+
+    def replay(self, said: Replayed, where: str) -> None:
+        """Take what a lost commit said, as a part of a repair. Raises Damaged when it is impossible here."""
+        self._act(said.action, said.generation, said.time, where)
 
     def result(self) -> Folded:
         return Folded(
@@ -129,21 +136,20 @@ class Folding:
             completed=tuple(self._completed.values()),
             failed=tuple(self._failed.values()),
             replacements=tuple(self._replacements.values()),
-            repaired=self._repaired,
+            repaired_generation=self._repaired_generation,
         )
 
-    def _act(self, action: Action, commit: Commit, where: str) -> None:
+    def _act(self, action: Action, generation: int, time: str, where: str) -> None:
         match action:
             case BackupAction():
-                self._complete(action, commit, where)
+                self._complete(action, generation, time, where)
             case FailedAction():
                 self._claim(action.id, where)
                 self._failed[action.id] = FailedEntry(
-                    id=action.id, generation=commit.generation, recorded=commit.time, reason=action.reason
+                    id=action.id, generation=generation, recorded=time, reason=action.reason
                 )
             case DeleteAction():
-                for backup_id in action.ids:
-                    self._known(backup_id, where)
+                for backup_id in [self._known(i, where).id for i in action.ids]:
                     del self._completed[backup_id]
                 self._forget_replacements()
             case HoldAction():
@@ -151,20 +157,20 @@ class Folding:
             case ReleaseAction():
                 self._pin(action.id, None, where)
             case ReplaceAction():
-                self._replace(action, commit.generation)
+                self._replace(action, generation)
             case RepairAction():
-                self._repaired = commit.time
-                for recovered in action.recovered:
-                    self._complete(recovered, commit, where)
+                self._repaired_generation = generation
+                for said in action.replayed:
+                    self.replay(said, where)
             case CheckpointAction():
                 pass
 
-    def _complete(self, action: BackupAction, commit: Commit, where: str) -> None:
+    def _complete(self, action: BackupAction, generation: int, time: str, where: str) -> None:
         self._claim(action.id, where)
         self._completed[action.id] = BackupEntry(
             id=action.id,
-            generation=commit.generation,
-            committed=commit.time,
+            generation=generation,
+            committed=time,
             manifest=action.manifest,
             summary=action.summary,
         )

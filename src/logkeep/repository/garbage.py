@@ -6,13 +6,14 @@ still. Ages are measured with the store's clock. A run that resumes or adopts ne
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import ClassVar
 
 import msgspec
 
-from logkeep.errors import Damaged, StoreDenied
+from logkeep.errors import Damaged, LogkeepError, ObjectMissing, StoreDenied
 from logkeep.repository import layout
 from logkeep.repository.chain import Place, checkpoints, read_whole_chain
 from logkeep.repository.documents import MIB, SourceDocument, read, seal
@@ -24,6 +25,7 @@ from logkeep.store.base import ObjectInfo, sweepable
 
 REPAIR_GRACE = timedelta(days=30)
 """After a repair went on without lost commits, what they may have named is spared for a while."""
+CLOCK_TOLERANCE = timedelta(minutes=3)
 _NAMES_PER_MARK = 20_000
 _DELETES_PER_CONFIRM = 500
 _CHECKPOINTS_KEPT = 2
@@ -79,6 +81,7 @@ class Swept:
 
 def plan_garbage(writing: Writing, rules: GarbageRules) -> GarbagePlan:
     """Look at the whole source and decide what to do."""
+    writing.catch_up()
     return _plan(writing.place, writing.folded, rules, writing.clock(), store_time(writing), frozenset())
 
 
@@ -106,7 +109,7 @@ def _plan(
     holds = reader_holds(place)
     kept = msgspec.structs.replace(folded, completed=tuple(e for e in folded.completed if e.id not in gone))
     live = live_objects(place, kept, held_ids(holds, store_now), now)
-    garbage = list(_garbage(place, live, _spared_before(folded.repaired, store_now)))
+    garbage = list(_garbage(place, live, _spared_before(place, folded, store_now)))
     other = (*_superseded_checkpoints(place), *(h.name for h in holds if h.expires < store_now))
     return decide(garbage, read_marks(place), rules, store_now, other)
 
@@ -194,31 +197,55 @@ def _sweep(writing: Writing, plan: GarbagePlan) -> tuple[list[ObjectInfo], tuple
     return deleted, tuple(denied)
 
 
-def read_marks(place: Place) -> list[StoredMark]:
-    return [
-        StoredMark(i.name, i.modified, frozenset(read(place.store, i.name, Mark, place.repository).names))
-        for i in place.store.list(layout.garbage(place.source))
-    ]
+def read_marks(place: Place, damaged: list[str] | None = None) -> list[StoredMark]:
+    """All marks. One that cannot be read marks nothing; it is named in `damaged`, and `repair` removes it."""
+    marks = []
+    for info in place.store.list(layout.garbage(place.source)):
+        try:
+            names = frozenset(read(place.store, info.name, Mark, place.repository).names)
+        except ObjectMissing:
+            continue
+        except Damaged:
+            if damaged is not None:
+                damaged.append(info.name)
+            continue
+        marks.append(StoredMark(info.name, info.modified, names))
+    return marks
 
 
 def store_time(writing: Writing) -> datetime:
-    """What the store's clock says, read off something that we have just written."""
-    writing.lease.renew()
+    """What the store's clock says, read off something new; an old object's time may be ahead of the clock.
+
+    Raises LogkeepError when the two clocks disagree: ages would mean nothing.
+    """
     writing.lease.confirm()
-    return writing.place.store.head(writing.lease.name).modified
+    store, name = writing.place.store, f"{layout.PROBE}{writing.tokens()}/clock"
+    store.put_new(name, b"")
+    moment = store.head(name).modified
+    with suppress(StoreDenied):
+        store.delete(name)
+    apart = abs(moment - writing.clock())
+    if apart > CLOCK_TOLERANCE:
+        raise LogkeepError(
+            f"the store's clock and ours are {apart.total_seconds():.0f} s apart, so nobody knows what is old",
+            subject=store.url,
+            remedy="set the clock of this machine right, then run again; nothing was deleted",
+        )
+    return moment
 
 
 def _garbage(place: Place, live: Live, spared_before: datetime | None) -> Iterator[ObjectInfo]:
     for info in place.store.list(layout.source_root(place.source)):
         spared = spared_before is not None and info.modified <= spared_before
-        if layout.collectable(place.source, info.name) and not live.holds(info.name) and not spared:
+        if layout.collectable(place.source, info.name) and not spared and not live.holds(info):
             yield info
 
 
-def _spared_before(repaired: str, store_now: datetime) -> datetime | None:
-    if not repaired:
+def _spared_before(place: Place, folded: Folded, store_now: datetime) -> datetime | None:
+    """When a repair went on after a loss, by the store's clock, while that is not long ago."""
+    if not folded.repaired_generation:
         return None
-    moment = datetime.fromisoformat(repaired)
+    moment = place.store.head(layout.commit(place.source, folded.repaired_generation)).modified
     return moment if store_now - moment < REPAIR_GRACE else None
 
 

@@ -196,9 +196,10 @@ def is_manifest(name: str) -> bool:
     return _MANIFEST.fullmatch(name) is not None
 
 
-def source_at(name: str) -> str:
-    """The source below which an object lies."""
-    return name.split("/", 2)[1]
+def source_at(name: str) -> str | None:
+    """The source below which an object lies; None for what lies beside the sources."""
+    parts = name.split("/", 2)
+    return parts[1] if len(parts) == 3 else None
 
 
 def past_source(source: str) -> str:

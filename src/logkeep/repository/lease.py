@@ -17,9 +17,9 @@ from logkeep.errors import AlreadyExists, Damaged, LeaseLost, Locked, ObjectMiss
 from logkeep.model.ids import BackupId
 from logkeep.model.time import Clock, rfc3339
 from logkeep.repository import layout
-from logkeep.repository.actions import FIRST_GENERATION, NO_PREDECESSOR
+from logkeep.repository.actions import FIRST_GENERATION, NO_PREDECESSOR, Commit
 from logkeep.repository.chain import Place
-from logkeep.repository.documents import SourceDocument, open_in_place, seal
+from logkeep.repository.documents import SourceDocument, open_in_place, seal, seal_of
 from logkeep.repository.fold import Folded
 from logkeep.repository.owner import Owner, is_dead
 from logkeep.repository.renewal import Renewal
@@ -80,6 +80,16 @@ def check_head(folded: Folded, seen: Head, where: str) -> None:
             remedy="bring the commit objects back from the store's versions; "
             "if they are lost for good, `logkeep repair --accept-loss` goes on without them",
         )
+
+
+def check_seen(place: Place, folded: Folded, seen: Head) -> None:
+    """The same, and for a chain that is longer: the commit that was seen must still be the one of its generation."""
+    check_head(folded, seen, layout.commits(place.source))
+    if not folded.repaired_generation <= seen.generation < folded.generation or seen == NOTHING_SEEN:
+        return  # nothing longer to compare, or a repair went on from elsewhere
+    name = layout.commit(place.source, seen.generation)
+    if seal_of(place.store.get(name, Commit.limit)) != seen.seal:
+        raise Damaged(f"generation {seen.generation} is another commit than the one that was seen once", subject=name)
 
 
 def read_lease(place: Place) -> tuple[LeaseDocument, str] | None:

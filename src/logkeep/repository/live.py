@@ -1,7 +1,7 @@
 """What is live in a source: everything that a kept backup, a backup under way, or a reader needs.
 
-Whoever cannot tell says so: a manifest, part or receipt that cannot be read stops garbage collection, because what it
-names is unknown.
+Whoever cannot tell says so: a manifest or part that cannot be read stops garbage collection, because what it names is
+unknown. A receipt that cannot be read names objects that were written since its backup began, so all of those stay.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,9 @@ from logkeep.repository.journal import open_ids, receipts
 from logkeep.repository.manifest import Manifest
 from logkeep.repository.parts import tokens
 from logkeep.repository.source import read_manifest
+from logkeep.store.base import ObjectInfo
 
+_CLOCK_GRAIN = timedelta(seconds=2)
 FAILED_GRACE = timedelta(days=7)
 """Segments of a failed backup may be the only copy of what the source has deleted since: a later run adopts them."""
 
@@ -34,12 +36,18 @@ class Live:
     """Of data objects and the indexes beside them, and of parts, manifests and attachments."""
     journals: set[BackupId] = field(default_factory=set)
 
-    def holds(self, name: str) -> bool:
+    unknown_since: datetime | None = None
+    """A receipt could not be read: what it names was written after this, so all such data objects stay."""
+
+    def holds(self, info: ObjectInfo) -> bool:
         """Whether an object is live."""
-        token = layout.data_token(name) or layout.document_token(name)
+        data_token = layout.data_token(info.name)
+        token = data_token or layout.document_token(info.name)
         if token is not None and token in self.tokens:
             return True
-        return layout.in_journal(name) and layout.backup_of(name) in self.journals
+        if data_token and self.unknown_since is not None and info.modified >= self.unknown_since:
+            return True
+        return layout.in_journal(info.name) and layout.backup_of(info.name) in self.journals
 
 
 def live_objects(place: Place, folded: Folded, readers: Iterable[BackupId], now: datetime) -> Live:
@@ -114,10 +122,7 @@ def _keep_journal(live: Live, place: Place, backup_id: BackupId) -> None:
     damaged: list[str] = []
     for receipt in receipts(place, backup_id, damaged):
         live.tokens.update(s.token for s in receipt.segments)
-    if damaged:
-        raise Damaged(
-            "the receipt cannot be read, so what it names cannot be told from garbage",
-            subject=damaged[0],
-            remedy="complete the backup with --resume, or take a new one; then prune again",
-        )
     live.journals.add(backup_id)
+    if damaged:
+        began = place.store.head(layout.request(place.source, backup_id)).modified - _CLOCK_GRAIN
+        live.unknown_since = min(live.unknown_since or began, began)

@@ -2,8 +2,9 @@
 
 Everything outside the chain that `repair` touches is a copy or a cache: the second format object, checkpoints, a
 source's own document, the lease. What it finds broken it writes anew, under a new name where names are not free.
-Lost commits are another matter: with `accept_loss` a repair commit goes on after the last good one, brings back those
-lost backups whose manifests and parts are intact, and spares old garbage for 30 days.
+Lost commits are another matter: with `accept_loss` a repair commit goes on after the last good one, replays what the
+commits behind the loss still say (holds, deletions, merges and all), brings back backups whose manifests are found
+whole, and spares old garbage for 30 days.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,16 @@ from logkeep.errors import Damaged, FormatTooNew, ObjectMissing
 from logkeep.model.ids import BackupId
 from logkeep.model.time import Clock, TokenSource
 from logkeep.repository import layout
-from logkeep.repository.actions import BackupAction, ObjectRef, RepairAction, Summary
+from logkeep.repository.actions import (
+    BackupAction,
+    CheckpointAction,
+    DeleteAction,
+    FailedAction,
+    ObjectRef,
+    RepairAction,
+    Replayed,
+    Summary,
+)
 from logkeep.repository.chain import (
     Link,
     Place,
@@ -28,14 +38,18 @@ from logkeep.repository.chain import (
     walk,
 )
 from logkeep.repository.content import PartReader, rows_of
-from logkeep.repository.documents import open_in_place, read, seal, seal_of
-from logkeep.repository.fold import Folded
+from logkeep.repository.documents import Document, open_in_place, read, seal, seal_of
+from logkeep.repository.fold import Folded, Folding
 from logkeep.repository.format import FormatDocument
-from logkeep.repository.lease import acquire, read_lease
+from logkeep.repository.garbage import Mark
+from logkeep.repository.holds import HoldDocument
+from logkeep.repository.journal import read_request
+from logkeep.repository.lease import NOTHING_SEEN, Head, acquire, check_seen, read_lease
 from logkeep.repository.manifest import Manifest
 from logkeep.repository.owner import this_process
 from logkeep.repository.parts import total
 from logkeep.repository.source import SourceFacts, read_facts
+from logkeep.repository.verification import Verification
 from logkeep.repository.writing import writing
 from logkeep.store.base import Store
 
@@ -54,8 +68,6 @@ class Break:
 
     good: Folded
     """Everything up to the last commit that fits."""
-    lost: tuple[int, ...]
-    """Generations that are missing, damaged, or hang on one that is."""
     highest: int
     """The largest generation that was ever seen."""
     why: str
@@ -80,70 +92,98 @@ def repair_format(store: Store, document: FormatDocument, dry_run: bool) -> Iter
 
 
 def find_break(place: Place) -> Break | None:
-    """Where the chain is broken or shorter than it was; None when it is whole."""
-    remembered = _remembered(place)
+    """Where the chain is broken, shorter than it was, or another than it was; None when it is whole."""
+    links = read_links(place, 0)
+    walked, seen = walk(place, Folded(), links), _remembered(place)
+    numbers = [p.number for link in links if (p := layout.placed(link.name))]
+    highest = max([*numbers, seen.generation])
+    if walked.broken is not None:
+        return Break(walked.folded, highest, str(walked.broken), tuple(links[walked.taken :]))
     try:
-        folded = read_whole_chain(place)
-    except Damaged as error:
-        return _break_at(place, remembered, str(error))
-    if folded.generation < remembered:
-        lost = tuple(range(folded.generation + 1, remembered + 1))
-        return Break(folded, lost, remembered, f"generations up to {remembered} were committed once", ())
+        check_seen(place, walked.folded, seen)
+    except Damaged as damage:
+        return Break(walked.folded, highest, damage.what, ())
     return None
 
 
-def _remembered(place: Place) -> int:
+def _remembered(place: Place) -> Head:
     try:
         lease = read_lease(place)
     except Damaged:
-        return 0
-    return lease[0].head.generation if lease else 0
+        return NOTHING_SEEN
+    return lease[0].head if lease else NOTHING_SEEN
 
 
-def _break_at(place: Place, remembered: int, why: str) -> Break:
-    links = read_links(place, 0)
-    walked = walk(place, Folded(), links)
-    good = walked.folded
-    numbers = [p.number for link in links if (p := layout.placed(link.name))]
-    highest = max([*numbers, remembered])
-    return Break(good, tuple(range(good.generation + 1, highest + 1)), highest, why, tuple(links[walked.taken :]))
+def replayable(place: Place, broken: Break) -> list[Replayed]:
+    """What can be saved from behind a break: commits that can still be read, and manifests that are found whole."""
+    readable = list(_readable(place, broken))
+    merged = _with_manifests(readable, _unnamed_manifests(place, broken, readable))
+    folding, kept = Folding(broken.good), list[Replayed]()
+    for said in merged:
+        try:
+            folding.replay(said, place.source)
+        except Damaged:
+            continue  # it speaks of something that is lost
+        kept.append(said)
+    return kept
 
 
-def recoverable(place: Place, broken: Break) -> list[BackupAction]:
-    """Lost backups that are intact, from the commits that can still be read and from manifests found by listing."""
-    known = {a.id: a for a in _readable_backups(place, broken)}
-    found: dict[int, BackupAction] = {}
+def _readable(place: Place, broken: Break) -> Iterator[Replayed]:
+    for link in broken.links:
+        try:
+            commit = open_commit(place, link)
+        except Damaged:
+            continue
+        if isinstance(commit.action, RepairAction):
+            yield from commit.action.replayed
+        elif not isinstance(commit.action, CheckpointAction):
+            yield Replayed(commit.generation, commit.time, commit.action)
+
+
+def _unnamed_manifests(place: Place, broken: Break, readable: list[Replayed]) -> dict[int, Replayed]:
+    """Backups after the break that no readable commit speaks of, and whose manifest and parts are whole."""
+    spoken_of = {i for said in readable for i in _ids(said)}
+    found: dict[int, Replayed] = {}
     after = layout.backups(place.source) + layout.padded(broken.good.last_id + 1)
     for info in place.store.list(layout.backups(place.source), after):
         backup_id = layout.backup_of(info.name)
-        if layout.is_manifest(info.name) and backup_id is not None:
-            action = _intact(place, info.name, known.get(backup_id))
-            if action is not None:
-                found[backup_id] = action
-    return [found[i] for i in sorted(found)]
+        if layout.is_manifest(info.name) and backup_id is not None and backup_id not in spoken_of:
+            whole = _from_manifest(place, info.name, broken.highest + 1)
+            if whole is not None and (backup_id not in found or found[backup_id].time < whole.time):
+                found[backup_id] = whole
+    return found
 
 
-def _readable_backups(place: Place, broken: Break) -> Iterator[BackupAction]:
-    for link in broken.links:
-        try:
-            action = open_commit(place, link).action
-        except Damaged:
-            continue
-        if isinstance(action, BackupAction):
-            yield action
+def _ids(said: Replayed) -> tuple[int, ...]:
+    match said.action:
+        case BackupAction(id=backup_id) | FailedAction(id=backup_id):
+            return (backup_id,)
+        case DeleteAction(ids=ids):
+            return ids
+    return ()
 
 
-def _intact(place: Place, name: str, committed: BackupAction | None) -> BackupAction | None:
-    """The commit of a backup whose manifest and parts are whole, as it was or made anew; None when they are not."""
+def _with_manifests(readable: list[Replayed], found: dict[int, Replayed]) -> list[Replayed]:
+    """Ids are decided in order: each found backup goes before the first readable one with a larger id."""
+    merged = list(readable)
+    for backup_id in sorted(found):
+        larger = (
+            at
+            for at, said in enumerate(merged)
+            if isinstance(said.action, BackupAction | FailedAction) and said.action.id > backup_id
+        )
+        merged.insert(next(larger, len(merged)), found[backup_id])
+    return merged
+
+
+def _from_manifest(place: Place, name: str, generation: int) -> Replayed | None:
+    """The commit of a backup made anew from its manifest, with its own time and tags; None when it is not whole."""
     try:
         data = place.store.get(name, Manifest.limit)
         manifest = open_in_place(data, name, Manifest, place.repository)
         rows = rows_of(PartReader(place), manifest, manifest.parts)
     except (Damaged, ObjectMissing):
         return None
-    ref = ObjectRef(layout.document_token(name) or "", len(data), seal_of(data))
-    if committed is not None:
-        return committed if committed.manifest == ref else None
     summary = Summary(
         started=manifest.started,
         logs=len(manifest.cut),
@@ -152,22 +192,35 @@ def _intact(place: Place, name: str, committed: BackupAction | None) -> BackupAc
         stored_bytes=total(rows, "stored_bytes"),
         new_bytes=0,
         warnings=len(manifest.findings) + len(manifest.gaps),
+        tags=_tags(place, BackupId(manifest.id)),
         group=manifest.group,
     )
-    return BackupAction(manifest.id, ref, summary)
+    ref = ObjectRef(layout.document_token(name) or "", len(data), seal_of(data))
+    return Replayed(generation, manifest.finished, BackupAction(manifest.id, ref, summary))
+
+
+def _tags(place: Place, backup_id: BackupId) -> tuple[str, ...]:
+    try:
+        request = read_request(place, backup_id)
+    except Damaged:
+        return ()
+    return request.tags if request else ()
 
 
 def repair_chain(
     place: Place, broken: Break, run: str, clock: Clock, tokens: TokenSource, dry_run: bool
 ) -> Iterator[Step]:
     """Go on after a loss. Whoever calls this was told to accept it, and holds the lease."""
-    recovered = recoverable(place, broken)
-    lost = ", ".join(map(str, broken.lost[:5])) + (" …" if len(broken.lost) > 5 else "")
-    yield Step(f"go on after generation {broken.good.generation}; lost: {lost}", layout.commits(place.source))
-    for backup in recovered:
-        yield Step(f"commit backup {backup.id} anew: its manifest and parts are intact", place.source)
+    saved = replayable(place, broken)
+    good = broken.good.generation
+    yield Step(
+        f"go on after generation {good}, leave {good + 1} to {broken.highest} behind", layout.commits(place.source)
+    )
+    for said in saved:
+        if isinstance(said.action, BackupAction):
+            yield Step(f"bring backup {said.action.id} back: its commit or its manifest is intact", place.source)
     if not dry_run:
-        action = RepairAction(broken.lost, tuple(recovered), broken.why)
+        action = RepairAction(good, tuple(saved), broken.why)
         append(place, broken.good, action, run=run, nonce=tokens(), now=clock(), skip_to=broken.highest + 1)
 
 
@@ -238,9 +291,15 @@ def repair(
         steps += _go_on(place, broken, clock, tokens, ttl, dry_run)
     if dry_run:
         folded = broken.good if broken else read_whole_chain(place)
-        return [*steps, *repair_source(place, folded, True), *repair_checkpoints(place, True)]
+        return [
+            *steps,
+            *repair_source(place, folded, True),
+            *repair_leftovers(place, True),
+            *repair_checkpoints(place, True),
+        ]
     with writing(place, "repair", clock, tokens, ttl) as session:
         steps += repair_source(place, session.folded, False)
+        steps += repair_leftovers(place, False)
         stale = list(repair_checkpoints(place, False))
         if stale:
             session.fence("repair")
@@ -248,12 +307,12 @@ def repair(
 
 
 def _not_accepted(place: Place, broken: Break) -> Damaged:
-    back = ", ".join(str(a.id) for a in recoverable(place, broken)) or "none"
+    back = ", ".join(str(s.action.id) for s in replayable(place, broken) if isinstance(s.action, BackupAction))
     return Damaged(
-        f"{broken.why}; generations {broken.lost[0]} to {broken.lost[-1]} are lost",
+        f"{broken.why}; the chain is whole up to generation {broken.good.generation} of {broken.highest}",
         subject=layout.commits(place.source),
         remedy="bring the objects back from the store's versions or a copy; if they are gone for good, "
-        f"`logkeep repair --accept-loss` goes on without them (backups it can bring back: {back})",
+        f"`logkeep repair --accept-loss` goes on without them (backups it can bring back: {back or 'none'})",
     )
 
 
@@ -262,6 +321,28 @@ def _go_on(place: Place, broken: Break, clock: Clock, tokens: TokenSource, ttl: 
         return list(repair_chain(place, broken, "", clock, tokens, True))
     lease = acquire(place, this_process(tokens()), "repair", clock, ttl)
     try:
-        return list(repair_chain(place, broken, lease.run, clock, tokens, False))
+        steps = list(repair_chain(place, broken, lease.run, clock, tokens, False))
+        folded = read_whole_chain(place)
+        lease.remember(Head(folded.generation, folded.head))
     finally:
         lease.release()
+    return steps
+
+
+def repair_leftovers(place: Place, dry_run: bool) -> Iterator[Step]:
+    """Remove marks, holds and verifications that cannot be read: they protect or prove nothing any more."""
+    kinds: tuple[tuple[str, type[Document]], ...] = (
+        (layout.garbage(place.source), Mark),
+        (layout.holds(place.source), HoldDocument),
+        (layout.verifications(place.source), Verification),
+    )
+    for prefix, kind in kinds:
+        for info in place.store.list(prefix):
+            try:
+                read(place.store, info.name, kind, place.repository)
+            except ObjectMissing:
+                continue
+            except Damaged:
+                yield Step(f"remove a {kind.__struct_config__.tag} that cannot be read", info.name)
+                if not dry_run:
+                    place.store.delete(info.name)

@@ -26,8 +26,11 @@ def usable_receipts(writing: Writing, ongoing: OngoingBackup, engine: Engine) ->
     place = writing.place
     own = list(receipts(place, ongoing.id))
     others = [r for i in _failed_since(writing.folded) for r in receipts(place, i)]
+    unreadable: list[str] = []
+    marked = frozenset[str]().union(*(m.names for m in read_marks(place, unreadable)))
+    if unreadable:
+        return {}  # nobody knows what they name: copy everything again
     damaged = _damaged(place, [*own, *others], engine)
-    marked = frozenset[str]().union(*(m.names for m in read_marks(place)))
     usable: dict[str, Receipt] = {}
     for receipt in [*own, *others]:
         names = {layout.segment(place.source, s) for s in receipt.segments if s.has_object}

@@ -15,7 +15,7 @@ from logkeep.repository.journal import open_ids, read_request
 from logkeep.repository.lease import LeaseDocument, Standing, check_head, read_lease, standing
 from logkeep.repository.manifest import Manifest
 from logkeep.repository.owner import Owner
-from logkeep.repository.states import Completed, State, decided, undecided
+from logkeep.repository.states import Completed, Failed, State, decided, undecided
 from logkeep.store.base import Store
 
 
@@ -33,6 +33,9 @@ def source_names(store: Store) -> list[str]:
     names, after = [], ""
     while first := next(iter(store.list(layout.SOURCES, after)), None):
         source = layout.source_at(first.name)
+        if source is None:  # a stray file beside the sources
+            after = first.name
+            continue
         names.append(source)
         after = layout.past_source(source)
     return sorted(names)
@@ -100,7 +103,10 @@ class SourceView:
         known = self._decided.get(backup_id)
         if known is not None:
             return known
-        request = read_request(self.place, backup_id) if backup_id in self.open_ids else None
+        try:
+            request = read_request(self.place, backup_id) if backup_id in self.open_ids else None
+        except Damaged as damage:
+            return Failed(backup_id, f"its request cannot be read ({damage.what})", False)
         return undecided(backup_id, self.folded.last_id, request, self.worked_on)
 
     def states(self) -> list[State]:
@@ -127,8 +133,7 @@ def view(place: Place, now: datetime, here: Owner) -> SourceView:
     """
     early = read_chain(place)
     opened = open_ids(place, early.last_id)
-    found = read_lease(place)
-    lease = found[0] if found else None
+    lease, trouble = _lease(place)
     folded = follow(place, early)
     return SourceView(
         place=place,
@@ -136,8 +141,17 @@ def view(place: Place, now: datetime, here: Owner) -> SourceView:
         lease=lease,
         lease_standing=standing(lease, now, here) if lease else Standing.FREE,
         open_ids=tuple(i for i in opened if i > folded.last_id),
-        warnings=_warnings(folded, lease),
+        warnings=(*trouble, *_warnings(folded, lease)),
     )
+
+
+def _lease(place: Place) -> tuple[LeaseDocument | None, tuple[str, ...]]:
+    """The lease; one that cannot be read must not keep anybody from reading backups."""
+    try:
+        found = read_lease(place)
+    except Damaged as damage:
+        return None, (f"{damage}; run `logkeep repair`",)
+    return (found[0] if found else None), ()
 
 
 def _warnings(folded: Folded, lease: LeaseDocument | None) -> tuple[str, ...]:

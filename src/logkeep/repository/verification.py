@@ -1,8 +1,10 @@
 """The stored result of a verification."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import ClassVar
 
+from logkeep.errors import Damaged, ObjectMissing
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, StoredId
 from logkeep.model.time import rfc3339
@@ -77,13 +79,24 @@ def stored_verifications(place: Place) -> list[tuple[Verified, str]]:
     return [(said, name) for name in names if (said := layout.verified(name))]
 
 
-def known_damaged(place: Place) -> dict[str, str]:
-    """Objects whose damage stands, not unsaid by a later verification as deep, and the level at which it was seen."""
+def known_damaged(place: Place, completed: Collection[int]) -> dict[str, str]:
+    """Objects whose damage stands, not unsaid by a later verification as deep, and the level at which it was seen.
+
+    Only backups that still exist are asked: of a deleted one nobody will ever say that it is whole again.
+    """
     stored = stored_verifications(place)
-    standing = {(b, v.when) for b, v in verdicts(said for said, _ in stored).items() if v.damaged}
+    verdict = verdicts(said for said, _ in stored)
+    standing = {(b, v.when) for b, v in verdict.items() if v.damaged and b in completed}
     return {
         damaged: said.level
         for said, name in stored
         if (said.backup, said.when) in standing
-        for damaged in read(place.store, name, Verification, place.repository).damaged_objects
+        for damaged in _damaged_objects(place, name)
     }
+
+
+def _damaged_objects(place: Place, name: str) -> tuple[str, ...]:
+    try:
+        return read(place.store, name, Verification, place.repository).damaged_objects
+    except (Damaged, ObjectMissing):
+        return ()  # its name still says what it found about its own backup

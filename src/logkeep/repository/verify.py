@@ -166,6 +166,10 @@ def hash_objects(unit: HashUnit, progress: Progress) -> HashResult:
     checked = Checked([])
     for name, size, expected in unit.objects:
         try:
+            found = unit.store.head(name).size
+            if found != size:
+                checked.damage("size-mismatch", name, f"has {found} bytes instead of {size}", _BRING_BACK)
+                continue
             actual = _sha256(unit.store, name, size, progress)
         except (ObjectMissing, Damaged, UnsafeName) as error:
             checked.damage("object-unreadable", name, error.what)

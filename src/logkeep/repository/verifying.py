@@ -11,7 +11,7 @@ from logkeep.model.ids import BackupId
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.model.work import Engine
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.holds import reading
@@ -88,8 +88,13 @@ class Verifier:
             findings=tuple(checked.findings[:MAX_STORED_FINDINGS]),
             damaged_objects=checked.damaged_objects[:MAX_STORED_NAMES],
         )
-        also = sharing(self.place, folded, backup_id, set(checked.damaged_objects)) if folded and bad else []
-        return Verified(document, tuple(checked.findings), tuple(also), self._store([backup_id, *also], document, now))
+        stored = self._store([backup_id], document, now)
+        also = self._sharing(backup_id, checked) if folded and bad else []
+        return Verified(document, tuple(checked.findings), tuple(also), self._store(also, document, now) and stored)
+
+    def _sharing(self, backup_id: BackupId, checked: Checked) -> list[BackupId]:
+        """Asked of the chain as it is now: a backup that was committed while we read shares the damage too."""
+        return sharing(self.place, read_chain(self.place), backup_id, set(checked.damaged_objects))
 
     def _store(self, ids: list[BackupId], document: Verification, now: datetime) -> bool:
         """Put the result for this backup and for all that share the damage. A sampled look never unsays damage."""

@@ -11,7 +11,6 @@ from datetime import timedelta
 
 from logkeep.errors import CommitConflict, LeaseLost, Locked, StoreError
 from logkeep.model.time import Clock, TokenSource
-from logkeep.repository import layout
 from logkeep.repository.actions import Action, CheckpointAction, DeleteAction, HoldAction, ReleaseAction
 from logkeep.repository.chain import (
     CHECKPOINT_EVERY,
@@ -24,7 +23,7 @@ from logkeep.repository.chain import (
     read_links,
 )
 from logkeep.repository.fold import Folded
-from logkeep.repository.lease import DEFAULT_TTL, Head, Lease, acquire, check_head, kept, read_lease
+from logkeep.repository.lease import DEFAULT_TTL, Head, Lease, acquire, check_seen, kept, read_lease
 from logkeep.repository.owner import this_process
 
 _PIN_ATTEMPTS = 20
@@ -68,8 +67,20 @@ class Writing:
                 if isinstance(action, DeleteAction | CheckpointAction) or not self._only_pins_came_between():
                     raise
             else:
-                self.lease.remember(Head(self.folded.generation, self.folded.head))
+                self._remember()
                 return
+
+    def _remember(self) -> None:
+        """Let the lease guard the new head. The commit stands, whatever becomes of this."""
+        try:
+            self.lease.remember(Head(self.folded.generation, self.folded.head))
+        except (LeaseLost, StoreError):
+            return  # the next step that needs the lease finds out
+
+    def catch_up(self) -> None:
+        """Take in pins that were made meanwhile. Raises CommitConflict when anything else was."""
+        if read_links(self.place, self.folded.generation) and not self._only_pins_came_between():
+            raise CommitConflict("another run has committed meanwhile", subject=self.place.source)
 
     def _only_pins_came_between(self) -> bool:
         """A user may pin a backup while a long run holds the lease; that must not cost the run its commit.
@@ -93,7 +104,7 @@ def writing(
     with kept(lease, ttl):
         try:
             folded = read_chain(place)
-            check_head(folded, lease.seen, layout.commits(place.source))
+            check_seen(place, folded, lease.seen)
             yield Writing(place, lease, folded, clock, tokens)
         finally:
             _give_back(lease)
@@ -123,5 +134,5 @@ def _unshortened(place: Place) -> Folded:
     found = read_lease(place)  # before the chain: what is committed in between only makes the chain longer
     folded = read_chain(place)
     if found is not None:
-        check_head(folded, found[0].head, layout.commits(place.source))
+        check_seen(place, folded, found[0].head)
     return folded

@@ -131,7 +131,7 @@ class SegmentTable:
     def log_runs(self) -> Iterator[tuple[LogName, int, int]]:
         """Every log with the rows `[first, last)` that are its own."""
         starts = self._log_starts()
-        ends = np.append(starts[1:], len(self))
+        ends = np.append(starts[1:], len(self))[: len(starts)]
         for row, first, last in zip(self._log_rows(starts), starts, ends, strict=True):
             yield _log_name(row), int(first), int(last)
 
@@ -148,15 +148,15 @@ class SegmentTable:
         return SegmentTable(self.arrow.filter(pa.array(given & np.where(start == end, stands, holds))))
 
     def up_to(self, cuts: Mapping[LogName, Range]) -> "SegmentTable":
-        """The same rows, those of the given logs ending at their cut at the latest; the table itself if all do."""
+        """The rows of the given logs, ending at their cut at the latest; the table itself if that changes nothing."""
         _, high, given = self._spans(cuts)
         start, end = _numbers(self.arrow, "start"), _numbers(self.arrow, "end")
         over = given & (end > high)
-        if not over.any():
+        if given.all() and not over.any():
             return self
         ends = pa.array(np.where(over, high, end), SCHEMA.field("end").type)
         shortened = self.arrow.set_column(SCHEMA.get_field_index("end"), SCHEMA.field("end"), ends)
-        return SegmentTable(shortened.filter(pa.array(~(over & (start >= high)))))
+        return SegmentTable(shortened.filter(pa.array(given & ~(over & (start >= high)))))
 
     def _spans(self, cuts: Mapping[LogName, Range]) -> tuple[_Numbers, _Numbers, _Mask]:
         """For every row: the start and the end of its log's cut, and whether one is given."""
