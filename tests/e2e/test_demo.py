@@ -88,11 +88,12 @@ def test_ctrl_c_in_the_middle_leaves_nothing_running(tmp_path: Path) -> None:
         wait_for(lambda: any("kafka.Kafka" in line for line in command_lines(running.pid)), "the broker to start")
         running.send_signal(signal.SIGINT)
         out, err = running.communicate()
+        left = mentioning(directory)
+    assert left == []
     assert running.returncode == 130, err
     assert out == ""
     assert "error: " in err
     assert "Traceback" not in err
-    assert mentioning(directory) == []
     assert not directory.exists()
 
 

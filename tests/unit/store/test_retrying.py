@@ -188,3 +188,22 @@ def test_is_picklable(tmp_path_factory: pytest.TempPathFactory) -> None:
     copy = pickle.loads(pickle.dumps(store))  # noqa: S301  # our own bytes
     copy.put_new("a", b"x")
     assert store.get("a", 1) == b"x"
+
+
+class TestFirstContact:
+    """A store that never answered is given up soon; one that did is waited for."""
+
+    PATIENCE = Patience(total_s=300, first_contact_s=0.1, first_wait_s=0.01, longest_wait_s=0.05)
+
+    def test_never_answered(self) -> None:
+        faulty = FaultyStore(MemoryStore(), lambda _number, _operation, _name: error_before())
+        with stamina.set_testing(False), pytest.raises(StoreUnreachable):
+            RetryingStore(faulty, self.PATIENCE).get("a", 1)
+        assert len(faulty.calls) > 1
+
+    def test_answered_before(self) -> None:
+        faulty = FaultyStore(MemoryStore(), Scripted(dict.fromkeys(range(2, 20), error_before())))
+        store = RetryingStore(faulty, self.PATIENCE)
+        with stamina.set_testing(False):
+            store.put_new("a", b"x")
+            assert store.get("a", 1) == b"x"

@@ -13,8 +13,8 @@ def start_kafka(stage: Stage) -> None:
     kafka = EmbeddedKafka(stage.directory / "kafka", stage.cache)
     with stage.step(f"start a real Kafka {kafka.release.version} broker"):
         stage.say(f"   its jars are kept in {stage.cache}")
+        stage.resources.callback(kafka.stop)  # before the start: Ctrl-C may come while it starts
         kafka.start()
-        stage.resources.callback(kafka.stop)
         stage.say(f"   listening on {kafka.bootstrap}")
     with stage.step("ask the broker with Apache's own tool"):
         tool = "org.apache.kafka.tools.TopicCommand"
