@@ -81,6 +81,20 @@ def test_an_object_that_was_marked_before_its_receipt_came_is_copied_again(lab: 
     assert restored(lab.place, newer) == expected({0: 3})
 
 
+def test_what_the_journal_of_a_slow_backup_names_is_not_swept(lab: Lab) -> None:
+    def days_pass() -> None:
+        assert collected(lab, 30) == 0
+        assert collected(lab, 30) == 0
+
+    with pytest.raises(LeaseLost):
+        back_up(sleepy(lab, "/parts/", days_pass), {0: 9}, InlineEngine(), lab.clock, lab.token)
+    copied = {n for n in lab.names() if "/topics/" in n}
+    assert len(copied) == 3
+    slow = lab.back_up({0: 9}, resumed=True)
+    assert {n for n in lab.names() if "/topics/" in n} == copied, "finished work was lost"
+    assert restored(lab.place, slow) == expected({0: 9})
+
+
 def test_a_checkpoint_that_no_commit_pins_is_not_believed(lab: Lab) -> None:
     for end in (4, 8, 12):
         lab.back_up({0: end})
