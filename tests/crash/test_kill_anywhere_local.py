@@ -65,7 +65,8 @@ def test_every_answer_lost_once(prepared: Prepared, tmp_path: Path, third: int) 
         root = prepared.copy(tmp_path / str(k))
         faulty = FaultyStore(LocalStore(root), Scripted({k: lost_ack()}))
         victim = Place(RetryingStore(faulty), prepared.id, "prod")
-        in_child(lambda v=victim: run_backup(v, THIRD))  # type: ignore[misc]  # bound now
+        ended = in_child(lambda v=victim: run_backup(v, THIRD))  # type: ignore[misc]  # bound now
+        assert ended == DONE, f"a lost answer to call {k} was not survived"
         check_after(prepared.place(root), prepared.before, THIRD)
         shutil.rmtree(root)
 
