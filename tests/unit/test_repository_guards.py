@@ -6,10 +6,6 @@ from datetime import timedelta
 
 import msgspec
 import pytest
-from tests.faults.plan import Fault
-from tests.faults.store import FaultyStore
-from tests.scripted.backup import back_up, expected, log_of, restored
-from tests.unit.test_repository_walk import Lab
 
 from logkeep.errors import BackupFailed, CommitConflict, LeaseLost
 from logkeep.model.segments import Segment
@@ -22,6 +18,10 @@ from logkeep.repository.source import ensure_source
 from logkeep.repository.writing import writing
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.base import ObjectInfo
+from tests.faults.plan import Fault
+from tests.faults.store import FaultyStore
+from tests.scripted.backup import back_up, expected, log_of, restored
+from tests.unit.test_repository_walk import Lab
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ def cells(row: BackupRow, look: Look) -> tuple[str, ...]:
 
 
 def notes(row: BackupRow) -> str:
-    parts = [row.reason or "", f"held: {row.held}" if row.held is not None else "", *row.tags]
+    parts = [row.reason or "", "" if row.held is None else f"held: {row.held}" if row.held else "held", *row.tags]
     parts.append(f"{row.warnings} warnings" if row.warnings else "")
     return ", ".join(p for p in parts if p)
 

@@ -161,7 +161,8 @@ class Lease:
         """Write down the head that we committed: it guards the end of the chain from now on."""
         with self._guard:
             self._check_own()
-            self._put(msgspec.structs.replace(self._document, head=head, expires=self._expiry()))
+            newest = max(head, self._document.head, key=lambda h: h.generation)
+            self._put(msgspec.structs.replace(self._document, head=newest, expires=self._expiry()))
 
     def release(self) -> None:
         """Give it back."""
@@ -257,6 +258,20 @@ def free(place: Place, document: LeaseDocument, version: str) -> None:
         _swap(place, msgspec.structs.replace(document, released=True, backup=None), version)
     except VersionMismatch as error:
         raise Locked("the lease changed hands in this moment", subject=layout.lease(place.source)) from error
+
+
+def note_head(place: Place, head: Head) -> None:
+    """Let the lease remember a head that was committed without holding it. Best effort: the commit stands anyway.
+
+    A holder finds its own lease with a newer head, and takes it as it stands.
+    """
+    found = read_lease(place)
+    if found is None or found[0].head.generation >= head.generation:
+        return
+    try:
+        _swap(place, msgspec.structs.replace(found[0], head=head), found[1])
+    except VersionMismatch:
+        return  # somebody wrote it meanwhile, after reading a chain at least as long
 
 
 @contextmanager

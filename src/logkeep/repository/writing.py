@@ -6,10 +6,10 @@ next holder takes over.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 
-from logkeep.errors import CommitConflict, LeaseLost, Locked, StoreError
+from logkeep.errors import CommitConflict, Damaged, LeaseLost, Locked, StoreError
 from logkeep.model.time import Clock, TokenSource
 from logkeep.repository.actions import Action, CheckpointAction, DeleteAction, HoldAction, ReleaseAction
 from logkeep.repository.chain import (
@@ -23,7 +23,7 @@ from logkeep.repository.chain import (
     read_links,
 )
 from logkeep.repository.fold import Folded
-from logkeep.repository.lease import DEFAULT_TTL, Head, Lease, acquire, check_seen, kept, read_lease
+from logkeep.repository.lease import DEFAULT_TTL, Head, Lease, acquire, check_seen, kept, note_head, read_lease
 from logkeep.repository.owner import this_process
 
 _PIN_ATTEMPTS = 20
@@ -123,9 +123,12 @@ def pin(place: Place, action: HoldAction | ReleaseAction, clock: Clock, tokens: 
     for _ in range(_PIN_ATTEMPTS):
         folded = _unshortened(place)
         try:
-            return append(place, folded, action, run=run, nonce=tokens(), now=clock())
+            pinned = append(place, folded, action, run=run, nonce=tokens(), now=clock())
         except CommitConflict:
             continue  # another run was faster; the pin is decided anew on what it left
+        with suppress(StoreError, Damaged):
+            note_head(place, Head(pinned.generation, pinned.head))
+        return pinned
     raise CommitConflict("the chain moves too fast to pin a backup now", subject=place.source)
 
 

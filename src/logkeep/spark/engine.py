@@ -95,9 +95,9 @@ class SparkEngine:
         receiver = CounterReceiver(host, secrets.token_bytes(16), bind=bind)
         try:
             pickled = [dumps(unit) for unit in units]  # type: ignore[no-untyped-call]  # pyspark left it untyped
-            job = Job(task, pickled, receiver.address, attempts(self._settings))
+            job = Job(task, receiver.address, attempts(self._settings))
             group = f"logkeep-{secrets.token_hex(8)}"
-            action = Background(partial(_collect, session, job, group, label), InheritableThread)
+            action = Background(partial(_collect, session, job, pickled, group, label), InheritableThread)
             failed_attempts = self._watch(session, stop, group, action, receiver)
             done = self._finished(action, receiver, session)
             self._sink.update(sum(outcome.done_bytes for outcome in done.values()), len(done), failed_attempts)
@@ -157,16 +157,22 @@ class SparkEngine:
         return to_error(failed, log=str(session.log))
 
 
-def _collect(session: Session, job: Job, group: str, label: str) -> dict[int, Outcome]:
-    """The Spark action: exactly one unit per task, because `range` makes exactly one row per partition."""
+def _collect(session: Session, job: Job, units: list[bytes], group: str, label: str) -> dict[int, Outcome]:
+    """The Spark action: exactly one unit per task, because `range` makes exactly one row per partition.
+
+    Units are broadcast: a worker gets them once. In the closure every task would carry all of them.
+    """
+    context = session.spark.sparkContext
+    shared = context.broadcast(units)
 
     def partition(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
-        return run_partition(job, batches)
+        return run_partition(job, shared.value, batches)
 
-    session.spark.sparkContext.setJobGroup(group, label, True)
-    count = len(job.units)
-    frame = session.spark.range(0, count, 1, count).mapInArrow(partition, ROW)
-    return {row.unit: decode(row.result) for row in frame.collect()}
+    context.setJobGroup(group, label, True)
+    frame = session.spark.range(0, len(units), 1, len(units)).mapInArrow(partition, ROW)
+    rows = frame.collect()
+    shared.unpersist()
+    return {row.unit: decode(row.result) for row in rows}
 
 
 def _cancel(session: Session, group: str, action: Background[dict[int, Outcome]]) -> None:

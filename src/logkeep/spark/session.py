@@ -62,9 +62,7 @@ class Session:
         home = Path(pyspark.__file__).parent
         directory = archive_dir(self._settings.cache_dir)
         self._archive = class_archive(directory, java, home, pyspark.__version__, self._token)
-        self._archive.prepare()
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        self._scratch.mkdir(mode=0o700)
+        self._make_directories(self._archive)
         if self._archive.exists:
             with suppress(EngineUnavailable):
                 return self._launch(home, self._archive.java_options())
@@ -72,6 +70,18 @@ class Session:
             if not self._aborted:
                 self._archive.distrust()
         return self._launch(home, self._archive.java_options())
+
+    def _make_directories(self, archive: ClassArchive) -> None:
+        try:
+            archive.prepare()
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            self._scratch.mkdir(mode=0o700)
+        except OSError as error:
+            raise EngineUnavailable(
+                f"the cache directory cannot be used ({error.strerror})",
+                subject=str(self._settings.cache_dir),
+                remedy="name one that can be written with LOGKEEP_CACHE_DIR",
+            ) from error
 
     def _launch(self, home: Path, java_options: list[str]) -> None:
         self._refuse_if_aborted()

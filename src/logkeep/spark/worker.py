@@ -3,7 +3,7 @@
 import gc
 import pickle
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -20,16 +20,18 @@ ROW = "unit int, result binary"
 
 @dataclass(frozen=True)
 class Job:
-    """All that a worker has to know. Units are pickled one by one: a worker opens only its own."""
+    """All that a worker has to know, besides the units."""
 
     task: Task[Any, Any]
-    units: list[bytes]
     counters: CounterAddress
     attempts: int
 
 
-def run_partition(job: Job, batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
-    """Do the unit whose number is in the one row of this partition, and answer with one row."""
+def run_partition(job: Job, units: Sequence[bytes], batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+    """Do the unit whose number is in the one row of this partition, and answer with one row.
+
+    Units are pickled one by one: a worker opens only its own.
+    """
     import pyarrow as pa  # noqa: PLC0415  # only workers need it
     from pyspark import TaskContext  # noqa: PLC0415  # only there once Spark runs us
 
@@ -38,17 +40,17 @@ def run_partition(job: Job, batches: Iterator["pa.RecordBatch"]) -> Iterator["pa
     number = context.attemptNumber() if context else 0
     for batch in batches:
         for unit in batch.column(0).to_pylist():
-            row = [pa.array([unit], pa.int32()), pa.array([run_unit(job, unit, number)], pa.binary())]
+            row = [pa.array([unit], pa.int32()), pa.array([run_unit(job, units[unit], unit, number)], pa.binary())]
             yield pa.RecordBatch.from_arrays(row, names=["unit", "result"])
 
 
-def run_unit(job: Job, unit: int, attempt_number: int) -> bytes:
+def run_unit(job: Job, pickled: bytes, unit: int, attempt_number: int) -> bytes:
     """One attempt; the encoded outcome."""
     sender = CounterSender(job.counters, unit, attempt_number, time.monotonic)
     failed = None
     try:
         # The pickle comes from our own driver, over Spark's authenticated channel.
-        value = pickle.loads(job.units[unit])  # noqa: S301
+        value = pickle.loads(pickled)  # noqa: S301
         outcome = attempt(job.task, value, sender, last=attempt_number + 1 >= job.attempts)
         failed = outcome if isinstance(outcome, Failed) else None
         return encode(outcome)

@@ -11,7 +11,7 @@ from logkeep.cli.rows import BackupRow, backup_row, backup_table, health_of, see
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import REPO, SOURCE
-from logkeep.errors import UnknownBackup
+from logkeep.errors import Damaged, UnknownBackup
 from logkeep.model.ids import BackupId, choose_id
 from logkeep.repository.chain import Place
 from logkeep.repository.source import SourceView
@@ -45,13 +45,21 @@ def list_backups(run: Run) -> ListReport:
 
     Reads the chain of each source and nothing else: no data, no manifests, no Spark.
     """
-    views = [(place, seen(place, run.clock())) for place in chosen_sources(run)]
+    places = list(chosen_sources(run))
+    views, trouble = list[tuple[Place, SourceView]](), list[str]()
+    for place in places:
+        try:
+            views.append((place, seen(place, run.clock())))
+        except Damaged as damage:
+            if len(places) == 1:
+                raise
+            trouble.append(f"source {place.source}: {damage}; {damage.remedy}")  # must not hide the others
     rows = [row for place, view in views for row in _rows(place, view)]
     return ListReport(
-        url=views[0][0].store.url if views else run.repo(),
-        sources=tuple(place.source for place, _ in views),
+        url=places[0].store.url if places else run.repo(),
+        sources=tuple(place.source for place in places),
         backups=tuple(rows),
-        warnings=tuple(w for _, view in views for w in view.warnings),
+        warnings=(*trouble, *(w for _, view in views for w in view.warnings)),
     )
 
 

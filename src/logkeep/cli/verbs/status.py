@@ -12,9 +12,12 @@ from logkeep.cli.rows import backup_row, health_of, seen
 from logkeep.cli.run import Outcome, Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import MAX_AGE, REPO, SOURCE
+from logkeep.errors import Damaged, FormatTooNew, UnsafeName
 from logkeep.repository.chain import Place
 from logkeep.repository.lease import Standing
 from logkeep.repository.states import Completed, Failed
+
+_CLOCK_TOLERANCE = timedelta(minutes=3)
 
 
 class SourceStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,12 +112,33 @@ def status(run: Run) -> StatusReport:
     page on.
     """
     places = list(chosen_sources(run))
-    sources = tuple(_status(place, run.clock(), run[MAX_AGE]) for place in places)
+    sources = tuple(_status_or_trouble(place, run.clock(), run[MAX_AGE]) for place in places)
     return StatusReport(
         url=places[0].store.url if places else run.repo(),
         sources=sources,
         breached=any(one.breached for one in sources) or (run[MAX_AGE] is not None and not sources),
     )
+
+
+def _status_or_trouble(place: Place, now: datetime, objective: timedelta | None) -> SourceStatus:
+    """A source that cannot be read must not hide the others, and has no good backup that anybody could vouch for."""
+    try:
+        return _status(place, now, objective)
+    except (Damaged, UnsafeName, FormatTooNew) as error:
+        return SourceStatus(
+            source=place.source,
+            newest_good=None,
+            newest_good_committed=None,
+            age_seconds=None,
+            objective_seconds=objective.total_seconds() if objective is not None else None,
+            breached=objective is not None,
+            backups=0,
+            damaged=(),
+            interrupted=(),
+            running=None,
+            last_verified=None,
+            warnings=(f"{error}; {error.remedy}",),
+        )
 
 
 def _status(place: Place, now: datetime, objective: timedelta | None) -> SourceStatus:
@@ -137,5 +161,11 @@ def _status(place: Place, now: datetime, objective: timedelta | None) -> SourceS
         interrupted=tuple(s.id for s in states if isinstance(s, Failed) and not s.recorded),
         running=f"{held.operation} by {held.owner}, since {held.acquired}" if held else None,
         last_verified=max((r.verified for r in rows if r.verified), default=None),
-        warnings=view.warnings,
+        warnings=(*view.warnings, *_future(newest.id if newest else None, age)),
     )
+
+
+def _future(newest: int | None, age: timedelta | None) -> tuple[str, ...]:
+    if age is None or age > -_CLOCK_TOLERANCE:
+        return ()
+    return (f"backup {newest} is dated in the future: the clock of this machine or of the one that took it is wrong",)
