@@ -85,7 +85,7 @@ def test_a_directory_with_something_in_it_is_not_touched(tmp_path: Path) -> None
 def test_ctrl_c_in_the_middle_leaves_nothing_running(tmp_path: Path) -> None:
     directory = tmp_path / "demo"
     with started(tmp_path, "--directory", str(directory)) as running:
-        wait_for(lambda: any("kafka.Kafka" in line for line in command_lines(running.pid)), "the broker to start")
+        wait_for(lambda: any("TopicCommand" in line for line in command_lines(running.pid)), "the broker to be used")
         running.send_signal(signal.SIGINT)
         out, err = running.communicate()
         left = mentioning(directory)
