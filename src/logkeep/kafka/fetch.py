@@ -108,6 +108,11 @@ class Fetched:
     """The broker in our rack that should be asked instead; -1: this one is right."""
     records: memoryview
 
+    @property
+    def served(self) -> bool:
+        """Whether this is an answer, even one without records, and not a refusal."""
+        return self.error == Code.NONE and self.diverging is None and self.preferred_replica < 0
+
 
 @dataclass(frozen=True)
 class FetchReply:

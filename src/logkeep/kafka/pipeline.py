@@ -24,10 +24,15 @@ _TOGETHER = 16
 """Partitions per request: each one that is being written holds a buffer."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _TRIES = 0.1, 5.0, 10
 _LONGEST_THROTTLE_S = 30.0
-_STALL_REPLIES = 60
+_STALL_REPLIES = 20
 
 Pause = Callable[[float], None]
-_IDENTITY = {Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID, Code.INCONSISTENT_TOPIC_ID}
+_LOST = {
+    Code.OFFSET_OUT_OF_RANGE,
+    Code.UNKNOWN_TOPIC_OR_PARTITION,
+    Code.UNKNOWN_TOPIC_ID,
+    Code.INCONSISTENT_TOPIC_ID,
+}
 _DENIED = {Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED}
 
 
@@ -120,9 +125,11 @@ class Pipeline:
         while flying:
             self._progress(now.done())
             reply = parse(now.connection.receive(), now.correlation)
-            pieces = self._understood(flying, reply)
-            if pieces:
-                now.work = self._pool.submit(_write, pieces)
+            known = self._by_key(flying, reply)
+            before = [job.copy.state for job in flying]
+            now.work = self._pool.submit(_write, self._understood(known))
+            self._refused(known)
+            self._watch(flying, reply, gained=before != [job.copy.state for job in flying])
             self._respect(reply)
             flying = self._send(other)
             now, other = other, now
@@ -145,46 +152,42 @@ class Pipeline:
             lane.connection.send(encode(wanted, self._unit.limits, lane.correlation))
         return list(chosen.values())
 
-    def _understood(self, asked: Sequence[Job], reply: FetchReply) -> list[_Piece]:
-        by_key = {job.copy.key: job for job in asked}
+    def _by_key(self, asked: Sequence[Job], reply: FetchReply) -> list[tuple[Job, Fetched]]:
+        """What the reply says of each range that was asked for; what it says of others or twice is not heard."""
+        waiting = {job.copy.key: job for job in asked}
+        told = ((waiting.pop((f.topic_id.bytes, f.partition), None), f) for f in reply.partitions)
+        return [(job, fetched) for job, fetched in told if job is not None]
+
+    def _understood(self, known: Sequence[tuple[Job, Fetched]]) -> list[_Piece]:
+        """Move every range that got bytes. Nothing that can be tried again may fail in here: see the promise above."""
         pieces: list[_Piece] = []
-        before = [(job.copy.offset, job.copy.outcome) for job in asked]
-        for fetched in reply.partitions:
-            job = by_key.pop((fetched.topic_id.bytes, fetched.partition), None)
-            if job is not None:
-                pieces += self._one(job, fetched)
-        if before != [(job.copy.offset, job.copy.outcome) for job in asked]:
-            self._idle = 0
-            self._patience.progress()
-        elif not reply.throttle_ms:
-            self._wonder(asked[0].copy)
+        for job, fetched in known:
+            if fetched.served:
+                batches = job.copy.take(fetched)
+                pieces.append(_Piece(job, fetched.records, batches, job.copy.outcome is not None))
         return pieces
 
-    def _one(self, job: Job, fetched: Fetched) -> list[_Piece]:
-        if fetched.error != Code.NONE or fetched.diverging or fetched.preferred_replica >= 0:
-            self._refused(job, fetched)
-            return []
-        batches = job.copy.take(fetched)
-        last = job.copy.outcome is not None
-        return [_Piece(job, fetched.records, batches, last)] if len(batches) or last else []
+    def _refused(self, known: Sequence[tuple[Job, Fetched]]) -> None:
+        """Find out why some ranges got nothing. Rare, so everything under way is finished first."""
+        for job, fetched in known:
+            if not fetched.served:
+                self._drain()
+                self._answer(job, fetched)
+                if job.copy.outcome is not None:
+                    job.writer.finish(job.copy.claimed_to())
 
-    def _refused(self, job: Job, fetched: Fetched) -> None:
-        """No bytes came for this partition: find out why. Rare, so everything under way is finished first."""
-        self._drain()
-        where = job.copy.range
+    def _answer(self, job: Job, fetched: Fetched) -> None:
         if fetched.error in _DENIED:
             job.copy.end(Outcome.DENIED, detail=f"error {fetched.error}")
         elif fetched.error == Code.CORRUPT_MESSAGE:
-            raise SourceDamaged("the broker finds its own log damaged", subject=str(where.log))
-        elif fetched.error in _IDENTITY or fetched.error == Code.OFFSET_OUT_OF_RANGE or fetched.diverging:
+            raise SourceDamaged("the broker finds its own log damaged", subject=str(job.copy.range.log))
+        elif fetched.error in _LOST or fetched.diverging:
             self._investigate(job)
         elif fetched.error == Code.NONE:
             job.copy.leader = Leader(fetched.preferred_replica, job.copy.leader.epoch)
             self._moved.append(job)
         else:
             self._elsewhere(job, fetched.error)
-        if job.copy.outcome is not None:
-            job.writer.finish(job.copy.claimed_to())
 
     def _investigate(self, job: Job) -> None:
         where = job.copy.range
@@ -207,10 +210,15 @@ class Pipeline:
         if reply.throttle_ms:
             self._patience.pause(min(reply.throttle_ms / 1000, _LONGEST_THROTTLE_S))
 
-    def _wonder(self, first: RangeCopy) -> None:
+    def _watch(self, asked: Sequence[Job], reply: FetchReply, *, gained: bool) -> None:
         """Notice a broker that answers for ever without giving anything."""
-        self._idle += 1
+        if gained:
+            self._idle = 0
+            self._patience.progress()
+        elif not reply.throttle_ms:
+            self._idle += 1
         if self._idle > _STALL_REPLIES:
+            first = asked[0].copy
             raise ClusterNotReady(f"nothing comes from offset {first.offset} on", subject=str(first.range.log))
 
 

@@ -36,6 +36,11 @@ class RangeCopy:
         return self.range.topic_id.bytes, self.range.partition
 
     @property
+    def state(self) -> tuple[int, Outcome | None]:
+        """Changes whenever something was gained."""
+        return self.offset, self.outcome
+
+    @property
     def position(self) -> Position:
         return Position(self.range.topic_id, self.offset, self._last_epoch)
 
