@@ -5,9 +5,11 @@ Layers, each importing only what stands below it (import-linter checks this):
     cli         parse, call one function, render one report
     config      every option declared once
     embedded    real servers for the demo and the tests: Kafka, ZooKeeper
-    spark       the only door to pyspark: session, engine, jars
+    kafka       Kafka clusters: what is fetched, checked and archived
+    spark       the only door to pyspark: session, engine, jars; independent of kafka
     repository  which backups exist, and how they stay
-    store       bytes under names
+    formats     bytes and what they mean: Kafka's log format, the batch index
+    store       bytes under names; independent of formats
     model       frozen values without I/O
     errors      the whole error tree
 """

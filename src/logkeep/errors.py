@@ -19,6 +19,9 @@
     │   ├── StoreBusy                  51   429, SlowDown            (retry helps)
     │   ├── StoreDenied                52   403, EACCES, read-only
     │   └── StoreFull                  20   no space, quota
+    ├── ClusterError                    1   a Kafka cluster refused what it was asked
+    │   ├── ClusterUnreachable         51   no broker answers        (retry helps)
+    │   └── ClusterNotReady            51   no leader, no coordinator (retry helps)
     ├── RepositoryMissing              41   not initialised
     ├── FormatTooNew                   43   a required feature we do not know
     ├── Damaged                        10   bytes are not what was written
@@ -26,7 +29,9 @@
     │   ├── LeaseLost                  50   our lease ran out or was taken over
     │   └── CommitConflict             50   somebody else committed this generation
     ├── BackupFailed                   20
-    │   └── TaskFailed                 20   a unit of work failed for good
+    │   ├── TaskFailed                 20   a unit of work failed for good
+    │   ├── OldMessageFormat           20   a topic holds messages from before Kafka 0.11
+    │   └── SourceDamaged              20   the source sent bytes that cannot be right (retry helps)
     ├── DataGap                        21
     ├── RestoreFailed                  30
     ├── TargetUnsafe                   31
@@ -190,6 +195,28 @@ class StoreFull(StoreError):
     remedy = "free space or raise the quota, then run again; earlier backups are untouched"
 
 
+class ClusterError(LogkeepError):
+    """A Kafka cluster refused what it was asked."""
+
+    remedy = "the message holds the broker's own words; its server log has more"
+
+
+class ClusterUnreachable(ClusterError):
+    """No broker answers."""
+
+    exit_code = 51
+    retry_helps = True
+    remedy = "check --bootstrap-servers, the network and the listener's security.protocol; the run can be repeated"
+
+
+class ClusterNotReady(ClusterError):
+    """A partition has no leader or a group no coordinator at this moment."""
+
+    exit_code = 51
+    retry_helps = True
+    remedy = "see which brokers are down, then run again"
+
+
 class RepositoryMissing(LogkeepError):
     """There is no repository at this URL."""
 
@@ -239,6 +266,19 @@ class BackupFailed(LogkeepError):
 
 class TaskFailed(BackupFailed):
     """A unit of work failed on every attempt."""
+
+
+class OldMessageFormat(BackupFailed):
+    """A topic still holds messages in the format from before Kafka 0.11."""
+
+    remedy = "exclude the topic, or rewrite it: brokers since 4.0 cannot hold such messages any more"
+
+
+class SourceDamaged(BackupFailed):
+    """The source sent bytes that cannot be right."""
+
+    retry_helps = True
+    remedy = "if it stays, check the disk of the broker that is named; earlier backups are untouched"
 
 
 class DataGap(LogkeepError):

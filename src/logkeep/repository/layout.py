@@ -126,6 +126,11 @@ def object_of(source: str, log: LogName, first: int, token: str, codec: Codec) -
     return f"{log_root(source, log)}{padded(first)}.{token}.{kind}{_SUFFIX[codec]}"
 
 
+def index_of(source: str, log: LogName, first: int, token: str) -> str:
+    """The name of the rebuildable index beside a data object."""
+    return f"{log_root(source, log)}{padded(first)}.{token}.index"
+
+
 def segment(source: str, piece: Segment) -> str:
     return object_of(source, piece.log, piece.first, piece.token, piece.codec)
 

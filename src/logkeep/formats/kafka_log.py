@@ -1,0 +1,214 @@
+"""Kafka's log format, RecordBatch version 2: where batches begin and whether their bytes can be believed.
+
+A log is batches back to back, nothing between them. All numbers are big-endian:
+
+    bytes   field              why it matters here
+     0..7   base offset        offset of the first record, kept by compaction even if that record is gone
+     8..11  length             of what follows, so the next batch begins at 12 + length
+    12..15  leader epoch       written by the leader; tells one history of a log from another
+    16      magic              2; versions 0 and 1 have the same byte here and another layout after it
+    17..20  CRC-32C            of bytes 21 to the end: the two fields a broker assigns are outside
+    21..22  attributes         bits 0-2 codec, 3 append time, 4 transactional, 5 control, 6 delete horizon
+    23..26  last offset delta  base + this = last offset, also kept by compaction
+    27..34  base timestamp     of the first record; under bit 6 the delete horizon instead
+    35..42  max timestamp      of all records; under bit 3 the append time of all of them
+    43..56  producer id, its epoch, base sequence
+    57..60  record count       smaller than delta + 1 after compaction, 0 in a batch kept for its producer's sake
+    61..    records            compressed as one block
+
+`walk` finds the whole batches of a buffer: one step of Python per batch, never per record, the checks on columns. It
+tells a tail that is merely cut off (a reply that was full, a crash) from damage, and damage from old formats. It
+promises nothing about record bytes: that is what `first_broken` (the CRC) is for.
+"""
+
+import struct
+from dataclasses import dataclass
+from enum import StrEnum
+
+import google_crc32c
+import numpy as np
+import numpy.typing as npt
+
+from logkeep.errors import Damaged, OldMessageFormat
+
+HEADER_BYTES = 61
+OVERHEAD_BYTES = 12
+"""Base offset and length: what the length does not count."""
+CRC_FROM = 21
+_MAGIC_AT = 16
+_MIN_RECORD_BYTES = 7
+_MAX_OFFSET = 2**63 - 1
+
+CODEC_MASK, APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+HEADER = np.dtype(
+    [
+        ("base_offset", ">i8"),
+        ("length", ">i4"),
+        ("leader_epoch", ">i4"),
+        ("magic", "i1"),
+        ("crc", ">u4"),
+        ("attributes", ">i2"),
+        ("last_offset_delta", ">i4"),
+        ("base_time_ms", ">i8"),
+        ("max_time_ms", ">i8"),
+        ("producer_id", ">i8"),
+        ("producer_epoch", ">i2"),
+        ("base_sequence", ">i4"),
+        ("records", ">i4"),
+    ]
+)
+_COLUMNS = np.arange(HEADER_BYTES)
+_length_at = struct.Struct(">i").unpack_from
+
+Headers = npt.NDArray[np.void]
+Longs = npt.NDArray[np.int64]
+
+
+class Stop(StrEnum):
+    """Why a walk ended where it did."""
+
+    END = "end"
+    TORN = "torn"
+    DAMAGED = "damaged"
+    OLD_FORMAT = "old-format"
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Whole batches that follow each other in one buffer, as columns."""
+
+    headers: Headers
+    positions: Longs
+    """Where each begins in the buffer."""
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def __getitem__(self, chosen: slice) -> "Batches":
+        return Batches(self.headers[chosen], self.positions[chosen])
+
+    @property
+    def base_offsets(self) -> Longs:
+        return self.headers["base_offset"].astype(np.int64)
+
+    @property
+    def last_offsets(self) -> Longs:
+        return self.base_offsets + self.headers["last_offset_delta"].astype(np.int64)
+
+    @property
+    def sizes(self) -> Longs:
+        """Whole size of each, in bytes."""
+        return self.headers["length"].astype(np.int64) + OVERHEAD_BYTES
+
+    @property
+    def start(self) -> int:
+        return int(self.positions[0]) if len(self) else 0
+
+    @property
+    def end(self) -> int:
+        """The byte after the last batch."""
+        return int(self.positions[-1]) + int(self.sizes[-1]) if len(self) else 0
+
+
+@dataclass(frozen=True)
+class Walk:
+    """The good batches at the beginning of a buffer, and why it went no further."""
+
+    batches: Batches
+    stop: Stop
+    stopped_at: int
+    """The byte it stopped at: everything before belongs to `batches`."""
+    reason: str = ""
+
+    def require_sound(self, subject: str) -> None:
+        """Raise unless the walk met nothing worse than a torn tail."""
+        if self.stop is Stop.OLD_FORMAT:
+            raise OldMessageFormat(self.reason, subject=subject)
+        if self.stop is Stop.DAMAGED:
+            raise Damaged(f"{self.reason}, at byte {self.stopped_at}", subject=subject)
+
+
+def walk(buffer: memoryview | bytes, after: int = -1) -> Walk:
+    """All whole batches of a buffer whose offsets rise from behind `after`. Never raises, whatever the bytes are."""
+    positions, at = _positions(buffer)
+    batches = _gather(buffer, positions)
+    wrong = _first_wrong(batches, after)
+    if wrong is not None:
+        index, reason = wrong
+        return _stopped(buffer, batches[:index], int(positions[index]), reason)
+    if at == len(buffer):
+        return Walk(batches, Stop.END, at)
+    if _too_short(buffer, at):
+        return _stopped(buffer, batches, at, "a batch length is impossible")
+    if len(buffer) - at > _MAGIC_AT and buffer[at + _MAGIC_AT] != 2:
+        return _stopped(buffer, batches, at, "a batch has an unknown version")
+    return Walk(batches, Stop.TORN, at)
+
+
+def first_broken(buffer: memoryview | bytes, batches: Batches) -> int | None:
+    """The index of the first batch whose bytes do not have the CRC-32C of its header, or None. Copies nothing."""
+    plain = np.frombuffer(buffer, np.uint8)
+    crc_of = google_crc32c.value
+    starts, ends = batches.positions.tolist(), (batches.positions + batches.sizes).tolist()
+    for index, (start, end, crc) in enumerate(zip(starts, ends, batches.headers["crc"].tolist(), strict=True)):
+        if crc_of(plain[start + CRC_FROM : end]) != crc:
+            return index
+    return None
+
+
+def _positions(buffer: memoryview | bytes) -> tuple[Longs, int]:
+    """Where whole batches begin, by their lengths alone, and the byte after the last one."""
+    found: list[int] = []
+    at, size = 0, len(buffer)
+    while at + OVERHEAD_BYTES <= size:
+        end = at + OVERHEAD_BYTES + _length_at(buffer, at + 8)[0]
+        if end > size or end - at < HEADER_BYTES:
+            break
+        found.append(at)
+        at = end
+    return np.array(found, np.int64), at
+
+
+def _too_short(buffer: memoryview | bytes, at: int) -> bool:
+    """Whether the length there is smaller than a header: a torn batch still has a possible one."""
+    return len(buffer) - at >= OVERHEAD_BYTES and _length_at(buffer, at + 8)[0] < HEADER_BYTES - OVERHEAD_BYTES
+
+
+def _gather(buffer: memoryview | bytes, positions: Longs) -> Batches:
+    plain = np.frombuffer(buffer, np.uint8)
+    rows = plain[positions[:, None] + _COLUMNS]
+    return Batches(np.ascontiguousarray(rows).view(HEADER).reshape(-1), positions)
+
+
+def _first_wrong(batches: Batches, after: int) -> tuple[int, str] | None:
+    """The first batch whose header cannot be right, and why."""
+    headers, bases = batches.headers, batches.base_offsets
+    deltas, counts = headers["last_offset_delta"].astype(np.int64), headers["records"].astype(np.int64)
+    plain = (headers["attributes"] & CODEC_MASK) == 0
+    room = (headers["length"].astype(np.int64) - (HEADER_BYTES - OVERHEAD_BYTES)) // _MIN_RECORD_BYTES
+    before = np.concatenate(([np.int64(after)], bases[:-1] + deltas[:-1])) if len(batches) else bases
+    checks = (
+        ("a batch has an unknown version", headers["magic"] != 2),
+        ("an offset is impossible", (bases < 0) | (deltas < 0) | (bases > _MAX_OFFSET - deltas)),
+        ("offsets do not rise", bases <= before),
+        ("a record count is impossible", (counts < 0) | (counts > deltas + 1) | (plain & (counts > room))),
+    )
+    wrong = [(int(np.argmax(bad)), reason) for reason, bad in checks if bad.any()]
+    return min(wrong, key=lambda each: each[0]) if wrong else None
+
+
+def _stopped(buffer: memoryview | bytes, good: Batches, at: int, reason: str) -> Walk:
+    """Damage, unless the byte that both layouts share says that it is a message of an old version."""
+    if len(buffer) - at > _MAGIC_AT and buffer[at + _MAGIC_AT] in (0, 1):
+        version = buffer[at + _MAGIC_AT]
+        offset = int.from_bytes(buffer[at : at + 8], "big", signed=True)
+        if _looks_old(buffer, at):
+            return Walk(good, Stop.OLD_FORMAT, at, f"message format version {version} at offset {offset}")
+    return Walk(good, Stop.DAMAGED, at, reason)
+
+
+def _looks_old(buffer: memoryview | bytes, at: int) -> bool:
+    """Old messages have at least 14 bytes after their length; the zeros of a file set aside have none."""
+    return bool(_length_at(buffer, at + 8)[0] >= 14)

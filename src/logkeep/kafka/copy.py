@@ -1,0 +1,73 @@
+"""The task that archives ranges of partitions: fetch, check, hash, write, and leave a receipt.
+
+A plain function: it imports no engine, opens what it needs, and closes it. Foreseen outcomes come back as values (a
+gap, a new history, no permission, an old format); it raises for what another attempt can cure, after it has waited
+and asked again by itself. A leader that moves or a connection that breaks costs nothing that was copied: positions
+and open segments stay, and the topic id and the last epoch make sure that the next broker has the same log.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from logkeep.errors import ClusterNotReady, ClusterUnreachable
+from logkeep.kafka.pipeline import Job, Patience, Pause, Pipeline
+from logkeep.kafka.range_copy import RangeCopy
+from logkeep.kafka.segment_writer import SegmentWriter
+from logkeep.kafka.units import CopyResult, CopyUnit, receipt_of
+from logkeep.model.time import TokenSource, random_token
+from logkeep.model.work import Progress
+from logkeep.repository.journal import put_receipt
+
+
+def copy_ranges(unit: CopyUnit, progress: Progress) -> CopyResult:
+    """Archive the unit's ranges. Raises ClusterNotReady, ClusterUnreachable, SourceDamaged or a StoreError."""
+    return copy_with(unit, progress, random_token, time.sleep)
+
+
+def copy_with(unit: CopyUnit, progress: Progress, tokens: TokenSource, pause: Pause) -> CopyResult:
+    """The same with chance and time handed in."""
+    with _jobs(unit, tokens) as jobs:
+        patience = Patience(pause)
+        while todo := [job for job in jobs if job.copy.outcome is None]:
+            _one_round(unit, todo, progress, patience)
+        result = CopyResult(
+            unit=unit.name,
+            ranges=tuple(job.copy.result() for job in jobs),
+            segments=tuple(segment for job in jobs for segment in job.writer.segments),
+        )
+    put_receipt(unit.place, receipt_of(unit, result), tokens())
+    return result
+
+
+@contextmanager
+def _jobs(unit: CopyUnit, tokens: TokenSource) -> Iterator[list[Job]]:
+    with ExitStack() as stack:
+        jobs: list[Job] = []
+        for wanted in unit.ranges:
+            writer = SegmentWriter(unit.place, wanted.log, wanted.lo, unit.segment_bytes, wanted.size_bytes, tokens)
+            stack.callback(writer.abort)
+            jobs.append(Job(RangeCopy(wanted, unit.broker), writer))
+        yield jobs
+
+
+def _one_round(unit: CopyUnit, todo: Sequence[Job], progress: Progress, patience: Patience) -> None:
+    """Copy what one broker leads, until all of it is done or some of it must be looked for elsewhere."""
+    broker = todo[0].copy.leader.broker
+    here = [job for job in todo if job.copy.leader.broker == broker]
+    try:
+        with Pipeline(unit, broker, here, progress, patience) as pipeline:
+            moved = pipeline.run()
+    except (ClusterUnreachable, ClusterNotReady) as error:
+        patience.failed(error)
+        moved = [job for job in here if job.copy.outcome is None]
+    for job in moved:
+        _find_leader(unit, job, patience)
+
+
+def _find_leader(unit: CopyUnit, job: Job, patience: Patience) -> None:
+    where = job.copy.range
+    try:
+        job.copy.leader = unit.brokers.leader(where.topic, where.topic_id, where.partition)
+    except (ClusterUnreachable, ClusterNotReady) as error:
+        patience.failed(error)

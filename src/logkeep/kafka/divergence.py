@@ -1,0 +1,96 @@
+"""What it means that a broker does not have the offset we want next. One table, pure.
+
+A fetch that fails with OFFSET_OUT_OF_RANGE, or for a topic id that is unknown, says little: retention may have removed
+what we wanted, the log may have lost its end in an unclean election, the topic may have been deleted and made again.
+Each needs another answer, and a wrong guess loses data or mixes two histories. The rows, first match wins:
+
+    topic id now    epoch answer                     offset          verdict
+    none            any                              any             DELETED
+    another         any                              any             RECREATED
+    same            asked, broker never saw it       any             UNKNOWN_EPOCH
+    same            asked, ends before our offset    any             TRUNCATED at that end
+    same            asked, only an older one known   any             TRUNCATED at that end
+    same            fits, or not asked               < log start     RETENTION, gap [offset, log start)
+    same            fits, or not asked               > log end       TRUNCATED at the log end
+    same            fits, or not asked               within          NONE: it was a race, ask again
+
+History comes before retention: a log that is another one now has no "gap", however its offsets compare.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from logkeep.kafka.fetch import EpochEnd
+from logkeep.model.ranges import Range
+
+
+class Cause(StrEnum):
+    NONE = "none"
+    RETENTION = "retention"
+    TRUNCATED = "truncated"
+    UNKNOWN_EPOCH = "unknown-epoch"
+    RECREATED = "recreated"
+    DELETED = "deleted"
+
+    @property
+    def new_history(self) -> bool:
+        """Whether offsets no longer mean what they meant to us."""
+        return self not in (Cause.NONE, Cause.RETENTION)
+
+
+@dataclass(frozen=True)
+class LogFacts:
+    """What the cluster says of one partition at this moment."""
+
+    topic_id: UUID | None
+    """The id that the topic's name has now; None: no such topic."""
+    log_start: int = -1
+    log_end: int = -1
+    epoch_end: EpochEnd | None = None
+    """OffsetForLeaderEpoch's answer for the epoch of our last record; (-1, -1) when the broker never saw it."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where we stand in a log."""
+
+    topic_id: UUID
+    offset: int
+    last_epoch: int = -1
+
+
+@dataclass(frozen=True)
+class Verdict:
+    cause: Cause
+    gap: Range | None = None
+    """What retention removed."""
+    common_end: int = -1
+    """Up to where the history we know and the one that is there now are the same, as far as it is known."""
+
+
+def explain(position: Position, facts: LogFacts) -> Verdict:
+    """Why the broker does not have our offset."""
+    if facts.topic_id != position.topic_id:
+        return Verdict(Cause.DELETED if facts.topic_id is None else Cause.RECREATED)
+    if position.last_epoch >= 0 and facts.epoch_end is not None:
+        verdict = _by_epoch(position, facts.epoch_end)
+        if verdict is not None:
+            return verdict
+    return _by_offset(position.offset, facts)
+
+
+def _by_epoch(position: Position, known: EpochEnd) -> Verdict | None:
+    if known.epoch < 0 or known.end_offset < 0:
+        return Verdict(Cause.UNKNOWN_EPOCH)
+    if known.epoch < position.last_epoch or known.end_offset < position.offset:
+        return Verdict(Cause.TRUNCATED, common_end=min(known.end_offset, position.offset))
+    return None
+
+
+def _by_offset(offset: int, facts: LogFacts) -> Verdict:
+    if offset < facts.log_start:
+        return Verdict(Cause.RETENTION, gap=Range(offset, facts.log_start))
+    if offset > facts.log_end:
+        return Verdict(Cause.TRUNCATED, common_end=facts.log_end)
+    return Verdict(Cause.NONE)

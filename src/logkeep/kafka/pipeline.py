@@ -1,0 +1,226 @@
+"""Two connections to one broker, used in turn: the next reply is received while the last one is checked and written.
+
+A helper thread works on the bytes where they were received; a connection receives again only when its last reply is
+done with. So nothing is copied, and memory is two replies and one write buffer per partition that is being written.
+Positions move when a reply is understood, and every piece that was understood is handed to the helper before anything
+else can fail: what was passed is written, or the whole attempt raises.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+
+from logkeep.errors import ClusterError, ClusterNotReady, SourceDamaged
+from logkeep.formats.kafka_log import Batches
+from logkeep.kafka.divergence import explain
+from logkeep.kafka.fetch import Code, FetchConnection, Fetched, FetchReply, encode, parse
+from logkeep.kafka.range_copy import RangeCopy
+from logkeep.kafka.segment_writer import SegmentWriter
+from logkeep.kafka.units import CopyUnit, Leader, Outcome
+from logkeep.model.work import Progress
+
+_TOGETHER = 16
+"""Partitions per request: each one that is being written holds a buffer."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S, _TRIES = 0.1, 5.0, 10
+_LONGEST_THROTTLE_S = 30.0
+_STALL_REPLIES = 20
+
+Pause = Callable[[float], None]
+_LOST = {
+    Code.OFFSET_OUT_OF_RANGE,
+    Code.UNKNOWN_TOPIC_OR_PARTITION,
+    Code.UNKNOWN_TOPIC_ID,
+    Code.INCONSISTENT_TOPIC_ID,
+}
+_DENIED = {Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One range and where its bytes go."""
+
+    copy: RangeCopy
+    writer: SegmentWriter
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Bytes of a reply that are to be written, or, without batches, only the end of a range."""
+
+    job: Job
+    data: memoryview
+    batches: Batches
+    last: bool
+
+    def write(self) -> int:
+        written = self.job.writer.write(self.data, self.batches)
+        if self.last:
+            self.job.writer.finish(self.job.copy.claimed_to())
+        return written
+
+
+class Patience:
+    """Waits longer each time nothing was gained, and in the end gives up."""
+
+    def __init__(self, pause: Pause) -> None:
+        self.pause = pause
+        self._failures = 0
+
+    def progress(self) -> None:
+        self._failures = 0
+
+    def failed(self, error: ClusterError) -> None:
+        """Wait after a failure; raises it when it is one too many."""
+        self._failures += 1
+        if self._failures > _TRIES:
+            raise error
+        self.pause(min(_FIRST_PAUSE_S * 2 ** (self._failures - 1), _LONGEST_PAUSE_S))
+
+
+class _Lane:
+    """One connection and the work on what it received last."""
+
+    def __init__(self, connection: FetchConnection) -> None:
+        self.connection = connection
+        self.work: Future[int] | None = None
+        self.correlation = -1
+
+    def done(self) -> int:
+        """Wait until the last reply's bytes are free again; how many were written."""
+        work, self.work = self.work, None
+        return work.result() if work else 0
+
+
+class Pipeline:
+    """Fetches ranges from one broker through two lanes."""
+
+    def __init__(
+        self, unit: CopyUnit, broker: int, jobs: Sequence[Job], progress: Progress, patience: Patience
+    ) -> None:
+        self._unit, self._broker, self._jobs = unit, broker, list(jobs)
+        self._progress, self._patience = progress, patience
+        self._moved: list[Job] = []
+        self._correlation = 0
+        self._idle = 0
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "Pipeline":
+        with ExitStack() as stack:
+            connect = self._unit.brokers.connect
+            self._lanes = [_Lane(stack.enter_context(closing(connect(self._broker)))) for _ in range(2)]
+            self._pool = stack.enter_context(ThreadPoolExecutor(1, "write"))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Wait for the helper. What went wrong there comes before any trouble with the connection."""
+        self._stack.close()
+        self._drain()
+
+    def run(self) -> list[Job]:
+        """Copy until no job is left here; those that another broker leads now."""
+        now, other = self._lanes
+        flying = self._send(now)
+        while flying:
+            self._progress(now.done())
+            reply = parse(now.connection.receive(), now.correlation)
+            known = self._by_key(flying, reply)
+            before = [job.copy.state for job in flying]
+            now.work = self._pool.submit(_write, self._understood(known))
+            self._refused(known)
+            self._watch(flying, reply, gained=before != [job.copy.state for job in flying])
+            self._respect(reply)
+            flying = self._send(other)
+            now, other = other, now
+        return self._moved
+
+    def _drain(self) -> None:
+        for lane in self._lanes:
+            self._progress(lane.done())
+
+    def _send(self, lane: _Lane) -> list[Job]:
+        """Ask for the next bytes of the first jobs that are left; those jobs."""
+        chosen: dict[tuple[bytes, int], Job] = {}
+        for job in self._jobs:
+            if job.copy.outcome is None and job not in self._moved and len(chosen) < _TOGETHER:
+                chosen.setdefault(job.copy.key, job)
+        if chosen:
+            self._correlation += 1
+            lane.correlation = self._correlation
+            wanted = [job.copy.wanted() for job in chosen.values()]
+            lane.connection.send(encode(wanted, self._unit.limits, lane.correlation))
+        return list(chosen.values())
+
+    def _by_key(self, asked: Sequence[Job], reply: FetchReply) -> list[tuple[Job, Fetched]]:
+        """What the reply says of each range that was asked for; what it says of others or twice is not heard."""
+        waiting = {job.copy.key: job for job in asked}
+        told = ((waiting.pop((f.topic_id.bytes, f.partition), None), f) for f in reply.partitions)
+        return [(job, fetched) for job, fetched in told if job is not None]
+
+    def _understood(self, known: Sequence[tuple[Job, Fetched]]) -> list[_Piece]:
+        """Move every range that got bytes. Nothing that can be tried again may fail in here: see the promise above."""
+        pieces: list[_Piece] = []
+        for job, fetched in known:
+            if fetched.served:
+                batches = job.copy.take(fetched)
+                pieces.append(_Piece(job, fetched.records, batches, job.copy.outcome is not None))
+        return pieces
+
+    def _refused(self, known: Sequence[tuple[Job, Fetched]]) -> None:
+        """Find out why some ranges got nothing. Rare, so everything under way is finished first."""
+        for job, fetched in known:
+            if not fetched.served:
+                self._drain()
+                self._answer(job, fetched)
+                if job.copy.outcome is not None:
+                    job.writer.finish(job.copy.claimed_to())
+
+    def _answer(self, job: Job, fetched: Fetched) -> None:
+        if fetched.error in _DENIED:
+            job.copy.end(Outcome.DENIED, detail=f"error {fetched.error}")
+        elif fetched.error == Code.CORRUPT_MESSAGE:
+            raise SourceDamaged("the broker finds its own log damaged", subject=str(job.copy.range.log))
+        elif fetched.error in _LOST or fetched.diverging:
+            self._investigate(job)
+        elif fetched.error == Code.NONE:
+            job.copy.leader = Leader(fetched.preferred_replica, job.copy.leader.epoch)
+            self._moved.append(job)
+        else:
+            self._elsewhere(job, fetched.error)
+
+    def _investigate(self, job: Job) -> None:
+        where = job.copy.range
+        verdict = explain(job.copy.position, self._unit.brokers.facts(where.topic, where.partition, job.copy.position))
+        gap = job.copy.judge(verdict)
+        if gap is not None:
+            job.writer.skip(gap.start, gap.end)
+        elif job.copy.outcome is None:
+            self._elsewhere(job, Code.OFFSET_OUT_OF_RANGE)
+
+    def _elsewhere(self, job: Job, code: int) -> None:
+        """This broker cannot serve it now: wait, then look for the leader again."""
+        where = job.copy.range
+        self._moved.append(job)
+        self._patience.failed(
+            ClusterNotReady(f"no broker serves it, the last error was {code}", subject=str(where.log))
+        )
+
+    def _respect(self, reply: FetchReply) -> None:
+        if reply.throttle_ms:
+            self._patience.pause(min(reply.throttle_ms / 1000, _LONGEST_THROTTLE_S))
+
+    def _watch(self, asked: Sequence[Job], reply: FetchReply, *, gained: bool) -> None:
+        """Notice a broker that answers for ever without giving anything."""
+        if gained:
+            self._idle = 0
+            self._patience.progress()
+        elif not reply.throttle_ms:
+            self._idle += 1
+        if self._idle > _STALL_REPLIES:
+            first = asked[0].copy
+            raise ClusterNotReady(f"nothing comes from offset {first.offset} on", subject=str(first.range.log))
+
+
+def _write(pieces: Sequence[_Piece]) -> int:
+    return sum(piece.write() for piece in pieces)

@@ -1,0 +1,124 @@
+"""Where the copy of one range stands, and what a reply does to that. Decides; reads and writes nothing.
+
+The range owns the batches whose base offset is in `[lo, hi)`; if it is the first of its partition, or if retention
+moved the log start into it, also the batch that contains the start. A batch at the front that belongs to the
+neighbour is passed over, and so is everything from the first batch at or behind `hi` on.
+"""
+
+import numpy as np
+
+from logkeep.errors import SourceDamaged
+from logkeep.formats.kafka_log import Batches, Stop, walk
+from logkeep.kafka.divergence import Cause, Position, Verdict
+from logkeep.kafka.fetch import Fetched, Wanted
+from logkeep.kafka.units import CopyRange, EpochStart, Gap, Leader, Outcome, RangeResult
+from logkeep.model.ranges import Range
+
+
+class RangeCopy:
+    """One range under way."""
+
+    def __init__(self, wanted: CopyRange, broker: int) -> None:
+        self.range = wanted
+        self.leader = Leader(broker, wanted.leader_epoch)
+        self.offset = wanted.lo
+        self.outcome: Outcome | None = Outcome.COPIED if wanted.lo >= wanted.hi else None
+        self._owned_from = 0 if wanted.first else wanted.lo
+        self._last_epoch = wanted.last_epoch
+        self._cause, self._detail, self._common_end = Cause.NONE, "", -1
+        self._gaps: list[Gap] = []
+        self._epochs: list[EpochStart] = []
+        self._seen = (-1, -1, -1)
+
+    @property
+    def key(self) -> tuple[bytes, int]:
+        """A request may name a partition only once."""
+        return self.range.topic_id.bytes, self.range.partition
+
+    @property
+    def state(self) -> tuple[int, Outcome | None]:
+        """Changes whenever something was gained."""
+        return self.offset, self.outcome
+
+    @property
+    def position(self) -> Position:
+        return Position(self.range.topic_id, self.offset, self._last_epoch)
+
+    def wanted(self) -> Wanted:
+        where = self.position
+        return Wanted(where.topic_id, self.range.partition, where.offset, self.leader.epoch, where.last_epoch)
+
+    def take(self, fetched: Fetched) -> Batches:
+        """Go on by what a good reply holds; the batches that are ours, back to back in `fetched.records`."""
+        self._seen = (fetched.high_watermark, fetched.last_stable, fetched.log_start)
+        batches = self._believed(fetched)
+        bases, lasts = batches.base_offsets, batches.last_offsets
+        start = max(int(np.searchsorted(lasts, self.offset)), int(np.searchsorted(bases, self._owned_from)))
+        end = int(np.searchsorted(bases, self.range.hi))
+        if end:
+            self.offset = max(self.offset, int(lasts[end - 1]) + 1)
+            self._last_epoch = int(batches.headers["leader_epoch"][end - 1])
+        if end < len(batches) or self.offset >= self.range.hi:
+            self.outcome = Outcome.COPIED
+        ours = batches[start:end]
+        self._note_epochs(ours)
+        return ours
+
+    def judge(self, verdict: Verdict) -> Range | None:
+        """Take a verdict on a refused offset: the gap to step over, or None. A new history ends the range."""
+        if verdict.cause.new_history:
+            self._common_end = verdict.common_end
+            self.end(Outcome.NEW_HISTORY, verdict.cause)
+        if verdict.gap is None:
+            return None
+        gap = Range(self.offset, min(verdict.gap.end, self.range.hi))
+        self._gaps.append(Gap(gap.start, gap.end))
+        self.offset, self._owned_from, self._last_epoch = gap.end, 0, -1
+        if self.offset >= self.range.hi:
+            self.outcome = Outcome.COPIED
+        return gap
+
+    def end(self, outcome: Outcome, cause: Cause = Cause.NONE, detail: str = "") -> None:
+        self.outcome, self._cause, self._detail = outcome, cause, detail
+
+    def claimed_to(self) -> int:
+        """Up to where this range answers: `hi` when all was copied, else as far as it came."""
+        return max(self.range.hi, self.offset) if self.outcome is Outcome.COPIED else self.offset
+
+    def result(self) -> RangeResult:
+        high_watermark, last_stable, log_start = self._seen
+        return RangeResult(
+            log=self.range.log,
+            lo=self.range.lo,
+            hi=self.range.hi,
+            outcome=self.outcome or Outcome.COPIED,
+            cause=self._cause,
+            detail=self._detail,
+            reached=self.claimed_to(),
+            common_end=self._common_end,
+            gaps=tuple(self._gaps),
+            epochs=tuple(self._epochs),
+            high_watermark=high_watermark,
+            last_stable=last_stable,
+            log_start=log_start,
+        )
+
+    def _believed(self, fetched: Fetched) -> Batches:
+        walked = walk(fetched.records)
+        subject = f"{self.range.log} near offset {self.offset}"
+        if walked.stop is Stop.DAMAGED:
+            raise SourceDamaged(walked.reason, subject=subject)
+        if walked.stop is Stop.TORN and not len(walked.batches):
+            raise SourceDamaged("a broker sent half a batch", subject=subject)
+        if walked.stop is Stop.OLD_FORMAT:
+            self.end(Outcome.OLD_FORMAT, detail=walked.reason)
+        return walked.batches
+
+    def _note_epochs(self, batches: Batches) -> None:
+        epochs, bases = batches.headers["leader_epoch"].astype(np.int64), batches.base_offsets
+        last = self._epochs[-1].epoch if self._epochs else None
+        for index in np.flatnonzero(np.diff(epochs, prepend=-2)).tolist():
+            epoch = int(epochs[index])
+            if epoch != last:
+                self._epochs.append(EpochStart(epoch, int(bases[index])))
+                last = epoch

@@ -1,0 +1,150 @@
+"""Batches of one range on their way into the repository: check, hash, write, index, rotate.
+
+Every batch's CRC-32C is checked before a byte of it is written. A segment ends after the batch that brings it to
+`segment_bytes`; a new one begins with a new random name. The log object is durable before its index is put.
+"""
+
+import hashlib
+
+import msgspec
+import numpy as np
+
+from logkeep.errors import SourceDamaged, StoreError
+from logkeep.formats.batch_index import BatchIndex, encode, index_of, join
+from logkeep.formats.kafka_log import Batches, first_broken
+from logkeep.model.segments import Codec, LogName, Segment
+from logkeep.model.time import TokenSource
+from logkeep.repository import layout
+from logkeep.repository.chain import Place
+
+_NOTHING = hashlib.sha256().hexdigest()
+
+
+class SegmentWriter:
+    """Segments of one log, one after the other. Used by one thread at a time."""
+
+    def __init__(
+        self, place: Place, log: LogName, start: int, segment_bytes: int, size_hint: int, tokens: TokenSource
+    ) -> None:
+        self._place, self._log, self._tokens = place, log, tokens
+        self._segment_bytes, self._size_hint = segment_bytes, size_hint
+        self._start = start
+        self._open: _OpenSegment | None = None
+        self.segments: list[Segment] = []
+
+    def write(self, data: memoryview, batches: Batches) -> int:
+        """Append whole batches that lie back to back in `data`; how many bytes they have. Raises SourceDamaged."""
+        broken = first_broken(data, batches)
+        if broken is not None:
+            offset = int(batches.base_offsets[broken])
+            raise SourceDamaged(f"the batch at offset {offset} fails its checksum", subject=str(self._log))
+        written = batches.end - batches.start
+        while len(batches):
+            current = self._open or self._begin(int(batches.base_offsets[0]))
+            filled = current.size_bytes + np.cumsum(batches.sizes)
+            count = int(np.searchsorted(filled, self._segment_bytes)) + 1
+            current.append(data, batches[:count])
+            batches = batches[count:]
+            if current.size_bytes >= self._segment_bytes:
+                self._end(current.end_offset)
+        return written
+
+    def skip(self, gap_start: int, gap_end: int) -> None:
+        """Claim everything up to a gap, and go on behind it."""
+        self.finish(gap_start)
+        self._start = gap_end
+
+    def finish(self, end: int) -> None:
+        """Claim everything up to `end`, or up to the end of the last batch if that is further."""
+        if self._open:
+            self._end(max(end, self._open.end_offset))
+        elif self._start < end:
+            self._claim(end)
+
+    def abort(self) -> None:
+        """Give up what is not finished. Harmless at any time."""
+        if self._open:
+            self._open.abort()
+            self._open = None
+
+    def _begin(self, first: int) -> "_OpenSegment":
+        hint = min(self._segment_bytes, self._size_hint)
+        self._open = _OpenSegment(self._place, self._log, first, self._tokens(), hint)
+        return self._open
+
+    def _end(self, end: int) -> None:
+        if self._open:
+            self.segments.append(self._open.close(self._start, end))
+            self._open = None
+            self._start = end
+
+    def _claim(self, end: int) -> None:
+        """Nothing is left of what stands here: the segment before claims it, or a row without an object."""
+        if self.segments and self.segments[-1].end == self._start:
+            self.segments[-1] = msgspec.structs.replace(self.segments[-1], end=end)
+            self._start = end
+            return
+        self.segments.append(
+            Segment(
+                log=self._log,
+                start=self._start,
+                end=end,
+                first=self._start,
+                token=self._tokens(),
+                has_object=False,
+                records=0,
+                stored_bytes=0,
+                plain_bytes=0,
+                base_time_ms=-1,
+                max_time_ms=-1,
+                sha256=_NOTHING,
+                plain_sha256=_NOTHING,
+            )
+        )
+        self._start = end
+
+
+class _OpenSegment:
+    """One object being written."""
+
+    def __init__(self, place: Place, log: LogName, first: int, token: str, size_hint: int) -> None:
+        self._place, self._log, self._first, self._token = place, log, first, token
+        self._name = layout.object_of(place.source, log, first, token, Codec.NONE)
+        self._stream = place.store.open_new(self._name, size_hint)
+        self._hash = hashlib.sha256()
+        self._index: list[BatchIndex] = []
+        self.size_bytes = 0
+        self.end_offset = first
+
+    def append(self, data: memoryview, batches: Batches) -> None:
+        plain = data[batches.start : batches.end]
+        self._hash.update(plain)
+        self._stream.write(plain)
+        self._index.append(index_of(batches, self.size_bytes))
+        self.size_bytes += len(plain)
+        self.end_offset = int(batches.last_offsets[-1]) + 1
+
+    def close(self, start: int, end: int) -> Segment:
+        length = self._stream.close()
+        if length != self.size_bytes:
+            raise StoreError(f"{self.size_bytes} bytes were written and {length} were kept", subject=self._name)
+        index, digest = join(self._index), self._hash.hexdigest()
+        name = layout.index_of(self._place.source, self._log, self._first, self._token)
+        self._place.store.put_new(name, encode(index))
+        return Segment(
+            log=self._log,
+            start=start,
+            end=end,
+            first=self._first,
+            token=self._token,
+            records=index.records,
+            stored_bytes=length,
+            plain_bytes=length,
+            base_time_ms=index.base_time_ms,
+            max_time_ms=index.max_time_ms,
+            sha256=digest,
+            plain_sha256=digest,
+        )
+
+    def abort(self) -> None:
+        self._stream.abort()

@@ -1,0 +1,158 @@
+"""Units of copying and what comes back of them, as values that cross process borders.
+
+A unit is a list of ranges of partitions that one broker leads. It carries everything a task needs, picklable, and no
+secret: `Brokers` knows where to find those.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+from uuid import UUID
+
+import msgspec
+
+from logkeep.kafka.divergence import Cause, LogFacts, Position
+from logkeep.kafka.fetch import FetchConnection, FetchLimits
+from logkeep.model.segments import Collection, LogName, Segment
+from logkeep.repository.chain import Place
+from logkeep.repository.journal import Receipt
+
+DEFAULT_SEGMENT_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Leader:
+    broker: int
+    epoch: int
+
+
+class Brokers(Protocol):
+    """How a task reaches the cluster. Picklable. Errors are those of `logkeep.errors`."""
+
+    def connect(self, broker: int) -> FetchConnection:
+        """A new connection to a broker by its id. Raises ClusterUnreachable."""
+
+    def leader(self, topic: str, topic_id: UUID, partition: int) -> Leader:
+        """Who leads a partition now. Raises ClusterNotReady when nobody does; a deleted topic is no error here:
+        the answer may be anyone, who will then refuse the topic id."""
+
+    def facts(self, topic: str, partition: int, position: Position) -> LogFacts:
+        """The topic's id now, log start and end, and OffsetForLeaderEpoch's answer for `position.last_epoch`."""
+
+
+@dataclass(frozen=True)
+class CopyRange:
+    """Offsets `[lo, hi)` of one partition in one history."""
+
+    topic: str
+    topic_id: UUID
+    partition: int
+    lo: int
+    hi: int
+    history: str
+    """The name under which this run of the log is archived: the topic id, with a suffix after a truncation."""
+    leader_epoch: int = -1
+    last_epoch: int = -1
+    """Of the last archived batch before `lo`; -1 when nothing is archived or it is not known."""
+    first: bool = False
+    """Whether the batch that contains `lo` is ours even if it begins before: true at the log start."""
+    size_bytes: int = 0
+    """About how much there is to copy: for the order of units and for setting space aside."""
+
+    @property
+    def log(self) -> LogName:
+        return LogName(Collection.TOPICS, self.topic, self.history, self.partition)
+
+
+@dataclass(frozen=True)
+class CopyUnit:
+    """What one task copies."""
+
+    name: str
+    """Names the receipt; the same plan gives the same name."""
+    place: Place
+    backup: int
+    run: str
+    broker: int
+    ranges: tuple[CopyRange, ...]
+    brokers: Brokers
+    segment_bytes: int = DEFAULT_SEGMENT_BYTES
+    limits: FetchLimits = field(default_factory=FetchLimits)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(r.size_bytes for r in self.ranges)
+
+
+class Outcome(StrEnum):
+    """How the copy of one range ended."""
+
+    COPIED = "copied"
+    """Everything that was there up to `hi`. There may be gaps."""
+    NEW_HISTORY = "new-history"
+    DENIED = "denied"
+    OLD_FORMAT = "old-format"
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """Offsets `[start, end)` that retention removed before they were read."""
+
+    start: int
+    end: int
+
+
+class EpochStart(msgspec.Struct, frozen=True):
+    """The first offset that was archived with this leader epoch."""
+
+    epoch: int
+    offset: int
+
+
+class RangeResult(msgspec.Struct, frozen=True, kw_only=True):
+    log: LogName
+    lo: int
+    hi: int
+    outcome: Outcome
+    cause: Cause = Cause.NONE
+    detail: str = ""
+    reached: int
+    """The offset after the last one that is answered for: at least `hi` when everything was copied."""
+    common_end: int = -1
+    """With a new history: up to where the old one still holds, if that is known."""
+    gaps: tuple[Gap, ...] = ()
+    epochs: tuple[EpochStart, ...] = ()
+    high_watermark: int = -1
+    last_stable: int = -1
+    log_start: int = -1
+    """As the last good reply told them; -1 when there was none."""
+
+
+class CopyResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The segments of all ranges of a unit, with claims not yet joined to those of other units."""
+
+    unit: str
+    ranges: tuple[RangeResult, ...]
+    segments: tuple[Segment, ...]
+
+    @property
+    def complete(self) -> bool:
+        return all(r.outcome is Outcome.COPIED for r in self.ranges)
+
+
+def receipt_of(unit: CopyUnit, result: CopyResult) -> Receipt:
+    """What a finished unit leaves behind: enough to rebuild its result after the driver is gone."""
+    return Receipt(
+        repository=unit.place.repository,
+        source=unit.place.source,
+        id=unit.backup,
+        run=unit.run,
+        unit=unit.name,
+        segments=result.segments,
+        note=msgspec.json.encode(result.ranges).decode(),
+    )
+
+
+def result_of(receipt: Receipt) -> CopyResult:
+    """The result of a unit that an earlier run finished. Raises msgspec.ValidationError for a foreign note."""
+    ranges = msgspec.json.decode(receipt.note, type=tuple[RangeResult, ...])
+    return CopyResult(unit=receipt.unit, ranges=ranges, segments=receipt.segments)

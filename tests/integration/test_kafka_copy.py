@@ -1,0 +1,133 @@
+"""What is archived equals the broker's own files, for topics of every shape, written by independent clients."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, walk
+from logkeep.kafka.copy import copy_ranges
+from logkeep.kafka.units import CopyRange, Outcome
+from logkeep.repository.chain import Place
+from logkeep.repository.journal import receipts
+from logkeep.spark.cache import cache_dir
+from logkeep.store.local import LocalStore
+from tests.integration.processes import wait_for
+from tests.kafka.archive import archived, object_paths, on_disk, split, unit_of, whole_range
+from tests.kafka.matrix import BROKER, Matrix
+from tests.kafka.plain import PlainBrokers
+
+pytestmark = pytest.mark.xdist_group("kafka")
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    directory = tmp_path_factory.mktemp("kafka")
+    with EmbeddedKafka(directory / "broker", cache_dir(os.environ, Path.home()), properties=BROKER) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def brokers(kafka: EmbeddedKafka) -> PlainBrokers:
+    return PlainBrokers("127.0.0.1", kafka.port)
+
+
+@pytest.fixture(scope="module")
+def matrix(kafka: EmbeddedKafka) -> Iterator[Matrix]:
+    made = Matrix(kafka)
+    made.compacted()
+    made.codecs()
+    made.java()
+    open_transaction = made.transactions()
+    made.shapes()
+    made.append_time()
+    made.large()
+    made.later_start()
+    made.create("idle", 1)
+    wait_for(lambda: _cleaned(made, kafka), "the cleaner")
+    yield made
+    open_transaction.abort_transaction(30)
+
+
+def _cleaned(matrix: Matrix, kafka: EmbeddedKafka) -> bool:
+    """Whether there are holes in batches, between batches, and a batch without records."""
+    matrix.stir()
+    data = b"".join(on_disk(kafka, "compacted", 0, 0, 1 << 60))
+    headers = walk(data).batches.headers
+    counts, deltas = headers["records"], headers["last_offset_delta"]
+    bases = headers["base_offset"]
+    between = (bases[1:] > bases[:-1] + deltas[:-1] + 1).any()
+    return bool((counts == 0).any() and ((counts > 0) & (counts <= deltas)).any() and between)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    store = LocalStore(tmp_path / "repository")
+    store.create()
+    return Place(store, "repository-1", "prod")
+
+
+def _all_ranges(matrix: Matrix, brokers: PlainBrokers) -> list[CopyRange]:
+    return [whole_range(brokers, topic, p) for topic, count in matrix.topics.items() for p in range(count)]
+
+
+def _compare(kafka: EmbeddedKafka, place: Place, ranges: list[CopyRange], segments: dict[str, list[object]]) -> None:
+    for wanted in ranges:
+        found = archived(place, segments.get(str(wanted.log), []))  # type: ignore[arg-type]  # rows as they came
+        assert found == on_disk(kafka, wanted.topic, wanted.partition, wanted.lo, wanted.hi), str(wanted.log)
+
+
+@pytest.mark.parametrize(("pieces", "max_bytes", "segment_bytes"), [(1, 8 << 20, 64 << 10), (3, 100_000, 1 << 20)])
+def test_archived_bytes_are_the_brokers_own(
+    kafka: EmbeddedKafka,
+    brokers: PlainBrokers,
+    matrix: Matrix,
+    place: Place,
+    pieces: int,
+    max_bytes: int,
+    segment_bytes: int,
+) -> None:
+    whole = _all_ranges(matrix, brokers)
+    done: list[int] = []
+    segments: dict[str, list[object]] = {}
+    for number in range(pieces):
+        chosen = [part for r in whole for part in split(r, pieces)[number : number + 1]]
+        unit = unit_of(f"unit-{number}", place, brokers, chosen, max_bytes=max_bytes, segment_bytes=segment_bytes)
+        result = copy_ranges(unit, done.append)
+        assert result.complete
+        assert all(r.outcome is Outcome.COPIED and not r.gaps for r in result.ranges)
+        for piece in result.segments:
+            segments.setdefault(str(piece.log), []).append(piece)
+    _compare(kafka, place, whole, segments)
+    assert sum(done) == sum(path.stat().st_size for path in object_paths(place.store.root, ".log"))  # type: ignore[attr-defined]  # a LocalStore
+    assert len(list(receipts(place, 1))) == pieces  # type: ignore[arg-type]  # an id is an int
+    assert "idle/0" not in segments
+
+
+def test_apache_reads_every_archived_file(
+    kafka: EmbeddedKafka, brokers: PlainBrokers, matrix: Matrix, place: Place
+) -> None:
+    unit = unit_of("all", place, brokers, _all_ranges(matrix, brokers), segment_bytes=1 << 20)
+    result = copy_ranges(unit, lambda _: None)
+    files = object_paths(place.store.root, ".log")  # type: ignore[attr-defined]  # a LocalStore
+    assert len(files) == sum(s.has_object for s in result.segments)
+    tool = "org.apache.kafka.tools.DumpLogSegments"
+    said = kafka.java_tool(tool, ["--deep-iteration", "--files", ",".join(map(str, files))])
+    assert len(re.findall(r"^\| offset: ", said, re.MULTILINE)) == sum(s.records for s in result.segments)
+    assert said.count("isvalid: true") == sum(len(archived(place, [s])) for s in result.segments)
+    assert "isvalid: false" not in said
+
+
+def test_the_matrix_is_what_it_claims_to_be(kafka: EmbeddedKafka, matrix: Matrix, brokers: PlainBrokers) -> None:
+    """A matrix without the hard cases would prove nothing."""
+    codecs = {int(walk(b"".join(on_disk(kafka, "codecs", p, 0, 9**9))).batches.headers["attributes"][0]) & 7 for p in range(5)}
+    assert codecs == {0, 1, 2, 3, 4}
+    attributes = walk(b"".join(on_disk(kafka, "transactions", 0, 0, 9**9))).batches.headers["attributes"]
+    assert int((attributes & CONTROL != 0).sum()) == 3
+    assert attributes[-1] & (CONTROL | TRANSACTIONAL) == TRANSACTIONAL
+    times = walk(b"".join(on_disk(kafka, "shapes", 0, 0, 9**9))).batches.headers["base_time_ms"]
+    assert {-1, 0} <= set(times.tolist())
+    assert brokers.offset("later-start", 0, -2) == 123

@@ -1,0 +1,1 @@
+"""Batches made by hand, and the smallest possible client of a real broker."""

@@ -1,0 +1,170 @@
+"""Topics of every shape on a real broker, written by independent clients: librdkafka, Apache's Java producer, by hand."""
+
+import struct
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from kafka.protocol.producer.produce import ProduceRequest
+
+from logkeep.embedded.kafka import EmbeddedKafka
+from tests.kafka.batches import Batch
+from tests.kafka.plain import PlainConnection
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+BROKER = {
+    "message.max.bytes": "12000000",
+    "log.cleaner.backoff.ms": "100",
+    "log.initial.task.delay.ms": "100",
+    "log.retention.check.interval.ms": "500",
+    "transaction.max.timeout.ms": "900000",
+}
+"""What makes the cleaner quick and large records legal."""
+FUTURE_MS = 4_000_000_000_000
+
+
+class Matrix:
+    """Writes the topics; `topics` tells how many partitions each has."""
+
+    def __init__(self, kafka: EmbeddedKafka) -> None:
+        self._kafka = kafka
+        self.admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+        self.topics: dict[str, int] = {}
+
+    def create(self, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
+        wanted = NewTopic(topic, partitions, 1, config=dict(config or {}))
+        for future in self.admin.create_topics([wanted]).values():
+            future.result(30)
+        self.topics[topic] = partitions
+        return topic
+
+    def producer(self, **settings: Any) -> Producer:
+        named = {name.replace("_", "."): value for name, value in settings.items()}
+        return Producer({"bootstrap.servers": self._kafka.bootstrap, "linger.ms": 5, **named})
+
+    def codecs(self) -> None:
+        topic = self.create("codecs", len(CODECS))
+        for partition, codec in enumerate(CODECS):
+            producer = self.producer(compression_type=codec, batch_num_messages=50)
+            for i in range(1000):
+                producer.produce(topic, b"value %d " % i * 10, b"key %d" % i, partition)
+            producer.flush(30)
+
+    def java(self) -> None:
+        """Apache's own producer; the Java snappy is another framing than librdkafka's."""
+        topic = self.create("java", 3)
+        for codec in ("snappy", "zstd"):
+            settings = [f"bootstrap.servers={self._kafka.bootstrap}", f"compression.type={codec}", "linger.ms=20"]
+            size = ["--num-records", "5000", "--record-size", "200", "--throughput", "-1"]
+            tool = "org.apache.kafka.tools.ProducerPerformance"
+            self._kafka.java_tool(tool, ["--topic", topic, *size, "--producer-props", *settings])
+
+    def transactions(self) -> Producer:
+        """Committed, aborted, and one left open: the producer that is returned holds it."""
+        topic = self.create("transactions", 1)
+        producer = self.producer(transactional_id="matrix")
+        producer.init_transactions(30)
+        for end in (producer.commit_transaction, producer.abort_transaction, producer.commit_transaction, None):
+            producer.begin_transaction()
+            for i in range(40):
+                producer.produce(topic, b"in a transaction", b"%d" % i, 0)
+            producer.flush(30)
+            if end is not None:
+                end(30)
+        return producer
+
+    def shapes(self) -> None:
+        topic = self.create("shapes", 1, {"message.timestamp.after.max.ms": str(2**63 - 1)})
+        producer = self.producer()
+        for key in (None, b"", b"k"):
+            for value in (None, b"", b"v"):
+                producer.produce(topic, value, key, 0)
+        headers = [("a", b"1"), ("a", b"2"), ("", b""), ("null", None), ("bytes", b"\xff\xfe")]
+        producer.produce(topic, b"with headers", b"k", 0, headers=headers)
+        for moment in (FUTURE_MS, 1, 1_000_000):
+            producer.produce(topic, b"at a time", b"k", 0, timestamp=moment)
+        producer.flush(30)
+        for moment in (-1, 0):
+            self._produce_by_hand(topic, moment)
+
+    def append_time(self) -> None:
+        topic = self.create("append-time", 1, {"message.timestamp.type": "LogAppendTime"})
+        self._write(topic, 200, "lz4")
+
+    def large(self) -> None:
+        topic = self.create("large", 1, {"max.message.bytes": "8000000"})
+        producer = self.producer(message_max_bytes=8_000_000)
+        for i in range(3):
+            producer.produce(topic, bytes([i]) * 5_000_000, None, 0)
+            producer.produce(topic, b"small", None, 0)
+            producer.flush(60)
+
+    def later_start(self) -> None:
+        """A log whose start lies inside a batch."""
+        topic = self.create("later-start", 1)
+        self._write(topic, 500, "none")
+        for future in self.admin.delete_records([TopicPartition(topic, 0, 123)]).values():
+            future.result(30)
+
+    def compacted(self) -> None:
+        """Start a compacted topic; `clean` must be seen to go on until the cleaner has been there."""
+        config = {
+            "cleanup.policy": "compact",
+            "min.cleanable.dirty.ratio": "0.01",
+            "segment.ms": "100",
+            "delete.retention.ms": "600000",
+        }
+        topic = self.create("compacted", 1, config)
+        for round_ in range(3):
+            producer = self.producer(enable_idempotence=True, compression_type=CODECS[round_ * 2])
+            for i in range(60):
+                value = None if i % 20 == round_ else b"round %d" % round_
+                producer.produce(topic, value, b"key %d" % (i % (20 + 10 * round_)), 0)
+                if i % 6 == 5:
+                    producer.flush(30)
+            producer.flush(30)
+        self._alone = self.producer(enable_idempotence=True)
+        self._alone.produce(topic, b"will be gone", b"key 1", 0)
+        self._alone.flush(30)
+
+    def stir(self) -> None:
+        """One more record, so that the segment before it is closed and may be cleaned."""
+        self._write("compacted", 1, "none")
+
+    def _write(self, topic: str, records: int, codec: str) -> None:
+        producer = self.producer(compression_type=codec, batch_num_messages=50)
+        for i in range(records):
+            producer.produce(topic, b"value %d" % i, b"key %d" % (i % 7), 0)
+        producer.flush(30)
+
+    def _produce_by_hand(self, topic: str, moment: int) -> None:
+        """Times that client libraries refuse to send or replace."""
+        record = b"\x00\x00\x00\x01\x04hi\x00"
+        payload = bytes([len(record) * 2]) + record
+        batch = Batch(0, base_time_ms=moment, max_time_ms=moment, payload=payload, epoch=-1).encode()
+        kind = ProduceRequest.TopicProduceData
+        part = kind.PartitionProduceData(index=0, records=batch)
+        request = ProduceRequest(
+            transactional_id=None, acks=-1, timeout_ms=5000, topic_data=[kind(name=topic, partition_data=[part])]
+        )
+        request.API_VERSION = 9
+        request.with_header(correlation_id=7, client_id="by-hand")
+        connection = PlainConnection("127.0.0.1", self._kafka.port)
+        try:
+            connection.send(bytes(request.encode(framed=True, header=True)))
+            error = struct.unpack_from(">h", connection.receive(), 4 + 1 + 1 + 1 + len(topic) + 1 + 4)[0]
+            assert error == 0, error
+        finally:
+            connection.close()
+
+
+def topic_text(topic_id: uuid.UUID) -> str:
+    return topic_id.hex
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
