@@ -1,0 +1,1 @@
+"""Kafka clusters over the wire: settings, one blocking connection, cluster metadata, typed admin calls."""
