@@ -166,7 +166,8 @@ class Cluster:
         for each in wanted:
             partition = known.find(each)
             if partition is None:
-                raise TopicMissing("no such topic or partition", subject=str(each))
+                self.metadata([each.topic])  # asked by its name the broker tells whether it is missing or forbidden
+                raise TopicMissing("no such partition", subject=str(each))
             groups[partition.leader].append(each)
         for node, members in sorted(groups.items()):
             for at in range(0, len(members), _CHUNK):
