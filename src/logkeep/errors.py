@@ -21,7 +21,12 @@
     │   └── StoreFull                  20   no space, quota
     ├── ClusterError                    1   a Kafka cluster refused what it was asked
     │   ├── ClusterUnreachable         51   no broker answers        (retry helps)
-    │   └── ClusterNotReady            51   no leader, no coordinator (retry helps)
+    │   ├── ClusterNotReady            51   no leader, no coordinator (retry helps)
+    │   ├── AuthenticationFailed       52   a broker does not accept who we say we are
+    │   ├── NotAuthorised              52   an ACL forbids it
+    │   ├── TlsFailed                  40   certificates, host names, protocol versions
+    │   ├── ClusterTooOld              40   an API that the broker does not speak, or no longer
+    │   └── TopicMissing               40   no such topic or partition
     ├── RepositoryMissing              41   not initialised
     ├── FormatTooNew                   43   a required feature we do not know
     ├── Damaged                        10   bytes are not what was written
@@ -215,6 +220,41 @@ class ClusterNotReady(ClusterError):
     exit_code = 51
     retry_helps = True
     remedy = "see which brokers are down, then run again"
+
+
+class AuthenticationFailed(ClusterError):
+    """A broker does not accept who we say we are."""
+
+    exit_code = 52
+    remedy = "check sasl.mechanism, user and password in the client properties"
+
+
+class NotAuthorised(ClusterError):
+    """An ACL of the cluster forbids this."""
+
+    exit_code = 52
+    remedy = "grant the missing permission to this user with kafka-acls"
+
+
+class TlsFailed(ClusterError):
+    """No trusted TLS connection can be made: certificate authority, host name, validity, protocol version."""
+
+    exit_code = 40
+    remedy = "check ssl.truststore.*, ssl.keystore.* and the names in the broker's certificate"
+
+
+class ClusterTooOld(ClusterError):
+    """The broker and this release have no version of an API in common."""
+
+    exit_code = 40
+    remedy = "Kafka 3.9 and newer are supported"
+
+
+class TopicMissing(ClusterError):
+    """There is no such topic or partition, or this user may not know of it."""
+
+    exit_code = 40
+    remedy = "check the name; without the Describe permission a topic looks as if it were missing"
 
 
 class RepositoryMissing(LogkeepError):

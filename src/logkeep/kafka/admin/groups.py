@@ -1,0 +1,172 @@
+"""Groups: classic, consumer (KIP-848) and share; their members, and where they stand."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from logkeep.kafka.admin.coordinators import CoordinatorKind, KeyedAnswer, ask_coordinators, ask_each_coordinator
+from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.codes import GROUP_ID_NOT_FOUND, INVALID_GROUP_ID, OK, check
+from logkeep.kafka.values import TopicPartition
+from logkeep.kafka.wire import Connection
+
+_NAMED_TOPICS = 9
+"""OffsetFetch 10 tells topic ids in place of names, and nothing about topics that are gone."""
+
+_GONE = frozenset({GROUP_ID_NOT_FOUND, INVALID_GROUP_ID})
+_DESCRIBE = {"consumer": "ConsumerGroupDescribe", "share": "ShareGroupDescribe"}
+
+
+@dataclass(frozen=True, order=True)
+class Group:
+    """`kind` is classic, consumer, share or streams; `state` as the broker writes it (Empty, Stable …)."""
+
+    name: str
+    kind: str
+    state: str
+    protocol_type: str
+
+
+@dataclass(frozen=True, order=True)
+class Member:
+    member_id: str
+    client_id: str
+    host: str
+    instance_id: str | None = None
+    topics: tuple[str, ...] = ()
+    assigned: tuple[TopicPartition, ...] = ()
+
+
+@dataclass(frozen=True)
+class GroupDetails:
+    """`assignor` is the protocol that a classic group chose."""
+
+    name: str
+    kind: str
+    state: str
+    assignor: str
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A group's position in one log. `leader_epoch` -1 = not told; for a share group `offset` is where it starts."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+def list_groups(cluster: Cluster) -> tuple[Group, ...]:
+    """Of all brokers: each knows only the groups that it coordinates."""
+    found: set[Group] = set()
+    for node, reply in ask_each_coordinator(cluster, "ListGroups", {"states_filter": [], "types_filter": []}):
+        check(reply.error_code, subject=f"broker {node}", doing="ListGroups")
+        found |= {_group(each) for each in reply.groups}
+    return tuple(sorted(found))
+
+
+def _group(found: Any) -> Group:
+    kind = (found.group_type or "classic").lower()
+    return Group(found.group_id, kind, found.group_state or "", found.protocol_type or "")
+
+
+def describe_groups(cluster: Cluster, groups: Iterable[Group]) -> dict[str, GroupDetails]:
+    """Members and state. A group that went away meanwhile is left out; of a streams group only its state is told."""
+    chosen = list(groups)
+    done: dict[str, GroupDetails] = {
+        each.name: GroupDetails(each.name, each.kind, each.state, "", ()) for each in chosen if each.kind == "streams"
+    }
+    for kind in ("classic", "consumer", "share"):
+        names = [each.name for each in chosen if each.kind == kind]
+        done |= _described(cluster, kind, names)
+    return done
+
+
+def _described(cluster: Cluster, kind: str, names: Sequence[str]) -> dict[str, GroupDetails]:
+    if not names:
+        return {}
+    api = _DESCRIBE.get(kind, "DescribeGroups")
+
+    def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[GroupDetails]]:
+        field = "group_ids" if kind in _DESCRIBE else "groups"
+        reply = coordinator.call(api, {field: list(some), "include_authorized_operations": False})
+        for each in reply.groups:
+            yield each.group_id, each.error_code, _details(each, kind)
+
+    return ask_coordinators(cluster, CoordinatorKind.GROUP, names, ask, doing=api, gone=_GONE)
+
+
+def _details(found: Any, kind: str) -> GroupDetails:
+    if kind == "classic":
+        members = [Member(m.member_id, m.client_id, m.client_host, m.group_instance_id) for m in found.members]
+        return GroupDetails(found.group_id, kind, found.group_state, found.protocol_data, tuple(sorted(members)))
+    members = [_modern_member(each, kind) for each in found.members]
+    return GroupDetails(found.group_id, kind, found.group_state, found.assignor_name, tuple(sorted(members)))
+
+
+def _modern_member(found: Any, kind: str) -> Member:
+    return Member(
+        member_id=found.member_id,
+        client_id=found.client_id,
+        host=found.client_host,
+        instance_id=found.instance_id if kind == "consumer" else None,
+        topics=tuple(sorted(found.subscribed_topic_names)),
+        assigned=tuple(
+            TopicPartition(topic.topic_name, partition)
+            for topic in found.assignment.topic_partitions
+            for partition in topic.partitions
+        ),
+    )
+
+
+def group_offsets(
+    cluster: Cluster, groups: Iterable[str], *, require_stable: bool = False
+) -> dict[str, dict[TopicPartition, Commit]]:
+    """All commits of classic and consumer groups, with metadata. Groups without commits have an empty mapping.
+
+    `require_stable` waits until commits of open transactions are decided.
+    """
+
+    def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[dict[TopicPartition, Commit]]]:
+        asked = [{"group_id": each, "member_id": None, "member_epoch": -1, "topics": None} for each in some]
+        fields = {"groups": asked, "require_stable": require_stable}
+        for group in coordinator.call("OffsetFetch", fields, at_most=_NAMED_TOPICS).groups:
+            codes = (p.error_code for topic in group.topics for p in topic.partitions)
+            code = group.error_code or next((each for each in codes if each != OK), OK)
+            yield group.group_id, code, _commits(group)
+
+    return ask_coordinators(cluster, CoordinatorKind.GROUP, groups, ask, doing="OffsetFetch", gone=_GONE)
+
+
+def _commits(group: Any) -> dict[TopicPartition, Commit]:
+    return {
+        TopicPartition(topic.name, p.partition_index): Commit(
+            p.committed_offset, p.committed_leader_epoch, p.metadata or ""
+        )
+        for topic in group.topics
+        for p in topic.partitions
+        if p.committed_offset >= 0
+    }
+
+
+def share_group_offsets(cluster: Cluster, groups: Iterable[str]) -> dict[str, dict[TopicPartition, Commit]]:
+    """Where each share group starts reading. Partitions that it has not begun are left out."""
+
+    def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[dict[TopicPartition, Commit]]]:
+        fields = {"groups": [{"group_id": each, "topics": None} for each in some]}
+        for group in coordinator.call("DescribeShareGroupOffsets", fields).groups:
+            codes = (p.error_code for topic in group.topics for p in topic.partitions)
+            code = group.error_code or next((each for each in codes if each != OK), OK)
+            yield group.group_id, code, _share_starts(group)
+
+    return ask_coordinators(cluster, CoordinatorKind.GROUP, groups, ask, doing="DescribeShareGroupOffsets", gone=_GONE)
+
+
+def _share_starts(group: Any) -> dict[TopicPartition, Commit]:
+    return {
+        TopicPartition(topic.topic_name, p.partition_index): Commit(p.start_offset, p.leader_epoch, "")
+        for topic in group.topics
+        for p in topic.partitions
+        if p.start_offset >= 0
+    }

@@ -1,0 +1,167 @@
+"""Where logs begin and end, where a time lies, how far an epoch reaches, who writes. Asked of the leaders."""
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from logkeep.kafka.admin.leaders import by_topic
+from logkeep.kafka.cluster import Answer, Cluster
+from logkeep.kafka.values import TopicPartition
+from logkeep.kafka.wire import Connection
+
+_ORDINARY_CLIENT = -1
+
+
+class At(enum.IntEnum):
+    """Places in a log that have a name; any other number is a time in milliseconds."""
+
+    LATEST = -1
+    EARLIEST = -2
+    MAX_TIMESTAMP = -3
+
+
+class Isolation(enum.IntEnum):
+    """What `At.LATEST` means: the high watermark, or the last stable offset."""
+
+    UNCOMMITTED = 0
+    COMMITTED = 1
+
+
+@dataclass(frozen=True)
+class FoundOffset:
+    """-1 where there is none: no record at or after the time, no timestamp asked for, no epoch known."""
+
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True)
+class LogBounds:
+    """`start` ≤ `last_stable` ≤ `high_watermark`, each asked in turn: a busy log moves between the questions."""
+
+    start: int
+    last_stable: int
+    high_watermark: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True)
+class EpochEnd:
+    """The largest epoch not above the one asked for, and the offset after its last record; -1 and -1 = unknown."""
+
+    leader_epoch: int
+    end_offset: int
+
+
+@dataclass(frozen=True)
+class ProducerState:
+    """A producer that the leader remembers. `last_sequence` and `open_since` are -1 where there is none."""
+
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    coordinator_epoch: int
+    open_since: int
+
+
+def list_offsets(
+    cluster: Cluster,
+    wanted: Mapping[TopicPartition, int] | Iterable[TopicPartition],
+    at: At | int = At.LATEST,
+    *,
+    isolation: Isolation = Isolation.UNCOMMITTED,
+) -> dict[TopicPartition, FoundOffset]:
+    """`at` for all of them, or a mapping with a place or time for each."""
+    places = wanted if isinstance(wanted, Mapping) else dict.fromkeys(wanted, int(at))
+
+    def ask(leader: Connection, some: Sequence[TopicPartition]) -> Iterator[Answer[FoundOffset]]:
+        topics = [
+            {
+                "name": topic,
+                "partitions": [
+                    {"partition_index": p, "timestamp": places[TopicPartition(topic, p)], "current_leader_epoch": -1}
+                    for p in partitions
+                ],
+            }
+            for topic, partitions in by_topic(some).items()
+        ]
+        fields = {
+            "replica_id": _ORDINARY_CLIENT,
+            "isolation_level": int(isolation),
+            "topics": topics,
+            "timeout_ms": 20_000,
+        }
+        for name, found in _flat(leader.call("ListOffsets", fields)):
+            value = FoundOffset(found.offset, found.timestamp, found.leader_epoch)
+            yield TopicPartition(name, found.partition_index), found.error_code, value
+
+    return cluster.ask_leaders(places, ask)
+
+
+def log_bounds(cluster: Cluster, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, LogBounds]:
+    """Log start, then last stable offset, then high watermark, in that order."""
+    partitions = list(wanted)
+    starts = list_offsets(cluster, partitions, At.EARLIEST)
+    stable = list_offsets(cluster, partitions, At.LATEST, isolation=Isolation.COMMITTED)
+    ends = list_offsets(cluster, partitions, At.LATEST)
+    return {
+        each: LogBounds(starts[each].offset, stable[each].offset, ends[each].offset, ends[each].leader_epoch)
+        for each in partitions
+    }
+
+
+def offset_for_leader_epoch(cluster: Cluster, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
+    """How far the log of each partition agrees with the epoch given for it."""
+
+    def ask(leader: Connection, some: Sequence[TopicPartition]) -> Iterator[Answer[EpochEnd]]:
+        topics = [
+            {
+                "topic": topic,
+                "partitions": [
+                    {"partition": p, "current_leader_epoch": -1, "leader_epoch": wanted[TopicPartition(topic, p)]}
+                    for p in partitions
+                ],
+            }
+            for topic, partitions in by_topic(some).items()
+        ]
+        reply = leader.call("OffsetForLeaderEpoch", {"replica_id": _ORDINARY_CLIENT, "topics": topics})
+        for topic in reply.topics:
+            for found in topic.partitions:
+                value = EpochEnd(found.leader_epoch, found.end_offset)
+                yield TopicPartition(topic.topic, found.partition), found.error_code, value
+
+    return cluster.ask_leaders(wanted, ask)
+
+
+def describe_producers(
+    cluster: Cluster, wanted: Iterable[TopicPartition]
+) -> dict[TopicPartition, tuple[ProducerState, ...]]:
+    """The producers each leader remembers, those with an open transaction among them."""
+
+    def ask(leader: Connection, some: Sequence[TopicPartition]) -> Iterator[Answer[tuple[ProducerState, ...]]]:
+        topics = [{"name": topic, "partition_indexes": partitions} for topic, partitions in by_topic(some).items()]
+        for name, found in _flat(leader.call("DescribeProducers", {"topics": topics})):
+            value = tuple(_producer(each) for each in found.active_producers)
+            yield TopicPartition(name, found.partition_index), found.error_code, value
+
+    return cluster.ask_leaders(wanted, ask)
+
+
+def _flat(reply: Any) -> Iterator[tuple[str, Any]]:
+    for topic in reply.topics:
+        for partition in topic.partitions:
+            yield topic.name, partition
+
+
+def _producer(found: Any) -> ProducerState:
+    return ProducerState(
+        producer_id=found.producer_id,
+        epoch=found.producer_epoch,
+        last_sequence=found.last_sequence,
+        last_timestamp_ms=found.last_timestamp,
+        coordinator_epoch=found.coordinator_epoch,
+        open_since=found.current_txn_start_offset,
+    )

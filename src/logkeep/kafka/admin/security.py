@@ -1,0 +1,87 @@
+"""ACLs and client quotas: what they are, as values that can be written down and put back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.codes import SECURITY_DISABLED, check
+
+_ANY = 1
+_RESOURCES = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}
+_PATTERNS = {3: "LITERAL", 4: "PREFIXED"}
+_PERMISSIONS = {2: "DENY", 3: "ALLOW"}
+_OPERATIONS = {
+    2: "ALL", 3: "READ", 4: "WRITE", 5: "CREATE", 6: "DELETE", 7: "ALTER", 8: "DESCRIBE", 9: "CLUSTER_ACTION",
+    10: "DESCRIBE_CONFIGS", 11: "ALTER_CONFIGS", 12: "IDEMPOTENT_WRITE", 13: "CREATE_TOKENS", 14: "DESCRIBE_TOKENS",
+    15: "TWO_PHASE_COMMIT",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, order=True)
+class Acl:
+    """One rule, in Kafka's own words; a number that we have no word for stays a number."""
+
+    resource_type: str
+    resource_name: str
+    pattern: str
+    principal: str
+    host: str
+    operation: str
+    permission: str
+
+
+@dataclass(frozen=True, order=True)
+class Quota:
+    """Limits of one entity. A name of None is the default of its type: `(("user", None),)` = every user."""
+
+    entity: tuple[tuple[str, str | None], ...]
+    limits: tuple[tuple[str, float], ...]
+
+
+def list_acls(cluster: Cluster) -> tuple[Acl, ...] | None:
+    """All rules, sorted; None = the cluster has no authorizer. Raises `NotAuthorised`."""
+    fields = {
+        "resource_type_filter": _ANY,
+        "resource_name_filter": None,
+        "pattern_type_filter": _ANY,
+        "principal_filter": None,
+        "host_filter": None,
+        "operation": _ANY,
+        "permission_type": _ANY,
+    }
+    reply = cluster.ask_any("DescribeAcls", fields)
+    if reply.error_code == SECURITY_DISABLED:
+        return None
+    check(reply.error_code, subject="ACLs", doing="DescribeAcls", message=reply.error_message)
+    return tuple(sorted(_acl(resource, each) for resource in reply.resources for each in resource.acls))
+
+
+def _acl(resource: Any, rule: Any) -> Acl:
+    return Acl(
+        resource_type=_word(_RESOURCES, resource.resource_type),
+        resource_name=resource.resource_name,
+        pattern=_word(_PATTERNS, resource.pattern_type),
+        principal=rule.principal,
+        host=rule.host,
+        operation=_word(_OPERATIONS, rule.operation),
+        permission=_word(_PERMISSIONS, rule.permission_type),
+    )
+
+
+def _word(words: Mapping[int, str], number: int) -> str:
+    return words.get(number, str(number))
+
+
+def list_quotas(cluster: Cluster) -> tuple[Quota, ...]:
+    """All quotas by user, client id and address. Raises `NotAuthorised`."""
+    reply = cluster.ask_any("DescribeClientQuotas", {"components": [], "strict": False})
+    check(reply.error_code, subject="quotas", doing="DescribeClientQuotas", message=reply.error_message)
+    return tuple(sorted((_quota(each) for each in reply.entries or ()), key=repr))
+
+
+def _quota(found: Any) -> Quota:
+    return Quota(
+        tuple((each.entity_type, each.entity_name) for each in found.entity),
+        tuple(sorted((each.key, each.value) for each in found.values)),
+    )

@@ -1,0 +1,71 @@
+"""Transactions as their coordinators know them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from logkeep.kafka.admin.coordinators import CoordinatorKind, KeyedAnswer, ask_coordinators, ask_each_coordinator
+from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.codes import TRANSACTIONAL_ID_NOT_FOUND, check
+from logkeep.kafka.values import TopicPartition
+from logkeep.kafka.wire import Connection
+
+
+@dataclass(frozen=True, order=True)
+class ListedTransaction:
+    """`state` as Kafka writes it: Ongoing, PrepareCommit, CompleteCommit, PrepareAbort …"""
+
+    transactional_id: str
+    producer_id: int
+    state: str
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """`partitions` are those that the open transaction has written to; `started_ms` -1 = none is open."""
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    epoch: int
+    timeout_ms: int
+    started_ms: int
+    partitions: tuple[TopicPartition, ...]
+
+
+def list_transactions(cluster: Cluster, *, states: Sequence[str] = ()) -> tuple[ListedTransaction, ...]:
+    """Of all coordinators. Transactional ids that this user may not describe are not told by the broker."""
+    found: set[ListedTransaction] = set()
+    fields = {"state_filters": list(states), "producer_id_filters": []}
+    for node, reply in ask_each_coordinator(cluster, "ListTransactions", fields):
+        check(reply.error_code, subject=f"broker {node}", doing="ListTransactions")
+        found |= {
+            ListedTransaction(each.transactional_id, each.producer_id, each.transaction_state)
+            for each in reply.transaction_states
+        }
+    return tuple(sorted(found))
+
+
+def describe_transactions(cluster: Cluster, ids: Iterable[str]) -> dict[str, Transaction]:
+    """Details; an id that expired meanwhile is left out."""
+
+    def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[Transaction]]:
+        for each in coordinator.call("DescribeTransactions", {"transactional_ids": list(some)}).transaction_states:
+            yield each.transactional_id, each.error_code, _transaction(each)
+
+    gone = frozenset({TRANSACTIONAL_ID_NOT_FOUND})
+    return ask_coordinators(cluster, CoordinatorKind.TRANSACTION, ids, ask, doing="DescribeTransactions", gone=gone)
+
+
+def _transaction(found: Any) -> Transaction:
+    return Transaction(
+        transactional_id=found.transactional_id,
+        state=found.transaction_state,
+        producer_id=found.producer_id,
+        epoch=found.producer_epoch,
+        timeout_ms=found.transaction_timeout_ms,
+        started_ms=found.transaction_start_time_ms,
+        partitions=tuple(
+            TopicPartition(topic.topic, partition) for topic in found.topics for partition in topic.partitions
+        ),
+    )

@@ -1,0 +1,221 @@
+"""A cluster: any of its servers to begin with, its metadata, a connection per broker, and patience with its leaders.
+
+    with Cluster(settings) as cluster:
+        cluster.metadata()                     # everything
+        cluster.ask_any("ListGroups", {})      # whoever answers
+        cluster.ask_leaders(partitions, ask)   # each partition's leader, followed when it moves
+
+Questions are repeated with growing waits while the reason is one that passes (a leader moved, a broker restarts);
+then the error says what was still missing. One thread at a time.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, TopicMissing
+from logkeep.kafka.codes import OK, TRY_AGAIN, failure
+from logkeep.kafka.metadata import read_metadata, request_fields, transient_code
+from logkeep.kafka.patience import Patience
+from logkeep.kafka.settings import ClientSettings, Endpoint
+from logkeep.kafka.tls import tls_context
+from logkeep.kafka.values import ClusterMetadata, TopicPartition
+from logkeep.kafka.wire import Connection
+
+T = TypeVar("T")
+Answer = tuple[TopicPartition, int, T]
+"""A partition, the error code of its part of the reply, and the value if that is 0."""
+
+_CHUNK = 2000
+"""Partitions per request: replies stay small, and a slow broker answers within the timeout."""
+
+_FIRST_ATTEMPTS = 3
+"""As long as nobody ever answered, a wrong address is likelier than a restart."""
+
+_SHOWN = 3
+
+
+class Cluster:
+    """Connections are opened when they are needed; `close` (or the end of `with`) closes them all."""
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        *,
+        patience: Patience | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.settings = settings
+        self.patience = patience or Patience()
+        self._clock = clock
+        self._context = tls_context(settings) if settings.tls else None
+        self._connections: dict[Endpoint, Connection] = {}
+        self._known: ClusterMetadata | None = None
+        self._met = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for each in self._connections.values():
+            each.close()
+        self._connections.clear()
+
+    def metadata(self, topics: Sequence[str] | None = None) -> ClusterMetadata:
+        """Asked anew. None = all topics that this user may see. A missing or forbidden named topic raises."""
+        code = OK
+        for _ in self.patience.tries():
+            reply = self.ask_any("Metadata", request_fields(topics))
+            code = transient_code(reply)
+            if code == OK:
+                found = read_metadata(reply)
+                if topics is None:
+                    self._known = found
+                return found
+        raise failure(code, subject=", ".join((topics or ())[:_SHOWN]), doing="Metadata")
+
+    def known(self) -> ClusterMetadata:
+        """The metadata as last read; read now if it never was."""
+        return self._known or self.metadata()
+
+    def connection(self, node: int) -> Connection:
+        """The connection to one broker, opened if need be. Raises `ClusterUnreachable`, `ClusterNotReady`."""
+        return self._open(self._endpoint(node))
+
+    def open_own(self, node: int) -> Connection:
+        """A further connection to a broker, which the caller closes: for a stream of raw fetches or produces."""
+        return Connection.open(self._endpoint(node), self.settings, context=self._context, clock=self._clock)
+
+    def ask_any(self, api: str, fields: Mapping[str, Any], *, at_most: int | None = None) -> Any:
+        """A question that every broker can answer, asked until one does."""
+        last: ClusterUnreachable | None = None
+        for number in self.patience.tries():
+            if number >= _FIRST_ATTEMPTS and not self._met:
+                break
+            for endpoint in self._anyone():
+                try:
+                    return self._open(endpoint).call(api, fields, at_most=at_most)
+                except ClusterUnreachable as error:
+                    last = error
+        raise ClusterUnreachable(
+            f"no broker answers {api}; the last one: {last.what if last else 'none is known'}",
+            subject=", ".join(str(each) for each in self.settings.bootstrap),
+        ) from last
+
+    def ask_each(self, api: str, fields: Mapping[str, Any], *, at_most: int | None = None) -> list[tuple[int, Any]]:
+        """The same question to every broker that is up: `(node, reply)`."""
+        return [
+            (broker.node, self.ask_node(broker.node, api, fields, at_most=at_most))
+            for broker in self.metadata(()).brokers
+        ]
+
+    def ask_node(self, node: int, api: str, fields: Mapping[str, Any], *, at_most: int | None = None) -> Any:
+        """A question to one broker, repeated while the connection breaks."""
+        last: ClusterError | None = None
+        for _ in self.patience.tries():
+            try:
+                return self.connection(node).call(api, fields, at_most=at_most)
+            except (ClusterUnreachable, ClusterNotReady) as error:
+                last = error
+                self._refresh()
+        raise last or ClusterNotReady("was not asked", subject=f"broker {node}")
+
+    def ask_leaders(
+        self,
+        wanted: Iterable[TopicPartition],
+        ask: Callable[[Connection, Sequence[TopicPartition]], Iterable[Answer[T]]],
+    ) -> dict[TopicPartition, T]:
+        """`ask` each leader for its partitions, some thousand at a time; what did not work is asked again elsewhere.
+
+        Raises `TopicMissing`, `NotAuthorised`, `ClusterNotReady` (naming partitions), or what `ask` raises.
+        """
+        done: dict[TopicPartition, T] = {}
+        left = list(dict.fromkeys(wanted))
+        trouble: ClusterError | None = None
+        for number in self.patience.tries():
+            if number:
+                self._refresh()
+            failed: list[TopicPartition] = []
+            for node, chunk in self._by_leader(left):
+                try:
+                    answers = list(ask(self.connection(node), chunk)) if node >= 0 else []
+                except (ClusterUnreachable, ClusterNotReady) as error:
+                    trouble, answers = error, []
+                got = {each: value for each, code, value in answers if code == OK}
+                done |= got
+                failed += [each for each in chunk if each not in got]
+                trouble = _judged(answers) or trouble
+            left = failed
+            if not left:
+                return done
+        raise _still_missing(left, trouble)
+
+    def _by_leader(self, wanted: Sequence[TopicPartition]) -> Iterator[tuple[int, list[TopicPartition]]]:
+        """`(leader, at most some thousand partitions)`; leader -1 = there is none at the moment."""
+        known = self.known()
+        if any(known.find(each) is None for each in wanted):
+            known = self._refresh()
+        groups: defaultdict[int, list[TopicPartition]] = defaultdict(list)
+        for each in wanted:
+            partition = known.find(each)
+            if partition is None:
+                self.metadata([each.topic])  # asked by its name the broker tells whether it is missing or forbidden
+                raise TopicMissing("no such partition", subject=str(each))
+            groups[partition.leader].append(each)
+        for node, members in sorted(groups.items()):
+            for at in range(0, len(members), _CHUNK):
+                yield node, members[at : at + _CHUNK]
+
+    def _refresh(self) -> ClusterMetadata:
+        self._known = None
+        return self.metadata()
+
+    def _endpoint(self, node: int) -> Endpoint:
+        for broker in self.known().brokers:
+            if broker.node == node:
+                return broker.endpoint
+        raise ClusterNotReady("is not among the brokers that are up", subject=f"broker {node}")
+
+    def _anyone(self) -> Iterator[Endpoint]:
+        """Open connections first, then the brokers we know of, then those named at the start."""
+        known = [each.endpoint for each in self._known.brokers] if self._known else []
+        yield from dict.fromkeys([*self._connections, *known, *self.settings.bootstrap])
+
+    def _open(self, endpoint: Endpoint) -> Connection:
+        found = self._connections.get(endpoint)
+        if found is not None and not found.worn_out(self._clock()):
+            return found
+        if found is not None:
+            found.close()
+            del self._connections[endpoint]
+        made = Connection.open(endpoint, self.settings, context=self._context, clock=self._clock)
+        self._connections[endpoint] = made
+        self._met = True
+        return made
+
+
+def _judged(answers: Sequence[Answer[Any]]) -> ClusterError | None:
+    """The first trouble that may pass; one that does not pass is raised."""
+    passing: ClusterError | None = None
+    for each, code, _ in answers:
+        if code == OK:
+            continue
+        found = failure(code, subject=str(each), doing="the leader's answer")
+        if code not in TRY_AGAIN:
+            raise found
+        passing = passing or found
+    return passing
+
+
+def _still_missing(left: Sequence[TopicPartition], trouble: ClusterError | None) -> ClusterError:
+    named = ", ".join(str(each) for each in left[:_SHOWN]) + (" …" if len(left) > _SHOWN else "")
+    why = str(trouble) if trouble else "no leader"
+    kind = type(trouble) if trouble and trouble.retry_helps else ClusterNotReady
+    return kind(f"{len(left)} partitions do not answer: {why}", subject=named)

@@ -1,0 +1,57 @@
+"""What the error codes in replies mean to us: try again, ask somebody else, give up and say why.
+
+Pure: codes in, decisions and errors out.
+"""
+
+from typing import Final
+
+from logkeep.errors import ClusterError, ClusterNotReady, ClusterTooOld, NotAuthorised, TopicMissing
+from logkeep.kafka.protocol import error_name
+
+OK: Final = 0
+UNKNOWN_TOPIC: Final = 3
+UNSUPPORTED_VERSION: Final = 35
+SECURITY_DISABLED: Final = 54
+INVALID_GROUP_ID: Final = 24
+GROUP_ID_NOT_FOUND: Final = 69
+TRANSACTIONAL_ID_NOT_FOUND: Final = 105
+UNKNOWN_TOPIC_ID: Final = 100
+TOPIC_EXISTS: Final = 36
+
+LEADER_MOVED: Final = frozenset({UNKNOWN_TOPIC, 5, 6, 9, 13, 56, 74, 75, 78, UNKNOWN_TOPIC_ID, 103})
+"""No or another leader, or one that does not know it yet: read the metadata anew and try again."""
+
+COORDINATOR_MOVED: Final = frozenset({14, 15, 16})
+"""The coordinator is loading, missing or elsewhere."""
+
+BUSY: Final = frozenset({7, 41, 51, 89})
+"""Timed out, not the controller, concurrent transactions, quota: the same question again, later."""
+
+TRY_AGAIN: Final = LEADER_MOVED | COORDINATOR_MOVED | BUSY
+
+_FORBIDDEN: Final = {
+    29: "this user may not use the topic",
+    30: "this user may not use the group",
+    31: "this user may not ask the cluster for this",
+    53: "this user may not use the transactional id",
+}
+
+
+def failure(code: int, *, subject: str, doing: str, message: str | None = None) -> ClusterError:
+    """The error for a code that is not `OK`. `doing` is the API, `message` what the broker wrote."""
+    said = f": {message}" if message else ""
+    if code in _FORBIDDEN:
+        return NotAuthorised(f"{_FORBIDDEN[code]} ({doing}){said}", subject=subject)
+    if code in {UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID}:
+        return TopicMissing(f"no such topic or partition ({doing})", subject=subject)
+    if code == UNSUPPORTED_VERSION:
+        return ClusterTooOld(f"the broker does not support {doing}{said}", subject=subject)
+    if code in TRY_AGAIN:
+        return ClusterNotReady(f"{doing} still ends with {error_name(code)}{said}", subject=subject)
+    return ClusterError(f"{doing} ended with {error_name(code)}{said}", subject=subject)
+
+
+def check(code: int, *, subject: str, doing: str, message: str | None = None) -> None:
+    """Raise `failure` unless the code is `OK`."""
+    if code != OK:
+        raise failure(code, subject=subject, doing=doing, message=message)

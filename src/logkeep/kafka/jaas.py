@@ -1,0 +1,69 @@
+r"""The one entry of `sasl.jaas.config`, read strictly and never executed.
+
+    org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="…";
+
+A message about a broken entry never quotes it: it holds a password.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from logkeep.errors import ConfigError
+
+_SECURITY = "org.apache.kafka.common.security"
+_MODULES = {
+    f"{_SECURITY}.plain.PlainLoginModule": ("PLAIN",),
+    f"{_SECURITY}.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+    f"{_SECURITY}.oauthbearer.OAuthBearerLoginModule": ("OAUTHBEARER",),
+}
+_TOKEN = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([\w.$-]+)|([=;]))', re.DOTALL)
+_ESCAPE = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
+_CONTROLS = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True))
+_FLAGS = {"required", "requisite", "sufficient", "optional"}
+
+
+@dataclass(frozen=True)
+class JaasEntry:
+    """The mechanisms that the login module serves, and its options, which never show themselves."""
+
+    module: str
+    mechanisms: tuple[str, ...]
+    options: dict[str, str] = field(repr=False)
+
+
+def parse_jaas(text: str, subject: str) -> JaasEntry:
+    """Raises `ConfigError` for anything that is not one complete entry of a module we know."""
+    tokens = _tokens(text, subject)
+    if len(tokens) < 3 or tokens[1].lower() not in _FLAGS or tokens[-1] != ";" or ";" in tokens[:-1]:
+        raise _broken(subject, "it must be one entry: module, control flag, options, semicolon")
+    module, options = tokens[0], tokens[2:-1]
+    if module not in _MODULES:
+        known = ", ".join(name.rpartition(".")[2] for name in _MODULES)
+        raise _broken(subject, f"the login module {module.rpartition('.')[2]} is not supported (known: {known})")
+    if len(options) % 3 or any(sign != "=" for sign in options[1::3]):
+        raise _broken(subject, 'options must be written name="value"')
+    return JaasEntry(module, _MODULES[module], dict(zip(options[::3], options[2::3], strict=True)))
+
+
+def _tokens(text: str, subject: str) -> list[str]:
+    tokens, at = [], 0
+    text = text.rstrip()
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise _broken(subject, f"a quote is missing or misplaced near character {at + 1}")
+        quoted, word, sign = match.groups()
+        tokens.append(_ESCAPE.sub(_plain, quoted) if quoted is not None else word or sign)
+        at = match.end()
+    return tokens
+
+
+def _plain(escape: re.Match[str]) -> str:
+    """What Java's tokenizer makes of a backslash in a quoted string."""
+    found = escape[1]
+    return chr(int(found, 8)) if found[0] in "01234567" else _CONTROLS.get(found, found)
+
+
+def _broken(subject: str, what: str) -> ConfigError:
+    remedy = 'write: org.apache.kafka.common.security.plain.PlainLoginModule required username="…" password="…";'
+    return ConfigError(f"sasl.jaas.config: {what}", subject=subject, remedy=remedy)

@@ -1,0 +1,55 @@
+"""Metadata replies turned into values. Pure."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from logkeep.kafka.codes import OK, TRY_AGAIN, UNKNOWN_TOPIC, check
+from logkeep.kafka.settings import Endpoint
+from logkeep.kafka.values import Broker, ClusterMetadata, Partition, Topic
+
+_ANY_ID = UUID(int=0)
+
+
+def request_fields(topics: Sequence[str] | None) -> dict[str, Any]:
+    """A question that never makes topics: a typing error must not."""
+    named = None if topics is None else [{"name": each, "topic_id": _ANY_ID} for each in topics]
+    return {"topics": named, "allow_auto_topic_creation": False, "include_topic_authorized_operations": False}
+
+
+def transient_code(reply: Any) -> int:
+    """The first code of a topic that a later question may cure, else 0. A partition without leader is a fact."""
+    codes = (topic.error_code for topic in reply.topics)
+    return next((code for code in codes if code in TRY_AGAIN - {UNKNOWN_TOPIC}), OK)
+
+
+def read_metadata(reply: Any) -> ClusterMetadata:
+    """Raises `TopicMissing` or `NotAuthorised` for a topic that was asked for by name."""
+    for topic in reply.topics:
+        check(topic.error_code, subject=topic.name or str(topic.topic_id), doing="Metadata")
+    return ClusterMetadata(
+        cluster_id=reply.cluster_id or "",
+        controller=reply.controller_id,
+        brokers=tuple(sorted((_broker(each) for each in reply.brokers), key=lambda each: each.node)),
+        topics=tuple(sorted((_topic(each) for each in reply.topics), key=lambda each: each.name)),
+    )
+
+
+def _broker(found: Any) -> Broker:
+    return Broker(found.node_id, Endpoint(found.host, found.port), found.rack)
+
+
+def _topic(found: Any) -> Topic:
+    partitions = sorted((_partition(each) for each in found.partitions), key=lambda each: each.index)
+    return Topic(found.name, UUID(bytes=bytes(found.topic_id.bytes)), bool(found.is_internal), tuple(partitions))
+
+
+def _partition(found: Any) -> Partition:
+    return Partition(
+        index=found.partition_index,
+        leader=found.leader_id,
+        leader_epoch=found.leader_epoch,
+        replicas=tuple(found.replica_nodes),
+        in_sync=tuple(found.isr_nodes),
+        offline=tuple(found.offline_replicas or ()),
+    )

@@ -1,0 +1,172 @@
+"""A standard Java `client.properties` becomes `ClientSettings`.
+
+What Kafka's own tools take with `--command-config` works here: PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL; PLAIN,
+SCRAM and OAUTHBEARER; PEM and PKCS12 stores. Keys that mean nothing to us are noted and ignored. Keys that would
+change how safe or how possible the connection is, and that we cannot honour, are refused: silence would be a lie.
+Two keys are our own: `logkeep.oauthbearer.token.command` and `logkeep.oauthbearer.token.file`.
+"""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import cast, get_args
+from urllib.parse import unquote, urlsplit
+
+from logkeep.errors import ConfigError
+from logkeep.kafka.jaas import JaasEntry, parse_jaas
+from logkeep.kafka.secret_places import read_properties
+from logkeep.kafka.settings import (
+    ClientSettings,
+    CommandSecret,
+    FileSecret,
+    Mechanism,
+    PropertySecret,
+    Protocol,
+    Sasl,
+    SecretPlace,
+    endpoints,
+)
+from logkeep.kafka.store_files import key_store, trust_store
+
+_SECRET_KEYS = ("sasl.jaas.config", "ssl.keystore.key")
+_USED = {
+    "bootstrap.servers", "security.protocol", "client.id", "client.rack", "request.timeout.ms",
+    "socket.connection.setup.timeout.ms", "receive.buffer.bytes", "send.buffer.bytes", "sasl.mechanism",
+    "sasl.jaas.config", "sasl.oauthbearer.token.endpoint.url", "ssl.truststore.type", "ssl.truststore.location",
+    "ssl.truststore.password", "ssl.truststore.certificates", "ssl.keystore.type", "ssl.keystore.location",
+    "ssl.keystore.password", "ssl.keystore.certificate.chain", "ssl.keystore.key", "ssl.key.password",
+    "ssl.endpoint.identification.algorithm", "ssl.enabled.protocols", "ssl.protocol",
+    "sasl.login.callback.handler.class", "logkeep.oauthbearer.token.command", "logkeep.oauthbearer.token.file",
+}  # fmt: skip
+_REFUSED = {
+    "config.providers": "put the values into the file, or secrets into files of their own",
+    "security.providers": "remove it: the TLS of this Python is used",
+    "ssl.provider": "remove it: the TLS of this Python is used",
+    "ssl.engine.factory.class": "use PEM stores",
+    "ssl.cipher.suites": "remove it: the safe suites of OpenSSL are used",
+    "sasl.client.callback.handler.class": "use PLAIN, SCRAM or OAUTHBEARER with a token file or command",
+    "sasl.login.class": "use PLAIN, SCRAM or OAUTHBEARER with a token file or command",
+    "sasl.kerberos.service.name": "Kerberos is not supported; use SCRAM or mutual TLS",
+}
+_TOKEN_HANDLERS = ("OAuthBearerLoginCallbackHandler", "OAuthBearerUnsecuredLoginCallbackHandler")
+_SAFE_TLS = {"TLSv1.2", "TLSv1.3", "TLS"}
+
+
+def load_settings(path: Path, *, bootstrap: str = "") -> ClientSettings:
+    """Settings from a file; `bootstrap` wins over the file's own. Raises `ConfigError`, never with a secret in it."""
+    path = path.absolute()
+    return settings_from(read_properties(path, private=False), path, bootstrap=bootstrap)
+
+
+def settings_from(found: Mapping[str, str], path: Path, *, bootstrap: str = "") -> ClientSettings:
+    """The same for keys already read: `path` is where workers will look for the secrets."""
+    _refuse(found, path)
+    if any(key in _SECRET_KEYS or key.endswith(".password") for key in found):
+        read_properties(path, private=True)
+    usual = ClientSettings(())
+    settings = ClientSettings(
+        bootstrap=endpoints(bootstrap or found.get("bootstrap.servers", "")),
+        protocol=_protocol(found, path),
+        client_id=found.get("client.id") or "logkeep",
+        rack=found.get("client.rack", ""),
+        connect_timeout_s=_number(found, "socket.connection.setup.timeout.ms", usual.connect_timeout_s * 1000, path)
+        / 1000,
+        request_timeout_s=_number(found, "request.timeout.ms", usual.request_timeout_s * 1000, path) / 1000,
+        receive_buffer_bytes=_number(found, "receive.buffer.bytes", usual.receive_buffer_bytes, path),
+        send_buffer_bytes=_number(found, "send.buffer.bytes", usual.send_buffer_bytes, path),
+        notes=tuple(f"{path.name}: {key} has no effect here" for key in sorted(found.keys() - _USED)),
+    )
+    if settings.tls:
+        settings = replace(settings, trust=trust_store(found, path), identity=key_store(found, path))
+    if settings.protocol.startswith("SASL_"):
+        settings = replace(settings, sasl=_sasl(found, path))
+    return settings
+
+
+def _refuse(found: Mapping[str, str], path: Path) -> None:
+    for key in sorted(found.keys() & _REFUSED.keys()):
+        raise ConfigError(f"{key} is not supported", subject=str(path), remedy=_REFUSED[key])
+    if found.get("ssl.endpoint.identification.algorithm", "https").lower() != "https":
+        raise ConfigError(
+            "ssl.endpoint.identification.algorithm must be https: host names are always checked",
+            subject=str(path),
+            remedy="remove it, and give the brokers certificates with the names that clients use",
+        )
+    versions = found.get("ssl.enabled.protocols", "TLSv1.2") + "," + found.get("ssl.protocol", "TLS")
+    unsafe = {each.strip() for each in versions.split(",")} - _SAFE_TLS
+    if unsafe:
+        raise ConfigError(
+            f"{', '.join(sorted(unsafe))}: only TLSv1.2 and TLSv1.3 are spoken",
+            subject=str(path),
+            remedy="correct ssl.enabled.protocols and ssl.protocol",
+        )
+
+
+def _protocol(found: Mapping[str, str], path: Path) -> Protocol:
+    named = found.get("security.protocol", "PLAINTEXT").strip().upper()
+    if named not in get_args(Protocol):
+        known = ", ".join(get_args(Protocol))
+        raise ConfigError(f"security.protocol {named} is unknown", subject=str(path), remedy=f"use one of {known}")
+    return cast("Protocol", named)
+
+
+def _number(found: Mapping[str, str], key: str, default: float, path: Path) -> int:
+    text = found.get(key, str(int(default))).strip()
+    if not text.removeprefix("-").isdecimal() or (int(text) < 1 and not (key.endswith(".bytes") and text == "-1")):
+        raise ConfigError(f"{key} must be a whole number above zero", subject=str(path), remedy="correct it")
+    return int(text)
+
+
+def _sasl(found: Mapping[str, str], path: Path) -> Sasl:
+    named = found.get("sasl.mechanism", "GSSAPI").strip()
+    if named not in get_args(Mechanism):
+        known = ", ".join(get_args(Mechanism))
+        raise ConfigError(f"sasl.mechanism {named} is not supported", subject=str(path), remedy=f"use one of {known}")
+    mechanism = cast("Mechanism", named)
+    handler = found.get("sasl.login.callback.handler.class", _TOKEN_HANDLERS[0])
+    if not handler.endswith(_TOKEN_HANDLERS):
+        raise ConfigError(
+            "sasl.login.callback.handler.class cannot be run here",
+            subject=str(path),
+            remedy="give the token with logkeep.oauthbearer.token.file or logkeep.oauthbearer.token.command",
+        )
+    if mechanism == "OAUTHBEARER":
+        return Sasl(mechanism, "", _token(found, path))
+    entry = parse_jaas(found.get("sasl.jaas.config", ""), str(path))
+    return _password(mechanism, entry, path)
+
+
+def _password(mechanism: Mechanism, entry: JaasEntry, path: Path) -> Sasl:
+    remedy = 'it needs exactly: username="…" password="…"'
+    if mechanism not in entry.mechanisms:
+        module = entry.module.rpartition(".")[2]
+        raise ConfigError(
+            f"sasl.jaas.config: {module} does not serve {mechanism}", subject=str(path), remedy="use the fitting module"
+        )
+    if entry.options.get("tokenauth", "false").lower() != "false":
+        raise ConfigError("sasl.jaas.config: delegation tokens are not supported", subject=str(path), remedy=remedy)
+    missing = [name for name in ("username", "password") if not entry.options.get(name)]
+    extra = sorted(entry.options.keys() - {"username", "password", "tokenauth"})
+    if missing or extra:
+        what = f"{' and '.join(missing)} missing" if missing else f"unknown option {extra[0]}"
+        raise ConfigError(f"sasl.jaas.config: {what}", subject=str(path), remedy=remedy)
+    return Sasl(mechanism, entry.options["username"], PropertySecret(path, "sasl.jaas.config", "password"))
+
+
+def _token(found: Mapping[str, str], path: Path) -> SecretPlace:
+    command = found.get("logkeep.oauthbearer.token.command", "").strip()
+    if command:
+        return CommandSecret(tuple(shlex.split(command)), path)
+    file = found.get("logkeep.oauthbearer.token.file", "").strip()
+    url = urlsplit(found.get("sasl.oauthbearer.token.endpoint.url", "").strip())
+    if not file and url.scheme == "file":
+        file = unquote(url.path)
+    if file:
+        return FileSecret(Path(file).absolute())
+    raise ConfigError(
+        "no place is named from which a token can be read",
+        subject=str(path),
+        remedy="set sasl.oauthbearer.token.endpoint.url=file:///…, logkeep.oauthbearer.token.file or "
+        "logkeep.oauthbearer.token.command; tokens are not asked for over HTTP",
+    )

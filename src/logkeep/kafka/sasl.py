@@ -1,0 +1,95 @@
+"""Proving who we are on a fresh connection: SaslHandshake, then SaslAuthenticate until both sides are content.
+
+The secret is read from its place for this one exchange; no message and no `repr` ever holds it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from logkeep.errors import AuthenticationFailed, ClusterError
+from logkeep.kafka import protocol
+from logkeep.kafka.codes import OK
+from logkeep.kafka.protocol import error_name
+from logkeep.kafka.secret_places import reveal_place
+from logkeep.kafka.settings import Sasl
+from logkeep.model.secret import Secret
+
+_MOST_STEPS = 5
+_NO_SUCH_MECHANISM = 33
+Call = Callable[[str, Mapping[str, Any]], Any]
+
+
+class Exchange(Protocol):
+    """One mechanism's side of the talk."""
+
+    def auth_bytes(self) -> bytes: ...
+    def receive(self, auth_bytes: bytes) -> object: ...
+    def is_done(self) -> bool: ...
+
+
+class _Bearer:
+    """OAUTHBEARER (RFC 7628). A refusal comes as a JSON text, is acknowledged by one byte, then told as an error."""
+
+    def __init__(self, token: Secret) -> None:
+        self._token = token
+        self._refused = False
+        self._done = False
+
+    def auth_bytes(self) -> bytes:
+        return b"\x01" if self._refused else f"n,,\x01auth=Bearer {self._token.reveal()}\x01\x01".encode()
+
+    def receive(self, auth_bytes: bytes) -> None:
+        self._refused = bool(auth_bytes)
+        self._done = not auth_bytes
+
+    def is_done(self) -> bool:
+        return self._done
+
+
+def authenticate(call: Call, sasl: Sasl, where: str) -> float:
+    """Seconds until the broker wants to hear it again, 0 = never. Raises `AuthenticationFailed`."""
+    reply = call("SaslHandshake", {"mechanism": sasl.mechanism})
+    offered = ", ".join(sorted(reply.mechanisms)) or "none"
+    if reply.error_code == _NO_SUCH_MECHANISM:
+        raise AuthenticationFailed(
+            f"the broker does not offer {sasl.mechanism}; it offers {offered}",
+            subject=where,
+            remedy="set sasl.mechanism to one that the broker offers",
+        )
+    if reply.error_code != OK:
+        raise ClusterError(f"SaslHandshake ended with {error_name(reply.error_code)}", subject=where)
+    return _talk(call, _exchange(sasl), sasl, where, offered)
+
+
+def _talk(call: Call, side: Exchange, sasl: Sasl, where: str, offered: str) -> float:
+    lifetime_ms = 0
+    for _ in range(_MOST_STEPS):
+        reply = call("SaslAuthenticate", {"auth_bytes": side.auth_bytes()})
+        if reply.error_code != OK:
+            raise _refused(sasl, where, offered, reply.error_message or error_name(reply.error_code))
+        try:
+            side.receive(bytes(reply.auth_bytes or b""))
+        except (ValueError, KeyError) as error:
+            # A wrong server signature lands here: whoever answers does not know the password either.
+            raise _refused(sasl, where, offered, "the broker could not prove that it knows the password") from error
+        lifetime_ms = reply.session_lifetime_ms
+        if side.is_done():
+            return float(lifetime_ms) / 1000
+    raise _refused(sasl, where, offered, "the exchange did not come to an end")
+
+
+def _refused(sasl: Sasl, where: str, offered: str, why: str) -> AuthenticationFailed:
+    who = f" for user {sasl.username!r}" if sasl.username else ""
+    return AuthenticationFailed(f"{sasl.mechanism}{who} failed (the broker offers {offered}): {why}", subject=where)
+
+
+def _exchange(sasl: Sasl) -> Exchange:
+    secret = reveal_place(sasl.secret)
+    if sasl.mechanism == "OAUTHBEARER":
+        return _Bearer(secret)
+    made: Exchange = (
+        protocol.plain_mechanism(sasl.username, secret.reveal())
+        if sasl.mechanism == "PLAIN"
+        else protocol.scram_mechanism(sasl.mechanism, sasl.username, secret.reveal())
+    )
+    return made

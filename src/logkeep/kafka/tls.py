@@ -1,0 +1,139 @@
+"""TLS for one connection: a context that always verifies, and what a failure means in words.
+
+TLS 1.2 or newer, certificate authority and host name checked; there is no switch to turn that off. PKCS12 stores are
+read by the `cryptography` package if it is there; the private key then passes through a directory that only we can
+read and that is gone when this returns, because Python's `ssl` takes keys from files alone.
+"""
+
+import ssl
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from logkeep.errors import TlsFailed
+from logkeep.kafka.secret_places import read_file, reveal_place
+from logkeep.kafka.settings import ClientSettings, KeyStore, PropertySecret, TrustStore
+
+_EXPIRED, _NOT_YET, _HOST, _ADDRESS = 10, 9, 62, 64
+_UNKNOWN_AUTHORITY = {2, 18, 19, 20, 21}
+
+
+class Pems(NamedTuple):
+    """A certificate chain (or authorities) and, unencrypted, the key that belongs to it."""
+
+    certificates: str
+    key: str
+
+
+def tls_context(settings: ClientSettings) -> ssl.SSLContext:
+    """Raises `TlsFailed` or `ConfigError` when a store cannot be used."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if settings.trust is None:
+        context.load_default_certs()
+    else:
+        _trust(context, settings.trust)
+    if settings.identity is not None:
+        _identify(context, settings.identity)
+    return context
+
+
+def _trust(context: ssl.SSLContext, store: TrustStore) -> None:
+    if store.location is None:
+        text = store.text
+    elif store.kind == "PEM":
+        text = read_file(store.location, private=False).decode("latin-1")
+    else:
+        text = _pkcs12(store.location, store.password).certificates
+    try:
+        context.load_verify_locations(cadata=text)
+    except (ssl.SSLError, ValueError) as error:
+        subject = str(store.location or "ssl.truststore.certificates")
+        raise TlsFailed("holds no certificate that can be read", subject=subject) from error
+
+
+def _identify(context: ssl.SSLContext, store: KeyStore) -> None:
+    subject = str(store.location or "ssl.keystore.key")
+    password = reveal_place(store.password).reveal() if store.password and store.kind == "PEM" else ""
+    with tempfile.TemporaryDirectory(prefix="logkeep-tls-") as directory:
+        try:
+            context.load_cert_chain(_chain_file(store, Path(directory)), password=lambda: password)
+        except ssl.SSLError as error:
+            raise TlsFailed(
+                "the private key and its certificate cannot be used together",
+                subject=subject,
+                remedy="check ssl.key.password, and that the store holds the key and the chain of one certificate",
+            ) from error
+
+
+def _chain_file(store: KeyStore, directory: Path) -> Path:
+    if store.kind == "PEM" and store.location is not None:
+        read_file(store.location, private=True)
+        return store.location
+    if store.location is not None:
+        pems = _pkcs12(store.location, store.password)
+    elif store.key is not None:
+        pems = Pems(store.chain, reveal_place(store.key).reveal())
+    else:
+        raise TlsFailed("the key store has no private key", subject="ssl.keystore.key")
+    made = directory / "chain.pem"
+    made.touch(mode=0o600)
+    made.write_text(pems.key + "\n" + pems.certificates)
+    return made
+
+
+def _pkcs12(location: Path, password: PropertySecret | None) -> Pems:
+    try:
+        from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415  an optional package
+            Encoding,
+            NoEncryption,
+            PrivateFormat,
+            pkcs12,
+        )
+    except ImportError:
+        raise TlsFailed(
+            "is a PKCS12 store, and the Python package cryptography is not installed",
+            subject=str(location),
+            remedy=f"install cryptography, or run: openssl pkcs12 -in {location} -nodes -out {location.stem}.pem",
+        ) from None
+    phrase = reveal_place(password).reveal().encode() if password else None
+    try:
+        store = pkcs12.load_pkcs12(read_file(location, private=False), phrase)
+    except ValueError as error:
+        raise TlsFailed(
+            "cannot be opened", subject=str(location), remedy="check ssl.truststore.password or ssl.keystore.password"
+        ) from error
+    own = [store.cert] if store.cert else []
+    chain = "".join(each.certificate.public_bytes(Encoding.PEM).decode() for each in [*own, *store.additional_certs])
+    plain = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return Pems(chain, store.key.private_bytes(*plain).decode() if store.key else "")
+
+
+def explain_tls(error: ssl.SSLError, where: str) -> TlsFailed:
+    """What OpenSSL means, for somebody who has to mend it."""
+    what, remedy = _meaning(error)
+    return TlsFailed(what, subject=where, remedy=remedy)
+
+
+def _meaning(error: ssl.SSLError) -> tuple[str, str]:
+    code = getattr(error, "verify_code", 0)
+    if code in {_HOST, _ADDRESS}:
+        return "the broker's certificate is for another host name", (
+            "connect by a name in the certificate, or issue one with this name"
+        )
+    if code in {_EXPIRED, _NOT_YET}:
+        state = "has expired" if code == _EXPIRED else "is not valid yet"
+        return f"the broker's certificate {state}", "renew it, and check this machine's clock"
+    if code in _UNKNOWN_AUTHORITY:
+        return "the broker's certificate is signed by an unknown authority (CA)", (
+            "put the authority that signs the brokers' certificates into ssl.truststore.location"
+        )
+    reason = (getattr(error, "reason", "") or "").upper()
+    if "ALERT" in reason:
+        said = reason.rpartition("ALERT_")[2].replace("_", " ").lower()
+        return f"the broker ended the TLS handshake ({said})", (
+            "if it asks for client certificates, set ssl.keystore.*; check that it trusts their authority"
+        )
+    if reason in {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"}:
+        return "this port does not speak TLS", "use the port of a TLS listener, or another security.protocol"
+    return f"the TLS handshake failed ({reason.replace('_', ' ').lower() or 'no reason given'})", TlsFailed.remedy

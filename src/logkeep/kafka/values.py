@@ -1,0 +1,72 @@
+"""Clusters, topics and partitions as frozen values."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from uuid import UUID
+
+from logkeep.kafka.settings import Endpoint
+
+NO_EPOCH = -1
+
+
+class TopicPartition(NamedTuple):
+    """The name of one log."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True)
+class Broker:
+    node: int
+    endpoint: Endpoint
+    rack: str | None
+
+
+@dataclass(frozen=True)
+class Partition:
+    """One log of a topic. `leader` is -1 while there is none."""
+
+    index: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    offline: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Topic:
+    """Name and id: a topic deleted and made again has the same name and another id."""
+
+    name: str
+    id: UUID
+    internal: bool
+    partitions: tuple[Partition, ...]
+
+
+@dataclass(frozen=True)
+class ClusterMetadata:
+    """What the cluster says about itself at one moment."""
+
+    cluster_id: str
+    controller: int
+    brokers: tuple[Broker, ...]
+    topics: tuple[Topic, ...]
+    _leaders: dict[TopicPartition, Partition] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        leaders = {TopicPartition(t.name, p.index): p for t in self.topics for p in t.partitions}
+        object.__setattr__(self, "_leaders", leaders)
+
+    def find(self, wanted: TopicPartition) -> Partition | None:
+        return self._leaders.get(wanted)
+
+    def topic(self, name: str) -> Topic | None:
+        return next((each for each in self.topics if each.name == name), None)
+
+    def all_partitions(self) -> tuple[TopicPartition, ...]:
+        return tuple(self._leaders)

@@ -1,0 +1,282 @@
+"""One blocking connection to one broker: frames, correlation ids, versions, several requests in flight.
+
+`call` asks and waits. `send` and `receive` keep several requests in flight; a broker answers in the order of the
+questions. `send_raw` and `receive_raw` do the same for Fetch and Produce, whose bytes must not be copied: parts are
+handed to the kernel as they are, replies land in a buffer of the caller. After any failure the connection is closed:
+half a reply leaves nothing that could be trusted. Not for several threads at once.
+"""
+
+import collections
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, Self
+
+from logkeep import __version__
+from logkeep.errors import ClusterError, ClusterTooOld, ClusterUnreachable, LogkeepError
+from logkeep.kafka.codes import OK, UNSUPPORTED_VERSION, failure
+from logkeep.kafka.dial import dial, told
+from logkeep.kafka.protocol import Shape, decode, encode, shape
+from logkeep.kafka.sasl import authenticate
+from logkeep.kafka.settings import ClientSettings, Endpoint
+from logkeep.kafka.tls import explain_tls, tls_context
+
+Bytes = bytes | bytearray | memoryview
+_API_VERSIONS = shape("ApiVersions")
+_LARGEST_FRAME_BYTES = 2**30
+_MOST_PARTS = 512
+_RENEW_AT = 0.85
+"""Of the life of an authentication: a broker hangs up when it has run out."""
+
+
+class ReceiveBuffer:
+    """Memory for one reply after the other. The last view is overwritten by the next receive into this buffer."""
+
+    def __init__(self, size_bytes: int = 64 * 1024) -> None:
+        self._memory = bytearray(size_bytes)
+
+    def view(self, size_bytes: int) -> memoryview:
+        if len(self._memory) < size_bytes:
+            self._memory = bytearray(size_bytes)  # a new one: views of the old stay valid for whoever holds them
+        return memoryview(self._memory)[:size_bytes]
+
+
+@dataclass(frozen=True)
+class _Flight:
+    correlation: int
+    what: Shape
+    version: int
+
+
+class Connection:
+    """Made by `Connection.open`. Knows which versions its broker speaks."""
+
+    def __init__(self, endpoint: Endpoint, made: socket.socket, settings: ClientSettings) -> None:
+        self.endpoint = endpoint
+        self.closed = False
+        self._socket = made
+        self._client_id = settings.client_id
+        self._timeout_s = settings.request_timeout_s
+        self._next = 0
+        self._flights: collections.deque[_Flight] = collections.deque()
+        self._small = ReceiveBuffer()
+        self._ranges: dict[int, tuple[int, int]] = {}
+        self._renew_at = float("inf")
+
+    @classmethod
+    def open(
+        cls,
+        endpoint: Endpoint,
+        settings: ClientSettings,
+        *,
+        context: ssl.SSLContext | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Self:
+        """Connect, encrypt, negotiate, authenticate. `context` saves reading the stores for every connection."""
+        if context is None and settings.tls:
+            context = tls_context(settings)
+        made = cls(endpoint, dial(endpoint, settings, context), settings)
+        try:
+            made._negotiate()
+            if settings.sasl is not None:
+                lifetime_s = authenticate(made.call, settings.sasl, str(endpoint))
+                made._renew_at = clock() + lifetime_s * _RENEW_AT if lifetime_s else float("inf")
+        except LogkeepError:
+            made.close()
+            raise
+        return made
+
+    def __repr__(self) -> str:
+        return f"Connection({self.endpoint}{', closed' if self.closed else ''})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.closed = True
+        self._flights.clear()
+        self._socket.close()
+
+    @property
+    def in_flight(self) -> int:
+        """Requests whose replies have not been received."""
+        return len(self._flights)
+
+    def worn_out(self, now: float) -> bool:
+        """Whether to open another one instead: closed, or its authentication is about to run out."""
+        return self.closed or now >= self._renew_at
+
+    def speaks(self, api: str) -> bool:
+        """Whether broker and this release have a version of the API in common."""
+        return self._common(shape(api), None) is not None
+
+    def version(self, api: str, *, at_most: int | None = None) -> int:
+        """The highest version that both sides know. Raises `ClusterTooOld`."""
+        what = shape(api)
+        found = self._common(what, at_most)
+        if found is not None:
+            return found
+        theirs = self._ranges.get(what.key)
+        offer = f"the broker speaks versions {theirs[0]} to {theirs[1]}" if theirs else "the broker does not have it"
+        ours = f"{what.lowest} to {what.highest if at_most is None else min(at_most, what.highest)}"
+        raise ClusterTooOld(f"no common version of {api}: {offer}, logkeep {ours}", subject=str(self.endpoint))
+
+    def call(self, api: str, fields: Mapping[str, Any] | None = None, *, at_most: int | None = None) -> Any:
+        """One question, one answer; nothing else may be in flight."""
+        if self._flights:
+            raise ClusterError("call while replies are due", subject=str(self.endpoint), remedy="report this")
+        self.send(api, fields, at_most=at_most)
+        return self.receive()
+
+    def send(self, api: str, fields: Mapping[str, Any] | None = None, *, at_most: int | None = None) -> None:
+        """Put a request in flight; its reply comes from a later `receive`, in the order of sending."""
+        what, version = shape(api), self.version(api, at_most=at_most)
+        correlation = self._next_correlation()
+        self._transmit([encode(what, version, fields or {}, correlation, self._client_id)])
+        self._flights.append(_Flight(correlation, what, version))
+
+    def receive(self) -> Any:
+        """The decoded reply to the oldest request in flight. Also fits a raw request whose reply is small."""
+        flight = self._oldest()
+        body = self._receive_frame(self._small, flight)
+        try:
+            return decode(flight.what, flight.version, body)
+        except LogkeepError:
+            self.close()
+            raise
+
+    def send_raw(self, api: str, version: int, parts: Sequence[Bytes]) -> None:
+        """A request whose body is ready in `parts`; only length and header are added, nothing is copied."""
+        what, correlation = shape(api), self._next_correlation()
+        client = self._client_id.encode()
+        header = struct.pack(f">hhih{len(client)}s", what.key, version, correlation, len(client), client)
+        header += b"\0" if what.flexible(version) else b""
+        length = len(header) + sum(len(part) for part in parts)
+        self._transmit([struct.pack(">i", length) + header, *parts])
+        self._flights.append(_Flight(correlation, what, version))
+
+    def receive_raw(self, buffer: ReceiveBuffer) -> memoryview:
+        """The body of the oldest reply, in the caller's buffer: valid until that buffer is used again."""
+        return self._receive_frame(buffer, self._oldest())
+
+    def _negotiate(self) -> None:
+        """ApiVersions 3 first; a broker that does not know it answers in version 0 with what it knows."""
+        self._ranges = {_API_VERSIONS.key: (0, 3)}
+        fields = {"client_software_name": "logkeep", "client_software_version": __version__}
+        reply = self.call("ApiVersions", fields)
+        if reply.error_code == UNSUPPORTED_VERSION:
+            reply = self.call("ApiVersions", {}, at_most=0)
+        if reply.error_code != OK:
+            raise failure(reply.error_code, subject=str(self.endpoint), doing="ApiVersions")
+        self._ranges = {each.api_key: (each.min_version, each.max_version) for each in reply.api_keys}
+
+    def _common(self, what: Shape, at_most: int | None) -> int | None:
+        lowest, highest = self._ranges.get(what.key, (0, -1))
+        best = min(highest, what.highest, what.highest if at_most is None else at_most)
+        return best if best >= max(lowest, what.lowest) else None
+
+    def _next_correlation(self) -> int:
+        self._next = (self._next + 1) & 0x7FFFFFFF
+        return self._next
+
+    def _oldest(self) -> _Flight:
+        if not self._flights:
+            raise ClusterUnreachable("no reply is due: the connection was lost before", subject=str(self.endpoint))
+        return self._flights[0]
+
+    def _transmit(self, parts: Sequence[Bytes]) -> None:
+        if self.closed:
+            raise ClusterUnreachable("the connection is closed", subject=str(self.endpoint))
+        try:
+            if isinstance(self._socket, ssl.SSLSocket):
+                for part in parts:
+                    self._socket.sendall(part)
+            else:
+                _send_all(self._socket, parts)
+        except OSError as error:
+            self._lost(error, "sending")
+
+    def _receive_frame(self, buffer: ReceiveBuffer, flight: _Flight) -> memoryview:
+        try:
+            head = self._fill(memoryview(bytearray(4)))
+            (size,) = struct.unpack(">i", head)
+            if not 4 <= size <= _LARGEST_FRAME_BYTES:
+                self._nonsense()
+            frame = self._fill(buffer.view(size))
+        except OSError as error:
+            self._lost(error, f"waiting for {flight.what.api}")
+        self._flights.popleft()
+        (correlation,) = struct.unpack_from(">i", frame)
+        if correlation != flight.correlation:
+            self._nonsense()
+        try:
+            return frame[_body_start(flight, frame) :]
+        except IndexError:
+            self._nonsense()
+
+    def _fill(self, view: memoryview) -> memoryview:
+        got, size = 0, len(view)
+        while got < size:
+            count = self._socket.recv_into(view[got:])
+            if not count:
+                raise ConnectionAbortedError(None, "the broker closed the connection")
+            got += count
+        return view
+
+    def _nonsense(self) -> NoReturn:
+        self.close()
+        raise ClusterError(
+            "what answers there does not speak Kafka's protocol",
+            subject=str(self.endpoint),
+            remedy="check host and port, and whether this listener wants TLS (security.protocol)",
+        )
+
+    def _lost(self, error: OSError, doing: str) -> NoReturn:
+        self.close()
+        if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
+            # With TLS 1.3 a broker refuses our certificate only after the handshake, in place of the first reply.
+            raise explain_tls(error, str(self.endpoint)) from error
+        raise ClusterUnreachable(f"connection lost while {doing}: {told(error)}", subject=str(self.endpoint)) from error
+
+
+def _send_all(made: socket.socket, parts: Sequence[Bytes]) -> None:
+    """As many parts as the kernel takes in one call; what it did not take follows part by part."""
+    for at in range(0, len(parts), _MOST_PARTS):
+        some = parts[at : at + _MOST_PARTS]
+        sent = made.sendmsg(some)
+        for part in some:
+            if sent < len(part):
+                made.sendall(memoryview(part)[sent:])
+            sent = max(0, sent - len(part))
+
+
+def _body_start(flight: _Flight, frame: memoryview) -> int:
+    """Flexible replies have tagged fields after the correlation id; that of ApiVersions never has, by decree."""
+    if flight.what is _API_VERSIONS or not flight.what.flexible(flight.version):
+        return 4
+    if frame[4] == 0:
+        return 5
+    return _skip_tags(frame)
+
+
+def _skip_tags(frame: memoryview) -> int:
+    count, at = _varint(frame, 4)
+    for _ in range(count):
+        _, at = _varint(frame, at)
+        size, at = _varint(frame, at)
+        at += size
+    return at
+
+
+def _varint(frame: memoryview, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while frame[at] & 0x80 and shift < 28:
+        value |= (frame[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+    return value | frame[at] << shift, at + 1
