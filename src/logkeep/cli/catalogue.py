@@ -74,6 +74,11 @@ VERBS: tuple[Entry, ...] = (
         "logkeep.cli.verbs.demo:demo",
         "Show the whole tool against real servers that it starts and stops itself.",
     ),
+    Entry(
+        "kafka backup",
+        "logkeep.cli.verbs.kafka_backup:backup",
+        "Back up a Kafka cluster: its logs byte for byte, topics, groups, ACLs, quotas.",
+    ),
     Entry("config show", "logkeep.cli.verbs.config:show", "Print every setting with the place it came from."),
     Entry("config validate", "logkeep.cli.verbs.config:validate", "Check all configuration and show every problem."),
     Entry("store probe", "logkeep.cli.verbs.store:probe", "Try out what a store can do and tell it in plain words."),
@@ -83,6 +88,7 @@ VERBS: tuple[Entry, ...] = (
 
 GROUPS: dict[str, str] = {
     "config": "Look at the configuration.",
+    "kafka": "Back up Kafka clusters.",
     "store": "Look at object stores.",
 }
 """Summaries of the groups that the first words of two-word verbs make."""

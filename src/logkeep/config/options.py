@@ -175,6 +175,42 @@ SAMPLE: Option[Fraction] = Option(
     key="verify.sample",
 )
 
+BOOTSTRAP_SERVERS: Option[str | None] = Option(
+    "bootstrap-servers", Text("HOST:PORT,..."), None, "Brokers to ask first.",
+    key="kafka.bootstrap_servers",
+)  # fmt: skip
+COMMAND_CONFIG: Option[Path | None] = Option(
+    "command-config", FilePath(), None, "A Java client.properties file: security, and everything else about the client.",
+    key="kafka.command_config",
+)  # fmt: skip
+TOPICS: Option[tuple[str, ...]] = Option(
+    "topics", TextList("REGEX"), (), "Topics whose whole name matches; may be repeated.", key="kafka.topics",
+    default_text="all but internal ones",
+)  # fmt: skip
+EXCLUDE: Option[tuple[str, ...]] = Option(
+    "exclude", TextList("REGEX"), (), "Topics to leave out, whatever else they match; may be repeated.",
+    key="kafka.exclude",
+)  # fmt: skip
+INTERNAL: Option[bool] = Option("internal", Bool(), False, "Take internal topics too.", key="kafka.internal")
+BACKUP_ID: Option[int | None] = Option(
+    "id", Int(1), None, "Id of the new backup; must be larger than all before.", where=Where.FLAG,
+    default_text="the UTC time",
+)  # fmt: skip
+SEGMENT_BYTES: Option[int] = Option(
+    "segment-bytes", Size(), 256 << 20, "Begin a new object after the batch that crosses this size.",
+    key="kafka.segment_bytes",
+)  # fmt: skip
+ALLOW_GAPS: Option[bool] = Option(
+    "allow-gaps", Bool(), False, "Exit with 2 in place of 21 when retention was faster than the backup.",
+    key="kafka.allow_gaps",
+)  # fmt: skip
+RESUME: Option[bool] = Option(
+    "resume", Bool(), False, "Go on with the backup that was interrupted, under its id.", where=Where.FLAG
+)
+TAG: Option[tuple[str, ...]] = Option(
+    "tag", TextList("TAG"), (), "Tag the backup, for `prune --keep-tag`; may be repeated.", where=Where.FLAG
+)
+
 OPTIONS: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))
 
 PLAIN_VARIABLES: dict[str, str] = {

@@ -165,6 +165,20 @@ class Connection:
         """The body of the oldest reply, in the caller's buffer: valid until that buffer is used again."""
         return self._receive_frame(buffer, self._oldest())
 
+    def send_frame(self, frame: bytes) -> None:
+        """A whole request, length and header in front: its sender matches replies to requests itself."""
+        self._transmit([frame])
+
+    def receive_frame(self, buffer: ReceiveBuffer) -> memoryview:
+        """The next reply from its correlation id on, in the caller's buffer: valid until that is used again."""
+        try:
+            (size,) = struct.unpack(">i", self._fill(memoryview(bytearray(4))))
+            if not 4 <= size <= _LARGEST_FRAME_BYTES:
+                self._nonsense()
+            return self._fill(buffer.view(size))
+        except OSError as error:
+            self._lost(error, "waiting for a reply")
+
     def _negotiate(self) -> None:
         """ApiVersions 3 first; a broker that does not know it answers in version 0 with what it knows."""
         self._ranges = {_API_VERSIONS.key: (0, 3)}

@@ -1,0 +1,212 @@
+"""`logkeep kafka backup`: the cluster's logs byte for byte, with everything that is needed to put them back."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from logkeep.cli.look import Look, count, size
+from logkeep.cli.metrics import Sample, sample
+from logkeep.cli.opening import STORE_EXITS, chosen_engine, opened_repository
+from logkeep.cli.run import Outcome, Run
+from logkeep.cli.verb import verb
+from logkeep.config.options import (
+    ALLOW_GAPS,
+    BACKUP_ID,
+    BOOTSTRAP_SERVERS,
+    COMMAND_CONFIG,
+    ENGINE,
+    EXCLUDE,
+    INTERNAL,
+    LEASE_TTL,
+    LIMIT_UPLOAD,
+    MASTER,
+    PARALLEL,
+    PROGRESS,
+    REPO,
+    RESUME,
+    RETRY_FOR,
+    SEGMENT_BYTES,
+    SOURCE,
+    SPARK_CONF,
+    TAG,
+    TOPICS,
+)
+from logkeep.errors import UsageError
+from logkeep.kafka.assemble import exit_code
+from logkeep.kafka.backup import Done, KafkaBackup, Wish
+from logkeep.kafka.facts import Facts
+from logkeep.kafka.plan import Plan
+from logkeep.kafka.properties import load_settings, settings_from
+from logkeep.kafka.settings import ClientSettings
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.ids import backup_id
+from logkeep.repository.manifest import KnownGap
+
+_DEFAULT_SOURCE = "kafka"
+
+
+class KafkaBackupReport(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    id: int | None
+    """Null on a dry run."""
+    cluster_id: str
+    topics: int
+    partitions: int
+    groups: int
+    open_transactions: int
+    units: int
+    new_offsets: int
+    """Positions that this run covers beyond the last backup; not all of them need hold a record."""
+    new_bytes: int
+    """As stored; on a dry run, about what would be."""
+    stored_bytes: int | None
+    gaps: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    allow_gaps: bool
+    dry_run: bool
+
+
+def _text(report: KafkaBackupReport, look: Look) -> str:
+    done = "would copy" if report.dry_run else f"backup {report.id} of {report.source}: copied"
+    about = "about " if report.dry_run else ""
+    lines = [
+        f"{done} {count(report.new_offsets)} offsets, {about}{size(report.new_bytes)}, in {count(report.units)} units",
+        f"{count(report.topics)} topics · {count(report.partitions)} partitions · {count(report.groups)} groups"
+        f" · {count(report.open_transactions)} open transactions · cluster {report.cluster_id}",
+        *(f"GAP   {gap}" for gap in report.gaps),
+        *(f"{f.severity.upper():8}{f.where}: {f.what}" for f in report.findings),
+    ]
+    return look.text("\n".join(lines))
+
+
+def _code(report: KafkaBackupReport) -> int:
+    warnings = sum(f.severity is not Severity.NOTE for f in report.findings)
+    return exit_code(len(report.gaps), warnings, allow_gaps=report.allow_gaps)
+
+
+def _metrics(outcome: Outcome[KafkaBackupReport]) -> Iterator[Sample]:
+    report = outcome.report
+    source = report.source if report else outcome.source or _DEFAULT_SOURCE
+    yield sample("logkeep_backup_duration_seconds", outcome.duration.total_seconds(), source=source)
+    yield sample("logkeep_backup_success", 1 if report else 0, source=source)
+    if report is not None:
+        yield sample("logkeep_backup_size_bytes", report.stored_bytes or 0, source=source)
+        yield sample("logkeep_backup_last_success_timestamp_seconds", outcome.ended.timestamp(), source=source)
+
+
+@verb(
+    report=KafkaBackupReport,
+    text=_text,
+    options=(
+        REPO,
+        SOURCE,
+        BOOTSTRAP_SERVERS,
+        COMMAND_CONFIG,
+        TOPICS,
+        EXCLUDE,
+        INTERNAL,
+        BACKUP_ID,
+        SEGMENT_BYTES,
+        ALLOW_GAPS,
+        RESUME,
+        TAG,
+        ENGINE,
+        MASTER,
+        PARALLEL,
+        SPARK_CONF,
+        LIMIT_UPLOAD,
+        RETRY_FOR,
+        LEASE_TTL,
+        PROGRESS,
+    ),
+    exits=(2, 10, 20, 21, 50, *STORE_EXITS),
+    exit_code=_code,
+    changes=True,
+    metrics=_metrics,
+    examples=(
+        "logkeep kafka backup --bootstrap-servers broker:9092 -r s3://bucket/logkeep --source prod",
+        "logkeep kafka backup --topics 'orders|payments.*' --dry-run",
+    ),
+)
+def backup(run: Run) -> KafkaBackupReport:
+    """Back up a Kafka cluster: its logs byte for byte, topics, groups, ACLs, quotas.
+
+    Every run goes on where the last one ended, per topic id and partition. The cut is the high watermark of each
+    partition, moved behind the marker of every transaction that was decided meanwhile. What retention removed before
+    it could be copied is a gap: the backup is completed, the gap is recorded, and the run ends with 21.
+    """
+    place = opened_repository(run).place(run[SOURCE] or _DEFAULT_SOURCE)
+    task, wish = KafkaBackup(place, _settings(run), run.clock, run.token), _wish(run)
+    if run.dry_run:
+        return _foreseen(place.source, *task.preview(wish), run[ALLOW_GAPS])
+    facts, plan = task.preview(wish)
+    engine = chosen_engine(run, plan.size_bytes)
+    done = task.run(wish, engine)
+    return _report(place.source, done, run[ALLOW_GAPS])
+
+
+def _settings(run: Run) -> ClientSettings:
+    servers, path = run[BOOTSTRAP_SERVERS], run[COMMAND_CONFIG]
+    for_notes: ClientSettings
+    if path is not None:
+        for_notes = load_settings(path, bootstrap=servers or "")
+    elif servers is not None:
+        for_notes = settings_from({}, Path(), bootstrap=servers)
+    else:
+        raise UsageError("no cluster is named", remedy="pass --bootstrap-servers, or --command-config with them in it")
+    for note in for_notes.notes:
+        run.console.note(note)
+    return for_notes
+
+
+def _wish(run: Run) -> Wish:
+    wanted = run[BACKUP_ID]
+    return Wish(
+        include=run[TOPICS],
+        exclude=run[EXCLUDE],
+        internal=run[INTERNAL],
+        wanted_id=backup_id(wanted) if wanted is not None else None,
+        resume=run[RESUME],
+        tags=run[TAG],
+        segment_bytes=run[SEGMENT_BYTES],
+        lease_ttl=run[LEASE_TTL],
+    )
+
+
+def _gap(gap: KnownGap) -> str:
+    return f"{gap.log} [{gap.start}, {gap.end}): {gap.reason}"
+
+
+def _foreseen(source: str, facts: Facts, plan: Plan, allow_gaps: bool) -> KafkaBackupReport:
+    return KafkaBackupReport(
+        source=source,
+        id=None,
+        cluster_id=facts.metadata.cluster_id,
+        topics=len(facts.topics),
+        partitions=len(facts.partitions()),
+        groups=len(facts.groups),
+        open_transactions=len(facts.open_transactions),
+        units=len(plan.units),
+        new_offsets=plan.records,
+        new_bytes=plan.size_bytes,
+        stored_bytes=None,
+        gaps=tuple(map(_gap, plan.gaps)),
+        findings=(),
+        allow_gaps=allow_gaps,
+        dry_run=True,
+    )
+
+
+def _report(source: str, done: Done, allow_gaps: bool) -> KafkaBackupReport:
+    summary = done.entry.summary
+    foreseen = _foreseen(source, done.facts, done.plan, allow_gaps)
+    return msgspec.structs.replace(
+        foreseen,
+        id=done.entry.id,
+        new_bytes=summary.new_bytes,
+        stored_bytes=summary.stored_bytes,
+        gaps=tuple(map(_gap, done.gaps)),
+        findings=done.findings,
+        dry_run=False,
+    )

@@ -1,0 +1,125 @@
+"""What all copied units together make: segments whose claims tile the cut, gaps, findings. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from logkeep.errors import BackupFailed, NotAuthorised
+from logkeep.kafka.claims import join, unclaimed
+from logkeep.kafka.divergence import Cause
+from logkeep.kafka.plan import Plan
+from logkeep.kafka.units import CopyResult, Outcome, RangeResult
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.ranges import Range
+from logkeep.model.segments import LogName, Segment
+from logkeep.repository.manifest import KnownGap, LogCut
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """Ready to be completed."""
+
+    cut: tuple[LogCut, ...]
+    segments: tuple[Segment, ...]
+    gaps: tuple[KnownGap, ...]
+    findings: tuple[Finding, ...]
+    last_epochs: Mapping[LogName, int]
+    """Leader epoch of the last batch that was copied, by log."""
+
+
+def left_logs(results: Iterable[CopyResult]) -> list[RangeResult]:
+    """Ranges whose log turned out to be another one than planned."""
+    return [r for result in results for r in result.ranges if r.outcome is Outcome.NEW_HISTORY]
+
+
+def refuse_failures(results: Iterable[CopyResult]) -> None:
+    """A log that cannot be copied fails the backup: a topic is never left out silently."""
+    for result in results:
+        for each in result.ranges:
+            if each.outcome is Outcome.DENIED:
+                raise NotAuthorised(f"reading is denied: {each.detail}", subject=str(each.log))
+            if each.outcome is Outcome.OLD_FORMAT:
+                raise BackupFailed(
+                    f"it holds messages of a format older than Kafka 0.11: {each.detail}",
+                    subject=str(each.log),
+                    remedy="rewrite the topic with a current producer, or leave it out with --exclude",
+                )
+
+
+def assemble(plan: Plan, results: Iterable[CopyResult]) -> Assembled:
+    """Join the claims of all units and say what is missing."""
+    done = list(results)
+    left = {r.log for r in left_logs(done)}
+    segments = [s for s in join(s for result in done for s in result.segments) if s.log not in left]
+    lost: dict[LogName, list[Range]] = {}
+    for result in done:
+        for each in result.ranges:
+            lost.setdefault(each.log, []).extend(Range(g.start, g.end) for g in each.gaps)
+    gaps = [
+        KnownGap(log, gap.start, gap.end, "retention removed it while the backup ran")
+        for log, some in sorted(lost.items())
+        if log not in left
+        for gap in unclaimed(log, some, segments)
+    ]
+    return Assembled(
+        cut=tuple(c for c in plan.cut if c.log not in left),
+        segments=tuple(segments),
+        gaps=(*plan.gaps, *gaps),
+        findings=tuple(_new_history(log) for log in plan.new_histories),
+        last_epochs=_last_epochs(done),
+    )
+
+
+def together(first: Assembled, second: Assembled) -> Assembled:
+    """Two rounds of one backup: the second has the logs that the first had to leave."""
+    return replace(
+        first,
+        cut=(*first.cut, *second.cut),
+        segments=(*first.segments, *second.segments),
+        gaps=(*first.gaps, *second.gaps),
+        findings=(*first.findings, *second.findings),
+        last_epochs={**first.last_epochs, **second.last_epochs},
+    )
+
+
+def why_left(results: Iterable[RangeResult]) -> list[Finding]:
+    """Tell the user that a log became another one while it was copied."""
+    words = {
+        Cause.RECREATED: "the topic was deleted and made again",
+        Cause.DELETED: "the topic was deleted",
+        Cause.TRUNCATED: "the log lost its end",
+        Cause.UNKNOWN_EPOCH: "the log is another one than the one that was archived",
+    }
+    return [
+        Finding(
+            code="new-history",
+            severity=Severity.WARNING,
+            where=str(r.log),
+            what=f"{words.get(r.cause, r.cause)} while the backup ran; earlier backups keep what it was",
+        )
+        for r in results
+    ]
+
+
+def _new_history(log: LogName) -> Finding:
+    return Finding(
+        code="new-history",
+        severity=Severity.NOTE,
+        where=str(log),
+        what="the topic was deleted and made again since the last backup; it begins a new history",
+    )
+
+
+def _last_epochs(results: Iterable[CopyResult]) -> dict[LogName, int]:
+    epochs: dict[LogName, tuple[int, int]] = {}
+    for result in results:
+        for each in result.ranges:
+            for found in each.epochs:
+                epochs[each.log] = max(epochs.get(each.log, (-1, -1)), (found.offset, found.epoch))
+    return {log: epoch for log, (_, epoch) in epochs.items()}
+
+
+def exit_code(gaps: int, warnings: int, *, allow_gaps: bool) -> int:
+    """21 for data that was lost before it could be archived; 2 when that is accepted, or something deserves a look."""
+    if gaps:
+        return 2 if allow_gaps else 21
+    return 2 if warnings else 0

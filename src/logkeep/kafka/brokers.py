@@ -1,0 +1,75 @@
+"""How a copy task reaches the cluster: settings that can be pickled, connections opened where they are used."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+from uuid import UUID
+
+from logkeep.errors import ClusterNotReady, TopicMissing
+from logkeep.kafka.admin.offsets import At, list_offsets, offset_for_leader_epoch
+from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.divergence import LogFacts, Position
+from logkeep.kafka.fetch import EpochEnd
+from logkeep.kafka.settings import ClientSettings
+from logkeep.kafka.units import Leader
+from logkeep.kafka.values import TopicPartition
+from logkeep.kafka.wire import Connection, ReceiveBuffer
+
+T = TypeVar("T")
+
+
+class WireFetchConnection:
+    """A `FetchConnection` over our own connection, with one buffer for all its replies."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection, self._buffer = connection, ReceiveBuffer()
+
+    def send(self, request: bytes) -> None:
+        self._connection.send_frame(request)
+
+    def receive(self) -> memoryview:
+        return self._connection.receive_frame(self._buffer)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@dataclass(frozen=True)
+class SettingsBrokers:
+    """`Brokers` made of settings alone. Secrets stay where the settings say they are."""
+
+    settings: ClientSettings
+
+    def connect(self, broker: int) -> WireFetchConnection:
+        with Cluster(self.settings) as cluster:
+            cluster.metadata([])
+            return WireFetchConnection(cluster.open_own(broker))
+
+    def leader(self, topic: str, topic_id: UUID, partition: int) -> Leader:
+        found = self._asked(lambda c: c.metadata([topic]).find(TopicPartition(topic, partition)))
+        if found is None or found.leader < 0:
+            raise ClusterNotReady("nobody leads the partition", subject=f"{topic}/{partition} ({topic_id})")
+        return Leader(found.leader, found.leader_epoch)
+
+    def facts(self, topic: str, partition: int, position: Position) -> LogFacts:
+        return self._asked(lambda c: _facts(c, TopicPartition(topic, partition), position))
+
+    def _asked(self, question: Callable[[Cluster], T]) -> T:
+        with Cluster(self.settings) as cluster:
+            return question(cluster)
+
+
+def _facts(cluster: Cluster, log: TopicPartition, position: Position) -> LogFacts:
+    try:
+        topic = cluster.metadata([log.topic]).topic(log.topic)
+    except TopicMissing:
+        topic = None
+    if topic is None:
+        return LogFacts(None)
+    start = list_offsets(cluster, [log], At.EARLIEST)[log].offset
+    end = list_offsets(cluster, [log], At.LATEST)[log].offset
+    known = None
+    if position.last_epoch >= 0:
+        answer = offset_for_leader_epoch(cluster, {log: position.last_epoch})[log]
+        known = EpochEnd(answer.leader_epoch, answer.end_offset)
+    return LogFacts(topic.id, start, end, known)

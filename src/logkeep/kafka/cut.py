@@ -1,0 +1,121 @@
+"""Where to cut each log so that no decided transaction is torn, and no group stands behind the cut.
+
+A transaction that was open when its log's end was read has either been decided since, and then the cut moves behind
+its marker, or it goes on, and then it is recorded as open: a restore counts it as aborted. Deciding is pure; what has
+to be asked again is handed in as functions.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from logkeep.kafka.admin.offsets import LogBounds, ProducerState
+from logkeep.kafka.values import TopicPartition
+
+Pause = Callable[[float], None]
+Bounds = dict[TopicPartition, LogBounds]
+
+_ROUNDS = 20
+"""Markers follow a decision within milliseconds; a busy log may open a new transaction in every round."""
+_FIRST_PAUSE_S = 0.02
+_LONGEST_PAUSE_S = 0.5
+
+
+class OpenTransaction(msgspec.Struct, frozen=True, order=True):
+    """A transaction that reaches over the cut of one log."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    first_offset: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """What must be asked again, and what is open for good as far as can be told."""
+
+    moved: frozenset[TopicPartition]
+    still_open: tuple[OpenTransaction, ...]
+
+
+def open_at_cut(
+    bounds: Mapping[TopicPartition, LogBounds], producers: Mapping[TopicPartition, Iterable[ProducerState]]
+) -> list[OpenTransaction]:
+    """Transactions whose first record lies below the cut and whose marker does not."""
+    return sorted(
+        OpenTransaction(log.topic, log.partition, p.producer_id, p.open_since)
+        for log, states in producers.items()
+        for p in states
+        if 0 <= p.open_since < bounds[log].high_watermark
+    )
+
+
+def judge(found: Iterable[OpenTransaction], ongoing: set[int]) -> Question:
+    """Pure: those that their coordinator calls ongoing stay open, all others have been decided meanwhile."""
+    still, moved = [], set()
+    for each in found:
+        if each.producer_id in ongoing:
+            still.append(each)
+        else:
+            moved.add(TopicPartition(each.topic, each.partition))
+    return Question(frozenset(moved), tuple(still))
+
+
+def torn(bounds: Mapping[TopicPartition, LogBounds]) -> list[TopicPartition]:
+    """Logs in which a transaction may reach over the cut."""
+    return [log for log, b in bounds.items() if b.last_stable < b.high_watermark]
+
+
+def settle(
+    bounds: Mapping[TopicPartition, LogBounds],
+    *,
+    producers: Callable[[list[TopicPartition]], Mapping[TopicPartition, Iterable[ProducerState]]],
+    ongoing: Callable[[], set[int]],
+    reread: Callable[[list[TopicPartition]], Mapping[TopicPartition, LogBounds]],
+    pause: Pause,
+) -> tuple[Bounds, tuple[OpenTransaction, ...]]:
+    """Move cuts behind the markers of decided transactions until none is torn, or only ongoing ones are.
+
+    The log start stays as it was read first: retention may move it meanwhile, and that is for the copy to notice.
+    """
+    settled = dict(bounds)
+    pending, wait = torn(settled), _FIRST_PAUSE_S
+    still_open: dict[TopicPartition, list[OpenTransaction]] = {}
+    for _ in range(_ROUNDS):
+        found = open_at_cut(settled, producers(pending)) if pending else []
+        question = judge(found, ongoing() if found else set())
+        for log in pending:
+            still_open[log] = [t for t in found if (t.topic, t.partition) == log]
+        if not question.moved:
+            break
+        pause(wait)
+        wait = min(wait * 2, _LONGEST_PAUSE_S)
+        for log, fresh in reread(sorted(question.moved)).items():
+            settled[log] = replace(fresh, start=settled[log].start)
+        pending = sorted(question.moved)
+    return settled, tuple(sorted(t for some in still_open.values() for t in some))
+
+
+@dataclass(frozen=True)
+class Clamped:
+    """A group's position that the archive cannot serve, and where it is recorded instead."""
+
+    group: str
+    log: TopicPartition
+    committed: int
+    recorded: int
+
+
+def clamp(
+    group: str, commits: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, LogBounds]
+) -> tuple[dict[TopicPartition, int], list[Clamped]]:
+    """Positions not above the cut; brokers accept commits far behind the end of a log."""
+    kept: dict[TopicPartition, int] = {}
+    clamped: list[Clamped] = []
+    for log, offset in sorted(commits.items()):
+        end = bounds[log].high_watermark if log in bounds else None
+        kept[log] = offset if end is None else min(offset, end)
+        if end is not None and offset > end:
+            clamped.append(Clamped(group, log, offset, end))
+    return kept, clamped

@@ -1,0 +1,175 @@
+"""What to copy, and in which units. Pure: facts and the last backup in, units out; `--dry-run` stops here.
+
+Each log continues where the last backup of the same history ended, or begins at its log start. Large ranges are cut
+into units of about `unit_bytes`; small ones of one leader share a unit, so that five hundred tiny partitions cost a
+few tasks and not five hundred.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.units import CopyRange
+from logkeep.kafka.values import Topic, TopicPartition
+from logkeep.model.segments import Collection, LogName
+from logkeep.repository.manifest import KnownGap, LogCut
+
+UNIT_BYTES = 512 << 20
+BUNDLE_BYTES = 64 << 20
+BUNDLE_RANGES = 500
+_SMALLEST_PIECE = 1_000
+"""Records: cutting finer than this costs more than it brings."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far a history of a log is archived."""
+
+    history: str
+    end: int
+    last_epoch: int
+
+
+@dataclass(frozen=True)
+class PlannedUnit:
+    """What one task will copy from one broker."""
+
+    broker: int
+    ranges: tuple[CopyRange, ...]
+
+    @property
+    def name(self) -> str:
+        """The same ranges give the same name: a resumed run recognises what is done."""
+        told = ";".join(f"{r.log.collection}/{r.topic}/{r.history}/{r.partition}/{r.lo}-{r.hi}" for r in self.ranges)
+        return hashlib.sha256(told.encode()).hexdigest()[:32]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(r.size_bytes for r in self.ranges)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that is decided before the first byte is copied."""
+
+    cut: tuple[LogCut, ...]
+    units: tuple[PlannedUnit, ...]
+    gaps: tuple[KnownGap, ...]
+    """What retention removed since the last backup, before we came."""
+    new_histories: tuple[LogName, ...]
+    """Topics that were deleted and made again since."""
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(u.size_bytes for u in self.units)
+
+    @property
+    def records(self) -> int:
+        return sum(r.hi - r.lo for u in self.units for r in u.ranges)
+
+
+def history_of(topic: Topic) -> str:
+    """The name of a topic's first history: its id."""
+    return topic.id.hex
+
+
+def log_of(topic: Topic, partition: int, history: str) -> LogName:
+    return LogName(Collection.TOPICS, topic.name, history, partition)
+
+
+def plan_backup(
+    topics: Iterable[Topic],
+    bounds: Mapping[TopicPartition, LogBounds],
+    sizes: Mapping[TopicPartition, int],
+    reached: Mapping[TopicPartition, Reached],
+    *,
+    unit_bytes: int = UNIT_BYTES,
+) -> Plan:
+    """Decide what a backup copies. `reached` is where the last backup ended, by log."""
+    cut, gaps, fresh, ranges = [], list[KnownGap](), list[LogName](), list[tuple[int, CopyRange]]()
+    for topic in topics:
+        for partition in topic.partitions:
+            log = TopicPartition(topic.name, partition.index)
+            known, bound = reached.get(log), bounds[log]
+            continues = known is not None and _same_topic(known.history, topic)
+            history = known.history if known is not None and continues else history_of(topic)
+            name = log_of(topic, partition.index, history)
+            start = bound.start
+            if known is not None and continues:
+                if known.end < bound.start:
+                    gaps.append(KnownGap(name, known.end, bound.start, "retention removed it before it was copied"))
+                start = max(bound.start, known.end)
+            elif known is not None:
+                fresh.append(name)
+            cut.append(LogCut(name, bound.start, max(bound.high_watermark, bound.start)))
+            if start < bound.high_watermark:
+                wanted = CopyRange(
+                    topic=topic.name,
+                    topic_id=topic.id,
+                    partition=partition.index,
+                    lo=start,
+                    hi=bound.high_watermark,
+                    history=history,
+                    leader_epoch=partition.leader_epoch,
+                    last_epoch=known.last_epoch if known is not None and continues else -1,
+                    first=start == bound.start,
+                    size_bytes=_share(sizes.get(log, 0), bound, start),
+                )
+                ranges.append((partition.leader, wanted))
+    units = [*_large(ranges, unit_bytes), *_bundles(ranges, unit_bytes)]
+    return Plan(tuple(cut), tuple(units), tuple(gaps), tuple(fresh))
+
+
+def _same_topic(history: str, topic: Topic) -> bool:
+    return history.partition("-")[0] == history_of(topic)
+
+
+def _share(size_bytes: int, bound: LogBounds, start: int) -> int:
+    """About how many bytes lie from `start` to the cut: a log's bytes are spread evenly, as far as anybody knows."""
+    whole = bound.high_watermark - bound.start
+    return size_bytes * (bound.high_watermark - start) // whole if whole else 0
+
+
+def _large(ranges: Iterable[tuple[int, CopyRange]], unit_bytes: int) -> Iterator[PlannedUnit]:
+    for broker, wanted in ranges:
+        if wanted.size_bytes >= BUNDLE_BYTES:
+            for piece in split(wanted, unit_bytes):
+                yield PlannedUnit(broker, (piece,))
+
+
+def split(wanted: CopyRange, unit_bytes: int) -> list[CopyRange]:
+    """Cut one range into pieces of about equal size; only the first keeps what belongs to its start."""
+    length = wanted.hi - wanted.lo
+    pieces = max(1, min(-(-wanted.size_bytes // unit_bytes), length // _SMALLEST_PIECE))
+    edges = [wanted.lo + length * i // pieces for i in range(pieces + 1)]
+    return [
+        replace(
+            wanted,
+            lo=lo,
+            hi=hi,
+            first=wanted.first and lo == wanted.lo,
+            last_epoch=wanted.last_epoch if lo == wanted.lo else -1,
+            size_bytes=wanted.size_bytes // pieces,
+        )
+        for lo, hi in pairwise(edges)
+        if lo < hi
+    ]
+
+
+def _bundles(ranges: Iterable[tuple[int, CopyRange]], unit_bytes: int) -> Iterator[PlannedUnit]:
+    """Small ranges of one leader together, as long as the bundle stays small itself."""
+    waiting: dict[int, list[CopyRange]] = {}
+    for broker, wanted in sorted(((b, r) for b, r in ranges if r.size_bytes < BUNDLE_BYTES), key=_by_place):
+        bundle = waiting.setdefault(broker, [])
+        full = len(bundle) >= BUNDLE_RANGES or sum(r.size_bytes for r in bundle) + wanted.size_bytes > unit_bytes
+        if bundle and full:
+            yield PlannedUnit(broker, tuple(bundle))
+            bundle = waiting[broker] = []
+        bundle.append(wanted)
+    yield from (PlannedUnit(broker, tuple(bundle)) for broker, bundle in sorted(waiting.items()) if bundle)
+
+
+def _by_place(wanted: tuple[int, CopyRange]) -> tuple[int, str, int]:
+    return wanted[0], wanted[1].topic, wanted[1].partition

@@ -1,0 +1,156 @@
+"""What a backup keeps of a cluster besides its logs: topics and configs, groups and positions, ACLs, quotas.
+
+One document per backup, pinned by its manifest under the role `cluster`.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import msgspec
+
+from logkeep.kafka.cut import OpenTransaction, clamp
+from logkeep.kafka.facts import Facts, GroupFacts
+from logkeep.kafka.plan import Reached
+from logkeep.kafka.values import TopicPartition
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.ids import StoredId
+from logkeep.repository.documents import MIB, SourceDocument
+
+ROLE = "cluster"
+
+
+class TopicRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    id: str
+    internal: bool
+    partitions: int
+    replication_factor: int
+    configs: dict[str, str]
+    """Only those that differ from the defaults."""
+
+
+class LogRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One partition at the cut."""
+
+    topic: str
+    partition: int
+    history: str
+    start: int
+    end: int
+    last_stable: int
+    last_epoch: int
+    """Leader epoch of the last archived batch; -1 when nothing is archived."""
+
+
+class CommitRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    topic: str
+    partition: int
+    offset: int
+    """Not above the cut."""
+    committed: int
+    """As the group had it."""
+    leader_epoch: int
+    metadata: str
+
+
+class GroupRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    kind: str
+    state: str
+    protocol_type: str
+    commits: tuple[CommitRecord, ...]
+
+
+class AclRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    resource_type: str
+    resource_name: str
+    pattern: str
+    principal: str
+    host: str
+    operation: str
+    permission: str
+
+
+class QuotaRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    entity: tuple[tuple[str, str | None], ...]
+    limits: tuple[tuple[str, float], ...]
+
+
+class ClusterRecord(SourceDocument, frozen=True, kw_only=True, tag="kafka-cluster"):
+    limit: ClassVar[int] = 64 * MIB
+
+    id: StoredId
+    cluster_id: str
+    topics: tuple[TopicRecord, ...]
+    logs: tuple[LogRecord, ...]
+    open_transactions: tuple[OpenTransaction, ...]
+    groups: tuple[GroupRecord, ...]
+    acls: tuple[AclRecord, ...] | None
+    quotas: tuple[QuotaRecord, ...]
+
+
+def reached_in(record: ClusterRecord) -> dict[TopicPartition, Reached]:
+    """Where a backup ended, for the next one to go on from."""
+    return {TopicPartition(r.topic, r.partition): Reached(r.history, r.end, r.last_epoch) for r in record.logs}
+
+
+def topics_of(facts: Facts) -> tuple[TopicRecord, ...]:
+    return tuple(
+        TopicRecord(
+            name=t.name,
+            id=t.id.hex,
+            internal=t.internal,
+            partitions=len(t.partitions),
+            replication_factor=max((len(p.replicas) for p in t.partitions), default=0),
+            configs=dict(facts.configs.get(t.name, {})),
+        )
+        for t in facts.topics
+    )
+
+
+def groups_of(facts: Facts) -> tuple[tuple[GroupRecord, ...], list[Finding]]:
+    """All groups with their positions, none above the cut, and what had to be changed for that."""
+    records, findings = [], list[Finding]()
+    for group in facts.groups:
+        record, changed = _group(group, facts)
+        records.append(record)
+        findings += changed
+    return tuple(records), findings
+
+
+def _group(facts_of_group: GroupFacts, facts: Facts) -> tuple[GroupRecord, list[Finding]]:
+    group, commits = facts_of_group.group, facts_of_group.commits
+    offsets: Mapping[TopicPartition, int] = {log: c.offset for log, c in commits.items()}
+    kept, clamped = clamp(group.name, offsets, facts.bounds)
+    record = GroupRecord(
+        name=group.name,
+        kind=group.kind,
+        state=group.state,
+        protocol_type=group.protocol_type,
+        commits=tuple(
+            CommitRecord(log.topic, log.partition, kept[log], c.offset, c.leader_epoch, c.metadata)
+            for log, c in sorted(commits.items())
+        ),
+    )
+    return record, [
+        Finding(
+            code="commit-clamped",
+            severity=Severity.NOTE,
+            where=f"group {c.group}, {c.log}",
+            what=f"its position {c.committed} lies behind the cut and is recorded as {c.recorded}",
+        )
+        for c in clamped
+    ]
+
+
+def acls_of(facts: Facts) -> tuple[AclRecord, ...] | None:
+    if facts.acls is None:
+        return None
+    return tuple(
+        AclRecord(a.resource_type, a.resource_name, a.pattern, a.principal, a.host, a.operation, a.permission)
+        for a in facts.acls
+    )
+
+
+def quotas_of(facts: Facts) -> tuple[QuotaRecord, ...]:
+    return tuple(QuotaRecord(q.entity, q.limits) for q in facts.quotas)
