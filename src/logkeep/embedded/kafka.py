@@ -6,7 +6,7 @@ import socket
 import struct
 import subprocess
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -88,8 +88,7 @@ class EmbeddedKafka:
         config = self.directory / "server.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in self.properties().items()))
         if not (self.directory / "data" / "meta.properties").exists():
-            cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            self.java_tool("kafka.tools.StorageTool", ["format", "--standalone", "-t", cluster, "-c", str(config)])
+            self.java_tool("kafka.tools.StorageTool", ["format", "--standalone", "-t", cluster_id(), "-c", str(config)])
         command = self._command("kafka.Kafka", [str(config)])
         self._server = ServerProcess("Kafka", command, self.log, cwd=self.directory).start()
         self._server.wait_until(lambda: answers("127.0.0.1", self.port), _READY_S)
@@ -147,6 +146,14 @@ class EmbeddedKafka:
             f"-Djava.io.tmpdir={self.directory}",
         ]
         return java_command(self.release.class_path(self._cache), main_class, arguments, options)
+
+
+def cluster_id(random_bytes: Callable[[], bytes] = lambda: uuid.uuid4().bytes) -> str:
+    """A new cluster id as Kafka writes it; one that begins with a dash would be read as an option by its tools."""
+    while True:
+        text = base64.urlsafe_b64encode(random_bytes()).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
 
 
 def free_ports(count: int) -> list[int]:
