@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, walk
+from logkeep.formats.kafka_log import CODEC_MASK, CONTROL, TRANSACTIONAL, walk
+from logkeep.kafka.claims import join
 from logkeep.kafka.copy import copy_ranges
-from logkeep.kafka.units import CopyRange, Outcome
+from logkeep.kafka.units import CopyRange, CopyResult
+from logkeep.model.ids import BackupId
+from logkeep.model.ranges import Range
 from logkeep.repository.chain import Place
 from logkeep.repository.journal import receipts
 from logkeep.spark.cache import cache_dir
@@ -74,9 +77,12 @@ def _all_ranges(matrix: Matrix, brokers: PlainBrokers) -> list[CopyRange]:
     return [whole_range(brokers, topic, p) for topic, count in matrix.topics.items() for p in range(count)]
 
 
-def _compare(kafka: EmbeddedKafka, place: Place, ranges: list[CopyRange], segments: dict[str, list[object]]) -> None:
+def _compare(kafka: EmbeddedKafka, place: Place, ranges: list[CopyRange], results: list[CopyResult]) -> None:
+    joined = {one.log: one for one in join(results)}
     for wanted in ranges:
-        found = archived(place, segments.get(str(wanted.log), []))  # type: ignore[arg-type]  # rows as they came
+        one = joined[wanted.log]
+        assert (one.gaps, one.span) == ((), Range(wanted.lo, wanted.hi))
+        found = archived(place, one.segments)
         assert found == on_disk(kafka, wanted.topic, wanted.partition, wanted.lo, wanted.hi), str(wanted.log)
 
 
@@ -92,19 +98,16 @@ def test_archived_bytes_are_the_brokers_own(
 ) -> None:
     whole = _all_ranges(matrix, brokers)
     done: list[int] = []
-    segments: dict[str, list[object]] = {}
+    results: list[CopyResult] = []
     for number in range(pieces):
         chosen = [part for r in whole for part in split(r, pieces)[number : number + 1]]
         unit = unit_of(f"unit-{number}", place, brokers, chosen, max_bytes=max_bytes, segment_bytes=segment_bytes)
-        result = copy_ranges(unit, done.append)
-        assert result.complete
-        assert all(r.outcome is Outcome.COPIED and not r.gaps for r in result.ranges)
-        for piece in result.segments:
-            segments.setdefault(str(piece.log), []).append(piece)
-    _compare(kafka, place, whole, segments)
+        results.append(copy_ranges(unit, done.append))
+    assert all(result.complete for result in results)
+    _compare(kafka, place, whole, results)
     assert sum(done) == sum(path.stat().st_size for path in object_paths(place.store.root, ".log"))  # type: ignore[attr-defined]  # a LocalStore
-    assert len(list(receipts(place, 1))) == pieces  # type: ignore[arg-type]  # an id is an int
-    assert "idle/0" not in segments
+    assert len(list(receipts(place, BackupId(1)))) == pieces
+    assert not any(segment.log.name == "idle" for result in results for segment in result.segments)
 
 
 def test_apache_reads_every_archived_file(
@@ -123,7 +126,8 @@ def test_apache_reads_every_archived_file(
 
 def test_the_matrix_is_what_it_claims_to_be(kafka: EmbeddedKafka, matrix: Matrix, brokers: PlainBrokers) -> None:
     """A matrix without the hard cases would prove nothing."""
-    codecs = {int(walk(b"".join(on_disk(kafka, "codecs", p, 0, 9**9))).batches.headers["attributes"][0]) & 7 for p in range(5)}
+    logs = [b"".join(on_disk(kafka, "codecs", partition, 0, 9**9)) for partition in range(5)]
+    codecs = {int(walk(log).batches.headers["attributes"][0]) & CODEC_MASK for log in logs}
     assert codecs == {0, 1, 2, 3, 4}
     attributes = walk(b"".join(on_disk(kafka, "transactions", 0, 0, 9**9))).batches.headers["attributes"]
     assert int((attributes & CONTROL != 0).sum()) == 3

@@ -1,16 +1,14 @@
-"""Topics of every shape on a real broker, written by independent clients: librdkafka, Apache's Java producer, by hand."""
+"""Topics of every shape on a real broker, by independent clients: librdkafka, Apache's Java producer, by hand."""
 
 import struct
-import time
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from kafka.protocol.producer.produce import ProduceRequest
 
+from kafka.protocol.producer.produce import ProduceRequest
 from logkeep.embedded.kafka import EmbeddedKafka
 from tests.kafka.batches import Batch
 from tests.kafka.plain import PlainConnection
@@ -83,7 +81,13 @@ class Matrix:
         for key in (None, b"", b"k"):
             for value in (None, b"", b"v"):
                 producer.produce(topic, value, key, 0)
-        headers = [("a", b"1"), ("a", b"2"), ("", b""), ("null", None), ("bytes", b"\xff\xfe")]
+        headers: list[tuple[str, str | bytes | None]] = [
+            ("a", b"1"),
+            ("a", b"2"),
+            ("", b""),
+            ("null", None),
+            ("bytes", b"\xff\xfe"),
+        ]
         producer.produce(topic, b"with headers", b"k", 0, headers=headers)
         for moment in (FUTURE_MS, 1, 1_000_000):
             producer.produce(topic, b"at a time", b"k", 0, timestamp=moment)
@@ -160,11 +164,3 @@ class Matrix:
             assert error == 0, error
         finally:
             connection.close()
-
-
-def topic_text(topic_id: uuid.UUID) -> str:
-    return topic_id.hex
-
-
-def now_ms() -> int:
-    return int(time.time() * 1000)
