@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from logkeep.repository.chain import Place
 from logkeep.repository.journal import receipts
 from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
-from tests.integration.processes import wait_for
+from tests.integration.processes import program, wait_for
 from tests.kafka.archive import archived, object_paths, on_disk, split, unit_of, whole_range
 from tests.kafka.matrix import BROKER, Matrix
 from tests.kafka.plain import PlainBrokers
@@ -51,6 +52,9 @@ def matrix(kafka: EmbeddedKafka) -> Iterator[Matrix]:
     made.later_start()
     made.create("idle", 1)
     wait_for(lambda: _cleaned(made, kafka), "the cleaner")
+    made.stop_cleaning()
+    looks = deque[bytes](maxlen=20)
+    wait_for(lambda: _settled(looks, kafka), "the cleaner to end")
     yield made
     open_transaction.abort_transaction(30)
 
@@ -64,6 +68,12 @@ def _cleaned(matrix: Matrix, kafka: EmbeddedKafka) -> bool:
     bases = headers["base_offset"]
     between = (bases[1:] > bases[:-1] + deltas[:-1] + 1).any()
     return bool((counts == 0).any() and ((counts > 0) & (counts <= deltas)).any() and between)
+
+
+def _settled(looks: deque[bytes], kafka: EmbeddedKafka) -> bool:
+    """Whether the compacted log looked the same for several times the cleaner's own rhythm."""
+    looks.append(b"".join(on_disk(kafka, "compacted", 0, 0, 1 << 60)))
+    return len(looks) == looks.maxlen and len(set(looks)) == 1
 
 
 @pytest.fixture
@@ -92,6 +102,7 @@ def test_archived_bytes_are_the_brokers_own(
     brokers: PlainBrokers,
     matrix: Matrix,
     place: Place,
+    tmp_path: Path,
     pieces: int,
     max_bytes: int,
     segment_bytes: int,
@@ -105,17 +116,17 @@ def test_archived_bytes_are_the_brokers_own(
         results.append(copy_ranges(unit, done.append))
     assert all(result.complete for result in results)
     _compare(kafka, place, whole, results)
-    assert sum(done) == sum(path.stat().st_size for path in object_paths(place.store.root, ".log"))  # type: ignore[attr-defined]  # a LocalStore
+    assert sum(done) == sum(path.stat().st_size for path in object_paths(tmp_path, ".log"))
     assert len(list(receipts(place, BackupId(1)))) == pieces
     assert not any(segment.log.name == "idle" for result in results for segment in result.segments)
 
 
 def test_apache_reads_every_archived_file(
-    kafka: EmbeddedKafka, brokers: PlainBrokers, matrix: Matrix, place: Place
+    kafka: EmbeddedKafka, brokers: PlainBrokers, matrix: Matrix, place: Place, tmp_path: Path
 ) -> None:
     unit = unit_of("all", place, brokers, _all_ranges(matrix, brokers), segment_bytes=1 << 20)
     result = copy_ranges(unit, lambda _: None)
-    files = object_paths(place.store.root, ".log")  # type: ignore[attr-defined]  # a LocalStore
+    files = object_paths(tmp_path, ".log")
     assert len(files) == sum(s.has_object for s in result.segments)
     tool = "org.apache.kafka.tools.DumpLogSegments"
     said = kafka.java_tool(tool, ["--deep-iteration", "--files", ",".join(map(str, files))])
@@ -135,3 +146,22 @@ def test_the_matrix_is_what_it_claims_to_be(kafka: EmbeddedKafka, matrix: Matrix
     times = walk(b"".join(on_disk(kafka, "shapes", 0, 0, 9**9))).batches.headers["base_time_ms"]
     assert {-1, 0} <= set(times.tolist())
     assert brokers.offset("later-start", 0, -2) == 123
+
+
+def test_memory_is_bounded_whatever_the_partitions_hold(kafka: EmbeddedKafka, matrix: Matrix, tmp_path: Path) -> None:
+    """Sixteen partitions in one unit: as many write buffers as a task ever holds."""
+    topic = matrix.create("wide", 16)
+    producer = matrix.producer(linger_ms=0)
+    for i in range(16 * 24):
+        producer.produce(topic, os.urandom(500_000), None, i % 16)
+        producer.poll(0)
+        if i % 50 == 49:
+            producer.flush(60)
+    producer.flush(60)
+    arguments = ["tests.integration.copy_program", str(kafka.port), topic, "16", str(tmp_path / "archive")]
+    with program(arguments, tmp_path) as run:
+        said, complaint = run.communicate()
+    assert run.returncode == 0, complaint
+    peak_kb, copied_bytes = map(int, said.split())
+    assert copied_bytes > 16 * 24 * 500_000
+    assert peak_kb < 250_000

@@ -139,6 +139,12 @@ class Matrix:
         """One more record, so that the segment before it is closed and may be cleaned."""
         self._write("compacted", 1, "none")
 
+    def stop_cleaning(self) -> None:
+        """Keep the compacted log as it is now; a broker gives up cleaning a topic that is not to be compacted."""
+        change = ["--entity-type", "topics", "--entity-name", "compacted", "--add-config"]
+        server = ["--bootstrap-server", self._kafka.bootstrap, "--alter"]
+        self._kafka.java_tool("kafka.admin.ConfigCommand", [*server, *change, "cleanup.policy=delete,retention.ms=-1"])
+
     def _write(self, topic: str, records: int, codec: str) -> None:
         producer = self.producer(compression_type=codec, batch_num_messages=50)
         for i in range(records):

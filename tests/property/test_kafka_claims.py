@@ -6,6 +6,7 @@ also into the middle of a batch. Units go through the product's own range, write
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from uuid import UUID
 
 from hypothesis import given
@@ -79,10 +80,7 @@ def histories(draw: st.DrawFn) -> tuple[Log, list[Read]]:
     """A log at the cut, and its units in the order they were read, each with the log of that moment."""
     log = whole = draw(logs())
     borders = sorted({log.start, log.end, *draw(st.lists(st.integers(log.start, log.end), max_size=5))})
-    ranges = [
-        CopyRange("orders", TOPIC, 0, lo, hi, "history", first=lo == whole.start)
-        for lo, hi in zip(borders, borders[1:], strict=False)
-    ]
+    ranges = [CopyRange("orders", TOPIC, 0, lo, hi, "history", first=lo == whole.start) for lo, hi in pairwise(borders)]
     reads: list[Read] = []
     gone: set[Batch] = set()
     for wanted in draw(st.permutations(ranges)):
@@ -179,11 +177,8 @@ def test_one_unit_archives_a_quiet_log_as_it_is(log: Log, count: int, segment_by
     expected = [b for b in log.batches if b.last >= log.start]
     stored = b"".join(place.store.get(layout.segment("prod", s), 1 << 20) for s in segments if s.has_object)
     assert stored == b"".join(b.encode() for b in expected)
-    epochs = [
-        (b.epoch, b.base)
-        for b, before in zip(expected, [None, *expected], strict=False)
-        if before is None or b.epoch != before.epoch
-    ]
+    changed = [b for a, b in pairwise(expected) if a.epoch != b.epoch]
+    epochs = [(b.epoch, b.base) for b in [*expected[:1], *changed]]
     assert [(e.epoch, e.offset) for e in result.epochs] == epochs
     assert sum(s.records for s in segments) == sum(b.count for b in expected)
     for piece in segments[:-1]:
