@@ -2,20 +2,24 @@
 
 import os
 import re
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, walk
+from logkeep.formats.kafka_log import CODEC_MASK, CONTROL, TRANSACTIONAL, walk
+from logkeep.kafka.claims import join
 from logkeep.kafka.copy import copy_ranges
-from logkeep.kafka.units import CopyRange, Outcome
+from logkeep.kafka.units import CopyRange, CopyResult
+from logkeep.model.ids import BackupId
+from logkeep.model.ranges import Range
 from logkeep.repository.chain import Place
 from logkeep.repository.journal import receipts
 from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
-from tests.integration.processes import wait_for
+from tests.integration.processes import program, wait_for
 from tests.kafka.archive import archived, object_paths, on_disk, split, unit_of, whole_range
 from tests.kafka.matrix import BROKER, Matrix
 from tests.kafka.plain import PlainBrokers
@@ -48,6 +52,9 @@ def matrix(kafka: EmbeddedKafka) -> Iterator[Matrix]:
     made.later_start()
     made.create("idle", 1)
     wait_for(lambda: _cleaned(made, kafka), "the cleaner")
+    made.stop_cleaning()
+    looks = deque[bytes](maxlen=20)
+    wait_for(lambda: _settled(looks, kafka), "the cleaner to end")
     yield made
     open_transaction.abort_transaction(30)
 
@@ -63,6 +70,12 @@ def _cleaned(matrix: Matrix, kafka: EmbeddedKafka) -> bool:
     return bool((counts == 0).any() and ((counts > 0) & (counts <= deltas)).any() and between)
 
 
+def _settled(looks: deque[bytes], kafka: EmbeddedKafka) -> bool:
+    """Whether the compacted log looked the same for several times the cleaner's own rhythm."""
+    looks.append(b"".join(on_disk(kafka, "compacted", 0, 0, 1 << 60)))
+    return len(looks) == looks.maxlen and len(set(looks)) == 1
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     store = LocalStore(tmp_path / "repository")
@@ -74,9 +87,12 @@ def _all_ranges(matrix: Matrix, brokers: PlainBrokers) -> list[CopyRange]:
     return [whole_range(brokers, topic, p) for topic, count in matrix.topics.items() for p in range(count)]
 
 
-def _compare(kafka: EmbeddedKafka, place: Place, ranges: list[CopyRange], segments: dict[str, list[object]]) -> None:
+def _compare(kafka: EmbeddedKafka, place: Place, ranges: list[CopyRange], results: list[CopyResult]) -> None:
+    joined = {one.log: one for one in join(results)}
     for wanted in ranges:
-        found = archived(place, segments.get(str(wanted.log), []))  # type: ignore[arg-type]  # rows as they came
+        one = joined[wanted.log]
+        assert (one.gaps, one.span) == ((), Range(wanted.lo, wanted.hi))
+        found = archived(place, one.segments)
         assert found == on_disk(kafka, wanted.topic, wanted.partition, wanted.lo, wanted.hi), str(wanted.log)
 
 
@@ -86,33 +102,31 @@ def test_archived_bytes_are_the_brokers_own(
     brokers: PlainBrokers,
     matrix: Matrix,
     place: Place,
+    tmp_path: Path,
     pieces: int,
     max_bytes: int,
     segment_bytes: int,
 ) -> None:
     whole = _all_ranges(matrix, brokers)
     done: list[int] = []
-    segments: dict[str, list[object]] = {}
+    results: list[CopyResult] = []
     for number in range(pieces):
         chosen = [part for r in whole for part in split(r, pieces)[number : number + 1]]
         unit = unit_of(f"unit-{number}", place, brokers, chosen, max_bytes=max_bytes, segment_bytes=segment_bytes)
-        result = copy_ranges(unit, done.append)
-        assert result.complete
-        assert all(r.outcome is Outcome.COPIED and not r.gaps for r in result.ranges)
-        for piece in result.segments:
-            segments.setdefault(str(piece.log), []).append(piece)
-    _compare(kafka, place, whole, segments)
-    assert sum(done) == sum(path.stat().st_size for path in object_paths(place.store.root, ".log"))  # type: ignore[attr-defined]  # a LocalStore
-    assert len(list(receipts(place, 1))) == pieces  # type: ignore[arg-type]  # an id is an int
-    assert "idle/0" not in segments
+        results.append(copy_ranges(unit, done.append))
+    assert all(result.complete for result in results)
+    _compare(kafka, place, whole, results)
+    assert sum(done) == sum(path.stat().st_size for path in object_paths(tmp_path, ".log"))
+    assert len(list(receipts(place, BackupId(1)))) == pieces
+    assert not any(segment.log.name == "idle" for result in results for segment in result.segments)
 
 
 def test_apache_reads_every_archived_file(
-    kafka: EmbeddedKafka, brokers: PlainBrokers, matrix: Matrix, place: Place
+    kafka: EmbeddedKafka, brokers: PlainBrokers, matrix: Matrix, place: Place, tmp_path: Path
 ) -> None:
     unit = unit_of("all", place, brokers, _all_ranges(matrix, brokers), segment_bytes=1 << 20)
     result = copy_ranges(unit, lambda _: None)
-    files = object_paths(place.store.root, ".log")  # type: ignore[attr-defined]  # a LocalStore
+    files = object_paths(tmp_path, ".log")
     assert len(files) == sum(s.has_object for s in result.segments)
     tool = "org.apache.kafka.tools.DumpLogSegments"
     said = kafka.java_tool(tool, ["--deep-iteration", "--files", ",".join(map(str, files))])
@@ -123,7 +137,8 @@ def test_apache_reads_every_archived_file(
 
 def test_the_matrix_is_what_it_claims_to_be(kafka: EmbeddedKafka, matrix: Matrix, brokers: PlainBrokers) -> None:
     """A matrix without the hard cases would prove nothing."""
-    codecs = {int(walk(b"".join(on_disk(kafka, "codecs", p, 0, 9**9))).batches.headers["attributes"][0]) & 7 for p in range(5)}
+    logs = [b"".join(on_disk(kafka, "codecs", partition, 0, 9**9)) for partition in range(5)]
+    codecs = {int(walk(log).batches.headers["attributes"][0]) & CODEC_MASK for log in logs}
     assert codecs == {0, 1, 2, 3, 4}
     attributes = walk(b"".join(on_disk(kafka, "transactions", 0, 0, 9**9))).batches.headers["attributes"]
     assert int((attributes & CONTROL != 0).sum()) == 3
@@ -131,3 +146,22 @@ def test_the_matrix_is_what_it_claims_to_be(kafka: EmbeddedKafka, matrix: Matrix
     times = walk(b"".join(on_disk(kafka, "shapes", 0, 0, 9**9))).batches.headers["base_time_ms"]
     assert {-1, 0} <= set(times.tolist())
     assert brokers.offset("later-start", 0, -2) == 123
+
+
+def test_memory_is_bounded_whatever_the_partitions_hold(kafka: EmbeddedKafka, matrix: Matrix, tmp_path: Path) -> None:
+    """Sixteen partitions in one unit: as many write buffers as a task ever holds."""
+    topic = matrix.create("wide", 16)
+    producer = matrix.producer(linger_ms=0)
+    for i in range(16 * 24):
+        producer.produce(topic, os.urandom(500_000), None, i % 16)
+        producer.poll(0)
+        if i % 50 == 49:
+            producer.flush(60)
+    producer.flush(60)
+    arguments = ["tests.integration.copy_program", str(kafka.port), topic, "16", str(tmp_path / "archive")]
+    with program(arguments, tmp_path) as run:
+        said, complaint = run.communicate()
+    assert run.returncode == 0, complaint
+    peak_kb, copied_bytes = map(int, said.split())
+    assert copied_bytes > 16 * 24 * 500_000
+    assert peak_kb < 250_000

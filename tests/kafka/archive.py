@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.batch_index import decode, index_of
 from logkeep.formats.kafka_log import Stop, first_broken, walk
-from logkeep.kafka.claims import join
 from logkeep.kafka.fetch import FetchLimits
 from logkeep.kafka.units import CopyRange, CopyUnit
 from logkeep.model.segments import Segment
@@ -28,8 +28,8 @@ def whole_range(brokers: PlainBrokers, topic: str, partition: int) -> CopyRange:
 def split(whole: CopyRange, pieces: int) -> list[CopyRange]:
     """The same offsets as several ranges, with borders that care for no batch."""
     width = max((whole.hi - whole.lo) // pieces, 1)
-    borders = [*range(whole.lo, whole.hi, width)][:pieces] + [whole.hi]
-    ranges = [replace(whole, lo=lo, hi=hi, first=False) for lo, hi in zip(borders, borders[1:], strict=False)]
+    borders = [*list(range(whole.lo, whole.hi, width))[:pieces], whole.hi]
+    ranges = [replace(whole, lo=lo, hi=hi, first=False) for lo, hi in pairwise(borders)]
     return [replace(ranges[0], first=whole.first), *ranges[1:]] if ranges else [whole]
 
 
@@ -38,10 +38,10 @@ def unit_of(name: str, place: Place, brokers: PlainBrokers, ranges: Sequence[Cop
     return CopyUnit(name, place, 1, "run-1", 1, tuple(ranges), brokers, limits=limits, **more)
 
 
-def archived(place: Place, segments: Sequence[Segment]) -> list[bytes]:
+def archived(place: Place, joined: Sequence[Segment]) -> list[bytes]:
     """The batches of one log as a reader of the archive sees them; every object and index is checked on the way."""
     found: list[bytes] = []
-    for piece in join(segments):
+    for piece in joined:
         if piece.has_object:
             data = place.store.get(layout.segment(place.source, piece), _LIMIT)
             walked = walk(data)

@@ -1,16 +1,14 @@
-"""Topics of every shape on a real broker, written by independent clients: librdkafka, Apache's Java producer, by hand."""
+"""Topics of every shape on a real broker, by independent clients: librdkafka, Apache's Java producer, by hand."""
 
 import struct
-import time
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from kafka.protocol.producer.produce import ProduceRequest
 
+from kafka.protocol.producer.produce import ProduceRequest
 from logkeep.embedded.kafka import EmbeddedKafka
 from tests.kafka.batches import Batch
 from tests.kafka.plain import PlainConnection
@@ -83,7 +81,13 @@ class Matrix:
         for key in (None, b"", b"k"):
             for value in (None, b"", b"v"):
                 producer.produce(topic, value, key, 0)
-        headers = [("a", b"1"), ("a", b"2"), ("", b""), ("null", None), ("bytes", b"\xff\xfe")]
+        headers: list[tuple[str, str | bytes | None]] = [
+            ("a", b"1"),
+            ("a", b"2"),
+            ("", b""),
+            ("null", None),
+            ("bytes", b"\xff\xfe"),
+        ]
         producer.produce(topic, b"with headers", b"k", 0, headers=headers)
         for moment in (FUTURE_MS, 1, 1_000_000):
             producer.produce(topic, b"at a time", b"k", 0, timestamp=moment)
@@ -135,6 +139,12 @@ class Matrix:
         """One more record, so that the segment before it is closed and may be cleaned."""
         self._write("compacted", 1, "none")
 
+    def stop_cleaning(self) -> None:
+        """Keep the compacted log as it is now; a broker gives up cleaning a topic that is not to be compacted."""
+        change = ["--entity-type", "topics", "--entity-name", "compacted", "--add-config"]
+        server = ["--bootstrap-server", self._kafka.bootstrap, "--alter"]
+        self._kafka.java_tool("kafka.admin.ConfigCommand", [*server, *change, "cleanup.policy=delete,retention.ms=-1"])
+
     def _write(self, topic: str, records: int, codec: str) -> None:
         producer = self.producer(compression_type=codec, batch_num_messages=50)
         for i in range(records):
@@ -160,11 +170,3 @@ class Matrix:
             assert error == 0, error
         finally:
             connection.close()
-
-
-def topic_text(topic_id: uuid.UUID) -> str:
-    return topic_id.hex
-
-
-def now_ms() -> int:
-    return int(time.time() * 1000)

@@ -62,6 +62,7 @@ HEADER = np.dtype(
 _COLUMNS = np.arange(HEADER_BYTES)
 _length_at = struct.Struct(">i").unpack_from
 
+Bytes = memoryview | bytes | bytearray
 Headers = npt.NDArray[np.void]
 Longs = npt.NDArray[np.int64]
 
@@ -130,7 +131,7 @@ class Walk:
             raise Damaged(f"{self.reason}, at byte {self.stopped_at}", subject=subject)
 
 
-def walk(buffer: memoryview | bytes, after: int = -1) -> Walk:
+def walk(buffer: Bytes, after: int = -1) -> Walk:
     """All whole batches of a buffer whose offsets rise from behind `after`. Never raises, whatever the bytes are."""
     positions, at = _positions(buffer)
     batches = _gather(buffer, positions)
@@ -147,7 +148,7 @@ def walk(buffer: memoryview | bytes, after: int = -1) -> Walk:
     return Walk(batches, Stop.TORN, at)
 
 
-def first_broken(buffer: memoryview | bytes, batches: Batches) -> int | None:
+def first_broken(buffer: Bytes, batches: Batches) -> int | None:
     """The index of the first batch whose bytes do not have the CRC-32C of its header, or None. Copies nothing."""
     plain = np.frombuffer(buffer, np.uint8)
     crc_of = google_crc32c.value
@@ -158,7 +159,7 @@ def first_broken(buffer: memoryview | bytes, batches: Batches) -> int | None:
     return None
 
 
-def _positions(buffer: memoryview | bytes) -> tuple[Longs, int]:
+def _positions(buffer: Bytes) -> tuple[Longs, int]:
     """Where whole batches begin, by their lengths alone, and the byte after the last one."""
     found: list[int] = []
     at, size = 0, len(buffer)
@@ -171,12 +172,12 @@ def _positions(buffer: memoryview | bytes) -> tuple[Longs, int]:
     return np.array(found, np.int64), at
 
 
-def _too_short(buffer: memoryview | bytes, at: int) -> bool:
+def _too_short(buffer: Bytes, at: int) -> bool:
     """Whether the length there is smaller than a header: a torn batch still has a possible one."""
     return len(buffer) - at >= OVERHEAD_BYTES and _length_at(buffer, at + 8)[0] < HEADER_BYTES - OVERHEAD_BYTES
 
 
-def _gather(buffer: memoryview | bytes, positions: Longs) -> Batches:
+def _gather(buffer: Bytes, positions: Longs) -> Batches:
     plain = np.frombuffer(buffer, np.uint8)
     rows = plain[positions[:, None] + _COLUMNS]
     return Batches(np.ascontiguousarray(rows).view(HEADER).reshape(-1), positions)
@@ -199,7 +200,7 @@ def _first_wrong(batches: Batches, after: int) -> tuple[int, str] | None:
     return min(wrong, key=lambda each: each[0]) if wrong else None
 
 
-def _stopped(buffer: memoryview | bytes, good: Batches, at: int, reason: str) -> Walk:
+def _stopped(buffer: Bytes, good: Batches, at: int, reason: str) -> Walk:
     """Damage, unless the byte that both layouts share says that it is a message of an old version."""
     if len(buffer) - at > _MAGIC_AT and buffer[at + _MAGIC_AT] in (0, 1):
         version = buffer[at + _MAGIC_AT]
@@ -209,6 +210,6 @@ def _stopped(buffer: memoryview | bytes, good: Batches, at: int, reason: str) ->
     return Walk(good, Stop.DAMAGED, at, reason)
 
 
-def _looks_old(buffer: memoryview | bytes, at: int) -> bool:
+def _looks_old(buffer: Bytes, at: int) -> bool:
     """Old messages have at least 14 bytes after their length; the zeros of a file set aside have none."""
     return bool(_length_at(buffer, at + 8)[0] >= 14)

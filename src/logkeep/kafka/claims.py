@@ -1,60 +1,74 @@
 """Which positions each archived segment of a partition answers for, once all of its units are done. Pure.
 
 A unit `[lo, hi)` owns the batches whose base offset lies in it (the first unit also the one that contains the log
-start), and claims `[lo, max(hi, end of its last batch))`: what it saw nothing of, nothing was left of. Neighbours
-read at different times, and compaction works in between, so their claims may overlap where a batch reaches over the
-border, and never leave a hole. `join` lets the earlier claim stand and moves the later one's start behind it.
+start). It claims `[lo, max(hi, end of its last batch))`: where it saw nothing, nothing was left. Only what stands
+inside a batch that it passed over, because a neighbour owns it, it does not claim.
+
+Units read at different times, and compaction and retention work in between. So two claims may overlap (a batch reaches
+over the border): the owner of the earlier batch keeps it. And there may be a hole (a batch that one unit passed over
+was gone when its owner came): if the owner read on to the next batch without meeting the log start, compaction took
+it, and the hole is claimed by the segment behind it; else it is a gap, and said to be one. Nothing is guessed.
 
 How to read the result: a batch belongs to a segment's claim `[start, end)` when its last offset is not below `start`
-and its base offset is below `end`. Then every batch is seen once, also where an object holds one that its neighbour
-claimed already, and where the log start lies inside a batch.
+and its base offset is below `end`. Then every batch is seen once, also where the log start lies inside a batch.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from dataclasses import dataclass
 
 import msgspec
 
+from logkeep.kafka.units import CopyResult, RangeResult
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
 
 
-def join(claims: Iterable[Segment]) -> list[Segment]:
-    """The segments of any number of logs with claims that do not overlap, in order of log and position.
+@dataclass(frozen=True)
+class Joined:
+    """One log: claims that do not overlap, in order, and what nobody can answer for. Together they tile `span`."""
 
-    Rows that claim nothing any more and have no object are left out. An object whose whole claim was taken is left out
-    too: nobody would ever read it, so it is garbage.
+    log: LogName
+    span: Range
+    segments: tuple[Segment, ...]
+    gaps: tuple[Range, ...]
+
+
+def join(results: Iterable[CopyResult]) -> list[Joined]:
+    """Join the claims of all units, log by log.
+
+    Rows that claim nothing any more are left out; an object among them is garbage, since nobody would ever read it.
     """
-    ordered = sorted(claims, key=lambda s: (s.log, s.start, s.end))
-    return [piece for _, group in groupby(ordered, key=lambda s: s.log) for piece in _joined(list(group))]
+    ranges: dict[LogName, list[RangeResult]] = {}
+    segments: dict[LogName, list[Segment]] = {}
+    for result in results:
+        for one in result.ranges:
+            ranges.setdefault(one.log, []).append(one)
+        for piece in result.segments:
+            segments.setdefault(piece.log, []).append(piece)
+    return [_joined(log, ranges[log], segments.get(log, ())) for log in sorted(ranges)]
 
 
-def _joined(ordered: Sequence[Segment]) -> list[Segment]:
+def _joined(log: LogName, ranges: Sequence[RangeResult], segments: Iterable[Segment]) -> Joined:
+    span = Range(min(r.lo for r in ranges), max(r.hi for r in ranges))
     kept: list[Segment] = []
-    reached = ordered[0].start
-    for piece in ordered:
+    gaps: list[Range] = []
+    reached = span.start
+    for piece in sorted(segments, key=lambda s: (s.first, s.start)):
         start = max(piece.start, reached)
-        if start < piece.end:
-            kept.append(piece if start == piece.start else msgspec.structs.replace(piece, start=start))
-            reached = piece.end
-    return kept
+        if start >= piece.end:
+            continue
+        if start > reached:
+            if _compacted(Range(reached, start), ranges):
+                start = reached
+            else:
+                gaps.append(Range(reached, start))
+        kept.append(piece if start == piece.start else msgspec.structs.replace(piece, start=start))
+        reached = piece.end
+    if reached < span.end:
+        gaps.append(Range(reached, span.end))
+    return Joined(log, span, tuple(kept), tuple(gaps))
 
 
-def unclaimed(log: LogName, gaps: Iterable[Range], joined: Sequence[Segment]) -> list[Range]:
-    """What of a log's gaps nobody archived after all: a neighbour may have read it before retention came."""
-    left: list[Range] = []
-    claims = [Range(s.start, s.end) for s in joined if s.log == log]
-    for gap in sorted(gaps):
-        pieces = [gap]
-        for claim in claims:
-            pieces = [rest for piece in pieces for rest in _without(piece, claim)]
-        left += pieces
-    return left
-
-
-def _without(piece: Range, claim: Range) -> list[Range]:
-    if claim.end <= piece.start or claim.start >= piece.end:
-        return [piece]
-    before = Range(piece.start, max(claim.start, piece.start))
-    after = Range(min(claim.end, piece.end), piece.end)
-    return [rest for rest in (before, after) if len(rest)]
+def _compacted(hole: Range, ranges: Sequence[RangeResult]) -> bool:
+    """Whether a unit that ended at or before the hole saw that nothing stood in it."""
+    return any(r.reached <= hole.start and hole.end <= r.empty_to for r in ranges)

@@ -12,10 +12,9 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from logkeep.errors import ClusterError, ClusterNotReady, SourceDamaged
-from logkeep.formats.kafka_log import Batches
 from logkeep.kafka.divergence import explain
 from logkeep.kafka.fetch import Code, FetchConnection, Fetched, FetchReply, encode, parse
-from logkeep.kafka.range_copy import RangeCopy
+from logkeep.kafka.range_copy import RangeCopy, Taken
 from logkeep.kafka.segment_writer import SegmentWriter
 from logkeep.kafka.units import CopyUnit, Leader, Outcome
 from logkeep.model.work import Progress
@@ -46,15 +45,17 @@ class Job:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Bytes of a reply that are to be written, or, without batches, only the end of a range."""
+    """What one reply brought for one range."""
 
     job: Job
     data: memoryview
-    batches: Batches
+    taken: Taken
     last: bool
 
     def write(self) -> int:
-        written = self.job.writer.write(self.data, self.batches)
+        if self.taken.skip:
+            self.job.writer.skip(self.taken.skip.start, self.taken.skip.end)
+        written = self.job.writer.write(self.data, self.taken.batches)
         if self.last:
             self.job.writer.finish(self.job.copy.claimed_to())
         return written
@@ -163,8 +164,8 @@ class Pipeline:
         pieces: list[_Piece] = []
         for job, fetched in known:
             if fetched.served:
-                batches = job.copy.take(fetched)
-                pieces.append(_Piece(job, fetched.records, batches, job.copy.outcome is not None))
+                taken = job.copy.take(fetched)
+                pieces.append(_Piece(job, fetched.records, taken, job.copy.outcome is not None))
         return pieces
 
     def _refused(self, known: Sequence[tuple[Job, Fetched]]) -> None:
@@ -192,10 +193,7 @@ class Pipeline:
     def _investigate(self, job: Job) -> None:
         where = job.copy.range
         verdict = explain(job.copy.position, self._unit.brokers.facts(where.topic, where.partition, job.copy.position))
-        gap = job.copy.judge(verdict)
-        if gap is not None:
-            job.writer.skip(gap.start, gap.end)
-        elif job.copy.outcome is None:
+        if not job.copy.judge(verdict) and job.copy.outcome is None:
             self._elsewhere(job, Code.OFFSET_OUT_OF_RANGE)
 
     def _elsewhere(self, job: Job, code: int) -> None:

@@ -1,18 +1,30 @@
 """Where the copy of one range stands, and what a reply does to that. Decides; reads and writes nothing.
 
-The range owns the batches whose base offset is in `[lo, hi)`; if it is the first of its partition, or if retention
-moved the log start into it, also the batch that contains the start. A batch at the front that belongs to the
-neighbour is passed over, and so is everything from the first batch at or behind `hi` on.
+The range owns the batches whose base offset is in `[lo, hi)`; if it is the first of its partition, also the batch that
+contains the log start. That holds whatever retention does meanwhile: every batch has exactly one owner. A batch at the
+front that belongs to the neighbour is passed over, and so is everything from the first batch at or behind `hi` on.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from logkeep.errors import SourceDamaged
-from logkeep.formats.kafka_log import Batches, Stop, walk
+from logkeep.formats.kafka_log import Batches, Longs, Stop, walk
 from logkeep.kafka.divergence import Cause, Position, Verdict
 from logkeep.kafka.fetch import Fetched, Wanted
 from logkeep.kafka.units import CopyRange, EpochStart, Gap, Leader, Outcome, RangeResult
 from logkeep.model.ranges import Range
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a reply brought."""
+
+    batches: Batches
+    """Those that are ours, back to back in the reply's records."""
+    skip: Range | None
+    """Positions before them that we do not answer for."""
 
 
 class RangeCopy:
@@ -29,6 +41,9 @@ class RangeCopy:
         self._gaps: list[Gap] = []
         self._epochs: list[EpochStart] = []
         self._seen = (-1, -1, -1)
+        self._lost_from: int | None = None
+        self._owned_end = wanted.lo
+        self._empty_to = -1
 
     @property
     def key(self) -> tuple[bytes, int]:
@@ -48,42 +63,50 @@ class RangeCopy:
         where = self.position
         return Wanted(where.topic_id, self.range.partition, where.offset, self.leader.epoch, where.last_epoch)
 
-    def take(self, fetched: Fetched) -> Batches:
-        """Go on by what a good reply holds; the batches that are ours, back to back in `fetched.records`."""
+    def take(self, fetched: Fetched) -> Taken:
+        """Go on by what a good reply holds."""
         self._seen = (fetched.high_watermark, fetched.last_stable, fetched.log_start)
         batches = self._believed(fetched)
         bases, lasts = batches.base_offsets, batches.last_offsets
+        skip = self._skipped(bases, lasts)
         start = max(int(np.searchsorted(lasts, self.offset)), int(np.searchsorted(bases, self._owned_from)))
         end = int(np.searchsorted(bases, self.range.hi))
+        if end < len(batches) and self.offset <= self.range.hi:
+            self._empty_to = int(bases[end])
         if end:
             self.offset = max(self.offset, int(lasts[end - 1]) + 1)
             self._last_epoch = int(batches.headers["leader_epoch"][end - 1])
+        if start < end:
+            self._owned_end = int(lasts[end - 1]) + 1
         if end < len(batches) or self.offset >= self.range.hi:
             self.outcome = Outcome.COPIED
-        ours = batches[start:end]
-        self._note_epochs(ours)
-        return ours
+        self._note_epochs(batches[start:end])
+        return Taken(batches[start:end], skip)
 
-    def judge(self, verdict: Verdict) -> Range | None:
-        """Take a verdict on a refused offset: the gap to step over, or None. A new history ends the range."""
+    def judge(self, verdict: Verdict) -> bool:
+        """Take a verdict on a refused offset; whether to go on. A new history ends the range.
+
+        After retention the log start may lie behind `hi`, and still inside a batch of ours: one more fetch will tell,
+        and only then is it known how much is lost.
+        """
         if verdict.cause.new_history:
             self._common_end = verdict.common_end
             self.end(Outcome.NEW_HISTORY, verdict.cause)
         if verdict.gap is None:
-            return None
-        gap = Range(self.offset, min(verdict.gap.end, self.range.hi))
-        self._gaps.append(Gap(gap.start, gap.end))
-        self.offset, self._owned_from, self._last_epoch = gap.end, 0, -1
-        if self.offset >= self.range.hi:
-            self.outcome = Outcome.COPIED
-        return gap
+            return False
+        if self._lost_from is None:
+            self._lost_from = self.offset
+        self.offset, self._last_epoch = verdict.gap.end, -1
+        return True
 
     def end(self, outcome: Outcome, cause: Cause = Cause.NONE, detail: str = "") -> None:
         self.outcome, self._cause, self._detail = outcome, cause, detail
 
     def claimed_to(self) -> int:
-        """Up to where this range answers: `hi` when all was copied, else as far as it came."""
-        return max(self.range.hi, self.offset) if self.outcome is Outcome.COPIED else self.offset
+        """Up to where this range answers: at least `hi` when all was copied, else as far as it came."""
+        if self.outcome is Outcome.COPIED:
+            return max(self.range.hi, self._owned_end)
+        return self.offset if self._lost_from is None else self._lost_from
 
     def result(self) -> RangeResult:
         high_watermark, last_stable, log_start = self._seen
@@ -95,6 +118,7 @@ class RangeCopy:
             cause=self._cause,
             detail=self._detail,
             reached=self.claimed_to(),
+            empty_to=self._empty_to,
             common_end=self._common_end,
             gaps=tuple(self._gaps),
             epochs=tuple(self._epochs),
@@ -113,6 +137,22 @@ class RangeCopy:
         if walked.stop is Stop.OLD_FORMAT:
             self.end(Outcome.OLD_FORMAT, detail=walked.reason)
         return walked.batches
+
+    def _skipped(self, bases: Longs, lasts: Longs) -> Range | None:
+        """What at the front of this reply is not ours to claim: lost to retention, or inside a neighbour's batch."""
+        here = int(np.searchsorted(lasts, self.offset))
+        inside = here < len(bases) and bool(bases[here] < self.offset)
+        if inside and bases[here] < self._owned_from:
+            since, self._lost_from = self._lost_from, None
+            return Range(self.offset if since is None else since, int(lasts[here]) + 1)
+        if self._lost_from is None or not (len(bases) or self.offset >= self.range.hi):
+            return None
+        since, self._lost_from = self._lost_from, None
+        ours = inside and bool(bases[here] < self.range.hi)
+        lost = Range(since, max(int(bases[here]), since) if ours else max(min(self.offset, self.range.hi), since))
+        if len(lost):
+            self._gaps.append(Gap(lost.start, lost.end))
+        return lost
 
     def _note_epochs(self, batches: Batches) -> None:
         epochs, bases = batches.headers["leader_epoch"].astype(np.int64), batches.base_offsets

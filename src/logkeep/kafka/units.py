@@ -117,9 +117,12 @@ class RangeResult(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     reached: int
     """The offset after the last one that is answered for: at least `hi` when everything was copied."""
+    empty_to: int = -1
+    """Nothing stood between `reached` and this offset when the range was read; -1 when that was not seen."""
     common_end: int = -1
     """With a new history: up to where the old one still holds, if that is known."""
     gaps: tuple[Gap, ...] = ()
+    """What retention removed while this range was read; `claims.join` has the last word on what is missing."""
     epochs: tuple[EpochStart, ...] = ()
     high_watermark: int = -1
     last_stable: int = -1

@@ -1,0 +1,27 @@
+"""Copies whole partitions in a process of its own and prints the most memory it ever held, in kB."""
+
+import sys
+from pathlib import Path
+
+from logkeep.kafka.copy import copy_ranges
+from logkeep.repository.chain import Place
+from logkeep.store.local import LocalStore
+from tests.kafka.archive import unit_of, whole_range
+from tests.kafka.plain import PlainBrokers
+
+
+def peak_kb() -> int:
+    """Of this program alone: `getrusage` would count what its parent held before the start."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+
+if __name__ == "__main__":
+    port, topic, partitions, root = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), Path(sys.argv[4])
+    store = LocalStore(root)
+    store.create()
+    place = Place(store, "repository-1", "prod")
+    brokers = PlainBrokers("127.0.0.1", port)
+    wanted = [whole_range(brokers, topic, p) for p in range(partitions)]
+    result = copy_ranges(unit_of("memory", place, brokers, wanted), lambda _: None)
+    print(peak_kb(), sum(s.stored_bytes for s in result.segments))
