@@ -97,13 +97,13 @@ class Cluster:
         """A question that every broker can answer, asked until one does."""
         last: ClusterUnreachable | None = None
         for number in self.patience.tries():
-            if number >= _FIRST_ATTEMPTS and not self._met:
-                break
             for endpoint in self._anyone():
                 try:
                     return self._open(endpoint).call(api, fields, at_most=at_most)
                 except ClusterUnreachable as error:
                     last = error
+            if number + 1 >= _FIRST_ATTEMPTS and not self._met:
+                break
         raise ClusterUnreachable(
             f"no broker answers {api}; the last one: {last.what if last else 'none is known'}",
             subject=", ".join(str(each) for each in self.settings.bootstrap),
