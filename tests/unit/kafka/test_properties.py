@@ -46,7 +46,7 @@ def test_a_plain_file(tmp_path: Path) -> None:
         "client.rack": "r1",
         "request.timeout.ms": "1500",
         "socket.connection.setup.timeout.ms": "250",
-        "receive.buffer.bytes": "-1",
+        "receive.buffer.bytes": "65536",
         "group.id": "unused",
     }
     settings = load_settings(_write(tmp_path, found, 0o644))
@@ -56,7 +56,7 @@ def test_a_plain_file(tmp_path: Path) -> None:
         rack="r1",
         request_timeout_s=1.5,
         connect_timeout_s=0.25,
-        receive_buffer_bytes=-1,
+        receive_buffer_bytes=65536,
     )
     assert settings.notes == ("client.properties: group.id has no effect here",)
     assert str(settings.bootstrap[1]) == "[::1]:9093"
@@ -97,6 +97,7 @@ def test_places_of_tokens(tmp_path: Path) -> None:
 
     assert place("sasl.oauthbearer.token.endpoint.url", "file:///a%20b") == FileSecret(Path("/a b"))
     assert place("logkeep.oauthbearer.token.file", "/c") == FileSecret(Path("/c"))
+    assert load_settings(tmp_path / "client.properties").notes[-1].endswith("sends the secret in clear")
     defined = tmp_path / "client.properties"
     assert place("logkeep.oauthbearer.token.command", "get 'a b'") == CommandSecret(("get", "a b"), defined)
     with pytest.raises(ConfigError, match="no place"):
