@@ -97,24 +97,31 @@ class Cluster:
         """A question that every broker can answer, asked until one does."""
         last: ClusterUnreachable | None = None
         for number in self.patience.tries():
-            if number >= _FIRST_ATTEMPTS and not self._met:
-                break
             for endpoint in self._anyone():
                 try:
                     return self._open(endpoint).call(api, fields, at_most=at_most)
                 except ClusterUnreachable as error:
                     last = error
+            if number + 1 >= _FIRST_ATTEMPTS and not self._met:
+                break
         raise ClusterUnreachable(
             f"no broker answers {api}; the last one: {last.what if last else 'none is known'}",
             subject=", ".join(str(each) for each in self.settings.bootstrap),
         ) from last
 
     def ask_each(self, api: str, fields: Mapping[str, Any], *, at_most: int | None = None) -> list[tuple[int, Any]]:
-        """The same question to every broker that is up: `(node, reply)`."""
-        return [
-            (broker.node, self.ask_node(broker.node, api, fields, at_most=at_most))
-            for broker in self.metadata(()).brokers
-        ]
+        """The same question to every broker that is up: `(node, reply)`.
+
+        When one goes while we ask, all are asked again: what it knew may have moved to one that had answered already.
+        """
+        last: ClusterUnreachable | None = None
+        for _ in self.patience.tries():
+            brokers = self.metadata(()).brokers
+            try:
+                return [(each.node, self._open(each.endpoint).call(api, fields, at_most=at_most)) for each in brokers]
+            except ClusterUnreachable as error:
+                last = error
+        raise last or ClusterUnreachable(f"{api} was never asked")
 
     def ask_node(self, node: int, api: str, fields: Mapping[str, Any], *, at_most: int | None = None) -> Any:
         """A question to one broker, repeated while the connection breaks."""
@@ -124,7 +131,7 @@ class Cluster:
                 return self.connection(node).call(api, fields, at_most=at_most)
             except (ClusterUnreachable, ClusterNotReady) as error:
                 last = error
-                self._refresh()
+                self.metadata()
         raise last or ClusterNotReady("was not asked", subject=f"broker {node}")
 
     def ask_leaders(
@@ -141,7 +148,7 @@ class Cluster:
         trouble: ClusterError | None = None
         for number in self.patience.tries():
             if number:
-                self._refresh()
+                self.metadata()
             failed: list[TopicPartition] = []
             for node, chunk in self._by_leader(left):
                 try:
@@ -161,7 +168,7 @@ class Cluster:
         """`(leader, at most some thousand partitions)`; leader -1 = there is none at the moment."""
         known = self.known()
         if any(known.find(each) is None for each in wanted):
-            known = self._refresh()
+            known = self.metadata()
         groups: defaultdict[int, list[TopicPartition]] = defaultdict(list)
         for each in wanted:
             partition = known.find(each)
@@ -172,10 +179,6 @@ class Cluster:
         for node, members in sorted(groups.items()):
             for at in range(0, len(members), _CHUNK):
                 yield node, members[at : at + _CHUNK]
-
-    def _refresh(self) -> ClusterMetadata:
-        self._known = None
-        return self.metadata()
 
     def _endpoint(self, node: int) -> Endpoint:
         for broker in self.known().brokers:

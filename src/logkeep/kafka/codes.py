@@ -18,7 +18,7 @@ TRANSACTIONAL_ID_NOT_FOUND: Final = 105
 UNKNOWN_TOPIC_ID: Final = 100
 TOPIC_EXISTS: Final = 36
 
-LEADER_MOVED: Final = frozenset({UNKNOWN_TOPIC, 5, 6, 9, 13, 56, 74, 75, 78, UNKNOWN_TOPIC_ID, 103})
+LEADER_MOVED: Final = frozenset({UNKNOWN_TOPIC, 5, 6, 9, 13, 56, 74, 75, 78})
 """No or another leader, or one that does not know it yet: read the metadata anew and try again."""
 
 COORDINATOR_MOVED: Final = frozenset({14, 15, 16})

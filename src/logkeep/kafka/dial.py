@@ -25,6 +25,9 @@ def dial(endpoint: Endpoint, settings: ClientSettings, context: ssl.SSLContext |
     except OSError as error:
         raw.close()
         raise _tls_cut(endpoint) from error
+    except BaseException:
+        raw.close()
+        raise
 
 
 def _tls_cut(endpoint: Endpoint) -> ClusterUnreachable:

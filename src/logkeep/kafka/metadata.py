@@ -41,7 +41,7 @@ def _broker(found: Any) -> Broker:
 
 def _topic(found: Any) -> Topic:
     partitions = sorted((_partition(each) for each in found.partitions), key=lambda each: each.index)
-    return Topic(found.name, UUID(bytes=bytes(found.topic_id.bytes)), bool(found.is_internal), tuple(partitions))
+    return Topic(found.name or "", UUID(bytes=bytes(found.topic_id.bytes)), bool(found.is_internal), tuple(partitions))
 
 
 def _partition(found: Any) -> Partition:

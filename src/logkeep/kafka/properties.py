@@ -81,6 +81,9 @@ def settings_from(found: Mapping[str, str], path: Path, *, bootstrap: str = "") 
         settings = replace(settings, trust=trust_store(found, path), identity=key_store(found, path))
     if settings.protocol.startswith("SASL_"):
         settings = replace(settings, sasl=_sasl(found, path))
+    if settings.sasl and not settings.tls and settings.sasl.mechanism in {"PLAIN", "OAUTHBEARER"}:
+        note = f"{path.name}: {settings.sasl.mechanism} without TLS sends the secret in clear"
+        settings = replace(settings, notes=(*settings.notes, note))
     return settings
 
 

@@ -92,7 +92,8 @@ class ClientSettings:
     rack: str = ""
     connect_timeout_s: float = 10.0
     request_timeout_s: float = 30.0
-    receive_buffer_bytes: int = 4 * 2**20
+    receive_buffer_bytes: int = -1
+    """-1: the kernel grows it by itself, further than it lets us ask for; as fast as any size in measurements."""
     send_buffer_bytes: int = -1
     notes: tuple[str, ...] = field(default=(), compare=False)
 

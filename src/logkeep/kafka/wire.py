@@ -59,7 +59,6 @@ class Connection:
         self.closed = False
         self._socket = made
         self._client_id = settings.client_id
-        self._timeout_s = settings.request_timeout_s
         self._next = 0
         self._flights: collections.deque[_Flight] = collections.deque()
         self._small = ReceiveBuffer()
@@ -84,7 +83,7 @@ class Connection:
             if settings.sasl is not None:
                 lifetime_s = authenticate(made.call, settings.sasl, str(endpoint))
                 made._renew_at = clock() + lifetime_s * _RENEW_AT if lifetime_s else float("inf")
-        except LogkeepError:
+        except BaseException:
             made.close()
             raise
         return made
@@ -215,6 +214,9 @@ class Connection:
                 _send_all(self._socket, parts)
         except OSError as error:
             self._lost(error, "sending")
+        except BaseException:
+            self.close()  # a signal in the middle of a frame: nothing can follow it
+            raise
 
     def _receive_frame(self, buffer: ReceiveBuffer, flight: _Flight) -> memoryview:
         try:
@@ -225,6 +227,9 @@ class Connection:
             frame = self._fill(buffer.view(size))
         except OSError as error:
             self._lost(error, f"waiting for {flight.what.api}")
+        except BaseException:
+            self.close()
+            raise
         self._flights.popleft()
         (correlation,) = struct.unpack_from(">i", frame)
         if correlation != flight.correlation:

@@ -1,6 +1,8 @@
 """Every way in that brokers offer works; every wrong key fails with the right words, class and exit code."""
 
+import os
 import pickle
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +27,7 @@ from logkeep.kafka.patience import Patience
 from logkeep.kafka.properties import load_settings
 from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.kafka.values import TopicPartition
+from logkeep.spark.java import find_java
 from tests.servers.secured_kafka import BEARER, ODD_USER, PASSWORD, STORE_PASSWORD, SecuredKafka
 
 pytestmark = pytest.mark.xdist_group("kafka")
@@ -60,6 +63,16 @@ def _inline_pem(kafka: SecuredKafka) -> Path:
     )
 
 
+def _keytool(kafka: SecuredKafka) -> Path:
+    """A trust store as Java people make it: PKCS12 in a file called .jks."""
+    keytool = find_java(os.environ).executable.parent / "keytool"
+    store = kafka.files / "keytool.jks"
+    where = ["-keystore", str(store), "-storepass", STORE_PASSWORD, "-file", str(kafka.files / "ca.pem")]
+    subprocess.run([str(keytool), "-importcert", "-noprompt", "-alias", "ca", *where], check=True, capture_output=True)
+    changes = {"ssl__truststore__type": "JKS", "ssl__truststore__password": STORE_PASSWORD}
+    return _key_file(kafka, "alice.pem", ssl__truststore__location=str(store), **changes)
+
+
 def _key_file(kafka: SecuredKafka, name: str, **more: str) -> Path:
     return kafka.client_file("SSL", ssl__keystore__location=str(kafka.files / name), **more)
 
@@ -68,6 +81,7 @@ WAYS: dict[str, Way] = {
     "mTLS PEM": lambda k: _key_file(k, "alice.pem", ssl__keystore__type="PEM"),
     "mTLS PKCS12": lambda k: _key_file(k, "alice.p12", ssl__keystore__password=STORE_PASSWORD),
     "mTLS inline PEM": _inline_pem,
+    "mTLS with keytool's trust store": _keytool,
     "SASL_PLAINTEXT PLAIN": lambda k: k.sasl_file("SASL_PLAINTEXT", "PLAIN"),
     "SASL_SSL PLAIN": lambda k: k.sasl_file("SASL_SSL", "PLAIN"),
     "SASL_SSL SCRAM-SHA-256": lambda k: k.sasl_file("SASL_SSL", "SCRAM-SHA-256"),

@@ -92,7 +92,9 @@ def _described(cluster: Cluster, kind: str, names: Sequence[str]) -> dict[str, G
         field = "group_ids" if kind in _DESCRIBE else "groups"
         reply = coordinator.call(api, {field: list(some), "include_authorized_operations": False})
         for each in reply.groups:
-            yield each.group_id, each.error_code, _details(each, kind)
+            # Before version 6 of DescribeGroups an unknown group is no error but "Dead".
+            code = GROUP_ID_NOT_FOUND if each.group_state == "Dead" else each.error_code
+            yield each.group_id, code, _details(each, kind)
 
     return ask_coordinators(cluster, CoordinatorKind.GROUP, names, ask, doing=api, gone=_GONE)
 
