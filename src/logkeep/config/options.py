@@ -180,7 +180,7 @@ BOOTSTRAP_SERVERS: Option[str | None] = Option(
     key="kafka.bootstrap_servers",
 )  # fmt: skip
 COMMAND_CONFIG: Option[Path | None] = Option(
-    "command-config", FilePath(), None, "A Java client.properties file: security, and everything else about the client.",
+    "command-config", FilePath(), None, "A Java client.properties file: security, and all else about the client.",
     key="kafka.command_config",
 )  # fmt: skip
 TOPICS: Option[tuple[str, ...]] = Option(

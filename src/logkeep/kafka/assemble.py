@@ -4,12 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from logkeep.errors import BackupFailed, NotAuthorised
-from logkeep.kafka.claims import join, unclaimed
+from logkeep.kafka.claims import join
 from logkeep.kafka.divergence import Cause
 from logkeep.kafka.plan import Plan
 from logkeep.kafka.units import CopyResult, Outcome, RangeResult
 from logkeep.model.findings import Finding, Severity
-from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.manifest import KnownGap, LogCut
 
@@ -49,20 +48,15 @@ def assemble(plan: Plan, results: Iterable[CopyResult]) -> Assembled:
     """Join the claims of all units and say what is missing."""
     done = list(results)
     left = {r.log for r in left_logs(done)}
-    segments = [s for s in join(s for result in done for s in result.segments) if s.log not in left]
-    lost: dict[LogName, list[Range]] = {}
-    for result in done:
-        for each in result.ranges:
-            lost.setdefault(each.log, []).extend(Range(g.start, g.end) for g in each.gaps)
+    joined = [j for j in join(done) if j.log not in left]
     gaps = [
-        KnownGap(log, gap.start, gap.end, "retention removed it while the backup ran")
-        for log, some in sorted(lost.items())
-        if log not in left
-        for gap in unclaimed(log, some, segments)
+        KnownGap(j.log, gap.start, gap.end, "retention removed it while the backup ran")
+        for j in joined
+        for gap in j.gaps
     ]
     return Assembled(
         cut=tuple(c for c in plan.cut if c.log not in left),
-        segments=tuple(segments),
+        segments=tuple(s for j in joined for s in j.segments),
         gaps=(*plan.gaps, *gaps),
         findings=tuple(_new_history(log) for log in plan.new_histories),
         last_epochs=_last_epochs(done),

@@ -140,9 +140,8 @@ def backup(run: Run) -> KafkaBackupReport:
     task, wish = KafkaBackup(place, _settings(run), run.clock, run.token), _wish(run)
     if run.dry_run:
         return _foreseen(place.source, *task.preview(wish), run[ALLOW_GAPS])
-    facts, plan = task.preview(wish)
-    engine = chosen_engine(run, plan.size_bytes)
-    done = task.run(wish, engine)
+    _, plan = task.preview(wish)
+    done = task.run(wish, chosen_engine(run, plan.size_bytes))
     return _report(place.source, done, run[ALLOW_GAPS])
 
 
