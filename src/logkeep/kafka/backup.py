@@ -15,7 +15,7 @@ from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.copy import copy_ranges
 from logkeep.kafka.divergence import Cause
 from logkeep.kafka.facts import Facts, gather
-from logkeep.kafka.plan import Plan, Reached, history_of, plan_backup
+from logkeep.kafka.plan import Plan, Reached, history_of, next_history, plan_backup
 from logkeep.kafka.record import (
     ROLE,
     ClusterRecord,
@@ -146,7 +146,7 @@ class KafkaBackup:
                 if old.cause is not Cause.RECREATED and old.log.history.startswith(history_of(topic)):
                     # The same topic with another past: its next history, which nothing is archived of yet.
                     start = facts.bounds[log].start
-                    reached[log] = Reached(_next_history(old.log.history), start, -1)
+                    reached[log] = Reached(next_history(old.log.history), start, -1)
         return plan_backup(topics, facts.bounds, facts.sizes, reached)
 
     def _units(
@@ -203,11 +203,6 @@ class KafkaBackup:
                 )
             )
         return tuple(records)
-
-
-def _next_history(history: str) -> str:
-    topic, _, number = history.partition("-")
-    return f"{topic}-{int(number or 0) + 1}"
 
 
 def _with_new(facts: Facts, again: Facts, left: Sequence[RangeResult]) -> Facts:
