@@ -76,7 +76,7 @@ def together(first: Assembled, second: Assembled) -> Assembled:
 
 
 def why_left(results: Iterable[RangeResult]) -> list[Finding]:
-    """Tell the user that a log became another one while it was copied."""
+    """Tell the user that a log became another one while it was copied; once, however many units found out."""
     words = {
         Cause.RECREATED: "the topic was deleted and made again",
         Cause.DELETED: "the topic was deleted",
@@ -87,10 +87,10 @@ def why_left(results: Iterable[RangeResult]) -> list[Finding]:
         Finding(
             code="new-history",
             severity=Severity.WARNING,
-            where=str(r.log),
-            what=f"{words.get(r.cause, r.cause)} while the backup ran; earlier backups keep what it was",
+            where=str(log),
+            what=f"{words.get(cause, cause)} while the backup ran; earlier backups keep what it was",
         )
-        for r in results
+        for log, cause in {r.log: r.cause for r in results}.items()
     ]
 
 

@@ -1,7 +1,7 @@
 """Where a log is cut, with answers of a cluster that are written down beforehand."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -199,7 +199,3 @@ def test_no_position_stands_behind_the_cut(committed: int, recorded: int) -> Non
 
 def test_positions_in_logs_that_are_not_archived_stay_as_they_are() -> None:
     assert clamp("g", {B: 77}, {A: bounds(0, 10)}) == ({B: 77}, [])
-
-
-def test_bounds_of_tests_are_bounds() -> None:
-    assert replace(bounds(1, 5), start=2) == bounds(2, 5)
