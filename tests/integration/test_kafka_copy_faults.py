@@ -166,40 +166,41 @@ def test_broken_connections_cost_nothing_that_was_copied(
     assert archived(place, result.segments) == on_disk(kafka, wanted.topic, 0, 0, 400)
 
 
-class _SmallDisk(LocalStore):
-    """Has room for so many bytes per object."""
+class _Hiccup(LocalStore):
+    """One write of each object fails, those after it do not."""
 
-    room = 150_000
+    failing = 0
 
     def open_new(self, name: str, size_hint: int = 0) -> ObjectWriter:
-        return _SmallWriter(super().open_new(name, size_hint), self.room)
+        return _HiccupWriter(super().open_new(name, size_hint), self.failing)
 
 
-class _SmallWriter:
-    def __init__(self, inner: ObjectWriter, room: int) -> None:
-        self._inner, self._room = inner, room
+class _HiccupWriter:
+    def __init__(self, inner: ObjectWriter, failing: int) -> None:
+        self._inner, self._left = inner, failing
         self.close, self.abort = inner.close, inner.abort
 
     def write(self, data: memoryview | bytes) -> None:
-        self._room -= len(data)
-        if self._room < 0:
+        self._left -= 1
+        if not self._left:
             raise StoreFull("no space left")
         self._inner.write(data)
 
 
-@pytest.mark.parametrize("replies", [1, 2, 3, 1000])
-def test_a_full_disk_is_never_taken_for_a_broken_connection(
-    brokers: PlainBrokers, matrix: Matrix, tmp_path: Path, replies: int
+@pytest.mark.parametrize("failing", [1, 2, 3, 4])
+@pytest.mark.parametrize("replies", [1, 2, 1000])
+def test_a_failed_write_is_never_forgotten_over_a_broken_connection(
+    brokers: PlainBrokers, matrix: Matrix, tmp_path: Path, replies: int, failing: int
 ) -> None:
     """What the helper thread could not write must end the attempt, whatever the connection does meanwhile."""
-    wanted = _written(matrix, brokers, f"full-{replies}", size=1000)
-    store = _SmallDisk(tmp_path / "small")
+    wanted = _written(matrix, brokers, f"full-{replies}-{failing}", size=1000)
+    store = _Hiccup(tmp_path / "small")
     store.create()
-    place = Place(store, "repository-1", "prod")
+    store.failing = failing
     shaky = _Shaky(brokers.host, brokers.port, replies)
-    unit = replace(unit_of("unit", place, brokers, [wanted], max_bytes=30_000), brokers=shaky)
+    unit = unit_of("unit", Place(store, "repository-1", "prod"), brokers, [wanted], max_bytes=30_000)
     with pytest.raises(StoreFull):
-        copy_with(unit, lambda _: None, random_token, lambda _: None)
+        copy_with(replace(unit, brokers=shaky), lambda _: None, random_token, lambda _: None)
     assert [path for path in (tmp_path / "small").rglob("*") if path.is_file()] == []
 
 
