@@ -211,7 +211,7 @@ class Connection:
                 for part in parts:
                     self._socket.sendall(part)
             else:
-                _send_all(self._socket, parts)
+                send_all(self._socket, parts)
         except OSError as error:
             self._lost(error, "sending")
         except BaseException:
@@ -264,7 +264,7 @@ class Connection:
         raise ClusterUnreachable(f"connection lost while {doing}: {told(error)}", subject=str(self.endpoint)) from error
 
 
-def _send_all(made: socket.socket, parts: Sequence[Bytes]) -> None:
+def send_all(made: socket.socket, parts: Sequence[Bytes]) -> None:
     """As many parts as the kernel takes in one call; what it did not take follows part by part."""
     for at in range(0, len(parts), _MOST_PARTS):
         some = parts[at : at + _MOST_PARTS]

@@ -20,7 +20,7 @@ from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.patience import Patience
 from logkeep.kafka.settings import ClientSettings, Endpoint, endpoints
 from logkeep.kafka.values import TopicPartition
-from logkeep.kafka.wire import Connection, ReceiveBuffer
+from logkeep.kafka.wire import Connection, ReceiveBuffer, send_all
 
 pytestmark = pytest.mark.xdist_group("kafka")
 FETCH = 13
@@ -236,3 +236,29 @@ def test_a_broker_that_was_restarted_is_found_again(kafka: EmbeddedKafka) -> Non
         kafka.start()
         assert list_offsets(cluster, [TopicPartition(name, 0)])[TopicPartition(name, 0)].offset == 2
         assert cluster.connection(1) is not before
+
+
+def test_parts_that_the_kernel_does_not_take_at_once_follow_in_order() -> None:
+    whole = bytes(range(256)) * 16_384
+    parts: list[bytes | bytearray | memoryview] = [
+        whole[:5],
+        b"",
+        memoryview(whole)[5:2_000_000],
+        *(bytes([each]) for each in whole[2_000_000:2_002_000]),
+    ]
+    parts.append(bytearray(whole[2_002_000:]))
+    ours, theirs = socket.socketpair()
+    got = bytearray()
+
+    def read() -> None:
+        while some := theirs.recv(65_536):
+            got.extend(some)
+
+    with ours, theirs:
+        ours.settimeout(30)
+        reader = threading.Thread(target=read)
+        reader.start()
+        send_all(ours, parts)
+        ours.shutdown(socket.SHUT_WR)
+        reader.join()
+    assert bytes(got) == whole
