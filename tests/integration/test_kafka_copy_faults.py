@@ -1,6 +1,7 @@
 """What a broker can do to a copy: remove what it wants next, forget the topic, refuse, slow down, hang up."""
 
 import os
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -226,6 +227,30 @@ def test_a_flipped_bit_never_reaches_the_archive(matrix: Matrix, brokers: PlainB
     with pytest.raises(SourceDamaged, match=r"noisy/0.* offset"):
         copy_ranges(unit, lambda _: None)
     assert [info.name for info in place.store.list("sources/")] == []
+
+
+@dataclass(frozen=True)
+class _Racked(PlainBrokers):
+    """Broker 1 sends everybody to broker 2, as a leader does that knows a replica in our rack."""
+
+    def connect(self, broker: int) -> PlainConnection:
+        return (_Redirecting if broker == 1 else PlainConnection)(self.host, self.port)
+
+
+class _Redirecting(PlainConnection):
+    def receive(self) -> memoryview:
+        reply = super().receive()
+        struct.pack_into(">i", reply, 4 + 1 + 10 + 1 + 16 + 1 + 30 + 1, 2)
+        return reply
+
+
+def test_a_replica_in_our_rack_is_asked_instead(
+    kafka: EmbeddedKafka, matrix: Matrix, brokers: PlainBrokers, place: Place
+) -> None:
+    wanted = _written(matrix, brokers, "racked")
+    unit = replace(unit_of("unit", place, brokers, [wanted]), brokers=_Racked(brokers.host, brokers.port))
+    result = copy_with(unit, lambda _: None, random_token, lambda _: None)
+    assert archived(place, result.segments) == on_disk(kafka, "racked", 0, 0, 400)
 
 
 def test_a_broker_that_is_gone_is_given_up_in_the_end(matrix: Matrix, brokers: PlainBrokers, place: Place) -> None:

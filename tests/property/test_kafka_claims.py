@@ -244,3 +244,10 @@ def test_what_can_happen_at_a_border(
     assert [(s.start, s.end) for s in joined.segments] == claims
     assert [(g.start, g.end) for g in joined.gaps] == gaps
     assert copied[0].ranges[0].reached == reached
+
+
+def test_what_retention_took_is_no_evidence_that_nothing_was_there() -> None:
+    _, (first, _) = _two_units(_log(LAST, start=15), _log(LAST, start=15))
+    assert first.ranges[0].empty_to == -1
+    _, (first, _) = _two_units(_log(FIRST, LAST), _log(FIRST, LAST))
+    assert first.ranges[0].empty_to == 15
