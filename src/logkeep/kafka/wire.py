@@ -162,13 +162,7 @@ class Connection:
 
     def receive_frame(self, buffer: ReceiveBuffer) -> memoryview:
         """The next reply from its correlation id on, in the caller's buffer: valid until that is used again."""
-        try:
-            (size,) = struct.unpack(">i", self._fill(memoryview(bytearray(4))))
-            if not 4 <= size <= _LARGEST_FRAME_BYTES:
-                self._nonsense()
-            return self._fill(buffer.view(size))
-        except OSError as error:
-            self._lost(error, "waiting for a reply")
+        return self._next_frame(buffer, "a reply")
 
     def _negotiate(self) -> None:
         """ApiVersions 3 first; a broker that does not know it answers in version 0 with what it knows."""
@@ -210,18 +204,20 @@ class Connection:
             self.close()  # a signal in the middle of a frame: nothing can follow it
             raise
 
-    def _receive_frame(self, buffer: ReceiveBuffer, flight: _Flight) -> memoryview:
+    def _next_frame(self, buffer: ReceiveBuffer, what: str) -> memoryview:
         try:
-            head = self._fill(memoryview(bytearray(4)))
-            (size,) = struct.unpack(">i", head)
+            (size,) = struct.unpack(">i", self._fill(memoryview(bytearray(4))))
             if not 4 <= size <= _LARGEST_FRAME_BYTES:
                 self._nonsense()
-            frame = self._fill(buffer.view(size))
+            return self._fill(buffer.view(size))
         except OSError as error:
-            self._lost(error, f"waiting for {flight.what.api}")
+            self._lost(error, f"waiting for {what}")
         except BaseException:
             self.close()
             raise
+
+    def _receive_frame(self, buffer: ReceiveBuffer, flight: _Flight) -> memoryview:
+        frame = self._next_frame(buffer, flight.what.api)
         self._flights.popleft()
         (correlation,) = struct.unpack_from(">i", frame)
         if correlation != flight.correlation:
