@@ -1,6 +1,7 @@
 """What a broker can do to a copy: remove what it wants next, forget the topic, refuse, slow down, hang up."""
 
 import os
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.errors import ClusterNotReady, ClusterUnreachable
+from logkeep.errors import ClusterNotReady, ClusterUnreachable, SourceDamaged, StoreFull
 from logkeep.kafka.claims import join
 from logkeep.kafka.copy import copy_ranges, copy_with
 from logkeep.kafka.divergence import Cause
@@ -20,6 +21,7 @@ from logkeep.model.time import random_token
 from logkeep.repository.chain import Place
 from logkeep.repository.journal import receipts
 from logkeep.spark.cache import cache_dir
+from logkeep.store.base import ObjectWriter
 from logkeep.store.local import LocalStore
 from tests.kafka.archive import archived, on_disk, unit_of, whole_range
 from tests.kafka.matrix import BROKER, Matrix
@@ -163,6 +165,92 @@ def test_broken_connections_cost_nothing_that_was_copied(
     result = copy_with(unit, lambda _: None, random_token, pauses.append)
     assert pauses, "no connection broke"
     assert archived(place, result.segments) == on_disk(kafka, wanted.topic, 0, 0, 400)
+
+
+class _Hiccup(LocalStore):
+    """One write of each object fails, those after it do not."""
+
+    failing = 0
+
+    def open_new(self, name: str, size_hint: int = 0) -> ObjectWriter:
+        return _HiccupWriter(super().open_new(name, size_hint), self.failing)
+
+
+class _HiccupWriter:
+    def __init__(self, inner: ObjectWriter, failing: int) -> None:
+        self._inner, self._left = inner, failing
+        self.close, self.abort = inner.close, inner.abort
+
+    def write(self, data: memoryview | bytes) -> None:
+        self._left -= 1
+        if not self._left:
+            raise StoreFull("no space left")
+        self._inner.write(data)
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3, 4])
+@pytest.mark.parametrize("replies", [1, 2, 1000])
+def test_a_failed_write_is_never_forgotten_over_a_broken_connection(
+    brokers: PlainBrokers, matrix: Matrix, tmp_path: Path, replies: int, failing: int
+) -> None:
+    """What the helper thread could not write must end the attempt, whatever the connection does meanwhile."""
+    wanted = _written(matrix, brokers, f"full-{replies}-{failing}", size=1000)
+    store = _Hiccup(tmp_path / "small")
+    store.create()
+    store.failing = failing
+    shaky = _Shaky(brokers.host, brokers.port, replies)
+    unit = unit_of("unit", Place(store, "repository-1", "prod"), brokers, [wanted], max_bytes=30_000)
+    with pytest.raises(StoreFull):
+        copy_with(replace(unit, brokers=shaky), lambda _: None, random_token, lambda _: None)
+    assert [path for path in (tmp_path / "small").rglob("*") if path.is_file()] == []
+
+
+@dataclass(frozen=True)
+class _Noisy(PlainBrokers):
+    """One bit of a later reply is wrong."""
+
+    def connect(self, broker: int) -> PlainConnection:
+        return _Flipping(self.host, self.port)
+
+
+class _Flipping(PlainConnection):
+    def receive(self) -> memoryview:
+        reply = super().receive()
+        reply[len(reply) // 2] ^= 4
+        return reply
+
+
+def test_a_flipped_bit_never_reaches_the_archive(matrix: Matrix, brokers: PlainBrokers, place: Place) -> None:
+    wanted = _written(matrix, brokers, "noisy", size=1000)
+    noisy = _Noisy(brokers.host, brokers.port)
+    unit = replace(unit_of("unit", place, brokers, [wanted], max_bytes=30_000), brokers=noisy)
+    with pytest.raises(SourceDamaged, match=r"noisy/0.* offset"):
+        copy_ranges(unit, lambda _: None)
+    assert [info.name for info in place.store.list("sources/")] == []
+
+
+@dataclass(frozen=True)
+class _Racked(PlainBrokers):
+    """Broker 1 sends everybody to broker 2, as a leader does that knows a replica in our rack."""
+
+    def connect(self, broker: int) -> PlainConnection:
+        return (_Redirecting if broker == 1 else PlainConnection)(self.host, self.port)
+
+
+class _Redirecting(PlainConnection):
+    def receive(self) -> memoryview:
+        reply = super().receive()
+        struct.pack_into(">i", reply, 4 + 1 + 10 + 1 + 16 + 1 + 30 + 1, 2)
+        return reply
+
+
+def test_a_replica_in_our_rack_is_asked_instead(
+    kafka: EmbeddedKafka, matrix: Matrix, brokers: PlainBrokers, place: Place
+) -> None:
+    wanted = _written(matrix, brokers, "racked")
+    unit = replace(unit_of("unit", place, brokers, [wanted]), brokers=_Racked(brokers.host, brokers.port))
+    result = copy_with(unit, lambda _: None, random_token, lambda _: None)
+    assert archived(place, result.segments) == on_disk(kafka, "racked", 0, 0, 400)
 
 
 def test_a_broker_that_is_gone_is_given_up_in_the_end(matrix: Matrix, brokers: PlainBrokers, place: Place) -> None:

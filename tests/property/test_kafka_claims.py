@@ -5,15 +5,16 @@ also into the middle of a batch. Units go through the product's own range, write
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.formats.batch_index import decode
-from logkeep.kafka.claims import join
+from logkeep.kafka.claims import Joined, join
 from logkeep.kafka.divergence import LogFacts, explain
 from logkeep.kafka.fetch import Code, Fetched
 from logkeep.kafka.range_copy import RangeCopy
@@ -67,7 +68,7 @@ def logs(draw: st.DrawFn) -> Log:
     batches: list[Batch] = []
     at = draw(st.integers(0, 5))
     for width, hole, epoch in draw(
-        st.lists(st.tuples(st.integers(1, 9), st.integers(0, 3), st.integers(0, 1)), min_size=1, max_size=14)
+        st.lists(st.tuples(st.integers(1, 6), st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=7)
     ):
         batches.append(dense(at, width, epoch=epoch + len(batches) // 4))
         at += width + hole
@@ -79,22 +80,23 @@ def logs(draw: st.DrawFn) -> Log:
 def histories(draw: st.DrawFn) -> tuple[Log, list[Read]]:
     """A log at the cut, and its units in the order they were read, each with the log of that moment."""
     log = whole = draw(logs())
-    borders = sorted({log.start, log.end, *draw(st.lists(st.integers(log.start, log.end), max_size=5))})
+    borders = sorted({log.start, log.end, *draw(st.lists(st.integers(log.start, log.end), min_size=1, max_size=4))})
     ranges = [CopyRange("orders", TOPIC, 0, lo, hi, "history", first=lo == whole.start) for lo, hi in pairwise(borders)]
     reads: list[Read] = []
     gone: set[Batch] = set()
+    steps = draw(st.sampled_from([[0], [0, 0, 1, 4, 11]]))
     for wanted in draw(st.permutations(ranges)):
-        log, cleaned = _later(log, draw)
+        log, cleaned = _later(log, steps, draw)
         gone |= cleaned
         size = draw(st.sampled_from([1, 150, 10_000]))
         reads.append(Read(wanted, log, draw(st.integers(1, 4)), size, frozenset(gone)))
     return whole, reads
 
 
-def _later(log: Log, draw: st.DrawFn) -> tuple[Log, set[Batch]]:
+def _later(log: Log, steps: list[int], draw: st.DrawFn) -> tuple[Log, set[Batch]]:
     """Some time passes; what the cleaner took. The last batch is never compacted; the start only grows."""
-    gone = draw(st.sets(st.sampled_from(log.batches[:-1]), max_size=3)) if len(log.batches) > 1 else set()
-    start = min(log.start + draw(st.sampled_from([0, 0, 0, 1, 4, 11])), log.end)
+    gone = {batch for batch in log.batches[:-1] if draw(st.integers(0, 2)) == 0}
+    start = min(log.start + draw(st.sampled_from(steps)), log.end)
     return Log(tuple(b for b in log.batches if b not in gone and b.last >= start), start, log.end), gone
 
 
@@ -124,16 +126,17 @@ class _Tokens:
         return f"{self._next:016x}"
 
 
+def _rows(place: Place, piece: Segment) -> list[tuple[int, int]]:
+    """Base and last offset of every batch in an object."""
+    if not piece.has_object:
+        return []
+    rows = decode(place.store.get(layout.index_of(place.source, piece.log, piece.first, piece.token), 1 << 20)).rows
+    return list(zip(rows["base_offset"].tolist(), rows["last_offset"].tolist(), strict=True))
+
+
 def _visible(place: Place, joined: Sequence[Segment]) -> list[tuple[int, int]]:
-    """Base and last offset of every batch that a reader of the archive sees."""
-    seen: list[tuple[int, int]] = []
-    for piece in joined:
-        if piece.has_object:
-            name = layout.index_of(place.source, piece.log, piece.first, piece.token)
-            rows = decode(place.store.get(name, 1 << 20)).rows
-            chosen = rows[(rows["last_offset"] >= piece.start) & (rows["base_offset"] < piece.end)]
-            seen += zip(chosen["base_offset"].tolist(), chosen["last_offset"].tolist(), strict=True)
-    return seen
+    """Those that a reader of the archive sees."""
+    return [(base, last) for s in joined for base, last in _rows(place, s) if last >= s.start and base < s.end]
 
 
 @many
@@ -151,6 +154,8 @@ def test_joined_claims_tile_the_cut_and_show_every_batch_once(history: tuple[Log
     visible = _visible(place, joined.segments)
     assert visible == sorted(set(visible)), "a batch is seen twice or out of order"
     assert set(visible) <= {(b.base, b.last) for b in whole.batches}
+    held = [row for s in joined.segments for row in _rows(place, s)]
+    assert len(held) == len(set(held)), "a batch has two owners"
     survivors = {(b.base, b.last) for b in reads[-1].log.batches}
     assert survivors <= set(visible)
     _admits_every_loss(whole, reads, set(visible), joined.gaps)
@@ -183,3 +188,66 @@ def test_one_unit_archives_a_quiet_log_as_it_is(log: Log, count: int, segment_by
     assert sum(s.records for s in segments) == sum(b.count for b in expected)
     for piece in segments[:-1]:
         assert piece.stored_bytes >= segment_bytes
+
+
+FIRST, ACROSS, LAST = dense(0, 10), dense(10, 5), dense(15, 5)
+"""The second reaches over the border between the units [0, 12) and [12, 20)."""
+
+
+def _two_units(first: Log, second: Log) -> tuple[Joined, list[CopyResult]]:
+    place, tokens = Place(MemoryStore(), "r", "prod"), _Tokens()
+    whole = CopyRange("orders", TOPIC, 0, 0, 20, "history", first=True)
+    wanted = [replace(whole, hi=12), replace(whole, lo=12, first=False)]
+    logs = zip(wanted, (first, second), strict=True)
+    copied = [_copy(Read(w, log, 9, 10_000, frozenset()), place, tokens) for w, log in logs]
+    return join(copied)[0], copied
+
+
+def _log(*batches: Batch, start: int = 0) -> Log:
+    return Log(batches, start, 20)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "claims", "gaps", "reached"),
+    [
+        pytest.param(_log(FIRST, ACROSS, LAST), _log(FIRST, ACROSS, LAST), [(0, 15), (15, 20)], [], 15, id="quiet"),
+        pytest.param(_log(FIRST, LAST), _log(FIRST, ACROSS, LAST), [(0, 12), (12, 20)], [], 12, id="gone-before-first"),
+        pytest.param(
+            _log(FIRST, ACROSS, LAST), _log(FIRST, LAST), [(0, 15), (15, 20)], [], 15, id="gone-before-second"
+        ),
+        pytest.param(_log(LAST, start=15), _log(ACROSS, LAST), [(15, 20)], [(0, 15)], 12, id="lost-with-the-border"),
+        pytest.param(
+            _log(ACROSS, LAST, start=12),
+            _log(FIRST, ACROSS, LAST),
+            [(10, 15), (15, 20)],
+            [(0, 10)],
+            15,
+            id="start-at-the-border",
+        ),
+        pytest.param(
+            _log(ACROSS, LAST, start=14),
+            _log(ACROSS, LAST, start=14),
+            [(10, 15), (15, 20)],
+            [(0, 10)],
+            15,
+            id="start-behind-the-border",
+        ),
+        pytest.param(
+            _log(FIRST, ACROSS, LAST), _log(LAST, start=18), [(0, 15), (15, 20)], [], 15, id="start-moved-later"
+        ),
+    ],
+)
+def test_what_can_happen_at_a_border(
+    first: Log, second: Log, claims: list[tuple[int, int]], gaps: list[tuple[int, int]], reached: int
+) -> None:
+    joined, copied = _two_units(first, second)
+    assert [(s.start, s.end) for s in joined.segments] == claims
+    assert [(g.start, g.end) for g in joined.gaps] == gaps
+    assert copied[0].ranges[0].reached == reached
+
+
+def test_what_retention_took_is_no_evidence_that_nothing_was_there() -> None:
+    _, (first, _) = _two_units(_log(LAST, start=15), _log(LAST, start=15))
+    assert first.ranges[0].empty_to == -1
+    _, (first, _) = _two_units(_log(FIRST, LAST), _log(FIRST, LAST))
+    assert first.ranges[0].empty_to == 15

@@ -1,15 +1,20 @@
 """What all copied units together make: segments whose claims tile the cut, gaps, findings. Pure."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+
+import msgspec
 
 from logkeep.errors import BackupFailed, NotAuthorised
 from logkeep.kafka.claims import join
 from logkeep.kafka.divergence import Cause
 from logkeep.kafka.plan import Plan
-from logkeep.kafka.units import CopyResult, Outcome, RangeResult
+from logkeep.kafka.units import CopyResult, Outcome, RangeResult, result_of
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
+from logkeep.repository.journal import Receipt
 from logkeep.repository.manifest import KnownGap, LogCut
 
 
@@ -23,6 +28,39 @@ class Assembled:
     findings: tuple[Finding, ...]
     last_epochs: Mapping[LogName, int]
     """Leader epoch of the last batch that was copied, by log."""
+
+
+def earlier_results(receipts: Iterable[Receipt]) -> list[CopyResult]:
+    """What an interrupted run had finished. Only whole ranges count; a note that is not ours counts for nothing."""
+    found = []
+    for receipt in receipts:
+        with suppress(msgspec.MsgspecError):
+            result = result_of(receipt)
+            if result.complete:
+                found.append(result)
+    return found
+
+
+def done_ranges(results: Iterable[CopyResult]) -> dict[LogName, list[Range]]:
+    """The ranges that need not be copied again."""
+    done: dict[LogName, list[Range]] = {}
+    for result in results:
+        for each in result.ranges:
+            done.setdefault(each.log, []).append(Range(each.lo, each.hi))
+    return done
+
+
+def within(plan: Plan, results: Iterable[CopyResult]) -> list[CopyResult]:
+    """Earlier results as far as they belong to logs of this plan: a topic may be gone, or be another one by now."""
+    logs = {c.log for c in plan.cut}
+    return [
+        msgspec.structs.replace(
+            r,
+            ranges=tuple(each for each in r.ranges if each.log in logs),
+            segments=tuple(s for s in r.segments if s.log in logs),
+        )
+        for r in results
+    ]
 
 
 def left_logs(results: Iterable[CopyResult]) -> list[RangeResult]:
@@ -95,14 +133,11 @@ def why_left(results: Iterable[RangeResult]) -> list[Finding]:
 
 
 def _new_history(log: LogName) -> Finding:
-    """A first history is named by the topic's id alone, one after a lost end has a number behind it."""
-    lost_its_end = "-" in log.history
-    why = "the log lost its end" if lost_its_end else "the topic was deleted and made again"
     return Finding(
         code="new-history",
-        severity=Severity.WARNING if lost_its_end else Severity.NOTE,
+        severity=Severity.NOTE,
         where=str(log),
-        what=f"{why} since the last backup; it begins a new history",
+        what="the topic was deleted and made again since the last backup; it begins a new history",
     )
 
 

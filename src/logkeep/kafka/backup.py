@@ -9,13 +9,25 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from logkeep.errors import BackupFailed
-from logkeep.kafka.assemble import Assembled, assemble, left_logs, refuse_failures, together, why_left
+from logkeep.kafka.admin.offsets import offset_for_leader_epoch
+from logkeep.kafka.assemble import (
+    Assembled,
+    assemble,
+    done_ranges,
+    earlier_results,
+    left_logs,
+    refuse_failures,
+    together,
+    why_left,
+    within,
+)
 from logkeep.kafka.brokers import SettingsBrokers
 from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.continuity import Broken, broken_logs, next_history, positions
 from logkeep.kafka.copy import copy_ranges
 from logkeep.kafka.divergence import Cause
 from logkeep.kafka.facts import Facts, gather
-from logkeep.kafka.plan import Plan, Reached, history_of, next_history, plan_backup
+from logkeep.kafka.plan import Plan, Reached, history_of, plan_backup
 from logkeep.kafka.record import (
     ROLE,
     ClusterRecord,
@@ -27,7 +39,7 @@ from logkeep.kafka.record import (
     topics_of,
 )
 from logkeep.kafka.settings import ClientSettings
-from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, RangeResult, result_of
+from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, RangeResult
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
@@ -37,7 +49,6 @@ from logkeep.repository.attachments import put_attachment, read_attachment
 from logkeep.repository.backup import OngoingBackup, Outcome, begin, resume
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.fold import BackupEntry
-from logkeep.repository.journal import Receipt
 from logkeep.repository.manifest import KnownGap
 from logkeep.repository.resume import usable_receipts
 from logkeep.repository.source import ensure_source, read_manifest
@@ -82,16 +93,17 @@ class KafkaBackup:
         """What a run would copy now. Writes nothing."""
         completed = read_chain(self.place).completed
         facts = self._gather(wish)
-        return facts, self._plan(facts, self._reached(completed[-1] if completed else None))
+        return facts, self._plan(facts, self._reached(completed[-1] if completed else None))[0]
 
     def run(self, wish: Wish, engine: Engine) -> Done:
         """Take the backup. Raises the cluster's and the store's errors; earlier backups are untouched by any."""
         with writing(self.place, "backup", self.clock, self.tokens, wish.lease_ttl) as session:
             facts = self._gather(wish)
             ongoing = self._begin(session, facts, wish)
-            plan = self._plan(facts, self._reached(ongoing.base))
-            assembled, facts = self._copy(session, ongoing, facts, plan, wish, engine)
-            return self._complete(session, ongoing, facts, plan, assembled)
+            earlier = earlier_results(usable_receipts(session, ongoing, engine).values())
+            plan, broken = self._plan(facts, self._reached(ongoing.base), earlier)
+            assembled, facts = self._copy(ongoing, facts, plan, earlier, wish, engine)
+            return self._complete(session, ongoing, facts, plan, _told(assembled, broken))
 
     def _gather(self, wish: Wish) -> Facts:
         with Cluster(self.settings) as cluster:
@@ -108,22 +120,37 @@ class KafkaBackup:
         record = read_attachment(self.place, read_manifest(self.place, base), ROLE, ClusterRecord)
         return reached_in(record) if record is not None else {}
 
-    def _plan(self, facts: Facts, reached: dict[TopicPartition, Reached]) -> Plan:
-        return plan_backup(facts.topics, facts.bounds, facts.sizes, reached)
+    def _plan(
+        self, facts: Facts, reached: dict[TopicPartition, Reached], earlier: Sequence[CopyResult] = ()
+    ) -> tuple[Plan, list[Broken]]:
+        """Where each log goes on; one that does not continue its archived past begins its next history."""
+        furthest = positions(reached, earlier)
+        with Cluster(self.settings) as cluster:
+            broken = broken_logs(
+                facts.topics, facts.bounds, furthest, lambda wanted: offset_for_leader_epoch(cluster, wanted)
+            )
+        anew = {b.log: Reached(next_history(b.history), facts.bounds[b.log].start, -1) for b in broken}
+        plan = plan_backup(facts.topics, facts.bounds, facts.sizes, {**reached, **anew}, done_ranges(earlier), furthest)
+        return plan, broken
 
     def _copy(
-        self, session: Writing, ongoing: OngoingBackup, facts: Facts, plan: Plan, wish: Wish, engine: Engine
+        self,
+        ongoing: OngoingBackup,
+        facts: Facts,
+        plan: Plan,
+        earlier: Sequence[CopyResult],
+        wish: Wish,
+        engine: Engine,
     ) -> tuple[Assembled, Facts]:
         """Copy, and copy once more what turned out to be another log than the one that was planned."""
-        earlier = usable_receipts(session, ongoing, engine)
-        results = self._units(ongoing, plan, earlier, wish, engine)
+        results = [*within(plan, earlier), *self._units(ongoing, plan, wish, engine)]
         refuse_failures(results)
         assembled, left = assemble(plan, results), left_logs(results)
         if not left:
             return assembled, facts
         again = self._gather(wish)
         second = self._again(again, left)
-        repeated = self._units(ongoing, second, {}, wish, engine)
+        repeated = self._units(ongoing, second, wish, engine)
         refuse_failures(repeated)
         if left_logs(repeated):
             raise BackupFailed("logs keep changing their history while they are copied", subject=str(left[0].log))
@@ -149,17 +176,13 @@ class KafkaBackup:
                     reached[log] = Reached(next_history(old.log.history), start, -1)
         return plan_backup(topics, facts.bounds, facts.sizes, reached)
 
-    def _units(
-        self, ongoing: OngoingBackup, plan: Plan, earlier: dict[str, Receipt], wish: Wish, engine: Engine
-    ) -> list[CopyResult]:
-        done = [result_of(earlier[u.name]) for u in plan.units if u.name in earlier]
+    def _units(self, ongoing: OngoingBackup, plan: Plan, wish: Wish, engine: Engine) -> list[CopyResult]:
         brokers = SettingsBrokers(self.settings)
         units = [
             CopyUnit(u.name, self.place, ongoing.id, ongoing.run, u.broker, u.ranges, brokers, wish.segment_bytes)
             for u in plan.units
-            if u.name not in earlier
         ]
-        return [*done, *engine.map(copy_ranges, units, CopyResult, label="copy", weight=lambda u: u.size_bytes)]
+        return engine.map(copy_ranges, units, CopyResult, label="copy", weight=lambda u: u.size_bytes)
 
     def _complete(
         self, session: Writing, ongoing: OngoingBackup, facts: Facts, plan: Plan, assembled: Assembled
@@ -203,6 +226,20 @@ class KafkaBackup:
                 )
             )
         return tuple(records)
+
+
+def _told(assembled: Assembled, broken: Sequence[Broken]) -> Assembled:
+    findings = [
+        Finding(
+            code="new-history",
+            severity=Severity.WARNING,
+            where=str(b.log),
+            what=f"the log does not continue what is archived of it ({b.cause}); it begins a new history, "
+            "and earlier backups keep what it was",
+        )
+        for b in broken
+    ]
+    return replace(assembled, findings=(*assembled.findings, *findings))
 
 
 def _with_new(facts: Facts, again: Facts, left: Sequence[RangeResult]) -> Facts:

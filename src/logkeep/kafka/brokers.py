@@ -10,10 +10,11 @@ from logkeep.kafka.admin.offsets import At, list_offsets, offset_for_leader_epoc
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.divergence import LogFacts, Position
 from logkeep.kafka.fetch import EpochEnd
+from logkeep.kafka.frames import ReceiveBuffer
 from logkeep.kafka.settings import ClientSettings
 from logkeep.kafka.units import Leader
 from logkeep.kafka.values import TopicPartition
-from logkeep.kafka.wire import Connection, ReceiveBuffer
+from logkeep.kafka.wire import Connection
 
 T = TypeVar("T")
 

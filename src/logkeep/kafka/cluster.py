@@ -149,17 +149,14 @@ class Cluster:
         for number in self.patience.tries():
             if number:
                 self.metadata()
-            failed: list[TopicPartition] = []
             for node, chunk in self._by_leader(left):
                 try:
                     answers = list(ask(self.connection(node), chunk)) if node >= 0 else []
                 except (ClusterUnreachable, ClusterNotReady) as error:
                     trouble, answers = error, []
-                got = {each: value for each, code, value in answers if code == OK}
-                done |= got
-                failed += [each for each in chunk if each not in got]
                 trouble = _judged(answers) or trouble
-            left = failed
+                done |= {each: value for each, code, value in answers if code == OK}
+            left = [each for each in left if each not in done]
             if not left:
                 return done
         raise _still_missing(left, trouble)

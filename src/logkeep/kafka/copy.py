@@ -62,7 +62,8 @@ def _one_round(unit: CopyUnit, todo: Sequence[Job], progress: Progress, patience
         patience.failed(error)
         moved = [job for job in here if job.copy.outcome is None]
     for job in moved:
-        _find_leader(unit, job, patience)
+        if job.copy.leader.broker == broker:  # else this broker named the one to ask
+            _find_leader(unit, job, patience)
 
 
 def _find_leader(unit: CopyUnit, job: Job, patience: Patience) -> None:

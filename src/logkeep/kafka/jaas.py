@@ -7,6 +7,7 @@ A message about a broken entry never quotes it: it holds a password.
 
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from logkeep.errors import ConfigError
 
@@ -22,6 +23,13 @@ _CONTROLS = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True))
 _FLAGS = {"required", "requisite", "sufficient", "optional"}
 
 
+class Token(NamedTuple):
+    """A word, or (`sign`) one of `=` and `;`; a quoted `";"` is a word."""
+
+    text: str
+    sign: bool
+
+
 @dataclass(frozen=True)
 class JaasEntry:
     """The mechanisms that the login module serves, and its options, which never show themselves."""
@@ -33,19 +41,24 @@ class JaasEntry:
 
 def parse_jaas(text: str, subject: str) -> JaasEntry:
     """Raises `ConfigError` for anything that is not one complete entry of a module we know."""
-    tokens = _tokens(text, subject)
-    if len(tokens) < 3 or tokens[1].lower() not in _FLAGS or tokens[-1] != ";" or ";" in tokens[:-1]:
-        raise _broken(subject, "it must be one entry: module, control flag, options, semicolon")
-    module, options = tokens[0], tokens[2:-1]
+    match _tokens(text, subject):
+        case [Token(module, False), Token(flag, False), *options, Token(";", True)] if flag.lower() in _FLAGS:
+            pass
+        case _:
+            raise _broken(subject, "it must be one entry: module, control flag, options, semicolon")
     if module not in _MODULES:
         known = ", ".join(name.rpartition(".")[2] for name in _MODULES)
         raise _broken(subject, f"the login module {module.rpartition('.')[2]} is not supported (known: {known})")
-    if len(options) % 3 or any(sign != "=" for sign in options[1::3]):
+    if len(options) % 3 or [each.sign for each in options] != [False, True, False] * (len(options) // 3):
         raise _broken(subject, 'options must be written name="value"')
-    return JaasEntry(module, _MODULES[module], dict(zip(options[::3], options[2::3], strict=True)))
+    if any(each.text != "=" for each in options[1::3]):
+        raise _broken(subject, 'options must be written name="value", and only one entry can be used')
+    return JaasEntry(
+        module, _MODULES[module], {n.text: v.text for n, v in zip(options[::3], options[2::3], strict=True)}
+    )
 
 
-def _tokens(text: str, subject: str) -> list[str]:
+def _tokens(text: str, subject: str) -> list[Token]:
     tokens, at = [], 0
     text = text.rstrip()
     while at < len(text):
@@ -53,7 +66,8 @@ def _tokens(text: str, subject: str) -> list[str]:
         if match is None:
             raise _broken(subject, f"a quote is missing or misplaced near character {at + 1}")
         quoted, word, sign = match.groups()
-        tokens.append(_ESCAPE.sub(_plain, quoted) if quoted is not None else word or sign)
+        plain = _ESCAPE.sub(_plain, quoted) if quoted is not None else word or sign
+        tokens.append(Token(plain, sign is not None))
         at = match.end()
     return tokens
 

@@ -6,13 +6,14 @@ few tasks and not five hundred.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.units import CopyRange
 from logkeep.kafka.values import Topic, TopicPartition
+from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.manifest import KnownGap, LogCut
 
@@ -59,7 +60,7 @@ class Plan:
     gaps: tuple[KnownGap, ...]
     """What retention removed since the last backup, before we came."""
     new_histories: tuple[LogName, ...]
-    """Logs that are others than those archived: topics deleted and made again since, logs that lost their end."""
+    """Topics that were deleted and made again since."""
 
     @property
     def size_bytes(self) -> int:
@@ -84,17 +85,24 @@ def plan_backup(
     bounds: Mapping[TopicPartition, LogBounds],
     sizes: Mapping[TopicPartition, int],
     reached: Mapping[TopicPartition, Reached],
+    done: Mapping[LogName, Sequence[Range]] | None = None,
+    furthest: Mapping[TopicPartition, Reached] | None = None,
     *,
     unit_bytes: int = UNIT_BYTES,
 ) -> Plan:
-    """Decide what a backup copies. `reached` is where the last backup ended, by log."""
+    """Decide what a backup copies.
+
+    `reached` is where the last backup ended, `done` what an interrupted run has copied since, `furthest` the end of
+    both together, whose epoch the next piece must continue.
+    """
+    tips = furthest if furthest is not None else reached
     cut, gaps, fresh, ranges = [], list[KnownGap](), list[LogName](), list[tuple[int, CopyRange]]()
     for topic in topics:
         for partition in topic.partitions:
             log = TopicPartition(topic.name, partition.index)
             known, bound = reached.get(log), bounds[log]
-            continues = known is not None and _same_topic(known.history, topic) and known.end <= bound.high_watermark
-            history = known.history if known is not None and continues else _new_history(known, topic)
+            continues = known is not None and _same_topic(known.history, topic)
+            history = known.history if known is not None and continues else history_of(topic)
             name = log_of(topic, partition.index, history)
             start = bound.start
             if known is not None and continues:
@@ -104,19 +112,18 @@ def plan_backup(
             elif known is not None:
                 fresh.append(name)
             cut.append(LogCut(name, bound.start, max(bound.high_watermark, bound.start)))
-            if start < bound.high_watermark:
+            for left in _without(Range(start, max(start, bound.high_watermark)), (done or {}).get(name, ())):
                 wanted = CopyRange(
                     topic=topic.name,
                     topic_id=topic.id,
                     partition=partition.index,
-                    lo=start,
-                    hi=bound.high_watermark,
+                    lo=left.start,
+                    hi=left.end,
                     history=history,
                     leader_epoch=partition.leader_epoch,
-                    # Behind a gap the epoch of what is archived says nothing: a broker would call us divergent.
-                    last_epoch=known.last_epoch if known is not None and continues and start == known.end else -1,
-                    first=start == bound.start,
-                    size_bytes=_share(sizes.get(log, 0), bound, start),
+                    last_epoch=_epoch_before(left.start, history, known, tips.get(log)),
+                    first=left.start == bound.start,
+                    size_bytes=_share(sizes.get(log, 0), bound, left),
                 )
                 ranges.append((partition.leader, wanted))
     units = [*_large(ranges, unit_bytes), *_bundles(ranges, unit_bytes)]
@@ -127,21 +134,27 @@ def _same_topic(history: str, topic: Topic) -> bool:
     return history.partition("-")[0] == history_of(topic)
 
 
-def next_history(history: str) -> str:
-    """The name of what follows a history of the same topic whose end was lost."""
-    topic, _, number = history.partition("-")
-    return f"{topic}-{int(number or 0) + 1}"
+def _epoch_before(start: int, history: str, *known: Reached | None) -> int:
+    """The epoch of the last archived batch before a position, where it is known."""
+    return next((k.last_epoch for k in known if k is not None and k.history == history and k.end == start), -1)
 
 
-def _new_history(known: Reached | None, topic: Topic) -> str:
-    """A log shorter than what is archived of it lost its end, and may have been written anew from anywhere."""
-    return next_history(known.history) if known is not None and _same_topic(known.history, topic) else history_of(topic)
+def _without(span: Range, done: Iterable[Range]) -> list[Range]:
+    """What is left of a span."""
+    left, reached = list[Range](), span.start
+    for piece in sorted(done):
+        if piece.start > reached and reached < span.end:
+            left.append(Range(reached, min(piece.start, span.end)))
+        reached = max(reached, piece.end)
+    if reached < span.end:
+        left.append(Range(reached, span.end))
+    return left
 
 
-def _share(size_bytes: int, bound: LogBounds, start: int) -> int:
-    """About how many bytes lie from `start` to the cut: a log's bytes are spread evenly, as far as anybody knows."""
+def _share(size_bytes: int, bound: LogBounds, part: Range) -> int:
+    """About how many bytes lie in a part of a log: they are spread evenly, as far as anybody knows."""
     whole = bound.high_watermark - bound.start
-    return size_bytes * (bound.high_watermark - start) // whole if whole else 0
+    return size_bytes * len(part) // whole if whole else 0
 
 
 def _large(ranges: Iterable[tuple[int, CopyRange]], unit_bytes: int) -> Iterator[PlannedUnit]:

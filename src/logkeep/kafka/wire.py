@@ -19,29 +19,16 @@ from logkeep import __version__
 from logkeep.errors import ClusterError, ClusterTooOld, ClusterUnreachable, LogkeepError
 from logkeep.kafka.codes import OK, UNSUPPORTED_VERSION, failure
 from logkeep.kafka.dial import dial, told
+from logkeep.kafka.frames import Bytes, ReceiveBuffer, body_start, send_all
 from logkeep.kafka.protocol import Shape, decode, encode, shape
 from logkeep.kafka.sasl import authenticate
 from logkeep.kafka.settings import ClientSettings, Endpoint
 from logkeep.kafka.tls import explain_tls, tls_context
 
-Bytes = bytes | bytearray | memoryview
 _API_VERSIONS = shape("ApiVersions")
 _LARGEST_FRAME_BYTES = 2**30
-_MOST_PARTS = 512
 _RENEW_AT = 0.85
 """Of the life of an authentication: a broker hangs up when it has run out."""
-
-
-class ReceiveBuffer:
-    """Memory for one reply after the other. The last view is overwritten by the next receive into this buffer."""
-
-    def __init__(self, size_bytes: int = 64 * 1024) -> None:
-        self._memory = bytearray(size_bytes)
-
-    def view(self, size_bytes: int) -> memoryview:
-        if len(self._memory) < size_bytes:
-            self._memory = bytearray(size_bytes)  # a new one: views of the old stay valid for whoever holds them
-        return memoryview(self._memory)[:size_bytes]
 
 
 @dataclass(frozen=True)
@@ -49,6 +36,11 @@ class _Flight:
     correlation: int
     what: Shape
     version: int
+
+    @property
+    def tagged(self) -> bool:
+        """Flexible replies have tagged fields in their header; that of ApiVersions never has, by decree."""
+        return self.what is not _API_VERSIONS and self.what.flexible(self.version)
 
 
 class Connection:
@@ -170,13 +162,7 @@ class Connection:
 
     def receive_frame(self, buffer: ReceiveBuffer) -> memoryview:
         """The next reply from its correlation id on, in the caller's buffer: valid until that is used again."""
-        try:
-            (size,) = struct.unpack(">i", self._fill(memoryview(bytearray(4))))
-            if not 4 <= size <= _LARGEST_FRAME_BYTES:
-                self._nonsense()
-            return self._fill(buffer.view(size))
-        except OSError as error:
-            self._lost(error, "waiting for a reply")
+        return self._next_frame(buffer, "a reply")
 
     def _negotiate(self) -> None:
         """ApiVersions 3 first; a broker that does not know it answers in version 0 with what it knows."""
@@ -211,31 +197,33 @@ class Connection:
                 for part in parts:
                     self._socket.sendall(part)
             else:
-                _send_all(self._socket, parts)
+                send_all(self._socket, parts)
         except OSError as error:
             self._lost(error, "sending")
         except BaseException:
             self.close()  # a signal in the middle of a frame: nothing can follow it
             raise
 
-    def _receive_frame(self, buffer: ReceiveBuffer, flight: _Flight) -> memoryview:
+    def _next_frame(self, buffer: ReceiveBuffer, what: str) -> memoryview:
         try:
-            head = self._fill(memoryview(bytearray(4)))
-            (size,) = struct.unpack(">i", head)
+            (size,) = struct.unpack(">i", self._fill(memoryview(bytearray(4))))
             if not 4 <= size <= _LARGEST_FRAME_BYTES:
                 self._nonsense()
-            frame = self._fill(buffer.view(size))
+            return self._fill(buffer.view(size))
         except OSError as error:
-            self._lost(error, f"waiting for {flight.what.api}")
+            self._lost(error, f"waiting for {what}")
         except BaseException:
             self.close()
             raise
+
+    def _receive_frame(self, buffer: ReceiveBuffer, flight: _Flight) -> memoryview:
+        frame = self._next_frame(buffer, flight.what.api)
         self._flights.popleft()
         (correlation,) = struct.unpack_from(">i", frame)
         if correlation != flight.correlation:
             self._nonsense()
         try:
-            return frame[_body_start(flight, frame) :]
+            return frame[body_start(frame, tagged=flight.tagged) :]
         except IndexError:
             self._nonsense()
 
@@ -262,40 +250,3 @@ class Connection:
             # With TLS 1.3 a broker refuses our certificate only after the handshake, in place of the first reply.
             raise explain_tls(error, str(self.endpoint)) from error
         raise ClusterUnreachable(f"connection lost while {doing}: {told(error)}", subject=str(self.endpoint)) from error
-
-
-def _send_all(made: socket.socket, parts: Sequence[Bytes]) -> None:
-    """As many parts as the kernel takes in one call; what it did not take follows part by part."""
-    for at in range(0, len(parts), _MOST_PARTS):
-        some = parts[at : at + _MOST_PARTS]
-        sent = made.sendmsg(some)
-        for part in some:
-            if sent < len(part):
-                made.sendall(memoryview(part)[sent:])
-            sent = max(0, sent - len(part))
-
-
-def _body_start(flight: _Flight, frame: memoryview) -> int:
-    """Flexible replies have tagged fields after the correlation id; that of ApiVersions never has, by decree."""
-    if flight.what is _API_VERSIONS or not flight.what.flexible(flight.version):
-        return 4
-    if frame[4] == 0:
-        return 5
-    return _skip_tags(frame)
-
-
-def _skip_tags(frame: memoryview) -> int:
-    count, at = _varint(frame, 4)
-    for _ in range(count):
-        _, at = _varint(frame, at)
-        size, at = _varint(frame, at)
-        at += size
-    return at
-
-
-def _varint(frame: memoryview, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while frame[at] & 0x80 and shift < 28:
-        value |= (frame[at] & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-    return value | frame[at] << shift, at + 1

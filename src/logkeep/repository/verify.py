@@ -17,7 +17,7 @@ from logkeep.errors import Damaged, LogkeepError, ObjectMissing, UnsafeName
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Segment
-from logkeep.model.work import Engine, Progress
+from logkeep.model.work import Engine, Progress, Task
 from logkeep.repository import layout
 from logkeep.repository.chain import Place, read_chain, read_whole_chain
 from logkeep.repository.content import PartReader, rows_of, served_parts
@@ -204,7 +204,19 @@ def hash_units(store: Store, wanted: Iterable[tuple[str, int, str]]) -> Iterator
         yield HashUnit(store, unit)
 
 
-def check_data(place: Place, rows: SegmentTable, engine: Engine, checked: Checked, sample: Sample, day: date) -> None:
+ReadTask = Task[HashUnit, HashResult]
+"""Reads the objects of a unit and compares; kinds of sources bring their own, which look deeper on the same pass."""
+
+
+def check_data(
+    place: Place,
+    rows: SegmentTable,
+    engine: Engine,
+    checked: Checked,
+    sample: Sample,
+    day: date,
+    task: ReadTask = hash_objects,
+) -> None:
     """Read every object of the sample. What is not there at all was found by `check_presence` already."""
     missing = {f.where for f in checked.findings if f.code == "object-missing"}
     wanted = [
@@ -213,7 +225,7 @@ def check_data(place: Place, rows: SegmentTable, engine: Engine, checked: Checke
         if sample.takes(token, day) and name not in missing
     ]
     units = list(hash_units(place.store, wanted))
-    for result in engine.map(hash_objects, units, HashResult, label="verify", weight=lambda u: u.bytes):
+    for result in engine.map(task, units, HashResult, label="verify", weight=lambda u: u.bytes):
         checked.findings.extend(result.findings)
 
 

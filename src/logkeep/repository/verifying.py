@@ -26,7 +26,16 @@ from logkeep.repository.verification import (
     Verification,
     put_verification,
 )
-from logkeep.repository.verify import EVERYTHING, Checked, Sample, check_backup, check_chain, check_data
+from logkeep.repository.verify import (
+    EVERYTHING,
+    Checked,
+    ReadTask,
+    Sample,
+    check_backup,
+    check_chain,
+    check_data,
+    hash_objects,
+)
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,8 @@ class Verifier:
     owner: Owner
     clock: Clock
     tokens: TokenSource
+    read: ReadTask = hash_objects
+    """How objects are read at the level `data` and below."""
 
     def verify(self, backup_id: BackupId, level: str, sample: Sample = EVERYTHING) -> Verified:
         """Check one backup at a level, store the result, and give all findings."""
@@ -64,7 +75,7 @@ class Verifier:
     def _check(self, folded: Folded, entry: BackupEntry, level: str, sample: Sample, checked: Checked) -> None:
         rows = check_backup(self.place, folded, entry, checked)
         if rows is not None and level != "files":
-            check_data(self.place, rows, self.engine, checked, sample, self._today())
+            check_data(self.place, rows, self.engine, checked, sample, self._today(), self.read)
 
     def _today(self) -> date:
         return self.clock().date()

@@ -17,10 +17,11 @@ from logkeep.errors import ClusterError, ClusterNotReady, ClusterTooOld, Cluster
 from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.admin.topics import create_topic
 from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.frames import ReceiveBuffer, body_start, send_all
 from logkeep.kafka.patience import Patience
 from logkeep.kafka.settings import ClientSettings, Endpoint, endpoints
 from logkeep.kafka.values import TopicPartition
-from logkeep.kafka.wire import Connection, ReceiveBuffer
+from logkeep.kafka.wire import Connection
 
 pytestmark = pytest.mark.xdist_group("kafka")
 FETCH = 13
@@ -236,3 +237,37 @@ def test_a_broker_that_was_restarted_is_found_again(kafka: EmbeddedKafka) -> Non
         kafka.start()
         assert list_offsets(cluster, [TopicPartition(name, 0)])[TopicPartition(name, 0)].offset == 2
         assert cluster.connection(1) is not before
+
+
+def test_parts_that_the_kernel_does_not_take_at_once_follow_in_order() -> None:
+    whole = bytes(range(256)) * 16_384
+    parts: list[bytes | bytearray | memoryview] = [
+        whole[:5],
+        b"",
+        memoryview(whole)[5:2_000_000],
+        *(bytes([each]) for each in whole[2_000_000:2_002_000]),
+    ]
+    parts.append(bytearray(whole[2_002_000:]))
+    ours, theirs = socket.socketpair()
+    got = bytearray()
+
+    def read() -> None:
+        while some := theirs.recv(65_536):
+            got.extend(some)
+
+    with ours, theirs:
+        ours.settimeout(30)
+        reader = threading.Thread(target=read)
+        reader.start()
+        send_all(ours, parts)
+        ours.shutdown(socket.SHUT_WR)
+        reader.join()
+    assert bytes(got) == whole
+
+
+def test_tagged_fields_in_a_reply_header_are_skipped() -> None:
+    correlation = b"\0\0\0\x07"
+    assert body_start(memoryview(correlation + b"\0body"), tagged=True) == 5
+    assert body_start(memoryview(correlation + b"body"), tagged=False) == 4
+    long = b"\x02" + b"\x01\x03abc" + b"\x81\x01\xc8\x01" + bytes(200)
+    assert body_start(memoryview(correlation + long + b"body"), tagged=True) == 4 + len(long)

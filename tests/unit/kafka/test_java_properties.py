@@ -80,7 +80,7 @@ def test_a_jaas_entry() -> None:
 
 
 @untimed
-@given(st.text())
+@given(st.text() | st.text(";=\"\\' 0n", max_size=4))
 def test_every_password_survives_its_quotes(password: str) -> None:
     quoted = password.replace("\\", "\\\\").replace('"', '\\"')
     assert parse_jaas(f'{PLAIN} required password="{quoted}";', "x").options["password"] == password
@@ -97,6 +97,8 @@ def test_every_password_survives_its_quotes(password: str) -> None:
         f'{PLAIN} sometimes password="secret-4711";',
         f'{PLAIN} required password="secret-4711;',
         f"{PLAIN} required password='secret-4711';",
+        f"{PLAIN} required password=;;",
+        f'{PLAIN} required password "=" "secret-4711";',
         f'{PLAIN} required password "secret-4711";',
         f'{PLAIN} required password=secret-4711"";',
         f'{PLAIN} required password="secret-4711"; {PLAIN} required;',

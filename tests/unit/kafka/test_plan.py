@@ -11,12 +11,12 @@ from logkeep.kafka.plan import (
     PlannedUnit,
     Reached,
     history_of,
-    next_history,
     plan_backup,
     split,
 )
 from logkeep.kafka.units import CopyRange
 from logkeep.kafka.values import TopicPartition
+from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.manifest import KnownGap, LogCut
 from tests.kafka.clusters import ID, OTHER_ID, bounds, topic
@@ -111,22 +111,35 @@ def test_a_history_after_a_lost_end_keeps_its_name() -> None:
     assert plan.new_histories == ()
 
 
-@pytest.mark.parametrize(("before", "after"), [(HISTORY, f"{HISTORY}-1"), (f"{HISTORY}-1", f"{HISTORY}-2")])
-def test_a_log_shorter_than_its_archive_begins_the_next_history(before: str, after: str) -> None:
-    plan = planned(3, 11, Reached(before, 12, 7))
-    found = only_range(plan)
-    assert (found.lo, found.hi, found.history, found.last_epoch) == (3, 11, after, -1)
-    assert plan.cut == (LogCut(name(after), 3, 11),)
-    assert plan.new_histories == (name(after),)
-
-
 def test_a_topic_made_again_after_a_lost_end_is_a_new_topic() -> None:
     assert only_range(planned(0, 9, Reached(f"{OLD_HISTORY}-3", 5, 7))).history == HISTORY
 
 
-def test_histories_count() -> None:
+def test_a_first_history_is_named_by_the_topic_id() -> None:
     assert history_of(topic("orders")) == HISTORY
-    assert [next_history(HISTORY), next_history(f"{HISTORY}-9")] == [f"{HISTORY}-1", f"{HISTORY}-10"]
+
+
+@pytest.mark.parametrize(
+    ("done", "left"),
+    [
+        ([], [(12, 50)]),
+        ([Range(12, 50)], []),
+        ([Range(20, 30)], [(12, 20), (30, 50)]),
+        ([Range(40, 60), Range(12, 20)], [(20, 40)]),
+        ([Range(0, 15), Range(14, 16)], [(16, 50)]),
+        ([Range(60, 70)], [(12, 50)]),
+    ],
+)
+def test_what_an_interrupted_run_has_copied_is_not_copied_again(done: list[Range], left: list[tuple[int, int]]) -> None:
+    plan = plan_backup([topic("orders")], {LOG: bounds(0, 50)}, {}, {LOG: Reached(HISTORY, 12, 7)}, {name(): done})
+    assert [(r.lo, r.hi) for u in plan.units for r in u.ranges] == left
+    assert plan.cut == (LogCut(name(), 0, 50),)
+
+
+def test_the_epoch_behind_an_interrupted_run_is_the_one_it_reached() -> None:
+    known, tip = Reached(HISTORY, 12, 7), Reached(HISTORY, 30, 9)
+    plan = plan_backup([topic("orders")], {LOG: bounds(0, 50)}, {}, {LOG: known}, {name(): [Range(20, 30)]}, {LOG: tip})
+    assert [(r.lo, r.last_epoch) for u in plan.units for r in u.ranges] == [(12, 7), (30, 9)]
 
 
 def test_a_new_partition_is_copied_from_its_start() -> None:

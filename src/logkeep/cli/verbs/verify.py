@@ -28,9 +28,11 @@ from logkeep.config.options import (
 from logkeep.errors import Damaged
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
+from logkeep.repository.chain import Place
 from logkeep.repository.owner import this_process
+from logkeep.repository.source import read_facts
 from logkeep.repository.verdicts import GOOD
-from logkeep.repository.verify import Sample
+from logkeep.repository.verify import ReadTask, Sample, hash_objects
 from logkeep.repository.verifying import Verifier
 
 _SHOWN = 50
@@ -108,13 +110,14 @@ def verify(run: Run, backup: str) -> VerifyReport:
     """Check a backup against what was written, and name every object that is not right.
 
     `files` follows the chain from its first commit, opens the manifest and all parts, and looks for every object and
-    its size; `data` reads every byte and compares SHA-256. Nothing is repaired. The result is kept in the repository:
-    `list` shows it, and a damaged backup never counts as a good one for `prune`.
+    its size; `data` reads every byte and compares SHA-256, and in Kafka's logs the CRC of every batch. Nothing is
+    repaired. The result is kept in the repository: `list` shows it, and a damaged backup never counts as a good one
+    for `prune`.
     """
     place = chosen_source(run)
     backup_id, expected_bytes = _chosen(run, backup)
     engine = chosen_engine(run, expected_bytes if run[LEVEL] != "files" else 0)
-    verifier = Verifier(place, engine, this_process(run.token()), run.clock, run.token)
+    verifier = Verifier(place, engine, this_process(run.token()), run.clock, run.token, _read_task(place))
     verified = verifier.verify(backup_id, run[LEVEL], _sample(run[SAMPLE]))
     document = verified.document
     return VerifyReport(
@@ -140,6 +143,19 @@ def _chosen(run: Run, text: str) -> tuple[BackupId, int]:
             raise
         return BackupId(int(text)), 0
     return BackupId(entry.id), entry.summary.stored_bytes
+
+
+def _read_task(place: Place) -> ReadTask:
+    """What reads the objects: archived Kafka logs are walked batch by batch on the same pass."""
+    try:
+        facts = read_facts(place)
+    except Damaged:
+        facts = None
+    if facts is None or facts.kind != "kafka":
+        return hash_objects
+    from logkeep.kafka.verify import check_logs  # noqa: PLC0415 - numpy is only needed for logs
+
+    return check_logs
 
 
 def _sample(share: Fraction) -> Sample:
