@@ -1,10 +1,15 @@
-"""What happens between the steps of a guide without its reader: nights pass, a run dies, a disk rots.
+"""What happens between the steps of a guide without its reader: nights pass, a run dies, a disk rots, a shop sells.
 
-`python -m tests.docs.scenes NAME` plays one scene in the repository `./backups` of the guide. Backups are those of the
-scripted source, as no verb takes backups yet.
+`python -m tests.docs.scenes NAME` plays one scene in the repository `./backups` of the guide, with backups of the
+scripted source; those that begin with `kafka` play in the real broker of `tests.docs.broker`.
 """
 
+import os
+import shutil
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -67,12 +72,100 @@ def commit_lost() -> None:
     max((_DIRECTORY / "sources" / _SOURCE / "commits").iterdir()).unlink()
 
 
+_BROKER = Path("../kafka").absolute()
+
+
+def kafka_starts() -> None:
+    """A shop's cluster: two topics and a group that has read some of it. Whoever ends the shell ends it too."""
+    from tests.docs.broker import READY  # noqa: PLC0415 - a client library that other scenes need not load
+
+    with Path("../broker.log").open("wb") as log:
+        command = [sys.executable, "-m", "tests.docs.broker", "run", str(_BROKER)]
+        running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    while not (_BROKER / READY).exists():
+        if running.poll() is not None:
+            raise SystemExit(Path("../broker.log").read_text())
+        time.sleep(0.1)
+    (_BROKER / "pid").write_text(str(running.pid))
+    shutil.copy(_BROKER / "ca.pem", "ca.pem")
+    _create("orders", 3)
+    _create("payments", 1)
+    _sell(900, 400)
+    _commit("billing", 250)
+
+
+def _create(topic: str, partitions: int) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic  # noqa: PLC0415
+
+    admin = AdminClient({"bootstrap.servers": os.environ["BROKERS"]})
+    for each in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+        each.result(30)
+
+
+def _sell(orders: int, payments: int) -> None:
+    from tests.docs.broker import write  # noqa: PLC0415
+
+    write("orders", orders, 3)
+    write("payments", payments, 1)
+
+
+def _commit(group: str, offset: int) -> None:
+    from confluent_kafka import Consumer, TopicPartition  # noqa: PLC0415
+
+    consumer = Consumer({"bootstrap.servers": os.environ["BROKERS"], "group.id": group})
+    consumer.commit(offsets=[TopicPartition("orders", p, offset) for p in range(3)], asynchronous=False)
+    consumer.close()
+
+
+def kafka_goes_on() -> None:
+    """A day's business."""
+    _sell(300, 100)
+
+
+def kafka_forgets() -> None:
+    """A weekend without backups: retention removes records that nobody copied."""
+    from confluent_kafka import TopicPartition  # noqa: PLC0415
+    from confluent_kafka.admin import AdminClient  # noqa: PLC0415
+
+    _sell(600, 0)
+    admin = AdminClient({"bootstrap.servers": os.environ["BROKERS"]})
+    for each in admin.delete_records([TopicPartition("orders", 0, 450)]).values():
+        each.result(30)
+
+
+def kafka_begins_anew() -> None:
+    """Somebody deletes a topic and makes it again."""
+    from confluent_kafka.admin import AdminClient  # noqa: PLC0415
+
+    admin = AdminClient({"bootstrap.servers": os.environ["BROKERS"]})
+    for each in admin.delete_topics(["payments"]).values():
+        each.result(30)
+    while "payments" in admin.list_topics(timeout=30).topics:
+        time.sleep(0.1)
+    _create("payments", 1)
+    _sell(0, 50)
+
+
+def kafka_stops() -> None:
+    """The end of the guide."""
+    from tests.docs.broker import READY  # noqa: PLC0415
+
+    os.kill(int((_BROKER / "pid").read_text()), signal.SIGTERM)
+    while (_BROKER / READY).exists():
+        time.sleep(0.1)
+
+
 SCENES: dict[str, Callable[[], None]] = {
     "nightly-backups": nightly_backups,
     "run-dies": run_dies,
     "next-backup": next_backup,
     "disk-rots": disk_rots,
     "commit-lost": commit_lost,
+    "kafka-starts": kafka_starts,
+    "kafka-goes-on": kafka_goes_on,
+    "kafka-forgets": kafka_forgets,
+    "kafka-begins-anew": kafka_begins_anew,
+    "kafka-stops": kafka_stops,
 }
 
 if __name__ == "__main__":

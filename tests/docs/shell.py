@@ -11,9 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from logkeep.embedded.kafka import free_ports
+from logkeep.spark.cache import cache_dir
 from tests.docs.pages import ROOT, Command, Scene
 
-_LIMIT_S = 120
+_LIMIT_S = 300
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,18 @@ def _environment(scratch: Path, home: Path) -> dict[str, str]:
     tools.mkdir()
     _tool(tools / "logkeep", "-m logkeep.cli")
     _tool(tools / "logkeep-scene", "-m tests.docs.scenes")
+    _tool(tools / "kafka-dump-log.sh", "-m tests.docs.broker dump")
     _tool(tools / "python", "")
+    plain, tls = free_ports(2)
     return {
         "PATH": f"{tools}{os.pathsep}{os.environ.get('PATH', '/usr/bin:/bin')}",
         "HOME": str(home),
         "LANG": "C.UTF-8",
         "TZ": "UTC",
+        # Where the reader has a cluster; `tests.docs.broker` starts one there when a page asks for it.
+        "BROKERS": f"127.0.0.1:{plain}",
+        "TLS_BROKERS": f"localhost:{tls}",
+        "SCENE_CACHE": str(cache_dir(os.environ, Path.home())),
     }
 
 

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,13 @@ NOT_RUN = {"spark-clusters.md": 3}
 _MAKE = re.compile(r"^make (?P<target>[a-z]+)", re.M)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def _with_its_server(page: Path) -> Any:
+    """Pages that need a broker run where all tests with one do: no more than one at a time."""
+    needs_kafka = "<!-- scene: kafka-" in page.read_text()
+    return pytest.param(page, id=page.name, marks=pytest.mark.xdist_group("kafka") if needs_kafka else ())
+
+
+@pytest.mark.parametrize("page", [_with_its_server(page) for page in PAGES])
 def test_commands_do_what_the_page_says(page: Path, tmp_path: Path) -> None:
     wanted = [s for s in steps(page.read_text()) if not (isinstance(s, Command) and _MAKE.match(s.text))]
     typed = type_in(wanted, tmp_path)
