@@ -139,6 +139,11 @@ runs stay. The file is replaced in one step and has mode 0644, because the colle
 holds anything else is left alone and the run is refused before it starts. When the file cannot be written after the
 work is done, exit code 0 becomes 2.
 
+`kafka backup` writes `logkeep_backup_*` except the counts of files and of damaged pieces, also when it fails; `status`
+writes `logkeep_backup_last_success_timestamp_seconds` of what the repository really holds; `verify` writes
+`logkeep_verify_*`. `logkeep_backup_success` is 1 for a completed backup with gaps too: exit code 21 tells those. The
+others belong to verbs that are not there yet.
+
 Alert rules to start from: [`docs/alerts/logkeep.rules.yaml`](../alerts/logkeep.rules.yaml).
 
 | metric | meaning |
