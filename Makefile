@@ -20,7 +20,7 @@ help:  ## list the targets
 
 install: $(VENV)/.installed  ## make .venv with the logkeep command
 
-demo: install  ## show the tool against a real store and a real embedded broker, with a story
+demo: install  ## a story with a real store and a real Kafka broker: back it up twice, verify; restore comes next
 	@$(BIN)/logkeep demo --directory .demo
 
 test: check  ## set everything up and pass the whole suite

@@ -1,5 +1,6 @@
 """The demo as a user starts it: it tells its story, and leaves nothing behind, however it ends."""
 
+import json
 import os
 import re
 import signal
@@ -20,7 +21,12 @@ STEPS = (
     "create a repository",
     "list its backups",
     "start a real Kafka",
+    "fill it with Apache's own producer",
+    "back the cluster up",
+    "write more, and back up again",
     "stop the broker",
+    "look at the backups",
+    "read and hash every byte",
 )
 
 
@@ -28,6 +34,10 @@ def started(tmp_path: Path, *flags: str) -> "AbstractContextManager[subprocess.P
     """Below an empty home directory; only the jars come from the cache that all tests share."""
     cache = str(cache_dir(os.environ, Path.home()))
     return program(["logkeep.cli", "demo", *flags], tmp_path, LOGKEEP_CACHE_DIR=cache)
+
+
+def told(story: str, pattern: str) -> list[str]:
+    return re.findall(pattern, story)
 
 
 def mentioning(directory: Path) -> list[int]:
@@ -52,10 +62,21 @@ def test_it_tells_every_step_and_leaves_nothing(tmp_path: Path) -> None:
         assert re.search(r"\d+(\.\d)? s$", line), line
         assert f"== {step}" in err
     assert "$ logkeep init -r file://" in err
+    assert told(err, r"of shop: copied ([\d,]+) offsets") == ["70,000", "10,000"]
+    assert told(err, r"(OK  backup \d+ of shop: good \(level data\))")
     assert f"removed from {directory}" in out
     assert not directory.exists()
     assert mentioning(directory) == []
     assert [files_below(tmp_path / name) for name in ("home", "work", "tmp")] == [[], [], []]
+
+
+def archived_groups(repository: Path) -> list[tuple[str, int]]:
+    """Name of each backup's only group, and the sum of its positions."""
+    found = []
+    for path in sorted(repository.glob("sources/shop/backups/*/attachments/cluster.*.json")):
+        (group,) = json.loads(path.read_text().splitlines()[0])["groups"]
+        found.append((group["name"], sum(c["offset"] for c in group["commits"])))
+    return found
 
 
 def test_json_is_one_document_and_keep_leaves_the_directory(tmp_path: Path) -> None:
@@ -68,7 +89,7 @@ def test_json_is_one_document_and_keep_leaves_the_directory(tmp_path: Path) -> N
     assert shown["kept"]
     assert len(shown["steps"]) >= len(STEPS)
     assert all(step["seconds"] > 0 for step in shown["steps"])
-    assert (directory / "repository" / "logkeep.json").exists()
+    assert archived_groups(directory / "repository") == [("billing", 50_000)] * 2
     assert mentioning(directory) == []
 
 

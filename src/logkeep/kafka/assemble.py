@@ -114,7 +114,7 @@ def together(first: Assembled, second: Assembled) -> Assembled:
 
 
 def why_left(results: Iterable[RangeResult]) -> list[Finding]:
-    """Tell the user that a log became another one while it was copied."""
+    """Tell the user that a log became another one while it was copied; once, however many units found out."""
     words = {
         Cause.RECREATED: "the topic was deleted and made again",
         Cause.DELETED: "the topic was deleted",
@@ -125,19 +125,22 @@ def why_left(results: Iterable[RangeResult]) -> list[Finding]:
         Finding(
             code="new-history",
             severity=Severity.WARNING,
-            where=str(r.log),
-            what=f"{words.get(r.cause, r.cause)} while the backup ran; earlier backups keep what it was",
+            where=str(log),
+            what=f"{words.get(cause, cause)} while the backup ran; earlier backups keep what it was",
         )
-        for r in results
+        for log, cause in {r.log: r.cause for r in results}.items()
     ]
 
 
 def _new_history(log: LogName) -> Finding:
+    """A first history is named by the topic's id alone, one after a lost end has a number behind it."""
+    lost_its_end = "-" in log.history
+    why = "the log lost its end" if lost_its_end else "the topic was deleted and made again"
     return Finding(
         code="new-history",
-        severity=Severity.NOTE,
+        severity=Severity.WARNING if lost_its_end else Severity.NOTE,
         where=str(log),
-        what="the topic was deleted and made again since the last backup; it begins a new history",
+        what=f"{why} since the last backup; it begins a new history",
     )
 
 

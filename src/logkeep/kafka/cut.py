@@ -15,6 +15,7 @@ from logkeep.kafka.values import TopicPartition
 
 Pause = Callable[[float], None]
 Bounds = dict[TopicPartition, LogBounds]
+Producers = Mapping[TopicPartition, tuple[ProducerState, ...]]
 
 _ROUNDS = 20
 """Markers follow a decision within milliseconds; a busy log may open a new transaction in every round."""
@@ -67,6 +68,24 @@ def torn(bounds: Mapping[TopicPartition, LogBounds]) -> list[TopicPartition]:
     return [log for log, b in bounds.items() if b.last_stable < b.high_watermark]
 
 
+def restless(
+    bounds: Mapping[TopicPartition, LogBounds], before: Producers, now: Producers
+) -> frozenset[TopicPartition]:
+    """Logs in which a transaction may have been decided after their end was read and before its producer was asked.
+
+    Such a one is open nowhere any more, and yet its marker may lie behind the cut. It left a trace: its producer had
+    a marker (a coordinator's epoch) or has begun the next, and does not look as it did before the end was read.
+    """
+    return frozenset(
+        log
+        for log, states in now.items()
+        for p in states
+        if (p.coordinator_epoch >= 0 or p.open_since >= 0)
+        and not 0 <= p.open_since < bounds[log].high_watermark
+        and p not in before.get(log, ())
+    )
+
+
 def settle(
     bounds: Mapping[TopicPartition, LogBounds],
     *,
@@ -77,23 +96,27 @@ def settle(
 ) -> tuple[Bounds, tuple[OpenTransaction, ...]]:
     """Move cuts behind the markers of decided transactions until none is torn, or only ongoing ones are.
 
-    The log start stays as it was read first: retention may move it meanwhile, and that is for the copy to notice.
+    The log start stays as it was read first: retention may move it meanwhile, and that is for the copy to notice. What
+    is returned as open always belongs to the cut that is returned with it.
     """
     settled = dict(bounds)
     pending, wait = torn(settled), _FIRST_PAUSE_S
     still_open: dict[TopicPartition, list[OpenTransaction]] = {}
-    for _ in range(_ROUNDS):
-        found = open_at_cut(settled, producers(pending)) if pending else []
-        question = judge(found, ongoing() if found else set())
+    seen: Producers = {}
+    for last in (*[False] * (_ROUNDS - 1), True):
+        now = {log: tuple(states) for log, states in producers(pending).items()} if pending else {}
+        found = open_at_cut(settled, now)
         for log in pending:
             still_open[log] = [t for t in found if (t.topic, t.partition) == log]
-        if not question.moved:
+        moved = judge(found, ongoing() if found else set()).moved | restless(settled, seen, now)
+        if last or not moved:
             break
         pause(wait)
-        wait = min(wait * 2, _LONGEST_PAUSE_S)
-        for log, fresh in reread(sorted(question.moved)).items():
+        wait, seen = min(wait * 2, _LONGEST_PAUSE_S), now
+        for log, fresh in reread(sorted(moved)).items():
             settled[log] = replace(fresh, start=settled[log].start)
-        pending = sorted(question.moved)
+            still_open[log] = []
+        pending = [log for log in torn(settled) if log in moved]
     return settled, tuple(sorted(t for some in still_open.values() for t in some))
 
 

@@ -1,0 +1,42 @@
+"""Topics, bounds and facts made by hand, for tests of what is decided about them."""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from logkeep.kafka.admin.groups import Commit, Group
+from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.facts import Facts, GroupFacts
+from logkeep.kafka.values import ClusterMetadata, Partition, Topic, TopicPartition
+
+ID = UUID("00000000-0000-4000-8000-0000000000aa")
+OTHER_ID = UUID("00000000-0000-4000-8000-0000000000bb")
+
+
+def topic(name: str, leaders: tuple[int, ...] = (1,), *, topic_id: UUID = ID, internal: bool = False) -> Topic:
+    """One partition for each leader."""
+    partitions = tuple(Partition(index, leader, 3, (leader, 9), (leader,)) for index, leader in enumerate(leaders))
+    return Topic(name, topic_id, internal, partitions)
+
+
+def bounds(start: int, end: int, stable: int | None = None) -> LogBounds:
+    return LogBounds(start, end if stable is None else stable, end, 3)
+
+
+def facts(
+    topics: tuple[Topic, ...],
+    ends: Mapping[TopicPartition, LogBounds],
+    commits: Mapping[TopicPartition, Commit],
+) -> Facts:
+    """One group, `billing`, no authorizer, one config and no quotas."""
+    return Facts(
+        metadata=ClusterMetadata("cluster-1", 1, (), topics),
+        topics=topics,
+        groups=(GroupFacts(Group("billing", "classic", "Empty", "consumer"), commits),),
+        bounds=ends,
+        open_transactions=(),
+        sizes={},
+        configs={topics[0].name: {"retention.ms": "1000"}},
+        acls=None,
+        quotas=(),
+        notes=(),
+    )

@@ -1,0 +1,63 @@
+"""What a backup keeps of a cluster besides its logs."""
+
+import pytest
+
+from logkeep.errors import Damaged
+from logkeep.kafka.admin.groups import Commit
+from logkeep.kafka.plan import Reached
+from logkeep.kafka.record import ClusterRecord, acls_of, groups_of, quotas_of, reached_in, topics_of
+from logkeep.kafka.values import TopicPartition
+from logkeep.model.findings import Severity
+from logkeep.repository.documents import seal, unseal
+from tests.golden.test_kafka_record_golden import RECORD
+from tests.kafka.clusters import ID, bounds, facts, topic
+
+ORDERS = topic("orders", (1, 2))
+FIRST, SECOND, ELSEWHERE = TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("gone", 0)
+FACTS = facts(
+    (ORDERS,),
+    {FIRST: bounds(0, 10), SECOND: bounds(0, 5)},
+    {FIRST: Commit(7, 3, "mine"), SECOND: Commit(9, -1, ""), ELSEWHERE: Commit(4, -1, "")},
+)
+
+
+def test_positions_above_the_cut_are_recorded_at_it_and_told() -> None:
+    (group,), (finding,) = groups_of(FACTS)
+    assert (group.name, group.kind, group.state, group.protocol_type) == ("billing", "classic", "Empty", "consumer")
+    assert [(c.topic, c.partition, c.offset, c.committed) for c in group.commits] == [
+        ("gone", 0, 4, 4),
+        ("orders", 0, 7, 7),
+        ("orders", 1, 5, 9),
+    ]
+    assert [(c.leader_epoch, c.metadata) for c in group.commits] == [(-1, ""), (3, "mine"), (-1, "")]
+    assert (finding.code, finding.severity) == ("commit-clamped", Severity.NOTE)
+    assert finding.where == "group billing, orders-1"
+    assert "9" in finding.what
+    assert "5" in finding.what
+
+
+def test_topics_carry_what_makes_them_again() -> None:
+    (found,) = topics_of(FACTS)
+    assert (found.name, found.id, found.partitions, found.replication_factor) == ("orders", ID.hex, 2, 2)
+    assert (found.internal, found.configs) == (False, {"retention.ms": "1000"})
+
+
+def test_no_authorizer_is_not_the_same_as_no_rules() -> None:
+    assert acls_of(FACTS) is None
+    assert quotas_of(FACTS) == ()
+
+
+def test_the_next_backup_finds_where_this_one_ended() -> None:
+    assert reached_in(RECORD) == {TopicPartition("orders", 0): Reached("0" * 31 + "a", 9, 3)}
+
+
+def test_a_record_comes_back_as_it_was_sealed() -> None:
+    assert unseal(seal(RECORD), ClusterRecord, "record") == RECORD
+
+
+@pytest.mark.parametrize("at", [20, 200, -80])
+def test_a_record_with_a_changed_byte_does_not_open(at: int) -> None:
+    data = bytearray(seal(RECORD))
+    data[at] ^= 1
+    with pytest.raises(Damaged):
+        unseal(bytes(data), ClusterRecord, "record")
