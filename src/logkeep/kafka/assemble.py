@@ -133,11 +133,14 @@ def why_left(results: Iterable[RangeResult]) -> list[Finding]:
 
 
 def _new_history(log: LogName) -> Finding:
+    """A first history is named by the topic's id alone, one after a lost end has a number behind it."""
+    lost_its_end = "-" in log.history
+    why = "the log lost its end" if lost_its_end else "the topic was deleted and made again"
     return Finding(
         code="new-history",
-        severity=Severity.NOTE,
+        severity=Severity.WARNING if lost_its_end else Severity.NOTE,
         where=str(log),
-        what="the topic was deleted and made again since the last backup; it begins a new history",
+        what=f"{why} since the last backup; it begins a new history",
     )
 
 

@@ -23,11 +23,11 @@ from logkeep.kafka.assemble import (
 )
 from logkeep.kafka.brokers import SettingsBrokers
 from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.continuity import Broken, broken_logs, next_history, positions
+from logkeep.kafka.continuity import Broken, broken_logs, positions
 from logkeep.kafka.copy import copy_ranges
 from logkeep.kafka.divergence import Cause
 from logkeep.kafka.facts import Facts, gather
-from logkeep.kafka.plan import Plan, Reached, history_of, plan_backup
+from logkeep.kafka.plan import Plan, Reached, history_of, next_history, plan_backup
 from logkeep.kafka.record import (
     ROLE,
     ClusterRecord,

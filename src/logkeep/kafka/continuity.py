@@ -68,9 +68,3 @@ def broken_logs(
         if verdict.cause.new_history:
             found.append(Broken(log, verdict.cause, known.history))
     return found
-
-
-def next_history(history: str) -> str:
-    """`<topic id>`, `<topic id>-1`, `<topic id>-2` …"""
-    topic, _, number = history.partition("-")
-    return f"{topic}-{int(number or 0) + 1}"

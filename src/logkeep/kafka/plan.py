@@ -60,7 +60,7 @@ class Plan:
     gaps: tuple[KnownGap, ...]
     """What retention removed since the last backup, before we came."""
     new_histories: tuple[LogName, ...]
-    """Topics that were deleted and made again since."""
+    """Logs that are others than those archived: topics deleted and made again since, logs that lost their end."""
 
     @property
     def size_bytes(self) -> int:
@@ -101,8 +101,8 @@ def plan_backup(
         for partition in topic.partitions:
             log = TopicPartition(topic.name, partition.index)
             known, bound = reached.get(log), bounds[log]
-            continues = known is not None and _same_topic(known.history, topic)
-            history = known.history if known is not None and continues else history_of(topic)
+            continues = known is not None and _same_topic(known.history, topic) and known.end <= bound.high_watermark
+            history = known.history if known is not None and continues else _new_history(known, topic)
             name = log_of(topic, partition.index, history)
             start = bound.start
             if known is not None and continues:
@@ -132,6 +132,17 @@ def plan_backup(
 
 def _same_topic(history: str, topic: Topic) -> bool:
     return history.partition("-")[0] == history_of(topic)
+
+
+def next_history(history: str) -> str:
+    """The name of what follows a history of the same topic whose end was lost."""
+    topic, _, number = history.partition("-")
+    return f"{topic}-{int(number or 0) + 1}"
+
+
+def _new_history(known: Reached | None, topic: Topic) -> str:
+    """A log shorter than what is archived of it lost its end, and may have been written anew from anywhere."""
+    return next_history(known.history) if known is not None and _same_topic(known.history, topic) else history_of(topic)
 
 
 def _epoch_before(start: int, history: str, *known: Reached | None) -> int:

@@ -93,9 +93,12 @@ def test_a_log_that_became_another_is_told_once(cause: Cause, words: str) -> Non
 
 
 def test_a_new_history_of_the_plan_is_told_with_its_reason() -> None:
-    (again,) = assemble(plan(LogCut(A, 0, 0), new=(A,)), []).findings
-    assert (again.code, again.severity, again.where) == ("new-history", Severity.NOTE, "a/0")
+    lost = LogName(Collection.TOPICS, "b", "bb-1", 0)
+    again, truncated = assemble(plan(LogCut(A, 0, 0), LogCut(lost, 0, 0), new=(A, lost)), []).findings
+    assert again.severity is Severity.NOTE
     assert "deleted and made again since the last backup" in again.what
+    assert truncated.severity is Severity.WARNING
+    assert "lost its end since the last backup" in truncated.what
 
 
 def test_the_last_epoch_is_the_one_of_the_highest_offset() -> None:

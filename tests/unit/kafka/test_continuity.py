@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import pytest
 
 from logkeep.kafka.admin.offsets import EpochEnd
-from logkeep.kafka.continuity import Broken, broken_logs, next_history, positions
+from logkeep.kafka.continuity import Broken, broken_logs, positions
 from logkeep.kafka.divergence import Cause
-from logkeep.kafka.plan import Reached
+from logkeep.kafka.plan import Reached, next_history
 from logkeep.kafka.units import CopyResult, EpochStart, Outcome, RangeResult
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.segments import Collection, LogName

@@ -111,6 +111,15 @@ def test_a_history_after_a_lost_end_keeps_its_name() -> None:
     assert plan.new_histories == ()
 
 
+@pytest.mark.parametrize(("before", "after"), [(HISTORY, f"{HISTORY}-1"), (f"{HISTORY}-1", f"{HISTORY}-2")])
+def test_a_log_shorter_than_its_archive_begins_the_next_history(before: str, after: str) -> None:
+    plan = planned(3, 11, Reached(before, 12, 7))
+    found = only_range(plan)
+    assert (found.lo, found.hi, found.history, found.last_epoch) == (3, 11, after, -1)
+    assert plan.cut == (LogCut(name(after), 3, 11),)
+    assert plan.new_histories == (name(after),)
+
+
 def test_a_topic_made_again_after_a_lost_end_is_a_new_topic() -> None:
     assert only_range(planned(0, 9, Reached(f"{OLD_HISTORY}-3", 5, 7))).history == HISTORY
 
