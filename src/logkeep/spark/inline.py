@@ -38,6 +38,8 @@ class InlineEngine:
         weight: Callable[[UnitT], int],
     ) -> list[ResultT]:
         """See `logkeep.model.work.Engine.map`."""
+        if not units:
+            return []
         weights = [weight(unit) for unit in units]
         results: dict[int, ResultT] = {}
         with ExitStack() as stack:
