@@ -108,11 +108,14 @@ def settle(
         found = open_at_cut(settled, now)
         for log in pending:
             still_open[log] = [t for t in found if (t.topic, t.partition) == log]
-        moved = judge(found, ongoing() if found else set()).moved | restless(settled, seen, now)
+        awaited = judge(found, ongoing() if found else set()).moved
+        moved = awaited | restless(settled, seen, now)
         if last or not moved:
             break
-        pause(wait)
-        wait, seen = min(wait * 2, _LONGEST_PAUSE_S), now
+        if awaited:  # a marker is on its way; where one has come already, waiting only lets more happen
+            pause(wait)
+            wait = min(wait * 2, _LONGEST_PAUSE_S)
+        seen = now
         for log, fresh in reread(sorted(moved)).items():
             settled[log] = replace(fresh, start=settled[log].start)
             still_open[log] = []

@@ -34,7 +34,7 @@ class Moment:
 
 
 class Cluster:
-    """Answers with one moment after the other; each pause leads to the next, the last one stays."""
+    """Answers with one moment after the other; reading ends again leads to the next, the last one stays."""
 
     def __init__(self, *moments: Moment) -> None:
         self.moments, self.at = moments, 0
@@ -50,11 +50,11 @@ class Cluster:
 
     def reread(self, some: list[TopicPartition]) -> Mapping[TopicPartition, LogBounds]:
         self.reread_logs.append(some)
+        self.at += 1
         return {log: self.now.bounds[log] for log in some}
 
     def pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
-        self.at += 1
 
     def settle(self) -> tuple[dict[TopicPartition, LogBounds], tuple[OpenTransaction, ...]]:
         return settle(
@@ -119,6 +119,7 @@ def test_one_that_was_decided_before_anybody_asked_moves_the_cut_too() -> None:
         Moment({A: bounds(0, 11)}, {A: (producer(1, IDLE),)}),
     )
     assert cluster.settle() == ({A: bounds(0, 11)}, ())
+    assert cluster.pauses == [], "nobody waits for a marker that is there"
 
 
 def test_one_that_hides_behind_a_longer_one_moves_the_cut_too() -> None:
