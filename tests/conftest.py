@@ -1,0 +1,8 @@
+"""What every test process needs."""
+
+import signal
+
+# A test run that a script started in the background ignores Ctrl-C, and so would every process that it starts: then
+# nothing that is interrupted on purpose would notice.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
