@@ -223,7 +223,16 @@ def _with_new(facts: Facts, again: Facts, left: Sequence[RangeResult]) -> Facts:
 
 
 def _notes(facts: Facts) -> list[Finding]:
-    return [
+    restless = [
+        Finding(
+            code="group-restless",
+            severity=Severity.WARNING,
+            where=f"group {name}",
+            what="it committed faster than it could be read: its position may lie before the output that is archived",
+        )
+        for name in facts.restless_groups
+    ]
+    return restless + [
         Finding(code="not-asked", severity=Severity.WARNING, where=facts.metadata.cluster_id, what=note)
         for note in facts.notes
     ]
