@@ -11,6 +11,7 @@ from datetime import timedelta
 from logkeep.errors import BackupFailed
 from logkeep.kafka.assemble import Assembled, assemble, left_logs, refuse_failures, together, why_left
 from logkeep.kafka.brokers import SettingsBrokers
+from logkeep.kafka.carried import copied_only, held_by
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.copy import copy_ranges
 from logkeep.kafka.divergence import Cause
@@ -37,7 +38,6 @@ from logkeep.repository.attachments import put_attachment, read_attachment
 from logkeep.repository.backup import OngoingBackup, Outcome, begin, resume
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.fold import BackupEntry
-from logkeep.repository.journal import Receipt
 from logkeep.repository.manifest import KnownGap
 from logkeep.repository.resume import usable_receipts
 from logkeep.repository.source import ensure_source, read_manifest
@@ -89,8 +89,10 @@ class KafkaBackup:
         with writing(self.place, "backup", self.clock, self.tokens, wish.lease_ttl) as session:
             facts = self._gather(wish)
             ongoing = self._begin(session, facts, wish)
-            plan = self._plan(facts, self._reached(ongoing.base))
-            assembled, facts = self._copy(session, ongoing, facts, plan, wish, engine)
+            reached = self._reached(ongoing.base)
+            carried = self._carried(session, ongoing, self._plan(facts, reached), engine)
+            plan = plan_backup(facts.topics, facts.bounds, facts.sizes, reached, held=held_by(carried))
+            assembled, facts = self._copy(ongoing, facts, plan, carried, wish, engine)
             return self._complete(session, ongoing, facts, plan, assembled)
 
     def _gather(self, wish: Wish) -> Facts:
@@ -111,19 +113,30 @@ class KafkaBackup:
     def _plan(self, facts: Facts, reached: dict[TopicPartition, Reached]) -> Plan:
         return plan_backup(facts.topics, facts.bounds, facts.sizes, reached)
 
+    def _carried(self, session: Writing, ongoing: OngoingBackup, plan: Plan, engine: Engine) -> list[CopyResult]:
+        """What interrupted runs have copied of the logs as they are now."""
+        earlier = usable_receipts(session, ongoing, engine)
+        ends = {cut.log: cut.end for cut in plan.cut}
+        return copied_only((result_of(receipt) for receipt in earlier.values()), ends)
+
     def _copy(
-        self, session: Writing, ongoing: OngoingBackup, facts: Facts, plan: Plan, wish: Wish, engine: Engine
+        self,
+        ongoing: OngoingBackup,
+        facts: Facts,
+        plan: Plan,
+        carried: Sequence[CopyResult],
+        wish: Wish,
+        engine: Engine,
     ) -> tuple[Assembled, Facts]:
         """Copy, and copy once more what turned out to be another log than the one that was planned."""
-        earlier = usable_receipts(session, ongoing, engine)
-        results = self._units(ongoing, plan, earlier, wish, engine)
+        results = [*carried, *self._units(ongoing, plan, wish, engine)]
         refuse_failures(results)
         assembled, left = assemble(plan, results), left_logs(results)
         if not left:
             return assembled, facts
         again = self._gather(wish)
         second = self._again(again, left)
-        repeated = self._units(ongoing, second, {}, wish, engine)
+        repeated = self._units(ongoing, second, wish, engine)
         refuse_failures(repeated)
         if left_logs(repeated):
             raise BackupFailed("logs keep changing their history while they are copied", subject=str(left[0].log))
@@ -149,17 +162,13 @@ class KafkaBackup:
                     reached[log] = Reached(_next_history(old.log.history), start, -1)
         return plan_backup(topics, facts.bounds, facts.sizes, reached)
 
-    def _units(
-        self, ongoing: OngoingBackup, plan: Plan, earlier: dict[str, Receipt], wish: Wish, engine: Engine
-    ) -> list[CopyResult]:
-        done = [result_of(earlier[u.name]) for u in plan.units if u.name in earlier]
+    def _units(self, ongoing: OngoingBackup, plan: Plan, wish: Wish, engine: Engine) -> list[CopyResult]:
         brokers = SettingsBrokers(self.settings)
         units = [
             CopyUnit(u.name, self.place, ongoing.id, ongoing.run, u.broker, u.ranges, brokers, wish.segment_bytes)
             for u in plan.units
-            if u.name not in earlier
         ]
-        return [*done, *engine.map(copy_ranges, units, CopyResult, label="copy", weight=lambda u: u.size_bytes)]
+        return engine.map(copy_ranges, units, CopyResult, label="copy", weight=lambda u: u.size_bytes)
 
     def _complete(
         self, session: Writing, ongoing: OngoingBackup, facts: Facts, plan: Plan, assembled: Assembled

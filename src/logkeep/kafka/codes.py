@@ -26,7 +26,7 @@ COORDINATOR_MOVED: Final = frozenset({14, 15, 16})
 """The coordinator is loading, missing or elsewhere."""
 
 BUSY: Final = frozenset({7, 41, 51, UNSTABLE_OFFSET_COMMIT, 89})
-"""Timed out, not the controller, concurrent transactions, a commit still undecided, quota: the same question again, later."""
+"""Timed out, not the controller, concurrent transactions, an undecided commit, quota: the same question, later."""
 
 TRY_AGAIN: Final = LEADER_MOVED | COORDINATOR_MOVED | BUSY
 

@@ -100,9 +100,7 @@ def _steady_look(
     return look
 
 
-def _one_look(
-    cluster: Cluster, metadata: ClusterMetadata, partitions: Sequence[TopicPartition], pause: Pause
-) -> _Look:
+def _one_look(cluster: Cluster, metadata: ClusterMetadata, partitions: Sequence[TopicPartition], pause: Pause) -> _Look:
     groups = _groups(cluster)
     commits = {g.group.name: g.commits for g in groups if g.group.kind != "share" and g.commits}
     bounds, still_open = settle(

@@ -6,11 +6,12 @@ few tasks and not five hundred.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.carried import Held, Hole, holes
 from logkeep.kafka.units import CopyRange
 from logkeep.kafka.values import Topic, TopicPartition
 from logkeep.model.segments import Collection, LogName
@@ -85,9 +86,10 @@ def plan_backup(
     sizes: Mapping[TopicPartition, int],
     reached: Mapping[TopicPartition, Reached],
     *,
+    held: Mapping[LogName, Sequence[Held]] | None = None,
     unit_bytes: int = UNIT_BYTES,
 ) -> Plan:
-    """Decide what a backup copies. `reached` is where the last backup ended, by log."""
+    """Decide what a backup copies. `reached` is where the last backup ended, `held` what an interrupted run has."""
     cut, gaps, fresh, ranges = [], list[KnownGap](), list[LogName](), list[tuple[int, CopyRange]]()
     for topic in topics:
         for partition in topic.partitions:
@@ -104,18 +106,19 @@ def plan_backup(
             elif known is not None:
                 fresh.append(name)
             cut.append(LogCut(name, bound.start, max(bound.high_watermark, bound.start)))
-            if start < bound.high_watermark:
+            last_epoch = known.last_epoch if known is not None and continues else -1
+            for hole in holes(start, bound.high_watermark, (held or {}).get(name, ()), last_epoch):
                 wanted = CopyRange(
                     topic=topic.name,
                     topic_id=topic.id,
                     partition=partition.index,
-                    lo=start,
-                    hi=bound.high_watermark,
+                    lo=hole.start,
+                    hi=hole.end,
                     history=history,
                     leader_epoch=partition.leader_epoch,
-                    last_epoch=known.last_epoch if known is not None and continues else -1,
-                    first=start == bound.start,
-                    size_bytes=_share(sizes.get(log, 0), bound, start),
+                    last_epoch=hole.last_epoch,
+                    first=hole.start == bound.start,
+                    size_bytes=_share(sizes.get(log, 0), bound, hole),
                 )
                 ranges.append((partition.leader, wanted))
     units = [*_large(ranges, unit_bytes), *_bundles(ranges, unit_bytes)]
@@ -126,10 +129,10 @@ def _same_topic(history: str, topic: Topic) -> bool:
     return history.partition("-")[0] == history_of(topic)
 
 
-def _share(size_bytes: int, bound: LogBounds, start: int) -> int:
-    """About how many bytes lie from `start` to the cut: a log's bytes are spread evenly, as far as anybody knows."""
+def _share(size_bytes: int, bound: LogBounds, hole: Hole) -> int:
+    """About how many bytes lie in a part of a log: they are spread evenly, as far as anybody knows."""
     whole = bound.high_watermark - bound.start
-    return size_bytes * (bound.high_watermark - start) // whole if whole else 0
+    return size_bytes * (hole.end - hole.start) // whole if whole else 0
 
 
 def _large(ranges: Iterable[tuple[int, CopyRange]], unit_bytes: int) -> Iterator[PlannedUnit]:

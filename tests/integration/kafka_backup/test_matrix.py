@@ -55,7 +55,9 @@ def test_the_cut_is_where_librdkafka_sees_the_ends(
     kafka: EmbeddedKafka, matrix: Matrix, whole: tuple[Archive, int, Path]
 ) -> None:
     archive, backup_id, _ = whole
-    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "watermarks", "isolation.level": "read_uncommitted"})
+    consumer = Consumer(
+        {"bootstrap.servers": kafka.bootstrap, "group.id": "watermarks", "isolation.level": "read_uncommitted"}
+    )
     try:
         for log, cut in archive.cuts(backup_id).items():
             assert consumer.get_watermark_offsets(TopicPartition(*log), 10) == (cut.start, cut.end), str(log)
@@ -74,9 +76,7 @@ def test_apache_reads_every_archived_file(kafka: EmbeddedKafka, whole: tuple[Arc
     assert "isvalid: false" not in said
 
 
-def test_the_record_tells_topics_groups_and_open_transactions(
-    matrix: Matrix, whole: tuple[Archive, int, Path]
-) -> None:
+def test_the_record_tells_topics_groups_and_open_transactions(matrix: Matrix, whole: tuple[Archive, int, Path]) -> None:
     archive, backup_id, _ = whole
     record = archive.record(backup_id)
     told = matrix.admin.describe_topics(TopicCollection(list(matrix.topics)))
