@@ -53,4 +53,4 @@ def committed_offsets(batches: Iterable[bytes]) -> set[int]:
 
 def _is_commit(control: bytes) -> bool:
     """The marker's one record: length, attributes, time, offset, then a key of four bytes: version and type."""
-    return struct.unpack_from(">hh", control, 61 + 5)[1] == 1
+    return bool(struct.unpack_from(">hh", control, 61 + 5)[1] == 1)

@@ -35,13 +35,15 @@ from logkeep.model.ids import BackupId
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine
 from logkeep.repository.attachments import put_attachment, read_attachment
-from logkeep.repository.backup import OngoingBackup, Outcome, begin, resume
+from logkeep.repository.backup import OngoingBackup, Outcome, begin, check_wanted, resume
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.manifest import KnownGap
 from logkeep.repository.resume import usable_receipts
-from logkeep.repository.source import ensure_source, read_manifest
+from logkeep.repository.source import check_source, ensure_source, read_manifest
 from logkeep.repository.writing import Writing, writing
+
+KIND = "kafka"
 
 
 @dataclass(frozen=True)
@@ -79,10 +81,12 @@ class KafkaBackup:
     tokens: TokenSource
 
     def preview(self, wish: Wish) -> tuple[Facts, Plan]:
-        """What a run would copy now. Writes nothing."""
-        completed = read_chain(self.place).completed
+        """What a run would copy now. Writes nothing, and refuses what a run would have to refuse."""
+        folded = read_chain(self.place)
+        check_wanted(wish.wanted_id, folded.last_id)
         facts = self._gather(wish)
-        return facts, self._plan(facts, self._reached(completed[-1] if completed else None))
+        check_source(self.place, KIND, _identity(facts))
+        return facts, self._plan(facts, self._reached(folded.completed[-1] if folded.completed else None))
 
     def run(self, wish: Wish, engine: Engine) -> Done:
         """Take the backup. Raises the cluster's and the store's errors; earlier backups are untouched by any."""
@@ -100,7 +104,7 @@ class KafkaBackup:
             return gather(cluster, wish.include, wish.exclude, internal=wish.internal, pause=time.sleep)
 
     def _begin(self, session: Writing, facts: Facts, wish: Wish) -> OngoingBackup:
-        source = ensure_source(self.place, "kafka", {"cluster_id": facts.metadata.cluster_id}, self.clock())
+        source = ensure_source(self.place, KIND, _identity(facts), self.clock())
         resumed = resume(session, source) if wish.resume else None
         return resumed or begin(session, source, wanted=wish.wanted_id, tags=wish.tags)
 
@@ -212,6 +216,10 @@ class KafkaBackup:
                 )
             )
         return tuple(records)
+
+
+def _identity(facts: Facts) -> dict[str, str]:
+    return {"cluster_id": facts.metadata.cluster_id}
 
 
 def _next_history(history: str) -> str:

@@ -5,10 +5,11 @@ cannot lie behind it, unless the group was ahead of the log. Then come the trans
 Groups that commit inside of transactions are looked at again: if one has moved, everything is asked once more.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from logkeep.errors import NotAuthorised
+from logkeep.errors import NotAuthorised, TopicMissing
 from logkeep.kafka.admin.groups import Commit, Group, group_offsets, list_groups, share_group_offsets
 from logkeep.kafka.admin.offsets import LogBounds, describe_producers, log_bounds
 from logkeep.kafka.admin.security import Acl, Quota, list_acls, list_quotas
@@ -23,6 +24,7 @@ from logkeep.kafka.values import ClusterMetadata, Topic, TopicPartition
 _LOOKS = 100
 """One look takes some milliseconds, and a copier commits every hundred or so."""
 _BETWEEN_LOOKS_S = 0.005
+_TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Facts:
 def gather(cluster: Cluster, include: Sequence[str], exclude: Sequence[str], *, internal: bool, pause: Pause) -> Facts:
     """Ask everything. Raises UsageError when no topic is meant, and the cluster's own errors."""
     metadata = cluster.metadata()
+    _refuse_hidden(cluster, include, metadata)
     topics = tuple(choose_topics(metadata.topics, include, exclude, internal=internal))
     partitions = [TopicPartition(t.name, p.index) for t in topics for p in t.partitions]
     look = _steady_look(cluster, metadata, partitions, pause)
@@ -76,6 +79,17 @@ def gather(cluster: Cluster, include: Sequence[str], exclude: Sequence[str], *, 
         quotas=quotas,
         notes=notes,
     )
+
+
+def _refuse_hidden(cluster: Cluster, include: Sequence[str], metadata: ClusterMetadata) -> None:
+    """A topic that was named and may not be seen is not told among all topics; only who asks for it is refused."""
+    known = {t.name for t in metadata.topics}
+    for name in include:
+        if name not in known and _TOPIC_NAME.fullmatch(name):
+            try:
+                cluster.metadata([name])
+            except TopicMissing:
+                continue  # or a pattern that looks like a name: the choice will tell
 
 
 @dataclass(frozen=True)

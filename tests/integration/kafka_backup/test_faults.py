@@ -2,7 +2,6 @@
 
 import os
 import random
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,11 +109,9 @@ def test_connections_that_break_two_hundred_times(shaky: Shaky, tmp_path: Path) 
 def test_a_broker_that_dies_and_comes_back_during_the_copy(shaky: Shaky, faulty: Archive, tmp_path: Path) -> None:
     topic = _fill(shaky.topics, "restarted", 2, 2000)
     root = tmp_path / "repository"
-    killed = threading.Event()
     with program([PROGRAM, shaky.bootstrap, str(root), "new", "1", topic], tmp_path) as run:
         wait_for(lambda: any(root.rglob("*.log*")) or run.poll() is not None, "the copy")
         shaky.kafka.kill()
-        killed.set()
         shaky.kafka.start()
         said, complaint = run.communicate()
     assert run.returncode == 0, complaint
@@ -156,7 +153,7 @@ def test_a_log_that_lost_its_end_begins_a_new_history(shaky: Shaky, faulty: Arch
     _whole(faulty, shaky.kafka, third.entry.id)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("grows", [False, True])
 def test_a_killed_run_is_resumed_with_what_it_had(
     kafka: EmbeddedKafka, topics: Matrix, archive: Archive, tmp_path: Path, seed: int, grows: bool
