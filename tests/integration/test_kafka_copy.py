@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,10 +18,11 @@ from logkeep.repository.chain import Place
 from logkeep.repository.journal import receipts
 from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
-from tests.integration.processes import program, wait_for
+from tests.integration.processes import program
 from tests.kafka.archive import archived, object_paths, on_disk, split, unit_of, whole_range
 from tests.kafka.matrix import BROKER, Matrix
 from tests.kafka.plain import PlainBrokers
+from tests.kafka.written import written_matrix
 
 pytestmark = pytest.mark.xdist_group("kafka")
 
@@ -41,39 +41,8 @@ def brokers(kafka: EmbeddedKafka) -> PlainBrokers:
 
 @pytest.fixture(scope="module")
 def matrix(kafka: EmbeddedKafka) -> Iterator[Matrix]:
-    made = Matrix(kafka)
-    made.compacted()
-    made.codecs()
-    made.java()
-    open_transaction = made.transactions()
-    made.shapes()
-    made.append_time()
-    made.large()
-    made.later_start()
-    made.create("idle", 1)
-    wait_for(lambda: _cleaned(made, kafka), "the cleaner")
-    made.stop_cleaning()
-    looks = deque[bytes](maxlen=20)
-    wait_for(lambda: _settled(looks, kafka), "the cleaner to end")
-    yield made
-    open_transaction.abort_transaction(30)
-
-
-def _cleaned(matrix: Matrix, kafka: EmbeddedKafka) -> bool:
-    """Whether there are holes in batches, between batches, and a batch without records."""
-    matrix.stir()
-    data = b"".join(on_disk(kafka, "compacted", 0, 0, 1 << 60))
-    headers = walk(data).batches.headers
-    counts, deltas = headers["records"], headers["last_offset_delta"]
-    bases = headers["base_offset"]
-    between = (bases[1:] > bases[:-1] + deltas[:-1] + 1).any()
-    return bool((counts == 0).any() and ((counts > 0) & (counts <= deltas)).any() and between)
-
-
-def _settled(looks: deque[bytes], kafka: EmbeddedKafka) -> bool:
-    """Whether the compacted log looked the same for several times the cleaner's own rhythm."""
-    looks.append(b"".join(on_disk(kafka, "compacted", 0, 0, 1 << 60)))
-    return len(looks) == looks.maxlen and len(set(looks)) == 1
+    with written_matrix(kafka) as made:
+        yield made
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ def facts(
         groups=(GroupFacts(Group("billing", "classic", "Empty", "consumer"), commits),),
         bounds=ends,
         open_transactions=(),
+        restless_groups=(),
         sizes={},
         configs={topics[0].name: {"retention.ms": "1000"}},
         acls=None,

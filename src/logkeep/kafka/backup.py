@@ -46,13 +46,15 @@ from logkeep.model.ids import BackupId
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine
 from logkeep.repository.attachments import put_attachment, read_attachment
-from logkeep.repository.backup import OngoingBackup, Outcome, begin, resume
+from logkeep.repository.backup import OngoingBackup, Outcome, begin, check_wanted, resume
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.manifest import KnownGap
 from logkeep.repository.resume import usable_receipts
-from logkeep.repository.source import ensure_source, read_manifest
+from logkeep.repository.source import check_source, ensure_source, read_manifest
 from logkeep.repository.writing import Writing, writing
+
+KIND = "kafka"
 
 
 @dataclass(frozen=True)
@@ -90,10 +92,12 @@ class KafkaBackup:
     tokens: TokenSource
 
     def preview(self, wish: Wish) -> tuple[Facts, Plan]:
-        """What a run would copy now. Writes nothing."""
-        completed = read_chain(self.place).completed
+        """What a run would copy now. Writes nothing, and refuses what a run would have to refuse."""
+        folded = read_chain(self.place)
+        check_wanted(wish.wanted_id, folded.last_id)
         facts = self._gather(wish)
-        return facts, self._plan(facts, self._reached(completed[-1] if completed else None))[0]
+        check_source(self.place, KIND, _identity(facts))
+        return facts, self._plan(facts, self._reached(folded.completed[-1] if folded.completed else None))[0]
 
     def run(self, wish: Wish, engine: Engine) -> Done:
         """Take the backup. Raises the cluster's and the store's errors; earlier backups are untouched by any."""
@@ -110,7 +114,7 @@ class KafkaBackup:
             return gather(cluster, wish.include, wish.exclude, internal=wish.internal, pause=time.sleep)
 
     def _begin(self, session: Writing, facts: Facts, wish: Wish) -> OngoingBackup:
-        source = ensure_source(self.place, "kafka", {"cluster_id": facts.metadata.cluster_id}, self.clock())
+        source = ensure_source(self.place, KIND, _identity(facts), self.clock())
         resumed = resume(session, source) if wish.resume else None
         return resumed or begin(session, source, wanted=wish.wanted_id, tags=wish.tags)
 
@@ -242,6 +246,10 @@ def _told(assembled: Assembled, broken: Sequence[Broken]) -> Assembled:
     return replace(assembled, findings=(*assembled.findings, *findings))
 
 
+def _identity(facts: Facts) -> dict[str, str]:
+    return {"cluster_id": facts.metadata.cluster_id}
+
+
 def _with_new(facts: Facts, again: Facts, left: Sequence[RangeResult]) -> Facts:
     """The facts of the first look, with those of the second for the logs that were copied again."""
     names = {TopicPartition(r.log.name, r.log.partition) for r in left}
@@ -255,7 +263,16 @@ def _with_new(facts: Facts, again: Facts, left: Sequence[RangeResult]) -> Facts:
 
 
 def _notes(facts: Facts) -> list[Finding]:
-    return [
+    restless = [
+        Finding(
+            code="group-restless",
+            severity=Severity.WARNING,
+            where=f"group {name}",
+            what="it committed faster than it could be read: its position may lie before the output that is archived",
+        )
+        for name in facts.restless_groups
+    ]
+    return restless + [
         Finding(code="not-asked", severity=Severity.WARNING, where=facts.metadata.cluster_id, what=note)
         for note in facts.notes
     ]

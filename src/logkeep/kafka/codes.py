@@ -17,6 +17,7 @@ GROUP_ID_NOT_FOUND: Final = 69
 TRANSACTIONAL_ID_NOT_FOUND: Final = 105
 UNKNOWN_TOPIC_ID: Final = 100
 TOPIC_EXISTS: Final = 36
+UNSTABLE_OFFSET_COMMIT: Final = 88
 
 LEADER_MOVED: Final = frozenset({UNKNOWN_TOPIC, 5, 6, 9, 13, 56, 74, 75, 78})
 """No or another leader, or one that does not know it yet: read the metadata anew and try again."""
@@ -24,8 +25,8 @@ LEADER_MOVED: Final = frozenset({UNKNOWN_TOPIC, 5, 6, 9, 13, 56, 74, 75, 78})
 COORDINATOR_MOVED: Final = frozenset({14, 15, 16})
 """The coordinator is loading, missing or elsewhere."""
 
-BUSY: Final = frozenset({7, 41, 51, 89})
-"""Timed out, not the controller, concurrent transactions, quota: the same question again, later."""
+BUSY: Final = frozenset({7, 41, 51, UNSTABLE_OFFSET_COMMIT, 89})
+"""Timed out, not the controller, concurrent transactions, an undecided commit, quota: the same question, later."""
 
 TRY_AGAIN: Final = LEADER_MOVED | COORDINATOR_MOVED | BUSY
 

@@ -9,6 +9,7 @@ and open segments stay, and the topic id and the last epoch make sure that the n
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 from logkeep.errors import ClusterNotReady, ClusterUnreachable
 from logkeep.kafka.pipeline import Job, Patience, Pause, Pipeline
@@ -18,6 +19,8 @@ from logkeep.kafka.units import CopyResult, CopyUnit, receipt_of
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
 from logkeep.repository.journal import put_receipt
+
+_LEAST_REPLY = 64 << 10
 
 
 def copy_ranges(unit: CopyUnit, progress: Progress) -> CopyResult:
@@ -30,7 +33,7 @@ def copy_with(unit: CopyUnit, progress: Progress, tokens: TokenSource, pause: Pa
     with _jobs(unit, tokens) as jobs:
         patience = Patience(pause)
         while todo := [job for job in jobs if job.copy.outcome is None]:
-            _one_round(unit, todo, progress, patience)
+            unit = _one_round(unit, todo, progress, patience)
         result = CopyResult(
             unit=unit.name,
             ranges=tuple(job.copy.result() for job in jobs),
@@ -51,8 +54,11 @@ def _jobs(unit: CopyUnit, tokens: TokenSource) -> Iterator[list[Job]]:
         yield jobs
 
 
-def _one_round(unit: CopyUnit, todo: Sequence[Job], progress: Progress, patience: Patience) -> None:
-    """Copy what one broker leads, until all of it is done or some of it must be looked for elsewhere."""
+def _one_round(unit: CopyUnit, todo: Sequence[Job], progress: Progress, patience: Patience) -> CopyUnit:
+    """Copy what one broker leads, until all of it is done or some of it must be looked for elsewhere.
+
+    The unit as it should be tried next: after a connection broke, with smaller replies, so that some of them arrive.
+    """
     broker = todo[0].copy.leader.broker
     here = [job for job in todo if job.copy.leader.broker == broker]
     try:
@@ -61,9 +67,19 @@ def _one_round(unit: CopyUnit, todo: Sequence[Job], progress: Progress, patience
     except (ClusterUnreachable, ClusterNotReady) as error:
         patience.failed(error)
         moved = [job for job in here if job.copy.outcome is None]
+        if isinstance(error, ClusterUnreachable):
+            unit = _gentler(unit)
     for job in moved:
         if job.copy.leader.broker == broker:  # else this broker named the one to ask
             _find_leader(unit, job, patience)
+    return unit
+
+
+def _gentler(unit: CopyUnit) -> CopyUnit:
+    limits = unit.limits
+    return replace(
+        unit, limits=replace(limits, max_bytes=min(limits.max_bytes, max(limits.max_bytes // 4, _LEAST_REPLY)))
+    )
 
 
 def _find_leader(unit: CopyUnit, job: Job, patience: Patience) -> None:

@@ -19,7 +19,7 @@ Producers = Mapping[TopicPartition, tuple[ProducerState, ...]]
 
 _ROUNDS = 20
 """Markers follow a decision within milliseconds; a busy log may open a new transaction in every round."""
-_FIRST_PAUSE_S = 0.02
+_FIRST_PAUSE_S = 0.005
 _LONGEST_PAUSE_S = 0.5
 
 
@@ -86,6 +86,35 @@ def restless(
     )
 
 
+def vanished(
+    looked_at: Iterable[TopicPartition],
+    bounds: Mapping[TopicPartition, LogBounds],
+    found: Iterable[OpenTransaction],
+) -> set[TopicPartition]:
+    """Pure: logs in which something was open when the end was read, and was decided before anybody asked who it is.
+
+    The last stable offset is where the first open transaction begins: if none that was found begins there, it is gone,
+    and its marker lies behind the cut.
+    """
+    firsts: dict[TopicPartition, int] = {}
+    for each in found:
+        log = TopicPartition(each.topic, each.partition)
+        firsts[log] = min(each.first_offset, firsts.get(log, each.first_offset))
+    return {log for log in looked_at if bounds[log].last_stable < firsts.get(log, bounds[log].high_watermark)}
+
+
+def moved_cut(before: LogBounds, fresh: LogBounds, *, held: bool) -> LogBounds:
+    """Pure: the cut of a log in which a transaction was decided since.
+
+    Nothing reaches over the last stable offset, so that is the cut once it has passed the old one; the end of a busy
+    log would be inside of the next transaction already. Until then the marker is on its way, and the cut stays. In a
+    log that is `held` by an ongoing transaction the last stable offset stands still: there it is the end that counts.
+    """
+    if fresh.last_stable >= before.high_watermark:
+        return replace(fresh, start=before.start, high_watermark=fresh.last_stable)
+    return replace(fresh, start=before.start) if held else before
+
+
 def settle(
     bounds: Mapping[TopicPartition, LogBounds],
     *,
@@ -108,16 +137,17 @@ def settle(
         found = open_at_cut(settled, now)
         for log in pending:
             still_open[log] = [t for t in found if (t.topic, t.partition) == log]
-        awaited = judge(found, ongoing() if found else set()).moved
-        moved = awaited | restless(settled, seen, now)
+        question = judge(found, ongoing() if found else set())
+        moved = question.moved | restless(settled, seen, now) | vanished(pending, settled, found)
         if last or not moved:
             break
-        if awaited:  # a marker is on its way; where one has come already, waiting only lets more happen
+        if question.moved:  # a marker is on its way; where one has come already, waiting only lets more happen
             pause(wait)
             wait = min(wait * 2, _LONGEST_PAUSE_S)
         seen = now
+        held = {TopicPartition(t.topic, t.partition) for t in question.still_open}
         for log, fresh in reread(sorted(moved)).items():
-            settled[log] = replace(fresh, start=settled[log].start)
+            settled[log] = moved_cut(settled[log], fresh, held=log in held)
             still_open[log] = []
         pending = [log for log in torn(settled) if log in moved]
     return settled, tuple(sorted(t for some in still_open.values() for t in some))

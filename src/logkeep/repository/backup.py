@@ -181,6 +181,12 @@ def _as_far_as(base: Manifest, tables: list[SegmentTable]) -> list[SegmentTable]
     return [table.up_to(cut) for table in tables]
 
 
+def check_wanted(wanted: BackupId | None, last_id: int) -> None:
+    """Ids only ever grow. Raises IllegalTransition."""
+    if wanted is not None and wanted <= last_id:
+        raise IllegalTransition(f"backup id {wanted} is not larger than the last one, {last_id}")
+
+
 def begin(
     writing: Writing,
     facts: SourceFacts,
@@ -194,8 +200,7 @@ def begin(
     for left_behind in open_ids(writing.place, writing.folded.last_id):
         writing.commit(FailedAction(left_behind, OWNER_LOST))
     folded = writing.folded
-    if wanted is not None and wanted <= folded.last_id:
-        raise IllegalTransition(f"backup id {wanted} is not larger than the last one, {folded.last_id}")
+    check_wanted(wanted, folded.last_id)
     backup_id = wanted or next_id(writing.clock(), folded.last_id)
     request = Request(
         repository=writing.place.repository,

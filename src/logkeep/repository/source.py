@@ -68,6 +68,16 @@ def ensure_source(place: Place, kind: str, identity: dict[str, str], now: dateti
     return facts
 
 
+def check_source(place: Place, kind: str, identity: dict[str, str]) -> None:
+    """Raises UsageError when the source is known as another system. Writes nothing."""
+    known = read_facts(place)
+    if known is not None:
+        found = SourceFacts(
+            repository=place.repository, source=place.source, kind=kind, identity=identity, created=known.created
+        )
+        _same_system(known, found)
+
+
 def _same_system(known: SourceFacts, found: SourceFacts) -> None:
     if (known.kind, known.identity) != (found.kind, found.identity):
         raise UsageError(

@@ -82,7 +82,8 @@ class DirectStream:
             os.close(self.descriptor)
             self.descriptor = -1
             self._view.release()
-            self._buffer.close()
+            with suppress(BufferError):  # the traceback of a failed write still holds a piece; it is freed with that
+                self._buffer.close()
 
     def _put(self, data: memoryview) -> None:
         if self._failed:

@@ -59,9 +59,7 @@ def ask_coordinators(
     done: dict[str, T] = {}
     left = list(dict.fromkeys(keys))
     trouble: ClusterError | None = None
-    for _ in cluster.patience.tries():
-        if not left:
-            break
+    for _ in cluster.patience.tries() if left else ():
         nodes, code = find_coordinators(cluster, kind, left)
         trouble = failure(code, subject=left[0], doing="FindCoordinator") if code != OK else trouble
         settled: set[str] = set()
@@ -80,6 +78,8 @@ def ask_coordinators(
                     raise failure(code, subject=key, doing=doing)
                 settled.add(key)
         left = [each for each in left if each not in settled]
+        if not left:
+            break
     if left:
         raise trouble or ClusterNotReady(f"{doing} has no answer", subject=left[0])
     return done

@@ -6,7 +6,7 @@ from typing import Any
 
 from logkeep.kafka.admin.coordinators import CoordinatorKind, KeyedAnswer, ask_coordinators, ask_each_coordinator
 from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.codes import GROUP_ID_NOT_FOUND, INVALID_GROUP_ID, OK, check
+from logkeep.kafka.codes import GROUP_ID_NOT_FOUND, INVALID_GROUP_ID, OK, UNSTABLE_OFFSET_COMMIT, check
 from logkeep.kafka.values import TopicPartition
 from logkeep.kafka.wire import Connection
 
@@ -139,6 +139,21 @@ def group_offsets(
             yield group.group_id, code, _commits(group)
 
     return ask_coordinators(cluster, CoordinatorKind.GROUP, groups, ask, doing="OffsetFetch", gone=_GONE)
+
+
+def groups_with_pending_commits(cluster: Cluster, groups: Iterable[str]) -> set[str]:
+    """Those with a commit inside of a transaction that is open, or decided and not yet carried out."""
+
+    def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[bool]]:
+        asked = [{"group_id": each, "member_id": None, "member_epoch": -1, "topics": None} for each in some]
+        fields = {"groups": asked, "require_stable": True}
+        for group in coordinator.call("OffsetFetch", fields, at_most=_NAMED_TOPICS).groups:
+            codes = {group.error_code, *(p.error_code for topic in group.topics for p in topic.partitions)}
+            code = next((each for each in codes if each not in {OK, UNSTABLE_OFFSET_COMMIT}), OK)
+            yield group.group_id, code, UNSTABLE_OFFSET_COMMIT in codes
+
+    answers = ask_coordinators(cluster, CoordinatorKind.GROUP, groups, ask, doing="OffsetFetch", gone=_GONE)
+    return {name for name, pending in answers.items() if pending}
 
 
 def _commits(group: Any) -> dict[TopicPartition, Commit]:

@@ -1,0 +1,56 @@
+"""Whether groups that commit inside of transactions stood still while the ends of the logs were read.
+
+A copier that reads, writes and commits its position in one transaction must be found in the archive with exactly the
+output that belongs to its position. A position that is read before the ends is too old as soon as one more of its
+transactions is committed in between, and a restore would copy those records twice. So positions are read again after
+the ends: if they are the same, and no decided transaction still owes its position, no such transaction came between.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from logkeep.errors import NotAuthorised, TopicMissing
+from logkeep.kafka.admin.groups import Commit, group_offsets, groups_with_pending_commits
+from logkeep.kafka.admin.offsets import describe_producers
+from logkeep.kafka.admin.transactions import list_transactions
+from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.values import ClusterMetadata, TopicPartition
+
+POSITIONS_TOPIC = "__consumer_offsets"
+_DECIDED = ("PrepareCommit",)
+
+
+def coordinator_partition(group: str, partitions: int) -> int:
+    """Which partition of the positions' topic holds a group: Java's hash of a string, without its sign."""
+    code = 0
+    units = group.encode("utf-16-be")
+    for at in range(0, len(units), 2):
+        code = (31 * code + int.from_bytes(units[at : at + 2], "big")) & 0xFFFFFFFF
+    return (code & 0x7FFFFFFF) % partitions
+
+
+def transactional_groups(cluster: Cluster, metadata: ClusterMetadata, names: Iterable[str]) -> list[str]:
+    """Groups that may commit inside of transactions: a producer has written where their positions are kept.
+
+    Without the right to ask, all of them may.
+    """
+    topic = next((t for t in metadata.topics if t.name == POSITIONS_TOPIC), None)
+    if topic is None:
+        return []
+    logs = [TopicPartition(POSITIONS_TOPIC, p.index) for p in topic.partitions]
+    try:
+        states = describe_producers(cluster, logs)
+    except (NotAuthorised, TopicMissing):
+        return list(names)
+    written = {log.partition for log, found in states.items() if found}
+    return [name for name in names if coordinator_partition(name, len(logs)) in written]
+
+
+def moved_meanwhile(cluster: Cluster, before: Mapping[str, Mapping[TopicPartition, Commit]]) -> list[str]:
+    """Those of the groups whose position may belong to other ends than the ones that were read since `before`."""
+    if not before:
+        return []
+    pending = groups_with_pending_commits(cluster, before)
+    if pending and not list_transactions(cluster, states=_DECIDED):
+        pending = set()  # what they belong to is not decided: it is not part of any position yet
+    after = group_offsets(cluster, before)
+    return [name for name, commits in before.items() if name in pending or after.get(name, {}) != commits]

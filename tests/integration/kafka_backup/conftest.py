@@ -1,0 +1,35 @@
+"""One broker for all tests of whole backups, and a new repository for each of them."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.spark.cache import cache_dir
+from tests.kafka.matrix import BROKER, Matrix
+from tests.kafka.whole import Archive, new_place
+
+_MORE = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    directory, cache = tmp_path_factory.mktemp("whole"), cache_dir(os.environ, Path.home())
+    with EmbeddedKafka(directory / "broker", cache, properties=BROKER | _MORE) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def topics(kafka: EmbeddedKafka) -> Matrix:
+    """For making topics."""
+    return Matrix(kafka)
+
+
+@pytest.fixture
+def archive(kafka: EmbeddedKafka, tmp_path: Path) -> Archive:
+    return Archive(kafka.bootstrap, new_place(tmp_path / "repository"))

@@ -1,0 +1,49 @@
+"""The whole data matrix on one broker, with the cleaner's work done and stopped."""
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.formats.kafka_log import walk
+from tests.integration.processes import wait_for
+from tests.kafka.archive import on_disk
+from tests.kafka.matrix import Matrix
+
+
+@contextmanager
+def written_matrix(kafka: EmbeddedKafka) -> Iterator[Matrix]:
+    """Every topic of the matrix; a transaction stays open until the end."""
+    made = Matrix(kafka)
+    made.compacted()
+    made.codecs()
+    made.java()
+    open_transaction = made.transactions()
+    made.shapes()
+    made.append_time()
+    made.large()
+    made.later_start()
+    made.create("idle", 1)
+    wait_for(lambda: _cleaned(made, kafka), "the cleaner")
+    made.stop_cleaning()
+    looks = deque[bytes](maxlen=20)
+    wait_for(lambda: _settled(looks, kafka), "the cleaner to end")
+    yield made
+    open_transaction.abort_transaction(30)
+
+
+def _cleaned(matrix: Matrix, kafka: EmbeddedKafka) -> bool:
+    """Whether there are holes in batches, between batches, and a batch without records."""
+    matrix.stir()
+    data = b"".join(on_disk(kafka, "compacted", 0, 0, 1 << 60))
+    headers = walk(data).batches.headers
+    counts, deltas = headers["records"], headers["last_offset_delta"]
+    bases = headers["base_offset"]
+    between = (bases[1:] > bases[:-1] + deltas[:-1] + 1).any()
+    return bool((counts == 0).any() and ((counts > 0) & (counts <= deltas)).any() and between)
+
+
+def _settled(looks: deque[bytes], kafka: EmbeddedKafka) -> bool:
+    """Whether the compacted log looked the same for several times the cleaner's own rhythm."""
+    looks.append(b"".join(on_disk(kafka, "compacted", 0, 0, 1 << 60)))
+    return len(looks) == looks.maxlen and len(set(looks)) == 1
