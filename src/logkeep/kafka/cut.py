@@ -86,23 +86,6 @@ def restless(
     )
 
 
-def vanished(
-    looked_at: Iterable[TopicPartition],
-    bounds: Mapping[TopicPartition, LogBounds],
-    found: Iterable[OpenTransaction],
-) -> set[TopicPartition]:
-    """Pure: logs in which something was open when the end was read, and was decided before anybody asked who it is.
-
-    The last stable offset is where the first open transaction begins: if none that was found begins there, it is gone,
-    and its marker lies behind the cut.
-    """
-    firsts: dict[TopicPartition, int] = {}
-    for each in found:
-        log = TopicPartition(each.topic, each.partition)
-        firsts[log] = min(each.first_offset, firsts.get(log, each.first_offset))
-    return {log for log in looked_at if bounds[log].last_stable < firsts.get(log, bounds[log].high_watermark)}
-
-
 def moved_cut(before: LogBounds, fresh: LogBounds, *, held: bool) -> LogBounds:
     """Pure: the cut of a log in which a transaction was decided since.
 
@@ -138,7 +121,7 @@ def settle(
         for log in pending:
             still_open[log] = [t for t in found if (t.topic, t.partition) == log]
         question = judge(found, ongoing() if found else set())
-        moved = question.moved | restless(settled, seen, now) | vanished(pending, settled, found)
+        moved = question.moved | restless(settled, seen, now)
         if last or not moved:
             break
         if question.moved:  # a marker is on its way; where one has come already, waiting only lets more happen

@@ -148,17 +148,30 @@ def test_a_marker_that_comes_late_is_waited_for_with_growing_patience() -> None:
 
 
 def test_decided_and_then_a_new_one_that_goes_on() -> None:
+    """Behind the marker, and before the next transaction: nothing reaches over the last stable offset."""
     cluster = Cluster(
         Moment({A: bounds(0, 10, stable=5)}, {A: (producer(1, 5),)}),
         Moment({A: bounds(0, 14, stable=11)}, {A: (producer(1, 11),)}, {1}),
     )
-    assert cluster.settle() == ({A: bounds(0, 14, stable=11)}, (OpenTransaction("a", 0, 1, 11),))
+    assert cluster.settle() == ({A: bounds(0, 11)}, ())
 
 
-def test_a_new_transaction_in_every_round_comes_to_an_end() -> None:
-    """And what is said to be open belongs to the cut that is returned, not to an earlier one."""
+def test_a_new_transaction_in_every_round_does_not_keep_the_cut_from_settling() -> None:
     moments = [
         Moment({A: bounds(0, 10 + 10 * n, stable=5 + 10 * n)}, {A: (producer(1, 5 + 10 * n, sequence=n),)})
+        for n in range(100)
+    ]
+    assert Cluster(*moments).settle() == ({A: bounds(0, 15)}, ())
+
+
+def test_decisions_without_end_behind_an_ongoing_transaction_come_to_an_end() -> None:
+    """And what is said to be open belongs to the cut that is returned, not to an earlier one."""
+    moments = [
+        Moment(
+            {A: bounds(0, 10 + 10 * n, stable=5)},
+            {A: (producer(1, 5), producer(2, 6 + 10 * n, sequence=n))},
+            {1},
+        )
         for n in range(100)
     ]
     cluster = Cluster(*moments)
@@ -166,7 +179,7 @@ def test_a_new_transaction_in_every_round_comes_to_an_end() -> None:
     last = cluster.at
     assert 5 <= last < 50
     assert settled == moments[last].bounds
-    assert still_open == (OpenTransaction("a", 0, 1, 5 + 10 * last),)
+    assert still_open == (OpenTransaction("a", 0, 1, 5), OpenTransaction("a", 0, 2, 6 + 10 * last))
 
 
 def test_the_log_start_is_kept_as_it_was_read_first() -> None:
