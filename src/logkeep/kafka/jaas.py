@@ -34,13 +34,13 @@ class JaasEntry:
 def parse_jaas(text: str, subject: str) -> JaasEntry:
     """Raises `ConfigError` for anything that is not one complete entry of a module we know."""
     tokens = _tokens(text, subject)
-    if len(tokens) < 3 or tokens[1].lower() not in _FLAGS or tokens[-1] != ";" or ";" in tokens[:-1]:
+    if len(tokens) < 3 or tokens[1].lower() not in _FLAGS or tokens[-1] != ";":
         raise _broken(subject, "it must be one entry: module, control flag, options, semicolon")
     module, options = tokens[0], tokens[2:-1]
     if module not in _MODULES:
         known = ", ".join(name.rpartition(".")[2] for name in _MODULES)
         raise _broken(subject, f"the login module {module.rpartition('.')[2]} is not supported (known: {known})")
-    if len(options) % 3 or any(sign != "=" for sign in options[1::3]):
+    if len(options) % 3 or any(sign != "=" for sign in options[1::3]) or ";" in options[::3]:
         raise _broken(subject, 'options must be written name="value"')
     return JaasEntry(module, _MODULES[module], dict(zip(options[::3], options[2::3], strict=True)))
 
