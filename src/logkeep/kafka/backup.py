@@ -4,7 +4,7 @@ facts → plan → copy in tasks → a second round for logs that became others 
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -192,7 +192,7 @@ class KafkaBackup:
         self, session: Writing, ongoing: OngoingBackup, facts: Facts, plan: Plan, assembled: Assembled
     ) -> Done:
         groups, clamped = groups_of(facts)
-        findings = (*assembled.findings, *clamped, *_notes(facts))
+        findings = (*assembled.findings, *clamped, *_notes(facts), *_gone(self._reached(ongoing.base), facts))
         record = ClusterRecord(
             repository=self.place.repository,
             source=self.place.source,
@@ -275,4 +275,18 @@ def _notes(facts: Facts) -> list[Finding]:
     return restless + [
         Finding(code="not-asked", severity=Severity.WARNING, where=facts.metadata.cluster_id, what=note)
         for note in facts.notes
+    ]
+
+
+def _gone(reached: Iterable[TopicPartition], facts: Facts) -> list[Finding]:
+    """Topics of the last backup that the cluster does not show any more: deleted, or hidden from this user."""
+    there = {t.name for t in facts.metadata.topics}
+    return [
+        Finding(
+            code="topic-gone",
+            severity=Severity.NOTE,
+            where=name,
+            what="it was in the last backup, and is not seen any more: deleted, or hidden from this user",
+        )
+        for name in sorted({log.topic for log in reached} - there)
     ]

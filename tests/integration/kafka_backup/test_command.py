@@ -15,6 +15,7 @@ from tests.e2e.test_bad_input import in_namespace, one_error
 from tests.kafka.matrix import Matrix
 from tests.kafka.whole import Archive, new_place
 from tests.servers.secured_kafka import SecuredKafka
+from tests.unit.cli.calling import REAL
 
 pytestmark = pytest.mark.xdist_group("kafka")
 
@@ -124,11 +125,11 @@ def test_a_full_disk(kafka: EmbeddedKafka, topics: Matrix, repo: Filled) -> None
     _write(topics, topic, 10)
     first = repo.json(*_backup(kafka, "--topics", topic))["id"]
     _write(topics, topic, 2000, size=1000)
-    mount = 'cp -r "$1" "$1.kept"; mount -t tmpfs -o size=600k tmpfs "$1"; cp -r "$1.kept/." "$1"'
+    mount = 'rm -rf "$1.kept"; cp -r "$1" "$1.kept"; mount -t tmpfs -o size=600k tmpfs "$1"; cp -r "$1.kept/." "$1"'
     done = in_namespace(repo, mount, *_backup(kafka, "--topics", topic, "--retry-for", "1s"))
     assert done.returncode == 20, done.stderr
     assert "space" in one_error(done.stderr)
-    script = f"{mount}; python -m logkeep.cli {' '.join(_backup(kafka, '--topics', topic))} && exit 99; true"
+    script = f"{mount}; {' '.join(REAL)} {' '.join(_backup(kafka, '--topics', topic))} && exit 99; true"
     done = in_namespace(repo, script, "verify", str(first), "--level", "data", "--json")
     assert done.returncode == 0, done.stderr
     archive = Archive(kafka.bootstrap, repo.place())
