@@ -147,16 +147,15 @@ def backup(run: Run) -> KafkaBackupReport:
 
 def _settings(run: Run) -> ClientSettings:
     servers, path = run[BOOTSTRAP_SERVERS], run[COMMAND_CONFIG]
-    for_notes: ClientSettings
     if path is not None:
-        for_notes = load_settings(path, bootstrap=servers or "")
+        settings = load_settings(path, bootstrap=servers or "")
     elif servers is not None:
-        for_notes = settings_from({}, Path(), bootstrap=servers)
+        settings = settings_from({}, Path(), bootstrap=servers)
     else:
         raise UsageError("no cluster is named", remedy="pass --bootstrap-servers, or --command-config with them in it")
-    for note in for_notes.notes:
+    for note in settings.notes:
         run.console.note(note)
-    return for_notes
+    return settings
 
 
 def _wish(run: Run) -> Wish:
