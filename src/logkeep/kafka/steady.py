@@ -20,12 +20,16 @@ _DECIDED = ("PrepareCommit",)
 
 
 def coordinator_partition(group: str, partitions: int) -> int:
-    """Which partition of the positions' topic holds a group: Java's hash of a string, without its sign."""
+    """Which partition of the positions' topic holds a group: the absolute value of Java's hash of its name.
+
+    As the broker takes it: the smallest integer, which has no absolute value in Java, counts as 0.
+    """
     code = 0
     units = group.encode("utf-16-be")
     for at in range(0, len(units), 2):
         code = (31 * code + int.from_bytes(units[at : at + 2], "big")) & 0xFFFFFFFF
-    return (code & 0x7FFFFFFF) % partitions
+    signed = code - 2**32 if code >= 2**31 else code
+    return 0 if signed == -(2**31) else abs(signed) % partitions
 
 
 def transactional_groups(cluster: Cluster, metadata: ClusterMetadata, names: Iterable[str]) -> list[str]:
