@@ -48,16 +48,6 @@ def shape(api: str) -> Shape:
 
 
 @functools.cache
-def api_name(key: int) -> str:
-    """The name of an API key, for messages to people."""
-    for module in _LIBRARY:
-        for name in module.__all__:
-            found = getattr(module, name)
-            if name.endswith("Request") and key == found.API_KEY:
-                return str(name).removesuffix("Request")
-    return f"API {key}"
-
-
 def error_name(code: int) -> str:
     """Kafka's own name of an error code, with the number."""
     return f"{getattr(for_code(code), 'message', 'UNKNOWN')} ({code})"

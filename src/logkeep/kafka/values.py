@@ -6,8 +6,6 @@ from uuid import UUID
 
 from logkeep.kafka.settings import Endpoint
 
-NO_EPOCH = -1
-
 
 class TopicPartition(NamedTuple):
     """The name of one log."""
@@ -67,6 +65,3 @@ class ClusterMetadata:
 
     def topic(self, name: str) -> Topic | None:
         return next((each for each in self.topics if each.name == name), None)
-
-    def all_partitions(self) -> tuple[TopicPartition, ...]:
-        return tuple(self._leaders)

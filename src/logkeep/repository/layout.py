@@ -92,10 +92,6 @@ def verification(source: str, backup_id: BackupId, when: str, level: str, verdic
     return f"{verifications(source)}{padded(backup_id)}/{when}.{level}.{verdict}.{token}.json"
 
 
-def restores(source: str) -> str:
-    return f"{source_root(source)}restores/"
-
-
 def garbage(source: str) -> str:
     return f"{source_root(source)}garbage/"
 

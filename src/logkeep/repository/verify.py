@@ -16,7 +16,6 @@ import msgspec
 from logkeep.errors import Damaged, LogkeepError, ObjectMissing, UnsafeName
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
-from logkeep.model.segments import Segment
 from logkeep.model.work import Engine, Progress, Task
 from logkeep.repository import layout
 from logkeep.repository.chain import Place, read_chain, read_whole_chain
@@ -227,9 +226,3 @@ def check_data(
     units = list(hash_units(place.store, wanted))
     for result in engine.map(task, units, HashResult, label="verify", weight=lambda u: u.bytes):
         checked.findings.extend(result.findings)
-
-
-def check_segment(store: Store, source: str, segment: Segment) -> list[Finding]:
-    """One segment's bytes, for resume and adoption."""
-    name = layout.segment(source, segment)
-    return hash_objects(HashUnit(store, [(name, segment.stored_bytes, segment.sha256)]), lambda _: None).findings
