@@ -5,7 +5,8 @@ from uuid import UUID
 
 from logkeep.kafka.admin.groups import Commit, Group
 from logkeep.kafka.admin.offsets import LogBounds
-from logkeep.kafka.facts import Facts, GroupFacts
+from logkeep.kafka.facts import Facts
+from logkeep.kafka.look import GroupFacts, Look
 from logkeep.kafka.values import ClusterMetadata, Partition, Topic, TopicPartition
 
 ID = UUID("00000000-0000-4000-8000-0000000000aa")
@@ -31,10 +32,7 @@ def facts(
     return Facts(
         metadata=ClusterMetadata("cluster-1", 1, (), topics),
         topics=topics,
-        groups=(GroupFacts(Group("billing", "classic", "Empty", "consumer"), commits),),
-        bounds=ends,
-        open_transactions=(),
-        restless_groups=(),
+        look=Look((GroupFacts(Group("billing", "classic", "Empty", "consumer"), commits),), ends),
         sizes={},
         configs={topics[0].name: {"retention.ms": "1000"}},
         acls=None,

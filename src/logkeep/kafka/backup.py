@@ -4,7 +4,7 @@ facts → plan → copy in tasks → a second round for logs that became others 
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -27,6 +27,7 @@ from logkeep.kafka.continuity import Broken, broken_logs, positions
 from logkeep.kafka.copy import copy_ranges
 from logkeep.kafka.divergence import Cause
 from logkeep.kafka.facts import Facts, gather
+from logkeep.kafka.notices import gone_topics, notices
 from logkeep.kafka.plan import Plan, Reached, history_of, next_history, plan_backup
 from logkeep.kafka.record import (
     ROLE,
@@ -192,7 +193,7 @@ class KafkaBackup:
         self, session: Writing, ongoing: OngoingBackup, facts: Facts, plan: Plan, assembled: Assembled
     ) -> Done:
         groups, clamped = groups_of(facts)
-        findings = (*assembled.findings, *clamped, *_notes(facts), *_gone(self._reached(ongoing.base), facts))
+        findings = (*assembled.findings, *clamped, *notices(facts), *gone_topics(self._reached(ongoing.base), facts))
         record = ClusterRecord(
             repository=self.place.repository,
             source=self.place.source,
@@ -251,42 +252,9 @@ def _identity(facts: Facts) -> dict[str, str]:
 
 
 def _with_new(facts: Facts, again: Facts, left: Sequence[RangeResult]) -> Facts:
-    """The facts of the first look, with those of the second for the logs that were copied again."""
+    """The facts of the first look, with those of the second for the logs that were copied again, or are no more."""
     names = {TopicPartition(r.log.name, r.log.partition) for r in left}
-    gone = {t.name for t in facts.topics} - {t.name for t in again.topics}
-    renewed = {t.name: t for t in again.topics if any(n.topic == t.name for n in names)}
-    return replace(
-        facts,
-        topics=tuple(renewed.get(t.name, t) for t in facts.topics if t.name not in gone),
-        bounds={**facts.bounds, **{log: again.bounds[log] for log in names if log in again.bounds}},
-    )
-
-
-def _notes(facts: Facts) -> list[Finding]:
-    restless = [
-        Finding(
-            code="group-restless",
-            severity=Severity.WARNING,
-            where=f"group {name}",
-            what="it committed faster than it could be read: its position may lie before the output that is archived",
-        )
-        for name in facts.restless_groups
-    ]
-    return restless + [
-        Finding(code="not-asked", severity=Severity.WARNING, where=facts.metadata.cluster_id, what=note)
-        for note in facts.notes
-    ]
-
-
-def _gone(reached: Iterable[TopicPartition], facts: Facts) -> list[Finding]:
-    """Topics of the last backup that the cluster does not show any more: deleted, or hidden from this user."""
-    there = {t.name for t in facts.metadata.topics}
-    return [
-        Finding(
-            code="topic-gone",
-            severity=Severity.NOTE,
-            where=name,
-            what="it was in the last backup, and is not seen any more: deleted, or hidden from this user",
-        )
-        for name in sorted({log.topic for log in reached} - there)
-    ]
+    renewed = {t.name: t for t in again.topics}
+    topics = (renewed.get(t.name) if any(n.topic == t.name for n in names) else t for t in facts.topics)
+    look = facts.look.without(names).joined(again.look.only(names))
+    return replace(facts, topics=tuple(t for t in topics if t is not None), look=look)

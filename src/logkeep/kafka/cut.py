@@ -31,6 +31,21 @@ class OpenTransaction(msgspec.Struct, frozen=True, order=True):
     producer_id: int
     first_offset: int
 
+    @property
+    def log(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Where all logs are cut, and what reaches over that."""
+
+    bounds: Bounds
+    open_transactions: tuple[OpenTransaction, ...]
+    """Always those of these very cuts."""
+    undecided: tuple[OpenTransaction, ...]
+    """Those of them that no coordinator calls ongoing, and whose marker did not come while we waited."""
+
 
 @dataclass(frozen=True)
 class Question:
@@ -59,7 +74,7 @@ def judge(found: Iterable[OpenTransaction], ongoing: set[int]) -> Question:
         if each.producer_id in ongoing:
             still.append(each)
         else:
-            moved.add(TopicPartition(each.topic, each.partition))
+            moved.add(each.log)
     return Question(frozenset(moved), tuple(still))
 
 
@@ -105,11 +120,10 @@ def settle(
     ongoing: Callable[[], set[int]],
     reread: Callable[[list[TopicPartition]], Mapping[TopicPartition, LogBounds]],
     pause: Pause,
-) -> tuple[Bounds, tuple[OpenTransaction, ...]]:
+) -> Settled:
     """Move cuts behind the markers of decided transactions until none is torn, or only ongoing ones are.
 
-    The log start stays as it was read first: retention may move it meanwhile, and that is for the copy to notice. What
-    is returned as open always belongs to the cut that is returned with it.
+    The log start stays as it was read first: retention may move it meanwhile, and that is for the copy to notice.
     """
     settled = dict(bounds)
     pending, wait = torn(settled), _FIRST_PAUSE_S
@@ -119,7 +133,7 @@ def settle(
         now = {log: tuple(states) for log, states in producers(pending).items()} if pending else {}
         found = open_at_cut(settled, now)
         for log in pending:
-            still_open[log] = [t for t in found if (t.topic, t.partition) == log]
+            still_open[log] = [t for t in found if t.log == log]
         question = judge(found, ongoing() if found else set())
         moved = question.moved | restless(settled, seen, now)
         if last or not moved:
@@ -128,12 +142,16 @@ def settle(
             pause(wait)
             wait = min(wait * 2, _LONGEST_PAUSE_S)
         seen = now
-        held = {TopicPartition(t.topic, t.partition) for t in question.still_open}
+        held = {t.log for t in question.still_open}
         for log, fresh in reread(sorted(moved)).items():
             settled[log] = moved_cut(settled[log], fresh, held=log in held)
             still_open[log] = []
         pending = [log for log in torn(settled) if log in moved]
-    return settled, tuple(sorted(t for some in still_open.values() for t in some))
+    return Settled(
+        bounds=settled,
+        open_transactions=tuple(sorted(t for some in still_open.values() for t in some)),
+        undecided=tuple(sorted(set(found) - set(question.still_open))),
+    )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from typing import ClassVar
 import msgspec
 
 from logkeep.kafka.cut import OpenTransaction, clamp
-from logkeep.kafka.facts import Facts, GroupFacts
+from logkeep.kafka.facts import Facts
+from logkeep.kafka.look import GroupFacts
 from logkeep.kafka.plan import Reached
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity

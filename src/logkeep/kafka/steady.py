@@ -1,22 +1,56 @@
-"""Whether groups that commit inside of transactions stood still while the ends of the logs were read.
+"""Whether those who work in transactions stood still while the ends of the logs were read.
 
 A copier that reads, writes and commits its position in one transaction must be found in the archive with exactly the
 output that belongs to its position. A position that is read before the ends is too old as soon as one more of its
 transactions is committed in between, and a restore would copy those records twice. So positions are read again after
 the ends: if they are the same, and no decided transaction still owes its position, no such transaction came between.
+
+A producer that writes to several logs in one transaction must be found with all of it or nothing. What the leaders
+remember of it changes with every record and every marker: if that is the same before and after, nothing came between.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from logkeep.errors import NotAuthorised, TopicMissing
 from logkeep.kafka.admin.groups import Commit, group_offsets, groups_with_pending_commits
-from logkeep.kafka.admin.offsets import describe_producers
+from logkeep.kafka.admin.offsets import ProducerState, describe_producers
 from logkeep.kafka.admin.transactions import list_transactions
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.values import ClusterMetadata, TopicPartition
 
 POSITIONS_TOPIC = "__consumer_offsets"
 _DECIDED = ("PrepareCommit",)
+
+Producers = Mapping[TopicPartition, Iterable[ProducerState]]
+
+
+def changed_producers(before: Producers, after: Producers) -> list[int]:
+    """Pure: producers with transactions, which wrote or were decided between the two looks."""
+    return sorted(
+        {
+            state.producer_id
+            for log, states in after.items()
+            for state in states
+            if _has_transactions(state) and state not in before.get(log, ())
+        }
+    )
+
+
+def moved_producers(before: Producers, after: Producers) -> list[int]:
+    """Pure: those of them that have transactions in several logs: one of these may be in one cut and not in another."""
+    logs = Counter(s.producer_id for states in after.values() for s in states if _has_transactions(s))
+    return [producer for producer in changed_producers(before, after) if logs[producer] > 1]
+
+
+def transactional_logs(producers: Producers) -> set[TopicPartition]:
+    """Pure: logs that remember a transaction."""
+    return {log for log, states in producers.items() if any(map(_has_transactions, states))}
+
+
+def _has_transactions(state: ProducerState) -> bool:
+    """One is open, or a marker has ended one."""
+    return state.open_since >= 0 or state.coordinator_epoch >= 0
 
 
 def coordinator_partition(group: str, partitions: int) -> int:

@@ -2,8 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
@@ -19,6 +18,7 @@ from tests.integration.processes import wait_for
 from tests.kafka.archive import on_disk
 from tests.kafka.matrix import Matrix
 from tests.kafka.readers import committed_offsets, messages
+from tests.kafka.running import running
 from tests.kafka.whole import Archive
 
 pytestmark = pytest.mark.xdist_group("kafka")
@@ -73,14 +73,14 @@ def test_the_cut_moves_behind_a_transaction_that_is_decided_meanwhile(
                 ends.pop()(30)
             return {t.producer_id for t in list_transactions(cluster, states=["Ongoing"])}
 
-        settled, still_open = settle(
+        settled = settle(
             bounds,
             producers=lambda some: describe_producers(cluster, some),
             ongoing=ongoing,
             reread=lambda some: log_bounds(cluster, some),
             pause=time.sleep,
         )
-    assert (settled[log].high_watermark, still_open) == (4, ())
+    assert (settled.bounds[log].high_watermark, settled.open_transactions) == (4, ())
 
 
 def test_a_transaction_that_goes_on_is_recorded_as_open(topics: Matrix, archive: Archive) -> None:
@@ -94,30 +94,6 @@ def test_a_transaction_that_goes_on_is_recorded_as_open(topics: Matrix, archive:
     second = archive.back_up("undecided").entry.id
     assert archive.record(second).open_transactions == ()
     assert committed_offsets(archive.batches(second, "undecided")) == {0, 1, 2}
-
-
-@contextmanager
-def _running(*works: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Threads that work until the block ends; what they raise is raised here."""
-    stop, wrong = threading.Event(), list[BaseException]()
-
-    def guarded(work: Callable[[threading.Event], None]) -> None:
-        try:
-            work(stop)
-        except BaseException as error:  # noqa: BLE001 - it is raised again in the test's own thread
-            wrong.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-    if wrong:
-        raise wrong[0]
 
 
 def _count(topics: Matrix, topic: str, acknowledged: dict[int, int]) -> Callable[[threading.Event], None]:
@@ -162,7 +138,7 @@ def _follow(kafka: EmbeddedKafka, topic: str, group: str) -> Callable[[threading
 def _bounds_round(kafka: EmbeddedKafka, topics: Matrix, archive: Archive, topic: str) -> None:
     topics.create(topic, PARTITIONS)
     acknowledged = dict.fromkeys(range(PARTITIONS), 0)
-    with _running(_count(topics, topic, acknowledged), _follow(kafka, topic, f"{topic}-group")):
+    with running(_count(topics, topic, acknowledged), _follow(kafka, topic, f"{topic}-group")):
         wait_for(lambda: min(acknowledged.values()) > 2000, "some records")
         first = archive.back_up(topic).entry.id
         before = dict(acknowledged)
@@ -226,7 +202,7 @@ def _once_round(kafka: EmbeddedKafka, topics: Matrix, archive: Archive, name: st
         producer.produce(f"{name}-in", b"%d" % i, None, 0)
     producer.flush(30)
     copied: list[int] = []
-    with _running(_copier(kafka, topics, name, copied)):
+    with running(_copier(kafka, topics, name, copied)):
         wait_for(lambda: len(copied) > 5, "the copier")
         done = [archive.back_up(f"{name}-.*") for _ in range(3)]
     assert [f for each in done for f in each.findings] == []

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from logkeep.kafka.admin.offsets import LogBounds, ProducerState
-from logkeep.kafka.cut import Clamped, OpenTransaction, Question, clamp, judge, open_at_cut, settle, torn
+from logkeep.kafka.cut import Clamped, OpenTransaction, Question, Settled, clamp, judge, open_at_cut, settle, torn
 from logkeep.kafka.values import TopicPartition
 from tests.kafka.clusters import bounds
 
@@ -57,6 +57,10 @@ class Cluster:
         self.pauses.append(seconds)
 
     def settle(self) -> tuple[dict[TopicPartition, LogBounds], tuple[OpenTransaction, ...]]:
+        settled = self.settled()
+        return settled.bounds, settled.open_transactions
+
+    def settled(self) -> Settled:
         return settle(
             self.moments[0].bounds,
             producers=self.producers,
@@ -213,3 +217,10 @@ def test_no_position_stands_behind_the_cut(committed: int, recorded: int) -> Non
 
 def test_positions_in_logs_that_are_not_archived_stay_as_they_are() -> None:
     assert clamp("g", {B: 77}, {A: bounds(0, 10)}) == ({B: 77}, [])
+
+
+def test_one_that_nobody_calls_ongoing_and_that_gets_no_marker_is_named() -> None:
+    hangs = Moment({A: bounds(0, 10, 4)}, {A: (producer(1, 4), producer(2, 6))}, {2})
+    settled = Cluster(hangs).settled()
+    assert settled.open_transactions == (OpenTransaction("a", 0, 1, 4), OpenTransaction("a", 0, 2, 6))
+    assert settled.undecided == (OpenTransaction("a", 0, 1, 4),)

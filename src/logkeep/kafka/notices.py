@@ -1,0 +1,65 @@
+"""What the look at a cluster found that its user should know. Pure."""
+
+from collections.abc import Iterable
+
+from logkeep.kafka.cut import OpenTransaction
+from logkeep.kafka.facts import Facts
+from logkeep.kafka.values import TopicPartition
+from logkeep.model.findings import Finding, Severity
+
+
+def notices(facts: Facts) -> list[Finding]:
+    """Everything that keeps the backup from being as sound or as complete as it might be."""
+    cluster = facts.metadata.cluster_id
+    return [
+        *map(_restless_group, facts.look.restless_groups),
+        *map(_restless_producer, facts.look.restless_producers),
+        *map(_undecided, facts.look.undecided),
+        *(Finding(code="not-asked", severity=Severity.WARNING, where=cluster, what=note) for note in facts.notes),
+    ]
+
+
+def _restless_group(name: str) -> Finding:
+    return Finding(
+        code="group-restless",
+        severity=Severity.WARNING,
+        where=f"group {name}",
+        what="it committed faster than it could be read: its position may lie before the output that is archived",
+    )
+
+
+def _restless_producer(producer: int) -> Finding:
+    return Finding(
+        code="transaction-torn",
+        severity=Severity.WARNING,
+        where=f"producer {producer}",
+        what="it committed faster than the ends of its logs could be read: one of its transactions may be below the "
+        "cut in one partition and behind it in another",
+        remedy="take another backup when it is less busy; the next run archives the rest of that transaction",
+    )
+
+
+def _undecided(found: OpenTransaction) -> Finding:
+    return Finding(
+        code="transaction-undecided",
+        severity=Severity.WARNING,
+        where=f"{found.topic}/{found.partition} from offset {found.first_offset}",
+        what=f"a transaction of producer {found.producer_id} has no marker, and no coordinator calls it ongoing; "
+        "it is recorded as open, which a restore counts as aborted",
+        remedy="see whether it hangs with kafka-transactions.sh find-hanging, or let this user describe "
+        "transactional ids",
+    )
+
+
+def gone_topics(reached: Iterable[TopicPartition], facts: Facts) -> list[Finding]:
+    """Topics of the last backup that the cluster does not show any more: deleted, or hidden from this user."""
+    there = {t.name for t in facts.metadata.topics}
+    return [
+        Finding(
+            code="topic-gone",
+            severity=Severity.NOTE,
+            where=name,
+            what="it was in the last backup, and is not seen any more: deleted, or hidden from this user",
+        )
+        for name in sorted({log.topic for log in reached} - there)
+    ]
