@@ -18,6 +18,8 @@ from logkeep.errors import ServerFailed
 from logkeep.spark.cache import jars_dir
 from logkeep.spark.java import find_java
 
+_TRIES = 3
+"""A registry drops a request now and then; what one attempt has fetched, the next one finds in its directory."""
 _TIMEOUT_S = 600
 _REMEDY = "check the network, or name a mirror with spark.jars.repositories in SPARK_CONF_DIR/spark-defaults.conf"
 
@@ -52,13 +54,15 @@ def _resolve(coordinates: Sequence[str], place: Path, environ: dict[str, str]) -
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent, prefix="resolving-") as name:
         work = Path(name)
-        finished = _run_ivy(coordinates, work, environ)
         jars = work / "ivy" / "jars"
-        if finished.returncode != 0 or not jars.is_dir():
-            raise ServerFailed(
-                f"jars could not be resolved: {_cause(finished.stderr)}", subject=", ".join(coordinates), remedy=_REMEDY
-            )
-        _publish(jars, place)
+        for _ in range(_TRIES):
+            finished = _run_ivy(coordinates, work, environ)
+            if finished.returncode == 0 and jars.is_dir():
+                _publish(jars, place)
+                return
+        raise ServerFailed(
+            f"jars could not be resolved: {_cause(finished.stderr)}", subject=", ".join(coordinates), remedy=_REMEDY
+        )
 
 
 def _run_ivy(coordinates: Sequence[str], work: Path, environ: dict[str, str]) -> "subprocess.CompletedProcess[str]":
