@@ -185,6 +185,8 @@ def test_one_unit_archives_a_quiet_log_as_it_is(log: Log, count: int, segment_by
     changed = [b for a, b in pairwise(expected) if a.epoch != b.epoch]
     epochs = [(b.epoch, b.base) for b in [*expected[:1], *changed]]
     assert [(e.epoch, e.offset) for e in result.epochs] == epochs
+    ends = [*(a.last + 1 for a, b in pairwise(expected) if a.epoch != b.epoch), *(b.last + 1 for b in expected[-1:])]
+    assert [e.end for e in result.epochs] == ends
     assert sum(s.records for s in segments) == sum(b.count for b in expected)
     for piece in segments[:-1]:
         assert piece.stored_bytes >= segment_bytes

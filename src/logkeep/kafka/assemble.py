@@ -1,6 +1,6 @@
 """What all copied units together make: segments whose claims tile the cut, gaps, findings. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ from logkeep.errors import BackupFailed, NotAuthorised
 from logkeep.kafka.claims import join
 from logkeep.kafka.divergence import Cause
 from logkeep.kafka.plan import Plan
-from logkeep.kafka.units import CopyResult, Outcome, RangeResult, result_of
+from logkeep.kafka.units import CopyResult, EpochRun, Outcome, RangeResult, result_of
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
@@ -26,8 +26,8 @@ class Assembled:
     segments: tuple[Segment, ...]
     gaps: tuple[KnownGap, ...]
     findings: tuple[Finding, ...]
-    last_epochs: Mapping[LogName, int]
-    """Leader epoch of the last batch that was copied, by log."""
+    tips: Mapping[LogName, EpochRun]
+    """Leader epoch and end of the last batch that was copied, by log."""
 
 
 def earlier_results(receipts: Iterable[Receipt]) -> list[CopyResult]:
@@ -82,10 +82,9 @@ def refuse_failures(results: Iterable[CopyResult]) -> None:
                 )
 
 
-def assemble(plan: Plan, results: Iterable[CopyResult]) -> Assembled:
-    """Join the claims of all units and say what is missing."""
+def assemble(plan: Plan, results: Iterable[CopyResult], left: Collection[LogName] = ()) -> Assembled:
+    """Join the claims of all units and say what is missing; without the logs that are `left` to another round."""
     done = list(results)
-    left = {r.log for r in left_logs(done)}
     joined = [j for j in join(done) if j.log not in left]
     gaps = [
         KnownGap(j.log, gap.start, gap.end, "retention removed it while the backup ran")
@@ -97,7 +96,7 @@ def assemble(plan: Plan, results: Iterable[CopyResult]) -> Assembled:
         segments=tuple(s for j in joined for s in j.segments),
         gaps=(*plan.gaps, *gaps),
         findings=tuple(_new_history(log) for log in plan.new_histories),
-        last_epochs=_last_epochs(done),
+        tips=_tips(done),
     )
 
 
@@ -109,7 +108,7 @@ def together(first: Assembled, second: Assembled) -> Assembled:
         segments=(*first.segments, *second.segments),
         gaps=(*first.gaps, *second.gaps),
         findings=(*first.findings, *second.findings),
-        last_epochs={**first.last_epochs, **second.last_epochs},
+        tips={**first.tips, **second.tips},
     )
 
 
@@ -144,13 +143,13 @@ def _new_history(log: LogName) -> Finding:
     )
 
 
-def _last_epochs(results: Iterable[CopyResult]) -> dict[LogName, int]:
-    epochs: dict[LogName, tuple[int, int]] = {}
-    for result in results:
-        for each in result.ranges:
-            for found in each.epochs:
-                epochs[each.log] = max(epochs.get(each.log, (-1, -1)), (found.offset, found.epoch))
-    return {log: epoch for log, (_, epoch) in epochs.items()}
+def _tips(results: Iterable[CopyResult]) -> dict[LogName, EpochRun]:
+    tips: dict[LogName, EpochRun] = {}
+    for each in (r for result in results for r in result.ranges if r.epochs):
+        last = max(each.epochs, key=lambda run: run.end)
+        if each.log not in tips or last.end > tips[each.log].end:
+            tips[each.log] = last
+    return tips
 
 
 def exit_code(gaps: int, warnings: int, *, allow_gaps: bool) -> int:

@@ -4,7 +4,7 @@ facts → plan → copy in tasks → a second round for logs that became others 
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ from logkeep.kafka.assemble import (
 )
 from logkeep.kafka.brokers import SettingsBrokers
 from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.continuity import Broken, broken_logs, positions
+from logkeep.kafka.continuity import Broken, begun_since, broken_logs, changed_meanwhile, standing
 from logkeep.kafka.copy import copy_ranges
 from logkeep.kafka.divergence import Cause
 from logkeep.kafka.facts import Facts, gather
@@ -40,7 +40,7 @@ from logkeep.kafka.record import (
     topics_of,
 )
 from logkeep.kafka.settings import ClientSettings
-from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, RangeResult
+from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, EpochRun, RangeResult
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
@@ -129,14 +129,15 @@ class KafkaBackup:
         self, facts: Facts, reached: dict[TopicPartition, Reached], earlier: Sequence[CopyResult] = ()
     ) -> tuple[Plan, list[Broken]]:
         """Where each log goes on; one that does not continue its archived past begins its next history."""
-        furthest = positions(reached, earlier)
+        now = standing(facts.topics, facts.bounds, reached, earlier)
         with Cluster(self.settings) as cluster:
             broken = broken_logs(
-                facts.topics, facts.bounds, furthest, lambda wanted: offset_for_leader_epoch(cluster, wanted)
+                facts.topics, facts.bounds, now.furthest, lambda wanted: offset_for_leader_epoch(cluster, wanted)
             )
         anew = {b.log: Reached(next_history(b.history), facts.bounds[b.log].start, -1) for b in broken}
-        plan = plan_backup(facts.topics, facts.bounds, facts.sizes, {**reached, **anew}, done_ranges(earlier), furthest)
-        return plan, broken
+        known, furthest = {**now.reached, **anew}, {**now.furthest, **anew}
+        plan = plan_backup(facts.topics, facts.bounds, facts.sizes, known, done_ranges(earlier), furthest)
+        return plan, [*begun_since(reached, now), *broken]
 
     def _copy(
         self,
@@ -150,17 +151,25 @@ class KafkaBackup:
         """Copy, and copy once more what turned out to be another log than the one that was planned."""
         results = [*within(plan, earlier), *self._units(ongoing, plan, wish, engine)]
         refuse_failures(results)
-        assembled, left = assemble(plan, results), left_logs(results)
+        left = self._left(results, self._reached(ongoing.base))
+        assembled = assemble(plan, results, {r.log for r in left})
         if not left:
             return assembled, facts
         again = self._gather(wish)
         second = self._again(again, left)
         repeated = self._units(ongoing, second, wish, engine)
         refuse_failures(repeated)
-        if left_logs(repeated):
-            raise BackupFailed("logs keep changing their history while they are copied", subject=str(left[0].log))
+        if changing := self._left(repeated, {}):
+            raise BackupFailed("logs keep changing their history while they are copied", subject=str(changing[0].log))
         whole = together(assembled, assemble(second, repeated))
         return replace(whole, findings=(*whole.findings, *why_left(left))), _with_new(facts, again, left)
+
+    def _left(self, results: Sequence[CopyResult], base: Mapping[TopicPartition, Reached]) -> list[RangeResult]:
+        """Ranges of logs that turned out to be others than planned, while they were copied or since."""
+        with Cluster(self.settings) as cluster:
+            topics = cluster.metadata().topics
+            changed = changed_meanwhile(results, base, topics, lambda some: offset_for_leader_epoch(cluster, some))
+        return [*left_logs(results), *changed]
 
     def _again(self, facts: Facts, left: Sequence[RangeResult]) -> Plan:
         """A plan of the logs that became others: from their beginning, as a history of their own."""
@@ -214,11 +223,13 @@ class KafkaBackup:
 
     def _logs(self, ongoing: OngoingBackup, facts: Facts, assembled: Assembled) -> tuple[LogRecord, ...]:
         before = self._reached(ongoing.base)
+        open_since = {t.log: t.first_offset for t in reversed(facts.open_transactions)}
         records = []
         for cut in assembled.cut:
             log = TopicPartition(cut.log.name, cut.log.partition)
             known = before.get(log)
-            old = known.last_epoch if known is not None and known.history == cut.log.history else -1
+            old = known if known is not None and known.history == cut.log.history else Reached(cut.log.history, -1, -1)
+            tip = assembled.tips.get(cut.log, EpochRun(old.last_epoch, -1, old.last_end))
             records.append(
                 LogRecord(
                     topic=log.topic,
@@ -226,8 +237,9 @@ class KafkaBackup:
                     history=cut.log.history,
                     start=cut.start,
                     end=cut.end,
-                    last_stable=min(facts.bounds[log].last_stable, cut.end),
-                    last_epoch=assembled.last_epochs.get(cut.log, old),
+                    last_stable=open_since.get(log, cut.end),
+                    last_epoch=tip.epoch,
+                    last_end=tip.end,
                 )
             )
         return tuple(records)

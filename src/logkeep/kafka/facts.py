@@ -59,11 +59,14 @@ def gather(cluster: Cluster, include: Sequence[str], exclude: Sequence[str], *, 
     partitions = [TopicPartition(t.name, p.index) for t in topics for p in t.partitions]
     look = steady_look(cluster, metadata, partitions, pause)
     acls, quotas, notes = _security(cluster)
+    sizes = _sizes(cluster, metadata, partitions)
+    if partitions and not sizes:
+        notes = (*notes, "sizes of logs were not told: work is divided by numbers of records alone")
     return Facts(
         metadata=metadata,
         topics=topics,
         look=look,
-        sizes=_sizes(cluster, metadata, partitions),
+        sizes=sizes,
         configs=topic_configs(cluster, [t.name for t in topics]),
         acls=acls,
         quotas=quotas,
@@ -101,7 +104,7 @@ def _security(cluster: Cluster) -> tuple[tuple[Acl, ...] | None, tuple[Quota, ..
 def _sizes(
     cluster: Cluster, metadata: ClusterMetadata, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Bytes of each log on its leader's disk; without the right to ask, all logs count as small."""
+    """Bytes of each log on its leader's disk, where we may ask."""
     try:
         replicas = replica_sizes(cluster, partitions)
     except NotAuthorised:

@@ -13,7 +13,7 @@ from logkeep.errors import SourceDamaged
 from logkeep.formats.kafka_log import Batches, Longs, Stop, walk
 from logkeep.kafka.divergence import Cause, Position, Verdict
 from logkeep.kafka.fetch import Fetched, Wanted
-from logkeep.kafka.units import CopyRange, EpochStart, Gap, Leader, Outcome, RangeResult
+from logkeep.kafka.units import CopyRange, EpochRun, Gap, Leader, Outcome, RangeResult
 from logkeep.model.ranges import Range
 
 
@@ -36,10 +36,10 @@ class RangeCopy:
         self.offset = wanted.lo
         self.outcome: Outcome | None = Outcome.COPIED if wanted.lo >= wanted.hi else None
         self._owned_from = 0 if wanted.first else wanted.lo
-        self._last_epoch = wanted.last_epoch
+        self._last_epoch, self._last_end = wanted.last_epoch, wanted.last_end
         self._cause, self._detail, self._common_end = Cause.NONE, "", -1
         self._gaps: list[Gap] = []
-        self._epochs: list[EpochStart] = []
+        self._epochs: list[EpochRun] = []
         self._seen = (-1, -1, -1)
         self._lost_from: int | None = None
         self._owned_end = wanted.lo
@@ -57,7 +57,7 @@ class RangeCopy:
 
     @property
     def position(self) -> Position:
-        return Position(self.range.topic_id, self.offset, self._last_epoch)
+        return Position(self.range.topic_id, self.offset, self._last_epoch, self._last_end)
 
     def wanted(self) -> Wanted:
         where = self.position
@@ -75,7 +75,7 @@ class RangeCopy:
             self._empty_to = int(bases[end])
         if end:
             self.offset = max(self.offset, int(lasts[end - 1]) + 1)
-            self._last_epoch = int(batches.headers["leader_epoch"][end - 1])
+            self._last_epoch, self._last_end = int(batches.headers["leader_epoch"][end - 1]), self.offset
         if start < end:
             self._owned_end = int(lasts[end - 1]) + 1
         if end < len(batches) or self.offset >= self.range.hi:
@@ -93,10 +93,13 @@ class RangeCopy:
             self._common_end = verdict.common_end
             self.end(Outcome.NEW_HISTORY, verdict.cause)
         if verdict.gap is None:
+            # It is the log we know. A broker that finds it diverging was misled by what compaction emptied since our
+            # last batch: asked without an epoch it goes on.
+            self._last_epoch = -1
             return False
         if self._lost_from is None:
             self._lost_from = self.offset
-        self.offset, self._last_epoch = verdict.gap.end, -1
+        self.offset, self._last_epoch, self._last_end = verdict.gap.end, -1, -1
         return True
 
     def end(self, outcome: Outcome, cause: Cause = Cause.NONE, detail: str = "") -> None:
@@ -155,10 +158,17 @@ class RangeCopy:
         return lost
 
     def _note_epochs(self, batches: Batches) -> None:
-        epochs, bases = batches.headers["leader_epoch"].astype(np.int64), batches.base_offsets
-        last = self._epochs[-1].epoch if self._epochs else None
-        for index in np.flatnonzero(np.diff(epochs, prepend=-2)).tolist():
-            epoch = int(epochs[index])
-            if epoch != last:
-                self._epochs.append(EpochStart(epoch, int(bases[index])))
-                last = epoch
+        for run in epoch_runs(batches):
+            last = self._epochs[-1] if self._epochs else None
+            if last is not None and last.epoch == run.epoch:
+                self._epochs[-1] = EpochRun(run.epoch, last.offset, run.end)
+            else:
+                self._epochs.append(run)
+
+
+def epoch_runs(batches: Batches) -> list[EpochRun]:
+    """The leader epochs of batches that follow each other."""
+    epochs, bases, lasts = batches.headers["leader_epoch"], batches.base_offsets, batches.last_offsets
+    firsts = np.flatnonzero(np.diff(epochs.astype(np.int64), prepend=-2)).tolist()
+    ends = [*(index - 1 for index in firsts[1:]), len(batches) - 1]
+    return [EpochRun(int(epochs[a]), int(bases[a]), int(lasts[b]) + 1) for a, b in zip(firsts, ends, strict=False)]

@@ -30,7 +30,7 @@ class TopicRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Only those that differ from the defaults."""
 
 
-class LogRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LogRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One partition at the cut."""
 
     topic: str
@@ -39,8 +39,11 @@ class LogRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     start: int
     end: int
     last_stable: int
+    """Where the first transaction begins that is open at the cut; `end` when there is none."""
     last_epoch: int
     """Leader epoch of the last archived batch; -1 when nothing is archived."""
+    last_end: int = -1
+    """Where that batch ends: before `end` when compaction emptied what lies between; -1 when it is not known."""
 
 
 class CommitRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,7 +81,8 @@ class QuotaRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ClusterRecord(SourceDocument, frozen=True, kw_only=True, tag="kafka-cluster"):
-    limit: ClassVar[int] = 64 * MIB
+    limit: ClassVar[int] = 512 * MIB
+    """Some four million positions of groups."""
 
     id: StoredId
     cluster_id: str
@@ -92,7 +96,10 @@ class ClusterRecord(SourceDocument, frozen=True, kw_only=True, tag="kafka-cluste
 
 def reached_in(record: ClusterRecord) -> dict[TopicPartition, Reached]:
     """Where a backup ended, for the next one to go on from."""
-    return {TopicPartition(r.topic, r.partition): Reached(r.history, r.end, r.last_epoch) for r in record.logs}
+    return {
+        TopicPartition(r.topic, r.partition): Reached(r.history, r.end, r.last_epoch, r.last_end, r.start)
+        for r in record.logs
+    }
 
 
 def topics_of(facts: Facts) -> tuple[TopicRecord, ...]:

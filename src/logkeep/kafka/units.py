@@ -54,6 +54,8 @@ class CopyRange:
     leader_epoch: int = -1
     last_epoch: int = -1
     """Of the last archived batch before `lo`; -1 when nothing is archived or it is not known."""
+    last_end: int = -1
+    """Where that batch ends: before `lo` when compaction emptied what is between; -1 stands for `lo`."""
     first: bool = False
     """Whether the batch that contains `lo` is ours even if it begins before: true at the log start."""
     size_bytes: int = 0
@@ -101,11 +103,16 @@ class Gap(msgspec.Struct, frozen=True):
     end: int
 
 
-class EpochStart(msgspec.Struct, frozen=True):
-    """The first offset that was archived with this leader epoch."""
+class EpochRun(msgspec.Struct, frozen=True):
+    """Batches of one leader epoch in a row: the first offset, and the end of the last batch.
+
+    Two logs that have a batch of the same epoch at the same place are the same up to there: so the end of a run tells
+    later whether the log still is the one that was read.
+    """
 
     epoch: int
     offset: int
+    end: int
 
 
 class RangeResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +130,7 @@ class RangeResult(msgspec.Struct, frozen=True, kw_only=True):
     """With a new history: up to where the old one still holds, if that is known."""
     gaps: tuple[Gap, ...] = ()
     """What retention removed while this range was read; `claims.join` has the last word on what is missing."""
-    epochs: tuple[EpochStart, ...] = ()
+    epochs: tuple[EpochRun, ...] = ()
     high_watermark: int = -1
     last_stable: int = -1
     log_start: int = -1
