@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from logkeep.errors import BackupFailed
+from logkeep.errors import BackupFailed, TopicMissing
 from logkeep.kafka.admin.offsets import offset_for_leader_epoch
 from logkeep.kafka.assemble import (
     Assembled,
@@ -25,15 +25,15 @@ from logkeep.kafka.brokers import SettingsBrokers
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.continuity import Broken, begun_since, broken_logs, changed_meanwhile, standing
 from logkeep.kafka.copy import copy_ranges
-from logkeep.kafka.divergence import Cause
 from logkeep.kafka.facts import Facts, gather
 from logkeep.kafka.notices import gone_topics, notices
-from logkeep.kafka.plan import Plan, Reached, history_of, next_history, plan_backup
+from logkeep.kafka.plan import Plan, Reached, next_history, plan_backup, refuse_to_forget, same_topic
 from logkeep.kafka.record import (
     ROLE,
     ClusterRecord,
     LogRecord,
     acls_of,
+    check_consistent,
     groups_of,
     quotas_of,
     reached_in,
@@ -98,12 +98,16 @@ class KafkaBackup:
         check_wanted(wish.wanted_id, folded.last_id)
         facts = self._gather(wish)
         check_source(self.place, KIND, _identity(facts))
-        return facts, self._plan(facts, self._reached(folded.completed[-1] if folded.completed else None))[0]
+        reached = self._reached(folded.completed[-1] if folded.completed else None)
+        refuse_to_forget(facts.topics, reached)
+        return facts, self._plan(facts, reached)[0]
 
     def run(self, wish: Wish, engine: Engine) -> Done:
         """Take the backup. Raises the cluster's and the store's errors; earlier backups are untouched by any."""
         with writing(self.place, "backup", self.clock, self.tokens, wish.lease_ttl) as session:
             facts = self._gather(wish)
+            completed = session.folded.completed
+            refuse_to_forget(facts.topics, self._reached(completed[-1] if completed else None))
             ongoing = self._begin(session, facts, wish)
             earlier = earlier_results(usable_receipts(session, ongoing, engine).values())
             plan, broken = self._plan(facts, self._reached(ongoing.base), earlier)
@@ -111,8 +115,15 @@ class KafkaBackup:
             return self._complete(session, ongoing, facts, plan, _told(assembled, broken))
 
     def _gather(self, wish: Wish) -> Facts:
-        with Cluster(self.settings) as cluster:
-            return gather(cluster, wish.include, wish.exclude, internal=wish.internal, pause=time.sleep)
+        """All facts; asked anew when a topic is deleted between two questions."""
+        for last in (False, False, True):
+            try:
+                with Cluster(self.settings) as cluster:
+                    return gather(cluster, wish.include, wish.exclude, internal=wish.internal, pause=time.sleep)
+            except TopicMissing:
+                if last:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
 
     def _begin(self, session: Writing, facts: Facts, wish: Wish) -> OngoingBackup:
         source = ensure_source(self.place, KIND, _identity(facts), self.clock())
@@ -172,23 +183,19 @@ class KafkaBackup:
         return [*left_logs(results), *changed]
 
     def _again(self, facts: Facts, left: Sequence[RangeResult]) -> Plan:
-        """A plan of the logs that became others: from their beginning, as a history of their own."""
-        names = {TopicPartition(r.log.name, r.log.partition): r for r in left}
-        reached: dict[TopicPartition, Reached] = {}
+        """A plan of the logs that lost their end: from their beginning, as a history of their own."""
+        ended = {TopicPartition(r.log.name, r.log.partition): r.log.history for r in left}
         topics = []
         for topic in facts.topics:
-            kept = tuple(p for p in topic.partitions if TopicPartition(topic.name, p.index) in names)
-            if not kept:
-                continue
-            topics.append(replace(topic, partitions=kept))
-            for partition in kept:
-                log = TopicPartition(topic.name, partition.index)
-                old = names[log]
-                if old.cause is not Cause.RECREATED and old.log.history.startswith(history_of(topic)):
-                    # The same topic with another past: its next history, which nothing is archived of yet.
-                    start = facts.bounds[log].start
-                    reached[log] = Reached(next_history(old.log.history), start, -1)
-        return plan_backup(topics, facts.bounds, facts.sizes, reached)
+            kept = tuple(p for p in topic.partitions if TopicPartition(topic.name, p.index) in ended)
+            if kept:
+                topics.append(replace(topic, partitions=kept))
+        there = {TopicPartition(t.name, p.index): t for t in topics for p in t.partitions}
+        for log, history in ended.items():
+            if log not in there or not same_topic(history, there[log]):
+                raise BackupFailed("it lost its end and was deleted, both while it was copied", subject=str(log))
+        anew = {log: Reached(next_history(history), facts.bounds[log].start, -1) for log, history in ended.items()}
+        return plan_backup(topics, facts.bounds, facts.sizes, anew)
 
     def _units(self, ongoing: OngoingBackup, plan: Plan, wish: Wish, engine: Engine) -> list[CopyResult]:
         brokers = SettingsBrokers(self.settings)
@@ -215,6 +222,7 @@ class KafkaBackup:
             acls=acls_of(facts),
             quotas=quotas_of(facts),
         )
+        check_consistent(record, assembled.cut)
         ref = put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())
         outcome = Outcome(
             cut=assembled.cut, new=assembled.segments, gaps=assembled.gaps, attachments=(ref,), findings=findings
@@ -264,9 +272,6 @@ def _identity(facts: Facts) -> dict[str, str]:
 
 
 def _with_new(facts: Facts, again: Facts, left: Sequence[RangeResult]) -> Facts:
-    """The facts of the first look, with those of the second for the logs that were copied again, or are no more."""
+    """The facts of the first look, with those of the second for the logs that were copied again."""
     names = {TopicPartition(r.log.name, r.log.partition) for r in left}
-    renewed = {t.name: t for t in again.topics}
-    topics = (renewed.get(t.name) if any(n.topic == t.name for n in names) else t for t in facts.topics)
-    look = facts.look.without(names).joined(again.look.only(names))
-    return replace(facts, topics=tuple(t for t in topics if t is not None), look=look)
+    return replace(facts, look=facts.look.without(names).joined(again.look.only(names)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from logkeep.errors import NotAuthorised, TopicMissing
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.admin.security import Acl, Quota, list_acls, list_quotas
-from logkeep.kafka.admin.topics import replica_sizes, topic_configs
+from logkeep.kafka.admin.topics import TopicConfigs, replica_sizes, topic_configs
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.cut import OpenTransaction, Pause
 from logkeep.kafka.look import GroupFacts, Look, steady_look
@@ -27,7 +27,7 @@ class Facts:
     look: Look
     """Positions and ends of the chosen partitions."""
     sizes: Mapping[TopicPartition, int]
-    configs: Mapping[str, Mapping[str, str]]
+    configs: Mapping[str, TopicConfigs]
     acls: tuple[Acl, ...] | None
     """None when the cluster has no authorizer, or we may not ask."""
     quotas: tuple[Quota, ...]

@@ -6,15 +6,17 @@ few tasks and not five hundred.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from logkeep.errors import BackupFailed
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.units import CopyRange
 from logkeep.kafka.values import Topic, TopicPartition
 from logkeep.model.ranges import Range
-from logkeep.model.segments import Collection, LogName
+from logkeep.model.segments import Collection as Kind
+from logkeep.model.segments import LogName
 from logkeep.repository.manifest import KnownGap, LogCut
 
 UNIT_BYTES = 512 << 20
@@ -77,13 +79,24 @@ class Plan:
         return sum(r.hi - r.lo for u in self.units for r in u.ranges)
 
 
+def refuse_to_forget(topics: Collection[Topic], reached: Collection[TopicPartition]) -> None:
+    """A backup of nothing after one of something is a mistake, or a right that was taken away. Raises BackupFailed."""
+    if reached and not topics:
+        raise BackupFailed(
+            "no topic is left to back up, and the last backup has some",
+            subject=f"{len(reached)} logs",
+            remedy="see whether this user may still describe the topics, and what --exclude says; "
+            "a cluster that is meant to be empty needs no more backups",
+        )
+
+
 def history_of(topic: Topic) -> str:
     """The name of a topic's first history: its id."""
     return topic.id.hex
 
 
 def log_of(topic: Topic, partition: int, history: str) -> LogName:
-    return LogName(Collection.TOPICS, topic.name, history, partition)
+    return LogName(Kind.TOPICS, topic.name, history, partition)
 
 
 def plan_backup(

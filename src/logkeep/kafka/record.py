@@ -3,11 +3,12 @@
 One document per backup, pinned by its manifest under the role `cluster`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 import msgspec
 
+from logkeep.errors import BackupFailed
 from logkeep.kafka.cut import OpenTransaction, clamp
 from logkeep.kafka.facts import Facts
 from logkeep.kafka.look import GroupFacts
@@ -16,18 +17,21 @@ from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import StoredId
 from logkeep.repository.documents import MIB, SourceDocument
+from logkeep.repository.manifest import LogCut
 
 ROLE = "cluster"
 
 
-class TopicRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TopicRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     name: str
     id: str
     internal: bool
     partitions: int
     replication_factor: int
     configs: dict[str, str]
-    """Only those that differ from the defaults."""
+    """Those that were set on the topic itself."""
+    inherited: dict[str, str] = {}
+    """Those that the brokers were given for all topics, and that are not Kafka's own defaults."""
 
 
 class LogRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -94,6 +98,15 @@ class ClusterRecord(SourceDocument, frozen=True, kw_only=True, tag="kafka-cluste
     quotas: tuple[QuotaRecord, ...]
 
 
+def check_consistent(record: ClusterRecord, cut: Iterable[LogCut]) -> None:
+    """Every log of the cut is, by topic id and number, a partition of a recorded topic. Raises BackupFailed."""
+    partitions = {(t.name, t.id): t.partitions for t in record.topics}
+    for each in cut:
+        known = partitions.get((each.log.name, each.log.history.partition("-")[0]), 0)
+        if each.log.partition >= known:
+            raise BackupFailed("the log belongs to no topic of the record", subject=str(each.log))
+
+
 def reached_in(record: ClusterRecord) -> dict[TopicPartition, Reached]:
     """Where a backup ended, for the next one to go on from."""
     return {
@@ -110,7 +123,8 @@ def topics_of(facts: Facts) -> tuple[TopicRecord, ...]:
             internal=t.internal,
             partitions=len(t.partitions),
             replication_factor=max((len(p.replicas) for p in t.partitions), default=0),
-            configs=dict(facts.configs.get(t.name, {})),
+            configs=dict(facts.configs[t.name].own),
+            inherited=dict(facts.configs[t.name].inherited),
         )
         for t in facts.topics
     )

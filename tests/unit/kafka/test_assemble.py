@@ -57,11 +57,26 @@ def test_gaps_of_the_plan_and_of_the_copy_are_both_told() -> None:
 
 
 def test_a_log_that_became_another_leaves_nothing_of_its_units() -> None:
-    results = [copied(A, 0, 10), ended(A, 10, 20, Outcome.NEW_HISTORY, Cause.RECREATED), copied(B, 5, 9)]
+    results = [copied(A, 0, 10), ended(A, 10, 20, Outcome.NEW_HISTORY, Cause.TRUNCATED), copied(B, 5, 9)]
     made = assemble(plan(LogCut(A, 0, 20), LogCut(B, 5, 9)), results, {A})
     assert made.cut == (LogCut(B, 5, 9),)
     assert {s.log for s in made.segments} == {B}
     assert [r.log for r in left_logs(results)] == [A]
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"), [(Cause.RECREATED, "made again while the backup ran"), (Cause.DELETED, "was deleted while")]
+)
+def test_a_topic_that_was_deleted_is_kept_as_far_as_it_was_copied(cause: Cause, words: str) -> None:
+    results = [copied(A, 0, 10), ended(A, 10, 20, Outcome.NEW_HISTORY, cause), copied(B, 5, 9)]
+    assert left_logs(results) == []
+    made = assemble(plan(LogCut(A, 0, 20), LogCut(B, 5, 9)), results)
+    assert made.cut == (LogCut(A, 0, 20), LogCut(B, 5, 9))
+    assert [(s.log, s.start, s.end) for s in made.segments] == [(A, 0, 10), (B, 5, 9)]
+    assert made.gaps == (KnownGap(A, 10, 20, "the topic was deleted before it was copied"),)
+    (finding,) = made.findings
+    assert (finding.code, finding.where, finding.severity) == ("topic-ended", "a", Severity.WARNING)
+    assert words in finding.what
 
 
 def test_a_second_round_adds_what_the_first_one_left() -> None:
@@ -79,8 +94,6 @@ def test_a_second_round_adds_what_the_first_one_left() -> None:
 @pytest.mark.parametrize(
     ("cause", "words"),
     [
-        (Cause.RECREATED, "deleted and made again while the backup ran"),
-        (Cause.DELETED, "was deleted while"),
         (Cause.TRUNCATED, "lost its end while"),
         (Cause.UNKNOWN_EPOCH, "another one than the one that was archived while"),
     ],
