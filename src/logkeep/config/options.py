@@ -200,6 +200,10 @@ SEGMENT_BYTES: Option[int] = Option(
     "segment-bytes", Size(), 256 << 20, "Begin a new object after the batch that crosses this size.",
     key="kafka.segment_bytes",
 )  # fmt: skip
+COMPRESSION: Option[str] = Option(
+    "compression", Choice(("none", "zstd")), "none",
+    "How logs are stored; zstd packs batches that producers left uncompressed.", key="kafka.compression",
+)  # fmt: skip
 ALLOW_GAPS: Option[bool] = Option(
     "allow-gaps", Bool(), False, "Exit with 2 in place of 21 when retention was faster than the backup.",
     key="kafka.allow_gaps",

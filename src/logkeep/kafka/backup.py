@@ -27,6 +27,7 @@ from logkeep.kafka.continuity import Broken, broken_logs, positions
 from logkeep.kafka.copy import copy_ranges
 from logkeep.kafka.divergence import Cause
 from logkeep.kafka.facts import Facts, gather
+from logkeep.kafka.fetch import FetchLimits
 from logkeep.kafka.plan import Plan, Reached, history_of, next_history, plan_backup
 from logkeep.kafka.record import (
     ROLE,
@@ -43,12 +44,14 @@ from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, Ran
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
+from logkeep.model.segments import Codec
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine
 from logkeep.repository.attachments import put_attachment, read_attachment
 from logkeep.repository.backup import OngoingBackup, Outcome, begin, check_wanted, resume
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.fold import BackupEntry
+from logkeep.repository.format import ZSTD_FRAMES, require_feature
 from logkeep.repository.manifest import KnownGap
 from logkeep.repository.resume import usable_receipts
 from logkeep.repository.source import check_source, ensure_source, read_manifest
@@ -68,6 +71,7 @@ class Wish:
     resume: bool = False
     tags: tuple[str, ...] = ()
     segment_bytes: int = DEFAULT_SEGMENT_BYTES
+    compression: Codec = Codec.NONE
     lease_ttl: timedelta = timedelta(minutes=5)
 
 
@@ -104,6 +108,8 @@ class KafkaBackup:
         with writing(self.place, "backup", self.clock, self.tokens, wish.lease_ttl) as session:
             facts = self._gather(wish)
             ongoing = self._begin(session, facts, wish)
+            if wish.compression is Codec.ZSTD:
+                require_feature(self.place.store, ZSTD_FRAMES)
             earlier = earlier_results(usable_receipts(session, ongoing, engine).values())
             plan, broken = self._plan(facts, self._reached(ongoing.base), earlier)
             assembled, facts = self._copy(ongoing, facts, plan, earlier, wish, engine)
@@ -181,9 +187,20 @@ class KafkaBackup:
         return plan_backup(topics, facts.bounds, facts.sizes, reached)
 
     def _units(self, ongoing: OngoingBackup, plan: Plan, wish: Wish, engine: Engine) -> list[CopyResult]:
-        brokers = SettingsBrokers(self.settings)
+        limits = FetchLimits(rack=self.settings.rack, client_id=self.settings.client_id)
         units = [
-            CopyUnit(u.name, self.place, ongoing.id, ongoing.run, u.broker, u.ranges, brokers, wish.segment_bytes)
+            CopyUnit(
+                name=u.name,
+                place=self.place,
+                backup=ongoing.id,
+                run=ongoing.run,
+                broker=u.broker,
+                ranges=u.ranges,
+                brokers=SettingsBrokers(self.settings),
+                segment_bytes=wish.segment_bytes,
+                limits=limits,
+                codec=wish.compression,
+            )
             for u in plan.units
         ]
         return engine.map(copy_ranges, units, CopyResult, label="copy", weight=lambda u: u.size_bytes)

@@ -48,7 +48,8 @@ def _jobs(unit: CopyUnit, tokens: TokenSource) -> Iterator[list[Job]]:
     with ExitStack() as stack:
         jobs: list[Job] = []
         for wanted in unit.ranges:
-            writer = SegmentWriter(unit.place, wanted.log, wanted.lo, unit.segment_bytes, wanted.size_bytes, tokens)
+            sizes = unit.segment_bytes, wanted.size_bytes
+            writer = SegmentWriter(unit.place, wanted.log, wanted.lo, *sizes, tokens, unit.codec)
             stack.callback(writer.abort)
             jobs.append(Job(RangeCopy(wanted, unit.broker), writer))
         yield jobs

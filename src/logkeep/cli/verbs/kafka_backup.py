@@ -15,6 +15,7 @@ from logkeep.config.options import (
     BACKUP_ID,
     BOOTSTRAP_SERVERS,
     COMMAND_CONFIG,
+    COMPRESSION,
     ENGINE,
     EXCLUDE,
     INTERNAL,
@@ -41,6 +42,7 @@ from logkeep.kafka.properties import load_settings, settings_from
 from logkeep.kafka.settings import ClientSettings
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import backup_id
+from logkeep.model.segments import Codec
 from logkeep.repository.manifest import KnownGap
 
 _DEFAULT_SOURCE = "kafka"
@@ -108,6 +110,7 @@ def _metrics(outcome: Outcome[KafkaBackupReport]) -> Iterator[Sample]:
         INTERNAL,
         BACKUP_ID,
         SEGMENT_BYTES,
+        COMPRESSION,
         ALLOW_GAPS,
         RESUME,
         TAG,
@@ -168,6 +171,7 @@ def _wish(run: Run) -> Wish:
         resume=run[RESUME],
         tags=run[TAG],
         segment_bytes=run[SEGMENT_BYTES],
+        compression=Codec(run[COMPRESSION]),
         lease_ttl=run[LEASE_TTL],
     )
 

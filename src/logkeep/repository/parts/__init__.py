@@ -9,17 +9,19 @@
 Importing this package imports pyarrow; verbs that need no segment rows leave it alone.
 """
 
-from logkeep.repository.parts.answers import LogTotals, log_totals, objects, ranges, tokens, total
+from logkeep.repository.parts.answers import Expected, LogTotals, expected, log_totals, objects, ranges, tokens, total
 from logkeep.repository.parts.part_file import decode, encode
 from logkeep.repository.parts.table import SegmentTable
 from logkeep.repository.parts.tiers import MergePlan, plan_parts
 
 __all__ = [
+    "Expected",
     "LogTotals",
     "MergePlan",
     "SegmentTable",
     "decode",
     "encode",
+    "expected",
     "log_totals",
     "objects",
     "plan_parts",
