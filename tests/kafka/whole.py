@@ -89,4 +89,6 @@ class Archive:
 
     def data_names(self) -> set[str]:
         """Every object that holds data or rows of a table of it."""
-        return {i.name for i in self.place.store.list("sources/") if i.name.endswith((".log", ".zst", ".index", ".parquet"))}
+        return {
+            i.name for i in self.place.store.list("sources/") if i.name.endswith((".log", ".zst", ".index", ".parquet"))
+        }

@@ -64,9 +64,11 @@ def compressed_balance(batches: Batches) -> int:
     return int(sizes[packed].sum()) - int(sizes[~packed].sum())
 
 
-def packed_frame(plain: memoryview) -> memoryview:
+def packed_frame(plain: memoryview) -> bytes:
     """A frame whose content is compressed."""
-    return memoryview(pa.Codec("zstd", compression_level=LEVEL).compress(plain))
+    # Asked for as bytes: a view of pyarrow's own buffer has the length of the space that was set aside for it.
+    frame: bytes = pa.Codec("zstd", compression_level=LEVEL).compress(plain, asbytes=True)
+    return frame
 
 
 def raw_frame(plain: memoryview) -> Iterator[bytes | memoryview]:
@@ -139,7 +141,7 @@ def opened(frame: memoryview, content_bytes: int, subject: str) -> memoryview:
     if content_bytes > LARGEST_SHARED and _first_batch(frame) != content_bytes:
         raise Damaged("a frame is larger than the batch in it", subject=subject)
     try:
-        return memoryview(pa.Codec("zstd").decompress(frame, content_bytes))
+        return memoryview(pa.Codec("zstd").decompress(frame, content_bytes)).cast("B")
     except (OSError, pa.ArrowException) as error:
         raise Damaged("a frame cannot be unpacked", subject=subject) from error
 

@@ -26,7 +26,7 @@ from tests.kafka.batches import Batch, dense
 
 LOG = b"".join(dense(base, 3).encode() for base in range(0, 30, 3))
 RAW = b"".join(raw_frame(memoryview(LOG)))
-PACKED = bytes(packed_frame(memoryview(LOG)))
+PACKED = packed_frame(memoryview(LOG))
 GOLDEN_RAW_HEAD = bytes.fromhex("28b52ffdc038")
 GOLDEN_PACKED = (
     "28b52ffd603402ad0200a40200004600000000020adc5583020003e80003e8ff000000037265636f72642e00000306090c0f"
@@ -51,7 +51,7 @@ def read(frame: bytes) -> bytes:
 
 
 def test_a_raw_frame_has_the_bytes_that_the_format_says() -> None:
-    assert RAW == GOLDEN_RAW_HEAD + struct.pack("<Q", len(LOG)) + (len(LOG) << 3 | 1).to_bytes(3, "little") + LOG
+    assert GOLDEN_RAW_HEAD + struct.pack("<Q", len(LOG)) + (len(LOG) << 3 | 1).to_bytes(3, "little") + LOG == RAW
 
 
 def test_golden_frames_are_read_for_ever() -> None:
@@ -61,7 +61,7 @@ def test_golden_frames_are_read_for_ever() -> None:
 @pytest.mark.parametrize("size", [1, 255, 256, 257, 65_791, 65_792, 128 << 10, (128 << 10) + 1, 5 << 20])
 def test_both_kinds_of_frames_are_what_zstd_reads(size: int) -> None:
     plain = memoryview(bytes(range(251)) * (size // 251 + 1))[:size]
-    raw, packed = b"".join(raw_frame(plain)), bytes(packed_frame(plain))
+    raw, packed = b"".join(raw_frame(plain)), packed_frame(plain)
     assert zstd_d(raw + packed + raw) == bytes(plain) * 3
     if size <= LARGEST_SHARED:
         assert read(raw) == read(packed) == plain
@@ -93,7 +93,7 @@ def test_the_balance_counts_bytes_by_the_codec_of_their_batches() -> None:
     assert compressed_balance(walk(b"").batches) == 0
 
 
-@pytest.mark.parametrize("frame", [RAW, PACKED])
+@pytest.mark.parametrize("frame", [RAW, PACKED], ids=["raw", "packed"])
 def test_any_changed_or_missing_byte_never_breaks_the_reader(frame: bytes) -> None:
     for at in range(len(frame)):
         for changed in (frame[:at], frame[:at] + bytes([frame[at] ^ 0x41]) + frame[at + 1 :]):
@@ -137,7 +137,7 @@ def test_one_large_batch_may_have_a_large_frame() -> None:
     batch = Batch(0, payload=bytes(range(256)) * (5 << 12)).encode()
     assert len(batch) > LARGEST_SHARED
     assert read(b"".join(raw_frame(memoryview(batch)))) == batch
-    assert read(bytes(packed_frame(memoryview(batch)))) == batch
+    assert read(packed_frame(memoryview(batch))) == batch
 
 
 def test_a_window_larger_than_ours_is_refused() -> None:
