@@ -25,6 +25,7 @@ from logkeep.kafka.brokers import SettingsBrokers
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.continuity import Broken, broken_logs, positions
 from logkeep.kafka.copy import copy_ranges
+from logkeep.kafka.courtesy import share
 from logkeep.kafka.divergence import Cause
 from logkeep.kafka.facts import Facts, gather
 from logkeep.kafka.fetch import FetchLimits
@@ -56,6 +57,7 @@ from logkeep.repository.manifest import KnownGap
 from logkeep.repository.resume import usable_receipts
 from logkeep.repository.source import check_source, ensure_source, read_manifest
 from logkeep.repository.writing import Writing, writing
+from logkeep.store.throttled import shared_by
 
 KIND = "kafka"
 
@@ -72,6 +74,8 @@ class Wish:
     tags: tuple[str, ...] = ()
     segment_bytes: int = DEFAULT_SEGMENT_BYTES
     compression: Codec = Codec.NONE
+    limit_download: int | None = None
+    """Bytes per second from all brokers to all tasks together."""
     lease_ttl: timedelta = timedelta(minutes=5)
 
 
@@ -187,11 +191,17 @@ class KafkaBackup:
         return plan_backup(topics, facts.bounds, facts.sizes, reached)
 
     def _units(self, ongoing: OngoingBackup, plan: Plan, wish: Wish, engine: Engine) -> list[CopyResult]:
-        limits = FetchLimits(rack=self.settings.rack, client_id=self.settings.client_id)
+        tasks = engine.at_once(len(plan.units))
+        limits = FetchLimits(
+            rack=self.settings.rack,
+            client_id=self.settings.client_id,
+            bytes_per_s=share(wish.limit_download, tasks),
+        )
+        place = replace(self.place, store=shared_by(self.place.store, tasks))
         units = [
             CopyUnit(
                 name=u.name,
-                place=self.place,
+                place=place,
                 backup=ongoing.id,
                 run=ongoing.run,
                 broker=u.broker,

@@ -27,6 +27,7 @@ from logkeep.repository.parts import Expected, SegmentTable, expected, objects, 
 from logkeep.repository.source import read_manifest
 from logkeep.repository.tiling import untiled
 from logkeep.store.base import Store
+from logkeep.store.throttled import shared_by
 
 _UNIT_BYTES = 256 * 1024 * 1024
 _UNIT_OBJECTS = 1_000
@@ -203,6 +204,13 @@ def hash_units(store: Store, wanted: Iterable[Expected]) -> Iterator[HashUnit]:
         yield HashUnit(store, unit)
 
 
+def read_units(store: Store, wanted: Iterable[Expected], engine: Engine) -> list[HashUnit]:
+    """Units for an engine: tasks that read at the same time share what may be read per second."""
+    units = list(hash_units(store, wanted))
+    shared = shared_by(store, engine.at_once(len(units)))
+    return [msgspec.structs.replace(unit, store=shared) for unit in units]
+
+
 ReadTask = Task[HashUnit, HashResult]
 """Reads the objects of a unit and compares; kinds of sources bring their own, which look deeper on the same pass."""
 
@@ -221,6 +229,6 @@ def check_data(
     wanted = [
         each for token, each in expected(rows, place.source) if sample.takes(token, day) and each.name not in missing
     ]
-    units = list(hash_units(place.store, wanted))
+    units = read_units(place.store, wanted, engine)
     for result in engine.map(task, units, HashResult, label="verify", weight=lambda u: u.bytes):
         checked.findings.extend(result.findings)

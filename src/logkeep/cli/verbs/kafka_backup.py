@@ -1,6 +1,7 @@
 """`logkeep kafka backup`: the cluster's logs byte for byte, with everything that is needed to put them back."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -14,12 +15,14 @@ from logkeep.config.options import (
     ALLOW_GAPS,
     BACKUP_ID,
     BOOTSTRAP_SERVERS,
+    CLIENT_RACK,
     COMMAND_CONFIG,
     COMPRESSION,
     ENGINE,
     EXCLUDE,
     INTERNAL,
     LEASE_TTL,
+    LIMIT_DOWNLOAD,
     LIMIT_UPLOAD,
     MASTER,
     PARALLEL,
@@ -105,6 +108,7 @@ def _metrics(outcome: Outcome[KafkaBackupReport]) -> Iterator[Sample]:
         SOURCE,
         BOOTSTRAP_SERVERS,
         COMMAND_CONFIG,
+        CLIENT_RACK,
         TOPICS,
         EXCLUDE,
         INTERNAL,
@@ -118,6 +122,7 @@ def _metrics(outcome: Outcome[KafkaBackupReport]) -> Iterator[Sample]:
         MASTER,
         PARALLEL,
         SPARK_CONF,
+        LIMIT_DOWNLOAD,
         LIMIT_UPLOAD,
         RETRY_FOR,
         LEASE_TTL,
@@ -158,7 +163,7 @@ def _settings(run: Run) -> ClientSettings:
         raise UsageError("no cluster is named", remedy="pass --bootstrap-servers, or --command-config with them in it")
     for note in settings.notes:
         run.console.note(note)
-    return settings
+    return settings if run[CLIENT_RACK] is None else replace(settings, rack=run[CLIENT_RACK])
 
 
 def _wish(run: Run) -> Wish:
@@ -172,6 +177,7 @@ def _wish(run: Run) -> Wish:
         tags=run[TAG],
         segment_bytes=run[SEGMENT_BYTES],
         compression=Codec(run[COMPRESSION]),
+        limit_download=run[LIMIT_DOWNLOAD],
         lease_ttl=run[LEASE_TTL],
     )
 
