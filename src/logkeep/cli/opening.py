@@ -41,7 +41,6 @@ def opened_store(run: Run, url: str) -> Store:
 
 def opened_repository(run: Run) -> Repository:
     """The repository that the settings name. What is odd but bearable is said at once."""
-    refuse_contradictions(run)
     repository = open_repository(opened_store(run, run.repo()))
     for warning in repository.warnings:
         run.console.warn(warning)
@@ -62,7 +61,7 @@ def chosen_sources(run: Run) -> Iterable[Place]:
 
 
 def refuse_contradictions(run: Run) -> None:
-    """What is said about the engine must be possible together, and is looked at before anything is opened."""
+    """What is said about the engine must be possible together. A verb that works long before it needs one asks at once."""
     inline, master, parallel = run[ENGINE] == "inline", run[MASTER], run[PARALLEL]
     if inline and master is not None:
         raise UsageError("--master needs Spark, and --engine says inline", remedy="leave one of the two out")

@@ -8,7 +8,7 @@ import msgspec
 
 from logkeep.cli.look import Look, count, size
 from logkeep.cli.metrics import Sample, sample
-from logkeep.cli.opening import STORE_EXITS, chosen_engine, opened_repository
+from logkeep.cli.opening import STORE_EXITS, chosen_engine, opened_repository, refuse_contradictions
 from logkeep.cli.run import Outcome, Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import (
@@ -144,6 +144,7 @@ def backup(run: Run) -> KafkaBackupReport:
     partition, moved behind the marker of every transaction that was decided meanwhile. What retention removed before
     it could be copied is a gap: the backup is completed, the gap is recorded, and the run ends with 21.
     """
+    refuse_contradictions(run)
     place = opened_repository(run).place(run[SOURCE] or _DEFAULT_SOURCE)
     task, wish = KafkaBackup(place, _settings(run), run.clock, run.token), _wish(run)
     if run.dry_run:
@@ -163,7 +164,8 @@ def _settings(run: Run) -> ClientSettings:
         raise UsageError("no cluster is named", remedy="pass --bootstrap-servers, or --command-config with them in it")
     for note in settings.notes:
         run.console.note(note)
-    return settings if run[CLIENT_RACK] is None else replace(settings, rack=run[CLIENT_RACK])
+    rack = run[CLIENT_RACK]
+    return settings if rack is None else replace(settings, rack=rack)
 
 
 def _wish(run: Run) -> Wish:
