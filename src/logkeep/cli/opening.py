@@ -61,7 +61,7 @@ def chosen_sources(run: Run) -> Iterable[Place]:
 
 
 def refuse_contradictions(run: Run) -> None:
-    """What is said about the engine must be possible together. A verb that works long before it needs one asks at once."""
+    """What is said about the engine must be possible together. Asked early by verbs that need one late."""
     inline, master, parallel = run[ENGINE] == "inline", run[MASTER], run[PARALLEL]
     if inline and master is not None:
         raise UsageError("--master needs Spark, and --engine says inline", remedy="leave one of the two out")
