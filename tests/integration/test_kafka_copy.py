@@ -154,10 +154,11 @@ def test_memory_is_bounded_whatever_the_partitions_hold(kafka: EmbeddedKafka, ma
         if i % 50 == 49:
             producer.flush(60)
     producer.flush(60)
-    arguments = ["tests.integration.copy_program", str(kafka.port), topic, "16", str(tmp_path / "archive")]
-    with program(arguments, tmp_path) as run:
-        said, complaint = run.communicate()
-    assert run.returncode == 0, complaint
-    peak_kb, copied_bytes = map(int, said.split())
-    assert copied_bytes > 16 * 36 * 500_000
-    assert peak_kb < 250_000
+    for codec in Codec.NONE, Codec.ZSTD:
+        arguments = ["tests.integration.copy_program", str(kafka.port), topic, "16", str(tmp_path / codec), codec]
+        with program(arguments, tmp_path) as run:
+            said, complaint = run.communicate()
+        assert run.returncode == 0, complaint
+        peak_kb, copied_bytes = map(int, said.split())
+        assert copied_bytes > 16 * 36 * 500_000
+        assert peak_kb < 250_000, codec
