@@ -1,4 +1,4 @@
-"""Segment rows as immutable Parquet objects ("parts"), for a million segments and more. The only door to pyarrow.
+"""Segment rows as immutable Parquet objects ("parts"), for a million segments and more. The door to Arrow tables.
 
 - `table`: `SegmentTable`, the rows as checked, sorted columns
 - `part_file`: rows ↔ bytes, safe on hostile bytes
