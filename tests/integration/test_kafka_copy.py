@@ -94,7 +94,8 @@ def test_archived_bytes_are_the_brokers_own(
     _compare(kafka, place, whole, results)
     segments = [segment for result in results for segment in result.segments]
     assert sum(done) == sum(segment.plain_bytes for segment in segments)
-    stored = object_paths(tmp_path, ".log" if codec is Codec.NONE else ".log.zst")
+    assert {segment.codec for segment in segments} == {codec, Codec.NONE}
+    stored = [*object_paths(tmp_path, ".log"), *object_paths(tmp_path, ".log.zst")]
     assert sum(path.stat().st_size for path in stored) == sum(segment.stored_bytes for segment in segments)
     assert len(list(receipts(place, BackupId(1)))) == pieces
     assert not any(segment.log.name == "idle" for result in results for segment in result.segments)
@@ -119,11 +120,11 @@ def test_apache_reads_what_zstd_makes_of_a_packed_log(
 ) -> None:
     unit = unit_of("all", place, brokers, _all_ranges(matrix, brokers), segment_bytes=16 << 20, codec=Codec.ZSTD)
     result = copy_ranges(unit, lambda _: None)
-    assert {s.codec for s in result.segments if s.has_object} == {Codec.ZSTD}
     packed = object_paths(tmp_path, ".log.zst")
-    plain = [path.with_suffix("") for path in packed]
-    for path, stored in zip(plain, packed, strict=True):
-        path.write_bytes(zstd_d(stored.read_bytes()))
+    assert len(packed) > 5
+    for path in packed:
+        path.with_suffix("").write_bytes(zstd_d(path.read_bytes()))
+    plain = object_paths(tmp_path, ".log")
     said = kafka.java_tool(
         "org.apache.kafka.tools.DumpLogSegments", ["--deep-iteration", "--files", ",".join(map(str, plain))]
     )

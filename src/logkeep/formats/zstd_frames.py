@@ -5,8 +5,8 @@ how many plain bytes it holds and has a window of at most 8 MiB. A frame ends af
 `FRAME_BYTES`; a batch larger than that has a frame for itself. So no frame is larger than `LARGEST_SHARED`, or it holds
 exactly one batch.
 
-Batches that producers compressed shrink no further. A frame that is mainly made of such batches is written as raw
-blocks: valid zstd, a header of three bytes per 128 KiB, and no work for a compressor.
+Batches that producers compressed shrink no further. Where such batches come in a log that is packed, a frame that is
+mainly made of them is written as raw blocks: valid zstd, three bytes more per 128 KiB, and no work for a compressor.
 
 `opened` takes any bytes. It believes a frame's size only within the caps above, before memory is taken for it, and
 raises Damaged, never anything else.

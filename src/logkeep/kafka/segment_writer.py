@@ -3,6 +3,9 @@
 Every batch's CRC-32C is checked before a byte of it is written. A segment ends after the batch that brings it to
 `segment_bytes`, counted before compression; a new one begins with a new random name. The log object is durable before
 its index is put.
+
+Where zstd is wanted, each segment is looked at anew: one that begins mainly with batches that producers compressed is
+stored as it is. Frames could only make it larger, and would cost a second hash of every byte.
 """
 
 import hashlib
@@ -14,6 +17,7 @@ import numpy as np
 from logkeep.errors import SourceDamaged, StoreError
 from logkeep.formats.batch_index import BatchIndex, encode, index_of, join
 from logkeep.formats.kafka_log import Batches, first_broken
+from logkeep.formats.zstd_frames import compressed_balance
 from logkeep.kafka.packing import packing
 from logkeep.model.segments import Codec, LogName, Segment
 from logkeep.model.time import TokenSource
@@ -50,7 +54,7 @@ class SegmentWriter:
             raise SourceDamaged(f"the batch at offset {offset} fails its checksum", subject=str(self._log))
         written = batches.end - batches.start
         while len(batches):
-            current = self._open or self._begin(int(batches.base_offsets[0]))
+            current = self._open or self._begin(batches)
             filled = current.size_bytes + np.cumsum(batches.sizes)
             count = int(np.searchsorted(filled, self._segment_bytes)) + 1
             current.append(data, batches[:count])
@@ -77,10 +81,12 @@ class SegmentWriter:
             self._open.abort()
             self._open = None
 
-    def _begin(self, first: int) -> "_OpenSegment":
+    def _begin(self, batches: Batches) -> "_OpenSegment":
+        codec = Codec.NONE if compressed_balance(batches) > 0 else self._codec
         # How small compression makes it is not known: setting aside the plain size could fill a disk for nothing.
-        hint = min(self._segment_bytes, self._size_hint) if self._codec is Codec.NONE else 0
-        self._open = _OpenSegment(self._place, self._log, first, self._tokens(), hint, self._codec)
+        hint = min(self._segment_bytes, self._size_hint) if codec is Codec.NONE else 0
+        first = int(batches.base_offsets[0])
+        self._open = _OpenSegment(self._place, self._log, first, self._tokens(), hint, codec)
         return self._open
 
     def _end(self, end: int) -> None:

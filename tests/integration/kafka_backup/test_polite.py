@@ -59,11 +59,9 @@ def test_runs_with_and_without_compression_make_one_archive(
         _write(topics, topic, 3000, producers)
         ids.append(archive.back_up(topic, compression=compression).entry.id)
         _same(kafka, archive, ids[-1], topic)
-    assert _codecs(archive, ids[-1]) == [Codec.NONE, Codec.ZSTD, Codec.ZSTD, Codec.NONE]
+    assert _codecs(archive, ids[-1]) == [Codec.NONE, Codec.ZSTD, Codec.NONE, Codec.NONE], "lz4 is not packed again"
     (pieces,) = archive.segments(ids[-1]).values()
-    small, raw = pieces[1], pieces[2]
-    assert small.stored_bytes < small.plain_bytes / 5
-    assert raw.plain_bytes < raw.stored_bytes < raw.plain_bytes + 1000, "what lz4 packed is not packed again"
+    assert pieces[1].stored_bytes < pieces[1].plain_bytes / 5
 
 
 def test_a_release_that_does_not_know_frames_refuses_the_repository(topics: Matrix, archive: Archive) -> None:

@@ -57,6 +57,13 @@ def test_batches_that_producers_compressed_are_not_compressed_again() -> None:
     assert stored == plain + 14 * raw.count(True) + 3 * blocks
 
 
+def test_a_segment_that_begins_with_compressed_batches_is_stored_as_it_is() -> None:
+    log = log_of([(900_000, 4)] * 3 + [(900_000, 0)] * 6)
+    segments = written(place(), log, Codec.ZSTD, chunk=2_000_000, segment_bytes=3_000_000)
+    assert [s.codec for s in segments] == [Codec.NONE, Codec.ZSTD, Codec.ZSTD]
+    assert segments[0].sha256 == segments[0].plain_sha256
+
+
 def test_rotation_counts_plain_bytes() -> None:
     packed, plain = (written(place(), MIXED, codec, segment_bytes=2_000_000) for codec in (Codec.ZSTD, Codec.NONE))
     assert [(s.start, s.end, s.plain_bytes, s.plain_sha256) for s in packed] == [
