@@ -121,7 +121,7 @@ def test_apache_reads_what_zstd_makes_of_a_packed_log(
     unit = unit_of("all", place, brokers, _all_ranges(matrix, brokers), segment_bytes=16 << 20, codec=Codec.ZSTD)
     result = copy_ranges(unit, lambda _: None)
     packed = object_paths(tmp_path, ".log.zst")
-    assert len(packed) > 5
+    assert len(packed) >= 4
     for path in packed:
         path.with_suffix("").write_bytes(zstd_d(path.read_bytes()))
     plain = object_paths(tmp_path, ".log")
