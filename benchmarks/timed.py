@@ -57,6 +57,9 @@ class TimedEngine:
         noting: Task[UnitT, ResultT] = Noting(task, self._notes)  # type: ignore[assignment]  # it returns what the task does
         return self._engine.map(noting, units, result, label=label, weight=weight)
 
+    def at_once(self, units: int) -> int:
+        return self._engine.at_once(units)
+
     def close(self) -> None:
         self._engine.close()
 

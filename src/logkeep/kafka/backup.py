@@ -25,7 +25,9 @@ from logkeep.kafka.brokers import SettingsBrokers
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.continuity import Broken, begun_since, broken_logs, changed_meanwhile, standing
 from logkeep.kafka.copy import copy_ranges
+from logkeep.kafka.courtesy import share
 from logkeep.kafka.facts import Facts, gather
+from logkeep.kafka.fetch import FetchLimits
 from logkeep.kafka.notices import gone_topics, notices
 from logkeep.kafka.plan import Plan, Reached, next_history, plan_backup, refuse_to_forget, same_topic
 from logkeep.kafka.record import (
@@ -44,16 +46,19 @@ from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, Epo
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
+from logkeep.model.segments import Codec
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine
 from logkeep.repository.attachments import put_attachment, read_attachment
 from logkeep.repository.backup import OngoingBackup, Outcome, begin, check_wanted, resume
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.fold import BackupEntry
+from logkeep.repository.format import ZSTD_FRAMES, require_feature
 from logkeep.repository.manifest import KnownGap
 from logkeep.repository.resume import usable_receipts
 from logkeep.repository.source import check_source, ensure_source, read_manifest
 from logkeep.repository.writing import Writing, writing
+from logkeep.store.throttled import shared_by
 
 KIND = "kafka"
 
@@ -69,6 +74,9 @@ class Wish:
     resume: bool = False
     tags: tuple[str, ...] = ()
     segment_bytes: int = DEFAULT_SEGMENT_BYTES
+    compression: Codec = Codec.NONE
+    limit_download: int | None = None
+    """Bytes per second from all brokers to all tasks together."""
     lease_ttl: timedelta = timedelta(minutes=5)
 
 
@@ -109,6 +117,8 @@ class KafkaBackup:
             completed = session.folded.completed
             refuse_to_forget(facts.topics, self._reached(completed[-1] if completed else None))
             ongoing = self._begin(session, facts, wish)
+            if wish.compression is Codec.ZSTD:
+                require_feature(self.place.store, ZSTD_FRAMES)
             earlier = earlier_results(usable_receipts(session, ongoing, engine).values())
             plan, broken = self._plan(facts, self._reached(ongoing.base), earlier)
             assembled, facts = self._copy(ongoing, facts, plan, earlier, wish, engine)
@@ -198,9 +208,26 @@ class KafkaBackup:
         return plan_backup(topics, facts.bounds, facts.sizes, anew)
 
     def _units(self, ongoing: OngoingBackup, plan: Plan, wish: Wish, engine: Engine) -> list[CopyResult]:
-        brokers = SettingsBrokers(self.settings)
+        tasks = engine.at_once(len(plan.units))
+        limits = FetchLimits(
+            rack=self.settings.rack,
+            client_id=self.settings.client_id,
+            bytes_per_s=share(wish.limit_download, tasks),
+        )
+        place = replace(self.place, store=shared_by(self.place.store, tasks))
         units = [
-            CopyUnit(u.name, self.place, ongoing.id, ongoing.run, u.broker, u.ranges, brokers, wish.segment_bytes)
+            CopyUnit(
+                name=u.name,
+                place=place,
+                backup=ongoing.id,
+                run=ongoing.run,
+                broker=u.broker,
+                ranges=u.ranges,
+                brokers=SettingsBrokers(self.settings),
+                segment_bytes=wish.segment_bytes,
+                limits=limits,
+                codec=wish.compression,
+            )
             for u in plan.units
         ]
         return engine.map(copy_ranges, units, CopyResult, label="copy", weight=lambda u: u.size_bytes)

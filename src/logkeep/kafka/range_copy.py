@@ -3,6 +3,10 @@
 The range owns the batches whose base offset is in `[lo, hi)`; if it is the first of its partition, also the batch that
 contains the log start. That holds whatever retention does meanwhile: every batch has exactly one owner. A batch at the
 front that belongs to the neighbour is passed over, and so is everything from the first batch at or behind `hi` on.
+
+A leader may name a follower in our rack. A follower serves the same batches, but only as far as it has come: that it
+has nothing more means nothing about the log. Only the leader is believed about ends, gaps and lost records; whatever
+a follower refuses is asked of the leader, who then keeps this range.
 """
 
 from dataclasses import dataclass
@@ -15,6 +19,9 @@ from logkeep.kafka.divergence import Cause, Position, Verdict
 from logkeep.kafka.fetch import Fetched, Wanted
 from logkeep.kafka.units import CopyRange, EpochRun, Gap, Leader, Outcome, RangeResult
 from logkeep.model.ranges import Range
+
+_BEHIND_REPLIES = 6
+"""So often in a row a follower may have nothing new; each time it waits for its leader's bytes, half a second long."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,10 @@ class RangeCopy:
     def __init__(self, wanted: CopyRange, broker: int) -> None:
         self.range = wanted
         self.leader = Leader(broker, wanted.leader_epoch)
+        self.follower: int | None = None
+        """Who is asked in place of the leader."""
+        self.leader_only = False
+        self._behind = 0
         self.offset = wanted.lo
         self.outcome: Outcome | None = Outcome.COPIED if wanted.lo >= wanted.hi else None
         self._owned_from = 0 if wanted.first else wanted.lo
@@ -51,6 +62,24 @@ class RangeCopy:
         return self.range.topic_id.bytes, self.range.partition
 
     @property
+    def broker(self) -> int:
+        """Who is to be asked next."""
+        return self.leader.broker if self.follower is None else self.follower
+
+    @property
+    def outruns_follower(self) -> bool:
+        """Whether the follower has been behind for so long that the leader should be asked."""
+        return self.outcome is None and self._behind >= _BEHIND_REPLIES
+
+    def follow(self, broker: int) -> None:
+        """Ask a follower, as the leader proposed."""
+        self.follower, self._behind = broker, 0
+
+    def leave_follower(self) -> None:
+        """Ask the leader, and from now on only him: what one follower could not serve, it may not serve again."""
+        self.follower, self._behind, self.leader_only = None, 0, True
+
+    @property
     def state(self) -> tuple[int, Outcome | None]:
         """Changes whenever something was gained."""
         return self.offset, self.outcome
@@ -67,6 +96,8 @@ class RangeCopy:
         """Go on by what a good reply holds."""
         self._seen = (fetched.high_watermark, fetched.last_stable, fetched.log_start)
         batches = self._believed(fetched)
+        lags = self.follower is not None and not len(batches) and fetched.high_watermark <= self.offset
+        self._behind = self._behind + 1 if lags else 0
         bases, lasts = batches.base_offsets, batches.last_offsets
         skip = self._skipped(bases, lasts)
         start = max(int(np.searchsorted(lasts, self.offset)), int(np.searchsorted(bases, self._owned_from)))

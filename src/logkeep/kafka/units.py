@@ -13,7 +13,7 @@ import msgspec
 
 from logkeep.kafka.divergence import Cause, LogFacts, Position
 from logkeep.kafka.fetch import FetchConnection, FetchLimits
-from logkeep.model.segments import Collection, LogName, Segment
+from logkeep.model.segments import Codec, Collection, LogName, Segment
 from logkeep.repository.chain import Place
 from logkeep.repository.journal import Receipt
 
@@ -80,6 +80,8 @@ class CopyUnit:
     brokers: Brokers
     segment_bytes: int = DEFAULT_SEGMENT_BYTES
     limits: FetchLimits = field(default_factory=FetchLimits)
+    codec: Codec = Codec.NONE
+    """How segments are stored."""
 
     @property
     def size_bytes(self) -> int:
