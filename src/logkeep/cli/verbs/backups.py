@@ -29,7 +29,7 @@ def _list_text(report: ListReport, look: Look) -> str:
     if not report.backups:
         return look.text(f"no backups in {report.url}")
     table = backup_table(report.backups, look)
-    return "\n".join([table, *(look.text(f"WARN  {w}") for w in report.warnings)])
+    return "\n".join([table, *(look.line(f"WARN  {w}") for w in report.warnings)])
 
 
 @verb(

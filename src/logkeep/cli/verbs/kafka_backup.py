@@ -36,6 +36,7 @@ from logkeep.errors import UsageError
 from logkeep.kafka.assemble import exit_code
 from logkeep.kafka.backup import Done, KafkaBackup, Wish
 from logkeep.kafka.facts import Facts
+from logkeep.kafka.notices import notices
 from logkeep.kafka.plan import Plan
 from logkeep.kafka.properties import load_settings, settings_from
 from logkeep.kafka.settings import ClientSettings
@@ -77,7 +78,7 @@ def _text(report: KafkaBackupReport, look: Look) -> str:
         *(f"GAP   {gap}" for gap in report.gaps),
         *(f"{f.severity.upper():8}{f.where}: {f.what}" for f in report.findings),
     ]
-    return look.text("\n".join(lines))
+    return "\n".join(map(look.line, lines))
 
 
 def _code(report: KafkaBackupReport) -> int:
@@ -190,7 +191,7 @@ def _foreseen(source: str, facts: Facts, plan: Plan, allow_gaps: bool) -> KafkaB
         new_bytes=plan.size_bytes,
         stored_bytes=None,
         gaps=tuple(map(_gap, plan.gaps)),
-        findings=(),
+        findings=tuple(notices(facts)),
         allow_gaps=allow_gaps,
         dry_run=True,
     )
