@@ -38,7 +38,7 @@ VERBS: tuple[Entry, ...] = (
     Entry("list", "logkeep.cli.verbs.backups:list_backups", "List all backups, oldest first."),
     Entry(
         "info",
-        "logkeep.cli.verbs.backups:info",
+        "logkeep.cli.verbs.info:info",
         "Show what is in a backup: its logs, ranges, sizes, gaps, findings.",
     ),
     Entry(

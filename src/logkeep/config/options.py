@@ -192,6 +192,10 @@ EXCLUDE: Option[tuple[str, ...]] = Option(
     key="kafka.exclude",
 )  # fmt: skip
 INTERNAL: Option[bool] = Option("internal", Bool(), False, "Take internal topics too.", key="kafka.internal")
+TOPIC: Option[tuple[str, ...]] = Option(
+    "topic", TextList("REGEX"), (), "Show these topics with all their partitions; may be repeated.", where=Where.FLAG
+)
+ALL: Option[bool] = Option("all", Bool(), False, "Show all lines, not only the first ones.", where=Where.FLAG)
 BACKUP_ID: Option[int | None] = Option(
     "id", Int(1), None, "Id of the new backup; must be larger than all before.", where=Where.FLAG,
     default_text="the UTC time",
