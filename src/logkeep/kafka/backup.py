@@ -39,6 +39,8 @@ from logkeep.kafka.record import (
     reached_in,
     topics_of,
 )
+from logkeep.kafka.scram import ROLE as SCRAM_ROLE
+from logkeep.kafka.scram import ScramDocument, ScramWish, SealedScram, collect, left_out, probe
 from logkeep.kafka.settings import ClientSettings
 from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, RangeResult
 from logkeep.kafka.values import TopicPartition
@@ -50,7 +52,7 @@ from logkeep.repository.attachments import put_attachment, read_attachment
 from logkeep.repository.backup import OngoingBackup, Outcome, begin, check_wanted, resume
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.fold import BackupEntry
-from logkeep.repository.manifest import KnownGap
+from logkeep.repository.manifest import AttachmentRef, KnownGap
 from logkeep.repository.resume import usable_receipts
 from logkeep.repository.source import check_source, ensure_source, read_manifest
 from logkeep.repository.writing import Writing, writing
@@ -70,6 +72,7 @@ class Wish:
     tags: tuple[str, ...] = ()
     segment_bytes: int = DEFAULT_SEGMENT_BYTES
     lease_ttl: timedelta = timedelta(minutes=5)
+    scram: ScramWish | None = None
 
 
 @dataclass(frozen=True)
@@ -98,21 +101,26 @@ class KafkaBackup:
         check_wanted(wish.wanted_id, folded.last_id)
         facts = self._gather(wish)
         check_source(self.place, KIND, _identity(facts))
+        if wish.scram is not None:
+            probe(wish.scram, self.settings)
         return facts, self._plan(facts, self._reached(folded.completed[-1] if folded.completed else None))[0]
 
     def run(self, wish: Wish, engine: Engine) -> Done:
         """Take the backup. Raises the cluster's and the store's errors; earlier backups are untouched by any."""
         with writing(self.place, "backup", self.clock, self.tokens, wish.lease_ttl) as session:
             facts = self._gather(wish)
+            scram = collect(wish.scram, self.settings) if wish.scram is not None else None
             ongoing = self._begin(session, facts, wish)
             earlier = earlier_results(usable_receipts(session, ongoing, engine).values())
             plan, broken = self._plan(facts, self._reached(ongoing.base), earlier)
             assembled, facts = self._copy(ongoing, facts, plan, earlier, wish, engine)
-            return self._complete(session, ongoing, facts, plan, _told(assembled, broken))
+            return self._complete(session, ongoing, facts, plan, _told(assembled, broken), scram)
 
     def _gather(self, wish: Wish) -> Facts:
         with Cluster(self.settings) as cluster:
-            return gather(cluster, wish.include, wish.exclude, internal=wish.internal, pause=time.sleep)
+            facts = gather(cluster, wish.include, wish.exclude, internal=wish.internal, pause=time.sleep)
+            unasked = left_out(cluster) if wish.scram is None else ()
+            return replace(facts, findings=(*facts.findings, *unasked))
 
     def _begin(self, session: Writing, facts: Facts, wish: Wish) -> OngoingBackup:
         source = ensure_source(self.place, KIND, _identity(facts), self.clock())
@@ -190,7 +198,13 @@ class KafkaBackup:
         return engine.map(copy_ranges, units, CopyResult, label="copy", weight=lambda u: u.size_bytes)
 
     def _complete(
-        self, session: Writing, ongoing: OngoingBackup, facts: Facts, plan: Plan, assembled: Assembled
+        self,
+        session: Writing,
+        ongoing: OngoingBackup,
+        facts: Facts,
+        plan: Plan,
+        assembled: Assembled,
+        scram: SealedScram | None,
     ) -> Done:
         groups, clamped = groups_of(facts)
         findings = (*assembled.findings, *clamped, *notices(facts), *gone_topics(self._reached(ongoing.base), facts))
@@ -206,11 +220,24 @@ class KafkaBackup:
             acls=acls_of(facts),
             quotas=quotas_of(facts),
         )
-        ref = put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())
+        refs = [put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())]
+        if scram is not None:
+            refs.append(self._put_scram(session, ongoing, scram))
         outcome = Outcome(
-            cut=assembled.cut, new=assembled.segments, gaps=assembled.gaps, attachments=(ref,), findings=findings
+            cut=assembled.cut, new=assembled.segments, gaps=assembled.gaps, attachments=refs, findings=findings
         )
         return Done(ongoing.complete(outcome), facts, plan, assembled.gaps, findings)
+
+    def _put_scram(self, session: Writing, ongoing: OngoingBackup, sealed: SealedScram) -> AttachmentRef:
+        document = ScramDocument(
+            repository=self.place.repository,
+            source=self.place.source,
+            id=ongoing.id,
+            recipients=sealed.recipients,
+            credentials=sealed.credentials,
+            age=sealed.age,
+        )
+        return put_attachment(self.place, ongoing.id, SCRAM_ROLE, document, session.tokens())
 
     def _logs(self, ongoing: OngoingBackup, facts: Facts, assembled: Assembled) -> tuple[LogRecord, ...]:
         before = self._reached(ongoing.base)

@@ -210,6 +210,8 @@ def _kafka(
     """What the cluster record adds, of the topics that are wanted; None for another kind of source."""
     from logkeep.kafka.record import ROLE, ClusterRecord  # noqa: PLC0415 - brings the whole Kafka client
     from logkeep.kafka.report import report  # noqa: PLC0415
+    from logkeep.kafka.scram import ROLE as SCRAM_ROLE  # noqa: PLC0415
+    from logkeep.kafka.scram import ScramDocument  # noqa: PLC0415
     from logkeep.repository.attachments import read_attachment  # noqa: PLC0415
 
     record = read_attachment(place, manifest, ROLE, ClusterRecord) if manifest.kind == "kafka" else None
@@ -217,7 +219,8 @@ def _kafka(
         if wanted:
             raise UsageError("this backup has no topics", subject=f"backup {manifest.id}", remedy="leave --topic out")
         return None
-    found = report(record, manifest, totals)
+    scram = read_attachment(place, manifest, SCRAM_ROLE, ScramDocument)
+    found = report(record, manifest, totals, scram.credentials if scram is not None else None)
     if not wanted:
         return found
     chosen = tuple(t for t in found.topics if any(_matches(pattern, t.name) for pattern in wanted))

@@ -1,6 +1,7 @@
 """`logkeep kafka backup`: the cluster's logs byte for byte, with everything that is needed to put them back."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,8 @@ from logkeep.config.options import (
     BACKUP_ID,
     BOOTSTRAP_SERVERS,
     COMMAND_CONFIG,
+    CONTROLLER_CONFIG,
+    CONTROLLERS,
     ENGINE,
     EXCLUDE,
     INTERNAL,
@@ -26,6 +29,7 @@ from logkeep.config.options import (
     REPO,
     RESUME,
     RETRY_FOR,
+    SCRAM_TO,
     SEGMENT_BYTES,
     SOURCE,
     SPARK_CONF,
@@ -39,7 +43,8 @@ from logkeep.kafka.facts import Facts
 from logkeep.kafka.notices import notices
 from logkeep.kafka.plan import Plan
 from logkeep.kafka.properties import load_settings, settings_from
-from logkeep.kafka.settings import ClientSettings
+from logkeep.kafka.scram import ScramWish
+from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import backup_id
 from logkeep.repository.manifest import KnownGap
@@ -107,6 +112,9 @@ def _metrics(outcome: Outcome[KafkaBackupReport]) -> Iterator[Sample]:
         TOPICS,
         EXCLUDE,
         INTERNAL,
+        SCRAM_TO,
+        CONTROLLERS,
+        CONTROLLER_CONFIG,
         BACKUP_ID,
         SEGMENT_BYTES,
         ALLOW_GAPS,
@@ -138,7 +146,8 @@ def backup(run: Run) -> KafkaBackupReport:
     it could be copied is a gap: the backup is completed, the gap is recorded, and the run ends with 21.
     """
     place = opened_repository(run).place(run[SOURCE] or _DEFAULT_SOURCE)
-    task, wish = KafkaBackup(place, _settings(run), run.clock, run.token), _wish(run)
+    settings = _settings(run)
+    task, wish = KafkaBackup(place, settings, run.clock, run.token), _wish(run, settings)
     if run.dry_run:
         return _foreseen(place.source, *task.preview(wish), run[ALLOW_GAPS])
     _, plan = task.preview(wish)
@@ -159,7 +168,22 @@ def _settings(run: Run) -> ClientSettings:
     return settings
 
 
-def _wish(run: Run) -> Wish:
+def _scram(run: Run, settings: ClientSettings) -> ScramWish | None:
+    """The controllers' listeners may ask for other keys than the brokers' do."""
+    servers, path = run[CONTROLLERS], run[CONTROLLER_CONFIG]
+    if not run[SCRAM_TO]:
+        if servers or path:
+            raise UsageError(
+                "controllers are asked for SCRAM credentials alone, and these are archived only encrypted",
+                remedy="name who may open them with --scram-to age1…, or leave --controllers out",
+            )
+        return None
+    if path is not None:
+        return ScramWish(run[SCRAM_TO], load_settings(path, bootstrap=servers or ""))
+    return ScramWish(run[SCRAM_TO], replace(settings, bootstrap=endpoints(servers)) if servers else None)
+
+
+def _wish(run: Run, settings: ClientSettings) -> Wish:
     wanted = run[BACKUP_ID]
     return Wish(
         include=run[TOPICS],
@@ -170,6 +194,7 @@ def _wish(run: Run) -> Wish:
         tags=run[TAG],
         segment_bytes=run[SEGMENT_BYTES],
         lease_ttl=run[LEASE_TTL],
+        scram=_scram(run, settings),
     )
 
 
