@@ -90,14 +90,16 @@ class MetadataLog:
         """Whether this user may read it. Raises NotAuthorised and the like; reads next to nothing."""
         self._fetched(0, 0, max_bytes=1)
 
-    def values(self) -> Iterator[bytes]:
-        """The values of all records, in order."""
+    def values(self, snapshot: EpochEnd | None = None) -> Iterator[bytes]:
+        """The values of all records, in order; from a snapshot on if one is given, or if the log begins at one."""
         offset, epoch, empty = 0, 0, 0
         while True:
+            if snapshot is not None:
+                yield from self._snapshot(snapshot)
+                offset, epoch, snapshot = snapshot.end_offset, snapshot.epoch, None
             found = self._fetched(offset, epoch, _PIECE_BYTES)
             if found.snapshot is not None:
-                yield from self._snapshot(found.snapshot)
-                offset, epoch = found.snapshot.end_offset, found.snapshot.epoch
+                snapshot = found.snapshot
                 continue
             if found.diverging is not None:
                 raise SourceDamaged("changed while it was read", subject=TOPIC)

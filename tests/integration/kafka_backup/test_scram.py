@@ -21,6 +21,10 @@ from confluent_kafka.admin import (
 )
 
 from logkeep.embedded.kafka import free_ports
+from logkeep.formats.scram_records import ScramCredential, ScramFold
+from logkeep.kafka.fetch import EpochEnd
+from logkeep.kafka.metadata_log import MetadataLog, open_quorum
+from logkeep.kafka.settings import ClientSettings, endpoints
 from tests.e2e.filled import Filled, tree
 from tests.e2e.test_bad_input import one_error
 from tests.e2e.test_canary import files_with
@@ -129,6 +133,35 @@ def _nowhere(repo: Filled, output: str, found: dict[tuple[str, str], dict[str, A
         assert secret not in output
 
 
+def _checkpoint(kafka: SecuredKafka) -> EpochEnd | None:
+    """The newest snapshot on the controller's disk; the one at 0 is what the cluster was formatted with."""
+    names = [p.stem for p in (kafka.directory / "data" / "__cluster_metadata-0").glob("*.checkpoint")]
+    found = [EpochEnd(int(epoch), int(offset)) for offset, _, epoch in (n.partition("-") for n in names) if int(offset)]
+    return max(found, key=lambda each: each.end_offset, default=None)
+
+
+def _folded(kafka: SecuredKafka, begin: EpochEnd | None) -> dict[tuple[str, str], ScramCredential]:
+    fold, settings = ScramFold(), ClientSettings(endpoints(f"127.0.0.1:{kafka.controller_port}"))
+    quorum = open_quorum(settings)
+    with quorum.connection:
+        for value in MetadataLog(quorum).values(begin):
+            fold.add(value)
+    return {(c.user, c.mechanism): c for c in fold.credentials()}
+
+
+def test_a_snapshot_and_what_follows_are_the_whole_log(secured: SecuredKafka, admin: AdminClient) -> None:
+    small, deadline = ScramMechanism.SCRAM_SHA_256, time.monotonic() + 60
+    _set(admin, "before", small, "password")
+    while (snapshot := _checkpoint(secured)) is None:
+        assert time.monotonic() < deadline, "no snapshot was taken"
+        _set(admin, "before", small, "password")
+    _set(admin, "after", small, "password")
+    whole = _folded(secured, None)
+    assert _folded(secured, snapshot) == whole
+    assert {("before", "SCRAM-SHA-256"), ("after", "SCRAM-SHA-256")} <= set(whole)
+
+
+@pytest.mark.soak
 def test_a_log_that_begins_at_a_snapshot(secured: SecuredKafka, admin: AdminClient, repo: Filled) -> None:
     small, deadline = ScramMechanism.SCRAM_SHA_256, time.monotonic() + 120
     _set(admin, "early", small, "early-password")
