@@ -195,6 +195,9 @@ INTERNAL: Option[bool] = Option("internal", Bool(), False, "Take internal topics
 TOPIC: Option[tuple[str, ...]] = Option(
     "topic", TextList("REGEX"), (), "Show these topics with all their partitions; may be repeated.", where=Where.FLAG
 )
+GROUP: Option[tuple[str, ...]] = Option(
+    "group", TextList("REGEX"), (), "Only groups whose whole name matches; may be repeated.", where=Where.FLAG
+)
 ALL: Option[bool] = Option("all", Bool(), False, "Show all lines, not only the first ones.", where=Where.FLAG)
 SCRAM_TO: Option[tuple[str, ...]] = Option(
     "scram-to", TextList("RECIPIENT"), (),
