@@ -123,17 +123,18 @@ def needs_lines(needs: RestoreNeeds, backup_id: int, look: Look) -> Iterator[str
     if needs.largest_batch_bytes is None and needs.max_message_bytes:
         batch += f"; the largest limit that a topic set is {count(max(needs.max_message_bytes.values()))} bytes"
     yield look.text("A RESTORE WOULD NEED")
+    codecs = "unknown" if needs.codecs is None else ", ".join(needs.codecs) or "none"
     facts = {
         "disk": f"{size(needs.disk_bytes)} over all brokers, with {count(needs.replicas)} replicas",
         "to create": f"{_some(needs.topics, 'topic')} with {_some(needs.partitions, 'partition')}",
         "brokers": f"at least {needs.brokers}",
         "largest batch": batch,
-        "codecs": "unknown" if needs.codecs is None else ", ".join(needs.codecs),
-        "special": "; ".join(needs.features) or "nothing",
-        "rights": "; ".join(needs.permissions),
-        "check it": f"logkeep verify {backup_id} --level data",
+        "codecs": codecs,
+        "check it first": f"logkeep verify {backup_id} --level data",
     }
     yield look.pairs(facts)
+    for title, lines in (("special", needs.features), ("rights", needs.permissions)):
+        yield from (look.line(f"{title:<14}  {line}") for line in lines)
 
 
 def moment(time_ms: int | None, look: Look) -> str:

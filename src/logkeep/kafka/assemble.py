@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -10,6 +10,7 @@ from logkeep.errors import BackupFailed, NotAuthorised
 from logkeep.kafka.claims import join
 from logkeep.kafka.divergence import Cause
 from logkeep.kafka.plan import Plan
+from logkeep.kafka.traits import LogTraits, all_joined
 from logkeep.kafka.units import CopyResult, Outcome, RangeResult, result_of
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
@@ -28,6 +29,8 @@ class Assembled:
     findings: tuple[Finding, ...]
     last_epochs: Mapping[LogName, int]
     """Leader epoch of the last batch that was copied, by log."""
+    traits: Mapping[LogName, LogTraits | None] = field(default_factory=dict)
+    """Of what was copied, by log; None when a part of it is not known."""
 
 
 def earlier_results(receipts: Iterable[Receipt]) -> list[CopyResult]:
@@ -98,6 +101,7 @@ def assemble(plan: Plan, results: Iterable[CopyResult]) -> Assembled:
         gaps=(*plan.gaps, *gaps),
         findings=tuple(_new_history(log) for log in plan.new_histories),
         last_epochs=_last_epochs(done),
+        traits=_traits(done),
     )
 
 
@@ -110,6 +114,7 @@ def together(first: Assembled, second: Assembled) -> Assembled:
         gaps=(*first.gaps, *second.gaps),
         findings=(*first.findings, *second.findings),
         last_epochs={**first.last_epochs, **second.last_epochs},
+        traits={**first.traits, **second.traits},
     )
 
 
@@ -151,6 +156,14 @@ def _last_epochs(results: Iterable[CopyResult]) -> dict[LogName, int]:
             for found in each.epochs:
                 epochs[each.log] = max(epochs.get(each.log, (-1, -1)), (found.offset, found.epoch))
     return {log: epoch for log, (_, epoch) in epochs.items()}
+
+
+def _traits(results: Iterable[CopyResult]) -> dict[LogName, LogTraits | None]:
+    found: dict[LogName, list[LogTraits | None]] = {}
+    for result in results:
+        for each in result.ranges:
+            found.setdefault(each.log, []).append(each.traits)
+    return {log: all_joined(some) for log, some in found.items()}
 
 
 def exit_code(gaps: int, warnings: int, *, allow_gaps: bool) -> int:

@@ -42,6 +42,7 @@ from logkeep.kafka.record import (
 from logkeep.kafka.scram import ROLE as SCRAM_ROLE
 from logkeep.kafka.scram import ScramDocument, ScramWish, SealedScram, collect, left_out, probe
 from logkeep.kafka.settings import ClientSettings
+from logkeep.kafka.traits import LogTraits, all_joined
 from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, RangeResult
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
@@ -245,7 +246,8 @@ class KafkaBackup:
         for cut in assembled.cut:
             log = TopicPartition(cut.log.name, cut.log.partition)
             known = before.get(log)
-            old = known.last_epoch if known is not None and known.history == cut.log.history else -1
+            earlier = known if known is not None and known.history == cut.log.history else None
+            old = Reached(cut.log.history, cut.start, -1, LogTraits()) if earlier is None else earlier
             records.append(
                 LogRecord(
                     topic=log.topic,
@@ -254,7 +256,8 @@ class KafkaBackup:
                     start=cut.start,
                     end=cut.end,
                     last_stable=min(facts.bounds[log].last_stable, cut.end),
-                    last_epoch=assembled.last_epochs.get(cut.log, old),
+                    last_epoch=assembled.last_epochs.get(cut.log, old.last_epoch),
+                    traits=all_joined((old.traits, assembled.traits.get(cut.log, LogTraits()))),
                 )
             )
         return tuple(records)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.traits import LogTraits
 from logkeep.kafka.units import CopyRange
 from logkeep.kafka.values import Topic, TopicPartition
 from logkeep.model.ranges import Range
@@ -31,6 +32,8 @@ class Reached:
     history: str
     end: int
     last_epoch: int
+    traits: LogTraits | None = None
+    """Of what is archived; None when that is not known."""
 
 
 @dataclass(frozen=True)

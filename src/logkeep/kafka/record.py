@@ -12,6 +12,7 @@ from logkeep.kafka.cut import OpenTransaction, clamp
 from logkeep.kafka.facts import Facts
 from logkeep.kafka.look import GroupFacts
 from logkeep.kafka.plan import Reached
+from logkeep.kafka.traits import LogTraits
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import StoredId
@@ -30,7 +31,7 @@ class TopicRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Only those that differ from the defaults."""
 
 
-class LogRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LogRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One partition at the cut."""
 
     topic: str
@@ -41,6 +42,8 @@ class LogRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     last_stable: int
     last_epoch: int
     """Leader epoch of the last archived batch; -1 when nothing is archived."""
+    traits: LogTraits | None = None
+    """Left out when it is not known: a part of the log was archived by a release that did not look."""
 
 
 class CommitRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,7 +95,9 @@ class ClusterRecord(SourceDocument, frozen=True, kw_only=True, tag="kafka-cluste
 
 def reached_in(record: ClusterRecord) -> dict[TopicPartition, Reached]:
     """Where a backup ended, for the next one to go on from."""
-    return {TopicPartition(r.topic, r.partition): Reached(r.history, r.end, r.last_epoch) for r in record.logs}
+    return {
+        TopicPartition(r.topic, r.partition): Reached(r.history, r.end, r.last_epoch, r.traits) for r in record.logs
+    }
 
 
 def topics_of(facts: Facts) -> tuple[TopicRecord, ...]:

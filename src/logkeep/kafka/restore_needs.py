@@ -34,38 +34,43 @@ class RestoreNeeds(msgspec.Struct, frozen=True, kw_only=True):
 
 def restore_needs(topics: "Sequence[TopicReport]", record: "ClusterRecord") -> RestoreNeeds:
     own = [t for t in topics if not t.internal]
+    names = {t.name for t in own}
+    logs = [log for log in record.logs if log.topic in names]
+    known = [log.traits for log in logs if log.traits is not None]
+    every = len(known) == len(logs)
     return RestoreNeeds(
         topics=len(own),
         partitions=sum(t.partitions for t in own),
         replicas=sum(t.partitions * t.replication_factor for t in own),
         brokers=max((t.replication_factor for t in own), default=0),
         disk_bytes=sum(t.plain_bytes * t.replication_factor for t in own),
-        largest_batch_bytes=None,
+        largest_batch_bytes=max((t.largest_batch_bytes for t in known), default=0) if every else None,
         max_message_bytes={
             t.name: int(t.configs["max.message.bytes"])
             for t in own
             if t.configs.get("max.message.bytes", "").isdecimal()
         },
-        codecs=None,
-        features=tuple(_features(own, record)),
+        codecs=tuple(sorted({codec for t in known for codec in t.codecs})) if every else None,
+        features=tuple(_features(own, record, sum(t.transactional for t in known))),
         permissions=tuple(_permissions(record)),
     )
 
 
-def _features(topics: "Sequence[TopicReport]", record: "ClusterRecord") -> list[str]:
+def _features(topics: "Sequence[TopicReport]", record: "ClusterRecord", transactional: int) -> list[str]:
     """What is special about these logs, in words that say what it means for a restore."""
     compacted = sum("compact" in t.configs.get("cleanup.policy", "") for t in topics)
     append_time = sum(t.configs.get("message.timestamp.type") == "LogAppendTime" for t in topics)
     late = sum(any(log.start > 0 for log in t.logs) for t in topics)
     share = sum(g.kind == "share" for g in record.groups)
     told = (
-        (compacted, "compacted topics: offsets have holes"),
-        (append_time, "topics with append times: a plain producer would stamp new ones"),
-        (late, "topics that do not begin at offset 0"),
-        (len(record.open_transactions), "transactions open at the cut: count as aborted"),
-        (share, "share groups: the target needs share.version 1"),
+        (compacted, "topics: compacted, offsets have holes"),
+        (append_time, "topics: append times, a plain producer would stamp new ones"),
+        (late, "topics: begin behind offset 0"),
+        (transactional, "logs: records of transactions, with markers"),
+        (len(record.open_transactions), "transactions: open at the cut, count as aborted"),
+        (share, "groups: share groups, the target needs share.version 1"),
     )
-    return [f"{number} {what}" for number, what in told if number]
+    return [f"{what.partition(':')[0]} ({number}):{what.partition(':')[2]}" for number, what in told if number]
 
 
 def _permissions(record: "ClusterRecord") -> list[str]:

@@ -62,7 +62,7 @@ def test_info_tells_ranges_times_gaps_and_lag(kafka: EmbeddedKafka, topics: Matr
     paged, nothing = found["topics"]
     assert (paged["name"], nothing["name"]) == (topic, empty), "the largest first"
     first, second = paged["logs"]
-    assert [(p["start"], p["end"], p["last_stable"]) for p in (first, second)] == [(50, 70, 70), (0, 70, 70)]
+    assert [(p["start"], p["end"], p["last_stable"]) for p in (first, second)] == [(55, 70, 70), (0, 70, 70)]
     assert paged["gaps"] == [
         {"partition": 0, "start": 50, "end": 55, "reason": "retention removed it before it was copied"}
     ]
@@ -73,6 +73,8 @@ def test_info_tells_ranges_times_gaps_and_lag(kafka: EmbeddedKafka, topics: Matr
     (position,) = [t for t in group["topics"] if t["topic"] == topic]
     assert (position["lag"], position["below_start"], position["partitions"]) == (60 + 20, 1, 2)
     assert found["needs"]["disk_bytes"] == paged["plain_bytes"]
+    batches = [int(size) for size in _batch_sizes(repo)]
+    assert (found["needs"]["largest_batch_bytes"], found["needs"]["codecs"]) == (max(batches), ["none"])
     assert (found["needs"]["topics"], found["needs"]["partitions"]) == (2, 3)
     text = repo.run("info", "latest").stdout
     assert f"GAP   {topic}/0 [50, 55): retention removed it before it was copied; 5 offsets missing" in text
@@ -80,6 +82,17 @@ def test_info_tells_ranges_times_gaps_and_lag(kafka: EmbeddedKafka, topics: Matr
     assert "max.message.bytes=2000000" in details
     assert "A RESTORE" not in details
     assert "no topic matches" in repo.run("info", "latest", "--topic", "nonsense", code=40).stderr
+
+
+def _batch_sizes(repo: Filled) -> list[int]:
+    """Of all archived batches, by their length fields alone."""
+    sizes = []
+    for file in repo.root.rglob("*.log"):
+        data, at = file.read_bytes(), 0
+        while at < len(data):
+            sizes.append(12 + int.from_bytes(data[at + 8 : at + 12], "big"))
+            at += sizes[-1]
+    return sizes
 
 
 def test_positions_that_a_deletion_erased(kafka: EmbeddedKafka, topics: Matrix, repo: Filled) -> None:
