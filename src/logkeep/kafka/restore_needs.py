@@ -75,7 +75,7 @@ def _features(topics: "Sequence[TopicReport]", record: "ClusterRecord", transact
 
 def _permissions(record: "ClusterRecord") -> list[str]:
     """The rights of a user who makes all of this again; those for what the backup does not have are left out."""
-    wanted = ["topics: CREATE, DESCRIBE, WRITE, READ, ALTER_CONFIGS, DESCRIBE_CONFIGS", "cluster: DESCRIBE"]
+    wanted = ["topics: CREATE, DESCRIBE, WRITE, READ", "topics: ALTER_CONFIGS, DESCRIBE_CONFIGS", "cluster: DESCRIBE"]
     if record.groups:
         wanted.append("groups: READ, DESCRIBE")
     if record.acls:

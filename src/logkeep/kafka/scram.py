@@ -124,7 +124,7 @@ def left_out(cluster: Cluster) -> tuple[Finding, ...]:
             code="scram-left-out",
             severity=Severity.NOTE,
             where="SCRAM credentials",
-            what=f"those of {len(users)} users are not in this backup: {named}",
+            what=f"not in this backup, those of {len(users)} user{'s' if len(users) > 1 else ''}: {named}",
             remedy="archive them encrypted with --scram-to",
         ),
     )
