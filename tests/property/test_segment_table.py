@@ -1,5 +1,6 @@
 """Rows in columns behave as lists of segments do: the plain Python version of each operation is the reference."""
 
+import msgspec
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from logkeep.errors import Damaged, UsageError
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Codec, Collection, LogName, Segment
-from logkeep.repository.parts import SegmentTable, decode, encode
+from logkeep.repository.parts import SegmentTable, decode, encode, log_totals
 from logkeep.repository.parts.table import SCHEMA
 from tests.property.segment_rows import key, log_names, rows, segments
 from tests.property.untimed import untimed
@@ -139,3 +140,26 @@ def test_the_kernels_know_the_same_names_as_the_model(name: str, history: str) -
     else:
         with pytest.raises(Damaged, match="is not a legal"):
             SegmentTable.validated(table)
+
+
+_small = st.integers(0, 1000)
+_times = st.integers(-5, 5) | st.integers(-(2**63), 2**63 - 1)
+
+
+@given(rows(), st.lists(st.tuples(_small, _small, _small, _times, _times), min_size=30, max_size=30))
+@untimed
+def test_totals_are_those_of_each_log(some: list[Segment], numbers: list[tuple[int, int, int, int, int]]) -> None:
+    names = ("records", "stored_bytes", "plain_bytes", "base_time_ms", "max_time_ms")
+    found = [
+        msgspec.structs.replace(s, **dict(zip(names, values, strict=True)))
+        for s, values in zip(some, numbers, strict=False)
+    ]
+    totals = log_totals(SegmentTable.from_segments(found))
+    assert set(totals) == {s.log for s in found}
+    for log, total in totals.items():
+        own = [s for s in found if s.log == log]
+        assert (total.segments, total.records) == (len(own), sum(s.records for s in own))
+        assert total.stored_bytes == sum(s.stored_bytes for s in own)
+        assert total.plain_bytes == sum(s.plain_bytes for s in own)
+        assert total.base_time_ms == min((s.base_time_ms for s in own if s.base_time_ms >= 0), default=-1)
+        assert total.max_time_ms == max([-1, *(s.max_time_ms for s in own)])

@@ -30,6 +30,13 @@ PLAIN = f"{_SECURITY}.plain.PlainLoginModule"
 SCRAM = f"{_SECURITY}.scram.ScramLoginModule"
 BEARER = f"{_SECURITY}.oauthbearer.OAuthBearerLoginModule"
 LISTENERS = ("PLAINTEXT", "SSL", "SASL_SSL", "SASL_PLAINTEXT", "EXPIRED")
+_SHORT_METADATA_LOG = {
+    "metadata.log.max.record.bytes.between.snapshots": "4000",
+    "internal.metadata.log.segment.bytes": "10240",
+    "metadata.max.retention.bytes": "10240",
+    "internal.metadata.delete.delay.millis": "100",
+}
+"""Some hundred changes are enough for a snapshot, and for a log that does not begin at 0."""
 
 
 class SecuredKafka(EmbeddedKafka):
@@ -67,6 +74,7 @@ class SecuredKafka(EmbeddedKafka):
             "advertised.listeners": ",".join(f"{name}://{host[name]}:{port}" for name, port in self.ports.items()),
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL,"
             "SASL_PLAINTEXT:SASL_PLAINTEXT,EXPIRED:SSL,CONTROLLER:PLAINTEXT",
+            **_SHORT_METADATA_LOG,
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:ANONYMOUS",
             "ssl.keystore.type": "PEM",

@@ -38,7 +38,7 @@ VERBS: tuple[Entry, ...] = (
     Entry("list", "logkeep.cli.verbs.backups:list_backups", "List all backups, oldest first."),
     Entry(
         "info",
-        "logkeep.cli.verbs.backups:info",
+        "logkeep.cli.verbs.info:info",
         "Show what is in a backup: its logs, ranges, sizes, gaps, findings.",
     ),
     Entry(
@@ -78,6 +78,11 @@ VERBS: tuple[Entry, ...] = (
         "kafka backup",
         "logkeep.cli.verbs.kafka_backup:backup",
         "Back up a Kafka cluster: its logs byte for byte, topics, groups, ACLs, quotas.",
+    ),
+    Entry(
+        "kafka groups",
+        "logkeep.cli.verbs.kafka_groups:groups",
+        "Tell where groups stood, also in topics that were deleted since, from archived internal topics.",
     ),
     Entry("config show", "logkeep.cli.verbs.config:show", "Print every setting with the place it came from."),
     Entry("config validate", "logkeep.cli.verbs.config:validate", "Check all configuration and show every problem."),

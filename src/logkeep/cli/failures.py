@@ -8,7 +8,7 @@ import json
 
 import click
 
-from logkeep.cli.look import Look
+from logkeep.cli.look import Look, printable
 from logkeep.config.load import did_you_mean
 from logkeep.config.options import OPTIONS
 from logkeep.errors import LogkeepError, UsageError
@@ -20,11 +20,11 @@ _FLAGS = {flag for o in OPTIONS for s in o.spellings() for flag in (s.flag, f"-{
 
 def as_text(error: LogkeepError, look: Look) -> str:
     """Three parts, each on its line; the middle one only when there is a subject."""
-    lines = [f"{look.paint('error:', 'red')} {error.what}"]
+    lines = [f"{look.paint('error:', 'red')} {printable(error.what)}"]
     if error.subject:
-        lines.append(f"   {look.paint('at:', 'bold')} {error.subject}")
+        lines.append(f"   {look.paint('at:', 'bold')} {printable(error.subject)}")
     if error.remedy:
-        lines.append(f"  {look.paint('try:', 'bold')} {error.remedy}")
+        lines.append(f"  {look.paint('try:', 'bold')} {printable(error.remedy)}")
     return "\n".join(lines)
 
 

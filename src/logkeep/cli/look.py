@@ -35,6 +35,10 @@ class Look:
             text = text.replace(character, twin)
         return text.encode("ascii", "backslashreplace").decode()
 
+    def line(self, text: str) -> str:
+        """One line of text that came from elsewhere: a name or a message must not command the terminal."""
+        return self.text(printable(text))
+
     def paint(self, text: str, style: str) -> str:
         return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.colour and text else text
 

@@ -201,6 +201,25 @@ EXCLUDE: Option[tuple[str, ...]] = Option(
     key="kafka.exclude",
 )  # fmt: skip
 INTERNAL: Option[bool] = Option("internal", Bool(), False, "Take internal topics too.", key="kafka.internal")
+TOPIC: Option[tuple[str, ...]] = Option(
+    "topic", TextList("REGEX"), (), "Show these topics with all their partitions; may be repeated.", where=Where.FLAG
+)
+GROUP: Option[tuple[str, ...]] = Option(
+    "group", TextList("REGEX"), (), "Only groups whose whole name matches; may be repeated.", where=Where.FLAG
+)
+ALL: Option[bool] = Option("all", Bool(), False, "Show all lines, not only the first ones.", where=Where.FLAG)
+SCRAM_TO: Option[tuple[str, ...]] = Option(
+    "scram-to", TextList("RECIPIENT"), (),
+    "Archive SCRAM credentials, encrypted to this age public key (age1…); may be repeated.", key="kafka.scram_to",
+)  # fmt: skip
+CONTROLLERS: Option[str | None] = Option(
+    "controllers", Text("HOST:PORT,..."), None, "Listeners of the controllers, which alone serve SCRAM credentials.",
+    key="kafka.controllers", default_text="as the brokers tell",
+)  # fmt: skip
+CONTROLLER_CONFIG: Option[Path | None] = Option(
+    "controller-config", FilePath(), None, "A Java client.properties file for the controllers' listeners.",
+    key="kafka.controller_config", default_text="as for the brokers",
+)  # fmt: skip
 BACKUP_ID: Option[int | None] = Option(
     "id", Int(1), None, "Id of the new backup; must be larger than all before.", where=Where.FLAG,
     default_text="the UTC time",

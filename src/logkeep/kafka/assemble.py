@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -10,6 +10,7 @@ from logkeep.errors import BackupFailed, NotAuthorised
 from logkeep.kafka.claims import join
 from logkeep.kafka.divergence import Cause
 from logkeep.kafka.plan import Plan
+from logkeep.kafka.traits import LogTraits, all_joined
 from logkeep.kafka.units import CopyResult, EpochRun, Outcome, RangeResult, result_of
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
@@ -32,6 +33,8 @@ class Assembled:
     findings: tuple[Finding, ...]
     tips: Mapping[LogName, EpochRun]
     """Leader epoch and end of the last batch that was copied, by log."""
+    traits: Mapping[LogName, LogTraits | None] = field(default_factory=dict)
+    """Of what was copied, by log; None when a part of it is not known."""
 
 
 def earlier_results(receipts: Iterable[Receipt]) -> list[CopyResult]:
@@ -111,6 +114,7 @@ def assemble(plan: Plan, results: Iterable[CopyResult], left: Collection[LogName
         gaps=(*plan.gaps, *gaps),
         findings=(*map(_new_history, plan.new_histories), *_told_ended(ended_logs(done))),
         tips=_tips(done),
+        traits=_traits(done),
     )
 
 
@@ -123,6 +127,7 @@ def together(first: Assembled, second: Assembled) -> Assembled:
         gaps=(*first.gaps, *second.gaps),
         findings=(*first.findings, *second.findings),
         tips={**first.tips, **second.tips},
+        traits={**first.traits, **second.traits},
     )
 
 
@@ -179,6 +184,14 @@ def _tips(results: Iterable[CopyResult]) -> dict[LogName, EpochRun]:
         if each.log not in tips or last.end > tips[each.log].end:
             tips[each.log] = last
     return tips
+
+
+def _traits(results: Iterable[CopyResult]) -> dict[LogName, LogTraits | None]:
+    found: dict[LogName, list[LogTraits | None]] = {}
+    for result in results:
+        for each in result.ranges:
+            found.setdefault(each.log, []).append(each.traits)
+    return {log: all_joined(some) for log, some in found.items()}
 
 
 def exit_code(gaps: int, warnings: int, *, allow_gaps: bool) -> int:

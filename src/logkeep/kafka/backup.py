@@ -41,7 +41,10 @@ from logkeep.kafka.record import (
     reached_in,
     topics_of,
 )
+from logkeep.kafka.scram import ROLE as SCRAM_ROLE
+from logkeep.kafka.scram import ScramDocument, ScramWish, SealedScram, collect, left_out, probe
 from logkeep.kafka.settings import ClientSettings
+from logkeep.kafka.traits import LogTraits, all_joined
 from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, EpochRun, RangeResult
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
@@ -54,7 +57,7 @@ from logkeep.repository.backup import OngoingBackup, Outcome, begin, check_wante
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.format import ZSTD_FRAMES, require_feature
-from logkeep.repository.manifest import KnownGap
+from logkeep.repository.manifest import AttachmentRef, KnownGap
 from logkeep.repository.resume import usable_receipts
 from logkeep.repository.source import check_source, ensure_source, read_manifest
 from logkeep.repository.writing import Writing, writing
@@ -78,6 +81,7 @@ class Wish:
     limit_download: int | None = None
     """Bytes per second from all brokers to all tasks together."""
     lease_ttl: timedelta = timedelta(minutes=5)
+    scram: ScramWish | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,8 @@ class KafkaBackup:
         check_wanted(wish.wanted_id, folded.last_id)
         facts = self._gather(wish)
         check_source(self.place, KIND, _identity(facts))
+        if wish.scram is not None:
+            probe(wish.scram, self.settings)
         reached = self._reached(folded.completed[-1] if folded.completed else None)
         refuse_to_forget(facts.topics, reached)
         return facts, self._plan(facts, reached)[0]
@@ -116,20 +122,23 @@ class KafkaBackup:
             facts = self._gather(wish)
             completed = session.folded.completed
             refuse_to_forget(facts.topics, self._reached(completed[-1] if completed else None))
+            scram = collect(wish.scram, self.settings) if wish.scram is not None else None
             ongoing = self._begin(session, facts, wish)
             if wish.compression is Codec.ZSTD:
                 require_feature(self.place.store, ZSTD_FRAMES)
             earlier = earlier_results(usable_receipts(session, ongoing, engine).values())
             plan, broken = self._plan(facts, self._reached(ongoing.base), earlier)
             assembled, facts = self._copy(ongoing, facts, plan, earlier, wish, engine)
-            return self._complete(session, ongoing, facts, plan, _told(assembled, broken))
+            return self._complete(session, ongoing, facts, plan, _told(assembled, broken), scram)
 
     def _gather(self, wish: Wish) -> Facts:
         """All facts; asked anew when a topic is deleted between two questions."""
         for last in (False, False, True):
             try:
                 with Cluster(self.settings) as cluster:
-                    return gather(cluster, wish.include, wish.exclude, internal=wish.internal, pause=time.sleep)
+                    facts = gather(cluster, wish.include, wish.exclude, internal=wish.internal, pause=time.sleep)
+                    unasked = left_out(cluster) if wish.scram is None else ()
+                    return replace(facts, findings=(*facts.findings, *unasked))
             except TopicMissing:
                 if last:
                     raise
@@ -233,7 +242,13 @@ class KafkaBackup:
         return engine.map(copy_ranges, units, CopyResult, label="copy", weight=lambda u: u.size_bytes)
 
     def _complete(
-        self, session: Writing, ongoing: OngoingBackup, facts: Facts, plan: Plan, assembled: Assembled
+        self,
+        session: Writing,
+        ongoing: OngoingBackup,
+        facts: Facts,
+        plan: Plan,
+        assembled: Assembled,
+        scram: SealedScram | None,
     ) -> Done:
         groups, clamped = groups_of(facts)
         findings = (*assembled.findings, *clamped, *notices(facts), *gone_topics(self._reached(ongoing.base), facts))
@@ -250,11 +265,24 @@ class KafkaBackup:
             quotas=quotas_of(facts),
         )
         check_consistent(record, assembled.cut)
-        ref = put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())
+        refs = [put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())]
+        if scram is not None:
+            refs.append(self._put_scram(session, ongoing, scram))
         outcome = Outcome(
-            cut=assembled.cut, new=assembled.segments, gaps=assembled.gaps, attachments=(ref,), findings=findings
+            cut=assembled.cut, new=assembled.segments, gaps=assembled.gaps, attachments=refs, findings=findings
         )
         return Done(ongoing.complete(outcome), facts, plan, assembled.gaps, findings)
+
+    def _put_scram(self, session: Writing, ongoing: OngoingBackup, sealed: SealedScram) -> AttachmentRef:
+        document = ScramDocument(
+            repository=self.place.repository,
+            source=self.place.source,
+            id=ongoing.id,
+            recipients=sealed.recipients,
+            credentials=sealed.credentials,
+            age=sealed.age,
+        )
+        return put_attachment(self.place, ongoing.id, SCRAM_ROLE, document, session.tokens())
 
     def _logs(self, ongoing: OngoingBackup, facts: Facts, assembled: Assembled) -> tuple[LogRecord, ...]:
         before = self._reached(ongoing.base)
@@ -263,7 +291,8 @@ class KafkaBackup:
         for cut in assembled.cut:
             log = TopicPartition(cut.log.name, cut.log.partition)
             known = before.get(log)
-            old = known if known is not None and known.history == cut.log.history else Reached(cut.log.history, -1, -1)
+            same = known is not None and known.history == cut.log.history
+            old = known if known is not None and same else Reached(cut.log.history, -1, -1, traits=LogTraits())
             tip = assembled.tips.get(cut.log, EpochRun(old.last_epoch, -1, old.last_end))
             records.append(
                 LogRecord(
@@ -275,6 +304,7 @@ class KafkaBackup:
                     last_stable=open_since.get(log, cut.end),
                     last_epoch=tip.epoch,
                     last_end=tip.end,
+                    traits=all_joined((old.traits, assembled.traits.get(cut.log, LogTraits()))),
                 )
             )
         return tuple(records)

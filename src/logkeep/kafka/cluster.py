@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, TopicMissing
+from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, TlsFailed, TopicMissing
 from logkeep.kafka.codes import OK, TRY_AGAIN, failure
-from logkeep.kafka.metadata import read_metadata, request_fields, transient_code
+from logkeep.kafka.metadata import read_metadata, request_fields
 from logkeep.kafka.patience import Patience
 from logkeep.kafka.settings import ClientSettings, Endpoint
 from logkeep.kafka.tls import tls_context
@@ -35,6 +35,7 @@ _FIRST_ATTEMPTS = 3
 """As long as nobody ever answered, a wrong address is likelier than a restart."""
 
 _SHOWN = 3
+_REMEDY = "see which brokers are down, then run again; a topic that stays like this can be left out with --exclude"
 
 
 class Cluster:
@@ -69,17 +70,21 @@ class Cluster:
         self._connections.clear()
 
     def metadata(self, topics: Sequence[str] | None = None) -> ClusterMetadata:
-        """Asked anew. None = all topics that this user may see. A missing or forbidden named topic raises."""
-        code = OK
+        """Asked anew. None = all topics that this user may see; those in an error are `unready`, and stop nobody.
+
+        A named topic is waited for while its error is one that passes; a missing or forbidden one raises.
+        """
+        if topics is None:
+            self._known = read_metadata(self.ask_any("Metadata", request_fields(None)))
+            return self._known
+        found = ClusterMetadata("", -1, (), ())
         for _ in self.patience.tries():
-            reply = self.ask_any("Metadata", request_fields(topics))
-            code = transient_code(reply)
-            if code == OK:
-                found = read_metadata(reply)
-                if topics is None:
-                    self._known = found
-                return found
-        raise failure(code, subject=", ".join((topics or ())[:_SHOWN]), doing="Metadata")
+            found = read_metadata(self.ask_any("Metadata", request_fields(topics)))
+            if not any(each.passing for each in found.unready):
+                break
+        for each in found.unready:
+            raise failure(each.code, subject=each.name, doing="Metadata")
+        return found
 
     def known(self) -> ClusterMetadata:
         """The metadata as last read; read now if it never was."""
@@ -94,16 +99,26 @@ class Cluster:
         return Connection.open(self._endpoint(node), self.settings, context=self._context, clock=self._clock)
 
     def ask_any(self, api: str, fields: Mapping[str, Any], *, at_most: int | None = None) -> Any:
-        """A question that every broker can answer, asked until one does."""
+        """A question that every broker can answer, asked until one does.
+
+        One whose certificate is wrong does not keep the others from answering; waiting does not mend it either.
+        """
         last: ClusterUnreachable | None = None
+        distrusted: dict[Endpoint, TlsFailed] = {}
         for number in self.patience.tries():
             for endpoint in self._anyone():
+                if endpoint in distrusted:
+                    continue
                 try:
                     return self._open(endpoint).call(api, fields, at_most=at_most)
                 except ClusterUnreachable as error:
                     last = error
-            if number + 1 >= _FIRST_ATTEMPTS and not self._met:
+                except TlsFailed as error:
+                    distrusted[endpoint] = error
+            if (number + 1 >= _FIRST_ATTEMPTS and not self._met) or distrusted.keys() >= set(self._anyone()):
                 break
+        if distrusted:
+            raise next(iter(distrusted.values()))  # there is something to mend, whoever else is away
         raise ClusterUnreachable(
             f"no broker answers {api}; the last one: {last.what if last else 'none is known'}",
             subject=", ".join(str(each) for each in self.settings.bootstrap),
@@ -168,9 +183,9 @@ class Cluster:
             known = self.metadata()
         groups: defaultdict[int, list[TopicPartition]] = defaultdict(list)
         for each in wanted:
-            partition = known.find(each)
+            # Asked by its name the broker tells whether a topic is missing or forbidden, or has become ready.
+            partition = known.find(each) or self.metadata([each.topic]).find(each)
             if partition is None:
-                self.metadata([each.topic])  # asked by its name the broker tells whether it is missing or forbidden
                 raise TopicMissing("no such partition", subject=str(each))
             groups[partition.leader].append(each)
         for node, members in sorted(groups.items()):
@@ -218,4 +233,4 @@ def _still_missing(left: Sequence[TopicPartition], trouble: ClusterError | None)
     named = ", ".join(str(each) for each in left[:_SHOWN]) + (" …" if len(left) > _SHOWN else "")
     why = str(trouble) if trouble else "no leader"
     kind = type(trouble) if trouble and trouble.retry_helps else ClusterNotReady
-    return kind(f"{len(left)} partitions do not answer: {why}", subject=named)
+    return kind(f"{len(left)} partitions do not answer: {why}", subject=named, remedy=_REMEDY)

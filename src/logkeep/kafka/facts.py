@@ -4,15 +4,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from logkeep.errors import NotAuthorised, TopicMissing
+from logkeep.errors import ClusterNotReady, NotAuthorised, TopicMissing
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.admin.security import Acl, Quota, list_acls, list_quotas
-from logkeep.kafka.admin.topics import TopicConfigs, replica_sizes, topic_configs
+from logkeep.kafka.admin.topics import ReplicaSize, TopicConfigs, replica_sizes, topic_configs
 from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.codes import failure
 from logkeep.kafka.cut import OpenTransaction, Pause
 from logkeep.kafka.look import GroupFacts, Look, steady_look
-from logkeep.kafka.selection import choose_topics
+from logkeep.kafka.selection import Meant, choose_topics, meant_by
 from logkeep.kafka.values import ClusterMetadata, Topic, TopicPartition
+from logkeep.kafka.visibility import blind_finding, hidden, hidden_finding, unseen
+from logkeep.model.findings import Finding
 
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -33,6 +36,8 @@ class Facts:
     quotas: tuple[Quota, ...]
     notes: tuple[str, ...]
     """What could not be asked, and why."""
+    findings: tuple[Finding, ...] = ()
+    """What is there and hidden from this user, as far as that can be known."""
 
     @property
     def groups(self) -> tuple[GroupFacts, ...]:
@@ -53,25 +58,57 @@ class Facts:
 
 def gather(cluster: Cluster, include: Sequence[str], exclude: Sequence[str], *, internal: bool, pause: Pause) -> Facts:
     """Ask everything. Raises UsageError when no topic is meant, and the cluster's own errors."""
-    metadata = cluster.metadata()
+    meant = meant_by(include, exclude, internal=internal)
+    metadata = _ready(cluster, cluster.metadata(), meant)
     _refuse_hidden(cluster, include, metadata)
     topics = tuple(choose_topics(metadata.topics, include, exclude, internal=internal))
     partitions = [TopicPartition(t.name, p.index) for t in topics for p in t.partitions]
     look = steady_look(cluster, metadata, partitions, pause)
     acls, quotas, notes = _security(cluster)
-    sizes = _sizes(cluster, metadata, partitions)
-    if partitions and not sizes:
+    replicas = _replicas(cluster)
+    if partitions and replicas is None:
         notes = (*notes, "sizes of logs were not told: work is divided by numbers of records alone")
     return Facts(
         metadata=metadata,
         topics=topics,
         look=look,
-        sizes=sizes,
+        sizes=_sizes(replicas or (), metadata, partitions),
         configs=topic_configs(cluster, [t.name for t in topics]),
         acls=acls,
         quotas=quotas,
         notes=notes,
+        findings=_not_seen(cluster, replicas, metadata, meant),
     )
+
+
+def _ready(cluster: Cluster, metadata: ClusterMetadata, meant: Meant) -> ClusterMetadata:
+    """The metadata once every topic that is meant is well; others may be as they like."""
+    waiting = [t for t in metadata.unready if meant(t.name, t.internal)]
+    if not waiting:
+        return metadata
+    try:
+        cluster.metadata([t.name for t in waiting])
+    except ClusterNotReady as error:
+        raise _stays_unready(error.what, error.subject) from error
+    again = cluster.metadata()
+    for each in again.unready:
+        if meant(each.name, each.internal):
+            raise _stays_unready(failure(each.code, subject=each.name, doing="Metadata").what, each.name)
+    return again
+
+
+def _stays_unready(what: str, topic: str) -> ClusterNotReady:
+    remedy = f"see which brokers are down, then run again; or leave the topic out: --exclude '{re.escape(topic)}'"
+    return ClusterNotReady(what, subject=topic, remedy=remedy)
+
+
+def _not_seen(
+    cluster: Cluster, replicas: Sequence[ReplicaSize] | None, metadata: ClusterMetadata, meant: Meant
+) -> tuple[Finding, ...]:
+    if replicas is None:
+        return (blind_finding(metadata.cluster_id),)
+    names = unseen(replicas, metadata, meant)
+    return tuple(map(hidden_finding, hidden(names, lambda name: cluster.metadata([name]))))
 
 
 def _refuse_hidden(cluster: Cluster, include: Sequence[str], metadata: ClusterMetadata) -> None:
@@ -101,13 +138,17 @@ def _security(cluster: Cluster) -> tuple[tuple[Acl, ...] | None, tuple[Quota, ..
     return acls, quotas, tuple(notes)
 
 
+def _replicas(cluster: Cluster) -> tuple[ReplicaSize, ...] | None:
+    """All that lies on the disks of the brokers; None without the right to ask."""
+    try:
+        return replica_sizes(cluster)
+    except NotAuthorised:
+        return None
+
+
 def _sizes(
-    cluster: Cluster, metadata: ClusterMetadata, partitions: Sequence[TopicPartition]
+    replicas: Sequence[ReplicaSize], metadata: ClusterMetadata, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, int]:
     """Bytes of each log on its leader's disk, where we may ask."""
-    try:
-        replicas = replica_sizes(cluster, partitions)
-    except NotAuthorised:
-        return {}
     leaders = {log: found.leader for log in partitions if (found := metadata.find(log))}
     return {r.log: r.size_bytes for r in replicas if r.node == leaders.get(r.log) and not r.moving}

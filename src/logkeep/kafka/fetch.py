@@ -18,6 +18,7 @@ from typing import Protocol
 from uuid import UUID
 
 from logkeep.errors import ClusterError
+from logkeep.kafka.codes import failure
 
 _API, _VERSION = 1, 13
 _NO_REPLICA, _ISOLATION_ALL, _NO_SESSION, _FINAL_EPOCH = -1, 0, 0, -1
@@ -25,6 +26,7 @@ _LEAVE_TO_BROKER = -1
 _VARINT_BITS = 35
 _DIVERGING = 0
 _LEADER = 1
+_SNAPSHOT = 2
 
 
 class Code(IntEnum):
@@ -110,6 +112,8 @@ class Fetched:
     preferred_replica: int
     """The broker in our rack that should be asked instead; -1: this one is right."""
     records: memoryview
+    snapshot: EpochEnd | None = None
+    """Where to begin instead: the metadata log's older records are in a snapshot that ends there."""
 
     @property
     def served(self) -> bool:
@@ -168,7 +172,7 @@ def _reply(reader: "_Reader", correlation: int) -> FetchReply:
     reader.skip_tags()
     throttle_ms, error, _ = reader.take(">ihi")
     if error:
-        raise ClusterError(f"a broker refused to serve a fetch, error {error}")
+        raise failure(error, subject="fetch", doing="Fetch")
     partitions: list[Fetched] = []
     for _ in range(reader.count(18)):
         topic_id = UUID(bytes=bytes(reader.bytes(16)))
@@ -197,7 +201,13 @@ def _fetched(reader: "_Reader", topic_id: UUID) -> Fetched:
         leader_epoch=struct.unpack_from(">ii", tags[_LEADER])[1] if _LEADER in tags else -1,
         preferred_replica=preferred,
         records=records,
+        snapshot=_snapshot(tags[_SNAPSHOT]) if _SNAPSHOT in tags else None,
     )
+
+
+def _snapshot(tag: memoryview) -> EpochEnd:
+    end_offset, epoch = struct.unpack_from(">qi", tag)
+    return EpochEnd(epoch, end_offset)
 
 
 class _Reader:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from logkeep.kafka.codes import OK, TRY_AGAIN, UNKNOWN_TOPIC, check
+from logkeep.kafka.codes import OK, TRY_AGAIN, UNKNOWN_TOPIC
 from logkeep.kafka.settings import Endpoint
-from logkeep.kafka.values import Broker, ClusterMetadata, Partition, Topic
+from logkeep.kafka.values import Broker, ClusterMetadata, Partition, Topic, UnreadyTopic
 
 _ANY_ID = UUID(int=0)
 
@@ -17,22 +17,23 @@ def request_fields(topics: Sequence[str] | None) -> dict[str, Any]:
     return {"topics": named, "allow_auto_topic_creation": False, "include_topic_authorized_operations": False}
 
 
-def transient_code(reply: Any) -> int:
-    """The first code of a topic that a later question may cure, else 0. A partition without leader is a fact."""
-    codes = (topic.error_code for topic in reply.topics)
-    return next((code for code in codes if code in TRY_AGAIN - {UNKNOWN_TOPIC}), OK)
-
-
 def read_metadata(reply: Any) -> ClusterMetadata:
-    """Raises `TopicMissing` or `NotAuthorised` for a topic that was asked for by name."""
-    for topic in reply.topics:
-        check(topic.error_code, subject=topic.name or str(topic.topic_id), doing="Metadata")
+    """Topics in an error are apart, as `unready`. A partition without leader is a fact, and no error."""
+    sound = [each for each in reply.topics if each.error_code == OK]
+    unready = [each for each in reply.topics if each.error_code != OK]
     return ClusterMetadata(
         cluster_id=reply.cluster_id or "",
         controller=reply.controller_id,
         brokers=tuple(sorted((_broker(each) for each in reply.brokers), key=lambda each: each.node)),
-        topics=tuple(sorted((_topic(each) for each in reply.topics), key=lambda each: each.name)),
+        topics=tuple(sorted((_topic(each) for each in sound), key=lambda each: each.name)),
+        unready=tuple(sorted((_unready(each) for each in unready), key=lambda each: each.name)),
     )
+
+
+def _unready(found: Any) -> UnreadyTopic:
+    code = found.error_code
+    name = found.name or str(found.topic_id)
+    return UnreadyTopic(name, bool(found.is_internal), code, passing=code in TRY_AGAIN - {UNKNOWN_TOPIC})
 
 
 def _broker(found: Any) -> Broker:

@@ -16,6 +16,7 @@ def notices(facts: Facts) -> list[Finding]:
         *map(_restless_producer, facts.look.restless_producers),
         *map(_undecided, facts.look.undecided),
         *(Finding(code="not-asked", severity=Severity.WARNING, where=cluster, what=note) for note in facts.notes),
+        *facts.findings,
     ]
 
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from logkeep.errors import BackupFailed
 from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.traits import LogTraits
 from logkeep.kafka.units import CopyRange
 from logkeep.kafka.values import Topic, TopicPartition
 from logkeep.model.ranges import Range
@@ -39,6 +40,8 @@ class Reached:
     """Where that batch ends; -1 stands for `end`."""
     start: int = 0
     """Where what is archived begins."""
+    traits: LogTraits | None = None
+    """Of what is archived; None when that is not known."""
 
 
 @dataclass(frozen=True)

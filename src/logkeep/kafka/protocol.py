@@ -19,7 +19,7 @@ from kafka.protocol.api_message import ApiMessage
 from logkeep.errors import ClusterError
 
 _LIBRARY = (admin, consumer, metadata, producer, sasl)
-_OWN = ("ConsumerGroupDescribe", "ShareGroupDescribe", "DescribeShareGroupOffsets")
+_OWN = ("ConsumerGroupDescribe", "ShareGroupDescribe", "DescribeShareGroupOffsets", "FetchSnapshot")
 """APIs that kafka-python lacks; their shapes lie in `schemas/`."""
 
 

@@ -17,6 +17,7 @@ from logkeep.errors import SourceDamaged
 from logkeep.formats.kafka_log import Batches, Longs, Stop, walk
 from logkeep.kafka.divergence import Cause, Position, Verdict
 from logkeep.kafka.fetch import Fetched, Wanted
+from logkeep.kafka.traits import LogTraits, traits_of
 from logkeep.kafka.units import CopyRange, EpochRun, Gap, Leader, Outcome, RangeResult
 from logkeep.model.ranges import Range
 
@@ -55,6 +56,7 @@ class RangeCopy:
         self._lost_from: int | None = None
         self._owned_end = wanted.lo
         self._empty_to = -1
+        self._traits = LogTraits()
 
     @property
     def key(self) -> tuple[bytes, int]:
@@ -112,6 +114,7 @@ class RangeCopy:
         if end < len(batches) or self.offset >= self.range.hi:
             self.outcome = Outcome.COPIED
         self._note_epochs(batches[start:end])
+        self._traits = self._traits.joined(traits_of(batches[start:end]))
         return Taken(batches[start:end], skip)
 
     def judge(self, verdict: Verdict) -> bool:
@@ -159,6 +162,7 @@ class RangeCopy:
             high_watermark=high_watermark,
             last_stable=last_stable,
             log_start=log_start,
+            traits=self._traits,
         )
 
     def _believed(self, fetched: Fetched) -> Batches:

@@ -13,6 +13,7 @@ from logkeep.kafka.cut import OpenTransaction, clamp
 from logkeep.kafka.facts import Facts
 from logkeep.kafka.look import GroupFacts
 from logkeep.kafka.plan import Reached
+from logkeep.kafka.traits import LogTraits
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import StoredId
@@ -48,6 +49,8 @@ class LogRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     """Leader epoch of the last archived batch; -1 when nothing is archived."""
     last_end: int = -1
     """Where that batch ends: before `end` when compaction emptied what lies between; -1 when it is not known."""
+    traits: LogTraits | None = None
+    """Left out when it is not known: a part of the log was archived by a release that did not look."""
 
 
 class CommitRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -110,7 +113,7 @@ def check_consistent(record: ClusterRecord, cut: Iterable[LogCut]) -> None:
 def reached_in(record: ClusterRecord) -> dict[TopicPartition, Reached]:
     """Where a backup ended, for the next one to go on from."""
     return {
-        TopicPartition(r.topic, r.partition): Reached(r.history, r.end, r.last_epoch, r.last_end, r.start)
+        TopicPartition(r.topic, r.partition): Reached(r.history, r.end, r.last_epoch, r.last_end, r.start, r.traits)
         for r in record.logs
     }
 

@@ -5,26 +5,37 @@ taken only when asked for.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from logkeep.errors import UsageError
 from logkeep.kafka.values import Topic
+
+Meant = Callable[[str, bool], bool]
+"""Whether a topic is meant, by its name and whether it is internal."""
+
+
+def meant_by(include: Sequence[str], exclude: Sequence[str], *, internal: bool) -> Meant:
+    """Raises UsageError for a bad pattern."""
+    wanted, unwanted = [_compiled(p) for p in include], [_compiled(p) for p in exclude]
+
+    def meant(name: str, is_internal: bool) -> bool:
+        return (
+            (internal or not is_internal)
+            and (not wanted or any(p.fullmatch(name) for p in wanted))
+            and not any(p.fullmatch(name) for p in unwanted)
+        )
+
+    return meant
 
 
 def choose_topics(
     topics: Iterable[Topic], include: Sequence[str], exclude: Sequence[str], *, internal: bool
 ) -> list[Topic]:
     """The chosen topics by name. Raises UsageError for a bad pattern, or when nothing is chosen."""
-    wanted, unwanted = [_compiled(p) for p in include], [_compiled(p) for p in exclude]
+    meant = meant_by(include, exclude, internal=internal)
     known = sorted(topics, key=lambda t: t.name)
-    chosen = [
-        t
-        for t in known
-        if (internal or not t.internal)
-        and (not wanted or any(p.fullmatch(t.name) for p in wanted))
-        and not any(p.fullmatch(t.name) for p in unwanted)
-    ]
-    if wanted and not chosen:
+    chosen = [t for t in known if meant(t.name, t.internal)]
+    if include and not chosen:
         names = ", ".join(t.name for t in known[:5]) or "none"
         raise UsageError(
             f"no topic matches {' or '.join(include)}", remedy=f"patterns match whole names; the cluster has: {names}"

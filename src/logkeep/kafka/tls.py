@@ -1,7 +1,7 @@
 """TLS for one connection: a context that always verifies, and what a failure means in words.
 
 TLS 1.2 or newer, certificate authority and host name checked; there is no switch to turn that off. PKCS12 stores are
-read by the `cryptography` package if it is there; the private key then passes through a directory that only we can
+read by the `cryptography` package; the private key then passes through a directory that only we can
 read and that is gone when this returns, because Python's `ssl` takes keys from files alone.
 """
 
@@ -83,19 +83,13 @@ def _chain_file(store: KeyStore, directory: Path) -> Path:
 
 
 def _pkcs12(location: Path, password: PropertySecret | None) -> Pems:
-    try:
-        from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415  an optional package
-            Encoding,
-            NoEncryption,
-            PrivateFormat,
-            pkcs12,
-        )
-    except ImportError:
-        raise TlsFailed(
-            "is a PKCS12 store, and the Python package cryptography is not installed",
-            subject=str(location),
-            remedy=f"install cryptography, or run: openssl pkcs12 -in {location} -nodes -out {location.stem}.pem",
-        ) from None
+    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415  needed by few, slow to load
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        pkcs12,
+    )
+
     phrase = reveal_place(password).reveal().encode() if password else None
     try:
         store = pkcs12.load_pkcs12(read_file(location, private=False), phrase)

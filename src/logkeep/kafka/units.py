@@ -13,6 +13,7 @@ import msgspec
 
 from logkeep.kafka.divergence import Cause, LogFacts, Position
 from logkeep.kafka.fetch import FetchConnection, FetchLimits
+from logkeep.kafka.traits import LogTraits
 from logkeep.model.segments import Codec, Collection, LogName, Segment
 from logkeep.repository.chain import Place
 from logkeep.repository.journal import Receipt
@@ -137,6 +138,8 @@ class RangeResult(msgspec.Struct, frozen=True, kw_only=True):
     last_stable: int = -1
     log_start: int = -1
     """As the last good reply told them; -1 when there was none."""
+    traits: LogTraits | None = None
+    """Of the batches that were copied; None in receipts of releases that did not look."""
 
 
 class CopyResult(msgspec.Struct, frozen=True, kw_only=True):

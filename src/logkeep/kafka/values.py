@@ -47,6 +47,17 @@ class Topic:
 
 
 @dataclass(frozen=True)
+class UnreadyTopic:
+    """A topic that the cluster names together with an error code."""
+
+    name: str
+    internal: bool
+    code: int
+    passing: bool
+    """Whether a later question may find it well."""
+
+
+@dataclass(frozen=True)
 class ClusterMetadata:
     """What the cluster says about itself at one moment."""
 
@@ -54,6 +65,8 @@ class ClusterMetadata:
     controller: int
     brokers: tuple[Broker, ...]
     topics: tuple[Topic, ...]
+    unready: tuple[UnreadyTopic, ...] = ()
+    """Topics that could not be told because of an error of their own."""
     _leaders: dict[TopicPartition, Partition] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""One broker for all tests of whole backups, and a new repository for each of them."""
+"""One broker for all tests of whole backups, a secured one, and a new repository for each test."""
 
 import os
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.spark.cache import cache_dir
 from tests.kafka.matrix import BROKER, Matrix
 from tests.kafka.whole import Archive, new_place
+from tests.servers.secured_kafka import SecuredKafka
 
 _MORE = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -22,6 +23,12 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
     directory, cache = tmp_path_factory.mktemp("whole"), cache_dir(os.environ, Path.home())
     with EmbeddedKafka(directory / "broker", cache, properties=BROKER | _MORE) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    with SecuredKafka(tmp_path_factory.mktemp("secured"), cache_dir(os.environ, Path.home())) as broker:
+        yield broker
 
 
 @pytest.fixture(scope="session")

@@ -2,14 +2,12 @@
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka, free_ports
-from logkeep.spark.cache import cache_dir
 from tests.e2e.filled import Filled, tree
 from tests.e2e.test_bad_input import in_namespace, one_error
 from tests.kafka.matrix import Matrix
@@ -18,12 +16,6 @@ from tests.servers.secured_kafka import SecuredKafka
 from tests.unit.cli.calling import REAL
 
 pytestmark = pytest.mark.xdist_group("kafka")
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
-    with SecuredKafka(tmp_path_factory.mktemp("secured"), cache_dir(os.environ, Path.home())) as broker:
-        yield broker
 
 
 @pytest.fixture

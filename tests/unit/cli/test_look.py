@@ -6,8 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logkeep.cli.failures import as_text
 from logkeep.cli.look import Look, cell_width, count, duration, size
 from logkeep.cli.rows import BackupRow, backup_table
+from logkeep.cli.verbs.kafka_backup import KafkaBackupReport, backup
+from logkeep.errors import LogkeepError
+from logkeep.model.findings import Finding, Severity
 
 ROWS = [("orders", "12", "an unusually long remark that does not fit"), ("日本", "3", "short")]
 
@@ -115,3 +119,16 @@ def test_any_text_fits_the_terminal(rows: list[tuple[str, str]], width: int, uni
     table = Look(unicode=unicode, width=width).table(("A", "B"), clean)
     for line in table.split("\n"):
         assert cell_width(line) <= width
+
+
+def test_findings_and_errors_do_not_command_a_terminal() -> None:
+    bad = "topic \x1b[2J\r\x9b31m\u2028"
+    finding = Finding(code="x", severity=Severity.WARNING, where=bad, what=bad)
+    report = KafkaBackupReport(
+        source="prod", id=1, cluster_id=bad, topics=1, partitions=1, groups=0, open_transactions=0, units=0,
+        new_offsets=0, new_bytes=0, stored_bytes=0, gaps=(bad,), findings=(finding,), allow_gaps=False, dry_run=False,
+    )  # fmt: skip
+    error = LogkeepError(bad, subject=bad, remedy=bad)
+    for text in (backup.job.text(report, Look(unicode=True)), as_text(error, Look(unicode=True))):
+        assert not any(c in text for c in "\x1b\r\x9b\u2028")
+        assert "\\x1b[2J" in text

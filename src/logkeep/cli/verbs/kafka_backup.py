@@ -18,6 +18,8 @@ from logkeep.config.options import (
     CLIENT_RACK,
     COMMAND_CONFIG,
     COMPRESSION,
+    CONTROLLER_CONFIG,
+    CONTROLLERS,
     ENGINE,
     EXCLUDE,
     INTERNAL,
@@ -30,6 +32,7 @@ from logkeep.config.options import (
     REPO,
     RESUME,
     RETRY_FOR,
+    SCRAM_TO,
     SEGMENT_BYTES,
     SOURCE,
     SPARK_CONF,
@@ -40,9 +43,11 @@ from logkeep.errors import UsageError
 from logkeep.kafka.assemble import exit_code
 from logkeep.kafka.backup import Done, KafkaBackup, Wish
 from logkeep.kafka.facts import Facts
+from logkeep.kafka.notices import notices
 from logkeep.kafka.plan import Plan
 from logkeep.kafka.properties import load_settings, settings_from
-from logkeep.kafka.settings import ClientSettings
+from logkeep.kafka.scram import ScramWish
+from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import backup_id
 from logkeep.model.segments import Codec
@@ -82,7 +87,7 @@ def _text(report: KafkaBackupReport, look: Look) -> str:
         *(f"GAP   {gap}" for gap in report.gaps),
         *(f"{f.severity.upper():8}{f.where}: {f.what}" for f in report.findings),
     ]
-    return look.text("\n".join(lines))
+    return "\n".join(map(look.line, lines))
 
 
 def _code(report: KafkaBackupReport) -> int:
@@ -112,6 +117,9 @@ def _metrics(outcome: Outcome[KafkaBackupReport]) -> Iterator[Sample]:
         TOPICS,
         EXCLUDE,
         INTERNAL,
+        SCRAM_TO,
+        CONTROLLERS,
+        CONTROLLER_CONFIG,
         BACKUP_ID,
         SEGMENT_BYTES,
         COMPRESSION,
@@ -146,7 +154,8 @@ def backup(run: Run) -> KafkaBackupReport:
     """
     refuse_contradictions(run)
     place = opened_repository(run).place(run[SOURCE] or _DEFAULT_SOURCE)
-    task, wish = KafkaBackup(place, _settings(run), run.clock, run.token), _wish(run)
+    settings = _settings(run)
+    task, wish = KafkaBackup(place, settings, run.clock, run.token), _wish(run, settings)
     if run.dry_run:
         return _foreseen(place.source, *task.preview(wish), run[ALLOW_GAPS])
     _, plan = task.preview(wish)
@@ -168,7 +177,22 @@ def _settings(run: Run) -> ClientSettings:
     return settings if rack is None else replace(settings, rack=rack)
 
 
-def _wish(run: Run) -> Wish:
+def _scram(run: Run, settings: ClientSettings) -> ScramWish | None:
+    """The controllers' listeners may ask for other keys than the brokers' do."""
+    servers, path = run[CONTROLLERS], run[CONTROLLER_CONFIG]
+    if not run[SCRAM_TO]:
+        if servers or path:
+            raise UsageError(
+                "controllers are asked for SCRAM credentials alone, and these are archived only encrypted",
+                remedy="name who may open them with --scram-to age1…, or leave --controllers out",
+            )
+        return None
+    if path is not None:
+        return ScramWish(run[SCRAM_TO], load_settings(path, bootstrap=servers or ""))
+    return ScramWish(run[SCRAM_TO], replace(settings, bootstrap=endpoints(servers)) if servers else None)
+
+
+def _wish(run: Run, settings: ClientSettings) -> Wish:
     wanted = run[BACKUP_ID]
     return Wish(
         include=run[TOPICS],
@@ -181,6 +205,7 @@ def _wish(run: Run) -> Wish:
         compression=Codec(run[COMPRESSION]),
         limit_download=run[LIMIT_DOWNLOAD],
         lease_ttl=run[LEASE_TTL],
+        scram=_scram(run, settings),
     )
 
 
@@ -202,7 +227,7 @@ def _foreseen(source: str, facts: Facts, plan: Plan, allow_gaps: bool) -> KafkaB
         new_bytes=plan.size_bytes,
         stored_bytes=None,
         gaps=tuple(map(_gap, plan.gaps)),
-        findings=(),
+        findings=tuple(notices(facts)),
         allow_gaps=allow_gaps,
         dry_run=True,
     )

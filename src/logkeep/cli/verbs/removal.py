@@ -77,7 +77,7 @@ def _text(report: RemovalReport, look: Look) -> str:
     marks = f"{would}{marked} {count(report.marked_objects)}"
     sweeps = f"{would}{swept} {count(report.swept_objects)} objects ({size(report.swept_bytes)})"
     lines.append(look.text(f"garbage: {marks}, {sweeps}, {waiting}"))
-    lines += [look.text(f"WARN  not allowed to delete {name}") for name in report.denied[:20]]
+    lines += [look.line(f"WARN  not allowed to delete {name}") for name in report.denied[:20]]
     return "\n".join(lines)
 
 

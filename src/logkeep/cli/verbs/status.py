@@ -66,7 +66,7 @@ def _source_text(one: SourceStatus, look: Look) -> str:
         "running": one.running or "nothing",
         "last verified": _verified(one.last_verified, look),
     }
-    return "\n".join([f"{state}  {one.source}", look.pairs(facts), *(look.text(f"WARN  {w}") for w in one.warnings)])
+    return "\n".join([f"{state}  {one.source}", look.pairs(facts), *(look.line(f"WARN  {w}") for w in one.warnings)])
 
 
 def _verified(text: str | None, look: Look) -> str:

@@ -72,7 +72,7 @@ def _repair_text(report: RepairReport, look: Look) -> str:
     if not report.steps:
         return look.text(f"nothing to repair in {report.url}")
     would = "would " if report.dry_run else ""
-    return look.text("\n".join(f"{would}{step.what}: {step.where}" for step in report.steps))
+    return "\n".join(look.line(f"{would}{step.what}: {step.where}") for step in report.steps)
 
 
 @verb(

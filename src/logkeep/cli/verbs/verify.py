@@ -61,7 +61,7 @@ def _text(report: VerifyReport, look: Look) -> str:
     lines = [head, look.text(f"{count(report.objects)} objects · {size(report.stored_bytes)}")]
     for finding in report.findings[:_SHOWN]:
         remedy = f"\n        try: {finding.remedy}" if finding.remedy else ""
-        lines.append(look.text(f"{finding.severity.upper():8}{finding.where}: {finding.what}{remedy}"))
+        lines.append(look.line(f"{finding.severity.upper():8}{finding.where}: {finding.what}{remedy}"))
     if len(report.findings) > _SHOWN:
         lines.append(look.text(f"… and {count(len(report.findings) - _SHOWN)} more; --json has all"))
     if report.also_damaged:

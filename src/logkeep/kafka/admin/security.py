@@ -1,11 +1,11 @@
-"""ACLs and client quotas: what they are, as values that can be written down and put back."""
+"""ACLs, client quotas and who has SCRAM credentials, as values that can be written down; secrets are not told."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.codes import SECURITY_DISABLED, check
+from logkeep.kafka.codes import OK, SECURITY_DISABLED, check
 
 _ANY = 1
 _RESOURCES = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}
@@ -85,3 +85,11 @@ def _quota(found: Any) -> Quota:
         tuple((each.entity_type, each.entity_name) for each in found.entity),
         tuple(sorted((each.key, each.value) for each in found.values)),
     )
+
+
+def scram_users(cluster: Cluster) -> tuple[str, ...]:
+    """Who has SCRAM credentials of any mechanism. Raises `NotAuthorised`."""
+    # Empty, not null: both mean everybody, but a broker that has to refuse a null list never answers (seen on 4.3.1).
+    reply = cluster.ask_any("DescribeUserScramCredentials", {"users": []})
+    check(reply.error_code, subject="SCRAM credentials", doing="DescribeUserScramCredentials")
+    return tuple(sorted(each.user for each in reply.results if each.error_code == OK))

@@ -4,11 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Codec, LogName
 from logkeep.repository.parts.table import SegmentTable
+
+_NEVER = np.iinfo(np.int64).max
 
 
 def total(rows: SegmentTable, column: str) -> int:
@@ -58,15 +62,32 @@ class LogTotals:
     segments: int
     records: int
     stored_bytes: int
+    plain_bytes: int
+    base_time_ms: int
+    """Smallest and largest record time; -1 when no row knows one."""
+    max_time_ms: int
 
 
 def log_totals(rows: SegmentTable) -> dict[LogName, LogTotals]:
-    """Segments, records and bytes of every log."""
-    found: dict[LogName, LogTotals] = {}
-    for log, first, last in rows.log_runs():
-        part = SegmentTable(rows.arrow.slice(first, last - first))
-        found[log] = LogTotals(last - first, total(part, "records"), total(part, "stored_bytes"))
-    return found
+    """Segments, records, bytes and times of every log: whole columns at once, a million rows take moments."""
+    runs = list(rows.log_runs())
+    if not runs:
+        return {}
+    starts = np.array([first for _, first, _ in runs])
+    sums = [np.add.reduceat(_numbers(rows, name), starts) for name in ("records", "stored_bytes", "plain_bytes")]
+    base = _numbers(rows, "base_time_ms")
+    base = np.minimum.reduceat(np.where(base < 0, _NEVER, base), starts)
+    columns = [*sums, np.where(base == _NEVER, -1, base), np.maximum.reduceat(_numbers(rows, "max_time_ms"), starts)]
+    lists = zip(*(column.tolist() for column in columns), strict=True)
+    return {
+        log: LogTotals(last - first, records, stored, plain, oldest, max(newest, -1))
+        for (log, first, last), (records, stored, plain, oldest, newest) in zip(runs, lists, strict=True)
+    }
+
+
+def _numbers(rows: SegmentTable, column: str) -> NDArray[np.int64]:
+    numbers: NDArray[np.int64] = rows.arrow.column(column).to_numpy()
+    return numbers
 
 
 def ranges(rows: SegmentTable) -> dict[LogName, list[Range]]:

@@ -1,0 +1,132 @@
+"""`logkeep kafka groups`: where groups stood, from an archived `__consumer_offsets`, also where it was erased since.
+
+Beside `info`, and not in it: `info` reads no archived data and answers at once, this reads the whole archived topic.
+"""
+
+import re
+from collections.abc import Iterator
+
+import click
+import msgspec
+
+from logkeep.cli.kafka_info import moment
+from logkeep.cli.look import Look, count
+from logkeep.cli.opening import STORE_EXITS, chosen_source
+from logkeep.cli.rows import seen
+from logkeep.cli.run import Run
+from logkeep.cli.verb import verb
+from logkeep.config.options import ALL, GROUP, REPO, SOURCE
+from logkeep.errors import UnknownBackup, UsageError
+from logkeep.formats.offsets_topic import PositionKey
+from logkeep.kafka.positions import TOPIC, Position, archived_positions
+from logkeep.model.ids import BackupId, choose_id
+from logkeep.model.segments import LogName, Segment
+from logkeep.repository.chain import Place
+
+_SHOWN = 40
+
+
+class PositionRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The last position of a group in one partition; times in ms since 1970."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+    committed_ms: int
+    erased_ms: int | None
+    """When the cluster forgot it: its topic was deleted, it expired, or its group was deleted. Null: it had not."""
+
+
+class GroupsReport(msgspec.Struct, frozen=True, kw_only=True):
+    id: int
+    source: str
+    erased: int
+    positions: tuple[PositionRow, ...]
+    all: bool
+
+
+def _text(report: GroupsReport, look: Look) -> str:
+    if not report.positions:
+        return look.text(f"no position of a group is archived in backup {report.id}")
+    shown = report.positions if report.all else report.positions[:_SHOWN]
+    rows = [
+        (r.group, r.topic, str(r.partition), count(r.offset), moment(r.committed_ms, look), moment(r.erased_ms, look))
+        for r in shown
+    ]
+    headers = ("GROUP", "TOPIC", "PART", "OFFSET", "COMMITTED", "ERASED")
+    lines = [look.table(headers, rows, right="PART,OFFSET")]
+    if len(report.positions) > len(shown):
+        lines.append(look.text(f"… and {count(len(report.positions) - len(shown))} more; --all shows them"))
+    lines.append(look.text(f"{count(len(report.positions))} positions, {count(report.erased)} of them erased since"))
+    return "\n".join(lines)
+
+
+@verb(
+    report=GroupsReport,
+    text=_text,
+    options=(REPO, SOURCE, GROUP, ALL),
+    arguments=(click.Argument(["backup"], metavar="ID"),),
+    exits=(10, *STORE_EXITS),
+    examples=("logkeep kafka groups latest --group billing", "logkeep kafka groups latest --json"),
+)
+def groups(run: Run, backup: str) -> GroupsReport:
+    """Tell where groups stood, also in topics that were deleted since, from archived internal topics.
+
+    Needs a backup that was taken with --internal. When a topic is deleted, the cluster forgets the positions of its
+    groups; the archived log of `__consumer_offsets` still has them, with their times.
+    """
+    place = chosen_source(run)
+    chosen, logs = _archived(place, run, backup)
+    meant = _patterns(run[GROUP])
+    found = archived_positions(place, logs.values())
+    rows = tuple(_rows({key: found[key] for key in found if not meant or any(p.fullmatch(key.group) for p in meant)}))
+    erased = sum(row.erased_ms is not None for row in rows)
+    return GroupsReport(id=chosen, source=place.source, erased=erased, positions=rows, all=run[ALL])
+
+
+def _patterns(texts: tuple[str, ...]) -> list[re.Pattern[str]]:
+    try:
+        return [re.compile(text) for text in texts]
+    except re.error as error:
+        raise UsageError(f"{error.pattern!r} is not a pattern: {error}") from error
+
+
+def _rows(found: dict[PositionKey, Position]) -> Iterator[PositionRow]:
+    """Erased ones first: they are what nobody else can tell."""
+    for key, p in sorted(found.items(), key=lambda each: (each[1].erased_ms is None, each[0])):
+        yield PositionRow(
+            group=key.group,
+            topic=key.topic,
+            partition=key.partition,
+            offset=p.offset,
+            leader_epoch=p.leader_epoch,
+            metadata=p.metadata,
+            committed_ms=p.committed_ms,
+            erased_ms=p.erased_ms,
+        )
+
+
+def _archived(place: Place, run: Run, text: str) -> tuple[BackupId, dict[LogName, list[Segment]]]:
+    """The segments of the internal topic in a backup, by log and in order."""
+    from logkeep.repository.content import PartReader, rows_of, served_parts  # noqa: PLC0415 - Arrow, slow to load
+    from logkeep.repository.source import read_manifest  # noqa: PLC0415
+
+    folded = seen(place, run.clock()).folded
+    chosen = choose_id(text, sorted(BackupId(e.id) for e in folded.completed))
+    entry = folded.entry(chosen)
+    if entry is None:
+        raise UnknownBackup(f"backup {chosen} is not there any more", subject=place.source)
+    manifest = read_manifest(place, entry)
+    cuts = tuple(c for c in manifest.cut if c.log.name == TOPIC)
+    if not cuts:
+        raise UsageError(
+            f"{TOPIC} is not in this backup", subject=f"backup {chosen}", remedy="take backups with --internal"
+        )
+    only = msgspec.structs.replace(manifest, cut=cuts)
+    logs: dict[LogName, list[Segment]] = {}
+    for segment in rows_of(PartReader(place), only, served_parts(manifest, folded)).to_segments():
+        logs.setdefault(segment.log, []).append(segment)
+    return chosen, logs

@@ -1,0 +1,119 @@
+"""Where groups stood by an archived `__consumer_offsets`, also where the cluster has forgotten it since.
+
+When a topic is deleted, expires or its group goes, the broker writes a tombstone over the group's position, and the
+position is gone from the cluster. The archived log still has the record before it. Deciding is pure: records in,
+positions out. Positions committed inside of a transaction count when its commit marker comes, and not before.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from logkeep.errors import Damaged
+from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, Stop, first_broken, walk
+from logkeep.formats.offsets_topic import PositionKey, decode_key, decode_position
+from logkeep.formats.plain_records import PlainRecord, marker_type, records_of
+from logkeep.model.segments import Codec, Segment
+from logkeep.repository import layout
+from logkeep.repository.chain import Place
+
+TOPIC = "__consumer_offsets"
+_PIECE_BYTES = 8 << 20
+_COMMIT = 1
+
+
+@dataclass(frozen=True)
+class Position:
+    """The last position of a group in one partition, and when the cluster forgot it, if it did."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    committed_ms: int
+    erased_ms: int | None = None
+
+
+class PositionFold:
+    """Takes the batches of one partition of the topic in order."""
+
+    def __init__(self) -> None:
+        self.positions: dict[PositionKey, Position] = {}
+        self._undecided: dict[int, list[tuple[PlainRecord, int]]] = {}
+
+    def plain(self, records: Iterable[PlainRecord], time_ms: int) -> None:
+        for record in records:
+            self._apply(record, time_ms)
+
+    def transactional(self, producer: int, records: Iterable[PlainRecord], time_ms: int) -> None:
+        self._undecided.setdefault(producer, []).extend((record, time_ms) for record in records)
+
+    def marker(self, producer: int, kind: int) -> None:
+        for record, time_ms in self._undecided.pop(producer, ()):
+            if kind == _COMMIT:
+                self._apply(record, time_ms)
+
+    def _apply(self, record: PlainRecord, time_ms: int) -> None:
+        key = decode_key(record.key) if record.key is not None else None
+        if not isinstance(key, PositionKey):
+            return
+        if record.value is not None:
+            value = decode_position(record.value)
+            self.positions[key] = Position(value.offset, value.leader_epoch, value.metadata, value.commit_time_ms)
+        elif key in self.positions and self.positions[key].erased_ms is None:
+            self.positions[key] = replace(self.positions[key], erased_ms=time_ms)
+
+
+def archived_positions(place: Place, logs: Iterable[Sequence[Segment]]) -> dict[PositionKey, Position]:
+    """Read archived logs of the topic, each as its segments in order. Raises Damaged."""
+    found: dict[PositionKey, Position] = {}
+    for segments in logs:
+        fold = PositionFold()
+        for segment in segments:
+            if segment.has_object:
+                _fold_segment(place, segment, fold)
+        found |= fold.positions
+    return found
+
+
+def _fold_segment(place: Place, segment: Segment, fold: PositionFold) -> None:
+    tail, name = b"", layout.segment(place.source, segment)
+    for piece in _pieces(place, segment, name):
+        data = tail + piece
+        walked = walk(data)
+        if walked.stop in (Stop.DAMAGED, Stop.OLD_FORMAT) or first_broken(data, walked.batches) is not None:
+            raise Damaged("holds bytes that are no sound batches", subject=name)
+        _fold_batches(data, walked.batches.headers, walked.batches.positions, segment, fold)
+        tail = data[walked.stopped_at :]
+    if tail:
+        raise Damaged("ends in the middle of a batch", subject=name)
+
+
+def _pieces(place: Place, segment: Segment, name: str) -> Iterator[bytes]:
+    if segment.codec is not Codec.NONE:
+        raise Damaged(f"is packed with {segment.codec}, which cannot be read here yet", subject=name)
+    for start in range(0, segment.stored_bytes, _PIECE_BYTES):
+        yield place.store.get_range(name, start, min(_PIECE_BYTES, segment.stored_bytes - start))
+
+
+def _fold_batches(
+    data: bytes,
+    headers: "np.ndarray[tuple[int], np.dtype[np.void]]",
+    positions: "np.ndarray[tuple[int], np.dtype[np.int64]]",
+    segment: Segment,
+    fold: PositionFold,
+) -> None:
+    for header, at in zip(headers, positions.tolist(), strict=True):
+        base, last = int(header["base_offset"]), int(header["base_offset"]) + int(header["last_offset_delta"])
+        if last < segment.start or base >= segment.end:
+            continue  # another segment claims it
+        batch = data[at : at + 12 + int(header["length"])]
+        attributes, producer = int(header["attributes"]), int(header["producer_id"])
+        if attributes & CONTROL:
+            fold.marker(producer, marker_type(batch))
+            continue
+        records, time_ms = records_of(batch, base, attributes, int(header["records"])), int(header["max_time_ms"])
+        if attributes & TRANSACTIONAL:
+            fold.transactional(producer, records, time_ms)
+        else:
+            fold.plain(records, time_ms)

@@ -1,0 +1,223 @@
+"""What is in a backup of a Kafka cluster, for somebody who has to know it now. Pure: documents and rows in, values out.
+
+`report` reads nothing itself: it folds the cluster record, the manifest and the segment rows. Light to import, so that
+commands which never call it start at once.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from logkeep.kafka.restore_needs import RestoreNeeds, restore_needs
+
+if TYPE_CHECKING:
+    from logkeep.kafka.record import ClusterRecord, GroupRecord, LogRecord, TopicRecord
+    from logkeep.model.segments import LogName
+    from logkeep.repository.manifest import KnownGap, Manifest
+    from logkeep.repository.parts import LogTotals
+
+
+class GapReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Offsets `[start, end)` that could not be archived, and why."""
+
+    partition: int
+    start: int
+    end: int
+    reason: str
+
+
+class PartitionReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One log: offsets `[start, end)`, the last stable offset, and times in ms since 1970, null when unknown."""
+
+    partition: int
+    history: str
+    histories: int
+    """Which one this is, of those that this topic id had: more than 1 after a lost end."""
+    began: str | None
+    """Why a new history began, when it did so with this backup."""
+    start: int
+    end: int
+    last_stable: int
+    segments: int
+    records: int
+    stored_bytes: int
+    plain_bytes: int
+    oldest_ms: int | None
+    newest_ms: int | None
+
+
+class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    id: str
+    internal: bool
+    partitions: int
+    replication_factor: int
+    configs: dict[str, str]
+    """Those that differ from the defaults."""
+    offsets: int
+    """Positions that are covered; not each needs to hold a record."""
+    records: int
+    stored_bytes: int
+    plain_bytes: int
+    oldest_ms: int | None
+    newest_ms: int | None
+    open_transactions: int
+    """That reach over the cut."""
+    gaps: tuple[GapReport, ...]
+    logs: tuple[PartitionReport, ...]
+
+    @property
+    def missing(self) -> int:
+        return sum(gap.end - gap.start for gap in self.gaps)
+
+
+class GroupTopicReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a group stood in one topic."""
+
+    topic: str
+    partitions: int
+    """With a position."""
+    lag: int | None
+    """Offsets between the positions and the cut; null when the topic is not in this backup."""
+    below_start: int
+    """Partitions in which the position had been deleted by retention."""
+    clamped: int
+    """Partitions in which the position lay behind the cut and is recorded at it."""
+
+
+class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    kind: str
+    state: str
+    lag: int
+    topics: tuple[GroupTopicReport, ...]
+
+
+class KafkaReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Topics by size, the largest first; groups by lag, the farthest behind first."""
+
+    cluster_id: str
+    topics: tuple[TopicReport, ...]
+    groups: tuple[GroupReport, ...]
+    acls: int | None
+    """Null when the cluster has no authorizer, or could not be asked."""
+    quotas: int
+    scram_credentials: int | None
+    """Archived ones, encrypted; null when none were asked for."""
+    needs: RestoreNeeds
+
+
+def report(
+    record: "ClusterRecord",
+    manifest: "Manifest",
+    totals: "Mapping[LogName, LogTotals]",
+    scram_credentials: int | None = None,
+) -> KafkaReport:
+    """`totals` are those of the backup's segment rows."""
+    logs = _by_topic(record.logs)
+    found = {(log.name, log.partition): each for log, each in totals.items()}
+    gaps = _gaps(manifest.gaps)
+    began = {f.where: f.what for f in manifest.findings if f.code == "new-history"}
+    opened: dict[str, int] = {}
+    for each in record.open_transactions:
+        opened[each.topic] = opened.get(each.topic, 0) + 1
+    topics = [
+        _topic(t, [_partition(log, found.get((t.name, log.partition)), began) for log in logs.get(t.name, ())],
+               gaps.get(t.name, ()), opened.get(t.name, 0))
+        for t in record.topics
+    ]  # fmt: skip
+    topics.sort(key=lambda t: (-t.stored_bytes, t.name))
+    spans = {(log.topic, log.partition): log for log in record.logs}
+    groups = sorted((_group(g, spans) for g in record.groups), key=lambda g: (-g.lag, g.name))
+    return KafkaReport(
+        cluster_id=record.cluster_id,
+        topics=tuple(topics),
+        groups=tuple(groups),
+        acls=None if record.acls is None else len(record.acls),
+        quotas=len(record.quotas),
+        scram_credentials=scram_credentials,
+        needs=restore_needs(topics, record),
+    )
+
+
+def _by_topic(logs: "Iterable[LogRecord]") -> "dict[str, list[LogRecord]]":
+    found: dict[str, list[LogRecord]] = {}
+    for log in logs:
+        found.setdefault(log.topic, []).append(log)
+    return found
+
+
+def _gaps(known: "Iterable[KnownGap]") -> dict[str, list[GapReport]]:
+    found: dict[str, list[GapReport]] = {}
+    for gap in known:
+        made = GapReport(partition=gap.log.partition, start=gap.start, end=gap.end, reason=gap.reason)
+        found.setdefault(gap.log.name, []).append(made)
+    return found
+
+
+def _partition(log: "LogRecord", totals: "LogTotals | None", began: Mapping[str, str]) -> PartitionReport:
+    _, _, number = log.history.partition("-")
+    return PartitionReport(
+        partition=log.partition,
+        history=log.history,
+        histories=int(number) + 1 if number.isdigit() else 1,
+        began=began.get(f"{log.topic}/{log.partition}") or began.get(f"{log.topic}-{log.partition}"),
+        start=log.start,
+        end=log.end,
+        last_stable=log.last_stable,
+        segments=totals.segments if totals else 0,
+        records=totals.records if totals else 0,
+        stored_bytes=totals.stored_bytes if totals else 0,
+        plain_bytes=totals.plain_bytes if totals else 0,
+        oldest_ms=_known(totals.base_time_ms if totals else -1),
+        newest_ms=_known(totals.max_time_ms if totals else -1),
+    )
+
+
+def _known(time_ms: int) -> int | None:
+    """Producers may leave times out (-1), and some write smaller numbers still."""
+    return time_ms if time_ms >= 0 else None
+
+
+def _topic(
+    topic: "TopicRecord", logs: list[PartitionReport], gaps: Iterable[GapReport], open_transactions: int
+) -> TopicReport:
+    return TopicReport(
+        name=topic.name,
+        id=topic.id,
+        internal=topic.internal,
+        partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
+        configs=topic.configs,
+        offsets=sum(log.end - log.start for log in logs),
+        records=sum(log.records for log in logs),
+        stored_bytes=sum(log.stored_bytes for log in logs),
+        plain_bytes=sum(log.plain_bytes for log in logs),
+        oldest_ms=min((log.oldest_ms for log in logs if log.oldest_ms is not None), default=None),
+        newest_ms=max((log.newest_ms for log in logs if log.newest_ms is not None), default=None),
+        open_transactions=open_transactions,
+        gaps=tuple(gaps),
+        logs=tuple(sorted(logs, key=lambda log: log.partition)),
+    )
+
+
+def _group(group: "GroupRecord", spans: "Mapping[tuple[str, int], LogRecord]") -> GroupReport:
+    commits: dict[str, list[tuple[LogRecord | None, int, int]]] = {}
+    for c in group.commits:
+        commits.setdefault(c.topic, []).append((spans.get((c.topic, c.partition)), c.offset, c.committed))
+    topics = [_group_topic(name, some) for name, some in commits.items()]
+    topics.sort(key=lambda t: (-(t.lag or 0), t.topic))
+    lag = sum(t.lag or 0 for t in topics)
+    return GroupReport(name=group.name, kind=group.kind, state=group.state, lag=lag, topics=tuple(topics))
+
+
+def _group_topic(topic: str, commits: "list[tuple[LogRecord | None, int, int]]") -> GroupTopicReport:
+    known = [(log, offset) for log, offset, _ in commits if log is not None]
+    return GroupTopicReport(
+        topic=topic,
+        partitions=len(commits),
+        lag=sum(log.end - offset for log, offset in known) if known else None,
+        below_start=sum(offset < log.start for log, offset in known),
+        clamped=sum(offset != committed for _, offset, committed in commits),
+    )

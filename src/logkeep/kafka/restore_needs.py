@@ -1,0 +1,85 @@
+"""What a cluster must have and allow before a backup can be put into it. Pure.
+
+Only what the archive knows is told; what it does not know is said to be unknown.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from logkeep.kafka.record import ClusterRecord
+    from logkeep.kafka.report import TopicReport
+
+
+class RestoreNeeds(msgspec.Struct, frozen=True, kw_only=True):
+    topics: int
+    partitions: int
+    replicas: int
+    """Logs on disks: partitions times their replication factor."""
+    brokers: int
+    """As many as the largest replication factor."""
+    disk_bytes: int
+    """Bytes of the logs, unpacked, times their replication factor; indexes of brokers come on top."""
+    largest_batch_bytes: int | None
+    """What `max.message.bytes` must take; null: this archive does not know it."""
+    max_message_bytes: dict[str, int]
+    """Topics whose limit was set at the source: no batch of theirs need be larger."""
+    codecs: tuple[str, ...] | None
+    """Which producers' codecs occur; null: this archive does not know it."""
+    features: tuple[str, ...]
+    permissions: tuple[str, ...]
+
+
+def restore_needs(topics: "Sequence[TopicReport]", record: "ClusterRecord") -> RestoreNeeds:
+    own = [t for t in topics if not t.internal]
+    names = {t.name for t in own}
+    logs = [log for log in record.logs if log.topic in names]
+    known = [log.traits for log in logs if log.traits is not None]
+    every = len(known) == len(logs)
+    return RestoreNeeds(
+        topics=len(own),
+        partitions=sum(t.partitions for t in own),
+        replicas=sum(t.partitions * t.replication_factor for t in own),
+        brokers=max((t.replication_factor for t in own), default=0),
+        disk_bytes=sum(t.plain_bytes * t.replication_factor for t in own),
+        largest_batch_bytes=max((t.largest_batch_bytes for t in known), default=0) if every else None,
+        max_message_bytes={
+            t.name: int(t.configs["max.message.bytes"])
+            for t in own
+            if t.configs.get("max.message.bytes", "").isdecimal()
+        },
+        codecs=tuple(sorted({codec for t in known for codec in t.codecs})) if every else None,
+        features=tuple(_features(own, record, sum(t.transactional for t in known))),
+        permissions=tuple(_permissions(record)),
+    )
+
+
+def _features(topics: "Sequence[TopicReport]", record: "ClusterRecord", transactional: int) -> list[str]:
+    """What is special about these logs, in words that say what it means for a restore."""
+    compacted = sum("compact" in t.configs.get("cleanup.policy", "") for t in topics)
+    append_time = sum(t.configs.get("message.timestamp.type") == "LogAppendTime" for t in topics)
+    late = sum(any(log.start > 0 for log in t.logs) for t in topics)
+    share = sum(g.kind == "share" for g in record.groups)
+    told = (
+        (compacted, "topics: compacted, offsets have holes"),
+        (append_time, "topics: append times, a plain producer would stamp new ones"),
+        (late, "topics: begin behind offset 0"),
+        (transactional, "logs: records of transactions, with markers"),
+        (len(record.open_transactions), "transactions: open at the cut, count as aborted"),
+        (share, "groups: share groups, the target needs share.version 1"),
+    )
+    return [f"{what.partition(':')[0]} ({number}):{what.partition(':')[2]}" for number, what in told if number]
+
+
+def _permissions(record: "ClusterRecord") -> list[str]:
+    """The rights of a user who makes all of this again; those for what the backup does not have are left out."""
+    wanted = ["topics: CREATE, DESCRIBE, WRITE, READ", "topics: ALTER_CONFIGS, DESCRIBE_CONFIGS", "cluster: DESCRIBE"]
+    if record.groups:
+        wanted.append("groups: READ, DESCRIBE")
+    if record.acls:
+        wanted.append("cluster: ALTER (ACLs)")
+    if record.quotas:
+        wanted.append("cluster: ALTER_CONFIGS (quotas)")
+    return wanted

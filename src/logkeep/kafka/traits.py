@@ -1,0 +1,45 @@
+"""What a restore must know of a log's batches and no segment row tells: the largest, the codecs, transactions. Pure."""
+
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+
+from logkeep.formats.kafka_log import CODEC_MASK, CODECS, TRANSACTIONAL, Batches
+
+
+class LogTraits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Of all batches that were archived; nothing is said of a log without any."""
+
+    largest_batch_bytes: int = 0
+    """What `max.message.bytes` of a target must take."""
+    codecs: tuple[str, ...] = ()
+    transactional: bool = False
+
+    def joined(self, other: "LogTraits") -> "LogTraits":
+        return LogTraits(
+            max(self.largest_batch_bytes, other.largest_batch_bytes),
+            tuple(sorted({*self.codecs, *other.codecs})),
+            self.transactional or other.transactional,
+        )
+
+
+def traits_of(batches: Batches) -> LogTraits:
+    """Whole columns at once."""
+    attributes = batches.headers["attributes"].astype(np.int64)
+    codecs = np.unique(attributes & CODEC_MASK).tolist()
+    return LogTraits(
+        largest_batch_bytes=int(batches.sizes.max(initial=0)),
+        codecs=tuple(sorted(CODECS[c] if c < len(CODECS) else str(c) for c in codecs)),
+        transactional=bool((attributes & TRANSACTIONAL).any()),
+    )
+
+
+def all_joined(some: Iterable[LogTraits | None]) -> LogTraits | None:
+    """Of all together; None when one is not known."""
+    whole = LogTraits()
+    for each in some:
+        if each is None:
+            return None
+        whole = whole.joined(each)
+    return whole

@@ -1,0 +1,60 @@
+"""What a backup cannot see because its user may not, as far as that can be known.
+
+A broker lists only topics that the user may DESCRIBE. But the sizes on its disks, which need DESCRIBE on the cluster,
+come with the names of all topics: one that is on a disk and not in the list is hidden from us. Asked by its name it is
+refused, which tells it from one that was made or deleted a moment ago. Without that right nothing is known, and said.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from logkeep.errors import NotAuthorised, TopicMissing
+from logkeep.kafka.admin.topics import ReplicaSize
+from logkeep.kafka.selection import Meant
+from logkeep.kafka.values import ClusterMetadata
+from logkeep.model.findings import Finding, Severity
+
+INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""What Kafka calls internal; the sizes on disks do not tell."""
+
+
+def unseen(replicas: Iterable[ReplicaSize], metadata: ClusterMetadata, meant: Meant) -> list[str]:
+    """Topics that were meant and lie on a disk, but are not in the list. Pure."""
+    listed = {t.name for t in metadata.topics} | {t.name for t in metadata.unready}
+    names = {r.log.topic for r in replicas} - listed
+    return sorted(name for name in names if meant(name, name in INTERNAL))
+
+
+def hidden(names: Sequence[str], ask: Callable[[str], object]) -> list[str]:
+    """Those that `ask` is refused for; the others were made or deleted while we looked."""
+    return [name for name in names if _refused(name, ask)]
+
+
+def _refused(name: str, ask: Callable[[str], object]) -> bool:
+    try:
+        ask(name)
+    except NotAuthorised:
+        return True
+    except TopicMissing:
+        return False
+    return False
+
+
+def hidden_finding(name: str) -> Finding:
+    return Finding(
+        code="topic-hidden",
+        severity=Severity.WARNING,
+        where=name,
+        what="it exists and is not in this backup, nor are positions of groups in it: this user may not DESCRIBE it",
+        remedy="grant READ, DESCRIBE and DESCRIBE_CONFIGS on it, or leave it out with --exclude",
+    )
+
+
+def blind_finding(cluster_id: str) -> Finding:
+    return Finding(
+        code="list-limited",
+        severity=Severity.NOTE,
+        where=cluster_id,
+        what="without DESCRIBE on the cluster only topics and groups that this user may DESCRIBE are seen; "
+        "whether there are others is not known",
+        remedy="grant DESCRIBE on the cluster",
+    )
