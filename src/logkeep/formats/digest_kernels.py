@@ -30,7 +30,7 @@ def _turn(word: np.uint64, bits: int) -> np.uint64:
 
 
 @inlined
-def _eight(data: Bytes, at: np.uint64) -> np.uint64:
+def eight(data: Bytes, at: np.uint64) -> np.uint64:
     word = U64(data[at]) | (U64(data[at + U64(1)]) << U64(8)) | (U64(data[at + U64(2)]) << U64(16))
     word |= (U64(data[at + U64(3)]) << U64(24)) | (U64(data[at + U64(4)]) << U64(32))
     return (
@@ -71,10 +71,10 @@ def xxh64(data: Bytes, start: Number, size: Number, seed: np.uint64) -> np.uint6
     if size >= 32:
         a, b, c, d = seed + _P1 + _P2, seed + _P2, seed, seed - _P1
         while end - at >= U64(32):
-            a = _round(a, _eight(data, at))
-            b = _round(b, _eight(data, at + U64(8)))
-            c = _round(c, _eight(data, at + U64(16)))
-            d = _round(d, _eight(data, at + U64(24)))
+            a = _round(a, eight(data, at))
+            b = _round(b, eight(data, at + U64(8)))
+            c = _round(c, eight(data, at + U64(16)))
+            d = _round(d, eight(data, at + U64(24)))
             at += U64(32)
         hashed = _turn(a, 1) + _turn(b, 7) + _turn(c, 12) + _turn(d, 18)
         hashed = _merge_lane(_merge_lane(_merge_lane(_merge_lane(hashed, a), b), c), d)
@@ -82,7 +82,7 @@ def xxh64(data: Bytes, start: Number, size: Number, seed: np.uint64) -> np.uint6
         hashed = seed + _P5
     hashed += U64(size)
     while end - at >= U64(8):
-        hashed = _turn(hashed ^ _round(U64(0), _eight(data, at)), 27) * _P1 + _P4
+        hashed = _turn(hashed ^ _round(U64(0), eight(data, at)), 27) * _P1 + _P4
         at += U64(8)
     if end - at >= U64(4):
         hashed = _turn(hashed ^ (_four(data, at) * _P1), 23) * _P2 + _P3

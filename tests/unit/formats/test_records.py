@@ -2,6 +2,8 @@
 
 import gzip
 import struct
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -40,6 +42,12 @@ def _packed(codec: str, data: bytes) -> bytes:
     return packed
 
 
+PACKERS: dict[int, Callable[[bytes], bytes]] = {
+    1: gzipped,
+    2: _raw_snappy,
+    3: partial(_packed, "lz4"),
+    4: partial(_packed, "zstd"),
+}
 PACKED = {
     "none": (0, PLAIN),
     "gzip": (1, gzipped(PLAIN)),
@@ -93,7 +101,7 @@ def test_mixed_codecs_in_one_log_have_the_digest_of_the_plain_one() -> None:
 
 
 def test_kafka_pythons_own_batches_are_read() -> None:
-    builder: Any = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 20)  # type: ignore[no-untyped-call]  # no types
+    builder: Any = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 20)
     rows = [
         (i, 1_700_000_000_000 - 3 * i, b"k%d" % i if i % 2 else None, b"v" * i, [("h", b"x"), ("n", None)][: i % 3])
         for i in range(90)
@@ -138,7 +146,7 @@ def test_what_is_no_digest_is_refused(text: str) -> None:
 def test_a_bomb_is_told_and_costs_no_memory(codec: int) -> None:
     """A few kilobytes that unpack to 64 MiB, where 1 MiB is allowed; the batches around it are read."""
     zeros = bytes(64 << 20)
-    packed = {1: gzipped, 2: _raw_snappy, 3: lambda d: _packed("lz4", d), 4: lambda d: _packed("zstd", d)}[codec](zeros)
+    packed = PACKERS[codec](zeros)
     good = batch_of(0, RECORDS), batch_of(50, RECORDS)
     data = good[0] + batch_of(10, [Slow(5)], packed, attributes=codec) + good[1]
     _, wrong, rows = _all(data)

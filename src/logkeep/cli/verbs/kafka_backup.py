@@ -137,7 +137,7 @@ def backup(run: Run) -> KafkaBackupReport:
     it could be copied is a gap: the backup is completed, the gap is recorded, and the run ends with 21.
     """
     place = opened_repository(run).place(run[SOURCE] or _DEFAULT_SOURCE)
-    task, wish = KafkaBackup(place, _settings(run), run.clock, run.token), _wish(run)
+    task, wish = KafkaBackup(place, client_settings(run), run.clock, run.token), _wish(run)
     if run.dry_run:
         return _foreseen(place.source, *task.preview(wish), run[ALLOW_GAPS])
     _, plan = task.preview(wish)
@@ -145,7 +145,8 @@ def backup(run: Run) -> KafkaBackupReport:
     return _report(place.source, done, run[ALLOW_GAPS])
 
 
-def _settings(run: Run) -> ClientSettings:
+def client_settings(run: Run) -> ClientSettings:
+    """How to reach the cluster that the settings name. What is odd about them is said."""
     servers, path = run[BOOTSTRAP_SERVERS], run[COMMAND_CONFIG]
     if path is not None:
         settings = load_settings(path, bootstrap=servers or "")
