@@ -71,12 +71,12 @@ NOTHING = Digest()
 
 def warm() -> None:
     """Have every kernel compiled and stored, once, before processes that all need it begin."""
-    for part in decode(_SMALLEST, walk(_SMALLEST).batches):
+    for part in decode(SMALLEST, walk(SMALLEST).batches):
         if isinstance(part, Records):
             digest_of(part)
 
 
-_SMALLEST = bytes.fromhex(
+SMALLEST = bytes.fromhex(
     "000000000000000000000038ffffffff0234bb9273000000000000000000000000000000000000"
     "00000000ffffffffffffffffffffffffffff000000010c000000010100"
 )

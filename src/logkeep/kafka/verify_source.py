@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from logkeep.formats.compare import warm
 from logkeep.formats.digest import Digest
 from logkeep.kafka.admin.offsets import LogBounds, log_bounds, offset_for_leader_epoch
 from logkeep.kafka.brokers import SettingsBrokers
@@ -50,6 +51,7 @@ def _check(asked: Asked, settings: ClientSettings) -> Proven:
     with Cluster(settings) as cluster:
         metadata = cluster.metadata()
         check_source(asked.place, "kafka", {"cluster_id": metadata.cluster_id})
+        warm()
         decoded = decode_backup(asked)
         states, reasons = _comparable(asked, cluster)
     for log, reason in sorted(reasons.items()):

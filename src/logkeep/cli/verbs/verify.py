@@ -118,10 +118,10 @@ def verify(run: Run, backup: str) -> VerifyReport:
     """Check a backup against what was written, and name every object that is not right.
 
     `files` follows the chain from its first commit, opens the manifest and all parts, and looks for every object and
-    its size; `data` reads every byte and compares SHA-256, and in Kafka's logs the CRC of every batch. `records` decodes
-    every record too, and keeps a digest of each log that the next such run compares with. `source` does all that and
-    then looks for everything that the live cluster still holds of the backup's logs. Nothing is repaired. The result is
-    kept in the repository: `list` shows it, and a damaged backup never counts as a good one for `prune`.
+    its size; `data` reads every byte and compares SHA-256, and in Kafka's logs the CRC of every batch. `records`
+    decodes every record too, and keeps a digest of each log that the next such run compares with. `source` does all
+    that and then looks for everything that the live cluster still holds of the backup's logs. Nothing is repaired. The
+    result is kept in the repository: `list` shows it, and a damaged backup never counts as a good one for `prune`.
     """
     place = chosen_source(run)
     backup_id, expected_bytes = _chosen(run, backup)
