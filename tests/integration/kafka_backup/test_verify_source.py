@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pytest
 from confluent_kafka import TopicPartition
 
@@ -18,7 +19,7 @@ from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.owner import this_process
 from logkeep.repository.verdicts import verdicts
-from logkeep.repository.verification import stored_verifications
+from logkeep.repository.verification import put_verification, stored_verifications
 from logkeep.repository.verify import EVERYTHING, Sample
 from logkeep.repository.verifying import Deeper, Verified, Verifier
 from logkeep.spark.inline import InlineEngine
@@ -219,7 +220,7 @@ def test_an_archive_with_right_hashes_and_wrong_records_is_found(
     assert other.standing(wrong) == (True, "source")
 
 
-def test_another_digest_than_before_is_damage(topics: Matrix, source: Source, tmp_path: Path) -> None:
+def test_another_digest_than_before_is_damage(topics: Matrix, source: Source) -> None:
     topic = topics.create("digested")
     _write(topics, topic, 60)
     done = source.archive.back_up(topic).entry.id
@@ -227,6 +228,14 @@ def test_another_digest_than_before_is_damage(topics: Matrix, source: Source, tm
     assert first.document.digests == second.document.digests
     assert (first.findings, second.findings) == ((), ())
     assert source.standing(done) == (False, "records")
+    (known,) = second.document.digests
+    other = msgspec.structs.replace(known, digest=known.digest.replace("lk1:60:", "lk1:61:"))
+    lie = msgspec.structs.replace(second.document, digests=(other,))
+    put_verification(source.archive.place, lie, utc_now(), random_token())
+    (found,) = source.verify(done, "records").findings
+    assert (found.code, found.severity) == ("digest-differs", "damage")
+    assert "digested/0" in found.what
+    assert source.standing(done) == (True, "records")
 
 
 def test_the_command(kafka: EmbeddedKafka, topics: Matrix, tmp_path: Path) -> None:
