@@ -6,7 +6,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from kafka.protocol.consumer import ListOffsetsRequest, OffsetForLeaderEpochRequest
+from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequest, OffsetForLeaderEpochRequest
 from kafka.protocol.consumer.offsets import ListOffsetsResponse, OffsetForLeaderEpochResponse
 from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
 from logkeep.errors import ClusterNotReady, ClusterUnreachable
@@ -104,6 +104,20 @@ class PlainBrokers:
         request = OffsetForLeaderEpochRequest(replica_id=-1, topics=[kind(topic=topic, partitions=[one])])
         answer = self._ask(request, OffsetForLeaderEpochResponse, 4).topics[0].partitions[0]
         return EpochEnd(answer.leader_epoch, answer.end_offset)
+
+    def aborted(self, topic: str, partition: int, offset: int) -> list[tuple[int, int]]:
+        """Producer and first offset of the aborted transactions that a read-committed fetch is told of."""
+        kind = FetchRequest.FetchTopic
+        one = kind.FetchPartition(
+            partition=partition, current_leader_epoch=-1, fetch_offset=offset, last_fetched_epoch=-1,
+            log_start_offset=-1, partition_max_bytes=1 << 26,
+        )  # fmt: skip
+        request = FetchRequest(
+            replica_id=-1, max_wait_ms=100, min_bytes=1, max_bytes=1 << 26, isolation_level=1, session_id=0,
+            session_epoch=-1, topics=[kind(topic=topic, partitions=[one])], forgotten_topics_data=[], rack_id="",
+        )  # fmt: skip
+        found = self._ask(request, FetchResponse, 12).responses[0].partitions[0].aborted_transactions
+        return [(each.producer_id, each.first_offset) for each in found or ()]
 
     def metadata(self, topic: str) -> Any:
         kind = MetadataRequest.MetadataRequestTopic

@@ -169,7 +169,8 @@ MAX_AGE: Option[timedelta | None] = Option(
     "max-age", Duration(), None, "Objective: exit 60 when the newest good backup is older.", key="status.max_age"
 )
 LEVEL: Option[str] = Option(
-    "level", Choice(("files", "data")), "files", "files compares names and sizes; data reads and hashes every byte.",
+    "level", Choice(("files", "data", "records", "source")), "files",
+    "files compares names and sizes; data hashes every byte; records decodes them; source compares with the cluster.",
     key="verify.level",
 )  # fmt: skip
 SAMPLE: Option[Fraction] = Option(

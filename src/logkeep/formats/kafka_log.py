@@ -16,8 +16,8 @@ A log is batches back to back, nothing between them. All numbers are big-endian:
     57..60  record count       smaller than delta + 1 after compaction, 0 in a batch kept for its producer's sake
     61..    records            compressed as one block
 
-`walk` finds the whole batches of a buffer: one step of Python per batch, never per record, the checks on columns. It
-tells a tail that is merely cut off (a reply that was full, a crash) from damage, and damage from old formats. It
+`walk` finds the whole batches of a buffer: one step of Python per batch, never per record, the checks on columns.
+It tells a tail that is merely cut off (a reply that was full, a crash) from damage, and damage from old formats. It
 promises nothing about record bytes: that is what `first_broken` (the CRC) is for.
 """
 

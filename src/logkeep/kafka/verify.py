@@ -7,9 +7,10 @@ compared.
 """
 
 import hashlib
+from collections.abc import Iterator
 
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
-from logkeep.formats.kafka_log import Bytes, Stop, first_broken, walk
+from logkeep.formats.kafka_log import Batches, Bytes, Stop, first_broken, walk
 from logkeep.model.segments import Codec
 from logkeep.model.work import Progress
 from logkeep.repository.parts import Expected
@@ -19,28 +20,38 @@ from logkeep.store.base import Store
 
 _LARGEST_BATCH = 1 << 30
 """A broken length must not make us read on for ever."""
+BRING_BACK = "bring the object back from the store's versions or from a copy, then verify again"
 
 
 def check_logs(unit: HashUnit, progress: Progress) -> HashResult:
     """A task: read every object of the unit once, compare its hash, and walk its batches."""
     checked = Checked([])
     for each in unit.objects:
-        try:
-            found = unit.store.head(each.name).size
-            if found != each.stored_bytes:
-                checked.damage("size-mismatch", each.name, f"has {found} bytes instead of {each.stored_bytes}")
-                continue
-            _check(unit.store, each, checked, progress)
-        except (ObjectMissing, Damaged, UnsafeName) as error:
-            checked.damage("object-unreadable", each.name, error.what)
-            continue
-        checked.objects += 1
-        checked.bytes += each.stored_bytes
+        for _ in checked_batches(unit.store, each, checked, progress):
+            pass
     return HashResult(checked.findings, checked.objects, checked.bytes)
 
 
-def _check(store: Store, wanted: Expected, checked: Checked, progress: Progress) -> None:
-    stored, plain, batches = hashlib.sha256(), hashlib.sha256(), _Batches(wanted.name)
+def checked_batches(
+    store: Store, wanted: Expected, checked: Checked, progress: Progress
+) -> Iterator[tuple[Bytes, Batches]]:
+    """The good batches of an object, in buffers, as they are read. What is wrong with it is a finding at its end."""
+    try:
+        found = store.head(wanted.name).size
+        if found != wanted.stored_bytes:
+            what = f"has {found} bytes instead of {wanted.stored_bytes}"
+            checked.damage("size-mismatch", wanted.name, what, BRING_BACK)
+            return
+        yield from _read(store, wanted, checked, progress)
+    except (ObjectMissing, Damaged, UnsafeName) as error:
+        checked.damage("object-unreadable", wanted.name, error.what)
+        return
+    checked.objects += 1
+    checked.bytes += wanted.stored_bytes
+
+
+def _read(store: Store, wanted: Expected, checked: Checked, progress: Progress) -> Iterator[tuple[Bytes, Batches]]:
+    stored, plain, pieces = hashlib.sha256(), hashlib.sha256(), LogPieces()
 
     def watch(chunk: bytes) -> None:
         stored.update(chunk)
@@ -50,19 +61,19 @@ def _check(store: Store, wanted: Expected, checked: Checked, progress: Progress)
         for piece in StoredLog.expected(store, wanted).pieces(watch):
             if wanted.codec is not Codec.NONE:
                 plain.update(piece)
-            batches.take(piece)
+            yield pieces.take(piece)
     except Damaged as error:
         _broken_frame(store, wanted, error.what, checked)
         return
     _compare(wanted, stored.hexdigest(), (stored if wanted.codec is Codec.NONE else plain).hexdigest(), checked)
-    problem = batches.problem or batches.end_problem()
+    problem = pieces.problem or pieces.end_problem()
     if problem:
         checked.damage("batch-damaged", wanted.name, problem)
 
 
 def _compare(wanted: Expected, stored: str, plain: str, checked: Checked) -> None:
     if stored != wanted.sha256:
-        checked.damage("hash-mismatch", wanted.name, "the bytes are not those that were written")
+        checked.damage("hash-mismatch", wanted.name, "the bytes are not those that were written", BRING_BACK)
     elif plain != wanted.plain_sha256:
         checked.damage("plain-hash-mismatch", wanted.name, "its content is not the log that was archived")
 
@@ -71,36 +82,35 @@ def _broken_frame(store: Store, wanted: Expected, what: str, checked: Checked) -
     """Frames cannot be read to the end. Whether the object was changed later is told by its hash alone."""
     checked.damage("frame-damaged", wanted.name, what)
     if stored_sha256(store, wanted.name, wanted.stored_bytes, lambda _: None) != wanted.sha256:
-        checked.damage("hash-mismatch", wanted.name, "the bytes are not those that were written")
+        checked.damage("hash-mismatch", wanted.name, "the bytes are not those that were written", BRING_BACK)
 
 
-class _Batches:
+class LogPieces:
     """A log that comes in pieces: what is left of one is put before the next."""
 
-    def __init__(self, name: str) -> None:
-        self._name, self._after = name, -1
+    def __init__(self) -> None:
         self._rest: Bytes = b""
+        self._after = -1
         self.problem = ""
 
-    def take(self, chunk: Bytes) -> None:
+    def take(self, piece: Bytes) -> tuple[Bytes, Batches]:
         """Walk as far as whole batches go. After the first problem nothing more can be told."""
         if self.problem:
-            return
-        buffer = b"".join((self._rest, chunk)) if len(self._rest) else chunk
+            return b"", walk(b"").batches
+        buffer = b"".join((self._rest, piece)) if len(self._rest) else piece
         walked = walk(buffer, self._after)
-        broken = first_broken(buffer, walked.batches)
+        batches, broken = walked.batches, first_broken(buffer, walked.batches)
         if broken is not None:
-            offset = int(walked.batches.base_offsets[broken])
+            offset, batches = int(batches.base_offsets[broken]), batches[:broken]
             self.problem = f"the batch at offset {offset} does not have the CRC-32C of its header"
-        elif walked.stop not in (Stop.END, Stop.TORN):
-            self.problem = f"after offset {self._last(walked.batches.last_offsets.tolist())}: {walked.reason}"
-        self._after = self._last(walked.batches.last_offsets.tolist())
+        if len(batches):
+            self._after = int(batches.last_offsets[-1])
+        if not self.problem and walked.stop not in (Stop.END, Stop.TORN):
+            self.problem = f"after offset {self._after}: {walked.reason}"
         self._rest = buffer[walked.stopped_at :]
         if len(self._rest) > _LARGEST_BATCH:
-            self.problem = f"after offset {self._after}: a batch without end"
+            self.problem = self.problem or f"after offset {self._after}: a batch without end"
+        return buffer, batches
 
     def end_problem(self) -> str:
         return f"after offset {self._after}: the last batch is cut off" if len(self._rest) else ""
-
-    def _last(self, offsets: list[int]) -> int:
-        return offsets[-1] if offsets else self._after

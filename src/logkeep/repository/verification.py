@@ -4,19 +4,33 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import ClassVar
 
+import msgspec
+
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, StoredId
+from logkeep.model.segments import LogName
 from logkeep.model.time import rfc3339
 from logkeep.repository import layout
 from logkeep.repository.chain import Place
 from logkeep.repository.documents import MIB, SourceDocument, read, seal
 from logkeep.repository.layout import Verified
 from logkeep.repository.lease import Head
-from logkeep.repository.verdicts import DAMAGED, depth, verdicts
+from logkeep.repository.verdicts import DAMAGED, GOOD, depth, verdicts
 
 MAX_STORED_FINDINGS = 1_000
 MAX_STORED_NAMES = 20_000
+MAX_STORED_DIGESTS = 30_000
+
+
+class LogDigest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The digest of everything that a backup holds of one log, as its kind of source defines it."""
+
+    log: LogName
+    start: int
+    end: int
+    records: int
+    digest: str
 
 
 class Verification(SourceDocument, frozen=True, kw_only=True, tag="verification"):
@@ -35,6 +49,8 @@ class Verification(SourceDocument, frozen=True, kw_only=True, tag="verification"
     findings: tuple[Finding, ...]
     damaged_objects: tuple[str, ...]
     """Object names, so that other backups that share them are known to be damaged too."""
+    digests: tuple[LogDigest, ...] = ()
+    """Of every log that was decoded as a whole, for later verifications to compare with."""
 
 
 def inherited_damage(
@@ -77,6 +93,18 @@ def stored_verifications(place: Place) -> list[tuple[Verified, str]]:
     """What the names of all stored verifications say, and the names."""
     names = (i.name for i in place.store.list(layout.verifications(place.source)))
     return [(said, name) for name in names if (said := layout.verified(name))]
+
+
+def known_digests(place: Place, backup_id: BackupId) -> dict[LogName, LogDigest]:
+    """What the last verification that decoded all of a backup, and found it good, saw of each log."""
+    stored = [(said, name) for said, name in stored_verifications(place) if said.backup == backup_id]
+    for said, name in sorted(stored, key=lambda each: each[0].when, reverse=True):
+        if said.verdict == GOOD and depth(said.level) >= depth("records"):
+            try:
+                return {each.log: each for each in read(place.store, name, Verification, place.repository).digests}
+            except (Damaged, ObjectMissing):
+                continue  # an older one tells the same
+    return {}
 
 
 def known_damaged(place: Place, completed: Collection[int]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """A verification from beginning to end: hold, check, remember, also for the backups that share what was damaged."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -16,14 +17,18 @@ from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.holds import reading
 from logkeep.repository.lease import NOTHING_SEEN, Head
+from logkeep.repository.manifest import Manifest
 from logkeep.repository.owner import Owner
-from logkeep.repository.parts import objects
+from logkeep.repository.parts import SegmentTable, objects
 from logkeep.repository.source import read_manifest
 from logkeep.repository.verdicts import DAMAGED, GOOD
 from logkeep.repository.verification import (
+    MAX_STORED_DIGESTS,
     MAX_STORED_FINDINGS,
     MAX_STORED_NAMES,
+    LogDigest,
     Verification,
+    known_digests,
     put_verification,
 )
 from logkeep.repository.verify import (
@@ -52,6 +57,32 @@ class Verified:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """A backup whose files were found, to be looked at more deeply than `data`."""
+
+    place: Place
+    manifest: Manifest
+    rows: SegmentTable
+    engine: Engine
+    sample: Sample
+    day: date
+    checked: Checked
+    """Takes the findings."""
+
+
+@dataclass(frozen=True)
+class Proven:
+    """What a deeper look came to."""
+
+    level: str
+    """The level that may be called good, which is not always the one that was asked for."""
+    digests: tuple[LogDigest, ...] = ()
+
+
+Deeper = Callable[[Asked], Proven]
+
+
+@dataclass(frozen=True)
 class Verifier:
     """Everything a verification needs besides the backup."""
 
@@ -61,27 +92,46 @@ class Verifier:
     clock: Clock
     tokens: TokenSource
     read: ReadTask = hash_objects
-    """How objects are read at the level `data` and below."""
+    """How objects are read at the level `data`."""
+    deeper: Deeper | None = None
+    """What looks deeper than `data`; kinds of sources bring it."""
 
     def verify(self, backup_id: BackupId, level: str, sample: Sample = EVERYTHING) -> Verified:
         """Check one backup at a level, store the result, and give all findings."""
-        checked = Checked([])
+        checked, proven = Checked([]), Proven(level)
         folded = check_chain(self.place, checked)
         if folded is not None:
             with reading(self.place, backup_id, self.owner, "verify", self.tokens) as entry:
-                self._check(folded, entry, level, sample, checked)
-        return self._remember(backup_id, folded, level, sample, checked)
+                proven = self._check(folded, entry, level, sample, checked)
+        return self._remember(backup_id, folded, level, sample, checked, proven)
 
-    def _check(self, folded: Folded, entry: BackupEntry, level: str, sample: Sample, checked: Checked) -> None:
+    def _check(self, folded: Folded, entry: BackupEntry, level: str, sample: Sample, checked: Checked) -> Proven:
         rows = check_backup(self.place, folded, entry, checked)
-        if rows is not None and level != "files":
+        if rows is None or level == "files":
+            return Proven(level)
+        if level == "data" or self.deeper is None:
             check_data(self.place, rows, self.engine, checked, sample, self._today(), self.read)
+            return Proven("data")
+        manifest = read_manifest(self.place, entry)
+        proven = self.deeper(Asked(self.place, manifest, rows, self.engine, sample, self._today(), checked))
+        self._compare_digests(BackupId(entry.id), proven, checked)
+        return proven
+
+    def _compare_digests(self, backup_id: BackupId, proven: Proven, checked: Checked) -> None:
+        """The same backup, decoded again, must be the same records."""
+        known = known_digests(self.place, backup_id)
+        for now in proven.digests:
+            before = known.get(now.log)
+            if before is not None and before != now:
+                where = layout.log_root(self.place.source, now.log)
+                what = f"its records have the digest {now.digest}; an earlier verification found {before.digest}"
+                checked.damage("digest-differs", where, f"{now.log}: {what}")
 
     def _today(self) -> date:
         return self.clock().date()
 
     def _remember(
-        self, backup_id: BackupId, folded: Folded | None, level: str, sample: Sample, checked: Checked
+        self, backup_id: BackupId, folded: Folded | None, level: str, sample: Sample, checked: Checked, proven: Proven
     ) -> Verified:
         now = self.clock()
         bad = worst(checked.findings) is Severity.DAMAGE
@@ -89,7 +139,7 @@ class Verifier:
             repository=self.place.repository,
             source=self.place.source,
             id=backup_id,
-            level=level,
+            level=level if bad else proven.level,
             verdict=DAMAGED if bad else GOOD,
             sample=str(sample),
             time=rfc3339(now),
@@ -98,6 +148,7 @@ class Verifier:
             bytes=checked.bytes,
             findings=tuple(checked.findings[:MAX_STORED_FINDINGS]),
             damaged_objects=checked.damaged_objects[:MAX_STORED_NAMES],
+            digests=proven.digests[:MAX_STORED_DIGESTS],
         )
         stored = self._store([backup_id], document, now)
         also = self._sharing(backup_id, checked) if folded and bad else []
@@ -110,7 +161,7 @@ class Verifier:
     def _store(self, ids: list[BackupId], document: Verification, now: datetime) -> bool:
         """Put the result for this backup and for all that share the damage. A sampled look never unsays damage."""
         if document.verdict == GOOD and document.sample != str(EVERYTHING):
-            document = msgspec.structs.replace(document, level="files")
+            document = msgspec.structs.replace(document, level="files", digests=())
         try:
             for backup_id in ids:
                 put_verification(self.place, msgspec.structs.replace(document, id=backup_id), now, self.tokens())

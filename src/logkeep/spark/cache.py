@@ -3,18 +3,11 @@
 Pure path logic: nothing here touches the disk. Removing the whole directory is always safe.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 
+from logkeep.model.cache import cache_dir
 
-def cache_dir(environ: Mapping[str, str], home: Path) -> Path:
-    """`LOGKEEP_CACHE_DIR`, else `logkeep` below `XDG_CACHE_HOME`, else `~/.cache/logkeep`."""
-    if own := environ.get("LOGKEEP_CACHE_DIR"):
-        return Path(own).absolute()
-    shared = environ.get("XDG_CACHE_HOME", "")
-    # The XDG rules: a relative path there is to be ignored.
-    base = Path(shared) if shared.startswith("/") else home / ".cache"
-    return base / "logkeep"
+__all__ = ["archive_dir", "cache_dir", "jars_dir", "log_dir"]
 
 
 def log_dir(cache: Path) -> Path:

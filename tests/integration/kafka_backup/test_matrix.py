@@ -5,12 +5,26 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pytest
-from confluent_kafka import Consumer, TopicCollection, TopicPartition
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, Message, TopicCollection, TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.formats.digest import Digest
+from logkeep.formats.kafka_log import Batches, walk
+from logkeep.formats.transactions import Settling
+from logkeep.kafka.verify_records import check_records
+from logkeep.model.ids import BackupId
+from logkeep.model.time import random_token, utc_now
+from logkeep.repository.owner import this_process
+from logkeep.repository.verifying import Verifier
+from logkeep.spark.inline import InlineEngine
 from tests.kafka.archive import object_paths, on_disk
 from tests.kafka.matrix import Matrix
+from tests.kafka.plain import PlainBrokers
+from tests.kafka.readers import messages
+from tests.kafka.slow_records import Slow, slow_digest
 from tests.kafka.whole import Archive, new_place
 from tests.kafka.written import written_matrix
 
@@ -74,6 +88,63 @@ def test_apache_reads_every_archived_file(kafka: EmbeddedKafka, whole: tuple[Arc
     said = kafka.java_tool(tool, ["--deep-iteration", "--files", ",".join(map(str, files))])
     assert len(re.findall(r"^\| offset: ", said, re.MULTILINE)) == sum(s.records for s in segments)
     assert "isvalid: false" not in said
+
+
+def test_decoded_records_are_those_that_librdkafka_reads(
+    kafka: EmbeddedKafka, matrix: Matrix, whole: tuple[Archive, int, Path]
+) -> None:
+    """Every codec, Java's own snappy, nulls and headers, append times, holes: one digest by kernels, one by hand."""
+    archive, backup_id, _ = whole
+    verifier = Verifier(
+        archive.place, InlineEngine(), this_process("verify"), utc_now, random_token, deeper=check_records
+    )
+    verified = verifier.verify(BackupId(backup_id), "records")
+    assert verified.findings == ()
+    assert {d.log.name for d in verified.document.digests} == set(matrix.topics)
+    for found in verified.document.digests:
+        seen = messages(kafka.bootstrap, found.log.name, found.log.partition, found.start, found.end)
+        digest = Digest.parse(found.digest)
+        assert digest.records == len(seen) == found.records, str(found.log)
+        expected = slow_digest([_as_slow(m) for m in seen])
+        assert (digest.content_a, digest.content_b, digest.offsets) == expected, str(found.log)
+        assert digest.append_times == sum(m.timestamp()[0] == TIMESTAMP_LOG_APPEND_TIME for m in seen)
+
+
+def _as_slow(message: Message) -> tuple[int, int, Slow]:
+    pairs = tuple((name.encode(), value) for name, value in message.headers() or ())
+    _, time_ms = message.timestamp()
+    offset = message.offset()
+    assert offset is not None
+    return offset, time_ms, Slow(0, 0, _exact(message.key()), _exact(message.value()), pairs)
+
+
+def _exact(data: str | bytes | None) -> bytes | None:
+    return data.encode() if isinstance(data, str) else data
+
+
+def test_aborted_transactions_are_those_that_the_broker_lists(
+    kafka: EmbeddedKafka, whole: tuple[Archive, int, Path]
+) -> None:
+    archive, backup_id, _ = whole
+    data = b"".join(archive.batches(backup_id, "transactions"))
+    settling = Settling()
+    settling.take(data, walk(data).batches)
+    settled = settling.settled()
+    listed = PlainBrokers("127.0.0.1", kafka.port).aborted("transactions", 0, 0)
+    assert [(a.producer_id, a.first_offset) for a in settled.aborted] == listed
+    (hanging,) = archive.record(backup_id).open_transactions
+    assert [(o.producer_id, o.first_offset) for o in settled.open] == [(hanging.producer_id, hanging.first_offset)]
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "committed"})
+    consumer.assign([TopicPartition("transactions", 0, 0)])
+    committed = [m.offset() for m in consumer.consume(80, 30)]
+    consumer.close()
+    batches = walk(data).batches
+    assert _visible(batches, settled.visible(batches)) == committed
+
+
+def _visible(batches: Batches, which: npt.NDArray[np.bool_]) -> list[int]:
+    bases, lasts = batches.base_offsets[which].tolist(), batches.last_offsets[which].tolist()
+    return [offset for base, last in zip(bases, lasts, strict=True) for offset in range(base, last + 1)]
 
 
 def test_the_record_tells_topics_groups_and_open_transactions(matrix: Matrix, whole: tuple[Archive, int, Path]) -> None:

@@ -154,7 +154,7 @@ def backup(run: Run) -> KafkaBackupReport:
     """
     refuse_contradictions(run)
     place = opened_repository(run).place(run[SOURCE] or _DEFAULT_SOURCE)
-    settings = _settings(run)
+    settings = _racked(run, client_settings(run))
     task, wish = KafkaBackup(place, settings, run.clock, run.token), _wish(run, settings)
     if run.dry_run:
         return _foreseen(place.source, *task.preview(wish), run[ALLOW_GAPS])
@@ -163,7 +163,8 @@ def backup(run: Run) -> KafkaBackupReport:
     return _report(place.source, done, run[ALLOW_GAPS])
 
 
-def _settings(run: Run) -> ClientSettings:
+def client_settings(run: Run) -> ClientSettings:
+    """How to reach the cluster that the settings name. What is odd about them is said."""
     servers, path = run[BOOTSTRAP_SERVERS], run[COMMAND_CONFIG]
     if path is not None:
         settings = load_settings(path, bootstrap=servers or "")
@@ -173,6 +174,10 @@ def _settings(run: Run) -> ClientSettings:
         raise UsageError("no cluster is named", remedy="pass --bootstrap-servers, or --command-config with them in it")
     for note in settings.notes:
         run.console.note(note)
+    return settings
+
+
+def _racked(run: Run, settings: ClientSettings) -> ClientSettings:
     rack = run[CLIENT_RACK]
     return settings if rack is None else replace(settings, rack=rack)
 

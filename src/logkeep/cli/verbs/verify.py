@@ -14,6 +14,8 @@ from logkeep.cli.rows import seen
 from logkeep.cli.run import Outcome, Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import (
+    BOOTSTRAP_SERVERS,
+    COMMAND_CONFIG,
     ENGINE,
     LEVEL,
     LIMIT_DOWNLOAD,
@@ -25,7 +27,7 @@ from logkeep.config.options import (
     SOURCE,
     SPARK_CONF,
 )
-from logkeep.errors import Damaged
+from logkeep.errors import Damaged, UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
 from logkeep.repository.chain import Place
@@ -33,7 +35,7 @@ from logkeep.repository.owner import this_process
 from logkeep.repository.source import read_facts
 from logkeep.repository.verdicts import GOOD
 from logkeep.repository.verify import ReadTask, Sample, hash_objects
-from logkeep.repository.verifying import Verifier
+from logkeep.repository.verifying import Deeper, Verifier
 
 _SHOWN = 50
 
@@ -93,6 +95,8 @@ def _metrics(outcome: Outcome[VerifyReport]) -> Iterator[MetricSample]:
         SOURCE,
         LEVEL,
         SAMPLE,
+        BOOTSTRAP_SERVERS,
+        COMMAND_CONFIG,
         ENGINE,
         MASTER,
         PARALLEL,
@@ -104,20 +108,26 @@ def _metrics(outcome: Outcome[VerifyReport]) -> Iterator[MetricSample]:
     exits=(10, *STORE_EXITS),
     exit_code=lambda report: 0 if report.verdict == GOOD else 10,
     metrics=_metrics,
-    examples=("logkeep verify", "logkeep verify latest --level data --sample 1/7"),
+    examples=(
+        "logkeep verify",
+        "logkeep verify latest --level data --sample 1/7",
+        "logkeep verify --level source --bootstrap-servers broker:9092",
+    ),
 )
 def verify(run: Run, backup: str) -> VerifyReport:
     """Check a backup against what was written, and name every object that is not right.
 
     `files` follows the chain from its first commit, opens the manifest and all parts, and looks for every object and
-    its size; `data` reads every byte and compares SHA-256, and in Kafka's logs the CRC of every batch. Nothing is
-    repaired. The result is kept in the repository: `list` shows it, and a damaged backup never counts as a good one
-    for `prune`.
+    its size; `data` reads every byte and compares SHA-256, and in Kafka's logs the CRC of every batch. `records`
+    decodes every record too, and keeps a digest of each log that the next such run compares with. `source` does all
+    that and then looks for everything that the live cluster still holds of the backup's logs. Nothing is repaired. The
+    result is kept in the repository: `list` shows it, and a damaged backup never counts as a good one for `prune`.
     """
     place = chosen_source(run)
     backup_id, expected_bytes = _chosen(run, backup)
     engine = chosen_engine(run, expected_bytes if run[LEVEL] != "files" else 0)
-    verifier = Verifier(place, engine, this_process(run.token()), run.clock, run.token, _read_task(place))
+    owner = this_process(run.token())
+    verifier = Verifier(place, engine, owner, run.clock, run.token, _read_task(place), _deeper(run, place))
     verified = verifier.verify(backup_id, run[LEVEL], _sample(run[SAMPLE]))
     document = verified.document
     return VerifyReport(
@@ -147,15 +157,35 @@ def _chosen(run: Run, text: str) -> tuple[BackupId, int]:
 
 def _read_task(place: Place) -> ReadTask:
     """What reads the objects: archived Kafka logs are walked batch by batch on the same pass."""
-    try:
-        facts = read_facts(place)
-    except Damaged:
-        facts = None
-    if facts is None or facts.kind != "kafka":
+    if _kind(place) != "kafka":
         return hash_objects
     from logkeep.kafka.verify import check_logs  # noqa: PLC0415 - numpy is only needed for logs
 
     return check_logs
+
+
+def _deeper(run: Run, place: Place) -> Deeper | None:
+    """What looks deeper than `data`, where that is asked for."""
+    if run[LEVEL] not in ("records", "source"):
+        return None
+    if _kind(place) != "kafka":
+        raise UsageError("only backups of Kafka have records", subject=f"source {place.source}")
+    if run[LEVEL] == "records":
+        from logkeep.kafka.verify_records import check_records  # noqa: PLC0415 - numba is only needed for records
+
+        return check_records
+    from logkeep.cli.verbs.kafka_backup import client_settings  # noqa: PLC0415 - the cluster is only needed here
+    from logkeep.kafka.verify_source import source_check  # noqa: PLC0415
+
+    return source_check(client_settings(run))
+
+
+def _kind(place: Place) -> str:
+    try:
+        facts = read_facts(place)
+    except Damaged:
+        return ""
+    return facts.kind if facts else ""
 
 
 def _sample(share: Fraction) -> Sample:

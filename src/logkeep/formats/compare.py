@@ -1,0 +1,137 @@
+"""Is everything that a live log holds archived? Two stretches of it are compared, by batches, then by records.
+
+A batch whose bytes are the same proves its records at once. One that differs was rewritten by compaction, which keeps
+offsets, so each of its records must be archived under its offset with the same time, key, value and headers. Records
+that are archived and no longer live are no matter: that is what retention and compaction do.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from logkeep.formats.compare_kernels import NOT_THERE, OTHER, SAME, match, same_batches
+from logkeep.formats.digest import SMALLEST
+from logkeep.formats.kafka_log import CONTROL, Batches, Bytes, Longs, walk
+from logkeep.formats.records import Malformed, Records, decode
+
+FOR_EVER = 2**63 - 1
+
+
+def warm() -> None:
+    """Have every kernel compiled and stored, once, before processes that all need it begin."""
+    one = Stretch(SMALLEST, walk(SMALLEST).batches)
+    other = Stretch(SMALLEST[:-5] + b"\2" + SMALLEST[-4:], one.batches)  # one millisecond later
+    Compared().compare(one, one, 0, 1)
+    Compared().compare(one, other, 0, 1)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Batches of a log in a buffer."""
+
+    buffer: Bytes
+    batches: Batches
+
+    @property
+    def last(self) -> int:
+        """The last offset that it answers for; nothing answers for everything that follows."""
+        return int(self.batches.last_offsets[-1]) if len(self.batches) else FOR_EVER
+
+    def touching(self, start: int, end: int) -> "Stretch":
+        """The batches with an offset of `[start, end)` between their first and last."""
+        first = int(np.searchsorted(self.batches.last_offsets, start))
+        last = int(np.searchsorted(self.batches.base_offsets, end))
+        return Stretch(self.buffer, self.batches[first : max(first, last)])
+
+
+END = Stretch(b"", walk(b"").batches)
+"""What follows the last batch."""
+
+
+@dataclass
+class Compared:
+    """What a comparison came to; control records are not counted, only looked for."""
+
+    identical: int = 0
+    """Records in batches whose bytes are the same."""
+    equal: int = 0
+    """Records that are the same in batches that are not."""
+    missing: int = 0
+    differing: int = 0
+    first_missing: int = -1
+    first_differing: int = -1
+    unreadable: str = ""
+    """The first live batch that is neither the same nor can be decoded."""
+
+    def compare(self, live: Stretch, archived: Stretch, start: int, end: int) -> None:
+        """Look for every live record of `[start, end)` in what is archived of the same offsets."""
+        live, archived = live.touching(start, end), archived.touching(start, end)
+        same = _identical(live, archived)
+        for part in decode(live.buffer, _chosen(live.batches, ~same)):
+            if isinstance(part, Malformed):
+                self.unreadable = self.unreadable or str(part)
+            else:
+                self._count(part.within(start, end), archived)
+        self.identical += _records(live, same, start, end)
+
+    def _count(self, live: Records, archived: Stretch) -> None:
+        if not len(live):
+            return
+        found = _found(live, archived)
+        counted = ~live.control
+        self.equal += int(np.count_nonzero((found == SAME) & counted))
+        missing, differing = live.offsets[found == NOT_THERE], live.offsets[found == OTHER]
+        if self.first_missing < 0 and len(missing):
+            self.first_missing = int(missing[0])
+        if self.first_differing < 0 and len(differing):
+            self.first_differing = int(differing[0])
+        self.missing, self.differing = self.missing + len(missing), self.differing + len(differing)
+
+
+def _identical(live: Stretch, archived: Stretch) -> npt.NDArray[np.bool_]:
+    """For each live batch, whether the same bytes are archived under its offset."""
+    bases = archived.batches.base_offsets
+    if not len(bases):
+        return np.zeros(len(live.batches), np.bool_)
+    index = np.minimum(np.searchsorted(bases, live.batches.base_offsets), len(bases) - 1)
+    fits = (bases[index] == live.batches.base_offsets) & (archived.batches.sizes[index] == live.batches.sizes)
+    there: Longs = np.where(fits, archived.batches.positions[index], -1)
+    same = np.zeros(len(live.batches), np.uint8)
+    same_batches(_plain(live), live.batches.positions, _plain(archived), there, live.batches.sizes, same)
+    return same.astype(np.bool_)
+
+
+def _records(live: Stretch, same: npt.NDArray[np.bool_], start: int, end: int) -> int:
+    """Records of `[start, end)` in those batches. Only a batch that reaches over a border has to be decoded."""
+    batches = _chosen(live.batches, same & ((live.batches.headers["attributes"] & CONTROL) == 0))
+    inside = (batches.base_offsets >= start) & (batches.last_offsets < end)
+    whole = int(batches.headers["records"][inside].sum(dtype=np.int64))
+    over = decode(live.buffer, _chosen(batches, ~inside))
+    return whole + sum(len(part.within(start, end)) for part in over if isinstance(part, Records))
+
+
+def _found(live: Records, archived: Stretch) -> npt.NDArray[np.uint8]:
+    """For each live record `SAME`, `OTHER` or `NOT_THERE`."""
+    found = np.full(len(live), NOT_THERE, np.uint8)
+    around = archived.touching(int(live.offsets[0]), int(live.offsets[-1]) + 1)
+    for part in _readable(around):
+        match(
+            live.data, live.offsets, live.times_ms, live.spans,
+            part.data, part.offsets, part.times_ms, part.spans, found,
+        )  # fmt: skip
+    return found
+
+
+def _readable(stretch: Stretch) -> Iterator[Records]:
+    """What cannot be decoded of an archive is a finding of the level before this one."""
+    return (part for part in decode(stretch.buffer, stretch.batches) if isinstance(part, Records))
+
+
+def _chosen(batches: Batches, which: npt.NDArray[np.bool_]) -> Batches:
+    return Batches(batches.headers[which], batches.positions[which])
+
+
+def _plain(stretch: Stretch) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(memoryview(stretch.buffer).toreadonly(), np.uint8)

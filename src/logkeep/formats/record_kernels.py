@@ -1,0 +1,153 @@
+"""The compiled part of reading records: varints, and the records of many batches as columns.
+
+A record, after its own length: attributes (one byte, unused), time delta, offset delta, key, value, headers.
+Numbers are zig-zag varints, byte strings have their length in front (-1: null), headers their number, each a name
+and a value.
+
+Rows of `batches` (one per batch, int64): START and END of its records in `data`, BASE offset, LAST offset delta,
+COUNT of records, TIME that deltas are added to, APPEND time or `NO_APPEND_TIME`.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from logkeep.formats.jit import inlined, kernel
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+Number = Any
+"""64 bits, signed. Which of numpy's or Python's types it has makes no difference to compiled code."""
+
+START, END, BASE, LAST, COUNT, TIME, APPEND = range(7)
+BATCH_COLUMNS = 7
+NO_APPEND_TIME = np.iinfo(np.int64).min
+
+KEY_AT, KEY_SIZE, VALUE_AT, VALUE_SIZE, HEADERS_AT, HEADERS, BODY_AT, END_AT, BATCH, ODD = range(10)
+SPAN_COLUMNS = 10
+
+OK, BAD_LENGTH, BAD_NUMBER, BAD_KEY, BAD_VALUE, BAD_HEADERS, LEFT_IN_RECORD, BAD_OFFSET, LEFT_IN_BATCH = range(9)
+
+U64 = np.uint64
+"""An index of this type is used as it is; a signed one would be asked first whether it counts from the end."""
+
+
+@inlined
+def varint(data: Bytes, at: Number, end: Number, top: int, most: int) -> tuple[Number, Number]:
+    """A zig-zag number and the byte after it, which is -1 when it does not end before `end`, or is too large.
+
+    `top` is the shift of the last byte that a number may have, `most` the largest value of that byte.
+    """
+    if at >= end:
+        return 0, -1
+    byte = np.int64(data[U64(at)])
+    at += 1
+    if byte < 128:
+        return (byte >> 1) ^ -(byte & 1), at
+    number = byte & 127
+    shift = 7
+    while at < end and shift <= top:
+        byte = np.int64(data[U64(at)])
+        at += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            if shift == top and byte > most:
+                return 0, -1
+            return np.int64(np.uint64(number) >> np.uint64(1)) ^ -(number & 1), at
+        shift += 7
+    return 0, -1
+
+
+@inlined
+def varint32(data: Bytes, at: Number, end: Number) -> tuple[Number, Number]:
+    return varint(data, at, end, 28, 15)
+
+
+@inlined
+def overlong(data: Bytes, at: Number, after: Number) -> int:
+    """Whether a number takes more bytes than it needs: legal, but not the way anybody writes it."""
+    return 1 if after - at > 1 and data[after - 1] == 0 else 0
+
+
+@inlined
+def skip_headers(data: Bytes, at: Number, end: Number, count: Number) -> tuple[Number, int]:
+    """The byte after `count` headers, -1 when they are malformed, and whether a number in them is overlong."""
+    odd = 0
+    for _ in range(count):
+        size, body = varint32(data, at, end)
+        if body < 0 or size < 0 or size > end - body:
+            return -1, odd
+        odd |= overlong(data, at, body)
+        at = body + size
+        size, body = varint32(data, at, end)
+        if body < 0 or size < -1 or size > end - body:
+            return -1, odd
+        odd |= overlong(data, at, body)
+        at = body + max(size, 0)
+    return at, odd
+
+
+@kernel
+def decode_batches(  # noqa: PLR0911 - a compiled function has no exceptions to raise: each check returns its answer
+    data: Bytes, batches: Longs, offsets: Longs, times: Longs, spans: Ints
+) -> tuple[int, int, int, int]:
+    """Fill one row per record. Returns rows that are good, the problem (OK: none), its batch and its byte in `data`.
+
+    The output arrays must have room for the sum of COUNT. A batch is good as a whole or not at all.
+    """
+    row = 0
+    for batch in range(batches.shape[0]):
+        at: Number = batches[batch, START]
+        end = batches[batch, END]
+        base, last = batches[batch, BASE], batches[batch, LAST]
+        time, append = batches[batch, TIME], batches[batch, APPEND]
+        first = row
+        before: Number = np.int64(-1)
+        for _ in range(batches[batch, COUNT]):
+            size, begin = varint32(data, at, end)
+            if begin < 0 or size < 6 or size > end - begin:
+                return first, BAD_LENGTH, batch, at
+            stop = begin + size
+            delta, at = varint(data, begin + 1, stop, 63, 1)
+            if at < 0:
+                return first, BAD_NUMBER, batch, begin
+            offset, body = varint32(data, at, stop)
+            if body < 0 or offset <= before or offset > last:
+                return first, BAD_OFFSET, batch, at
+            before = offset
+            key_size, key_at = varint32(data, body, stop)
+            if key_at < 0 or key_size < -1 or key_size > stop - key_at:
+                return first, BAD_KEY, batch, body
+            at = key_at + max(key_size, 0)
+            value_size, value_at = varint32(data, at, stop)
+            if value_at < 0 or value_size < -1 or value_size > stop - value_at:
+                return first, BAD_VALUE, batch, at
+            odd = overlong(data, body, key_at) | overlong(data, at, value_at)
+            at = value_at + max(value_size, 0)
+            headers, headers_at = varint32(data, at, stop)
+            if headers_at < 0 or headers < 0 or headers > stop - headers_at:
+                return first, BAD_HEADERS, batch, at
+            odd |= overlong(data, at, headers_at)
+            at = headers_at
+            if headers > 0:
+                at, odd_too = skip_headers(data, headers_at, stop, headers)
+                if at < 0:
+                    return first, BAD_HEADERS, batch, headers_at
+                odd |= odd_too
+            if at != stop:
+                return first, LEFT_IN_RECORD, batch, at
+            here = U64(row)
+            offsets[here] = base + offset
+            times[here] = time + delta if append == NO_APPEND_TIME else append
+            span = spans[here]
+            span[KEY_AT], span[KEY_SIZE] = key_at, key_size
+            span[VALUE_AT], span[VALUE_SIZE] = value_at, value_size
+            span[HEADERS_AT], span[HEADERS] = headers_at, headers
+            span[BODY_AT], span[END_AT] = body, stop
+            span[BATCH], span[ODD] = batch, odd
+            row += 1
+        if at != end:
+            return first, LEFT_IN_BATCH, batch, at
+    return row, OK, -1, -1

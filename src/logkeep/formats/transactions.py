@@ -1,0 +1,131 @@
+"""Which transactional records count, told by the log alone.
+
+A transaction of a producer begins with its first transactional batch since its last marker and ends with its next
+marker, which says whether it was committed or aborted. Markers are matched by producer id: their epoch may be one
+higher. A transaction without a marker is open; at a cut it counts as aborted, since nothing of it was promised to
+anybody. Records of no transaction always count.
+
+`Settling` reads the batches of one log in order and remembers what was aborted; `Settled.visible` then tells which
+batches of that log a read-committed consumer sees. Committed transactions are not remembered: memory is that of the
+broker's own list of aborted ones.
+"""
+
+import struct
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, Batches, Bytes, Longs
+from logkeep.formats.records import Malformed, decode
+
+Flags = npt.NDArray[np.bool_]
+
+ABORT, COMMIT = 0, 1
+_MARKER = struct.Struct(">hh")
+
+
+@dataclass(frozen=True, order=True)
+class Aborted:
+    """Batches of the producer from `first_offset` up to its marker at `last_offset` do not count."""
+
+    first_offset: int
+    last_offset: int
+    producer_id: int
+
+
+@dataclass(frozen=True, order=True)
+class Open:
+    """A transaction without a marker."""
+
+    first_offset: int
+    producer_id: int
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What became of the transactions of one log up to its cut."""
+
+    aborted: tuple[Aborted, ...]
+    """In order of their markers, as a broker lists them."""
+    open: tuple[Open, ...]
+
+    def visible(self, batches: Batches) -> Flags:
+        """For batches of that log: whether their records count. Control batches never do."""
+        attributes, bases = batches.headers["attributes"], batches.base_offsets
+        seen: Flags = (attributes & CONTROL) == 0
+        producers = batches.headers["producer_id"].astype(np.int64)
+        in_transaction: Flags = seen & ((attributes & TRANSACTIONAL) != 0)
+        for producer in np.unique(producers[in_transaction]).tolist():
+            own = np.flatnonzero(in_transaction & (producers == producer))
+            seen[own] = ~self._lost(producer, bases[own])
+        return seen
+
+    def _lost(self, producer: int, offsets: Longs) -> Flags:
+        firsts, lasts = self._ranges.get(producer, (_NONE, _NONE))
+        index = np.searchsorted(firsts, offsets, side="right") - 1
+        lost: Flags = (index >= 0) & (offsets <= lasts[index]) if len(firsts) else np.zeros(len(offsets), np.bool_)
+        return lost
+
+    @property
+    def _ranges(self) -> dict[int, tuple[Longs, Longs]]:
+        """By producer, the first and last offsets of what does not count, rising."""
+        found: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        for each in self.aborted:
+            found[each.producer_id].append((each.first_offset, each.last_offset))
+        for still in self.open:
+            found[still.producer_id].append((still.first_offset, _FOR_EVER))
+        return {p: (np.array([a for a, _ in some]), np.array([b for _, b in some])) for p, some in found.items()}
+
+
+_NONE = np.empty(0, np.int64)
+_FOR_EVER = 2**63 - 1
+
+
+@dataclass
+class Settling:
+    """A log being read from its start to its cut. Give it every batch once, in order."""
+
+    problems: list[Malformed] = field(default_factory=list)
+    """Markers that cannot be read: what they settled stays open."""
+    _open: dict[int, int] = field(default_factory=dict)
+    _aborted: list[Aborted] = field(default_factory=list)
+
+    def take(self, buffer: Bytes, batches: Batches) -> None:
+        attributes = batches.headers["attributes"]
+        ours = np.flatnonzero((attributes & (TRANSACTIONAL | CONTROL)) != 0)
+        control = ((attributes & CONTROL) != 0)[ours].tolist()
+        markers = self._markers(buffer, Batches(batches.headers[ours][control], batches.positions[ours][control]))
+        producers = batches.headers["producer_id"][ours].tolist()
+        for base, producer, is_control in zip(batches.base_offsets[ours].tolist(), producers, control, strict=True):
+            if not is_control:
+                self._open.setdefault(producer, base)
+            else:
+                self._end(producer, base, markers.get(base))
+
+    def settled(self) -> Settled:
+        still = sorted(Open(first, producer) for producer, first in self._open.items())
+        return Settled(tuple(self._aborted), tuple(still))
+
+    def _end(self, producer: int, at: int, marker: int | None) -> None:
+        """Another kind of control record (a later Kafka may have some) ends nothing."""
+        if marker not in (ABORT, COMMIT):
+            return
+        first = self._open.pop(producer, None)
+        if marker == ABORT and first is not None:
+            self._aborted.append(Aborted(first, at, producer))
+
+    def _markers(self, buffer: Bytes, batches: Batches) -> dict[int, int]:
+        """The type of the marker in each control batch, by the batch's offset."""
+        found: dict[int, int] = {}
+        for part in decode(buffer, batches) if len(batches) else ():
+            if isinstance(part, Malformed):
+                self.problems.append(part)
+                continue
+            bases = part.batches.base_offsets[part.batch].tolist()
+            for row, base in enumerate(bases):
+                key = part.key(row)
+                if key is not None and len(key) >= _MARKER.size:
+                    found[base] = _MARKER.unpack_from(key)[1]
+        return found

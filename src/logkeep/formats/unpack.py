@@ -1,0 +1,168 @@
+"""Records of batches as plain bytes: what producers compressed is unpacked here, and never more than was allowed.
+
+A batch's records are one block of its codec: gzip and zstd streams, lz4 frames, snappy either bare or in the
+framing of Java's library (a header of 16 bytes, then blocks with their length in front). Streams are unpacked step
+by step, so a few bytes that claim to be terabytes cost no more than `LARGEST_BATCH_BYTES`. Buffers are used again:
+what a section shows is valid until the next one is asked for.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from logkeep.errors import Damaged
+from logkeep.formats.kafka_log import CODEC_MASK, CODECS, HEADER_BYTES, Batches, Longs
+from logkeep.formats.record_kernels import Bytes
+
+LARGEST_BATCH_BYTES = 256 << 20
+"""What one batch may unpack to. Brokers accept 1 MiB of compressed bytes unless told otherwise."""
+TOGETHER_BYTES = 16 << 20
+"""About how much is unpacked before it is worked on."""
+_FIRST_BYTES = 1 << 20
+_XERIAL = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = 16
+_STREAMS = {"gzip": "gzip", "lz4": "lz4", "zstd": "zstd"}
+
+
+@dataclass(frozen=True)
+class Sections:
+    """Batches and where their records lie in plain bytes."""
+
+    data: Bytes
+    batches: Batches
+    starts: Longs
+    ends: Longs
+
+    def __getitem__(self, chosen: slice) -> "Sections":
+        return Sections(self.data, self.batches[chosen], self.starts[chosen], self.ends[chosen])
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A batch that cannot be unpacked."""
+
+    batches: Batches
+    """It alone."""
+    reason: str
+
+
+def sections(
+    buffer: memoryview | bytes | bytearray, batches: Batches, largest: int = LARGEST_BATCH_BYTES
+) -> Iterator[Sections | Unreadable]:
+    """The records of all batches in order. Bytes that nobody compressed are shown where they are."""
+    data = np.frombuffer(memoryview(buffer).toreadonly(), np.uint8)
+    starts, ends = batches.positions + HEADER_BYTES, batches.positions + batches.sizes
+    if not (batches.headers["attributes"] & CODEC_MASK).any():
+        yield Sections(data, batches, starts, ends)
+        return
+    yield from _Unpacking(memoryview(buffer), largest).all(batches)
+
+
+class _Unpacking:
+    """A buffer that grows as far as it must."""
+
+    def __init__(self, source: memoryview, largest: int) -> None:
+        self._source, self._largest = source, largest
+        self._plain = np.empty(_FIRST_BYTES, np.uint8)
+        self._end = 0
+
+    def all(self, batches: Batches) -> Iterator[Sections | Unreadable]:
+        borders, first = [0], 0
+        self._end = 0
+        for index in range(len(batches)):
+            reason = self._add(batches[index : index + 1])
+            borders.append(self._end)
+            if reason or self._end >= TOGETHER_BYTES or index + 1 == len(batches):
+                good = batches[first : index if reason else index + 1]
+                if len(good):
+                    shown = self._plain.view()
+                    shown.flags.writeable = False
+                    yield Sections(shown, good, np.array(borders[: len(good)]), np.array(borders[1 : len(good) + 1]))
+                if reason:
+                    yield Unreadable(batches[index : index + 1], reason)
+                borders, first, self._end = [0], index + 1, 0
+
+    def _add(self, batch: Batches) -> str:
+        """Put the records of one batch behind the others; why that is impossible, or nothing."""
+        codec = int(batch.headers["attributes"][0]) & CODEC_MASK
+        block = self._source[batch.start + HEADER_BYTES : batch.end]
+        began = self._end
+        try:
+            self._unpack(codec, block, began + self._largest)
+        except (OSError, Damaged) as error:
+            self._end = began
+            return error.what if isinstance(error, Damaged) else f"its {CODECS[codec]} block cannot be unpacked"
+        return ""
+
+    def _unpack(self, codec: int, block: memoryview, limit: int) -> None:
+        if codec >= len(CODECS):
+            raise Damaged(f"its codec {codec} is unknown")
+        if CODECS[codec] == "none":
+            self._append(block, limit)
+        elif CODECS[codec] == "snappy":
+            for piece in _snappy_blocks(block):
+                self._append(_snappy(piece, limit - self._end), limit)
+        elif len(block):
+            self._stream(_STREAMS[CODECS[codec]], block, limit)
+
+    def _stream(self, codec: str, block: memoryview, limit: int) -> None:
+        with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(block)), codec) as stream:
+            while got := stream.readinto(self._room(limit)):
+                self._end += got
+
+    def _room(self, limit: int) -> memoryview:
+        """Free bytes behind what is there, up to one more than allowed. Raises Damaged when that one was used."""
+        if self._end > limit:
+            raise _too_large(self._largest)
+        if self._end == len(self._plain):
+            self._grow(2 * self._end)
+        return self._plain[self._end : limit + 1].data
+
+    def _append(self, piece: memoryview | pa.Buffer, limit: int) -> None:
+        size = len(piece)
+        if size > limit - self._end:
+            raise _too_large(self._largest)
+        if self._end + size > len(self._plain):
+            self._grow(max(2 * len(self._plain), self._end + size))
+        self._plain[self._end : self._end + size] = np.frombuffer(piece, np.uint8)
+        self._end += size
+
+    def _grow(self, size: int) -> None:
+        # A new one each time: sections that were shown keep theirs.
+        larger = np.empty(size, np.uint8)
+        larger[: self._end] = self._plain[: self._end]
+        self._plain = larger
+
+
+def _too_large(largest: int) -> Damaged:
+    return Damaged(f"it unpacks to more than {largest >> 20} MiB")
+
+
+def _snappy_blocks(block: memoryview) -> Iterator[memoryview]:
+    if bytes(block[:8]) != _XERIAL:
+        yield block
+        return
+    at = _XERIAL_HEADER
+    while at < len(block):
+        if len(block) - at < 4:
+            raise Damaged("its snappy block cannot be unpacked")
+        (size,) = struct.unpack_from(">i", block, at)
+        if not 0 < size <= len(block) - at - 4:
+            raise Damaged("its snappy block cannot be unpacked")
+        yield block[at + 4 : at + 4 + size]
+        at += 4 + size
+
+
+def _snappy(piece: memoryview, room: int) -> pa.Buffer:
+    """Snappy tells first how long it will be."""
+    size = 0
+    for index, byte in enumerate(bytes(piece[:5])):
+        size |= (byte & 127) << (7 * index)
+        if byte < 128:
+            break
+    if size > room:
+        raise _too_large(room)
+    return pa.Codec("snappy").decompress(pa.py_buffer(piece), decompressed_size=size)

@@ -1,0 +1,127 @@
+"""The task that compares archived segments with the live log: every record that the source still has must be archived.
+
+Both sides are read forward in pieces of some megabytes. Each step compares up to the offset that both pieces reach and
+then replaces the one that is used up, so memory is two pieces and what their records decode to.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from uuid import UUID
+
+import msgspec
+
+from logkeep.errors import Damaged, ObjectMissing, UnsafeName
+from logkeep.formats.compare import END, Compared, Stretch
+from logkeep.kafka.fetch import FetchLimits
+from logkeep.kafka.live_log import LiveLogs, LiveRange, Lost
+from logkeep.kafka.pipeline import Patience, Pause
+from logkeep.kafka.units import Brokers
+from logkeep.kafka.verify import LogPieces
+from logkeep.kafka.verify_records import Piece
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.work import Progress
+from logkeep.repository.segment_bytes import StoredLog
+from logkeep.repository.verify import Checked
+from logkeep.store.base import Store
+
+NOT_COMPARED = "not-comparable"
+
+
+class LivePiece(msgspec.Struct, frozen=True):
+    """A segment, and from where on the source still has its log."""
+
+    piece: Piece
+    topic_id: UUID
+    start: int
+
+    @property
+    def range(self) -> LiveRange:
+        log = self.piece.segment.log
+        return LiveRange(log.name, self.topic_id, log.partition, max(self.start, self.piece.start), self.piece.end)
+
+
+class CompareUnit(msgspec.Struct, frozen=True):
+    """Segments of partitions that one broker leads."""
+
+    store: Store
+    brokers: Brokers
+    broker: int
+    pieces: list[LivePiece]
+    limits: FetchLimits = msgspec.field(default_factory=FetchLimits)
+
+    @property
+    def bytes(self) -> int:
+        return sum(p.piece.segment.stored_bytes for p in self.pieces)
+
+
+class CompareResult(msgspec.Struct, frozen=True):
+    findings: list[Finding]
+    identical: int
+    equal: int
+
+
+def compare_pieces(unit: CompareUnit, progress: Progress) -> CompareResult:
+    """Compare the unit's segments. Raises ClusterUnreachable, ClusterNotReady, NotAuthorised or a StoreError."""
+    return compare_with(unit, progress, time.sleep)
+
+
+def compare_with(unit: CompareUnit, progress: Progress, pause: Pause) -> CompareResult:
+    """The same with time handed in."""
+    checked, identical, equal = Checked([]), 0, 0
+    with closing(LiveLogs(unit.brokers, unit.broker, unit.limits, Patience(pause))) as logs:
+        for wanted in unit.pieces:
+            compared = Compared()
+            lost = _compare(unit, logs, wanted, compared)
+            _tell(wanted.piece, compared, lost, checked)
+            identical, equal = identical + compared.identical, equal + compared.equal
+            progress(wanted.piece.segment.stored_bytes)
+    return CompareResult(checked.findings, identical, equal)
+
+
+def _compare(unit: CompareUnit, logs: LiveLogs, wanted: LivePiece, compared: Compared) -> str:
+    """Go through both logs; why that ended early, or nothing."""
+    live, archived = logs.read(wanted.range, unit.broker), _archived(unit.store, wanted.piece)
+    at, end = wanted.range.start, wanted.range.end
+    try:
+        here, there = next(live, END), next(archived, END)
+        while at < end and here is not END:
+            if isinstance(here, Lost):
+                return here.reason
+            border = min(here.last, there.last, end - 1) + 1
+            compared.compare(here, there, at, border)
+            at = border
+            if there.last < at:
+                there = next(archived, END)
+            if here.last < at:
+                here = next(live, END)
+    except (ObjectMissing, Damaged, UnsafeName) as error:
+        return f"its archived bytes cannot be read: {error.what}"
+    return ""
+
+
+def _archived(store: Store, piece: Piece) -> Iterator[Stretch]:
+    """The batches of a segment; a row without an object has none."""
+    if not piece.segment.has_object:
+        return
+    pieces = LogPieces()
+    for plain in StoredLog.expected(store, piece.expected).pieces():
+        buffer, batches = pieces.take(plain)
+        if len(batches):
+            yield Stretch(buffer, batches)
+
+
+def _tell(piece: Piece, compared: Compared, lost: str, checked: Checked) -> None:
+    log = piece.segment.log
+    if compared.missing:
+        more = f" and {compared.missing - 1} more up to {piece.end - 1}" if compared.missing > 1 else ""
+        what = f"{log}: offset {compared.first_missing}{more} is in the source and not in the archive"
+        checked.damage("record-missing", piece.name, what, "take a new full backup under another source name")
+    if compared.differing:
+        more = f" and {compared.differing - 1} more" if compared.differing > 1 else ""
+        what = f"{log}: the record at offset {compared.first_differing}{more} is another one in the source"
+        checked.damage("record-differs", piece.name, what, "take a new full backup under another source name")
+    for reason in filter(None, (lost, compared.unreadable)):
+        checked.findings.append(
+            Finding(code=NOT_COMPARED, severity=Severity.WARNING, where=str(log), what=f"not compared: {reason}")
+        )

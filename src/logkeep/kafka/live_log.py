@@ -1,0 +1,159 @@
+"""Ranges of logs as their leaders have them now: fetched, checked, handed over batch by batch.
+
+For comparing, not for copying: what is no longer there is simply passed over, and a log that turns out to be another
+one is said to be. A leader that moves is looked for; a connection that breaks is made again.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, NotAuthorised
+from logkeep.formats.compare import Stretch
+from logkeep.formats.kafka_log import Stop, first_broken, walk
+from logkeep.kafka.divergence import Cause, Position, explain
+from logkeep.kafka.fetch import Code, FetchConnection, Fetched, FetchLimits, Wanted, encode, parse
+from logkeep.kafka.pipeline import Patience
+from logkeep.kafka.units import Brokers, Leader
+
+_GONE = {Code.UNKNOWN_TOPIC_ID, Code.INCONSISTENT_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION}
+_DENIED = {Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED}
+
+
+@dataclass(frozen=True)
+class LiveRange:
+    """Offsets `[start, end)` of a partition under its topic id."""
+
+    topic: str
+    topic_id: UUID
+    partition: int
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.partition}"
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The range cannot be read to its end."""
+
+    reason: str
+
+
+class LiveLogs:
+    """Reads ranges one after the other, over one connection to each leader. Close it."""
+
+    def __init__(self, brokers: Brokers, broker: int, limits: FetchLimits, patience: Patience) -> None:
+        self._brokers, self._limits, self._patience = brokers, limits, patience
+        self._leader = Leader(broker, -1)
+        self._connections: dict[int, FetchConnection] = {}
+        self._correlation, self._log_start = 0, 0
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def read(self, wanted: LiveRange, broker: int) -> Iterator[Stretch | Lost]:
+        """Batches with an offset of the range, in order. A stretch is valid until the next is asked for."""
+        self._leader, offset = Leader(broker, -1), wanted.start
+        while offset < wanted.end:
+            fetched = self._fetch(wanted, offset)
+            if fetched is None:
+                continue
+            part = _believed(fetched, offset)
+            if part is None:
+                # An empty answer below the end is a log that ends too early, or a leader that is not there yet.
+                part = self._explained(wanted, offset if fetched.error else wanted.end)
+            if part is not None:
+                yield part
+            if isinstance(part, Lost):
+                return
+            if part is not None:
+                self._patience.progress()
+                offset = part.last + 1
+            elif fetched.error:
+                offset = max(offset, self._log_start)
+
+    def _fetch(self, wanted: LiveRange, offset: int) -> Fetched | None:
+        """The leader's answer, or None when it should be asked again."""
+        try:
+            reply = self._asked(Wanted(wanted.topic_id, wanted.partition, offset, self._leader.epoch))
+        except (ClusterUnreachable, ClusterNotReady) as error:
+            self._drop()
+            self._look_again(wanted, error)
+            return None
+        if reply is None:
+            return None
+        if reply.error in _DENIED:
+            raise NotAuthorised("may not be read", subject=str(wanted))
+        if reply.served or reply.error in {Code.OFFSET_OUT_OF_RANGE, *_GONE}:
+            return reply
+        self._look_again(wanted, ClusterNotReady(f"the leader answers with error {reply.error}", subject=str(wanted)))
+        return None
+
+    def _asked(self, wanted: Wanted) -> Fetched | None:
+        connection = self._connection()
+        self._correlation += 1
+        connection.send(encode([wanted], self._limits, self._correlation))
+        reply = parse(connection.receive(), self._correlation)
+        if reply.throttle_ms:
+            self._patience.pause(reply.throttle_ms / 1000)
+        return reply.partitions[0] if reply.partitions else None
+
+    def _connection(self) -> FetchConnection:
+        broker = self._leader.broker
+        if broker not in self._connections:
+            self._connections[broker] = self._brokers.connect(broker)
+        return self._connections[broker]
+
+    def _drop(self) -> None:
+        found = self._connections.pop(self._leader.broker, None)
+        if found is not None:
+            found.close()
+
+    def _look_again(self, wanted: LiveRange, error: ClusterError) -> None:
+        """Wait, then ask who leads; raises the error when that was tried too often."""
+        self._patience.failed(error)
+        try:
+            self._leader = self._brokers.leader(wanted.topic, wanted.topic_id, wanted.partition)
+        except (ClusterUnreachable, ClusterNotReady) as again:
+            self._patience.failed(again)
+
+    def _explained(self, wanted: LiveRange, offset: int) -> Lost | None:
+        """Why the leader does not have an offset; None: go on from its log start, or ask again."""
+        facts = self._brokers.facts(wanted.topic, wanted.partition, Position(wanted.topic_id, offset))
+        verdict = explain(Position(wanted.topic_id, offset), facts)
+        self._log_start = facts.log_start
+        if verdict.cause.new_history:
+            return Lost(said(verdict.cause))
+        if verdict.gap is None:
+            self._patience.failed(ClusterNotReady("the leader does not answer for its log", subject=str(wanted)))
+        return None
+
+
+def _believed(fetched: Fetched, offset: int) -> Stretch | Lost | None:
+    """What an answer holds; None when it has to be explained."""
+    if fetched.error in _GONE:
+        return Lost(said(Cause.RECREATED))
+    if fetched.error:
+        return None
+    walked = walk(fetched.records)
+    if walked.stop not in (Stop.END, Stop.TORN):
+        return Lost(f"the source sent bytes near offset {offset} that cannot be right: {walked.reason}")
+    broken = first_broken(fetched.records, walked.batches)
+    if broken is not None:
+        at = int(walked.batches.base_offsets[broken])
+        return Lost(f"the source's batch at offset {at} does not have the CRC-32C of its header")
+    return Stretch(fetched.records, walked.batches) if len(walked.batches) else None
+
+
+def said(cause: Cause) -> str:
+    """Why a log of the source cannot be compared with what is archived under its name."""
+    return {
+        Cause.RECREATED: "the topic was deleted and made again since",
+        Cause.DELETED: "the topic is not there any more, or may not be seen",
+        Cause.TRUNCATED: "the source's log lost its end since, in an unclean election or on a lost disk",
+        Cause.UNKNOWN_EPOCH: "the source does not know the leader epoch of the last archived batch: another past",
+    }.get(cause, str(cause))

@@ -1,0 +1,173 @@
+"""The `records` level: every record of a backup decoded, counted, and put into the digest of its log.
+
+Besides what `data` checks, the records of each batch must be as many as its header says, with rising offsets and
+lengths that fit, and a segment must hold as many as its row says. Units read segments in any order: digests are put
+together afterwards, in the order of the log. Digests are of the records inside the backup's cut.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from logkeep.formats.digest import NOTHING, Digest, digest_of, warm
+from logkeep.formats.kafka_log import Batches, Bytes
+from logkeep.formats.records import Malformed, decode
+from logkeep.kafka.verify import checked_batches
+from logkeep.model.findings import Finding
+from logkeep.model.ranges import Range
+from logkeep.model.segments import LogName, Segment
+from logkeep.model.work import Progress
+from logkeep.repository import layout
+from logkeep.repository.manifest import Manifest
+from logkeep.repository.parts import Expected
+from logkeep.repository.verification import LogDigest
+from logkeep.repository.verify import Checked
+from logkeep.repository.verifying import Asked, Proven
+from logkeep.store.base import Store
+
+_UNIT_BYTES = 256 << 20
+_UNIT_PIECES = 1_000
+_MOST_FINDINGS = 20
+"""Of malformed batches in one object: a producer that wrote one such batch wrote many."""
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """One segment and the offsets of it that a backup covers."""
+
+    segment: Segment
+    name: str
+    start: int
+    end: int
+
+    @property
+    def expected(self) -> Expected:
+        row = self.segment
+        return Expected(self.name, row.stored_bytes, row.sha256, row.codec, row.plain_bytes, row.plain_sha256)
+
+
+class RecordUnit(msgspec.Struct, frozen=True):
+    """What one task decodes."""
+
+    store: Store
+    pieces: list[Piece]
+
+    @property
+    def bytes(self) -> int:
+        return sum(p.segment.stored_bytes for p in self.pieces)
+
+
+class RecordResult(msgspec.Struct, frozen=True):
+    findings: list[Finding]
+    digests: list[str]
+    """One for each piece, empty where it could not be read to its end."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """The pieces of a backup, and the digests of those that were decoded without a finding, by name."""
+
+    pieces: list[Piece]
+    taken: list[Piece]
+    """Those that the sample takes and that are there."""
+    digests: dict[str, str]
+
+
+def check_records(asked: Asked) -> Proven:
+    """Decode all that the sample takes. Logs that were read as a whole have a digest."""
+    return Proven("records", log_digests(asked.manifest, decode_backup(asked)))
+
+
+def decode_backup(asked: Asked) -> Decoded:
+    warm()
+    pieces = list(covered(asked.place.source, asked.manifest, asked.rows.to_segments()))
+    missing = {f.where for f in asked.checked.findings if f.code == "object-missing"}
+    taken = [p for p in pieces if p.name not in missing and asked.sample.takes(p.segment.token, asked.day)]
+    units = list(record_units(asked.place.store, [p for p in taken if p.segment.has_object]))
+    found: dict[str, str] = {}
+    for unit, result in zip(units, _run(asked, units), strict=True):
+        asked.checked.findings.extend(result.findings)
+        found |= {p.name: digest for p, digest in zip(unit.pieces, result.digests, strict=True)}
+    return Decoded(pieces, taken, found)
+
+
+def _run(asked: Asked, units: list[RecordUnit]) -> list[RecordResult]:
+    return asked.engine.map(decode_pieces, units, RecordResult, label="verify records", weight=lambda u: u.bytes)
+
+
+def covered(source: str, manifest: Manifest, segments: Iterator[Segment]) -> Iterator[Piece]:
+    """Every segment with the offsets of it that lie inside the cut, in order of log and offset."""
+    cuts = {c.log: Range(c.start, c.end) for c in manifest.cut}
+    for segment in segments:
+        cut = cuts[segment.log]
+        start, end = max(segment.start, cut.start), min(segment.end, cut.end)
+        if start < end:
+            yield Piece(segment, layout.segment(source, segment), start, end)
+
+
+def record_units(store: Store, pieces: list[Piece]) -> Iterator[RecordUnit]:
+    """Pieces in units of bounded size."""
+    unit: list[Piece] = []
+    total = 0
+    for piece in pieces:
+        if unit and (total + piece.segment.stored_bytes > _UNIT_BYTES or len(unit) >= _UNIT_PIECES):
+            yield RecordUnit(store, unit)
+            unit, total = [], 0
+        unit.append(piece)
+        total += piece.segment.stored_bytes
+    if unit:
+        yield RecordUnit(store, unit)
+
+
+def decode_pieces(unit: RecordUnit, progress: Progress) -> RecordResult:
+    """A task: read every object once, check its hash and batches, decode its records."""
+    checked = Checked([])
+    digests = [_decode(unit.store, piece, checked, progress) for piece in unit.pieces]
+    return RecordResult(checked.findings, digests)
+
+
+def _decode(store: Store, piece: Piece, checked: Checked, progress: Progress) -> str:
+    before, reading = len(checked.findings), _Reading(piece)
+    segment = piece.segment
+    for buffer, batches in checked_batches(store, piece.expected, checked, progress):
+        reading.take(buffer, batches)
+    for problem in reading.problems[:_MOST_FINDINGS]:
+        checked.damage("record-malformed", piece.name, f"{segment.log}: {problem}")
+    if len(reading.problems) > _MOST_FINDINGS:
+        more = len(reading.problems) - _MOST_FINDINGS
+        checked.damage("record-malformed", piece.name, f"{segment.log}: and {more} more batches like these")
+    if len(checked.findings) == before and reading.records != segment.records:
+        what = f"{segment.log}: holds {reading.records} records, its row says {segment.records}"
+        checked.damage("count-mismatch", piece.name, what)
+    return "" if len(checked.findings) > before else str(reading.digest)
+
+
+class _Reading:
+    """What was seen of one object so far."""
+
+    def __init__(self, piece: Piece) -> None:
+        self._start, self._end = piece.start, piece.end
+        self.digest, self.records = NOTHING, 0
+        self.problems: list[Malformed] = []
+
+    def take(self, buffer: Bytes, batches: Batches) -> None:
+        for part in decode(buffer, batches):
+            if isinstance(part, Malformed):
+                self.problems.append(part)
+            else:
+                self.records += len(part)
+                self.digest = self.digest.then(digest_of(part.within(self._start, self._end)))
+
+
+def log_digests(manifest: Manifest, decoded: Decoded) -> tuple[LogDigest, ...]:
+    """The digests of logs of which every piece has one."""
+    by_log: dict[LogName, Digest | None] = {c.log: NOTHING for c in manifest.cut}
+    for piece in decoded.pieces:
+        text = decoded.digests.get(piece.name, "") if piece.segment.has_object else str(NOTHING)
+        known = by_log[piece.segment.log]
+        by_log[piece.segment.log] = known.then(Digest.parse(text)) if known is not None and text else None
+    return tuple(
+        LogDigest(log=cut.log, start=cut.start, end=cut.end, records=digest.records, digest=str(digest))
+        for cut in manifest.cut
+        if (digest := by_log[cut.log]) is not None
+    )

@@ -1,0 +1,167 @@
+"""The `source` level: is everything that the live cluster still holds of a backup's cut in the archive?
+
+First everything is decoded as at the level `records`. Then each log whose topic id and past are still those of the
+backup is fetched from its leader, from the later of both starts up to the cut, and compared. A log that is another one
+now cannot be compared: that is a warning, and the backup counts as verified at the level `records` only.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from logkeep.formats.compare import warm
+from logkeep.formats.digest import Digest
+from logkeep.kafka.admin.offsets import LogBounds, log_bounds, offset_for_leader_epoch
+from logkeep.kafka.brokers import SettingsBrokers
+from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.compare import NOT_COMPARED, CompareResult, CompareUnit, LivePiece, compare_pieces
+from logkeep.kafka.divergence import Cause, LogFacts, Position, explain
+from logkeep.kafka.fetch import EpochEnd
+from logkeep.kafka.live_log import said
+from logkeep.kafka.record import ROLE, ClusterRecord
+from logkeep.kafka.settings import ClientSettings
+from logkeep.kafka.values import ClusterMetadata, TopicPartition
+from logkeep.kafka.verify_records import Decoded, Piece, decode_backup, log_digests
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.segments import LogName
+from logkeep.repository.attachments import read_attachment
+from logkeep.repository.source import check_source
+from logkeep.repository.verifying import Asked, Deeper, Proven
+
+_UNIT_BYTES = 256 << 20
+_UNIT_PIECES = 500
+
+
+@dataclass(frozen=True)
+class LiveState:
+    """A log of the cut as the cluster has it now."""
+
+    topic_id: UUID
+    broker: int
+    start: int
+
+
+def source_check(settings: ClientSettings) -> Deeper:
+    """The check against one cluster."""
+    return lambda asked: _check(asked, settings)
+
+
+def _check(asked: Asked, settings: ClientSettings) -> Proven:
+    with Cluster(settings) as cluster:
+        metadata = cluster.metadata()
+        check_source(asked.place, "kafka", {"cluster_id": metadata.cluster_id})
+        warm()
+        decoded = decode_backup(asked)
+        states, reasons = _comparable(asked, cluster)
+    for log, reason in sorted(reasons.items()):
+        _warn(asked, log, reason)
+    results = _run(asked, decoded, states, SettingsBrokers(settings))
+    for result in results:
+        asked.checked.findings.extend(result.findings)
+    _summarise(asked, decoded, states, results)
+    whole = not any(f.code == NOT_COMPARED for f in asked.checked.findings)
+    return Proven("source" if whole else "records", log_digests(asked.manifest, decoded))
+
+
+def _comparable(asked: Asked, cluster: Cluster) -> tuple[dict[LogName, LiveState], dict[LogName, str]]:
+    """The logs that can be compared, and why the others cannot."""
+    metadata = cluster.metadata()
+    logs = {TopicPartition(c.log.name, c.log.partition): c for c in asked.manifest.cut}
+    there = [tp for tp, c in logs.items() if metadata.find(tp) and _topic_id(metadata, tp).hex == _id_in(c.log)]
+    bounds = log_bounds(cluster, there)
+    epochs = {tp: e for tp, e in _last_epochs(asked).items() if tp in bounds and e >= 0}
+    known = {tp: EpochEnd(a.leader_epoch, a.end_offset) for tp, a in offset_for_leader_epoch(cluster, epochs).items()}
+    states, reasons = dict[LogName, LiveState](), dict[LogName, str]()
+    for tp, cut in logs.items():
+        cause = _cause(metadata, tp, cut.end, bounds.get(tp), epochs.get(tp, -1), known.get(tp))
+        partition = metadata.find(tp)
+        if cause.new_history or partition is None:
+            reasons[cut.log] = said(cause)
+        else:
+            states[cut.log] = LiveState(_topic_id(metadata, tp), partition.leader, bounds[tp].start)
+    return states, reasons
+
+
+def _cause(
+    metadata: ClusterMetadata,
+    log: TopicPartition,
+    end: int,
+    bound: LogBounds | None,
+    epoch: int,
+    known: EpochEnd | None,
+) -> Cause:
+    """Whether the log is still the one that was backed up. Retention is no reason against it."""
+    if metadata.find(log) is None:
+        return Cause.DELETED
+    if bound is None:
+        return Cause.RECREATED
+    topic_id = _topic_id(metadata, log)
+    facts = LogFacts(topic_id, bound.start, bound.high_watermark, known)
+    return explain(Position(topic_id, end, epoch), facts).cause
+
+
+def _topic_id(metadata: ClusterMetadata, log: TopicPartition) -> UUID:
+    topic = metadata.topic(log.topic)
+    return topic.id if topic else UUID(int=0)
+
+
+def _id_in(log: LogName) -> str:
+    """A history is named by its topic id, with a number behind it after a truncation."""
+    return log.history.partition("-")[0]
+
+
+def _last_epochs(asked: Asked) -> dict[TopicPartition, int]:
+    record = read_attachment(asked.place, asked.manifest, ROLE, ClusterRecord)
+    return {TopicPartition(r.topic, r.partition): r.last_epoch for r in record.logs} if record else {}
+
+
+def _run(
+    asked: Asked, decoded: Decoded, states: Mapping[LogName, LiveState], brokers: SettingsBrokers
+) -> list[CompareResult]:
+    units = list(_units(asked, decoded.taken, states, brokers))
+    return asked.engine.map(compare_pieces, units, CompareResult, label="compare with source", weight=lambda u: u.bytes)
+
+
+def _units(
+    asked: Asked, pieces: list[Piece], states: Mapping[LogName, LiveState], brokers: SettingsBrokers
+) -> Iterator[CompareUnit]:
+    """Segments that the source may still have, by leader, in units of bounded size."""
+    by_broker: defaultdict[int, list[LivePiece]] = defaultdict(list)
+    for piece in pieces:
+        state = states.get(piece.segment.log)
+        if state is not None and piece.end > state.start:
+            by_broker[state.broker].append(LivePiece(piece, state.topic_id, state.start))
+    for broker, wanted in sorted(by_broker.items()):
+        unit: list[LivePiece] = []
+        total = 0
+        for each in wanted:
+            if unit and (total + each.piece.segment.stored_bytes > _UNIT_BYTES or len(unit) >= _UNIT_PIECES):
+                yield CompareUnit(asked.place.store, brokers, broker, unit)
+                unit, total = [], 0
+            unit.append(each)
+            total += each.piece.segment.stored_bytes
+        yield CompareUnit(asked.place.store, brokers, broker, unit)
+
+
+def _warn(asked: Asked, log: LogName, reason: str) -> None:
+    asked.checked.findings.append(
+        Finding(code=NOT_COMPARED, severity=Severity.WARNING, where=str(log), what=f"not compared: {reason}")
+    )
+
+
+def _summarise(
+    asked: Asked, decoded: Decoded, states: Mapping[LogName, LiveState], results: list[CompareResult]
+) -> None:
+    """How much was compared, as a note."""
+    texts = (decoded.digests.get(p.name) for p in decoded.taken if p.segment.log in states)
+    archived = sum(Digest.parse(text).records for text in texts if text)
+    identical, equal = sum(r.identical for r in results), sum(r.equal for r in results)
+    gone = max(archived - identical - equal, 0)
+    what = (
+        f"{len(states)} logs compared: {identical} records are in the source in the very same batches, {equal} more in"
+        f" batches that it rewrote; {gone} archived ones are gone there, by retention or compaction"
+    )
+    asked.checked.findings.append(
+        Finding(code="source-compared", severity=Severity.NOTE, where=asked.place.source, what=what)
+    )

@@ -1,0 +1,21 @@
+"""Hostile bytes under numba's own bounds checks: nothing is read where nothing is, nothing crashes, nothing hangs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from logkeep.model.cache import cache_dir
+
+
+@pytest.mark.parametrize("count", [4_000, pytest.param(120_000, marks=pytest.mark.soak)])
+def test_no_index_leaves_its_array(count: int) -> None:
+    """In a process of its own, with compiled code of its own: bounds checks are compiled in or not."""
+    checked = cache_dir(os.environ, Path.home()) / "kernels-checked"
+    environ = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(checked)}
+    command = [sys.executable, "-m", "tests.property.fuzzed_records", str(count), "7"]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=550)
+    assert done.returncode == 0, done.stderr
+    assert count // 20 < int(done.stdout) < count, "most inputs must be broken, and many must not be"
