@@ -45,7 +45,7 @@ reference: dev  ## write docs/reference anew from the declarations
 lock:  ## resolve pyproject.toml anew into requirements/*.lock (needs uv)
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 requirements/build.in -o requirements/build.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra dev -o requirements/dev.lock
-	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra s3 -c requirements/dev.lock -o requirements/logkeep.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra s3 --extra scram -c requirements/dev.lock -o requirements/logkeep.lock
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .cache .demo
