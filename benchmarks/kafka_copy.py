@@ -26,6 +26,7 @@ from pathlib import Path
 import google_crc32c
 import numpy as np
 
+from benchmarks.kafka_workload import Load, consumer_performance, fill
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.copy import copy_ranges
 from logkeep.kafka.fetch import FetchLimits, Wanted, encode, parse
@@ -36,7 +37,6 @@ from logkeep.store.local import LocalStore
 from tests.kafka.archive import whole_range
 from tests.kafka.plain import PlainBrokers, PlainConnection
 
-_PARTITIONS = 4
 _FETCH_BYTES = 8 << 20
 _RING_BYTES = 4 << 20
 
@@ -156,26 +156,11 @@ def measure(task: Callable[[Work], Done], works: list[Work], pool: ProcessPoolEx
     return size / 1e6 / wall, sum(each.cpu_s for each in done) / (size / 1e9)
 
 
-def consumer_performance(kafka: EmbeddedKafka, topic: str, records: int) -> float:
-    """MB/s as Apache's tool counts them: payload, without the time to join its group."""
-    tool = "org.apache.kafka.tools.ConsumerPerformance"
-    where = ["--bootstrap-server", kafka.bootstrap, "--topic", topic, "--messages", str(records), "--hide-header"]
-    said = kafka.java_tool(tool, where).strip().splitlines()[-1].split(",")
-    return float(said[8]) * 1.048576
-
-
 def compare(kafka: EmbeddedKafka, directory: Path, record_bytes: int, megabytes: int, rounds: int) -> None:
-    topic, records = f"records-{record_bytes}", megabytes * 1_000_000 // record_bytes
-    server = ["--bootstrap-server", kafka.bootstrap]
-    partitions = ["--partitions", str(_PARTITIONS)]
-    kafka.java_tool("org.apache.kafka.tools.TopicCommand", [*server, "--create", "--topic", topic, *partitions])
-    settings = [f"bootstrap.servers={kafka.bootstrap}", "batch.size=235000", "linger.ms=20", "buffer.memory=67108864"]
-    load = ["--num-records", str(records), "--record-size", str(record_bytes), "--throughput", "-1"]
-    kafka.java_tool(
-        "org.apache.kafka.tools.ProducerPerformance", ["--topic", topic, *load, "--producer-props", *settings]
-    )
+    load = Load(f"records-{record_bytes}", record_bytes, megabytes)
+    fill(kafka, load)
     brokers = PlainBrokers("127.0.0.1", kafka.port)
-    ranges = [whole_range(brokers, topic, p) for p in range(_PARTITIONS)]
+    ranges = [whole_range(brokers, load.topic, p) for p in range(load.partitions)]
     best: dict[str, tuple[float, float]] = {}
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
         list(pool.map(time.sleep, [0.5, 0.5]))
@@ -186,7 +171,7 @@ def compare(kafka: EmbeddedKafka, directory: Path, record_bytes: int, megabytes:
                     works = [Work(share, brokers, directory / "out", i) for i, share in enumerate(shares)]
                     key = f"{name}, {processes} process{'es' if processes > 1 else ''}"
                     best[key] = max(best.get(key, (0.0, 0.0)), measure(task, works, pool))
-            apache = consumer_performance(kafka, topic, records)
+            apache = consumer_performance(kafka, load)
             best["ConsumerPerformance"] = max(best.get("ConsumerPerformance", (0.0, 0.0)), (apache, 0.0))
     report(record_bytes, best)
 

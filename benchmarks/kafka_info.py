@@ -49,7 +49,8 @@ def record_of(place: Place, backup_id: BackupId, cuts: list[LogCut]) -> ClusterR
         repository=place.repository, source=place.source, id=backup_id, cluster_id="made-up",
         topics=tuple(TopicRecord(name, logs[0].history, False, len(logs), 3, {}) for name, logs in names.items()),
         logs=tuple(
-            LogRecord(c.log.name, c.log.partition, c.log.history, c.start, c.end, c.end, 1, _TRAITS) for c in cuts
+            LogRecord(c.log.name, c.log.partition, c.log.history, c.start, c.end, c.end, 1, traits=_TRAITS)
+            for c in cuts
         ),
         open_transactions=(), acls=None, quotas=(),
         groups=tuple(GroupRecord(f"group-{n}", "classic", "Empty", "consumer", commits) for n in range(10)),

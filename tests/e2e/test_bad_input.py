@@ -100,6 +100,27 @@ class TestConfiguration:
         assert "LOGKEEP_TRANSFER_RETRY_FOR" in refused(repo, "list", code=40, env={"LOGKEEP_TRANSFER_RETRY_FOR": "x"})
 
 
+class TestEngine:
+    """What cannot be honoured is refused before anything is opened: here no broker and no master answers."""
+
+    @pytest.mark.parametrize("verb", (("verify",), ("kafka", "backup", "--bootstrap-servers", "127.0.0.1:1")))
+    @pytest.mark.parametrize(
+        ("flags", "said"),
+        (
+            (("--engine", "inline", "--parallel", "4"), "--engine inline does one unit after the other"),
+            (("--master", "spark://127.0.0.1:1", "--parallel", "4"), "with --master the master says"),
+            (("--master", "local[2]", "--parallel", "2"), "with --master the master says"),
+            (("--engine", "inline", "--master", "local[2]"), "--engine says inline"),
+        ),
+    )
+    def test_contradictions(self, repo: Filled, verb: tuple[str, ...], flags: tuple[str, ...], said: str) -> None:
+        assert said in refused(repo, *verb, *flags, code=40)
+
+    def test_what_can_be_honoured(self, repo: Filled) -> None:
+        repo.run("verify", "--engine", "inline", "--parallel", "1", "--level", "data")
+        repo.run("verify", "--parallel", "4", "--level", "data")
+
+
 class TestSource:
     def test_unknown_and_several(self, repo: Filled) -> None:
         assert "there are: prod" in refused(repo, "verify", "--source", "test", code=40)

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from logkeep.kafka.copy import copy_ranges
+from logkeep.model.segments import Codec
 from logkeep.repository.chain import Place
 from logkeep.store.local import LocalStore
 from tests.kafka.archive import unit_of, whole_range
@@ -18,10 +19,11 @@ def peak_kb() -> int:
 
 if __name__ == "__main__":
     port, topic, partitions, root = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), Path(sys.argv[4])
+    codec = Codec(sys.argv[5])
     store = LocalStore(root)
     store.create()
     place = Place(store, "repository-1", "prod")
     brokers = PlainBrokers("127.0.0.1", port)
     wanted = [whole_range(brokers, topic, p) for p in range(partitions)]
-    result = copy_ranges(unit_of("memory", place, brokers, wanted), lambda _: None)
-    print(peak_kb(), sum(s.stored_bytes for s in result.segments))
+    result = copy_ranges(unit_of("memory", place, brokers, wanted, codec=codec), lambda _: None)
+    print(peak_kb(), sum(s.plain_bytes for s in result.segments))

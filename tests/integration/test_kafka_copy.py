@@ -14,6 +14,7 @@ from logkeep.kafka.copy import copy_ranges
 from logkeep.kafka.units import CopyRange, CopyResult
 from logkeep.model.ids import BackupId
 from logkeep.model.ranges import Range
+from logkeep.model.segments import Codec
 from logkeep.repository.chain import Place
 from logkeep.repository.journal import receipts
 from logkeep.spark.cache import cache_dir
@@ -23,6 +24,7 @@ from tests.kafka.archive import archived, object_paths, on_disk, split, unit_of,
 from tests.kafka.matrix import BROKER, Matrix
 from tests.kafka.plain import PlainBrokers
 from tests.kafka.written import written_matrix
+from tests.unit.formats.test_zstd_frames import zstd_d
 
 pytestmark = pytest.mark.xdist_group("kafka")
 
@@ -65,7 +67,10 @@ def _compare(kafka: EmbeddedKafka, place: Place, ranges: list[CopyRange], result
         assert found == on_disk(kafka, wanted.topic, wanted.partition, wanted.lo, wanted.hi), str(wanted.log)
 
 
-@pytest.mark.parametrize(("pieces", "max_bytes", "segment_bytes"), [(1, 8 << 20, 64 << 10), (3, 100_000, 1 << 20)])
+@pytest.mark.parametrize(
+    ("pieces", "max_bytes", "segment_bytes", "codec"),
+    [(1, 8 << 20, 64 << 10, Codec.NONE), (3, 100_000, 1 << 20, Codec.NONE), (2, 8 << 20, 9 << 20, Codec.ZSTD)],
+)
 def test_archived_bytes_are_the_brokers_own(
     kafka: EmbeddedKafka,
     brokers: PlainBrokers,
@@ -75,17 +80,23 @@ def test_archived_bytes_are_the_brokers_own(
     pieces: int,
     max_bytes: int,
     segment_bytes: int,
+    codec: Codec,
 ) -> None:
     whole = _all_ranges(matrix, brokers)
     done: list[int] = []
     results: list[CopyResult] = []
     for number in range(pieces):
         chosen = [part for r in whole for part in split(r, pieces)[number : number + 1]]
-        unit = unit_of(f"unit-{number}", place, brokers, chosen, max_bytes=max_bytes, segment_bytes=segment_bytes)
+        sizes = {"max_bytes": max_bytes, "segment_bytes": segment_bytes}
+        unit = unit_of(f"unit-{number}", place, brokers, chosen, codec=codec, **sizes)
         results.append(copy_ranges(unit, done.append))
     assert all(result.complete for result in results)
     _compare(kafka, place, whole, results)
-    assert sum(done) == sum(path.stat().st_size for path in object_paths(tmp_path, ".log"))
+    segments = [segment for result in results for segment in result.segments]
+    assert sum(done) == sum(segment.plain_bytes for segment in segments)
+    assert {segment.codec for segment in segments} == {codec, Codec.NONE}
+    stored = [*object_paths(tmp_path, ".log"), *object_paths(tmp_path, ".log.zst")]
+    assert sum(path.stat().st_size for path in stored) == sum(segment.stored_bytes for segment in segments)
     assert len(list(receipts(place, BackupId(1)))) == pieces
     assert not any(segment.log.name == "idle" for result in results for segment in result.segments)
 
@@ -101,6 +112,23 @@ def test_apache_reads_every_archived_file(
     said = kafka.java_tool(tool, ["--deep-iteration", "--files", ",".join(map(str, files))])
     assert len(re.findall(r"^\| offset: ", said, re.MULTILINE)) == sum(s.records for s in result.segments)
     assert said.count("isvalid: true") == sum(len(archived(place, [s])) for s in result.segments)
+    assert "isvalid: false" not in said
+
+
+def test_apache_reads_what_zstd_makes_of_a_packed_log(
+    kafka: EmbeddedKafka, brokers: PlainBrokers, matrix: Matrix, place: Place, tmp_path: Path
+) -> None:
+    unit = unit_of("all", place, brokers, _all_ranges(matrix, brokers), segment_bytes=16 << 20, codec=Codec.ZSTD)
+    result = copy_ranges(unit, lambda _: None)
+    packed = object_paths(tmp_path, ".log.zst")
+    assert len(packed) >= 4
+    for path in packed:
+        path.with_suffix("").write_bytes(zstd_d(path.read_bytes()))
+    plain = object_paths(tmp_path, ".log")
+    said = kafka.java_tool(
+        "org.apache.kafka.tools.DumpLogSegments", ["--deep-iteration", "--files", ",".join(map(str, plain))]
+    )
+    assert len(re.findall(r"^\| offset: ", said, re.MULTILINE)) == sum(s.records for s in result.segments)
     assert "isvalid: false" not in said
 
 
@@ -127,10 +155,11 @@ def test_memory_is_bounded_whatever_the_partitions_hold(kafka: EmbeddedKafka, ma
         if i % 50 == 49:
             producer.flush(60)
     producer.flush(60)
-    arguments = ["tests.integration.copy_program", str(kafka.port), topic, "16", str(tmp_path / "archive")]
-    with program(arguments, tmp_path) as run:
-        said, complaint = run.communicate()
-    assert run.returncode == 0, complaint
-    peak_kb, copied_bytes = map(int, said.split())
-    assert copied_bytes > 16 * 36 * 500_000
-    assert peak_kb < 250_000
+    for codec in Codec.NONE, Codec.ZSTD:
+        arguments = ["tests.integration.copy_program", str(kafka.port), topic, "16", str(tmp_path / codec), codec]
+        with program(arguments, tmp_path) as run:
+            said, complaint = run.communicate()
+        assert run.returncode == 0, complaint
+        peak_kb, copied_bytes = map(int, said.split())
+        assert copied_bytes > 16 * 36 * 500_000
+        assert peak_kb < 250_000, codec

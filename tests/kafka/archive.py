@@ -9,10 +9,11 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.batch_index import decode, index_of
 from logkeep.formats.kafka_log import Stop, first_broken, walk
 from logkeep.kafka.fetch import FetchLimits
-from logkeep.kafka.units import CopyRange, CopyUnit
-from logkeep.model.segments import Segment
+from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES, Brokers, CopyRange, CopyUnit
+from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout
 from logkeep.repository.chain import Place
+from logkeep.repository.segment_bytes import StoredLog
 from tests.kafka.plain import PlainBrokers
 
 _LIMIT = 1 << 30
@@ -33,9 +34,18 @@ def split(whole: CopyRange, pieces: int) -> list[CopyRange]:
     return [replace(ranges[0], first=whole.first), *ranges[1:]] if ranges else [whole]
 
 
-def unit_of(name: str, place: Place, brokers: PlainBrokers, ranges: Sequence[CopyRange], **more: int) -> CopyUnit:
-    limits = FetchLimits(max_bytes=more.pop("max_bytes", 8 << 20), max_wait_ms=100)
-    return CopyUnit(name, place, 1, "run-1", 1, tuple(ranges), brokers, limits=limits, **more)
+def unit_of(
+    name: str,
+    place: Place,
+    brokers: Brokers,
+    ranges: Sequence[CopyRange],
+    *,
+    max_bytes: int = 8 << 20,
+    segment_bytes: int = DEFAULT_SEGMENT_BYTES,
+    codec: Codec = Codec.NONE,
+) -> CopyUnit:
+    limits = FetchLimits(max_bytes=max_bytes, max_wait_ms=100)
+    return CopyUnit(name, place, 1, "run-1", 1, tuple(ranges), brokers, segment_bytes, limits, codec)
 
 
 def archived(place: Place, joined: Sequence[Segment]) -> list[bytes]:
@@ -43,7 +53,7 @@ def archived(place: Place, joined: Sequence[Segment]) -> list[bytes]:
     found: list[bytes] = []
     for piece in joined:
         if piece.has_object:
-            data = place.store.get(layout.segment(place.source, piece), _LIMIT)
+            data = StoredLog.of(place, piece).whole(_LIMIT)
             walked = walk(data)
             assert walked.stop is Stop.END
             assert first_broken(data, walked.batches) is None

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from logkeep.kafka.admin.groups import Commit, Group
 from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.admin.topics import TopicConfigs
 from logkeep.kafka.facts import Facts
 from logkeep.kafka.look import GroupFacts, Look
 from logkeep.kafka.values import ClusterMetadata, Partition, Topic, TopicPartition
@@ -34,7 +35,7 @@ def facts(
         topics=topics,
         look=Look((GroupFacts(Group("billing", "classic", "Empty", "consumer"), commits),), ends),
         sizes={},
-        configs={topics[0].name: {"retention.ms": "1000"}},
+        configs={t.name: TopicConfigs({"retention.ms": "1000"}, {"cleanup.policy": "compact"}) for t in topics},
         acls=None,
         quotas=(),
         notes=(),

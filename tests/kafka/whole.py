@@ -7,6 +7,7 @@ from logkeep.kafka.backup import Done, KafkaBackup, Wish
 from logkeep.kafka.record import ROLE, ClusterRecord
 from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.kafka.values import TopicPartition
+from logkeep.kafka.verify import check_logs
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.time import random_token, utc_now
@@ -81,11 +82,13 @@ class Archive:
 
     def check(self, *backup_ids: int) -> None:
         """`verify --level data` finds nothing wrong."""
-        verifier = Verifier(self.place, InlineEngine(), this_process("verify"), utc_now, random_token)
+        verifier = Verifier(self.place, InlineEngine(), this_process("verify"), utc_now, random_token, check_logs)
         for backup_id in backup_ids:
             verified = verifier.verify(BackupId(backup_id), "data")
             assert verified.document.verdict == GOOD, verified.findings
 
     def data_names(self) -> set[str]:
         """Every object that holds data or rows of a table of it."""
-        return {i.name for i in self.place.store.list("sources/") if i.name.endswith((".log", ".index", ".parquet"))}
+        return {
+            i.name for i in self.place.store.list("sources/") if i.name.endswith((".log", ".zst", ".index", ".parquet"))
+        }

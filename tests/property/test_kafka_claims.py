@@ -18,7 +18,7 @@ from logkeep.kafka.claims import Joined, join
 from logkeep.kafka.divergence import LogFacts, explain
 from logkeep.kafka.fetch import Code, Fetched
 from logkeep.kafka.range_copy import RangeCopy
-from logkeep.kafka.segment_writer import SegmentWriter
+from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.units import CopyRange, CopyResult
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment
@@ -102,7 +102,7 @@ def _later(log: Log, steps: list[int], draw: st.DrawFn) -> tuple[Log, set[Batch]
 
 def _copy(read: Read, place: Place, tokens: "_Tokens") -> CopyResult:
     copy = RangeCopy(read.wanted, 1)
-    writer = SegmentWriter(place, read.wanted.log, read.wanted.lo, read.segment_bytes, 0, tokens)
+    writer = SegmentWriter(place, read.wanted.log, read.wanted.lo, SegmentLimits(read.segment_bytes), 0, tokens)
     while copy.outcome is None:
         fetched = read.log.fetch(copy.offset, read.count)
         if fetched is None:
@@ -185,6 +185,8 @@ def test_one_unit_archives_a_quiet_log_as_it_is(log: Log, count: int, segment_by
     changed = [b for a, b in pairwise(expected) if a.epoch != b.epoch]
     epochs = [(b.epoch, b.base) for b in [*expected[:1], *changed]]
     assert [(e.epoch, e.offset) for e in result.epochs] == epochs
+    ends = [*(a.last + 1 for a, b in pairwise(expected) if a.epoch != b.epoch), *(b.last + 1 for b in expected[-1:])]
+    assert [e.end for e in result.epochs] == ends
     assert sum(s.records for s in segments) == sum(b.count for b in expected)
     for piece in segments[:-1]:
         assert piece.stored_bytes >= segment_bytes

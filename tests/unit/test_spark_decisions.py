@@ -9,7 +9,7 @@ from logkeep.spark.cache import cache_dir
 from logkeep.spark.counters import CounterAddress, CounterReceiver, CounterSender
 from logkeep.spark.failures import one_line, start_failure
 from logkeep.spark.outcomes import Failed
-from logkeep.spark.settings import SparkSettings, attempts, effective_master, is_local, session_conf
+from logkeep.spark.settings import SparkSettings, attempts, effective_master, is_local, session_conf, tasks_at_once
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,22 @@ def test_local_masters_get_retries(given: str, effective: str, local: bool, trie
     assert effective_master(given) == effective
     assert is_local(given) is local
     assert attempts(SparkSettings(Path("/c"), given)) == tries
+
+
+@pytest.mark.parametrize(
+    ("master", "units", "at_once"),
+    (
+        ("local", 9, 1),
+        ("local[3]", 9, 3),
+        ("local[3,1]", 2, 2),
+        ("local[*]", 9, 4),
+        ("local[*]", 0, 1),
+        ("spark://host:7077", 9, 9),
+        ("local-cluster[2,1,1024]", 9, 9),
+    ),
+)
+def test_how_many_tasks_share_a_limit(master: str, units: int, at_once: int) -> None:
+    assert tasks_at_once(master, units, 4) == at_once
 
 
 def test_the_users_settings_win_except_where_they_would_be_unsafe() -> None:

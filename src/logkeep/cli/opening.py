@@ -60,11 +60,28 @@ def chosen_sources(run: Run) -> Iterable[Place]:
     return [repository.place(name) for name in repository.sources()]
 
 
-def chosen_engine(run: Run, total_bytes: int) -> Engine:
-    """Spark for large work, this process for small work, unless the user said which."""
-    kind = run[ENGINE]
-    if kind == "inline" and run[MASTER] is not None:
+def refuse_contradictions(run: Run) -> None:
+    """What is said about the engine must be possible together. Asked early by verbs that need one late."""
+    inline, master, parallel = run[ENGINE] == "inline", run[MASTER], run[PARALLEL]
+    if inline and master is not None:
         raise UsageError("--master needs Spark, and --engine says inline", remedy="leave one of the two out")
+    if inline and parallel is not None and parallel > 1:
+        raise UsageError(
+            f"--engine inline does one unit after the other, and --parallel says {parallel}",
+            remedy="leave --parallel out, or use --engine spark",
+        )
+    if master is not None and parallel is not None:
+        raise UsageError(
+            "--parallel is for Spark on this machine; with --master the master says how much runs at once",
+            remedy=f"leave --parallel out, and write it into the master: local[{parallel}], or --spark-conf "
+            f"spark.cores.max={parallel} on a cluster",
+        )
+
+
+def chosen_engine(run: Run, total_bytes: int) -> Engine:
+    """Spark for large work, this process for small work (one unit at a time), unless the user said which."""
+    refuse_contradictions(run)
+    kind = run[ENGINE]
     if kind == "inline" or (kind == "auto" and run[MASTER] is None and total_bytes < INLINE_BELOW):
         from logkeep.spark.inline import InlineEngine  # noqa: PLC0415 - only one of the two is ever needed
 

@@ -76,7 +76,7 @@ LIMIT_UPLOAD: Option[int | None] = Option(
     key="transfer.limit_upload", default_text="no limit",
 )  # fmt: skip
 LIMIT_DOWNLOAD: Option[int | None] = Option(
-    "limit-download", Size(), None, "Read at most this many bytes per second.",
+    "limit-download", Size(), None, "Read at most this many bytes per second, from the store or the cluster.",
     key="transfer.limit_download", default_text="no limit",
 )  # fmt: skip
 RETRY_FOR: Option[timedelta] = Option(
@@ -94,7 +94,12 @@ MASTER: Option[str | None] = Option(
     key="engine.master", default_text="all cores of this machine",
 )  # fmt: skip
 PARALLEL: Option[int | None] = Option(
-    "parallel", Int(1), None, "Units of work at the same time.", key="engine.parallel", default_text="one per core"
+    "parallel",
+    Int(1),
+    None,
+    "At most so many units of work at the same time, on this machine.",
+    key="engine.parallel",
+    default_text="one per core",
 )
 SPARK_CONF: Option[tuple[tuple[str, str], ...]] = Option(
     "spark-conf", SparkConf(), (), "Setting for Spark; may be repeated.", key="engine.spark_conf"
@@ -183,6 +188,10 @@ COMMAND_CONFIG: Option[Path | None] = Option(
     "command-config", FilePath(), None, "A Java client.properties file: security, and all else about the client.",
     key="kafka.command_config",
 )  # fmt: skip
+CLIENT_RACK: Option[str | None] = Option(
+    "client-rack", Text("RACK"), None, "Read from replicas in this rack where the brokers offer them.",
+    key="kafka.client_rack", default_text="client.rack of the client properties",
+)  # fmt: skip
 TOPICS: Option[tuple[str, ...]] = Option(
     "topics", TextList("REGEX"), (), "Topics whose whole name matches; may be repeated.", key="kafka.topics",
     default_text="all but internal ones",
@@ -218,6 +227,10 @@ BACKUP_ID: Option[int | None] = Option(
 SEGMENT_BYTES: Option[int] = Option(
     "segment-bytes", Size(), 256 << 20, "Begin a new object after the batch that crosses this size.",
     key="kafka.segment_bytes",
+)  # fmt: skip
+COMPRESSION: Option[str] = Option(
+    "compression", Choice(("none", "zstd")), "none",
+    "How logs are stored; zstd packs batches that producers left uncompressed.", key="kafka.compression",
 )  # fmt: skip
 ALLOW_GAPS: Option[bool] = Option(
     "allow-gaps", Bool(), False, "Exit with 2 in place of 21 when retention was faster than the backup.",

@@ -7,6 +7,9 @@ It can be rebuilt from the log at any time and proves nothing by itself. One row
           12..15  CRC-32C of bytes 0..11 and of everything after byte 15
           16..    the columns of `ROW` one after the other, little-endian, zlib
 
+That is version 01, for a log that is stored as it is. For one in zstd frames it is version 02: bytes 16..19 hold the
+number of frames, the stream begins at byte 20, and after the columns of `ROW` come those of `FRAME`.
+
 Columns of one kind of number compress four to ten times better than rows. `decode` takes any bytes: it raises Damaged
 or returns an index whose batches lie back to back with rising offsets, and allocates no more than the bytes can hold.
 """
@@ -14,7 +17,7 @@ or returns an index whose batches lie back to back with rising offsets, and allo
 import struct
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import google_crc32c
 import numpy as np
@@ -45,7 +48,10 @@ ROW = np.dtype(
         ("leader_epoch", "<i4"),
     ]
 )
-_FAMILY, _VERSION = b"LKBIDX", b"01"
+FRAME = np.dtype([("plain_bytes", "<i4"), ("stored_bytes", "<i4")])
+"""One row per zstd frame, in order."""
+_FAMILY, _PLAIN, _FRAMED = b"LKBIDX", b"01", b"02"
+_COUNT = struct.Struct("<I")
 _HEAD = struct.Struct("<8sII")
 _LEVEL = 6
 _MAX_RATIO = 1100
@@ -60,6 +66,8 @@ class BatchIndex:
     """The batches of one segment, in order."""
 
     rows: npt.NDArray[np.void]
+    frames: npt.NDArray[np.void] = field(default_factory=lambda: np.empty(0, FRAME))
+    """Where the stored bytes are zstd frames: what each holds. Positions of batches are those in the plain log."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -137,33 +145,39 @@ def join(pieces: Sequence[BatchIndex]) -> BatchIndex:
 
 
 def encode(index: BatchIndex) -> bytes:
-    columns = b"".join(np.ascontiguousarray(index.rows[name]).tobytes() for name in _names())
-    body = zlib.compress(columns, _LEVEL)
-    return _HEAD.pack(_FAMILY + _VERSION, len(index), _checksum(len(index), body)) + body
+    """Version 01 for a plain log, so that every release reads it; 02 only where there are frames."""
+    version = _FRAMED if len(index.frames) else _PLAIN
+    columns = zlib.compress(_columns(index.rows) + _columns(index.frames), _LEVEL)
+    body = _COUNT.pack(len(index.frames)) + columns if len(index.frames) else columns
+    return _HEAD.pack(_FAMILY + version, len(index), _checksum(version, len(index), body)) + body
 
 
 def decode(data: bytes, subject: str = "batch index") -> BatchIndex:
     """Read an index back. Raises Damaged, or FormatTooNew for a version of a later release."""
     if len(data) < _HEAD.size or data[:6] != _FAMILY:
         raise Damaged("not a batch index", subject=subject)
-    if data[6:8] != _VERSION:
+    version = data[6:8]
+    if version not in (_PLAIN, _FRAMED):
         raise FormatTooNew("a batch index of a later version", subject=subject)
     _, count, checksum = _HEAD.unpack_from(data)
     body = data[_HEAD.size :]
-    if _checksum(count, body) != checksum:
+    if _checksum(version, count, body) != checksum or (version == _FRAMED and len(body) < _COUNT.size):
         raise Damaged("the checksum of the batch index is wrong", subject=subject)
-    index = _from_columns(_inflate(body, count * ROW.itemsize, subject), count)
-    if not _consistent(index.rows):
+    frames, body = (_COUNT.unpack_from(body)[0], body[_COUNT.size :]) if version == _FRAMED else (0, body)
+    rows_bytes = count * ROW.itemsize
+    plain = _inflate(body, rows_bytes + frames * FRAME.itemsize, subject)
+    index = BatchIndex(_from_columns(plain[:rows_bytes], ROW, count), _from_columns(plain[rows_bytes:], FRAME, frames))
+    if not _consistent(index.rows) or (version == _FRAMED and not _framed(index)):
         raise Damaged("the batch index contradicts itself", subject=subject)
     return index
 
 
-def _names() -> tuple[str, ...]:
-    return ROW.names or ()
+def _columns(rows: npt.NDArray[np.void]) -> bytes:
+    return b"".join(np.ascontiguousarray(rows[name]).tobytes() for name in rows.dtype.names or ())
 
 
-def _checksum(count: int, body: bytes) -> int:
-    head = _FAMILY + _VERSION + struct.pack("<I", count)
+def _checksum(version: bytes, count: int, body: bytes) -> int:
+    head = _FAMILY + version + struct.pack("<I", count)
     return int(google_crc32c.extend(google_crc32c.value(head), body))
 
 
@@ -180,14 +194,14 @@ def _inflate(body: bytes, size: int, subject: str) -> bytes:
     return plain
 
 
-def _from_columns(plain: bytes, count: int) -> BatchIndex:
-    rows = np.empty(count, ROW)
+def _from_columns(plain: bytes, shape: np.dtype[np.void], count: int) -> npt.NDArray[np.void]:
+    rows = np.empty(count, shape)
     at = 0
-    for name in _names():
-        kind = ROW[name]
+    for name in shape.names or ():
+        kind = shape[name]
         rows[name] = np.frombuffer(plain, kind, count, at)
         at += count * kind.itemsize
-    return BatchIndex(rows)
+    return rows
 
 
 def _consistent(rows: npt.NDArray[np.void]) -> bool:
@@ -200,4 +214,19 @@ def _consistent(rows: npt.NDArray[np.void]) -> bool:
         and (rows["last_offset"] >= rows["base_offset"]).all()
         and (rows["base_offset"][1:] > rows["last_offset"][:-1]).all()
         and (rows["records"] >= 0).all()
+    )
+
+
+def _framed(index: BatchIndex) -> bool:
+    """Whether every frame holds whole batches, and all of them together all batches."""
+    plain, stored = (index.frames[name].astype(np.int64) for name in ("plain_bytes", "stored_bytes"))
+    batch_ends = index.rows["position"] + index.rows["size"]
+    frame_ends = np.cumsum(plain)
+    return bool(
+        len(frame_ends)
+        and len(batch_ends)
+        and (plain > 0).all()
+        and (stored > 0).all()
+        and np.isin(frame_ends, batch_ends).all()
+        and frame_ends[-1] == batch_ends[-1]
     )

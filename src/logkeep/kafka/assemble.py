@@ -1,6 +1,6 @@
 """What all copied units together make: segments whose claims tile the cut, gaps, findings. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -11,12 +11,16 @@ from logkeep.kafka.claims import join
 from logkeep.kafka.divergence import Cause
 from logkeep.kafka.plan import Plan
 from logkeep.kafka.traits import LogTraits, all_joined
-from logkeep.kafka.units import CopyResult, Outcome, RangeResult, result_of
+from logkeep.kafka.units import CopyResult, EpochRun, Outcome, RangeResult, result_of
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.journal import Receipt
 from logkeep.repository.manifest import KnownGap, LogCut
+
+_ENDED = (Cause.DELETED, Cause.RECREATED)
+_RETENTION = "retention removed it while the backup ran"
+_DELETED = "the topic was deleted before it was copied"
 
 
 @dataclass(frozen=True)
@@ -27,8 +31,8 @@ class Assembled:
     segments: tuple[Segment, ...]
     gaps: tuple[KnownGap, ...]
     findings: tuple[Finding, ...]
-    last_epochs: Mapping[LogName, int]
-    """Leader epoch of the last batch that was copied, by log."""
+    tips: Mapping[LogName, EpochRun]
+    """Leader epoch and end of the last batch that was copied, by log."""
     traits: Mapping[LogName, LogTraits | None] = field(default_factory=dict)
     """Of what was copied, by log; None when a part of it is not known."""
 
@@ -67,8 +71,17 @@ def within(plan: Plan, results: Iterable[CopyResult]) -> list[CopyResult]:
 
 
 def left_logs(results: Iterable[CopyResult]) -> list[RangeResult]:
-    """Ranges whose log turned out to be another one than planned."""
-    return [r for result in results for r in result.ranges if r.outcome is Outcome.NEW_HISTORY]
+    """Ranges whose log turned out to have another past than planned: to be copied once more, as a new history."""
+    return [r for r in _changed(results) if r.cause not in _ENDED]
+
+
+def ended_logs(results: Iterable[CopyResult]) -> list[RangeResult]:
+    """Ranges whose topic was deleted meanwhile. What was copied of them may be all that is left in the world."""
+    return [r for r in _changed(results) if r.cause in _ENDED]
+
+
+def _changed(results: Iterable[CopyResult]) -> Iterator[RangeResult]:
+    return (r for result in results for r in result.ranges if r.outcome is Outcome.NEW_HISTORY)
 
 
 def refuse_failures(results: Iterable[CopyResult]) -> None:
@@ -85,13 +98,13 @@ def refuse_failures(results: Iterable[CopyResult]) -> None:
                 )
 
 
-def assemble(plan: Plan, results: Iterable[CopyResult]) -> Assembled:
-    """Join the claims of all units and say what is missing."""
+def assemble(plan: Plan, results: Iterable[CopyResult], left: Collection[LogName] = ()) -> Assembled:
+    """Join the claims of all units and say what is missing; without the logs that are `left` to another round."""
     done = list(results)
-    left = {r.log for r in left_logs(done)}
     joined = [j for j in join(done) if j.log not in left]
+    ended = {r.log for r in ended_logs(done)}
     gaps = [
-        KnownGap(j.log, gap.start, gap.end, "retention removed it while the backup ran")
+        KnownGap(j.log, gap.start, gap.end, _DELETED if j.log in ended else _RETENTION)
         for j in joined
         for gap in j.gaps
     ]
@@ -99,8 +112,8 @@ def assemble(plan: Plan, results: Iterable[CopyResult]) -> Assembled:
         cut=tuple(c for c in plan.cut if c.log not in left),
         segments=tuple(s for j in joined for s in j.segments),
         gaps=(*plan.gaps, *gaps),
-        findings=tuple(_new_history(log) for log in plan.new_histories),
-        last_epochs=_last_epochs(done),
+        findings=(*map(_new_history, plan.new_histories), *_told_ended(ended_logs(done))),
+        tips=_tips(done),
         traits=_traits(done),
     )
 
@@ -113,7 +126,7 @@ def together(first: Assembled, second: Assembled) -> Assembled:
         segments=(*first.segments, *second.segments),
         gaps=(*first.gaps, *second.gaps),
         findings=(*first.findings, *second.findings),
-        last_epochs={**first.last_epochs, **second.last_epochs},
+        tips={**first.tips, **second.tips},
         traits={**first.traits, **second.traits},
     )
 
@@ -121,8 +134,6 @@ def together(first: Assembled, second: Assembled) -> Assembled:
 def why_left(results: Iterable[RangeResult]) -> list[Finding]:
     """Tell the user that a log became another one while it was copied; once, however many units found out."""
     words = {
-        Cause.RECREATED: "the topic was deleted and made again",
-        Cause.DELETED: "the topic was deleted",
         Cause.TRUNCATED: "the log lost its end",
         Cause.UNKNOWN_EPOCH: "the log is another one than the one that was archived",
     }
@@ -134,6 +145,23 @@ def why_left(results: Iterable[RangeResult]) -> list[Finding]:
             what=f"{words.get(cause, cause)} while the backup ran; earlier backups keep what it was",
         )
         for log, cause in {r.log: r.cause for r in results}.items()
+    ]
+
+
+def _told_ended(results: Iterable[RangeResult]) -> list[Finding]:
+    """Once per topic, however many units found out."""
+    words = {
+        Cause.DELETED: "the topic was deleted while the backup ran",
+        Cause.RECREATED: "the topic was deleted and made again while the backup ran; the next run archives the new one",
+    }
+    return [
+        Finding(
+            code="topic-ended",
+            severity=Severity.WARNING,
+            where=name,
+            what=f"{words[cause]}; this backup has the old one as far as it was copied",
+        )
+        for name, cause in sorted({r.log.name: r.cause for r in results}.items())
     ]
 
 
@@ -149,13 +177,13 @@ def _new_history(log: LogName) -> Finding:
     )
 
 
-def _last_epochs(results: Iterable[CopyResult]) -> dict[LogName, int]:
-    epochs: dict[LogName, tuple[int, int]] = {}
-    for result in results:
-        for each in result.ranges:
-            for found in each.epochs:
-                epochs[each.log] = max(epochs.get(each.log, (-1, -1)), (found.offset, found.epoch))
-    return {log: epoch for log, (_, epoch) in epochs.items()}
+def _tips(results: Iterable[CopyResult]) -> dict[LogName, EpochRun]:
+    tips: dict[LogName, EpochRun] = {}
+    for each in (r for result in results for r in result.ranges if r.epochs):
+        last = max(each.epochs, key=lambda run: run.end)
+        if each.log not in tips or last.end > tips[each.log].end:
+            tips[each.log] = last
+    return tips
 
 
 def _traits(results: Iterable[CopyResult]) -> dict[LogName, LogTraits | None]:

@@ -4,11 +4,11 @@ facts → plan → copy in tasks → a second round for logs that became others 
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from logkeep.errors import BackupFailed
+from logkeep.errors import BackupFailed, TopicMissing
 from logkeep.kafka.admin.offsets import offset_for_leader_epoch
 from logkeep.kafka.assemble import (
     Assembled,
@@ -23,17 +23,19 @@ from logkeep.kafka.assemble import (
 )
 from logkeep.kafka.brokers import SettingsBrokers
 from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.continuity import Broken, broken_logs, positions
+from logkeep.kafka.continuity import Broken, begun_since, broken_logs, changed_meanwhile, standing
 from logkeep.kafka.copy import copy_ranges
-from logkeep.kafka.divergence import Cause
+from logkeep.kafka.courtesy import share
 from logkeep.kafka.facts import Facts, gather
+from logkeep.kafka.fetch import FetchLimits
 from logkeep.kafka.notices import gone_topics, notices
-from logkeep.kafka.plan import Plan, Reached, history_of, next_history, plan_backup
+from logkeep.kafka.plan import Plan, Reached, next_history, plan_backup, refuse_to_forget, same_topic
 from logkeep.kafka.record import (
     ROLE,
     ClusterRecord,
     LogRecord,
     acls_of,
+    check_consistent,
     groups_of,
     quotas_of,
     reached_in,
@@ -43,20 +45,23 @@ from logkeep.kafka.scram import ROLE as SCRAM_ROLE
 from logkeep.kafka.scram import ScramDocument, ScramWish, SealedScram, collect, left_out, probe
 from logkeep.kafka.settings import ClientSettings
 from logkeep.kafka.traits import LogTraits, all_joined
-from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, RangeResult
+from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, EpochRun, RangeResult
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
+from logkeep.model.segments import Codec
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine
 from logkeep.repository.attachments import put_attachment, read_attachment
 from logkeep.repository.backup import OngoingBackup, Outcome, begin, check_wanted, resume
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.fold import BackupEntry
+from logkeep.repository.format import ZSTD_FRAMES, require_feature
 from logkeep.repository.manifest import AttachmentRef, KnownGap
 from logkeep.repository.resume import usable_receipts
 from logkeep.repository.source import check_source, ensure_source, read_manifest
 from logkeep.repository.writing import Writing, writing
+from logkeep.store.throttled import shared_by
 
 KIND = "kafka"
 
@@ -72,6 +77,9 @@ class Wish:
     resume: bool = False
     tags: tuple[str, ...] = ()
     segment_bytes: int = DEFAULT_SEGMENT_BYTES
+    compression: Codec = Codec.NONE
+    limit_download: int | None = None
+    """Bytes per second from all brokers to all tasks together."""
     lease_ttl: timedelta = timedelta(minutes=5)
     scram: ScramWish | None = None
 
@@ -102,26 +110,39 @@ class KafkaBackup:
         check_wanted(wish.wanted_id, folded.last_id)
         facts = self._gather(wish)
         check_source(self.place, KIND, _identity(facts))
+        reached = self._reached(folded.completed[-1] if folded.completed else None)
+        refuse_to_forget(facts.topics, reached)
         if wish.scram is not None:
             probe(wish.scram, self.settings)
-        return facts, self._plan(facts, self._reached(folded.completed[-1] if folded.completed else None))[0]
+        return facts, self._plan(facts, reached)[0]
 
     def run(self, wish: Wish, engine: Engine) -> Done:
         """Take the backup. Raises the cluster's and the store's errors; earlier backups are untouched by any."""
         with writing(self.place, "backup", self.clock, self.tokens, wish.lease_ttl) as session:
             facts = self._gather(wish)
+            completed = session.folded.completed
+            refuse_to_forget(facts.topics, self._reached(completed[-1] if completed else None))
             scram = collect(wish.scram, self.settings) if wish.scram is not None else None
             ongoing = self._begin(session, facts, wish)
+            if wish.compression is Codec.ZSTD:
+                require_feature(self.place.store, ZSTD_FRAMES)
             earlier = earlier_results(usable_receipts(session, ongoing, engine).values())
             plan, broken = self._plan(facts, self._reached(ongoing.base), earlier)
             assembled, facts = self._copy(ongoing, facts, plan, earlier, wish, engine)
             return self._complete(session, ongoing, facts, plan, _told(assembled, broken), scram)
 
     def _gather(self, wish: Wish) -> Facts:
-        with Cluster(self.settings) as cluster:
-            facts = gather(cluster, wish.include, wish.exclude, internal=wish.internal, pause=time.sleep)
-            unasked = left_out(cluster) if wish.scram is None else ()
-            return replace(facts, findings=(*facts.findings, *unasked))
+        """All facts; asked anew when a topic is deleted between two questions."""
+        for last in (False, False, True):
+            try:
+                with Cluster(self.settings) as cluster:
+                    facts = gather(cluster, wish.include, wish.exclude, internal=wish.internal, pause=time.sleep)
+                    unasked = left_out(cluster) if wish.scram is None else ()
+                    return replace(facts, findings=(*facts.findings, *unasked))
+            except TopicMissing:
+                if last:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
 
     def _begin(self, session: Writing, facts: Facts, wish: Wish) -> OngoingBackup:
         source = ensure_source(self.place, KIND, _identity(facts), self.clock())
@@ -138,14 +159,15 @@ class KafkaBackup:
         self, facts: Facts, reached: dict[TopicPartition, Reached], earlier: Sequence[CopyResult] = ()
     ) -> tuple[Plan, list[Broken]]:
         """Where each log goes on; one that does not continue its archived past begins its next history."""
-        furthest = positions(reached, earlier)
+        now = standing(facts.topics, facts.bounds, reached, earlier)
         with Cluster(self.settings) as cluster:
             broken = broken_logs(
-                facts.topics, facts.bounds, furthest, lambda wanted: offset_for_leader_epoch(cluster, wanted)
+                facts.topics, facts.bounds, now.furthest, lambda wanted: offset_for_leader_epoch(cluster, wanted)
             )
         anew = {b.log: Reached(next_history(b.history), facts.bounds[b.log].start, -1) for b in broken}
-        plan = plan_backup(facts.topics, facts.bounds, facts.sizes, {**reached, **anew}, done_ranges(earlier), furthest)
-        return plan, broken
+        known, furthest = {**now.reached, **anew}, {**now.furthest, **anew}
+        plan = plan_backup(facts.topics, facts.bounds, facts.sizes, known, done_ranges(earlier), furthest)
+        return plan, [*begun_since(reached, now), *broken]
 
     def _copy(
         self,
@@ -159,41 +181,62 @@ class KafkaBackup:
         """Copy, and copy once more what turned out to be another log than the one that was planned."""
         results = [*within(plan, earlier), *self._units(ongoing, plan, wish, engine)]
         refuse_failures(results)
-        assembled, left = assemble(plan, results), left_logs(results)
+        left = self._left(results, self._reached(ongoing.base))
+        assembled = assemble(plan, results, {r.log for r in left})
         if not left:
             return assembled, facts
         again = self._gather(wish)
         second = self._again(again, left)
         repeated = self._units(ongoing, second, wish, engine)
         refuse_failures(repeated)
-        if left_logs(repeated):
-            raise BackupFailed("logs keep changing their history while they are copied", subject=str(left[0].log))
+        if changing := self._left(repeated, {}):
+            raise BackupFailed("logs keep changing their history while they are copied", subject=str(changing[0].log))
         whole = together(assembled, assemble(second, repeated))
         return replace(whole, findings=(*whole.findings, *why_left(left))), _with_new(facts, again, left)
 
+    def _left(self, results: Sequence[CopyResult], base: Mapping[TopicPartition, Reached]) -> list[RangeResult]:
+        """Ranges of logs that turned out to be others than planned, while they were copied or since."""
+        with Cluster(self.settings) as cluster:
+            topics = cluster.metadata().topics
+            changed = changed_meanwhile(results, base, topics, lambda some: offset_for_leader_epoch(cluster, some))
+        return [*left_logs(results), *changed]
+
     def _again(self, facts: Facts, left: Sequence[RangeResult]) -> Plan:
-        """A plan of the logs that became others: from their beginning, as a history of their own."""
-        names = {TopicPartition(r.log.name, r.log.partition): r for r in left}
-        reached: dict[TopicPartition, Reached] = {}
+        """A plan of the logs that lost their end: from their beginning, as a history of their own."""
+        ended = {TopicPartition(r.log.name, r.log.partition): r.log.history for r in left}
         topics = []
         for topic in facts.topics:
-            kept = tuple(p for p in topic.partitions if TopicPartition(topic.name, p.index) in names)
-            if not kept:
-                continue
-            topics.append(replace(topic, partitions=kept))
-            for partition in kept:
-                log = TopicPartition(topic.name, partition.index)
-                old = names[log]
-                if old.cause is not Cause.RECREATED and old.log.history.startswith(history_of(topic)):
-                    # The same topic with another past: its next history, which nothing is archived of yet.
-                    start = facts.bounds[log].start
-                    reached[log] = Reached(next_history(old.log.history), start, -1)
-        return plan_backup(topics, facts.bounds, facts.sizes, reached)
+            kept = tuple(p for p in topic.partitions if TopicPartition(topic.name, p.index) in ended)
+            if kept:
+                topics.append(replace(topic, partitions=kept))
+        there = {TopicPartition(t.name, p.index): t for t in topics for p in t.partitions}
+        for log, history in ended.items():
+            if log not in there or not same_topic(history, there[log]):
+                raise BackupFailed("it lost its end and was deleted, both while it was copied", subject=str(log))
+        anew = {log: Reached(next_history(history), facts.bounds[log].start, -1) for log, history in ended.items()}
+        return plan_backup(topics, facts.bounds, facts.sizes, anew)
 
     def _units(self, ongoing: OngoingBackup, plan: Plan, wish: Wish, engine: Engine) -> list[CopyResult]:
-        brokers = SettingsBrokers(self.settings)
+        tasks = engine.at_once(len(plan.units))
+        limits = FetchLimits(
+            rack=self.settings.rack,
+            client_id=self.settings.client_id,
+            bytes_per_s=share(wish.limit_download, tasks),
+        )
+        place = replace(self.place, store=shared_by(self.place.store, tasks))
         units = [
-            CopyUnit(u.name, self.place, ongoing.id, ongoing.run, u.broker, u.ranges, brokers, wish.segment_bytes)
+            CopyUnit(
+                name=u.name,
+                place=place,
+                backup=ongoing.id,
+                run=ongoing.run,
+                broker=u.broker,
+                ranges=u.ranges,
+                brokers=SettingsBrokers(self.settings),
+                segment_bytes=wish.segment_bytes,
+                limits=limits,
+                codec=wish.compression,
+            )
             for u in plan.units
         ]
         return engine.map(copy_ranges, units, CopyResult, label="copy", weight=lambda u: u.size_bytes)
@@ -221,6 +264,7 @@ class KafkaBackup:
             acls=acls_of(facts),
             quotas=quotas_of(facts),
         )
+        check_consistent(record, assembled.cut)
         refs = [put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())]
         if scram is not None:
             refs.append(self._put_scram(session, ongoing, scram))
@@ -242,12 +286,14 @@ class KafkaBackup:
 
     def _logs(self, ongoing: OngoingBackup, facts: Facts, assembled: Assembled) -> tuple[LogRecord, ...]:
         before = self._reached(ongoing.base)
+        open_since = {t.log: t.first_offset for t in reversed(facts.open_transactions)}
         records = []
         for cut in assembled.cut:
             log = TopicPartition(cut.log.name, cut.log.partition)
             known = before.get(log)
-            earlier = known if known is not None and known.history == cut.log.history else None
-            old = Reached(cut.log.history, cut.start, -1, LogTraits()) if earlier is None else earlier
+            fresh = Reached(cut.log.history, -1, -1, traits=LogTraits())
+            old = known if known is not None and known.history == cut.log.history else fresh
+            tip = assembled.tips.get(cut.log, EpochRun(old.last_epoch, -1, old.last_end))
             records.append(
                 LogRecord(
                     topic=log.topic,
@@ -255,8 +301,9 @@ class KafkaBackup:
                     history=cut.log.history,
                     start=cut.start,
                     end=cut.end,
-                    last_stable=min(facts.bounds[log].last_stable, cut.end),
-                    last_epoch=assembled.last_epochs.get(cut.log, old.last_epoch),
+                    last_stable=open_since.get(log, cut.end),
+                    last_epoch=tip.epoch,
+                    last_end=tip.end,
                     traits=all_joined((old.traits, assembled.traits.get(cut.log, LogTraits()))),
                 )
             )
@@ -282,9 +329,6 @@ def _identity(facts: Facts) -> dict[str, str]:
 
 
 def _with_new(facts: Facts, again: Facts, left: Sequence[RangeResult]) -> Facts:
-    """The facts of the first look, with those of the second for the logs that were copied again, or are no more."""
+    """The facts of the first look, with those of the second for the logs that were copied again."""
     names = {TopicPartition(r.log.name, r.log.partition) for r in left}
-    renewed = {t.name: t for t in again.topics}
-    topics = (renewed.get(t.name) if any(n.topic == t.name for n in names) else t for t in facts.topics)
-    look = facts.look.without(names).joined(again.look.only(names))
-    return replace(facts, topics=tuple(t for t in topics if t is not None), look=look)
+    return replace(facts, look=facts.look.without(names).joined(again.look.only(names)))

@@ -47,8 +47,13 @@ class SettingsBrokers:
             return WireFetchConnection(cluster.open_own(broker))
 
     def leader(self, topic: str, topic_id: UUID, partition: int) -> Leader:
-        found = self._asked(lambda c: c.metadata([topic]).find(TopicPartition(topic, partition)))
-        if found is None or found.leader < 0:
+        try:
+            found = self._asked(lambda c: c.metadata([topic]).find(TopicPartition(topic, partition)))
+        except TopicMissing:
+            return Leader(self._asked(_anyone), -1)
+        if found is None:
+            return Leader(self._asked(_anyone), -1)
+        if found.leader < 0:
             raise ClusterNotReady("nobody leads the partition", subject=f"{topic}/{partition} ({topic_id})")
         return Leader(found.leader, found.leader_epoch)
 
@@ -60,6 +65,11 @@ class SettingsBrokers:
             return question(cluster)
 
 
+def _anyone(cluster: Cluster) -> int:
+    """A broker that will tell by the topic's id that there is no such topic any more."""
+    return cluster.metadata([]).brokers[0].node
+
+
 def _facts(cluster: Cluster, log: TopicPartition, position: Position) -> LogFacts:
     try:
         topic = cluster.metadata([log.topic]).topic(log.topic)
@@ -67,6 +77,8 @@ def _facts(cluster: Cluster, log: TopicPartition, position: Position) -> LogFact
         topic = None
     if topic is None:
         return LogFacts(None)
+    if topic.id != position.topic_id:
+        return LogFacts(topic.id)  # it may have fewer partitions: asking for ours would be an error
     start = list_offsets(cluster, [log], At.EARLIEST)[log].offset
     end = list_offsets(cluster, [log], At.LATEST)[log].offset
     known = None

@@ -1,20 +1,24 @@
 """Do the logs of the cluster still continue what is archived of them? Pure, but for one question to the leaders.
 
 A log that lost its end in an unclean election may have been filled again to the very same length: offsets alone do not
-tell. The leader epoch of the last archived batch does, and it is asked for every log, also where nothing new is to be
-copied.
+tell. The leader epoch of an archived batch does: two logs that have a batch of the same epoch at the same place are the
+same up to there. So it is asked for every log before the copy, also where nothing new is to be copied; and after the
+copy for every epoch that was met, since the units of one log are read at different times.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+
+import msgspec
 
 from logkeep.kafka.admin.offsets import EpochEnd as AskedEpochEnd
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.divergence import Cause, LogFacts, Position, explain
 from logkeep.kafka.fetch import EpochEnd
-from logkeep.kafka.plan import Reached, history_of
-from logkeep.kafka.units import CopyResult
+from logkeep.kafka.plan import Reached, history_of, same_topic
+from logkeep.kafka.units import CopyResult, EpochRun, Outcome, RangeResult
 from logkeep.kafka.values import Topic, TopicPartition
+from logkeep.model.segments import LogName
 
 AskEpochs = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, AskedEpochEnd]]
 
@@ -29,20 +33,67 @@ class Broken:
     """The history that ended."""
 
 
-def positions(
-    reached: Mapping[TopicPartition, Reached], earlier: Iterable[CopyResult]
-) -> dict[TopicPartition, Reached]:
-    """The furthest that is archived of each log, by the last backup or by an interrupted run since."""
-    furthest = dict(reached)
-    for result in earlier:
-        for each in result.ranges:
-            log = TopicPartition(each.log.name, each.log.partition)
-            known = furthest.get(log)
-            if known is None or known.history != each.log.history or each.hi > known.end:
-                last = max(each.epochs, key=lambda e: e.offset, default=None)
-                epoch = last.epoch if last else known.last_epoch if known else -1
-                furthest[log] = Reached(each.log.history, each.hi, epoch)
-    return furthest
+@dataclass(frozen=True)
+class Standing:
+    """How far the newest history of each log is archived."""
+
+    reached: Mapping[TopicPartition, Reached]
+    """By the last backup; a history that an interrupted run began since is archived from its beginning by that."""
+    furthest: Mapping[TopicPartition, Reached]
+    """By the last backup and an interrupted run since."""
+
+
+def standing(
+    topics: Iterable[Topic],
+    bounds: Mapping[TopicPartition, LogBounds],
+    reached: Mapping[TopicPartition, Reached],
+    earlier: Iterable[CopyResult],
+) -> Standing:
+    """Pure: the interrupted run may have met two pasts of a log, one after the other; the later one counts."""
+    ranges: dict[TopicPartition, list[RangeResult]] = {}
+    for each in (r for result in earlier for r in result.ranges):
+        ranges.setdefault(_place(each.log), []).append(each)
+    known, furthest = dict(reached), dict(reached)
+    for topic in topics:
+        for partition in topic.partitions:
+            log = TopicPartition(topic.name, partition.index)
+            ours = [r for r in ranges.get(log, ()) if same_topic(r.log.history, topic)]
+            newest = max((r.log.history for r in ours), key=_number, default=None)
+            before = reached.get(log)
+            if newest is None:
+                continue
+            if before is None or not same_topic(before.history, topic) or _number(newest) > _number(before.history):
+                before = known[log] = Reached(newest, bounds[log].start, -1)
+            furthest[log] = _furthest(before, [r for r in ours if r.log.history == before.history])
+    return Standing(known, furthest)
+
+
+def begun_since(base: Mapping[TopicPartition, Reached], now: Standing) -> list[Broken]:
+    """Logs of which an interrupted run found, since the last backup, that they lost their end."""
+    return [
+        Broken(log, Cause.TRUNCATED, before.history)
+        for log, before in sorted(base.items())
+        if _number(now.reached[log].history) > _number(before.history)
+        and now.reached[log].history.partition("-")[0] == before.history.partition("-")[0]
+    ]
+
+
+def _place(log: LogName) -> TopicPartition:
+    return TopicPartition(log.name, log.partition)
+
+
+def _number(history: str) -> int:
+    return int(history.partition("-")[2] or 0)
+
+
+def _furthest(base: Reached, ranges: Iterable[RangeResult]) -> Reached:
+    """The base, or what an interrupted run has copied behind it."""
+    tip = base
+    for each in ranges:
+        if each.hi > tip.end:
+            last = max(each.epochs, key=lambda run: run.end, default=EpochRun(tip.last_epoch, -1, tip.last_end))
+            tip = Reached(base.history, each.hi, last.epoch, last.end, base.start)
+    return tip
 
 
 def broken_logs(
@@ -56,7 +107,7 @@ def broken_logs(
         TopicPartition(t.name, p.index): t
         for t in topics
         for p in t.partitions
-        if (known := furthest.get(TopicPartition(t.name, p.index))) and known.history.startswith(history_of(t))
+        if (known := furthest.get(TopicPartition(t.name, p.index))) and same_topic(known.history, t)
     }
     answers = ask({log: furthest[log].last_epoch for log in same if furthest[log].last_epoch >= 0})
     found = []
@@ -64,7 +115,54 @@ def broken_logs(
         known, bound, answer = furthest[log], bounds[log], answers.get(log)
         epoch_end = EpochEnd(answer.leader_epoch, answer.end_offset) if answer else None
         facts = LogFacts(topic.id, bound.start, bound.high_watermark, epoch_end)
-        verdict = explain(Position(topic.id, known.end, known.last_epoch), facts)
+        verdict = explain(Position(topic.id, known.end, known.last_epoch, known.last_end), facts)
         if verdict.cause.new_history:
             found.append(Broken(log, verdict.cause, known.history))
     return found
+
+
+def changed_meanwhile(
+    results: Iterable[CopyResult], base: Mapping[TopicPartition, Reached], topics: Iterable[Topic], ask: AskEpochs
+) -> list[RangeResult]:
+    """Ranges of logs that lost their end since a part of them was read: what is copied of them may be of two pasts.
+
+    `topics` as they are now. A topic that is gone or was made again since is not asked for: what was copied was
+    copied by its id, and nobody can tell more.
+    """
+    ids = {t.name: history_of(t) for t in topics}
+    copied = [r for result in results for r in result.ranges if r.outcome is Outcome.COPIED]
+    ends = {log: met for log, met in _met(copied, base).items() if log.history.partition("-")[0] == ids.get(log.name)}
+    lost = {
+        log
+        for log, asked, answer in _answers(ends, ask)
+        if answer.leader_epoch != asked.epoch or answer.end_offset < asked.end
+    }
+    ended = {"outcome": Outcome.NEW_HISTORY, "cause": Cause.TRUNCATED}
+    return [msgspec.structs.replace(r, **ended) for r in copied if r.log in lost]
+
+
+def _met(ranges: Iterable[RangeResult], base: Mapping[TopicPartition, Reached]) -> dict[LogName, dict[int, int]]:
+    """By log and epoch, the end of the last batch that is archived or was copied now."""
+    met: dict[LogName, dict[int, int]] = {}
+    for each in ranges:
+        ends = met.setdefault(each.log, {})
+        known = base.get(_place(each.log))
+        runs = list(each.epochs)
+        if known is not None and known.history == each.log.history and known.last_end >= 0:
+            runs.append(EpochRun(known.last_epoch, -1, known.last_end))
+        for run in runs:
+            ends[run.epoch] = max(ends.get(run.epoch, -1), run.end)
+    return met
+
+
+def _answers(
+    ends: Mapping[LogName, Mapping[int, int]], ask: AskEpochs
+) -> Iterator[tuple[LogName, EpochRun, AskedEpochEnd]]:
+    """What the leaders say of each epoch. A request names a log once, so logs with several epochs take several."""
+    waiting = {log: sorted(epochs) for log, epochs in ends.items() if any(epoch >= 0 for epoch in epochs)}
+    while waiting:
+        asked = {log: epochs[-1] for log, epochs in waiting.items()}
+        found = ask({_place(log): epoch for log, epoch in asked.items()})
+        for log, epoch in asked.items():
+            yield log, EpochRun(epoch, -1, ends[log][epoch]), found[_place(log)]
+        waiting = {log: rest for log, epochs in waiting.items() if (rest := [e for e in epochs[:-1] if e >= 0])}

@@ -7,20 +7,23 @@ and open segments stay, and the topic id and the last epoch make sure that the n
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from logkeep.errors import ClusterNotReady, ClusterUnreachable
-from logkeep.kafka.pipeline import Job, Patience, Pause, Pipeline
+from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable
+from logkeep.kafka.courtesy import Courtesy, paced
+from logkeep.kafka.pipeline import TOGETHER, Job, Patience, Pause, Pipeline
 from logkeep.kafka.range_copy import RangeCopy
-from logkeep.kafka.segment_writer import SegmentWriter
+from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.units import CopyResult, CopyUnit, receipt_of
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
 from logkeep.repository.journal import put_receipt
 
 _LEAST_REPLY = 64 << 10
+_INDEXED_BATCHES = 400_000
+"""Over all segments that a task has open: so much of their indexes is held in memory, whatever producers send."""
 
 
 def copy_ranges(unit: CopyUnit, progress: Progress) -> CopyResult:
@@ -28,12 +31,19 @@ def copy_ranges(unit: CopyUnit, progress: Progress) -> CopyResult:
     return copy_with(unit, progress, random_token, time.sleep)
 
 
-def copy_with(unit: CopyUnit, progress: Progress, tokens: TokenSource, pause: Pause) -> CopyResult:
+def copy_with(
+    unit: CopyUnit,
+    progress: Progress,
+    tokens: TokenSource,
+    pause: Pause,
+    clock: Callable[[], float] = time.monotonic,
+) -> CopyResult:
     """The same with chance and time handed in."""
+    unit = replace(unit, limits=paced(unit.limits))
     with _jobs(unit, tokens) as jobs:
-        patience = Patience(pause)
+        patience, courtesy = Patience(pause), Courtesy(unit.limits.bytes_per_s, pause, clock)
         while todo := [job for job in jobs if job.copy.outcome is None]:
-            unit = _one_round(unit, todo, progress, patience)
+            unit = _one_round(unit, todo, progress, patience, courtesy)
         result = CopyResult(
             unit=unit.name,
             ranges=tuple(job.copy.result() for job in jobs),
@@ -47,31 +57,43 @@ def copy_with(unit: CopyUnit, progress: Progress, tokens: TokenSource, pause: Pa
 def _jobs(unit: CopyUnit, tokens: TokenSource) -> Iterator[list[Job]]:
     with ExitStack() as stack:
         jobs: list[Job] = []
+        most_batches = _INDEXED_BATCHES // min(max(len(unit.ranges), 1), TOGETHER)
         for wanted in unit.ranges:
-            writer = SegmentWriter(unit.place, wanted.log, wanted.lo, unit.segment_bytes, wanted.size_bytes, tokens)
+            limits = SegmentLimits(unit.segment_bytes, most_batches)
+            writer = SegmentWriter(unit.place, wanted.log, wanted.lo, limits, wanted.size_bytes, tokens, unit.codec)
             stack.callback(writer.abort)
             jobs.append(Job(RangeCopy(wanted, unit.broker), writer))
         yield jobs
 
 
-def _one_round(unit: CopyUnit, todo: Sequence[Job], progress: Progress, patience: Patience) -> CopyUnit:
-    """Copy what one broker leads, until all of it is done or some of it must be looked for elsewhere.
+def _one_round(
+    unit: CopyUnit, todo: Sequence[Job], progress: Progress, patience: Patience, courtesy: Courtesy
+) -> CopyUnit:
+    """Copy what one broker serves, until all of it is done or some of it must be looked for elsewhere.
 
     The unit as it should be tried next: after a connection broke, with smaller replies, so that some of them arrive.
     """
-    broker = todo[0].copy.leader.broker
-    here = [job for job in todo if job.copy.leader.broker == broker]
+    broker, alone = todo[0].copy.broker, todo[0].copy.leader_only
+    here = [job for job in todo if (job.copy.broker, job.copy.leader_only) == (broker, alone)]
+    asked = replace(unit, limits=replace(unit.limits, rack="")) if alone else unit
     try:
-        with Pipeline(unit, broker, here, progress, patience) as pipeline:
+        with Pipeline(asked, broker, here, progress, patience, courtesy) as pipeline:
             moved = pipeline.run()
     except (ClusterUnreachable, ClusterNotReady) as error:
         patience.failed(error)
         moved = [job for job in here if job.copy.outcome is None]
         if isinstance(error, ClusterUnreachable):
             unit = _gentler(unit)
+    homeless: ClusterError | None = None
     for job in moved:
-        if job.copy.leader.broker == broker:  # else this broker named the one to ask
-            _find_leader(unit, job, patience)
+        if job.copy.broker != broker:
+            continue  # this broker named the one to ask, or was a follower that is not asked again
+        if job.copy.follower is not None:
+            job.copy.leave_follower()
+        else:
+            homeless = _find_leader(unit, job) or homeless
+    if homeless is not None:
+        patience.failed(homeless)
     return unit
 
 
@@ -82,9 +104,11 @@ def _gentler(unit: CopyUnit) -> CopyUnit:
     )
 
 
-def _find_leader(unit: CopyUnit, job: Job, patience: Patience) -> None:
+def _find_leader(unit: CopyUnit, job: Job) -> ClusterError | None:
+    """Ask who leads the range's log now; why nobody does, if so."""
     where = job.copy.range
     try:
         job.copy.leader = unit.brokers.leader(where.topic, where.topic_id, where.partition)
     except (ClusterUnreachable, ClusterNotReady) as error:
-        patience.failed(error)
+        return error
+    return None

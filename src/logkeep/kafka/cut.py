@@ -17,8 +17,11 @@ Pause = Callable[[float], None]
 Bounds = dict[TopicPartition, LogBounds]
 Producers = Mapping[TopicPartition, tuple[ProducerState, ...]]
 
+ONGOING = "Ongoing"
 _ROUNDS = 20
 """Markers follow a decision within milliseconds; a busy log may open a new transaction in every round."""
+_ROUNDS_FOR_UNKNOWN = 7
+"""Somewhat more than half a second. One that hangs has no marker on its way, and may hang for years."""
 _FIRST_PAUSE_S = 0.005
 _LONGEST_PAUSE_S = 0.5
 
@@ -53,6 +56,8 @@ class Question:
 
     moved: frozenset[TopicPartition]
     still_open: tuple[OpenTransaction, ...]
+    unknown: tuple[OpenTransaction, ...] = ()
+    """No coordinator tells of them: their coordinator forgot them, or we may not know."""
 
 
 def open_at_cut(
@@ -67,15 +72,18 @@ def open_at_cut(
     )
 
 
-def judge(found: Iterable[OpenTransaction], ongoing: set[int]) -> Question:
-    """Pure: those that their coordinator calls ongoing stay open, all others have been decided meanwhile."""
-    still, moved = [], set()
+def judge(found: Iterable[OpenTransaction], states: Mapping[int, str]) -> Question:
+    """Pure: those that their coordinator calls ongoing stay open; in any other state they have been decided."""
+    still, unknown, moved = [], [], set()
     for each in found:
-        if each.producer_id in ongoing:
+        state = states.get(each.producer_id)
+        if state == ONGOING:
             still.append(each)
+        elif state is None:
+            unknown.append(each)
         else:
             moved.add(each.log)
-    return Question(frozenset(moved), tuple(still))
+    return Question(frozenset(moved), tuple(still), tuple(unknown))
 
 
 def torn(bounds: Mapping[TopicPartition, LogBounds]) -> list[TopicPartition]:
@@ -117,7 +125,7 @@ def settle(
     bounds: Mapping[TopicPartition, LogBounds],
     *,
     producers: Callable[[list[TopicPartition]], Mapping[TopicPartition, Iterable[ProducerState]]],
-    ongoing: Callable[[], set[int]],
+    states: Callable[[], Mapping[int, str]],
     reread: Callable[[list[TopicPartition]], Mapping[TopicPartition, LogBounds]],
     pause: Pause,
 ) -> Settled:
@@ -129,16 +137,20 @@ def settle(
     pending, wait = torn(settled), _FIRST_PAUSE_S
     still_open: dict[TopicPartition, list[OpenTransaction]] = {}
     seen: Producers = {}
-    for last in (*[False] * (_ROUNDS - 1), True):
+    for number in range(1, _ROUNDS + 1):
         now = {log: tuple(states) for log, states in producers(pending).items()} if pending else {}
         found = open_at_cut(settled, now)
-        for log in pending:
-            still_open[log] = [t for t in found if t.log == log]
-        question = judge(found, ongoing() if found else set())
-        moved = question.moved | restless(settled, seen, now)
-        if last or not moved:
+        still_open |= {log: [] for log in pending}
+        for each in found:
+            still_open[each.log].append(each)
+        question = judge(found, states() if found else {})
+        decided = set(question.moved)
+        if number <= _ROUNDS_FOR_UNKNOWN:
+            decided |= {t.log for t in question.unknown}
+        moved = decided | restless(settled, seen, now)
+        if number == _ROUNDS or not moved:
             break
-        if question.moved:  # a marker is on its way; where one has come already, waiting only lets more happen
+        if decided:  # a marker is on its way; where one has come already, waiting only lets more happen
             pause(wait)
             wait = min(wait * 2, _LONGEST_PAUSE_S)
         seen = now

@@ -8,7 +8,7 @@ Each needs another answer, and a wrong guess loses data or mixes two histories. 
     none            any                              any             DELETED
     another         any                              any             RECREATED
     same            asked, broker never saw it       any             UNKNOWN_EPOCH
-    same            asked, ends before our offset    any             TRUNCATED at that end
+    same            asked, ends before our batch     any             TRUNCATED at that end
     same            asked, only an older one known   any             TRUNCATED at that end
     same            fits, or not asked               < log start     RETENTION, gap [offset, log start)
     same            fits, or not asked               > log end       TRUNCATED at the log end
@@ -58,6 +58,13 @@ class Position:
     topic_id: UUID
     offset: int
     last_epoch: int = -1
+    last_end: int = -1
+    """Where our last batch ends, which has that epoch. Compaction may have emptied what lies between it and `offset`,
+    and that may be of later epochs; -1 stands for `offset`."""
+
+    @property
+    def epoch_end(self) -> int:
+        return self.offset if self.last_end < 0 else min(self.last_end, self.offset)
 
 
 @dataclass(frozen=True)
@@ -83,8 +90,8 @@ def explain(position: Position, facts: LogFacts) -> Verdict:
 def _by_epoch(position: Position, known: EpochEnd) -> Verdict | None:
     if known.epoch < 0 or known.end_offset < 0:
         return Verdict(Cause.UNKNOWN_EPOCH)
-    if known.epoch < position.last_epoch or known.end_offset < position.offset:
-        return Verdict(Cause.TRUNCATED, common_end=min(known.end_offset, position.offset))
+    if known.epoch < position.last_epoch or known.end_offset < position.epoch_end:
+        return Verdict(Cause.TRUNCATED, common_end=min(known.end_offset, position.epoch_end))
     return None
 
 

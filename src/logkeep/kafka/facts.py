@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from logkeep.errors import ClusterNotReady, NotAuthorised, TopicMissing
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.admin.security import Acl, Quota, list_acls, list_quotas
-from logkeep.kafka.admin.topics import ReplicaSize, replica_sizes, topic_configs
+from logkeep.kafka.admin.topics import ReplicaSize, TopicConfigs, replica_sizes, topic_configs
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.codes import failure
 from logkeep.kafka.cut import OpenTransaction, Pause
@@ -30,7 +30,7 @@ class Facts:
     look: Look
     """Positions and ends of the chosen partitions."""
     sizes: Mapping[TopicPartition, int]
-    configs: Mapping[str, Mapping[str, str]]
+    configs: Mapping[str, TopicConfigs]
     acls: tuple[Acl, ...] | None
     """None when the cluster has no authorizer, or we may not ask."""
     quotas: tuple[Quota, ...]
@@ -66,11 +66,14 @@ def gather(cluster: Cluster, include: Sequence[str], exclude: Sequence[str], *, 
     look = steady_look(cluster, metadata, partitions, pause)
     acls, quotas, notes = _security(cluster)
     replicas = _replicas(cluster)
+    sizes = _sizes(replicas or (), metadata, partitions)
+    if partitions and not sizes:
+        notes = (*notes, "sizes of logs were not told: work is divided by numbers of records alone")
     return Facts(
         metadata=metadata,
         topics=topics,
         look=look,
-        sizes=_sizes(replicas or (), metadata, partitions),
+        sizes=sizes,
         configs=topic_configs(cluster, [t.name for t in topics]),
         acls=acls,
         quotas=quotas,
@@ -147,6 +150,6 @@ def _replicas(cluster: Cluster) -> tuple[ReplicaSize, ...] | None:
 def _sizes(
     replicas: Sequence[ReplicaSize], metadata: ClusterMetadata, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Bytes of each log on its leader's disk; without the right to ask, all logs count as small."""
+    """Bytes of each log on its leader's disk, where we may ask."""
     leaders = {log: found.leader for log in partitions if (found := metadata.find(log))}
     return {r.log: r.size_bytes for r in replicas if r.node == leaders.get(r.log) and not r.moving}

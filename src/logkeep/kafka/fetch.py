@@ -82,7 +82,10 @@ class FetchLimits:
     max_wait_ms: int = 500
     min_bytes: int = 1
     rack: str = ""
+    """Ours: a leader then names a follower in the same rack. Empty: it serves everything itself."""
     client_id: str = "logkeep"
+    bytes_per_s: int = 0
+    """What this task may receive; 0: as much as comes."""
 
 
 @dataclass(frozen=True)

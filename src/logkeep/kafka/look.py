@@ -149,7 +149,7 @@ def _settled(cluster: Cluster, partitions: Sequence[TopicPartition], pause: Paus
     return settle(
         log_bounds(cluster, partitions),
         producers=lambda some: describe_producers(cluster, some),
-        ongoing=lambda: {t.producer_id for t in list_transactions(cluster, states=["Ongoing"])},
+        states=lambda: {t.producer_id: t.state for t in list_transactions(cluster)},
         reread=lambda some: log_bounds(cluster, some),
         pause=pause,
     )

@@ -53,14 +53,25 @@ def _undecided(found: OpenTransaction) -> Finding:
 
 
 def gone_topics(reached: Iterable[TopicPartition], facts: Facts) -> list[Finding]:
-    """Topics of the last backup that the cluster does not show any more: deleted, or hidden from this user."""
-    there = {t.name for t in facts.metadata.topics}
+    """Topics of the last backup that this one does not have."""
+    there, chosen = {t.name for t in facts.metadata.topics}, {t.name for t in facts.topics}
+    before = {log.topic for log in reached}
     return [
         Finding(
             code="topic-gone",
-            severity=Severity.NOTE,
+            severity=Severity.WARNING,
             where=name,
             what="it was in the last backup, and is not seen any more: deleted, or hidden from this user",
         )
-        for name in sorted({log.topic for log in reached} - there)
+        for name in sorted(before - there)
+    ] + [
+        Finding(
+            code="topic-left-out",
+            severity=Severity.WARNING,
+            where=name,
+            what="it was in the last backup and is not chosen now; a backup that chooses it again copies it from its "
+            "beginning, and does not know what retention removed in between",
+            remedy="keep sources with different choices of topics apart, with a --source name for each",
+        )
+        for name in sorted((before & there) - chosen)
     ]

@@ -12,17 +12,17 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from logkeep.errors import ClusterError, ClusterNotReady, SourceDamaged
+from logkeep.kafka.courtesy import Courtesy
 from logkeep.kafka.divergence import explain
 from logkeep.kafka.fetch import Code, FetchConnection, Fetched, FetchReply, encode, parse
 from logkeep.kafka.range_copy import RangeCopy, Taken
 from logkeep.kafka.segment_writer import SegmentWriter
-from logkeep.kafka.units import CopyUnit, Leader, Outcome
+from logkeep.kafka.units import CopyUnit, Outcome
 from logkeep.model.work import Progress
 
-_TOGETHER = 16
+TOGETHER = 16
 """Partitions per request: each one that is being written holds a buffer."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _TRIES = 0.1, 5.0, 10
-_LONGEST_THROTTLE_S = 30.0
 _STALL_REPLIES = 20
 
 Pause = Callable[[float], None]
@@ -97,11 +97,18 @@ class Pipeline:
     """Fetches ranges from one broker through two lanes."""
 
     def __init__(
-        self, unit: CopyUnit, broker: int, jobs: Sequence[Job], progress: Progress, patience: Patience
+        self,
+        unit: CopyUnit,
+        broker: int,
+        jobs: Sequence[Job],
+        progress: Progress,
+        patience: Patience,
+        courtesy: Courtesy,
     ) -> None:
         self._unit, self._broker, self._jobs = unit, broker, list(jobs)
-        self._progress, self._patience = progress, patience
+        self._progress, self._patience, self._courtesy = progress, patience, courtesy
         self._moved: list[Job] = []
+        self._trouble: ClusterNotReady | None = None
         self._correlation = 0
         self._idle = 0
         self._stack = ExitStack()
@@ -120,20 +127,24 @@ class Pipeline:
         self._drain()
 
     def run(self) -> list[Job]:
-        """Copy until no job is left here; those that another broker leads now."""
+        """Copy until no job is left here; those that another broker has to serve."""
         now, other = self._lanes
         flying = self._send(now)
         while flying:
             self._progress(now.done())
-            reply = parse(now.connection.receive(), now.correlation)
+            data = now.connection.receive()
+            reply = parse(data, now.correlation)
             known = self._by_key(flying, reply)
             before = [job.copy.state for job in flying]
             now.work = self._pool.submit(_write, self._understood(known))
             self._refused(known)
+            self._leave_slow(known)
             self._watch(flying, reply, gained=before != [job.copy.state for job in flying])
-            self._respect(reply)
+            self._courtesy.received(self._broker, len(data), reply.throttle_ms)
             flying = self._send(other)
             now, other = other, now
+        if self._trouble is not None:  # one election moves many partitions at once: that is one failure
+            self._patience.failed(self._trouble)
         return self._moved
 
     def _drain(self) -> None:
@@ -144,12 +155,13 @@ class Pipeline:
         """Ask for the next bytes of the first jobs that are left; those jobs."""
         chosen: dict[tuple[bytes, int], Job] = {}
         for job in self._jobs:
-            if job.copy.outcome is None and job not in self._moved and len(chosen) < _TOGETHER:
+            if job.copy.outcome is None and job not in self._moved and len(chosen) < TOGETHER:
                 chosen.setdefault(job.copy.key, job)
         if chosen:
             self._correlation += 1
             lane.correlation = self._correlation
             wanted = [job.copy.wanted() for job in chosen.values()]
+            self._courtesy.before_asking(self._broker)
             lane.connection.send(encode(wanted, self._unit.limits, lane.correlation))
         return list(chosen.values())
 
@@ -177,15 +189,27 @@ class Pipeline:
                 if job.copy.outcome is not None:
                     job.writer.finish(job.copy.claimed_to())
 
+    def _leave_slow(self, known: Sequence[tuple[Job, Fetched]]) -> None:
+        """A follower that stays behind is not waited for: the leader has what was planned."""
+        for job, _ in known:
+            if job.copy.outruns_follower:
+                self._to_leader(job)
+
+    def _to_leader(self, job: Job) -> None:
+        job.copy.leave_follower()
+        self._moved.append(job)
+
     def _answer(self, job: Job, fetched: Fetched) -> None:
-        if fetched.error in _DENIED:
+        if job.copy.follower is not None:
+            self._to_leader(job)
+        elif fetched.error in _DENIED:
             job.copy.end(Outcome.DENIED, detail=f"error {fetched.error}")
         elif fetched.error == Code.CORRUPT_MESSAGE:
             raise SourceDamaged("the broker finds its own log damaged", subject=str(job.copy.range.log))
         elif fetched.error in _LOST or fetched.diverging:
             self._investigate(job)
         elif fetched.error == Code.NONE:
-            job.copy.leader = Leader(fetched.preferred_replica, job.copy.leader.epoch)
+            job.copy.follow(fetched.preferred_replica)
             self._moved.append(job)
         else:
             self._elsewhere(job, fetched.error)
@@ -197,16 +221,11 @@ class Pipeline:
             self._elsewhere(job, Code.OFFSET_OUT_OF_RANGE)
 
     def _elsewhere(self, job: Job, code: int) -> None:
-        """This broker cannot serve it now: wait, then look for the leader again."""
-        where = job.copy.range
+        """This broker cannot serve it now: the leader has to be looked for again, when all others here are done."""
         self._moved.append(job)
-        self._patience.failed(
-            ClusterNotReady(f"no broker serves it, the last error was {code}", subject=str(where.log))
+        self._trouble = ClusterNotReady(
+            f"no broker serves it, the last error was {code}", subject=str(job.copy.range.log)
         )
-
-    def _respect(self, reply: FetchReply) -> None:
-        if reply.throttle_ms:
-            self._patience.pause(min(reply.throttle_ms / 1000, _LONGEST_THROTTLE_S))
 
     def _watch(self, asked: Sequence[Job], reply: FetchReply, *, gained: bool) -> None:
         """Notice a broker that answers for ever without giving anything."""

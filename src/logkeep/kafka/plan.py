@@ -6,21 +6,24 @@ few tasks and not five hundred.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from logkeep.errors import BackupFailed
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.traits import LogTraits
 from logkeep.kafka.units import CopyRange
 from logkeep.kafka.values import Topic, TopicPartition
 from logkeep.model.ranges import Range
-from logkeep.model.segments import Collection, LogName
+from logkeep.model.segments import Collection as Kind
+from logkeep.model.segments import LogName
 from logkeep.repository.manifest import KnownGap, LogCut
 
 UNIT_BYTES = 512 << 20
 BUNDLE_BYTES = 64 << 20
 BUNDLE_RANGES = 500
+_USUAL_RECORD_BYTES = 500
 _SMALLEST_PIECE = 1_000
 """Records: cutting finer than this costs more than it brings."""
 
@@ -32,6 +35,11 @@ class Reached:
     history: str
     end: int
     last_epoch: int
+    """Leader epoch of the last archived batch; -1 when there is none."""
+    last_end: int = -1
+    """Where that batch ends; -1 stands for `end`."""
+    start: int = 0
+    """Where what is archived begins."""
     traits: LogTraits | None = None
     """Of what is archived; None when that is not known."""
 
@@ -74,13 +82,24 @@ class Plan:
         return sum(r.hi - r.lo for u in self.units for r in u.ranges)
 
 
+def refuse_to_forget(topics: Collection[Topic], reached: Collection[TopicPartition]) -> None:
+    """A backup of nothing after one of something is a mistake, or a right that was taken away. Raises BackupFailed."""
+    if reached and not topics:
+        raise BackupFailed(
+            "no topic is left to back up, and the last backup has some",
+            subject=f"{len(reached)} logs",
+            remedy="see whether this user may still describe the topics, and what --exclude says; "
+            "a cluster that is meant to be empty needs no more backups",
+        )
+
+
 def history_of(topic: Topic) -> str:
     """The name of a topic's first history: its id."""
     return topic.id.hex
 
 
 def log_of(topic: Topic, partition: int, history: str) -> LogName:
-    return LogName(Collection.TOPICS, topic.name, history, partition)
+    return LogName(Kind.TOPICS, topic.name, history, partition)
 
 
 def plan_backup(
@@ -104,17 +123,19 @@ def plan_backup(
         for partition in topic.partitions:
             log = TopicPartition(topic.name, partition.index)
             known, bound = reached.get(log), bounds[log]
-            continues = known is not None and _same_topic(known.history, topic) and known.end <= bound.high_watermark
+            continues = known is not None and same_topic(known.history, topic) and known.end <= bound.high_watermark
             history = known.history if known is not None and continues else _new_history(known, topic)
             name = log_of(topic, partition.index, history)
-            start = bound.start
+            start = first = bound.start
             if known is not None and continues:
+                first = max(first, known.start)  # a leader that had not yet deleted what is gone already
                 if known.end < bound.start:
                     gaps.append(KnownGap(name, known.end, bound.start, "retention removed it before it was copied"))
                 start = max(bound.start, known.end)
             elif known is not None:
                 fresh.append(name)
-            cut.append(LogCut(name, bound.start, max(bound.high_watermark, bound.start)))
+            cut.append(LogCut(name, first, max(bound.high_watermark, first)))
+            tip = _tip_before(history, known, tips.get(log))
             for left in _without(Range(start, max(start, bound.high_watermark)), (done or {}).get(name, ())):
                 wanted = CopyRange(
                     topic=topic.name,
@@ -124,16 +145,18 @@ def plan_backup(
                     hi=left.end,
                     history=history,
                     leader_epoch=partition.leader_epoch,
-                    last_epoch=_epoch_before(left.start, history, known, tips.get(log)),
+                    last_epoch=tip[left.start].last_epoch if left.start in tip else -1,
+                    last_end=tip[left.start].last_end if left.start in tip else -1,
                     first=left.start == bound.start,
-                    size_bytes=_share(sizes.get(log, 0), bound, left),
+                    size_bytes=_share(sizes.get(log), bound, left),
                 )
                 ranges.append((partition.leader, wanted))
     units = [*_large(ranges, unit_bytes), *_bundles(ranges, unit_bytes)]
     return Plan(tuple(cut), tuple(units), tuple(gaps), tuple(fresh))
 
 
-def _same_topic(history: str, topic: Topic) -> bool:
+def same_topic(history: str, topic: Topic) -> bool:
+    """Whether it is a history of the topic that has this name now."""
     return history.partition("-")[0] == history_of(topic)
 
 
@@ -145,12 +168,12 @@ def next_history(history: str) -> str:
 
 def _new_history(known: Reached | None, topic: Topic) -> str:
     """A log shorter than what is archived of it lost its end, and may have been written anew from anywhere."""
-    return next_history(known.history) if known is not None and _same_topic(known.history, topic) else history_of(topic)
+    return next_history(known.history) if known is not None and same_topic(known.history, topic) else history_of(topic)
 
 
-def _epoch_before(start: int, history: str, *known: Reached | None) -> int:
-    """The epoch of the last archived batch before a position, where it is known."""
-    return next((k.last_epoch for k in known if k is not None and k.history == history and k.end == start), -1)
+def _tip_before(history: str, *known: Reached | None) -> dict[int, Reached]:
+    """What is archived right before a position, where it is known."""
+    return {k.end: k for k in reversed(known) if k is not None and k.history == history}
 
 
 def _without(span: Range, done: Iterable[Range]) -> list[Range]:
@@ -165,8 +188,13 @@ def _without(span: Range, done: Iterable[Range]) -> list[Range]:
     return left
 
 
-def _share(size_bytes: int, bound: LogBounds, part: Range) -> int:
-    """About how many bytes lie in a part of a log: they are spread evenly, as far as anybody knows."""
+def _share(size_bytes: int | None, bound: LogBounds, part: Range) -> int:
+    """About how many bytes lie in a part of a log: they are spread evenly, as far as anybody knows.
+
+    A log of unknown size is not a small one: without the right to ask, records are taken to be of usual size.
+    """
+    if size_bytes is None:
+        return len(part) * _USUAL_RECORD_BYTES
     whole = bound.high_watermark - bound.start
     return size_bytes * len(part) // whole if whole else 0
 
@@ -190,6 +218,7 @@ def split(wanted: CopyRange, unit_bytes: int) -> list[CopyRange]:
             hi=hi,
             first=wanted.first and lo == wanted.lo,
             last_epoch=wanted.last_epoch if lo == wanted.lo else -1,
+            last_end=wanted.last_end if lo == wanted.lo else -1,
             size_bytes=wanted.size_bytes // pieces,
         )
         for lo, hi in pairwise(edges)

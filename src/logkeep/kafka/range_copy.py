@@ -3,6 +3,10 @@
 The range owns the batches whose base offset is in `[lo, hi)`; if it is the first of its partition, also the batch that
 contains the log start. That holds whatever retention does meanwhile: every batch has exactly one owner. A batch at the
 front that belongs to the neighbour is passed over, and so is everything from the first batch at or behind `hi` on.
+
+A leader may name a follower in our rack. A follower serves the same batches, but only as far as it has come: that it
+has nothing more means nothing about the log. Only the leader is believed about ends, gaps and lost records; whatever
+a follower refuses is asked of the leader, who then keeps this range.
 """
 
 from dataclasses import dataclass
@@ -14,8 +18,11 @@ from logkeep.formats.kafka_log import Batches, Longs, Stop, walk
 from logkeep.kafka.divergence import Cause, Position, Verdict
 from logkeep.kafka.fetch import Fetched, Wanted
 from logkeep.kafka.traits import LogTraits, traits_of
-from logkeep.kafka.units import CopyRange, EpochStart, Gap, Leader, Outcome, RangeResult
+from logkeep.kafka.units import CopyRange, EpochRun, Gap, Leader, Outcome, RangeResult
 from logkeep.model.ranges import Range
+
+_BEHIND_REPLIES = 6
+"""So often in a row a follower may have nothing new; each time it waits for its leader's bytes, half a second long."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +41,17 @@ class RangeCopy:
     def __init__(self, wanted: CopyRange, broker: int) -> None:
         self.range = wanted
         self.leader = Leader(broker, wanted.leader_epoch)
+        self.follower: int | None = None
+        """Who is asked in place of the leader."""
+        self.leader_only = False
+        self._behind = 0
         self.offset = wanted.lo
         self.outcome: Outcome | None = Outcome.COPIED if wanted.lo >= wanted.hi else None
         self._owned_from = 0 if wanted.first else wanted.lo
-        self._last_epoch = wanted.last_epoch
+        self._last_epoch, self._last_end = wanted.last_epoch, wanted.last_end
         self._cause, self._detail, self._common_end = Cause.NONE, "", -1
         self._gaps: list[Gap] = []
-        self._epochs: list[EpochStart] = []
+        self._epochs: list[EpochRun] = []
         self._seen = (-1, -1, -1)
         self._lost_from: int | None = None
         self._owned_end = wanted.lo
@@ -53,13 +64,31 @@ class RangeCopy:
         return self.range.topic_id.bytes, self.range.partition
 
     @property
+    def broker(self) -> int:
+        """Who is to be asked next."""
+        return self.leader.broker if self.follower is None else self.follower
+
+    @property
+    def outruns_follower(self) -> bool:
+        """Whether the follower has been behind for so long that the leader should be asked."""
+        return self.outcome is None and self._behind >= _BEHIND_REPLIES
+
+    def follow(self, broker: int) -> None:
+        """Ask a follower, as the leader proposed."""
+        self.follower, self._behind = broker, 0
+
+    def leave_follower(self) -> None:
+        """Ask the leader, and from now on only him: what one follower could not serve, it may not serve again."""
+        self.follower, self._behind, self.leader_only = None, 0, True
+
+    @property
     def state(self) -> tuple[int, Outcome | None]:
         """Changes whenever something was gained."""
         return self.offset, self.outcome
 
     @property
     def position(self) -> Position:
-        return Position(self.range.topic_id, self.offset, self._last_epoch)
+        return Position(self.range.topic_id, self.offset, self._last_epoch, self._last_end)
 
     def wanted(self) -> Wanted:
         where = self.position
@@ -69,6 +98,8 @@ class RangeCopy:
         """Go on by what a good reply holds."""
         self._seen = (fetched.high_watermark, fetched.last_stable, fetched.log_start)
         batches = self._believed(fetched)
+        lags = self.follower is not None and not len(batches) and fetched.high_watermark <= self.offset
+        self._behind = self._behind + 1 if lags else 0
         bases, lasts = batches.base_offsets, batches.last_offsets
         skip = self._skipped(bases, lasts)
         start = max(int(np.searchsorted(lasts, self.offset)), int(np.searchsorted(bases, self._owned_from)))
@@ -77,7 +108,7 @@ class RangeCopy:
             self._empty_to = int(bases[end])
         if end:
             self.offset = max(self.offset, int(lasts[end - 1]) + 1)
-            self._last_epoch = int(batches.headers["leader_epoch"][end - 1])
+            self._last_epoch, self._last_end = int(batches.headers["leader_epoch"][end - 1]), self.offset
         if start < end:
             self._owned_end = int(lasts[end - 1]) + 1
         if end < len(batches) or self.offset >= self.range.hi:
@@ -96,10 +127,13 @@ class RangeCopy:
             self._common_end = verdict.common_end
             self.end(Outcome.NEW_HISTORY, verdict.cause)
         if verdict.gap is None:
+            # It is the log we know. A broker that finds it diverging was misled by what compaction emptied since our
+            # last batch: asked without an epoch it goes on.
+            self._last_epoch = -1
             return False
         if self._lost_from is None:
             self._lost_from = self.offset
-        self.offset, self._last_epoch = verdict.gap.end, -1
+        self.offset, self._last_epoch, self._last_end = verdict.gap.end, -1, -1
         return True
 
     def end(self, outcome: Outcome, cause: Cause = Cause.NONE, detail: str = "") -> None:
@@ -159,10 +193,17 @@ class RangeCopy:
         return lost
 
     def _note_epochs(self, batches: Batches) -> None:
-        epochs, bases = batches.headers["leader_epoch"].astype(np.int64), batches.base_offsets
-        last = self._epochs[-1].epoch if self._epochs else None
-        for index in np.flatnonzero(np.diff(epochs, prepend=-2)).tolist():
-            epoch = int(epochs[index])
-            if epoch != last:
-                self._epochs.append(EpochStart(epoch, int(bases[index])))
-                last = epoch
+        for run in epoch_runs(batches):
+            last = self._epochs[-1] if self._epochs else None
+            if last is not None and last.epoch == run.epoch:
+                self._epochs[-1] = EpochRun(run.epoch, last.offset, run.end)
+            else:
+                self._epochs.append(run)
+
+
+def epoch_runs(batches: Batches) -> list[EpochRun]:
+    """The leader epochs of batches that follow each other."""
+    epochs, bases, lasts = batches.headers["leader_epoch"], batches.base_offsets, batches.last_offsets
+    firsts = np.flatnonzero(np.diff(epochs.astype(np.int64), prepend=-2)).tolist()
+    ends = [*(index - 1 for index in firsts[1:]), len(batches) - 1]
+    return [EpochRun(int(epochs[a]), int(bases[a]), int(lasts[b]) + 1) for a, b in zip(firsts, ends, strict=False)]

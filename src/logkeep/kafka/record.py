@@ -3,11 +3,12 @@
 One document per backup, pinned by its manifest under the role `cluster`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 import msgspec
 
+from logkeep.errors import BackupFailed
 from logkeep.kafka.cut import OpenTransaction, clamp
 from logkeep.kafka.facts import Facts
 from logkeep.kafka.look import GroupFacts
@@ -17,18 +18,21 @@ from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import StoredId
 from logkeep.repository.documents import MIB, SourceDocument
+from logkeep.repository.manifest import LogCut
 
 ROLE = "cluster"
 
 
-class TopicRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TopicRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     name: str
     id: str
     internal: bool
     partitions: int
     replication_factor: int
     configs: dict[str, str]
-    """Only those that differ from the defaults."""
+    """Those that were set on the topic itself."""
+    inherited: dict[str, str] = {}
+    """Those that the brokers were given for all topics, and that are not Kafka's own defaults."""
 
 
 class LogRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -40,8 +44,11 @@ class LogRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     start: int
     end: int
     last_stable: int
+    """Where the first transaction begins that is open at the cut; `end` when there is none."""
     last_epoch: int
     """Leader epoch of the last archived batch; -1 when nothing is archived."""
+    last_end: int = -1
+    """Where that batch ends: before `end` when compaction emptied what lies between; -1 when it is not known."""
     traits: LogTraits | None = None
     """Left out when it is not known: a part of the log was archived by a release that did not look."""
 
@@ -81,7 +88,8 @@ class QuotaRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ClusterRecord(SourceDocument, frozen=True, kw_only=True, tag="kafka-cluster"):
-    limit: ClassVar[int] = 64 * MIB
+    limit: ClassVar[int] = 512 * MIB
+    """Some four million positions of groups."""
 
     id: StoredId
     cluster_id: str
@@ -93,10 +101,20 @@ class ClusterRecord(SourceDocument, frozen=True, kw_only=True, tag="kafka-cluste
     quotas: tuple[QuotaRecord, ...]
 
 
+def check_consistent(record: ClusterRecord, cut: Iterable[LogCut]) -> None:
+    """Every log of the cut is, by topic id and number, a partition of a recorded topic. Raises BackupFailed."""
+    partitions = {(t.name, t.id): t.partitions for t in record.topics}
+    for each in cut:
+        known = partitions.get((each.log.name, each.log.history.partition("-")[0]), 0)
+        if each.log.partition >= known:
+            raise BackupFailed("the log belongs to no topic of the record", subject=str(each.log))
+
+
 def reached_in(record: ClusterRecord) -> dict[TopicPartition, Reached]:
     """Where a backup ended, for the next one to go on from."""
     return {
-        TopicPartition(r.topic, r.partition): Reached(r.history, r.end, r.last_epoch, r.traits) for r in record.logs
+        TopicPartition(r.topic, r.partition): Reached(r.history, r.end, r.last_epoch, r.last_end, r.start, r.traits)
+        for r in record.logs
     }
 
 
@@ -108,7 +126,8 @@ def topics_of(facts: Facts) -> tuple[TopicRecord, ...]:
             internal=t.internal,
             partitions=len(t.partitions),
             replication_factor=max((len(p.replicas) for p in t.partitions), default=0),
-            configs=dict(facts.configs.get(t.name, {})),
+            configs=dict(facts.configs[t.name].own),
+            inherited=dict(facts.configs[t.name].inherited),
         )
         for t in facts.topics
     )

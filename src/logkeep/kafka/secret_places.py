@@ -1,14 +1,8 @@
-"""Reading secrets from where the settings say they lie.
+"""Reading secrets from where the settings say they lie. How it is done safely is `secret_reading`'s."""
 
-A file that others can read is refused: a leaked password that still works is worse than a failed run. A command runs
-without a shell and with a time limit; neither its output nor its error text is ever shown.
-"""
-
-import os
-import stat
-import subprocess
 from pathlib import Path
 
+from logkeep import secret_reading
 from logkeep.errors import ConfigError
 from logkeep.kafka.jaas import parse_jaas
 from logkeep.kafka.java_properties import parse_properties
@@ -16,14 +10,14 @@ from logkeep.kafka.settings import CommandSecret, FileSecret, PropertySecret, Se
 from logkeep.model.secret import Secret
 
 _LARGEST_BYTES = 1024 * 1024
-_COMMAND_TIMEOUT_S = 30.0
+"""Room for a trust store with every certificate authority there is."""
 
 
 def reveal_place(place: SecretPlace) -> Secret:
     """The secret that lies there now. Raises `ConfigError`."""
     match place:
         case FileSecret(path):
-            return Secret(_text(read_file(path, private=True), path).strip())
+            return Secret(secret_reading.as_text(read_file(path, private=True), str(path)).strip())
         case CommandSecret(argv, defined_in):
             return Secret(_run(argv, defined_in))
         case PropertySecret(path, key, option):
@@ -32,31 +26,7 @@ def reveal_place(place: SecretPlace) -> Secret:
 
 def read_file(path: Path, *, private: bool) -> bytes:
     """All of a small file; a `private` one must be readable by its owner alone."""
-    try:
-        with path.open("rb") as file:
-            # Asked of the open file, so that nobody can swap it between the question and the read.
-            mode = os.fstat(file.fileno()).st_mode
-            if private:
-                refuse_readable_by_others(mode, path)
-            data = file.read(_LARGEST_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot be read: {error.strerror}", subject=str(path), remedy="check path and owner"
-        ) from error
-    if len(data) > _LARGEST_BYTES:
-        raise ConfigError("is larger than 1 MiB", subject=str(path), remedy="check the path")
-    return data
-
-
-def refuse_readable_by_others(mode: int, path: Path) -> None:
-    """Raises `ConfigError` if group or others have any right on a regular file."""
-    if stat.S_ISREG(mode) and mode & 0o077:
-        shown = f"{stat.S_IMODE(mode):04o}"
-        raise ConfigError(
-            f"the file holds secrets and can be read by others (mode {shown})",
-            subject=str(path),
-            remedy=f"chmod 600 {path}",
-        )
+    return secret_reading.read_file(path, private=private, largest_bytes=_LARGEST_BYTES)
 
 
 def read_properties(path: Path, *, private: bool) -> dict[str, str]:
@@ -75,30 +45,5 @@ def _property(path: Path, key: str, option: str) -> str:
 
 def _run(argv: tuple[str, ...], defined_in: Path) -> str:
     subject = f"token command {argv[0]}"
-    found = defined_in.stat()
-    if found.st_uid not in {0, os.geteuid()} or found.st_mode & 0o022:
-        raise ConfigError(
-            "this file names a command to run, but others can change it",
-            subject=str(defined_in),
-            remedy=f"chown it to yourself and chmod go-w {defined_in}",
-        )
-    try:
-        done = subprocess.run(
-            argv, capture_output=True, timeout=_COMMAND_TIMEOUT_S, stdin=subprocess.DEVNULL, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise ConfigError(
-            f"no answer within {_COMMAND_TIMEOUT_S:g} s", subject=subject, remedy="run it by hand"
-        ) from None
-    except OSError as error:
-        raise ConfigError(f"cannot be run: {error.strerror}", subject=subject, remedy="check its path") from error
-    if done.returncode != 0:
-        raise ConfigError(f"ended with code {done.returncode}", subject=subject, remedy="run it by hand to see why")
-    return _text(done.stdout, Path(argv[0])).strip()
-
-
-def _text(data: bytes, path: Path) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        raise ConfigError("is not UTF-8 text", subject=str(path), remedy="store it as UTF-8") from None
+    secret_reading.refuse_writable_by_others(defined_in)
+    return secret_reading.as_text(secret_reading.run_command(argv, subject=subject), subject).strip()

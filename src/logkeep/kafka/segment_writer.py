@@ -1,10 +1,15 @@
 """Batches of one range on their way into the repository: check, hash, write, index, rotate.
 
-Every batch's CRC-32C is checked before a byte of it is written. A segment ends after the batch that brings it to
-`segment_bytes`; a new one begins with a new random name. The log object is durable before its index is put.
+Every batch's CRC-32C is checked before a byte of it is written. A segment ends after the batch that brings it to its
+size, counted before compression, or to the number of batches whose index may be held in memory; a new one begins with
+a new random name. The log object is durable before its index is put.
+
+Where zstd is wanted, each segment is looked at anew: one that begins mainly with batches that producers compressed is
+stored as it is. Frames could only make it larger, and would cost a second hash of every byte.
 """
 
 import hashlib
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -12,6 +17,8 @@ import numpy as np
 from logkeep.errors import SourceDamaged, StoreError
 from logkeep.formats.batch_index import BatchIndex, encode, index_of, join
 from logkeep.formats.kafka_log import Batches, first_broken
+from logkeep.formats.zstd_frames import compressed_balance
+from logkeep.kafka.packing import packing
 from logkeep.model.segments import Codec, LogName, Segment
 from logkeep.model.time import TokenSource
 from logkeep.repository import layout
@@ -20,14 +27,30 @@ from logkeep.repository.chain import Place
 _NOTHING = hashlib.sha256().hexdigest()
 
 
+@dataclass(frozen=True)
+class SegmentLimits:
+    """When a segment ends: after the batch with which it reaches one of these."""
+
+    size_bytes: int
+    batches: int = 400_000
+    """The index of a segment is held in memory while it is written."""
+
+
 class SegmentWriter:
     """Segments of one log, one after the other. Used by one thread at a time."""
 
     def __init__(
-        self, place: Place, log: LogName, start: int, segment_bytes: int, size_hint: int, tokens: TokenSource
+        self,
+        place: Place,
+        log: LogName,
+        start: int,
+        limits: SegmentLimits,
+        size_hint: int,
+        tokens: TokenSource,
+        codec: Codec = Codec.NONE,
     ) -> None:
-        self._place, self._log, self._tokens = place, log, tokens
-        self._segment_bytes, self._size_hint = segment_bytes, size_hint
+        self._place, self._log, self._tokens, self._codec = place, log, tokens, codec
+        self._limits, self._size_hint = limits, size_hint
         self._start = start
         self._open: _OpenSegment | None = None
         self.segments: list[Segment] = []
@@ -40,12 +63,13 @@ class SegmentWriter:
             raise SourceDamaged(f"the batch at offset {offset} fails its checksum", subject=str(self._log))
         written = batches.end - batches.start
         while len(batches):
-            current = self._open or self._begin(int(batches.base_offsets[0]))
+            current = self._open or self._begin(batches)
             filled = current.size_bytes + np.cumsum(batches.sizes)
-            count = int(np.searchsorted(filled, self._segment_bytes)) + 1
+            enough = int(np.searchsorted(filled, self._limits.size_bytes)) + 1
+            count = min(enough, self._limits.batches - current.batches)
             current.append(data, batches[:count])
             batches = batches[count:]
-            if current.size_bytes >= self._segment_bytes:
+            if current.size_bytes >= self._limits.size_bytes or current.batches >= self._limits.batches:
                 self._end(current.end_offset)
         return written
 
@@ -67,9 +91,12 @@ class SegmentWriter:
             self._open.abort()
             self._open = None
 
-    def _begin(self, first: int) -> "_OpenSegment":
-        hint = min(self._segment_bytes, self._size_hint)
-        self._open = _OpenSegment(self._place, self._log, first, self._tokens(), hint)
+    def _begin(self, batches: Batches) -> "_OpenSegment":
+        codec = Codec.NONE if compressed_balance(batches) > 0 else self._codec
+        # How small compression makes it is not known: setting aside the plain size could fill a disk for nothing.
+        hint = min(self._limits.size_bytes, self._size_hint) if codec is Codec.NONE else 0
+        first = int(batches.base_offsets[0])
+        self._open = _OpenSegment(self._place, self._log, first, self._tokens(), hint, codec)
         return self._open
 
     def _end(self, end: int) -> None:
@@ -107,28 +134,30 @@ class SegmentWriter:
 class _OpenSegment:
     """One object being written."""
 
-    def __init__(self, place: Place, log: LogName, first: int, token: str, size_hint: int) -> None:
-        self._place, self._log, self._first, self._token = place, log, first, token
-        self._name = layout.object_of(place.source, log, first, token, Codec.NONE)
+    def __init__(self, place: Place, log: LogName, first: int, token: str, size_hint: int, codec: Codec) -> None:
+        self._place, self._log, self._first, self._token, self._codec = place, log, first, token, codec
+        self._name = layout.object_of(place.source, log, first, token, codec)
         self._stream = place.store.open_new(self._name, size_hint)
-        self._hash = hashlib.sha256()
+        self._packing = packing(codec, self._stream)
         self._index: list[BatchIndex] = []
         self.size_bytes = 0
+        """Before compression."""
+        self.batches = 0
         self.end_offset = first
 
     def append(self, data: memoryview, batches: Batches) -> None:
-        plain = data[batches.start : batches.end]
-        self._hash.update(plain)
-        self._stream.write(plain)
+        self._packing.append(data, batches)
         self._index.append(index_of(batches, self.size_bytes))
-        self.size_bytes += len(plain)
+        self.size_bytes += batches.end - batches.start
+        self.batches += len(batches)
         self.end_offset = int(batches.last_offsets[-1]) + 1
 
     def close(self, start: int, end: int) -> Segment:
+        packed = self._packing.finish()
         length = self._stream.close()
-        if length != self.size_bytes:
-            raise StoreError(f"{self.size_bytes} bytes were written and {length} were kept", subject=self._name)
-        index, digest = join(self._index), self._hash.hexdigest()
+        if length != packed.stored_bytes:
+            raise StoreError(f"{packed.stored_bytes} bytes were written and {length} were kept", subject=self._name)
+        index = replace(join(self._index), frames=packed.frames)
         name = layout.index_of(self._place.source, self._log, self._first, self._token)
         self._place.store.put_new(name, encode(index))
         return Segment(
@@ -139,11 +168,12 @@ class _OpenSegment:
             token=self._token,
             records=index.records,
             stored_bytes=length,
-            plain_bytes=length,
+            plain_bytes=self.size_bytes,
             base_time_ms=index.base_time_ms,
             max_time_ms=index.max_time_ms,
-            sha256=digest,
-            plain_sha256=digest,
+            sha256=packed.sha256,
+            plain_sha256=packed.plain_sha256,
+            codec=self._codec,
         )
 
     def abort(self) -> None:

@@ -69,11 +69,11 @@ def coordinator_partition(group: str, partitions: int) -> int:
 def transactional_groups(cluster: Cluster, metadata: ClusterMetadata, names: Iterable[str]) -> list[str]:
     """Groups that may commit inside of transactions: a producer has written where their positions are kept.
 
-    Without the right to ask, all of them may.
+    Without the right to ask, or to see that topic at all, any of them may.
     """
     topic = next((t for t in metadata.topics if t.name == POSITIONS_TOPIC), None)
     if topic is None:
-        return []
+        return list(names)
     logs = [TopicPartition(POSITIONS_TOPIC, p.index) for p in topic.partitions]
     try:
         states = describe_producers(cluster, logs)

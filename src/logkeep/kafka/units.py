@@ -14,7 +14,7 @@ import msgspec
 from logkeep.kafka.divergence import Cause, LogFacts, Position
 from logkeep.kafka.fetch import FetchConnection, FetchLimits
 from logkeep.kafka.traits import LogTraits
-from logkeep.model.segments import Collection, LogName, Segment
+from logkeep.model.segments import Codec, Collection, LogName, Segment
 from logkeep.repository.chain import Place
 from logkeep.repository.journal import Receipt
 
@@ -55,6 +55,8 @@ class CopyRange:
     leader_epoch: int = -1
     last_epoch: int = -1
     """Of the last archived batch before `lo`; -1 when nothing is archived or it is not known."""
+    last_end: int = -1
+    """Where that batch ends: before `lo` when compaction emptied what is between; -1 stands for `lo`."""
     first: bool = False
     """Whether the batch that contains `lo` is ours even if it begins before: true at the log start."""
     size_bytes: int = 0
@@ -79,6 +81,8 @@ class CopyUnit:
     brokers: Brokers
     segment_bytes: int = DEFAULT_SEGMENT_BYTES
     limits: FetchLimits = field(default_factory=FetchLimits)
+    codec: Codec = Codec.NONE
+    """How segments are stored."""
 
     @property
     def size_bytes(self) -> int:
@@ -102,11 +106,16 @@ class Gap(msgspec.Struct, frozen=True):
     end: int
 
 
-class EpochStart(msgspec.Struct, frozen=True):
-    """The first offset that was archived with this leader epoch."""
+class EpochRun(msgspec.Struct, frozen=True):
+    """Batches of one leader epoch in a row: the first offset, and the end of the last batch.
+
+    Two logs that have a batch of the same epoch at the same place are the same up to there: so the end of a run tells
+    later whether the log still is the one that was read.
+    """
 
     epoch: int
     offset: int
+    end: int
 
 
 class RangeResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,7 +133,7 @@ class RangeResult(msgspec.Struct, frozen=True, kw_only=True):
     """With a new history: up to where the old one still holds, if that is known."""
     gaps: tuple[Gap, ...] = ()
     """What retention removed while this range was read; `claims.join` has the last word on what is missing."""
-    epochs: tuple[EpochStart, ...] = ()
+    epochs: tuple[EpochRun, ...] = ()
     high_watermark: int = -1
     last_stable: int = -1
     log_start: int = -1

@@ -38,6 +38,9 @@ class Engine(Protocol):
         the last attempt; `Interrupted` when a signal came: then no new unit was started after it.
         """
 
+    def at_once(self, units: int) -> int:
+        """At most so many of that many units run at the same time: a limit over all of them is divided by this."""
+
     def close(self) -> None:
         """Stop what the engine started. May be called twice."""
 

@@ -13,7 +13,7 @@ from typing import ClassVar, TypeVar
 
 import msgspec
 
-from logkeep.errors import AlreadyExists, Damaged, FormatTooNew
+from logkeep.errors import AlreadyExists, BackupFailed, Damaged, FormatTooNew
 from logkeep.store.base import Store
 
 MIB = 1024 * 1024
@@ -52,9 +52,16 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def seal(document: Document) -> bytes:
-    """The bytes of a document as they are stored."""
+    """The bytes of a document as they are stored. Raises BackupFailed for one that is larger than readers take."""
     line = _encoder.encode(document) + b"\n"
-    return line + b'{"sha256":"' + hashlib.sha256(line).hexdigest().encode() + b'"}\n'
+    data = line + b'{"sha256":"' + hashlib.sha256(line).hexdigest().encode() + b'"}\n'
+    if len(data) > document.limit:
+        raise BackupFailed(
+            f"the document would have {len(data)} bytes, and readers take {document.limit}",
+            subject=str(document.__struct_config__.tag),
+            remedy="back up fewer topics into one source, or use larger segments",
+        )
+    return data
 
 
 def seal_of(data: bytes) -> str:

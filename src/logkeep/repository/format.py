@@ -5,19 +5,32 @@ first damaged uses the second and says so. Creating is put-if-absent: two racing
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 
 import msgspec
 
 from logkeep import __version__
-from logkeep.errors import AlreadyExists, Damaged, FormatTooNew, ObjectMissing, RepositoryMissing, UsageError
+from logkeep.errors import (
+    AlreadyExists,
+    Damaged,
+    FormatTooNew,
+    ObjectMissing,
+    RepositoryMissing,
+    StoreError,
+    UsageError,
+    VersionMismatch,
+)
 from logkeep.model.time import TokenSource, rfc3339
 from logkeep.repository import layout
 from logkeep.repository.documents import Document, seal, unseal
 from logkeep.store.base import Store
 
-KNOWN_FEATURES: frozenset[str] = frozenset()
-"""Features a format object may require. Version 1 itself needs none."""
+ZSTD_FRAMES = "zstd-frames"
+"""Some logs are stored as zstd frames: a reader that took their bytes for batches would call them damaged."""
+KNOWN_FEATURES: frozenset[str] = frozenset({ZSTD_FRAMES})
+"""Features a format object may require. Version 1 itself needs none; one is added when it is first used."""
+_TRIES = 10
 
 
 class StoreFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,11 +91,42 @@ def _unopened(url: str, failures: Mapping[str, Damaged | ObjectMissing]) -> Dama
     return damaged[0] if damaged else RepositoryMissing("there is no repository here", subject=url)
 
 
-def check_features(document: FormatDocument) -> None:
+def check_features(document: FormatDocument, known: frozenset[str] = KNOWN_FEATURES) -> None:
     """Refuse what a later release made necessary. Unknown optional features are none of our business."""
-    unknown = sorted(set(document.required_features) - KNOWN_FEATURES)
+    unknown = sorted(set(document.required_features) - known)
     if unknown:
         raise FormatTooNew(
             f"the repository requires features that this release does not know: {', '.join(unknown)}",
             subject=layout.FORMAT,
         )
+
+
+def require_feature(store: Store, feature: str) -> None:
+    """Make a feature required, in both copies, before the first object that needs it is written.
+
+    From then on a release that does not know it refuses the whole repository with a clear message. A copy that is
+    damaged or missing is left to `repair`, which makes it from the other one.
+    """
+    last: Damaged | ObjectMissing | None = None
+    changed = 0
+    for name in (layout.FORMAT, layout.FORMAT_COPY):
+        try:
+            _require_in(store, name, feature)
+            changed += 1
+        except (Damaged, ObjectMissing) as error:
+            last = error
+    if not changed and last is not None:
+        raise last
+
+
+def _require_in(store: Store, name: str, feature: str) -> None:
+    for _ in range(_TRIES):
+        data, info = store.get_with_info(name, FormatDocument.limit)
+        document = unseal(data, FormatDocument, name)
+        check_features(document)
+        if feature in document.required_features:
+            return
+        features = tuple(sorted({*document.required_features, feature}))
+        with suppress(VersionMismatch):  # another source's backup was faster: look again
+            store.replace(name, seal(msgspec.structs.replace(document, required_features=features)), info.version)
+    raise StoreError("the format object changes all the time", subject=name)

@@ -17,7 +17,8 @@ from logkeep.repository.chain import Place
 from logkeep.repository.fold import Folded
 from logkeep.repository.garbage import read_marks
 from logkeep.repository.journal import Receipt, put_receipt, receipts
-from logkeep.repository.verify import HashResult, hash_objects, hash_units
+from logkeep.repository.parts import Expected
+from logkeep.repository.verify import HashResult, hash_objects, read_units
 from logkeep.repository.writing import Writing
 
 
@@ -47,8 +48,10 @@ def _failed_since(folded: Folded) -> list[BackupId]:
 
 def _damaged(place: Place, found: Iterable[Receipt], engine: Engine) -> set[str]:
     segments = {layout.segment(place.source, s): s for r in found for s in r.segments if s.has_object}
-    wanted = [(name, s.stored_bytes, s.sha256) for name, s in segments.items()]
-    units = list(hash_units(place.store, wanted))
+    wanted = [
+        Expected(name, s.stored_bytes, s.sha256, s.codec, s.plain_bytes, s.plain_sha256) for name, s in segments.items()
+    ]
+    units = read_units(place.store, wanted, engine)
     results = engine.map(hash_objects, units, HashResult, label="re-check", weight=lambda u: u.bytes)
     return {f.where for r in results for f in r.findings}
 

@@ -23,10 +23,11 @@ from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.lease import check_head, read_lease
 from logkeep.repository.manifest import Manifest
-from logkeep.repository.parts import SegmentTable, objects, ranges
+from logkeep.repository.parts import Expected, SegmentTable, expected, objects, ranges
 from logkeep.repository.source import read_manifest
 from logkeep.repository.tiling import untiled
 from logkeep.store.base import Store
+from logkeep.store.throttled import shared_by
 
 _UNIT_BYTES = 256 * 1024 * 1024
 _UNIT_OBJECTS = 1_000
@@ -147,11 +148,11 @@ class HashUnit(msgspec.Struct, frozen=True):
     """Objects that one task reads: the store, and what each must be."""
 
     store: Store
-    objects: list[tuple[str, int, str]]
+    objects: list[Expected]
 
     @property
     def bytes(self) -> int:
-        return sum(size for _, size, _ in self.objects)
+        return sum(each.stored_bytes for each in self.objects)
 
 
 class HashResult(msgspec.Struct, frozen=True):
@@ -163,24 +164,24 @@ class HashResult(msgspec.Struct, frozen=True):
 def hash_objects(unit: HashUnit, progress: Progress) -> HashResult:
     """A task: read every object of the unit and compare its SHA-256."""
     checked = Checked([])
-    for name, size, expected in unit.objects:
+    for name, size, sha256, *_ in unit.objects:
         try:
             found = unit.store.head(name).size
             if found != size:
                 checked.damage("size-mismatch", name, f"has {found} bytes instead of {size}", _BRING_BACK)
                 continue
-            actual = _sha256(unit.store, name, size, progress)
+            actual = stored_sha256(unit.store, name, size, progress)
         except (ObjectMissing, Damaged, UnsafeName) as error:
             checked.damage("object-unreadable", name, error.what)
             continue
         checked.objects += 1
         checked.bytes += size
-        if actual != expected:
+        if actual != sha256:
             checked.damage("hash-mismatch", name, "the bytes are not those that were written", _BRING_BACK)
     return HashResult(checked.findings, checked.objects, checked.bytes)
 
 
-def _sha256(store: Store, name: str, size: int, progress: Progress) -> str:
+def stored_sha256(store: Store, name: str, size: int, progress: Progress) -> str:
     digest = hashlib.sha256()
     for start in range(0, size, _CHUNK):
         chunk = store.get_range(name, start, min(_CHUNK, size - start))
@@ -189,18 +190,25 @@ def _sha256(store: Store, name: str, size: int, progress: Progress) -> str:
     return digest.hexdigest()
 
 
-def hash_units(store: Store, wanted: Iterable[tuple[str, int, str]]) -> Iterator[HashUnit]:
+def hash_units(store: Store, wanted: Iterable[Expected]) -> Iterator[HashUnit]:
     """Cut a list of objects into units of bounded size."""
-    unit: list[tuple[str, int, str]] = []
+    unit: list[Expected] = []
     total = 0
     for one in wanted:
-        if unit and (total + one[1] > _UNIT_BYTES or len(unit) >= _UNIT_OBJECTS):
+        if unit and (total + one.stored_bytes > _UNIT_BYTES or len(unit) >= _UNIT_OBJECTS):
             yield HashUnit(store, unit)
             unit, total = [], 0
         unit.append(one)
-        total += one[1]
+        total += one.stored_bytes
     if unit:
         yield HashUnit(store, unit)
+
+
+def read_units(store: Store, wanted: Iterable[Expected], engine: Engine) -> list[HashUnit]:
+    """Units for an engine: tasks that read at the same time share what may be read per second."""
+    units = list(hash_units(store, wanted))
+    shared = shared_by(store, engine.at_once(len(units)))
+    return [msgspec.structs.replace(unit, store=shared) for unit in units]
 
 
 ReadTask = Task[HashUnit, HashResult]
@@ -219,10 +227,8 @@ def check_data(
     """Read every object of the sample. What is not there at all was found by `check_presence` already."""
     missing = {f.where for f in checked.findings if f.code == "object-missing"}
     wanted = [
-        (name, size, sha256)
-        for token, name, size, sha256 in objects(rows, place.source)
-        if sample.takes(token, day) and name not in missing
+        each for token, each in expected(rows, place.source) if sample.takes(token, day) and each.name not in missing
     ]
-    units = list(hash_units(place.store, wanted))
+    units = read_units(place.store, wanted, engine)
     for result in engine.map(task, units, HashResult, label="verify", weight=lambda u: u.bytes):
         checked.findings.extend(result.findings)

@@ -1,5 +1,6 @@
 """The Spark engine: one task per unit, retried by Spark, watched and stopped from the main thread."""
 
+import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -13,7 +14,7 @@ from logkeep.spark.counters import CounterReceiver
 from logkeep.spark.failures import job_error
 from logkeep.spark.outcomes import Done, Failed, Outcome, decode, heaviest_first, to_error, to_result
 from logkeep.spark.session import Session
-from logkeep.spark.settings import SparkSettings, attempts, is_local
+from logkeep.spark.settings import SparkSettings, attempts, is_local, tasks_at_once
 from logkeep.spark.stop import Stop
 from logkeep.spark.worker import ROW, Job, run_partition
 
@@ -57,6 +58,10 @@ class SparkEngine:
             outcomes = self._run(session, stop, task, [units[position] for position in order], label)
         results = {order[index]: to_result(done, result) for index, done in outcomes.items()}
         return [results[position] for position in range(len(units))]
+
+    def at_once(self, units: int) -> int:
+        """See `logkeep.model.work.Engine.at_once`."""
+        return tasks_at_once(self._settings.master, units, len(os.sched_getaffinity(0)))
 
     def close(self) -> None:
         """End Spark. After an interruption: without waiting for anything."""

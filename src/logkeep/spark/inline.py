@@ -56,6 +56,10 @@ class InlineEngine:
                     results[position] = to_result(outcome, result)
         return [results[position] for position in range(len(units))]
 
+    def at_once(self, units: int) -> int:
+        """See `logkeep.model.work.Engine.at_once`."""
+        return 1
+
     def close(self) -> None:
         """Nothing was started."""
 

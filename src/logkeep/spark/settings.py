@@ -46,6 +46,14 @@ def attempts(settings: SparkSettings) -> int:
     return int(settings.conf.get("spark.task.maxFailures", MAX_ATTEMPTS))
 
 
+def tasks_at_once(master: str, units: int, cores: int) -> int:
+    """How many of so many units may run at the same time. How wide a cluster is nobody knows: then all of them."""
+    match = re.fullmatch(r"local\[(\d+|\*),\d+\]", effective_master(master))
+    if match is None:
+        return max(units, 1)
+    return max(min(units, cores if match[1] == "*" else int(match[1])), 1)
+
+
 def session_conf(settings: SparkSettings, scratch: Path, token: str, java_options: list[str]) -> dict[str, str]:
     """The lean session for jobs whose data never enters the JVM: C1 compiler, serial collector, no UI."""
     options = [

@@ -4,6 +4,7 @@ A call may go at once as long as no debt is left; what it moved becomes debt, an
 paid. So the average holds for objects of any size, and a small object after a pause does not wait.
 """
 
+import copy
 import threading
 import time
 from collections.abc import Callable
@@ -53,14 +54,22 @@ class Pace:
         self._lock = threading.Lock()
         self._paid_until = self._monotonic()  # another process has another monotonic clock
 
+    def divided(self, processes: int) -> "Pace":
+        """One of so many equal shares."""
+        return Pace(max(self._rate // processes, 1), self._monotonic, self._sleep)
+
 
 class ThrottledStore(DelegatingStore):
-    """Limits per process: divide the user's figure by the number of workers. None = no limit."""
+    """Limits per process; `shared_by` makes one for several processes. None = no limit."""
 
     def __init__(self, inner: Store, upload: Pace | None = None, download: Pace | None = None) -> None:
         super().__init__(inner)
         self._upload = upload
         self._download = download
+
+    def divided(self, processes: int) -> "ThrottledStore":
+        shares = (pace and pace.divided(processes) for pace in (self._upload, self._download))
+        return ThrottledStore(self.inner, *shares)
 
     def put_new(self, name: str, data: bytes) -> None:
         self.inner.put_new(name, data)
@@ -87,6 +96,17 @@ class ThrottledStore(DelegatingStore):
         data = self.inner.get_range(name, start, length)
         _pay(self._download, len(data))
         return data
+
+
+def shared_by(store: Store, processes: int) -> Store:
+    """The same store for each of so many processes, which together keep to its limits."""
+    if processes <= 1 or not isinstance(store, DelegatingStore):
+        return store
+    if isinstance(store, ThrottledStore):
+        return store.divided(processes)
+    outer = copy.copy(store)
+    outer.inner = shared_by(store.inner, processes)
+    return outer
 
 
 class ThrottledWriter(DelegatingWriter):

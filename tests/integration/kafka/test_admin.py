@@ -172,7 +172,9 @@ def test_only_configs_that_were_set(cluster: Cluster) -> None:
     chosen = {"retention.ms": "123456789", "cleanup.policy": "compact,delete"}
     first = create_topic(cluster, _name("set"), configs=chosen).name
     second = create_topic(cluster, _name("unset")).name
-    assert topic_configs(cluster, [first, second]) == {first: chosen, second: {}}
+    found = topic_configs(cluster, [first, second])
+    assert {name: dict(configs.own) for name, configs in found.items()} == {first: chosen, second: {}}
+    assert "retention.ms" not in found[second].inherited, "a default of Kafka is nobody's choice"
     every = {each.name: each for each in describe_configs(cluster, ResourceKind.TOPIC, [second])[second]}
     assert every["retention.ms"].value == "604800000"
     (rack,) = describe_configs(cluster, ResourceKind.BROKER, ["1"], keys=["node.id"])["1"]

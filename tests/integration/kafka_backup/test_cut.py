@@ -68,15 +68,15 @@ def test_the_cut_moves_behind_a_transaction_that_is_decided_meanwhile(
         assert (bounds[log].last_stable, bounds[log].high_watermark) == (0, 3)
         ends = [getattr(producer, end)]
 
-        def ongoing() -> set[int]:
+        def states() -> dict[int, str]:
             while ends:
                 ends.pop()(30)
-            return {t.producer_id for t in list_transactions(cluster, states=["Ongoing"])}
+            return {t.producer_id: t.state for t in list_transactions(cluster)}
 
         settled = settle(
             bounds,
             producers=lambda some: describe_producers(cluster, some),
-            ongoing=ongoing,
+            states=states,
             reread=lambda some: log_bounds(cluster, some),
             pause=time.sleep,
         )

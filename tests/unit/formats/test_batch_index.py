@@ -2,12 +2,14 @@
 
 import struct
 import zlib
+from dataclasses import replace
 
 import google_crc32c
+import numpy as np
 import pytest
 
 from logkeep.errors import Damaged, FormatTooNew
-from logkeep.formats.batch_index import ROW, decode, encode, index_of, join
+from logkeep.formats.batch_index import FRAME, ROW, BatchIndex, decode, encode, index_of, join
 from logkeep.formats.kafka_log import walk
 from tests.kafka.batches import Batch, dense
 
@@ -24,6 +26,13 @@ GOLDEN = bytes.fromhex(
     "b605e22f8c10f114a83cbf3a84fe0f052dcc10fe1e2608bd8d19551e240c126284db6cc2e081241fc880aa9e1dca67016256"
     "240c000b4027cf"
 )
+FRAMES = np.array([(140, 33), (129, 90)], FRAME)
+FRAMED = replace(INDEX, frames=FRAMES)
+GOLDEN_FRAMED = bytes.fromhex(
+    "4c4b4249445830320400000088e716fa02000000789ce362800011282d07a5e5a134379496c5210f03de50ba074a5f401277"
+    "04621720b605e22f8c10f114a83cbf3a84fe0f052dcc10fe1e2608bd8d19551e240c126284db6cc2e081241fc880aa9e1dca"
+    "67016256240c726723102b027114100300998a2957"
+)
 
 
 def test_golden_bytes_are_read_for_ever() -> None:
@@ -38,6 +47,27 @@ def test_columns_are_laid_out_as_the_format_says() -> None:
     assert plain[-16:] == struct.pack("<4i", 4, 5, 5, 5)
     assert len(plain) == 4 * ROW.itemsize
     assert zlib.decompress(GOLDEN[16:]) == plain
+
+
+def test_golden_bytes_with_frames_are_read_for_ever() -> None:
+    found = decode(GOLDEN_FRAMED)
+    assert (found.rows == INDEX.rows).all()
+    assert (found.frames == FRAMES).all()
+
+
+def test_frames_follow_the_batches() -> None:
+    data = encode(FRAMED)
+    assert data[:8] == b"LKBIDX02"
+    assert data[16:20] == struct.pack("<I", 2)
+    plain = zlib.decompress(data[20:])
+    assert plain[: 4 * ROW.itemsize] == zlib.decompress(GOLDEN[16:])
+    assert plain[4 * ROW.itemsize :] == struct.pack("<4i", 140, 129, 33, 90)
+
+
+@pytest.mark.parametrize("frames", [[(140, 33)], [(141, 33), (128, 90)], [(140, 33), (129, 0)], [(269, 1), (0, 1)]])
+def test_frames_that_do_not_hold_whole_batches_are_damage(frames: list[tuple[int, int]]) -> None:
+    with pytest.raises(Damaged, match="contradicts"):
+        decode(encode(replace(INDEX, frames=np.array(frames, FRAME))))
 
 
 def test_it_knows_what_the_headers_say() -> None:
@@ -62,8 +92,9 @@ def test_pieces_join() -> None:
     assert len(decode(encode(join([])))) == 0
 
 
-def test_every_changed_byte_is_damage() -> None:
-    good = encode(INDEX)
+@pytest.mark.parametrize("index", [INDEX, FRAMED], ids=["plain", "framed"])
+def test_every_changed_byte_is_damage(index: BatchIndex) -> None:
+    good = encode(index)
     for at in range(len(good)):
         with pytest.raises((Damaged, FormatTooNew)):
             decode(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])

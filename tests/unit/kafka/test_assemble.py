@@ -6,7 +6,7 @@ from logkeep.errors import BackupFailed, NotAuthorised
 from logkeep.kafka.assemble import Assembled, assemble, exit_code, left_logs, refuse_failures, together, why_left
 from logkeep.kafka.divergence import Cause
 from logkeep.kafka.plan import Plan
-from logkeep.kafka.units import CopyResult, EpochStart, Outcome, RangeResult
+from logkeep.kafka.units import CopyResult, EpochRun, Outcome, RangeResult
 from logkeep.model.findings import Severity
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.repository.manifest import KnownGap, LogCut
@@ -22,9 +22,7 @@ def segment(log: LogName, start: int, end: int) -> Segment:
     )  # fmt: skip
 
 
-def copied(
-    log: LogName, lo: int, hi: int, *, have: int | None = None, epochs: tuple[EpochStart, ...] = ()
-) -> CopyResult:
+def copied(log: LogName, lo: int, hi: int, *, have: int | None = None, epochs: tuple[EpochRun, ...] = ()) -> CopyResult:
     """A unit `[lo, hi)` that found something from `have` on."""
     one = RangeResult(log=log, lo=lo, hi=hi, outcome=Outcome.COPIED, reached=hi, epochs=epochs)
     return CopyResult(unit=f"{log}/{lo}", ranges=(one,), segments=(segment(log, lo if have is None else have, hi),))
@@ -49,7 +47,7 @@ def test_units_of_all_logs_become_segments_of_the_cut() -> None:
 
 def test_a_log_with_nothing_new_stays_in_the_cut() -> None:
     made = assemble(plan(LogCut(A, 0, 20)), [])
-    assert (made.cut, made.segments, made.last_epochs) == ((LogCut(A, 0, 20),), (), {})
+    assert (made.cut, made.segments, made.tips) == ((LogCut(A, 0, 20),), (), {})
 
 
 def test_gaps_of_the_plan_and_of_the_copy_are_both_told() -> None:
@@ -59,28 +57,43 @@ def test_gaps_of_the_plan_and_of_the_copy_are_both_told() -> None:
 
 
 def test_a_log_that_became_another_leaves_nothing_of_its_units() -> None:
-    results = [copied(A, 0, 10), ended(A, 10, 20, Outcome.NEW_HISTORY, Cause.RECREATED), copied(B, 5, 9)]
-    made = assemble(plan(LogCut(A, 0, 20), LogCut(B, 5, 9)), results)
+    results = [copied(A, 0, 10), ended(A, 10, 20, Outcome.NEW_HISTORY, Cause.TRUNCATED), copied(B, 5, 9)]
+    made = assemble(plan(LogCut(A, 0, 20), LogCut(B, 5, 9)), results, {A})
     assert made.cut == (LogCut(B, 5, 9),)
     assert {s.log for s in made.segments} == {B}
     assert [r.log for r in left_logs(results)] == [A]
 
 
+@pytest.mark.parametrize(
+    ("cause", "words"), [(Cause.RECREATED, "made again while the backup ran"), (Cause.DELETED, "was deleted while")]
+)
+def test_a_topic_that_was_deleted_is_kept_as_far_as_it_was_copied(cause: Cause, words: str) -> None:
+    results = [copied(A, 0, 10), ended(A, 10, 20, Outcome.NEW_HISTORY, cause), copied(B, 5, 9)]
+    assert left_logs(results) == []
+    made = assemble(plan(LogCut(A, 0, 20), LogCut(B, 5, 9)), results)
+    assert made.cut == (LogCut(A, 0, 20), LogCut(B, 5, 9))
+    assert [(s.log, s.start, s.end) for s in made.segments] == [(A, 0, 10), (B, 5, 9)]
+    assert made.gaps == (KnownGap(A, 10, 20, "the topic was deleted before it was copied"),)
+    (finding,) = made.findings
+    assert (finding.code, finding.where, finding.severity) == ("topic-ended", "a", Severity.WARNING)
+    assert words in finding.what
+
+
 def test_a_second_round_adds_what_the_first_one_left() -> None:
     other = LogName(Collection.TOPICS, "a", "cc", 0)
-    first = assemble(plan(LogCut(A, 0, 20), LogCut(B, 5, 9)), [ended(A, 0, 20, Outcome.NEW_HISTORY), copied(B, 5, 9)])
-    second = assemble(plan(LogCut(other, 0, 4)), [copied(other, 0, 4, epochs=(EpochStart(1, 0),))])
+    first = assemble(
+        plan(LogCut(A, 0, 20), LogCut(B, 5, 9)), [ended(A, 0, 20, Outcome.NEW_HISTORY), copied(B, 5, 9)], {A}
+    )
+    second = assemble(plan(LogCut(other, 0, 4)), [copied(other, 0, 4, epochs=(EpochRun(1, 0, 4),))])
     whole = together(first, second)
     assert whole.cut == (LogCut(B, 5, 9), LogCut(other, 0, 4))
     assert [s.log for s in whole.segments] == [B, other]
-    assert whole.last_epochs == {other: 1}
+    assert whole.tips == {other: EpochRun(1, 0, 4)}
 
 
 @pytest.mark.parametrize(
     ("cause", "words"),
     [
-        (Cause.RECREATED, "deleted and made again while the backup ran"),
-        (Cause.DELETED, "was deleted while"),
         (Cause.TRUNCATED, "lost its end while"),
         (Cause.UNKNOWN_EPOCH, "another one than the one that was archived while"),
     ],
@@ -103,10 +116,10 @@ def test_a_new_history_of_the_plan_is_told_with_its_reason() -> None:
 
 def test_the_last_epoch_is_the_one_of_the_highest_offset() -> None:
     """Epochs of a log rise with its offsets; units come back in any order."""
-    late = copied(A, 10, 20, epochs=(EpochStart(4, 10), EpochStart(6, 15)))
-    early = copied(A, 0, 10, epochs=(EpochStart(1, 0), EpochStart(4, 5)))
+    late = copied(A, 10, 20, epochs=(EpochRun(4, 10, 15), EpochRun(6, 15, 19)))
+    early = copied(A, 0, 10, epochs=(EpochRun(1, 0, 5), EpochRun(4, 5, 10)))
     for results in ([early, late], [late, early]):
-        assert assemble(plan(LogCut(A, 0, 20)), results).last_epochs == {A: 6}
+        assert assemble(plan(LogCut(A, 0, 20)), results).tips == {A: EpochRun(6, 15, 19)}
 
 
 def test_what_cannot_be_copied_fails_the_backup_by_name() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from logkeep.errors import BackupFailed
 from logkeep.kafka.plan import (
     BUNDLE_BYTES,
     BUNDLE_RANGES,
@@ -12,6 +13,7 @@ from logkeep.kafka.plan import (
     Reached,
     history_of,
     plan_backup,
+    refuse_to_forget,
     split,
 )
 from logkeep.kafka.units import CopyRange
@@ -222,3 +224,22 @@ def test_the_gap_of_a_plan_is_a_value_that_manifests_take() -> None:
     assert planned(30, 50, Reached(HISTORY, 12, 7)).gaps == (
         KnownGap(name(), 12, 30, "retention removed it before it was copied"),
     )
+
+
+def test_a_log_start_that_goes_back_stays_where_it_was() -> None:
+    """A new leader had not yet deleted what is gone already."""
+    plan = planned(40, 120, Reached(HISTORY, 100, 7, 100, 50))
+    assert plan.cut == (LogCut(name(), 50, 120),)
+    assert (only_range(plan).lo, only_range(plan).hi) == (100, 120)
+
+
+def test_a_log_of_unknown_size_is_not_taken_for_a_small_one() -> None:
+    plan = plan_backup([topic("orders")], {LOG: bounds(0, 50_000_000)}, {}, {})
+    assert len(plan.units) > 10
+
+
+def test_a_backup_of_nothing_after_one_of_something_is_refused() -> None:
+    refuse_to_forget([], [])
+    refuse_to_forget([topic("orders")], [LOG])
+    with pytest.raises(BackupFailed, match="no topic is left"):
+        refuse_to_forget([], [LOG])

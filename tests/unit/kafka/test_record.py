@@ -2,13 +2,15 @@
 
 import pytest
 
-from logkeep.errors import Damaged
+from logkeep.errors import BackupFailed, Damaged
 from logkeep.kafka.admin.groups import Commit
 from logkeep.kafka.plan import Reached
-from logkeep.kafka.record import ClusterRecord, acls_of, groups_of, quotas_of, reached_in, topics_of
+from logkeep.kafka.record import ClusterRecord, acls_of, check_consistent, groups_of, quotas_of, reached_in, topics_of
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Severity
+from logkeep.model.segments import Collection, LogName
 from logkeep.repository.documents import seal, unseal
+from logkeep.repository.manifest import LogCut
 from tests.golden.test_kafka_record_golden import RECORD
 from tests.kafka.clusters import ID, bounds, facts, topic
 
@@ -40,6 +42,7 @@ def test_topics_carry_what_makes_them_again() -> None:
     (found,) = topics_of(FACTS)
     assert (found.name, found.id, found.partitions, found.replication_factor) == ("orders", ID.hex, 2, 2)
     assert (found.internal, found.configs) == (False, {"retention.ms": "1000"})
+    assert found.inherited == {"cleanup.policy": "compact"}
 
 
 def test_no_authorizer_is_not_the_same_as_no_rules() -> None:
@@ -48,7 +51,7 @@ def test_no_authorizer_is_not_the_same_as_no_rules() -> None:
 
 
 def test_the_next_backup_finds_where_this_one_ended() -> None:
-    assert reached_in(RECORD) == {TopicPartition("orders", 0): Reached("0" * 31 + "a", 9, 3)}
+    assert reached_in(RECORD) == {TopicPartition("orders", 0): Reached("0" * 31 + "a", 9, 3, start=2)}
 
 
 def test_a_record_comes_back_as_it_was_sealed() -> None:
@@ -61,3 +64,17 @@ def test_a_record_with_a_changed_byte_does_not_open(at: int) -> None:
     data[at] ^= 1
     with pytest.raises(Damaged):
         unseal(bytes(data), ClusterRecord, "record")
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        LogName(Collection.TOPICS, "orders", "0" * 31 + "b", 0),
+        LogName(Collection.TOPICS, "orders", "0" * 31 + "a", 1),
+        LogName(Collection.TOPICS, "other", "0" * 31 + "a", 0),
+    ],
+)
+def test_a_log_that_no_recorded_topic_has_is_refused(log: LogName) -> None:
+    check_consistent(RECORD, [LogCut(LogName(Collection.TOPICS, "orders", "0" * 31 + "a-2", 0), 0, 9)])
+    with pytest.raises(BackupFailed, match="no topic"):
+        check_consistent(RECORD, [LogCut(log, 0, 9)])

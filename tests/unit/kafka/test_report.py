@@ -28,9 +28,9 @@ def _record(*, traits: LogTraits | None = None) -> ClusterRecord:
             TopicRecord("large", _ID, False, 2, 2, {"cleanup.policy": "compact"}),
         ),
         logs=(
-            LogRecord("small", 0, _ID, 0, 10, 10, 1, traits),
-            LogRecord("large", 0, f"{_ID}-2", 100, 200, 150, 1, LogTraits(900, ("zstd",), transactional=True)),
-            LogRecord("large", 1, _ID, 0, 50, 50, 1, LogTraits(100, ("none",))),
+            LogRecord("small", 0, _ID, 0, 10, 10, 1, traits=traits),
+            LogRecord("large", 0, f"{_ID}-2", 100, 200, 150, 1, traits=LogTraits(900, ("zstd",), transactional=True)),
+            LogRecord("large", 1, _ID, 0, 50, 50, 1, traits=LogTraits(100, ("none",))),
         ),
         groups=(
             GroupRecord("near", "classic", "Empty", "", (CommitRecord("small", 0, 9, 9, -1, ""),)),

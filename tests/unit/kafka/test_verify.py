@@ -3,6 +3,8 @@
 import hashlib
 
 from logkeep.kafka.verify import check_logs
+from logkeep.model.segments import Codec
+from logkeep.repository.parts import Expected
 from logkeep.repository.verify import HashUnit
 from logkeep.store.memory import MemoryStore
 from tests.kafka.batches import dense
@@ -19,7 +21,8 @@ def codes(stored: bytes, hashed: bytes | None = None) -> list[tuple[str, str]]:
     store = MemoryStore()
     store.put_new("x", stored)
     digest = hashlib.sha256(stored if hashed is None else hashed).hexdigest()
-    result = check_logs(HashUnit(store, [("x", len(stored), digest)]), lambda _: None)
+    expected = Expected("x", len(stored), digest, Codec.NONE, len(stored), digest)
+    result = check_logs(HashUnit(store, [expected]), lambda _: None)
     return [(f.code, f.what) for f in result.findings]
 
 

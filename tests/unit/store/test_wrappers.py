@@ -13,7 +13,7 @@ from logkeep.store.memory import MemoryStore
 from logkeep.store.metered import MeteredStore
 from logkeep.store.readonly import ReadOnlyStore
 from logkeep.store.retrying import RetryingStore
-from logkeep.store.throttled import Pace, ThrottledStore
+from logkeep.store.throttled import Pace, ThrottledStore, shared_by
 
 
 class _Clock:
@@ -66,6 +66,19 @@ def test_throttle_does_not_save_up_a_long_pause() -> None:
     clock.now_s += 3_600
     store.put_new("a", bytes(5_000))
     assert 4.5 <= clock.slept_s <= 5.0
+
+
+def test_processes_share_a_limit_below_all_wrappers() -> None:
+    clock = _Clock()
+    limited = ThrottledStore(MemoryStore(), Pace(8_000, clock.monotonic, clock.sleep), None)
+    whole = RetryingStore(limited)
+    assert shared_by(whole, 1) is whole
+    share = shared_by(whole, 4)
+    share.put_new("a", bytes(10_000))
+    share.get("a", 10_000)
+    assert 4.5 <= clock.slept_s <= 5.0
+    whole.put_new("b", bytes(10_000))
+    assert clock.slept_s <= 5.0 + 1.25, "the wrapped one kept its own rate"
 
 
 def test_a_rate_of_nothing_is_refused() -> None:

@@ -8,20 +8,23 @@ import msgspec
 
 from logkeep.cli.look import Look, count, size
 from logkeep.cli.metrics import Sample, sample
-from logkeep.cli.opening import STORE_EXITS, chosen_engine, opened_repository
+from logkeep.cli.opening import STORE_EXITS, chosen_engine, opened_repository, refuse_contradictions
 from logkeep.cli.run import Outcome, Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import (
     ALLOW_GAPS,
     BACKUP_ID,
     BOOTSTRAP_SERVERS,
+    CLIENT_RACK,
     COMMAND_CONFIG,
+    COMPRESSION,
     CONTROLLER_CONFIG,
     CONTROLLERS,
     ENGINE,
     EXCLUDE,
     INTERNAL,
     LEASE_TTL,
+    LIMIT_DOWNLOAD,
     LIMIT_UPLOAD,
     MASTER,
     PARALLEL,
@@ -47,6 +50,7 @@ from logkeep.kafka.scram import ScramWish
 from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import backup_id
+from logkeep.model.segments import Codec
 from logkeep.repository.manifest import KnownGap
 
 _DEFAULT_SOURCE = "kafka"
@@ -109,6 +113,7 @@ def _metrics(outcome: Outcome[KafkaBackupReport]) -> Iterator[Sample]:
         SOURCE,
         BOOTSTRAP_SERVERS,
         COMMAND_CONFIG,
+        CLIENT_RACK,
         TOPICS,
         EXCLUDE,
         INTERNAL,
@@ -117,6 +122,7 @@ def _metrics(outcome: Outcome[KafkaBackupReport]) -> Iterator[Sample]:
         CONTROLLER_CONFIG,
         BACKUP_ID,
         SEGMENT_BYTES,
+        COMPRESSION,
         ALLOW_GAPS,
         RESUME,
         TAG,
@@ -124,6 +130,7 @@ def _metrics(outcome: Outcome[KafkaBackupReport]) -> Iterator[Sample]:
         MASTER,
         PARALLEL,
         SPARK_CONF,
+        LIMIT_DOWNLOAD,
         LIMIT_UPLOAD,
         RETRY_FOR,
         LEASE_TTL,
@@ -145,6 +152,7 @@ def backup(run: Run) -> KafkaBackupReport:
     partition, moved behind the marker of every transaction that was decided meanwhile. What retention removed before
     it could be copied is a gap: the backup is completed, the gap is recorded, and the run ends with 21.
     """
+    refuse_contradictions(run)
     place = opened_repository(run).place(run[SOURCE] or _DEFAULT_SOURCE)
     settings = _settings(run)
     task, wish = KafkaBackup(place, settings, run.clock, run.token), _wish(run, settings)
@@ -165,7 +173,8 @@ def _settings(run: Run) -> ClientSettings:
         raise UsageError("no cluster is named", remedy="pass --bootstrap-servers, or --command-config with them in it")
     for note in settings.notes:
         run.console.note(note)
-    return settings
+    rack = run[CLIENT_RACK]
+    return settings if rack is None else replace(settings, rack=rack)
 
 
 def _scram(run: Run, settings: ClientSettings) -> ScramWish | None:
@@ -193,6 +202,8 @@ def _wish(run: Run, settings: ClientSettings) -> Wish:
         resume=run[RESUME],
         tags=run[TAG],
         segment_bytes=run[SEGMENT_BYTES],
+        compression=Codec(run[COMPRESSION]),
+        limit_download=run[LIMIT_DOWNLOAD],
         lease_ttl=run[LEASE_TTL],
         scram=_scram(run, settings),
     )

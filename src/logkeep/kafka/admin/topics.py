@@ -1,7 +1,7 @@
 """Topics: their configs and sizes on disk; making and deleting them."""
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -12,7 +12,6 @@ from logkeep.kafka.codes import OK, TOPIC_EXISTS, TRY_AGAIN, UNKNOWN_TOPIC, chec
 from logkeep.kafka.values import Topic, TopicPartition
 
 _CHUNK = 500
-_SET_ON_THE_TOPIC = 1
 _TIMEOUT_MS = 20_000
 
 
@@ -27,7 +26,10 @@ class ResourceKind(enum.IntEnum):
 
 @dataclass(frozen=True)
 class ConfigValue:
-    """One config as the cluster tells it; a sensitive one has no value. `source` 1 = set on the topic itself."""
+    """One config as the cluster tells it; a sensitive one has no value.
+
+    `source`: 1 = set on the topic itself, 2 to 4 = on one broker, on all of them, in a broker's file, 5 = a default.
+    """
 
     name: str
     value: str | None
@@ -48,13 +50,24 @@ class ReplicaSize:
     moving: bool
 
 
-def topic_configs(cluster: Cluster, topics: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Of each topic, the configs that were set on it; everything else is a default of the cluster or of Kafka."""
+@dataclass(frozen=True)
+class TopicConfigs:
+    """Configs of a topic that are not Kafka's own defaults."""
+
+    own: Mapping[str, str]
+    """Set on the topic itself."""
+    inherited: Mapping[str, str]
+    """Set on the brokers, for all topics."""
+
+
+def topic_configs(cluster: Cluster, topics: Sequence[str]) -> dict[str, TopicConfigs]:
+    """Of each topic, the configs that somebody has set for it."""
     found = describe_configs(cluster, ResourceKind.TOPIC, topics)
-    return {
-        name: {each.name: each.value or "" for each in configs if each.source == _SET_ON_THE_TOPIC}
-        for name, configs in found.items()
-    }
+    return {name: TopicConfigs(_from((1,), configs), _from((2, 3, 4), configs)) for name, configs in found.items()}
+
+
+def _from(sources: Collection[int], configs: Iterable[ConfigValue]) -> dict[str, str]:
+    return {each.name: each.value or "" for each in configs if each.source in sources}
 
 
 def describe_configs(

@@ -1,4 +1,4 @@
-"""Segment rows as immutable Parquet objects ("parts"), for a million segments and more. The only door to pyarrow.
+"""Segment rows as immutable Parquet objects ("parts"), for a million segments and more. The door to Arrow tables.
 
 - `table`: `SegmentTable`, the rows as checked, sorted columns
 - `part_file`: rows ↔ bytes, safe on hostile bytes
@@ -9,17 +9,19 @@
 Importing this package imports pyarrow; verbs that need no segment rows leave it alone.
 """
 
-from logkeep.repository.parts.answers import LogTotals, log_totals, objects, ranges, tokens, total
+from logkeep.repository.parts.answers import Expected, LogTotals, expected, log_totals, objects, ranges, tokens, total
 from logkeep.repository.parts.part_file import decode, encode
 from logkeep.repository.parts.table import SegmentTable
 from logkeep.repository.parts.tiers import MergePlan, plan_parts
 
 __all__ = [
+    "Expected",
     "LogTotals",
     "MergePlan",
     "SegmentTable",
     "decode",
     "encode",
+    "expected",
     "log_totals",
     "objects",
     "plan_parts",

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from logkeep.model.ranges import Range
-from logkeep.model.segments import LogName
+from logkeep.model.segments import Codec, LogName
 from logkeep.repository.parts.table import SegmentTable
 
 _NEVER = np.iinfo(np.int64).max
@@ -30,6 +31,28 @@ def objects(rows: SegmentTable, source: str) -> Iterator[tuple[str, str, int, st
     columns = (stored.arrow.column(name).to_pylist() for name in ("token", "stored_bytes", "sha256"))
     for name, token, size, sha256 in zip(stored.object_names(source), *columns, strict=True):
         yield token.hex(), name, size, sha256.hex()
+
+
+class Expected(NamedTuple):
+    """What a row says of its object."""
+
+    name: str
+    stored_bytes: int
+    sha256: str
+    codec: Codec
+    plain_bytes: int
+    plain_sha256: str
+
+
+def expected(rows: SegmentTable, source: str) -> Iterator[tuple[str, Expected]]:
+    """Token of every object, and all that its bytes are compared with, in the order of the rows."""
+    stored = rows.with_objects()
+    wanted = ("token", "stored_bytes", "sha256", "codec", "plain_bytes", "plain_sha256")
+    columns = (stored.arrow.column(name).to_pylist() for name in wanted)
+    for name, token, size, sha256, codec, plain, plain_sha256 in zip(
+        stored.object_names(source), *columns, strict=True
+    ):
+        yield token.hex(), Expected(name, size, sha256.hex(), Codec(codec), plain, plain_sha256.hex())
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,73 @@
+"""An engine that also tells when its first unit began, when its last one ended, and how much memory a worker took.
+
+The notes are files: workers are other processes.
+"""
+
+import json
+import resource
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from logkeep.model.work import Engine, Progress, ResultT, Task, UnitT
+
+
+@dataclass(frozen=True)
+class Noting:
+    """A task that writes down when it ran."""
+
+    task: Callable[..., object]
+    notes: Path
+
+    def __call__(self, unit: object, progress: Progress) -> object:
+        started = time.time()
+        result = self.task(unit, progress)
+        peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+        note = {"started": started, "ended": time.time(), "peak_mb": peak_mb}
+        (self.notes / uuid4().hex).write_text(json.dumps(note))
+        return result
+
+
+@dataclass(frozen=True)
+class Span:
+    """From the beginning of the first unit to the end of the last."""
+
+    seconds: float
+    peak_mb: float
+
+
+class TimedEngine:
+    """The engine that is handed in, with its units noted in a directory."""
+
+    def __init__(self, engine: Engine, notes: Path) -> None:
+        self._engine, self._notes = engine, notes
+        notes.mkdir(parents=True, exist_ok=True)
+
+    def map(
+        self,
+        task: Task[UnitT, ResultT],
+        units: Sequence[UnitT],
+        result: type[ResultT],
+        *,
+        label: str,
+        weight: Callable[[UnitT], int],
+    ) -> list[ResultT]:
+        noting: Task[UnitT, ResultT] = Noting(task, self._notes)  # type: ignore[assignment]  # it returns what the task does
+        return self._engine.map(noting, units, result, label=label, weight=weight)
+
+    def at_once(self, units: int) -> int:
+        return self._engine.at_once(units)
+
+    def close(self) -> None:
+        self._engine.close()
+
+    def span(self) -> Span:
+        """Of all units since the last call."""
+        files = list(self._notes.iterdir())
+        notes = [json.loads(file.read_text()) for file in files]
+        for file in files:
+            file.unlink()
+        began, ended = min(n["started"] for n in notes), max(n["ended"] for n in notes)
+        return Span(ended - began, max(n["peak_mb"] for n in notes))

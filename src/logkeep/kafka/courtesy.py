@@ -1,0 +1,71 @@
+"""How a copy keeps out of the cluster's way: it waits before it asks, never while an answer is on its way.
+
+Two reasons to wait, both known before a request is sent. A broker that was asked for too much says for how long it
+wants to be left alone, and does not read from that connection meanwhile: a request sent earlier would only run into its
+time limit. And the user may limit what is received per second. Waiting between requests keeps connections healthy: no
+answer lies half read in a buffer, and none is awaited that cannot come.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from logkeep.errors import ClusterNotReady
+from logkeep.kafka.fetch import FetchLimits
+
+BURST_S = 0.25
+"""How much unused time may be saved up."""
+LEAST_REPLY_BYTES = 64 << 10
+_REPLY_S = 1.0
+_LONGEST_THROTTLE_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Pace:
+    """A rate as a rule: what was received is a debt, and the next request may go when it is paid."""
+
+    bytes_per_s: int
+    """0: no limit."""
+    free_at_s: float = float("-inf")
+
+    def received(self, now_s: float, size_bytes: int) -> "Pace":
+        if not self.bytes_per_s:
+            return self
+        return replace(self, free_at_s=max(self.free_at_s, now_s - BURST_S) + size_bytes / self.bytes_per_s)
+
+
+def share(bytes_per_s: int | None, tasks: int) -> int:
+    """What one of so many tasks at a time may take of a limit over all of them; 0: no limit."""
+    return max(bytes_per_s // max(tasks, 1), 1) if bytes_per_s else 0
+
+
+def paced(limits: FetchLimits) -> FetchLimits:
+    """With a limit, replies of about one second, so that pauses stay short. A batch is never cut, however large."""
+    if not limits.bytes_per_s:
+        return limits
+    most = max(int(limits.bytes_per_s * _REPLY_S), LEAST_REPLY_BYTES)
+    return replace(limits, max_bytes=min(limits.max_bytes, most))
+
+
+class Courtesy:
+    """What one task remembers of it, over all its connections. The clock and the pause are handed in."""
+
+    def __init__(self, bytes_per_s: int, pause: Callable[[float], None], clock: Callable[[], float]) -> None:
+        self._pause, self._clock = pause, clock
+        self._pace = Pace(bytes_per_s)
+        self._muted_until_s: dict[int, float] = {}
+
+    def received(self, broker: int, size_bytes: int, throttle_ms: int) -> None:
+        """A broker's quota is for all our connections to it, so all of them keep still. Raises ClusterNotReady."""
+        now_s = self._clock()
+        self._pace = self._pace.received(now_s, size_bytes)
+        if throttle_ms / 1000 > _LONGEST_THROTTLE_S:
+            raise ClusterNotReady(f"wants to be left alone for {throttle_ms // 1000} s", subject=f"broker {broker}")
+        if throttle_ms:
+            self._muted_until_s[broker] = now_s + throttle_ms / 1000
+
+    def before_asking(self, broker: int) -> None:
+        """Wait until a request to this broker is welcome and allowed."""
+        free_at_s = max(self._pace.free_at_s, self._muted_until_s.pop(broker, float("-inf")))
+        wait_s = free_at_s - self._clock()
+        if wait_s > 0:
+            self._pause(wait_s)

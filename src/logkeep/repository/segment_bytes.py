@@ -1,0 +1,145 @@
+"""The plain bytes of an archived log, whichever way it is stored: whole, in pieces, or a range of it.
+
+Verify, restore and merge read logs through here and see no difference between `.log` and `.log.zst`. Memory is bounded:
+one read of 8 MiB and one frame. A stored object is attacker input: frames must not hold more than the segment row
+says, and all of them together must hold exactly that; else Damaged is raised, at the latest with the last piece.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from logkeep.errors import Damaged, FormatTooNew, ObjectMissing
+from logkeep.formats.batch_index import BatchIndex, decode
+from logkeep.formats.zstd_frames import HEAD_BYTES, frame_end, frame_head, opened
+from logkeep.model.segments import Codec, Segment
+from logkeep.repository import layout
+from logkeep.repository.chain import Place
+from logkeep.repository.parts import Expected
+from logkeep.store.base import Store
+
+_CHUNK = 8 << 20
+_LARGEST_INDEX = 256 << 20
+
+Watch = Callable[[bytes], object]
+"""Is shown every stored byte once, in order: for its hash and for progress."""
+
+
+def _unwatched(_: bytes) -> None: ...
+
+
+@dataclass(frozen=True)
+class StoredLog:
+    """One object and what its row says of it."""
+
+    store: Store
+    name: str
+    codec: Codec
+    stored_bytes: int
+    plain_bytes: int
+
+    @classmethod
+    def of(cls, place: Place, segment: Segment) -> "StoredLog":
+        name = layout.segment(place.source, segment)
+        return cls(place.store, name, segment.codec, segment.stored_bytes, segment.plain_bytes)
+
+    @classmethod
+    def expected(cls, store: Store, what: Expected) -> "StoredLog":
+        return cls(store, what.name, what.codec, what.stored_bytes, what.plain_bytes)
+
+    def pieces(self, watch: Watch = _unwatched) -> Iterator[memoryview]:
+        """All plain bytes, in order."""
+        return _measured(self._pieces(0, self.stored_bytes, watch), self.plain_bytes, self.name)
+
+    def whole(self, limit: int) -> bytes:
+        """All plain bytes at once; raises Damaged when they are more than `limit`."""
+        if self.plain_bytes > limit:
+            raise Damaged(f"holds {self.plain_bytes} bytes, more than {limit}", subject=self.name)
+        return b"".join(self.pieces())
+
+    def range(self, start: int, length: int, index: BatchIndex | None = None) -> Iterator[memoryview]:
+        """Plain bytes `[start, start + length)`, in pieces. With its index only the frames around them are read."""
+        if start < 0 or length < 0 or start + length > self.plain_bytes:
+            raise Damaged(f"bytes [{start}, {start + length}) are not all there", subject=self.name)
+        if self.codec is Codec.NONE:
+            return self._pieces(start, start + length, _unwatched)
+        span = _span(index, start, length) if index is not None and self._fits(index) else None
+        if span is None:
+            return _cut(self.pieces(), start, length)
+        first, last, skipped, plain = span
+        return _cut(_measured(self._pieces(first, last, _unwatched), plain, self.name), start - skipped, length)
+
+    def _fits(self, index: BatchIndex) -> bool:
+        """Whether the frames of an index are those of this object. An index proves nothing: it only saves reading."""
+        plain, stored = (int(index.frames[c].sum(dtype=np.int64)) for c in ("plain_bytes", "stored_bytes"))
+        return (plain, stored) == (self.plain_bytes, self.stored_bytes)
+
+    def _pieces(self, start: int, end: int, watch: Watch) -> Iterator[memoryview]:
+        if self.codec is Codec.NONE:
+            return (memoryview(chunk) for chunk in self._chunks(start, end, watch))
+        if self.codec is Codec.ZSTD:
+            return _unpacked(self._chunks(start, end, watch), self.plain_bytes, self.name)
+        raise FormatTooNew(f"logs packed with {self.codec} are not read by this release", subject=self.name)
+
+    def _chunks(self, start: int, end: int, watch: Watch) -> Iterator[bytes]:
+        for at in range(start, end, _CHUNK):
+            chunk = self.store.get_range(self.name, at, min(_CHUNK, end - at))
+            watch(chunk)
+            yield chunk
+
+
+def read_index(place: Place, segment: Segment) -> BatchIndex | None:
+    """The index beside a segment; None when it is lost or damaged: it saves reading, nothing rests on it."""
+    name = layout.index_of(place.source, segment.log, segment.first, segment.token)
+    try:
+        return decode(place.store.get(name, _LARGEST_INDEX), name)
+    except (ObjectMissing, Damaged, FormatTooNew):
+        return None
+
+
+def _unpacked(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memoryview]:
+    """The content of frame after frame. None is opened that would bring the sum above `most`."""
+    rest = memoryview(b"")
+    for chunk in chain(chunks, (b"",)):
+        rest = memoryview(bytes(rest) + chunk) if rest else memoryview(chunk)
+        while len(rest) >= (HEAD_BYTES if chunk else 1):
+            head = frame_head(rest, name)
+            if head.content_bytes > most:
+                raise Damaged("frames hold more than was written", subject=name)
+            end = frame_end(rest, head, name)
+            if end is None:
+                break
+            yield opened(rest[:end], head.content_bytes, name)
+            rest, most = rest[end:], most - head.content_bytes
+    if len(rest):
+        raise Damaged("the last frame is cut off", subject=name)
+
+
+def _measured(pieces: Iterator[memoryview], expected: int, name: str) -> Iterator[memoryview]:
+    seen = 0
+    for piece in pieces:
+        seen += len(piece)
+        yield piece
+    if seen != expected:
+        raise Damaged(f"holds {seen} bytes of the log instead of {expected}", subject=name)
+
+
+def _span(index: BatchIndex, start: int, length: int) -> tuple[int, int, int, int] | None:
+    """Stored bytes `[first, last)` of the frames around a range, the plain bytes before them, and those in them."""
+    plain, stored = (np.cumsum(index.frames[c], dtype=np.int64) for c in ("plain_bytes", "stored_bytes"))
+    if not length or not len(plain):
+        return None
+    low = int(np.searchsorted(plain, start, side="right"))
+    high = int(np.searchsorted(plain, start + length, side="left"))
+    before = (int(plain[low - 1]), int(stored[low - 1])) if low else (0, 0)
+    return before[1], int(stored[high]), before[0], int(plain[high]) - before[0]
+
+
+def _cut(pieces: Iterator[memoryview], start: int, length: int) -> Iterator[memoryview]:
+    at, end = 0, start + length
+    for piece in pieces:
+        if at < end and at + len(piece) > start:
+            yield piece[max(start - at, 0) : end - at]
+        at += len(piece)

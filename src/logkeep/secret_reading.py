@@ -1,0 +1,86 @@
+"""The one door to secrets: read from a file or from a command's output, whoever asks.
+
+A file that others can read is refused, because a leaked secret that still works is worse than a failed run. A command
+runs without a shell and with a time limit, and only if nobody else can change the file that names it; neither its
+output nor its error text is ever shown.
+"""
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from logkeep.errors import ConfigError
+
+COMMAND_TIMEOUT_S = 30.0
+
+
+def read_file(path: Path, *, private: bool, largest_bytes: int) -> bytes:
+    """All of a small file; a `private` one must be readable by its owner alone. Raises ConfigError."""
+    try:
+        with path.open("rb") as file:
+            if private:
+                # Asked of the open file, so that nobody can swap it between the question and the read.
+                refuse_readable_by_others(os.fstat(file.fileno()).st_mode, path)
+            data = file.read(largest_bytes + 1)
+    except OSError as error:
+        raise ConfigError(
+            f"the file cannot be read: {error.strerror}", subject=str(path), remedy="check path and owner"
+        ) from error
+    if len(data) > largest_bytes:
+        raise ConfigError(f"the file is larger than {largest_bytes} bytes", subject=str(path), remedy="check the path")
+    return data
+
+
+def refuse_readable_by_others(mode: int, path: Path) -> None:
+    """Raises `ConfigError` if group or others have any right on a regular file."""
+    if stat.S_ISREG(mode) and mode & 0o077:
+        raise ConfigError(
+            f"the file holds secrets and can be read by others (mode {stat.S_IMODE(mode):04o})",
+            subject=str(path),
+            remedy=f"chmod 600 {path}",
+        )
+
+
+def refuse_writable_by_others(path: Path) -> None:
+    """For a file that names a command: whoever can write there can run programs as us."""
+    found = path.stat()
+    if found.st_uid not in {0, os.geteuid()} or found.st_mode & 0o022:
+        raise ConfigError(
+            "this file names a command to run, but others can change it",
+            subject=str(path),
+            remedy=f"chown it to yourself and chmod go-w {path}",
+        )
+
+
+def run_command(
+    argv: tuple[str, ...],
+    *,
+    subject: str,
+    environ: Mapping[str, str] | None = None,
+    timeout_s: float = COMMAND_TIMEOUT_S,
+) -> bytes:
+    """What a command prints. Without `environ` it sees our own environment. Raises ConfigError."""
+    import subprocess  # noqa: PLC0415  few runs have a secret command, and every run would pay for it
+
+    env = None if environ is None else dict(environ)
+    try:
+        done = subprocess.run(  # a user's own command from a file that only they can write, no shell
+            argv, capture_output=True, timeout=timeout_s, env=env, stdin=subprocess.DEVNULL, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise ConfigError(f"no answer within {timeout_s:g} s", subject=subject, remedy="run it by hand") from None
+    except OSError as error:
+        raise ConfigError(f"cannot be run: {error.strerror}", subject=subject, remedy="check its path") from error
+    if done.returncode != 0:
+        # Its error text may hold what it was asked for, so only the code is told.
+        raise ConfigError(f"ended with code {done.returncode}", subject=subject, remedy="run it by hand to see why")
+    return done.stdout
+
+
+def as_text(data: bytes, subject: str) -> str:
+    """A secret is text. Raises ConfigError, without showing any of it."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise ConfigError("the secret is not UTF-8 text", subject=subject, remedy="store it as UTF-8 text") from None
