@@ -77,7 +77,9 @@ _BROKER = Path("../kafka").absolute()
 
 def kafka_starts() -> None:
     """A shop's cluster: two topics and a group that has read some of it. Whoever ends the shell ends it too."""
-    from tests.docs.broker import READY  # noqa: PLC0415 - a client library that other scenes need not load
+    from pyrage.x25519 import Identity  # noqa: PLC0415 - a library that other scenes need not load
+
+    from tests.docs.broker import READY  # noqa: PLC0415 - the same
 
     with Path("../broker.log").open("wb") as log:
         command = [sys.executable, "-m", "tests.docs.broker", "run", str(_BROKER)]
@@ -88,6 +90,7 @@ def kafka_starts() -> None:
         time.sleep(0.1)
     (_BROKER / "pid").write_text(str(running.pid))
     shutil.copy(_BROKER / "ca.pem", "ca.pem")
+    Path("recipient.txt").write_text(f"{Identity.generate().to_public()}\n")
     _create("orders", 3)
     _create("payments", 1)
     _sell(900, 400)

@@ -110,10 +110,10 @@ class KafkaBackup:
         check_wanted(wish.wanted_id, folded.last_id)
         facts = self._gather(wish)
         check_source(self.place, KIND, _identity(facts))
-        if wish.scram is not None:
-            probe(wish.scram, self.settings)
         reached = self._reached(folded.completed[-1] if folded.completed else None)
         refuse_to_forget(facts.topics, reached)
+        if wish.scram is not None:
+            probe(wish.scram, self.settings)
         return facts, self._plan(facts, reached)[0]
 
     def run(self, wish: Wish, engine: Engine) -> Done:

@@ -5,7 +5,7 @@ position is gone from the cluster. The archived log still has the record before 
 positions out. Positions committed inside of a transaction count when its commit marker comes, and not before.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,12 +14,12 @@ from logkeep.errors import Damaged
 from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, Stop, first_broken, walk
 from logkeep.formats.offsets_topic import PositionKey, decode_key, decode_position
 from logkeep.formats.plain_records import PlainRecord, marker_type, records_of
-from logkeep.model.segments import Codec, Segment
+from logkeep.model.segments import Segment
 from logkeep.repository import layout
 from logkeep.repository.chain import Place
+from logkeep.repository.segment_bytes import StoredLog
 
 TOPIC = "__consumer_offsets"
-_PIECE_BYTES = 8 << 20
 _COMMIT = 1
 
 
@@ -78,8 +78,8 @@ def archived_positions(place: Place, logs: Iterable[Sequence[Segment]]) -> dict[
 
 def _fold_segment(place: Place, segment: Segment, fold: PositionFold) -> None:
     tail, name = b"", layout.segment(place.source, segment)
-    for piece in _pieces(place, segment, name):
-        data = tail + piece
+    for piece in StoredLog.of(place, segment).pieces():
+        data = tail + bytes(piece)
         walked = walk(data)
         if walked.stop in (Stop.DAMAGED, Stop.OLD_FORMAT) or first_broken(data, walked.batches) is not None:
             raise Damaged("holds bytes that are no sound batches", subject=name)
@@ -87,13 +87,6 @@ def _fold_segment(place: Place, segment: Segment, fold: PositionFold) -> None:
         tail = data[walked.stopped_at :]
     if tail:
         raise Damaged("ends in the middle of a batch", subject=name)
-
-
-def _pieces(place: Place, segment: Segment, name: str) -> Iterator[bytes]:
-    if segment.codec is not Codec.NONE:
-        raise Damaged(f"is packed with {segment.codec}, which cannot be read here yet", subject=name)
-    for start in range(0, segment.stored_bytes, _PIECE_BYTES):
-        yield place.store.get_range(name, start, min(_PIECE_BYTES, segment.stored_bytes - start))
 
 
 def _fold_batches(
