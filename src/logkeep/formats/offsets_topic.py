@@ -1,0 +1,84 @@
+"""The keys and values of `__consumer_offsets`: where groups stand, and which groups there are. Bytes in, values out.
+
+A key begins with an int16 that says what it is: 0 and 1 a group's position in one partition, 2 a classic group, 3 a
+consumer group, 11 a share group, 17 a streams group; others hold members and assignments, which mean nothing once
+everybody is gone. A value begins with an int16 version. No value at all means: forget this key.
+"""
+
+from dataclasses import dataclass
+
+from logkeep.errors import Damaged
+from logkeep.formats.kafka_fields import FieldReader
+
+_GROUP_KINDS = {2: "classic", 3: "consumer", 11: "share", 17: "streams"}
+_LAST_VERSION = 4
+_FLEXIBLE = 4
+
+
+@dataclass(frozen=True, order=True)
+class PositionKey:
+    group: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, order=True)
+class GroupKey:
+    group: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class PositionValue:
+    offset: int
+    leader_epoch: int
+    """-1 where the version does not tell."""
+    metadata: str
+    commit_time_ms: int
+
+
+@dataclass(frozen=True)
+class ClassicGroupValue:
+    protocol_type: str
+    generation: int
+    members: int
+
+
+def decode_key(data: bytes) -> PositionKey | GroupKey | None:
+    """None for keys that say nothing about positions or the existence of a group. Raises Damaged."""
+    reader = FieldReader(data)
+    kind = reader.int16()
+    if kind in (0, 1):
+        return PositionKey(reader.text(compact=False), reader.text(compact=False), reader.int32())
+    if kind in _GROUP_KINDS:
+        return GroupKey(reader.text(compact=False), _GROUP_KINDS[kind])
+    return None
+
+
+def decode_position(data: bytes) -> PositionValue:
+    """The value under a `PositionKey`. Raises Damaged, also for a version that did not exist yet."""
+    reader, version = _opened(data)
+    offset = reader.int64()
+    epoch = reader.int32() if version >= 3 else -1
+    metadata = reader.text(compact=version >= _FLEXIBLE)
+    return PositionValue(offset, epoch, metadata, reader.int64())
+
+
+def decode_classic_group(data: bytes) -> ClassicGroupValue:
+    """The value under a `GroupKey` of kind `classic`; of its members only how many there were."""
+    reader, version = _opened(data)
+    compact = version >= _FLEXIBLE
+    protocol_type, generation = reader.text(compact=compact), reader.int32()
+    for _ in ("protocol", "leader"):
+        reader.optional_text(compact=compact)
+    if version >= 2:
+        reader.int64()
+    return ClassicGroupValue(protocol_type, generation, reader.unsigned() - 1 if compact else reader.int32())
+
+
+def _opened(data: bytes) -> tuple[FieldReader, int]:
+    reader = FieldReader(data)
+    version = reader.int16()
+    if not 0 <= version <= _LAST_VERSION:
+        raise Damaged(f"a value of version {version}, which this release does not know")
+    return reader, version

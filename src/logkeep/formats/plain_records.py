@@ -1,0 +1,104 @@
+"""The records of one batch as keys and values, for the small topics in which a cluster keeps its own books.
+
+One step of Python per record: right for `__consumer_offsets` and the metadata log, wrong for user data. Takes any
+bytes whose CRC was checked; raises Damaged where they are not records. A batch that unpacks to more than the limit is
+refused before memory is taken for it.
+"""
+
+import zlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from logkeep.errors import Damaged
+from logkeep.formats.kafka_fields import FieldReader
+from logkeep.formats.kafka_log import CODEC_MASK, CODECS, HEADER_BYTES
+
+_LIMIT = 256 << 20
+_XERIAL = b"\x82SNAPPY\x00"
+_XERIAL_HEAD = 16
+
+
+class PlainRecord(NamedTuple):
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+def records_of(batch: bytes | memoryview, base_offset: int, attributes: int, count: int) -> Iterator[PlainRecord]:
+    """All records of a whole batch, header included."""
+    reader = FieldReader(_unpacked(memoryview(batch)[HEADER_BYTES:], attributes & CODEC_MASK))
+    for _ in range(count):
+        length = reader.signed()
+        end = reader.at + length
+        if length < 0 or length > reader.left:
+            raise Damaged("a record is longer than its batch")
+        reader.int8()
+        reader.signed()
+        offset = base_offset + reader.signed()
+        yield PlainRecord(offset, _sized(reader), _sized(reader))
+        reader.at = end  # headers mean nothing here
+
+
+def marker_type(batch: bytes | memoryview) -> int:
+    """What a control batch says: 0 abort, 1 commit; other numbers are not about transactions."""
+    key = next(records_of(batch, 0, 0, 1)).key or b""
+    return FieldReader(key, 2).int16()
+
+
+def _sized(reader: FieldReader) -> bytes | None:
+    length = reader.signed()
+    return None if length < 0 else reader.take(length)
+
+
+def _unpacked(data: memoryview, codec: int) -> bytes | memoryview:
+    if codec == 0:
+        return data
+    if codec >= len(CODECS):
+        raise Damaged(f"an unknown codec {codec}")
+    try:
+        if CODECS[codec] == "gzip":
+            return _gunzipped(data)
+        return _snappy(data) if CODECS[codec] == "snappy" else _streamed(data, CODECS[codec])
+    except (zlib.error, OSError, ValueError) as error:
+        raise Damaged(f"a batch cannot be unpacked ({CODECS[codec]})") from error
+
+
+def _gunzipped(data: memoryview) -> bytes:
+    stream = zlib.decompressobj(wbits=31)
+    found = stream.decompress(data, _LIMIT)
+    return _bounded(found, more=bool(stream.unconsumed_tail))
+
+
+def _streamed(data: memoryview, codec: str) -> bytes:
+    import pyarrow as pa  # noqa: PLC0415 - only topics whose broker compresses need it
+
+    with pa.CompressedInputStream(pa.BufferReader(data), codec) as stream:
+        found: bytes = stream.read(_LIMIT + 1)
+    return _bounded(found, more=len(found) > _LIMIT)
+
+
+def _snappy(data: memoryview) -> bytes:
+    """Java frames its blocks, librdkafka writes one bare block."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    codec = pa.Codec("snappy")
+    if bytes(data[: len(_XERIAL)]) != _XERIAL:
+        return _block(codec, bytes(data), _LIMIT)
+    reader, found = FieldReader(data, _XERIAL_HEAD), bytearray()
+    while reader.left:
+        found += _block(codec, reader.take(reader.int32()), _LIMIT - len(found))
+    return bytes(found)
+
+
+def _block(codec: Any, block: bytes, room: int) -> bytes:
+    size = FieldReader(block).unsigned()
+    if size > room:
+        raise Damaged("a batch unpacks to more than it may")
+    unpacked: bytes = codec.decompress(block, size, asbytes=True)
+    return unpacked
+
+
+def _bounded(found: bytes, *, more: bool) -> bytes:
+    if more:
+        raise Damaged("a batch unpacks to more than it may")
+    return found
