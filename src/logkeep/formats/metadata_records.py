@@ -5,6 +5,7 @@ knows the kinds below and answers None for all others: brokers, features, produc
 tags follow the message definitions that Kafka ships.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from uuid import UUID
@@ -111,26 +112,17 @@ def decode(value: bytes) -> Change:
 
 
 def _decoded(kind: Kind, reader: FieldReader) -> Change:
-    match kind:
-        case Kind.TOPIC:
-            return TopicMade(reader.text(compact=True), reader.uuid())
-        case Kind.REMOVE_TOPIC:
-            return TopicRemoved(reader.uuid())
-        case Kind.PARTITION:
-            partition, topic = reader.int32(), reader.uuid()
-            return ReplicasSet(topic, partition, tuple(reader.array(reader.int32)))
-        case Kind.PARTITION_CHANGE:
-            return _replicas_changed(reader)
-        case Kind.CONFIG:
-            return _config(reader)
-        case Kind.CLIENT_QUOTA:
-            return _quota(reader)
-        case Kind.ACL:
-            return _acl(reader)
-        case Kind.REMOVE_ACL:
-            return AclRemoved(reader.uuid())
-        case _:
-            return TransactionStep(kind)
+    form = _FORMS.get(kind)
+    return form(reader) if form is not None else TransactionStep(kind)
+
+
+def _topic(reader: FieldReader) -> TopicMade:
+    return TopicMade(reader.text(compact=True), reader.uuid())
+
+
+def _partition(reader: FieldReader) -> ReplicasSet:
+    partition, topic = reader.int32(), reader.uuid()
+    return ReplicasSet(topic, partition, tuple(reader.array(reader.int32)))
 
 
 def _replicas_changed(reader: FieldReader) -> ReplicasSet | None:
@@ -170,3 +162,15 @@ def _acl(reader: FieldReader) -> AclMade:
         operation=reader.int8(),
         permission=reader.int8(),
     )
+
+
+_FORMS: Mapping[Kind, Callable[[FieldReader], Change]] = {
+    Kind.TOPIC: _topic,
+    Kind.REMOVE_TOPIC: lambda reader: TopicRemoved(reader.uuid()),
+    Kind.PARTITION: _partition,
+    Kind.PARTITION_CHANGE: _replicas_changed,
+    Kind.CONFIG: _config,
+    Kind.CLIENT_QUOTA: _quota,
+    Kind.ACL: _acl,
+    Kind.REMOVE_ACL: lambda reader: AclRemoved(reader.uuid()),
+}

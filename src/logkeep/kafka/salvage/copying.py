@@ -1,0 +1,126 @@
+"""The task that archives ranges of logs from files: read, check, hash, write, and leave a receipt.
+
+A plain function, like the one that copies from brokers: what it writes has random names, and its receipt comes last.
+"""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from logkeep.errors import SourceDamaged
+from logkeep.formats.kafka_log import Batches
+from logkeep.kafka.salvage.positions import Source
+from logkeep.kafka.salvage.windows import windows
+from logkeep.kafka.segment_writer import SegmentWriter
+from logkeep.kafka.units import CopyRange, CopyResult, EpochStart, Outcome, RangeResult
+from logkeep.model.segments import Proof, Segment
+from logkeep.model.time import TokenSource, random_token
+from logkeep.model.work import Progress
+from logkeep.repository.chain import Place
+from logkeep.repository.journal import Receipt, put_receipt
+
+
+@dataclass(frozen=True)
+class SalvageRange:
+    """Offsets of one log and where their bytes are; offsets that no source has are gaps."""
+
+    wanted: CopyRange
+    sources: tuple[Source, ...]
+    proof: Proof
+
+
+@dataclass(frozen=True)
+class SalvageUnit:
+    name: str
+    place: Place
+    backup: int
+    run: str
+    ranges: tuple[SalvageRange, ...]
+    segment_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(r.wanted.size_bytes for r in self.ranges)
+
+
+def salvage_ranges(unit: SalvageUnit, progress: Progress) -> CopyResult:
+    """Archive the unit's ranges. Raises LogDirUnusable, SourceDamaged or a StoreError."""
+    return salvage_with(unit, progress, random_token)
+
+
+def salvage_with(unit: SalvageUnit, progress: Progress, tokens: TokenSource) -> CopyResult:
+    """The same with chance handed in."""
+    ranges, segments = list[RangeResult](), list[Segment]()
+    for each in unit.ranges:
+        told, written = _one(unit, each, progress, tokens)
+        ranges.append(told)
+        segments += [msgspec.structs.replace(s, proof=each.proof) for s in written]
+    result = CopyResult(unit=unit.name, ranges=tuple(ranges), segments=tuple(segments))
+    put_receipt(unit.place, _receipt(unit, result), tokens())
+    return result
+
+
+def _one(
+    unit: SalvageUnit, each: SalvageRange, progress: Progress, tokens: TokenSource
+) -> tuple[RangeResult, list[Segment]]:
+    wanted, epochs, reached = each.wanted, list[EpochStart](), each.wanted.lo
+    writer = SegmentWriter(unit.place, wanted.log, wanted.lo, unit.segment_bytes, wanted.size_bytes, tokens)
+    with ExitStack() as stack:
+        stack.callback(writer.abort)
+        for source in each.sources:
+            if source.lo > reached:
+                writer.skip(reached, source.lo)
+            _copy(writer, source, wanted.first, epochs, progress)
+            reached = max(reached, source.hi)
+        writer.finish(reached)
+    told = RangeResult(
+        log=wanted.log, lo=wanted.lo, hi=wanted.hi, outcome=Outcome.COPIED, reached=reached, epochs=tuple(epochs)
+    )
+    return told, writer.segments
+
+
+def _copy(writer: SegmentWriter, source: Source, first: bool, epochs: list[EpochStart], progress: Progress) -> None:
+    for window in windows(Path(source.path), source.from_byte, source.to_byte):
+        chosen = _chosen(window.batches, source, first)
+        if len(chosen):
+            writer.write(window.data, chosen)
+            _note_epochs(epochs, chosen)
+        if window.stuck:
+            raise SourceDamaged(
+                f"byte {window.at + window.walked.stopped_at} was a good batch a moment ago", subject=source.path
+            )
+        progress(len(window.data))
+
+
+def _chosen(batches: Batches, source: Source, first: bool) -> Batches:
+    """Those that begin inside; at the log start also the one that holds it."""
+    bases = batches.base_offsets
+    edge = batches.last_offsets if first else bases
+    return batches[int(np.searchsorted(edge, source.lo)) : int(np.searchsorted(bases, source.hi))]
+
+
+def _note_epochs(epochs: list[EpochStart], batches: Batches) -> None:
+    bases = batches.base_offsets
+    for epoch, base in zip(batches.headers["leader_epoch"].tolist(), bases.tolist(), strict=True):
+        if not epochs or epochs[-1].epoch != epoch:
+            epochs.append(EpochStart(epoch, base))
+
+
+def _receipt(unit: SalvageUnit, result: CopyResult) -> Receipt:
+    return Receipt(
+        repository=unit.place.repository,
+        source=unit.place.source,
+        id=unit.backup,
+        run=unit.run,
+        unit=unit.name,
+        segments=result.segments,
+        note=msgspec.json.encode(result.ranges).decode(),
+    )
+
+
+def total_bytes(sources: Sequence[Source]) -> int:
+    return sum(s.to_byte - s.from_byte for s in sources)
