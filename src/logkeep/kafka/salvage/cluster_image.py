@@ -1,4 +1,4 @@
-"""The topics, configs, ACLs and quotas of a cluster, from its metadata log on disk: a snapshot and what came after it."""
+"""Topics, configs, ACLs and quotas of a cluster, from its metadata log on disk: a snapshot and what came after it."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -3,7 +3,6 @@
 A plain function, like the one that copies from brokers: what it writes has random names, and its receipt comes last.
 """
 
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +73,7 @@ def _one(
         for source in each.sources:
             if source.lo > reached:
                 writer.skip(reached, source.lo)
-            _copy(writer, source, wanted.first, epochs, progress)
+            _copy(writer, source, wanted.first and source.lo == wanted.lo, epochs, progress)
             reached = max(reached, source.hi)
         writer.finish(reached)
     told = RangeResult(
@@ -84,6 +83,8 @@ def _one(
 
 
 def _copy(writer: SegmentWriter, source: Source, first: bool, epochs: list[EpochStart], progress: Progress) -> None:
+    if source.from_byte == source.to_byte:
+        return  # a claim on offsets of which nothing is left
     for window in windows(Path(source.path), source.from_byte, source.to_byte):
         chosen = _chosen(window.batches, source, first)
         if len(chosen):
@@ -120,7 +121,3 @@ def _receipt(unit: SalvageUnit, result: CopyResult) -> Receipt:
         segments=result.segments,
         note=msgspec.json.encode(result.ranges).decode(),
     )
-
-
-def total_bytes(sources: Sequence[Source]) -> int:
-    return sum(s.to_byte - s.from_byte for s in sources)

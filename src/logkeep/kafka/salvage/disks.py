@@ -134,15 +134,13 @@ def _checkpoint(path: Path, findings: list[Finding]) -> dict[TopicPartition, int
     text = _text(path)
     found = offsets_checkpoint(text) if text is not None else {}
     if found is None:
-        findings.append(
-            _finding("checkpoint-damaged", path, "it cannot be read, and is treated as if it were not there")
-        )
+        findings.append(_finding("checkpoint-damaged", path, "it cannot be read, and counts as missing"))
     return found or {}
 
 
 def _names(directory: Path) -> Sequence[str]:
     try:
-        return sorted(os.listdir(directory))
+        return sorted(entry.name for entry in directory.iterdir())
     except OSError as error:
         raise LogDirUnusable(f"cannot be listed ({error.strerror})", subject=str(directory)) from error
 

@@ -37,6 +37,11 @@ class Damage(msgspec.Struct, frozen=True):
         """Offsets that are known to be missing."""
         return Range(self.offset, self.resumes) if self.resumes > self.offset else None
 
+    @property
+    def harmless(self) -> bool:
+        """Space set aside at the end of a file, behind which nothing is missing."""
+        return self.reason == ZEROS and self.lost is None
+
 
 class OpenSince(msgspec.Struct, frozen=True, order=True):
     """A transaction without a marker."""

@@ -1,0 +1,105 @@
+"""A broker dies while it is written to: what is salvaged from its disk is what it serves when it comes back."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from logkeep.kafka.values import TopicPartition as Log
+from logkeep.model.segments import Proof
+from logkeep.repository.opening import open_repository
+from logkeep.store.local import LocalStore
+from tests.integration.kafka_salvage.conftest import Dead
+from tests.kafka.salvaged import codes, salvaged, told
+from tests.kafka.whole import Archive, new_place
+
+pytestmark = pytest.mark.xdist_group("kafka")
+
+
+def _same_as_served(archive: Archive, backup_id: int, dead: Dead) -> None:
+    for log, count in dead.topics.items():
+        for partition in range(count):
+            where = Log(log, partition)
+            cut = archive.cut(backup_id, *where)
+            assert (cut.start, cut.end) == dead.served.ends[where], where
+            assert archive.batches(backup_id, *where) == dead.served.batches[where], where
+
+
+def _tree(root: Path) -> dict[str, tuple[int, int, bytes]]:
+    return {
+        str(p.relative_to(root)): (p.stat().st_mtime_ns, p.stat().st_mode, p.read_bytes() if p.is_file() else b"")
+        for p in sorted(root.rglob("*"))
+    }
+
+
+def test_everything_that_the_broker_serves_is_salvaged(dead: Dead, tmp_path: Path) -> None:
+    before = _tree(dead.disk)
+    archive, done = salvaged(new_place(tmp_path / "repository"), [dead.disk], segment_bytes=400_000)
+    assert done.entry is not None
+    _same_as_served(archive, done.entry.id, dead)
+    archive.check(done.entry.id)
+    assert _tree(dead.disk) == before
+    assert done.gaps == ()
+    assert not codes(done) & {"unproven-tail", "lost-tail", "partition-missing", "missing-offsets"}
+
+
+def test_groups_and_topics_are_those_of_the_broker(dead: Dead, tmp_path: Path) -> None:
+    archive, done = salvaged(new_place(tmp_path / "repository"), [dead.disk])
+    assert done.entry is not None
+    record = archive.record(done.entry.id)
+    found = {
+        g.name: {(c.topic, c.partition): (c.committed, c.metadata) for c in g.commits}
+        for g in record.groups
+        if g.commits
+    }
+    assert found == {name: commits for name, commits in dead.served.groups.items() if commits}
+    assert found["mover"] == {("idle", 0): (11, "")}
+    (far,) = (g for g in record.groups if g.name == "far")
+    assert {c.offset for c in far.commits} == {1000}
+    assert {t.name: t.partitions for t in record.topics} == dead.topics
+    (idle,) = (t for t in record.topics if t.name == "idle")
+    assert (idle.replication_factor, idle.configs) == (1, {"retention.ms": "86400000"})
+    assert {t.topic for t in record.open_transactions} == {"transactions"}
+    (stable,) = (r for r in record.logs if r.topic == "transactions")
+    assert stable.last_stable == min(t.first_offset for t in record.open_transactions) < stable.end
+
+
+def test_a_salvage_continues_the_backups_of_the_cluster(dead: Dead, tmp_path: Path) -> None:
+    shutil.copytree(dead.repository, tmp_path / "repository")
+    place = open_repository(LocalStore(tmp_path / "repository")).place("prod")
+    archive, done = salvaged(place, [dead.disk])
+    assert done.entry is not None
+    _same_as_served(archive, done.entry.id, dead)
+    archive.check(done.entry.id)
+    copied = {
+        Log(r.wanted.topic, r.wanted.partition): (r.wanted.lo, r.wanted.hi)
+        for unit in done.foreseen.units
+        for r in unit.ranges
+    }
+    assert copied.keys() == {Log("busy", 0), Log("busy", 1), Log("transactions", 0)}
+    for log, (lo, hi) in copied.items():
+        assert (lo, hi) == (dead.first_ends.get(log, 0), dead.served.ends[log][1])
+    again = salvaged(place, [dead.disk])[1]
+    assert again.entry is not None
+    assert (again.foreseen.units, again.entry.summary.new_bytes) == ((), 0)
+
+
+def test_without_a_metadata_log_the_tail_is_unproven(dead: Dead, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    shutil.copytree(dead.disk, disk)
+    shutil.rmtree(disk / "__cluster_metadata-0")
+    archive, done = salvaged(new_place(tmp_path / "repository"), [disk])
+    assert done.entry is not None
+    _same_as_served(archive, done.entry.id, dead)
+    assert told(done, "metadata-missing")
+    unproven = {t.partition(":")[0] for t in told(done, "unproven-tail")}
+    assert "busy-0" in unproven
+    for log, rows in archive.segments(done.entry.id).items():
+        above = [s for s in rows if s.proof is Proof.UNPROVEN]
+        assert bool(above) == (f"{log.name}-{log.partition}" in unproven)
+        assert rows[len(rows) - len(above) :] == above
+
+
+def test_a_running_broker_is_left_alone(dead: Dead) -> None:
+    assert "a running broker holds it" in dead.lock_refused
+    assert "kafka-server-stop.sh" in dead.lock_refused
