@@ -61,10 +61,10 @@ class Matrix:
             tool = "org.apache.kafka.tools.ProducerPerformance"
             self._kafka.java_tool(tool, ["--topic", topic, *size, "--producer-props", *settings])
 
-    def transactions(self) -> Producer:
+    def transactions(self, **settings: Any) -> Producer:
         """Committed, aborted, and one left open: the producer that is returned holds it."""
         topic = self.create("transactions", 1)
-        producer = self.producer(transactional_id="matrix")
+        producer = self.producer(transactional_id="matrix", **settings)
         producer.init_transactions(30)
         for end in (producer.commit_transaction, producer.abort_transaction, producer.commit_transaction, None):
             producer.begin_transaction()

@@ -3,17 +3,17 @@
 import os
 import shutil
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConsumerGroupTopicPartitions
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.values import TopicPartition as Log
 from logkeep.spark.cache import cache_dir
+from tests.integration.processes import wait_for
 from tests.kafka.archive import on_disk
 from tests.kafka.matrix import BROKER, Matrix
 from tests.kafka.plain import PlainBrokers
@@ -25,12 +25,13 @@ _MORE = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
     "log.segment.bytes": "1048576",
+    "log.flush.start.offset.checkpoint.interval.ms": "100",
 }
 
 
 @dataclass(frozen=True)
 class Served:
-    """What the broker served after it came back on the same disk."""
+    """What a broker served after it came back on the same disk."""
 
     ends: dict[Log, tuple[int, int]]
     batches: dict[Log, list[bytes]]
@@ -41,6 +42,8 @@ class Served:
 class Dead:
     """A broker's disk as it was when the broker was killed, and everything that can be compared with it."""
 
+    kafka: EmbeddedKafka
+    """Stopped."""
     disk: Path
     repository: Path
     """With one backup of the source `prod`, taken before the last records were written."""
@@ -51,7 +54,7 @@ class Dead:
 
 
 @pytest.fixture(scope="session")
-def dead(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dead]:
+def dead(tmp_path_factory: pytest.TempPathFactory) -> Dead:
     root, cache = tmp_path_factory.mktemp("dead"), cache_dir(os.environ, Path.home())
     kafka = EmbeddedKafka(root / "broker", cache, properties=BROKER | _MORE)
     with kafka:
@@ -66,18 +69,20 @@ def dead(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dead]:
         _commit(kafka, "plain", "codecs", 100)
         archive = Archive(kafka.bootstrap, new_place(root / "repository"))
         first = archive.back_up()
-        made.transactions()
+        made.transactions(transaction_timeout_ms=900_000)
         _commit(kafka, "plain", "codecs", 700)
         _commit(kafka, "far", "codecs", 5_000_000)
         _commit_in_transactions(kafka, "mover")
+        starts = kafka.directory / "data" / "log-start-offset-checkpoint"
+        wait_for(lambda: "later-start 0 123" in starts.read_text(), "the log start to be written down")
         refused = _refusal(kafka.directory / "data")
         _killed_while_writing(kafka)
     disk = root / "disk"
     shutil.copytree(kafka.directory / "data", disk)
     with kafka:
-        served = _served(kafka, made.topics)
+        served = served_by(kafka, made.topics)
     ends = {Log(c.log.name, c.log.partition): c.end for c in archive.manifest(first.entry.id).cut}
-    yield Dead(disk, root / "repository", made.topics, served, ends, refused)
+    return Dead(kafka, disk, root / "repository", made.topics, served, ends, refused)
 
 
 def _commit(kafka: EmbeddedKafka, group: str, topic: str, offset: int) -> None:
@@ -130,9 +135,11 @@ def _killed_while_writing(kafka: EmbeddedKafka) -> None:
     producer.purge()
 
 
-def _served(kafka: EmbeddedKafka, topics: dict[str, int]) -> Served:
+def served_by(kafka: EmbeddedKafka, topics: dict[str, int]) -> Served:
+    """By an independent client, and by the broker's own files after its recovery."""
     brokers = PlainBrokers("127.0.0.1", kafka.port)
     logs = [Log(topic, p) for topic, count in topics.items() for p in range(count)]
+    wait_for(lambda: all(brokers.offset(*log, -2) >= 0 for log in logs), "all logs to have a leader")
     ends = {log: (brokers.offset(*log, -2), brokers.offset(*log, -1)) for log in logs}
     batches = {log: on_disk(kafka, *log, *ends[log]) for log in logs}
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
@@ -140,5 +147,5 @@ def _served(kafka: EmbeddedKafka, topics: dict[str, int]) -> Served:
     for group in GROUPS:
         (answer,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
         found = answer.result(30).topic_partitions
-        groups[group] = {(p.topic, p.partition): (p.offset, p.metadata) for p in found}
+        groups[group] = {(p.topic, p.partition): (p.offset, p.metadata or "") for p in found}
     return Served(ends, batches, groups)

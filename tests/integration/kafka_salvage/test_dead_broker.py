@@ -1,15 +1,21 @@
 """A broker dies while it is written to: what is salvaged from its disk is what it serves when it comes back."""
 
+import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.formats.kafka_log import walk
 from logkeep.kafka.values import TopicPartition as Log
 from logkeep.model.segments import Proof
 from logkeep.repository.opening import open_repository
+from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
-from tests.integration.kafka_salvage.conftest import Dead
+from tests.integration.kafka_salvage.conftest import Dead, served_by
+from tests.kafka.matrix import BROKER
 from tests.kafka.salvaged import codes, salvaged, told
 from tests.kafka.whole import Archive, new_place
 
@@ -48,10 +54,11 @@ def test_groups_and_topics_are_those_of_the_broker(dead: Dead, tmp_path: Path) -
     assert done.entry is not None
     record = archive.record(done.entry.id)
     found = {
-        g.name: {(c.topic, c.partition): (c.committed, c.metadata) for c in g.commits}
+        g.name: {(c.topic, c.partition): (c.committed, c.metadata.rstrip("\0")) for c in g.commits}
         for g in record.groups
         if g.commits
     }
+    # librdkafka writes a NUL behind the metadata that it is given, and reads up to it
     assert found == {name: commits for name, commits in dead.served.groups.items() if commits}
     assert found["mover"] == {("idle", 0): (11, "")}
     (far,) = (g for g in record.groups if g.name == "far")
@@ -82,6 +89,66 @@ def test_a_salvage_continues_the_backups_of_the_cluster(dead: Dead, tmp_path: Pa
     again = salvaged(place, [dead.disk])[1]
     assert again.entry is not None
     assert (again.foreseen.units, again.entry.summary.new_bytes) == ((), 0)
+
+
+def test_what_a_recovering_broker_completes_or_drops(dead: Dead, tmp_path: Path) -> None:
+    """Files that a cleaner and a deletion left, a tail cut off, a tail of zeros: as the broker, so the salvage."""
+    kafka = EmbeddedKafka(tmp_path / "broker", cache_dir(os.environ, Path.home()), properties=BROKER)
+    kafka.port, kafka.controller_port, kafka.bootstrap = (
+        dead.kafka.port,
+        dead.kafka.controller_port,
+        dead.kafka.bootstrap,
+    )
+    disk = tmp_path / "broker" / "data"
+    shutil.copytree(dead.disk, disk)
+    _leave_a_finished_clean(disk / "compacted-0")
+    _leave_unfinished_work(disk / "codecs-0")
+    _cut_the_tail(disk / "busy-0")
+    _zeros_behind(disk / "busy-1")
+    archive, done = salvaged(new_place(tmp_path / "repository"), [disk])
+    assert done.entry is not None
+    with kafka:
+        served = served_by(kafka, dead.topics)
+    _same_as_served(archive, done.entry.id, replace(dead, served=served))
+    assert served.batches[Log("compacted", 0)] != dead.served.batches[Log("compacted", 0)]
+    assert served.ends[Log("busy", 0)][1] < dead.served.ends[Log("busy", 0)][1]
+    assert codes(done) >= {"file-left-out", "damaged", "zero-tail"}
+    assert {"directory-left-out"} == codes(done) & {"directory-left-out", "partition-missing"}
+
+
+def _segments(directory: Path) -> list[Path]:
+    return sorted(directory.glob("*.log"))
+
+
+def _leave_a_finished_clean(directory: Path) -> None:
+    """A segment without its second half, finished and not yet swapped in; beside it the segments it replaces."""
+    first = _segments(directory)[0]
+    batches = walk(first.read_bytes()).batches
+    kept = [i for i in range(len(batches)) if i % 2 == 0 or i == len(batches) - 1]
+    data = first.read_bytes()
+    ends = (batches.positions + batches.sizes).tolist()
+    pieces = [data[at : ends[i]] for i, at in enumerate(batches.positions.tolist()) if i in kept]
+    assert len(pieces) < len(batches)
+    first.with_name(f"{first.name}.swap").write_bytes(b"".join(pieces))
+
+
+def _leave_unfinished_work(directory: Path) -> None:
+    (first,) = _segments(directory)
+    first.with_name(f"{first.name}.cleaned").write_bytes(first.read_bytes()[:5000])
+    first.with_name(f"{5:020d}.log.deleted").write_bytes(first.read_bytes())
+    first.with_name(f"{7:020d}.log.swap").write_bytes(first.read_bytes())
+    shutil.copytree(directory, directory.with_name(f"gone-0.{'a' * 32}-delete"))
+
+
+def _cut_the_tail(directory: Path) -> None:
+    last = _segments(directory)[-1]
+    batches = walk(last.read_bytes()).batches
+    os.truncate(last, int(batches.positions[-1]) + 70)
+
+
+def _zeros_behind(directory: Path) -> None:
+    with _segments(directory)[-1].open("ab") as file:
+        file.write(bytes(300_000))
 
 
 def test_without_a_metadata_log_the_tail_is_unproven(dead: Dead, tmp_path: Path) -> None:
