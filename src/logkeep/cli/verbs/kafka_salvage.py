@@ -56,6 +56,7 @@ class KafkaSalvageReport(msgspec.Struct, frozen=True, kw_only=True):
     new_offsets: int
     """Positions that this run covers beyond the last backup; not all of them need hold a record."""
     new_bytes: int
+    """As stored; on a dry run, about what would be."""
     stored_bytes: int | None
     gaps: tuple[str, ...]
     findings: tuple[Finding, ...]
@@ -65,9 +66,10 @@ class KafkaSalvageReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def _text(report: KafkaSalvageReport, look: Look) -> str:
     done = "would copy" if report.dry_run else f"backup {report.id} of {report.source}: copied"
+    about = "about " if report.dry_run else ""
     nodes = ", ".join(map(str, report.nodes))
     lines = [
-        f"{done} {count(report.new_offsets)} offsets, {size(report.new_bytes)}, in {count(report.units)} units",
+        f"{done} {count(report.new_offsets)} offsets, {about}{size(report.new_bytes)}, in {count(report.units)} units",
         f"{count(report.topics)} topics · {count(report.partitions)} partitions · {count(report.groups)} groups"
         f" · {count(report.open_transactions)} open transactions · cluster {report.cluster_id} · disks of {nodes}",
         *(f"GAP   {gap}" for gap in report.gaps),

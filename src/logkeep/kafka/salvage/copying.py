@@ -94,7 +94,7 @@ def _copy(writer: SegmentWriter, source: Source, first: bool, epochs: list[Epoch
             raise SourceDamaged(
                 f"byte {window.at + window.walked.stopped_at} was a good batch a moment ago", subject=source.path
             )
-        progress(len(window.data))
+        progress(chosen.end - chosen.start)
 
 
 def _chosen(batches: Batches, source: Source, first: bool) -> Batches:

@@ -32,23 +32,25 @@ class PlannedSalvage:
 def sources_of(found: Found, span: Range) -> list[Source]:
     """Where the bytes of a span are. What no source claims is lost; holes are claimed by the file before them."""
     sources = [s for piece in found.choice.pieces for s in _of_piece(found, piece)]
-    return [
-        replaced
-        for s in sources
-        if (replaced := Source(s.path, s.from_byte, s.to_byte, max(s.lo, span.start), min(s.hi, span.end))).lo
-        < replaced.hi
-    ]
+    return [_clipped(s, span) for s in sources if s.lo < span.end and s.hi > span.start]
+
+
+def _clipped(source: Source, span: Range) -> Source:
+    lo, hi = max(source.lo, span.start), min(source.hi, span.end)
+    size_bytes = source.size_bytes * (hi - lo) // (source.hi - source.lo)
+    return Source(source.path, source.from_byte, source.to_byte, lo, hi, size_bytes)
 
 
 def _of_piece(found: Found, piece: Piece) -> Iterator[Source]:
     scan = found.scans[piece.replica]
     inside = [s for s in scan.stretches if s.first < piece.end and s.end > piece.start]
     if not inside:
-        yield Source(scan.directory, 0, 0, piece.start, piece.end)
+        yield Source(scan.directory, 0, 0, piece.start, piece.end, 0)
     edges = [piece.start, *(s.first for s in inside[1:]), piece.end]
     for index, stretch in enumerate(inside):
         path = f"{scan.directory}/{stretch.file}"
-        yield Source(path, stretch.from_byte, stretch.to_byte, edges[index], edges[index + 1])
+        size_bytes = stretch.to_byte - stretch.from_byte
+        yield Source(path, stretch.from_byte, stretch.to_byte, edges[index], edges[index + 1], size_bytes)
 
 
 def plan_units(plan: Plan, decided: Iterable[Decided]) -> list[PlannedSalvage]:
@@ -74,7 +76,7 @@ def _split(wanted: CopyRange, decided: Decided) -> Iterator[SalvageRange]:
                 lo=part.start,
                 hi=part.end,
                 first=wanted.first and part.start == wanted.lo,
-                size_bytes=sum(s.to_byte - s.from_byte for s in sources),
+                size_bytes=sum(s.size_bytes for s in sources),
             )
             yield SalvageRange(cut, tuple(sources), proof)
 
@@ -83,10 +85,10 @@ def _parts(span: Range, sources: Sequence[Source]) -> list[Range]:
     """Cut before the file that makes a part too large."""
     edges, size = [span.start], 0
     for source in sources:
-        if size and size + source.to_byte - source.from_byte > UNIT_BYTES and source.lo > edges[-1]:
+        if size and size + source.size_bytes > UNIT_BYTES and source.lo > edges[-1]:
             edges.append(source.lo)
             size = 0
-        size += source.to_byte - source.from_byte
+        size += source.size_bytes
     return [Range(start, end) for start, end in zip(edges, [*edges[1:], span.end], strict=True)]
 
 

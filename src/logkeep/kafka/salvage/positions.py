@@ -35,6 +35,8 @@ class Source(msgspec.Struct, frozen=True):
     to_byte: int
     lo: int
     hi: int
+    size_bytes: int
+    """About how much of it is wanted."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from logkeep.model.work import Engine
 from logkeep.repository.attachments import put_attachment, read_attachment
 from logkeep.repository.backup import OngoingBackup, Outcome, begin, check_wanted
 from logkeep.repository.chain import Place, read_chain
-from logkeep.repository.fold import BackupEntry
+from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.manifest import KnownGap, LogCut
 from logkeep.repository.source import check_source, ensure_source, read_manifest
 from logkeep.repository.writing import Writing, writing
@@ -61,16 +61,18 @@ class KafkaSalvage:
         folded = read_chain(self.place)
         check_wanted(wish.wanted_id, folded.last_id)
         check_source(self.place, KIND, self._identity)
-        foreseen = foresee(self.disks, wish, engine, self._last(folded.completed[-1] if folded.completed else None))
+        foreseen = foresee(self.disks, wish, engine, self._last(folded))
         gaps = (*foreseen.plan.gaps, *_damage_gaps(foreseen))
         return Done(None, foreseen, gaps, (*foreseen.findings, *groups_of(foreseen.facts)[1]))
 
     def run(self, wish: Wish, engine: Engine) -> Done:
         """Take the backup. Earlier ones are untouched, whatever happens."""
         with writing(self.place, "salvage", self.clock, self.tokens, wish.lease_ttl) as session:
+            check_wanted(wish.wanted_id, session.folded.last_id)
+            check_source(self.place, KIND, self._identity)
+            foreseen = foresee(self.disks, wish, engine, self._last(session.folded))
             source = ensure_source(self.place, KIND, self._identity, self.clock())
             ongoing = begin(session, source, wanted=wish.wanted_id, tags=wish.tags)
-            foreseen = foresee(self.disks, wish, engine, self._last(ongoing.base))
             assembled = assemble(foreseen.plan, self._copy(ongoing, foreseen, wish, engine))
             return self._complete(session, ongoing, foreseen, assembled)
 
@@ -78,10 +80,11 @@ class KafkaSalvage:
     def _identity(self) -> dict[str, str]:
         return {"cluster_id": self.disks.cluster_id}
 
-    def _last(self, base: BackupEntry | None) -> ClusterRecord | None:
-        if base is None:
+    def _last(self, folded: Folded) -> ClusterRecord | None:
+        """What the last backup knew of the cluster."""
+        if not folded.completed:
             return None
-        return read_attachment(self.place, read_manifest(self.place, base), ROLE, ClusterRecord)
+        return read_attachment(self.place, read_manifest(self.place, folded.completed[-1]), ROLE, ClusterRecord)
 
     def _copy(self, ongoing: OngoingBackup, foreseen: Foreseen, wish: Wish, engine: Engine) -> list[CopyResult]:
         units = [
