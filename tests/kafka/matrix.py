@@ -145,6 +145,13 @@ class Matrix:
         server = ["--bootstrap-server", self._kafka.bootstrap, "--alter"]
         self._kafka.java_tool("kafka.admin.ConfigCommand", [*server, *change, "cleanup.policy=delete,retention.ms=-1"])
 
+    def quota(self, user: str, bytes_per_second: int) -> None:
+        """How fast a user may write."""
+        change = ["--entity-type", "users", "--entity-name", user, "--alter", "--add-config"]
+        limit = f"producer_byte_rate={bytes_per_second}"
+        server = ["--bootstrap-server", self._kafka.bootstrap]
+        self._kafka.java_tool("kafka.admin.ConfigCommand", [*server, *change, limit])
+
     def _write(self, topic: str, records: int, codec: str) -> None:
         producer = self.producer(compression_type=codec, batch_num_messages=50)
         for i in range(records):

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.values import TopicPartition as Log
@@ -25,6 +33,7 @@ _MORE = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
     "log.segment.bytes": "1048576",
+    "metadata.log.max.record.bytes.between.snapshots": "2000",
     "log.flush.start.offset.checkpoint.interval.ms": "100",
 }
 
@@ -67,6 +76,7 @@ def dead(tmp_path_factory: pytest.TempPathFactory) -> Dead:
         made.create("busy", 2)
         until_cleaned(made, kafka)
         _commit(kafka, "plain", "codecs", 100)
+        _protect(made)
         archive = Archive(kafka.bootstrap, new_place(root / "repository"))
         first = archive.back_up()
         made.transactions(transaction_timeout_ms=900_000)
@@ -83,6 +93,29 @@ def dead(tmp_path_factory: pytest.TempPathFactory) -> Dead:
         served = served_by(kafka, made.topics)
     ends = {Log(c.log.name, c.log.partition): c.end for c in archive.manifest(first.entry.id).cut}
     return Dead(kafka, disk, root / "repository", made.topics, served, ends, refused)
+
+
+def _protect(made: Matrix) -> None:
+    """An ACL that stays and one that goes; a quota."""
+    rules = [
+        AclBinding(
+            ResourceType.TOPIC, name, ResourcePatternType.LITERAL, "User:app", "*", AclOperation.READ,
+            AclPermissionType.ALLOW,
+        )
+        for name in ("elsewhere", "gone")
+    ]  # fmt: skip
+    for waiting in made.admin.create_acls(rules).values():
+        waiting.result(30)
+    (deleted,) = made.admin.delete_acls([AclBindingFilter(*_filter("gone"))]).values()
+    deleted.result(30)
+    made.quota("app", 1_048_576)
+
+
+def _filter(name: str) -> tuple[object, ...]:
+    return (
+        ResourceType.TOPIC, name, ResourcePatternType.LITERAL, "User:app", "*", AclOperation.READ,
+        AclPermissionType.ALLOW,
+    )  # fmt: skip
 
 
 def _commit(kafka: EmbeddedKafka, group: str, topic: str, offset: int) -> None:

@@ -11,6 +11,7 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.kafka_log import walk
 from logkeep.kafka.values import TopicPartition as Log
 from logkeep.model.segments import Proof
+from logkeep.repository.chain import read_chain
 from logkeep.repository.opening import open_repository
 from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
@@ -69,6 +70,20 @@ def test_groups_and_topics_are_those_of_the_broker(dead: Dead, tmp_path: Path) -
     assert {t.topic for t in record.open_transactions} == {"transactions"}
     (stable,) = (r for r in record.logs if r.topic == "transactions")
     assert stable.last_stable == min(t.first_offset for t in record.open_transactions) < stable.end
+
+
+def test_the_metadata_log_says_what_the_cluster_said(dead: Dead, tmp_path: Path) -> None:
+    """From a snapshot and the records behind it: topics, configs, ACLs and quotas of the online backup."""
+    online = Archive("nobody:9092", open_repository(LocalStore(dead.repository)).place("prod"))
+    (first,) = read_chain(online.place).completed
+    archive, done = salvaged(new_place(tmp_path / "repository"), [dead.disk])
+    assert done.entry is not None
+    said, found = online.record(first.id), archive.record(done.entry.id)
+    assert {t.name: t for t in said.topics}.items() <= {t.name: t for t in found.topics}.items()
+    assert (found.acls, found.quotas, found.cluster_id) == (said.acls, said.quotas, said.cluster_id)
+    assert len(found.acls or ()) == len(found.quotas) == 1
+    snapshots = [p.name for p in (dead.disk / "__cluster_metadata-0").glob("*.checkpoint")]
+    assert max(snapshots)[:20] > "0" * 20
 
 
 def test_a_salvage_continues_the_backups_of_the_cluster(dead: Dead, tmp_path: Path) -> None:

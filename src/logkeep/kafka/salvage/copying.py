@@ -12,6 +12,7 @@ import numpy as np
 
 from logkeep.errors import SourceDamaged
 from logkeep.formats.kafka_log import Batches
+from logkeep.kafka.salvage.epochs import note_epochs
 from logkeep.kafka.salvage.positions import Source
 from logkeep.kafka.salvage.windows import windows
 from logkeep.kafka.segment_writer import SegmentWriter
@@ -89,7 +90,7 @@ def _copy(writer: SegmentWriter, source: Source, first: bool, epochs: list[Epoch
         chosen = _chosen(window.batches, source, first)
         if len(chosen):
             writer.write(window.data, chosen)
-            _note_epochs(epochs, chosen)
+            note_epochs(epochs, chosen)
         if window.stuck:
             raise SourceDamaged(
                 f"byte {window.at + window.walked.stopped_at} was a good batch a moment ago", subject=source.path
@@ -102,13 +103,6 @@ def _chosen(batches: Batches, source: Source, first: bool) -> Batches:
     bases = batches.base_offsets
     edge = batches.last_offsets if first else bases
     return batches[int(np.searchsorted(edge, source.lo)) : int(np.searchsorted(bases, source.hi))]
-
-
-def _note_epochs(epochs: list[EpochStart], batches: Batches) -> None:
-    bases = batches.base_offsets
-    for epoch, base in zip(batches.headers["leader_epoch"].tolist(), bases.tolist(), strict=True):
-        if not epochs or epochs[-1].epoch != epoch:
-            epochs.append(EpochStart(epoch, base))
 
 
 def _receipt(unit: SalvageUnit, result: CopyResult) -> Receipt:

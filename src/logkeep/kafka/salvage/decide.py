@@ -11,6 +11,7 @@ What lies behind is archived, and marked as unproven.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from uuid import UUID
 
 from logkeep.kafka.admin.offsets import LogBounds
@@ -36,7 +37,7 @@ class Found:
     replicas: int
     """How many the topic has, by the metadata log; 0 = unknown."""
 
-    @property
+    @cached_property
     def choice(self) -> Choice:
         return choose(self.scans)
 

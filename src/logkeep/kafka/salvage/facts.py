@@ -51,14 +51,10 @@ def what_stays(
 
 def staying_topics(stays: Stays) -> list[Topic]:
     """As topics to choose from."""
-    return [
-        Topic(t.name, UUID(t.id), t.internal, tuple(_partition(r) for r in stays.logs if r.topic == t.name))
-        for t in stays.topics
-    ]
-
-
-def _partition(record: LogRecord) -> Partition:
-    return Partition(record.partition, 0, -1, (), ())
+    partitions: dict[str, list[Partition]] = {}
+    for record in stays.logs:
+        partitions.setdefault(record.topic, []).append(Partition(record.partition, 0, -1, (), ()))
+    return [Topic(t.name, UUID(t.id), t.internal, tuple(partitions[t.name])) for t in stays.topics]
 
 
 def facts_of(
@@ -129,12 +125,12 @@ def _quotas(image: ClusterImage | None, last: ClusterRecord | None) -> tuple[Quo
 def topic_records(facts: Facts, image: ClusterImage | None, stays: Stays) -> tuple[TopicRecord, ...]:
     """With as many partitions as the topic has, not only as many as were found."""
     old = {t.name: t for t in stays.topics}
+    highest = {t.name: max((p.index for p in t.partitions), default=-1) for t in facts.topics}
     found = []
     for record in topics_of(facts):
         known = image.replicas.get(UUID(record.id), {}) if image is not None else {}
         before = old.get(record.name)
-        indexes = [p.index for t in facts.topics if t.name == record.name for p in t.partitions]
-        count = max([max(indexes, default=-1) + 1, len(known), before.partitions if before else 0])
+        count = max([highest[record.name] + 1, len(known), before.partitions if before else 0])
         factor = max([record.replication_factor, before.replication_factor if before else 0])
         found.append(msgspec.structs.replace(record, partitions=count, replication_factor=factor))
     return tuple(found)

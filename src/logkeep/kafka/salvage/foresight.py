@@ -151,8 +151,7 @@ def _found(surveyed: Survey, stock: Inventory, image: ClusterImage | None) -> Fo
     log = TopicPartition(surveyed.topic, surveyed.partition)
     watermark = max(c.high_watermark for c in stock.copies[log])
     replicas = len(image.replicas_of(*log)) if image is not None else 0
-    topic_id = next(t.id for t in stock.topics if t.name == log.topic)
-    return Found(log, topic_id, surveyed.scans, watermark, replicas)
+    return Found(log, stock.ids[log.topic], surveyed.scans, watermark, replicas)
 
 
 def _plan(topics: Sequence[Topic], facts: Facts, decided: Iterable[Decided], last: ClusterRecord | None) -> Plan:

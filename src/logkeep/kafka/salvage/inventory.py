@@ -8,6 +8,7 @@ while its broker was dead, or be younger than what was flushed.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from uuid import UUID
 
 from logkeep.kafka.salvage.cluster_image import ClusterImage
@@ -31,6 +32,10 @@ class Inventory:
     copies: Mapping[TopicPartition, tuple[FoundCopy, ...]]
     findings: tuple[Finding, ...]
 
+    @cached_property
+    def ids(self) -> dict[str, UUID]:
+        return {t.name: t.id for t in self.topics}
+
 
 def take_stock(copies: Iterable[FoundCopy], image: ClusterImage | None) -> Inventory:
     """Sort the directories."""
@@ -43,7 +48,10 @@ def take_stock(copies: Iterable[FoundCopy], image: ClusterImage | None) -> Inven
             kept.setdefault(each.log, []).append(each)
         else:
             findings.append(_left_out(each, "it belongs to another topic of the same name", Severity.WARNING))
-    topics = [_topic(name, topic_id, kept, image) for name, topic_id in sorted(ids.items())]
+    by_topic: dict[str, list[Partition]] = {name: [] for name in ids}
+    for log, some in sorted(kept.items()):
+        by_topic[log.topic].append(_partition(log, some, image))
+    topics = [Topic(n, ids[n], n in INTERNAL_TOPICS, tuple(some)) for n, some in sorted(by_topic.items()) if some]
     if image is not None:
         findings += [_unknown(t.name) for t in topics if t.name not in image.topics]
     return Inventory(tuple(topics), {log: tuple(some) for log, some in sorted(kept.items())}, tuple(findings))
@@ -73,16 +81,9 @@ def _ids(copies: Iterable[FoundCopy], image: ClusterImage | None) -> dict[str, U
     return {topic: known.get(topic) or max(some, key=lambda i: (some[i], i)) for topic, some in votes.items()}
 
 
-def _topic(
-    name: str, topic_id: UUID, kept: Mapping[TopicPartition, list[FoundCopy]], image: ClusterImage | None
-) -> Topic:
-    partitions = []
-    for log, copies in sorted(kept.items()):
-        if log.topic == name:
-            known = image.replicas_of(name, log.partition) if image is not None else ()
-            replicas = known or tuple(sorted({c.copy.node for c in copies}))
-            partitions.append(Partition(log.partition, 0, -1, replicas, ()))
-    return Topic(name, topic_id, name in INTERNAL_TOPICS, tuple(partitions))
+def _partition(log: TopicPartition, copies: Iterable[FoundCopy], image: ClusterImage | None) -> Partition:
+    known = image.replicas_of(*log) if image is not None else ()
+    return Partition(log.partition, 0, -1, known or tuple(sorted({c.copy.node for c in copies})), ())
 
 
 def _left_out(copy: FoundCopy, why: str, severity: Severity) -> Finding:

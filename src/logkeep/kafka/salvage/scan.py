@@ -14,6 +14,7 @@ from logkeep.errors import Damaged, LogDirUnusable, OldMessageFormat
 from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, Batches, Stop, first_broken
 from logkeep.formats.plain_records import marker_type
 from logkeep.kafka.salvage.disk_layout import SegmentFile, Segments, segments, swap_files
+from logkeep.kafka.salvage.epochs import note_epochs
 from logkeep.kafka.salvage.scanned import ZEROS, Damage, OpenSince, ReplicaScan, Stretch
 from logkeep.kafka.salvage.windows import Window, only_zeros, windows
 from logkeep.kafka.units import EpochStart
@@ -112,7 +113,7 @@ class _Reading:
         else:
             self._stretches.append(Stretch(name, from_byte, to_byte, first, end))
         self._last, self._next, self._size = end - 1, max(end, self._start), self._size + to_byte - from_byte
-        self._note_epochs(good)
+        note_epochs(self._epochs, good)
         self._note_transactions(window.data, good)
 
     def _damage(self, name: str, at_byte: int, reason: str) -> None:
@@ -132,12 +133,6 @@ class _Reading:
             at = window.at + window.walked.stopped_at
             reason = ZEROS if only_zeros(path, at) else window.walked.reason or "a batch is cut off"
             self._damage(name, at, reason)
-
-    def _note_epochs(self, good: Batches) -> None:
-        epochs, bases = good.headers["leader_epoch"].tolist(), good.base_offsets.tolist()
-        for epoch, base in zip(epochs, bases, strict=True):
-            if not self._epochs or self._epochs[-1].epoch != epoch:
-                self._epochs.append(EpochStart(epoch, base))
 
     def _note_transactions(self, data: memoryview, good: Batches) -> None:
         attributes = good.headers["attributes"]
