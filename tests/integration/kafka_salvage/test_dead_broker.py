@@ -16,6 +16,7 @@ from logkeep.repository.opening import open_repository
 from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
 from tests.integration.kafka_salvage.conftest import Dead, served_by
+from tests.kafka.disks import flip
 from tests.kafka.matrix import BROKER
 from tests.kafka.salvaged import codes, salvaged, told
 from tests.kafka.whole import Archive, new_place
@@ -164,6 +165,24 @@ def _cut_the_tail(directory: Path) -> None:
 def _zeros_behind(directory: Path) -> None:
     with _segments(directory)[-1].open("ab") as file:
         file.write(bytes(300_000))
+
+
+def test_two_damaged_copies_make_one_whole(dead: Dead, tmp_path: Path) -> None:
+    roots = [tmp_path / "one", tmp_path / "two"]
+    for node, root in enumerate(roots, 1):
+        shutil.copytree(dead.disk, root)
+        properties = root / "meta.properties"
+        properties.write_text(properties.read_text().replace("node.id=1", f"node.id={node}"))
+    flip(_segments(roots[0] / "codecs-2")[0], 100)
+    flip(_segments(roots[0] / "busy-0")[0], 5000)
+    flip(_segments(roots[1] / "codecs-3")[0], 100)
+    archive, done = salvaged(new_place(tmp_path / "repository"), roots)
+    assert done.entry is not None
+    _same_as_served(archive, done.entry.id, dead)
+    assert done.gaps == ()
+    assert {t.partition(":")[0] for t in told(done, "damaged")} == {"codecs-2", "busy-0"}
+    assert [t.partition(":")[0] for t in told(done, "copy-damaged")] == ["codecs-3"]
+    assert not told(done, "copies-differ")
 
 
 def test_without_a_metadata_log_the_tail_is_unproven(dead: Dead, tmp_path: Path) -> None:

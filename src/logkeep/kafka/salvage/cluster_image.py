@@ -73,6 +73,10 @@ class ClusterImage:
     def compacted(self, topic: str) -> bool:
         return "compact" in self.configs.get(topic, {}).get("cleanup.policy", "delete")
 
+    def tiered(self, topic: str) -> bool:
+        """Whether parts of its logs may lie in a remote store."""
+        return self.configs.get(topic, {}).get("remote.storage.enable") == "true"
+
 
 def _set(where: dict[str, T], name: str, value: T | None) -> None:
     if value is None:

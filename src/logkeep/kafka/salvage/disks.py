@@ -103,7 +103,7 @@ def _copies(root: Path, who: Identity, findings: list[Finding]) -> Iterator[Foun
     for name in _names(root):
         found = log_directory(name)
         if found is not None and (root / name).is_dir():
-            yield _copy(root, who, found, watermarks, starts, findings)
+            yield _copy(root, who, found, watermarks, starts)
 
 
 def _copy(
@@ -112,13 +112,10 @@ def _copy(
     found: LogDirectory,
     watermarks: dict[TopicPartition, int],
     starts: dict[TopicPartition, int],
-    findings: list[Finding],
 ) -> FoundCopy:
     directory = root / found.name
     epochs = epochs_checkpoint(_text(directory / "leader-epoch-checkpoint") or "")
     names = _names(directory)
-    if "remote_log_snapshot" in names or any(n.endswith(".remote") for n in names):
-        findings.append(_finding("tiered", directory, "parts of this log lie in tiered storage and are not salvaged"))
     copy = Copy(
         directory=str(directory),
         node=who.node,

@@ -34,6 +34,20 @@ def about_copies(surveys: Iterable[Survey], image: ClusterImage | None) -> list[
     return found
 
 
+def about_tiers(surveys: Iterable[Survey], image: ClusterImage | None) -> list[Finding]:
+    """Logs whose older part was moved to a remote store: only what is on the disks is salvaged."""
+    return [
+        _warning(
+            "tiered",
+            str(TopicPartition(s.topic, s.partition)),
+            f"its topic has tiered storage: what lies before offset {min(scan.start for scan in s.scans)} may be in "
+            "the remote store, and is not salvaged",
+        )
+        for s in surveys
+        if image is not None and image.tiered(s.topic)
+    ]
+
+
 def about_histories(decided: Iterable[Decided]) -> list[Finding]:
     return [
         _warning(

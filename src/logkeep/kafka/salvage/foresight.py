@@ -14,7 +14,7 @@ from logkeep.kafka.salvage.cluster_image import ClusterImage, newest_image
 from logkeep.kafka.salvage.decide import Decided, Found, decide
 from logkeep.kafka.salvage.disks import Disks
 from logkeep.kafka.salvage.facts import Stays, facts_of, merged, staying_topics, what_stays
-from logkeep.kafka.salvage.findings import INCOMPLETE, about_copies, about_histories, about_positions
+from logkeep.kafka.salvage.findings import INCOMPLETE, about_copies, about_histories, about_positions, about_tiers
 from logkeep.kafka.salvage.inventory import Inventory, missing_partitions, take_stock
 from logkeep.kafka.salvage.planning import PlannedSalvage, plan_units, sources_of
 from logkeep.kafka.salvage.positions import FoundGroup, Positions, PositionsUnit, read_positions
@@ -80,6 +80,7 @@ def foresee(disks: Disks, wish: Wish, engine: Engine, last: ClusterRecord | None
         *stock.findings,
         *missing_partitions(here, image, (TopicPartition(r.topic, r.partition) for r in stays.logs)),
         *about_copies(surveys, image),
+        *about_tiers(surveys, image),
         *(f for d in decided for f in d.findings),
         *about_histories(decided),
         *told,
