@@ -402,7 +402,7 @@ CALLS = {
 }
 """Every verb but those that need a server of their own."""
 
-ELSEWHERE = ("demo", "kafka backup")
+ELSEWHERE = ("demo", "kafka backup", "kafka salvage")
 """Called in test_demo.py and in tests/integration/kafka_backup/test_command.py."""
 
 

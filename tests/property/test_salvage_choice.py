@@ -35,13 +35,13 @@ def worlds(draw: st.DrawFn) -> _World:
     """Each copy is a prefix of the true log, perhaps with a tail that it wrote as a leader of its own."""
     length = draw(st.integers(1, 40))
     borders = sorted(draw(st.sets(st.integers(1, length), max_size=3)))
-    true = {o: ("true", 2 * sum(b <= o for b in borders)) for o in range(length)}
+    true = {o: ("true", 10 * sum(b <= o for b in borders)) for o in range(length)}
     scans, contents = [], []
     for node in range(draw(st.integers(1, 3))):
         kept = draw(st.integers(0, length))
         content = {o: true[o] for o in range(kept)}
         if draw(st.booleans()) and kept:
-            own = true[kept - 1][1] + 1
+            own = true[kept - 1][1] + 1 + node  # an epoch has one leader, ever
             content |= dict.fromkeys(range(kept, kept + draw(st.integers(1, 5))), (f"of {node}", own))
         end = len(content)
         edges = sorted(draw(st.sets(st.integers(0, max(end - 1, 0)), max_size=4)))

@@ -123,7 +123,7 @@ def _metrics(outcome: Outcome[KafkaSalvageReport]) -> Iterator[Sample]:
     metrics=_metrics,
     examples=(
         "logkeep kafka salvage --log-dirs /var/lib/kafka/data -r s3://bucket/logkeep --source prod",
-        "logkeep kafka salvage --log-dirs /mnt/broker1/a,/mnt/broker1/b --log-dirs /mnt/broker2/a --dry-run",
+        "logkeep kafka salvage --log-dirs broker-1/a,broker-1/b --log-dirs broker-2/a --dry-run",
     ),
 )
 def salvage(run: Run) -> KafkaSalvageReport:
