@@ -7,6 +7,7 @@
     │   ├── UnknownSource              40   no such source, or several and none named
     │   ├── IllegalTransition          40   a backup's state does not allow the step
     │   ├── StoreUnsafe                40   commits would not be safe on this store
+    │   ├── LogDirUnusable             40   a broker's directory is in use, unreadable, or none
     │   └── EngineUnavailable          40   Java or Spark is not usable here
     ├── Declined                        3   the user said no
     ├── StoreError                      1
@@ -122,6 +123,12 @@ class StoreUnsafe(UsageError):
     """Commits would not be safe on this store."""
 
     remedy = "use a store that honours conditional writes; `logkeep store probe URL` shows what it can do"
+
+
+class LogDirUnusable(UsageError):
+    """A directory is no broker's log directory, is held by a running broker, or cannot be read."""
+
+    remedy = "name the directories of `log.dirs` of brokers that are stopped"
 
 
 class EngineUnavailable(UsageError):

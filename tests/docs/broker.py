@@ -1,6 +1,7 @@
 """The Kafka of the guides: a broker that lives from one scene to another, with a plain and a secured listener.
 
-`python -m tests.docs.broker run DIRECTORY` starts it and stays until it is terminated; `… dump ARGUMENTS` is Apache's
+`python -m tests.docs.broker run DIRECTORY` starts it and stays until it is terminated; SIGUSR1
+kills it without a goodbye; `… dump ARGUMENTS` is Apache's
 `kafka-dump-log.sh`. Its addresses come from the environment, where the page's reader has their own: `BROKERS` and
 `TLS_BROKERS`. The user `logkeep` has exactly the rights that the guide lists.
 """
@@ -108,7 +109,13 @@ def write(topic: str, records: int, partitions: int) -> None:
 def run(directory: Path) -> None:
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    with GuideKafka(directory):
+    with GuideKafka(directory) as kafka:
+
+        def die(*_: object) -> None:
+            kafka.kill()
+            ended.set()
+
+        signal.signal(signal.SIGUSR1, die)
         (directory / READY).touch()
         ended.wait()
     (directory / READY).unlink()

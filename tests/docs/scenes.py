@@ -158,6 +158,25 @@ def kafka_stops() -> None:
         time.sleep(0.1)
 
 
+def kafka_dies() -> None:
+    """A day's business, and then the power goes. The broker's disk is put into another machine as `broker-1`."""
+    from tests.docs.broker import READY  # noqa: PLC0415
+
+    _sell(300, 100)
+    os.kill(int((_BROKER / "pid").read_text()), signal.SIGUSR1)
+    while (_BROKER / READY).exists():
+        time.sleep(0.1)
+    shutil.copytree(_BROKER / "data", "broker-1")
+
+
+def kafka_disk_rots() -> None:
+    """One byte inside the first batch of a log turns over."""
+    rotten = min(Path("broker-1/orders-0").glob("*.log"))
+    data = bytearray(rotten.read_bytes())
+    data[100] ^= 0xFF
+    rotten.write_bytes(data)
+
+
 SCENES: dict[str, Callable[[], None]] = {
     "nightly-backups": nightly_backups,
     "run-dies": run_dies,
@@ -169,6 +188,8 @@ SCENES: dict[str, Callable[[], None]] = {
     "kafka-forgets": kafka_forgets,
     "kafka-begins-anew": kafka_begins_anew,
     "kafka-stops": kafka_stops,
+    "kafka-dies": kafka_dies,
+    "kafka-disk-rots": kafka_disk_rots,
 }
 
 if __name__ == "__main__":

@@ -402,8 +402,8 @@ CALLS = {
 }
 """Every verb but those that need a server of their own."""
 
-ELSEWHERE = ("demo", "kafka backup", "kafka groups")
-"""Called in test_demo.py and in tests/integration/kafka_backup."""
+ELSEWHERE = ("demo", "kafka backup", "kafka groups", "kafka salvage")
+"""Called in test_demo.py, in test_salvage.py and in tests/integration/kafka_backup."""
 
 
 def test_every_verb_is_called_here_or_elsewhere() -> None:

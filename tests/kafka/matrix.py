@@ -61,10 +61,10 @@ class Matrix:
             tool = "org.apache.kafka.tools.ProducerPerformance"
             self._kafka.java_tool(tool, ["--topic", topic, *size, "--producer-props", *settings])
 
-    def transactions(self) -> Producer:
+    def transactions(self, **settings: Any) -> Producer:
         """Committed, aborted, and one left open: the producer that is returned holds it."""
         topic = self.create("transactions", 1)
-        producer = self.producer(transactional_id="matrix")
+        producer = self.producer(transactional_id="matrix", **settings)
         producer.init_transactions(30)
         for end in (producer.commit_transaction, producer.abort_transaction, producer.commit_transaction, None):
             producer.begin_transaction()
@@ -144,6 +144,13 @@ class Matrix:
         change = ["--entity-type", "topics", "--entity-name", "compacted", "--add-config"]
         server = ["--bootstrap-server", self._kafka.bootstrap, "--alter"]
         self._kafka.java_tool("kafka.admin.ConfigCommand", [*server, *change, "cleanup.policy=delete,retention.ms=-1"])
+
+    def quota(self, user: str, bytes_per_second: int) -> None:
+        """How fast a user may write."""
+        change = ["--entity-type", "users", "--entity-name", user, "--alter", "--add-config"]
+        limit = f"producer_byte_rate={bytes_per_second}"
+        server = ["--bootstrap-server", self._kafka.bootstrap]
+        self._kafka.java_tool("kafka.admin.ConfigCommand", [*server, *change, limit])
 
     def _write(self, topic: str, records: int, codec: str) -> None:
         producer = self.producer(compression_type=codec, batch_num_messages=50)

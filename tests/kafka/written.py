@@ -24,12 +24,17 @@ def written_matrix(kafka: EmbeddedKafka) -> Iterator[Matrix]:
     made.large()
     made.later_start()
     made.create("idle", 1)
+    until_cleaned(made, kafka)
+    yield made
+    open_transaction.abort_transaction(30)
+
+
+def until_cleaned(made: Matrix, kafka: EmbeddedKafka) -> None:
+    """Wait until the cleaner has been in the compacted topic, and let it stay as it is from then on."""
     wait_for(lambda: _cleaned(made, kafka), "the cleaner")
     made.stop_cleaning()
     looks = deque[bytes](maxlen=20)
     wait_for(lambda: _settled(looks, kafka), "the cleaner to end")
-    yield made
-    open_transaction.abort_transaction(30)
 
 
 def _cleaned(matrix: Matrix, kafka: EmbeddedKafka) -> bool:

@@ -240,6 +240,10 @@ ALLOW_GAPS: Option[bool] = Option(
 RESUME: Option[bool] = Option(
     "resume", Bool(), False, "Go on with the backup that was interrupted, under its id.", where=Where.FLAG
 )
+LOG_DIRS: Option[tuple[str, ...]] = Option(
+    "log-dirs", TextList("DIR,..."), (), "Log directories of brokers that are stopped; may be repeated.",
+    where=Where.FLAG,
+)  # fmt: skip
 TAG: Option[tuple[str, ...]] = Option(
     "tag", TextList("TAG"), (), "Tag the backup, for `prune --keep-tag`; may be repeated.", where=Where.FLAG
 )

@@ -66,6 +66,8 @@ def _unpacked(data: memoryview, codec: int) -> bytes | memoryview:
 def _gunzipped(data: memoryview) -> bytes:
     stream = zlib.decompressobj(wbits=31)
     found = stream.decompress(data, _LIMIT)
+    if not stream.eof and not stream.unconsumed_tail:
+        raise ValueError("it ends early")
     return _bounded(found, more=bool(stream.unconsumed_tail))
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from logkeep.errors import SourceDamaged
 from logkeep.formats.kafka_log import Batches, Longs, Stop, walk
 from logkeep.kafka.divergence import Cause, Position, Verdict
+from logkeep.kafka.epochs import note_epochs
 from logkeep.kafka.fetch import Fetched, Wanted
 from logkeep.kafka.traits import LogTraits, traits_of
 from logkeep.kafka.units import CopyRange, EpochRun, Gap, Leader, Outcome, RangeResult
@@ -113,7 +114,7 @@ class RangeCopy:
             self._owned_end = int(lasts[end - 1]) + 1
         if end < len(batches) or self.offset >= self.range.hi:
             self.outcome = Outcome.COPIED
-        self._note_epochs(batches[start:end])
+        note_epochs(self._epochs, batches[start:end])
         self._traits = self._traits.joined(traits_of(batches[start:end]))
         return Taken(batches[start:end], skip)
 
@@ -191,19 +192,3 @@ class RangeCopy:
         if len(lost):
             self._gaps.append(Gap(lost.start, lost.end))
         return lost
-
-    def _note_epochs(self, batches: Batches) -> None:
-        for run in epoch_runs(batches):
-            last = self._epochs[-1] if self._epochs else None
-            if last is not None and last.epoch == run.epoch:
-                self._epochs[-1] = EpochRun(run.epoch, last.offset, run.end)
-            else:
-                self._epochs.append(run)
-
-
-def epoch_runs(batches: Batches) -> list[EpochRun]:
-    """The leader epochs of batches that follow each other."""
-    epochs, bases, lasts = batches.headers["leader_epoch"], batches.base_offsets, batches.last_offsets
-    firsts = np.flatnonzero(np.diff(epochs.astype(np.int64), prepend=-2)).tolist()
-    ends = [*(index - 1 for index in firsts[1:]), len(batches) - 1]
-    return [EpochRun(int(epochs[a]), int(bases[a]), int(lasts[b]) + 1) for a, b in zip(firsts, ends, strict=False)]

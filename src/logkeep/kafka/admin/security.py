@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from logkeep.formats.metadata_records import AclMade
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.codes import OK, SECURITY_DISABLED, check
 
@@ -66,6 +67,19 @@ def _acl(resource: Any, rule: Any) -> Acl:
         host=rule.host,
         operation=_word(_OPERATIONS, rule.operation),
         permission=_word(_PERMISSIONS, rule.permission_type),
+    )
+
+
+def acl_of(rule: AclMade) -> Acl:
+    """A rule as the metadata log has it."""
+    return Acl(
+        resource_type=_word(_RESOURCES, rule.resource_type),
+        resource_name=rule.resource_name,
+        pattern=_word(_PATTERNS, rule.pattern),
+        principal=rule.principal,
+        host=rule.host,
+        operation=_word(_OPERATIONS, rule.operation),
+        permission=_word(_PERMISSIONS, rule.permission),
     )
 
 

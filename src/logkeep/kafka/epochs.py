@@ -1,0 +1,24 @@
+"""Runs of batches with one leader epoch, noted as batches come. Pure."""
+
+import numpy as np
+
+from logkeep.formats.kafka_log import Batches
+from logkeep.kafka.units import EpochRun
+
+
+def note_epochs(known: list[EpochRun], batches: Batches) -> None:
+    """Add the runs of these batches, which follow those that were noted before."""
+    for run in _runs(batches):
+        last = known[-1] if known else None
+        if last is not None and last.epoch == run.epoch:
+            known[-1] = EpochRun(run.epoch, last.offset, run.end)
+        else:
+            known.append(run)
+
+
+def _runs(batches: Batches) -> list[EpochRun]:
+    """The leader epochs of batches that follow each other."""
+    epochs, bases, lasts = batches.headers["leader_epoch"], batches.base_offsets, batches.last_offsets
+    firsts = np.flatnonzero(np.diff(epochs.astype(np.int64), prepend=-2)).tolist()
+    ends = [*(index - 1 for index in firsts[1:]), len(batches) - 1]
+    return [EpochRun(int(epochs[a]), int(bases[a]), int(lasts[b]) + 1) for a, b in zip(firsts, ends, strict=False)]

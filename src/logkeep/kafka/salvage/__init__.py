@@ -1,0 +1,1 @@
+"""Backups from the disks of brokers that run no more."""

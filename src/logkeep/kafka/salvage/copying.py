@@ -1,0 +1,131 @@
+"""The task that archives ranges of logs from files: read, check, hash, write, and leave a receipt.
+
+A plain function, like the one that copies from brokers: what it writes has random names, and its receipt comes last.
+"""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from logkeep.errors import SourceDamaged
+from logkeep.formats.kafka_log import Batches
+from logkeep.kafka.epochs import note_epochs
+from logkeep.kafka.salvage.positions import Source
+from logkeep.kafka.salvage.windows import windows
+from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter
+from logkeep.kafka.traits import LogTraits, traits_of
+from logkeep.kafka.units import CopyRange, CopyResult, EpochRun, Outcome, RangeResult
+from logkeep.model.segments import Proof, Segment
+from logkeep.model.time import TokenSource, random_token
+from logkeep.model.work import Progress
+from logkeep.repository.chain import Place
+from logkeep.repository.journal import Receipt, put_receipt
+
+
+@dataclass(frozen=True)
+class SalvageRange:
+    """Offsets of one log and where their bytes are; offsets that no source has are gaps."""
+
+    wanted: CopyRange
+    sources: tuple[Source, ...]
+    proof: Proof
+
+
+@dataclass(frozen=True)
+class SalvageUnit:
+    name: str
+    place: Place
+    backup: int
+    run: str
+    ranges: tuple[SalvageRange, ...]
+    segment_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(r.wanted.size_bytes for r in self.ranges)
+
+
+def salvage_ranges(unit: SalvageUnit, progress: Progress) -> CopyResult:
+    """Archive the unit's ranges. Raises LogDirUnusable, SourceDamaged or a StoreError."""
+    return salvage_with(unit, progress, random_token)
+
+
+def salvage_with(unit: SalvageUnit, progress: Progress, tokens: TokenSource) -> CopyResult:
+    """The same with chance handed in."""
+    ranges, segments = list[RangeResult](), list[Segment]()
+    for each in unit.ranges:
+        told, written = _one(unit, each, progress, tokens)
+        ranges.append(told)
+        segments += [msgspec.structs.replace(s, proof=each.proof) for s in written]
+    result = CopyResult(unit=unit.name, ranges=tuple(ranges), segments=tuple(segments))
+    put_receipt(unit.place, _receipt(unit, result), tokens())
+    return result
+
+
+def _one(
+    unit: SalvageUnit, each: SalvageRange, progress: Progress, tokens: TokenSource
+) -> tuple[RangeResult, list[Segment]]:
+    wanted, epochs, reached = each.wanted, list[EpochRun](), each.wanted.lo
+    writer = SegmentWriter(
+        unit.place, wanted.log, wanted.lo, SegmentLimits(unit.segment_bytes), wanted.size_bytes, tokens
+    )
+    traits = LogTraits()
+    with ExitStack() as stack:
+        stack.callback(writer.abort)
+        for source in each.sources:
+            if source.lo > reached:
+                writer.skip(reached, source.lo)
+            traits = traits.joined(_copy(writer, source, wanted.first and source.lo == wanted.lo, epochs, progress))
+            reached = max(reached, source.hi)
+        writer.finish(reached)
+    told = RangeResult(
+        log=wanted.log,
+        lo=wanted.lo,
+        hi=wanted.hi,
+        outcome=Outcome.COPIED,
+        reached=reached,
+        epochs=tuple(epochs),
+        traits=traits,
+    )
+    return told, writer.segments
+
+
+def _copy(writer: SegmentWriter, source: Source, first: bool, epochs: list[EpochRun], progress: Progress) -> LogTraits:
+    """Copy what a source has; what kinds of batches that were."""
+    traits = LogTraits()
+    if source.from_byte == source.to_byte:
+        return traits  # a claim on offsets of which nothing is left
+    for window in windows(Path(source.path), source.from_byte, source.to_byte):
+        chosen = _chosen(window.batches, source, first)
+        if len(chosen):
+            writer.write(window.data, chosen)
+            note_epochs(epochs, chosen)
+            traits = traits.joined(traits_of(chosen))
+        if window.stuck:
+            raise SourceDamaged(
+                f"byte {window.at + window.walked.stopped_at} was a good batch a moment ago", subject=source.path
+            )
+        progress(chosen.end - chosen.start)
+    return traits
+
+
+def _chosen(batches: Batches, source: Source, first: bool) -> Batches:
+    """Those that begin inside; at the log start also the one that holds it."""
+    bases = batches.base_offsets
+    edge = batches.last_offsets if first else bases
+    return batches[int(np.searchsorted(edge, source.lo)) : int(np.searchsorted(bases, source.hi))]
+
+
+def _receipt(unit: SalvageUnit, result: CopyResult) -> Receipt:
+    return Receipt(
+        repository=unit.place.repository,
+        source=unit.place.source,
+        id=unit.backup,
+        run=unit.run,
+        unit=unit.name,
+        segments=result.segments,
+        note=msgspec.json.encode(result.ranges).decode(),
+    )

@@ -1,0 +1,141 @@
+"""What is archived of each log that was found on disks: from where to where, as which history, how well proven. Pure.
+
+A log goes on where the last backup of the same topic ended, if the disk's leader epochs say that it is the same log; a
+log with another past begins its next history. A disk that has less than the archive adds nothing, and the archive
+stays: a dead broker that lagged behind is no reason to forget.
+
+The end is proven up to the highest high watermark that any broker had written down, up to what online backups have
+archived, and everywhere where the metadata log says that there is only one replica: what its leader has is committed.
+What lies behind is archived, and marked as unproven.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from uuid import UUID
+
+from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.divergence import Cause, LogFacts, Position, explain
+from logkeep.kafka.fetch import EpochEnd
+from logkeep.kafka.record import LogRecord
+from logkeep.kafka.salvage.replicas import Choice, choose
+from logkeep.kafka.salvage.scanned import ReplicaScan
+from logkeep.kafka.values import TopicPartition
+from logkeep.model.findings import Finding, Severity
+
+NOWHERE = EpochEnd(-1, -1)
+
+
+@dataclass(frozen=True)
+class Found:
+    """One log on disks."""
+
+    log: TopicPartition
+    topic_id: UUID
+    scans: tuple[ReplicaScan, ...]
+    high_watermark: int
+    replicas: int
+    """How many the topic has, by the metadata log; 0 = unknown."""
+
+    @cached_property
+    def choice(self) -> Choice:
+        return choose(self.scans)
+
+    @property
+    def taken(self) -> ReplicaScan:
+        return self.scans[self.choice.replica]
+
+
+@dataclass(frozen=True)
+class Decided:
+    found: Found
+    bounds: LogBounds
+    proven_end: int
+    cause: Cause
+    """Why the log begins a new history, if it does."""
+    findings: tuple[Finding, ...]
+    ahead: bool
+    """Whether the archive has all of it, and more."""
+
+
+def epoch_end(scan: ReplicaScan, asked: int) -> EpochEnd:
+    """What a broker with this disk would answer to OffsetForLeaderEpoch."""
+    epochs = sorted(scan.epochs, key=lambda e: e.epoch)
+    if asked < 0 or not epochs or asked > epochs[-1].epoch:
+        return NOWHERE
+    if asked == epochs[-1].epoch:
+        return EpochEnd(asked, scan.end)
+    later = next(e for e in epochs if e.epoch > asked)
+    known = [e.epoch for e in epochs if e.epoch <= asked]
+    return EpochEnd(max(known, default=asked), later.offset)
+
+
+def decide(found: Found, known: LogRecord | None) -> Decided:
+    """`known` is what the last backup had of this log."""
+    scan = found.taken
+    same = known is not None and known.history.partition("-")[0] == found.topic_id.hex
+    if known is not None and same and scan.end <= known.end and scan.last_epoch <= known.last_epoch:
+        start = min(max(scan.start, known.start), known.end)
+        bounds = LogBounds(start, known.last_stable, known.end, scan.last_epoch)
+        return Decided(found, bounds, known.end, Cause.NONE, tuple(_notes(found, known.end, ahead=True)), ahead=True)
+    cause = Cause.NONE
+    if known is not None and same:
+        facts = LogFacts(found.topic_id, scan.start, scan.end, epoch_end(scan, known.last_epoch))
+        verdict = explain(Position(found.topic_id, known.end, known.last_epoch, known.last_end), facts)
+        cause = verdict.cause if verdict.cause.new_history else Cause.NONE
+    goes_on = known if same and not cause.new_history else None
+    start = max(scan.start, goes_on.start if goes_on else 0)
+    stable = min([scan.end, *(o.first_offset for o in scan.open_since)])
+    proven = _proven_end(found, start, goes_on.end if goes_on else 0)
+    bounds = LogBounds(start, max(stable, start), max(scan.end, start), scan.last_epoch)
+    return Decided(found, bounds, proven, cause, tuple(_notes(found, proven)), ahead=False)
+
+
+def _proven_end(found: Found, start: int, archived: int) -> int:
+    end = max(found.taken.end, start)
+    if found.replicas == 1:
+        return end
+    return min(max(found.high_watermark, archived, start), end)
+
+
+def _notes(found: Found, proven: int, *, ahead: bool = False) -> list[Finding]:
+    scan, log = found.taken, str(found.log)
+    notes = [n for index, each in enumerate(found.scans) for n in _damages(log, each, index == found.choice.replica)]
+    notes += [_finding("file-left-out", Severity.NOTE, log, f"{d}: {w}") for d, w in _left_out(found.scans)]
+    if ahead:
+        if scan.end < proven:
+            what = f"the archive has it up to {proven}, these disks up to {scan.end}: nothing is added"
+            notes.append(_finding("archive-ahead", Severity.NOTE, log, what))
+        return notes
+    if scan.end > proven:
+        what = (
+            f"offsets [{proven}, {scan.end}) lie above the highest known high watermark: they are archived, "
+            "and no disk proves that the cluster had committed them"
+        )
+        notes.append(_finding("unproven-tail", Severity.WARNING, log, what))
+    if found.high_watermark > scan.end:
+        what = f"offsets [{scan.end}, {found.high_watermark}) were committed, and no good copy is on these disks"
+        notes.append(_finding("lost-tail", Severity.WARNING, log, what))
+    return notes
+
+
+def _damages(log: str, scan: ReplicaScan, chosen: bool) -> list[Finding]:
+    notes = []
+    for damage in scan.damages:
+        lost = f"offsets {damage.lost} are unreadable there" if damage.lost else "no good batch follows"
+        harmless = damage.harmless
+        what = (
+            f"{scan.directory}/{damage.file}: {damage.reason} from byte {damage.at_byte} on, at offset {damage.offset}"
+        )
+        severity = Severity.NOTE if harmless else Severity.WARNING
+        code = "zero-tail" if harmless else "damaged" if chosen else "copy-damaged"
+        notes.append(_finding(code, severity, log, what if harmless else f"{what}; {lost}"))
+    return notes
+
+
+def _left_out(scans: Sequence[ReplicaScan]) -> list[tuple[str, str]]:
+    return [(f"{scan.directory}/{name}", why) for scan in scans for name, why in scan.left_out]
+
+
+def _finding(code: str, severity: Severity, where: str, what: str) -> Finding:
+    return Finding(code=code, severity=severity, where=where, what=what)

@@ -1,0 +1,158 @@
+"""What was found on disks, as the same facts that a running cluster tells: so both kinds of backup keep one record.
+
+Logs of the last backup that are on none of these disks stay as they were archived. Pure.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import msgspec
+
+from logkeep.kafka.admin.groups import Commit, Group
+from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.admin.security import Acl, Quota, acl_of
+from logkeep.kafka.admin.topics import TopicConfigs
+from logkeep.kafka.cut import OpenTransaction
+from logkeep.kafka.facts import Facts
+from logkeep.kafka.look import GroupFacts, Look
+from logkeep.kafka.record import ClusterRecord, GroupRecord, LogRecord, TopicRecord, topics_of
+from logkeep.kafka.salvage.cluster_image import ClusterImage
+from logkeep.kafka.salvage.decide import Decided
+from logkeep.kafka.salvage.positions import FoundGroup
+from logkeep.kafka.values import ClusterMetadata, Partition, Topic, TopicPartition
+
+
+@dataclass(frozen=True)
+class Stays:
+    """What of the last backup is not on these disks, and stays."""
+
+    logs: tuple[LogRecord, ...] = ()
+    topics: tuple[TopicRecord, ...] = ()
+    groups: tuple[GroupRecord, ...] = ()
+
+
+def what_stays(
+    last: ClusterRecord | None, here: Iterable[Topic], image: ClusterImage | None, *, groups_known: bool
+) -> Stays:
+    """Logs of topics that still exist, under the same id, as far as anybody knows."""
+    if last is None:
+        return Stays()
+    ids = {t.name: t.id.hex for t in here} | {n: i.hex for n, i in (image.topics if image else {}).items()}
+    found = {TopicPartition(t.name, p.index) for t in here for p in t.partitions}
+
+    def alive(name: str, topic_id: str) -> bool:
+        return ids.get(name, topic_id if image is None else None) == topic_id
+
+    logs = tuple(
+        r for r in last.logs if (r.topic, r.partition) not in found and alive(r.topic, r.history.partition("-")[0])
+    )
+    names = {r.topic for r in logs}
+    return Stays(logs, tuple(t for t in last.topics if t.name in names), () if groups_known else last.groups)
+
+
+def staying_topics(stays: Stays) -> list[Topic]:
+    """As topics to choose from."""
+    partitions: dict[str, list[Partition]] = {}
+    for record in stays.logs:
+        partitions.setdefault(record.topic, []).append(Partition(record.partition, 0, -1, (), ()))
+    return [Topic(t.name, UUID(t.id), t.internal, tuple(partitions[t.name])) for t in stays.topics]
+
+
+def facts_of(
+    cluster_id: str,
+    topics: Sequence[Topic],
+    decided: Iterable[Decided],
+    groups: Iterable[FoundGroup],
+    image: ClusterImage | None,
+    last: ClusterRecord | None,
+    stays: Stays,
+) -> Facts:
+    """The cluster as its disks tell it."""
+    here = list(decided)
+    bounds = {d.found.log: d.bounds for d in here}
+    bounds |= {TopicPartition(r.topic, r.partition): LogBounds(r.start, r.last_stable, r.end, -1) for r in stays.logs}
+    old = {TopicPartition(r.topic, r.partition) for r in stays.logs} | {d.found.log for d in here if d.ahead}
+    still_open = [t for t in (last.open_transactions if last else ()) if (t.topic, t.partition) in old]
+    return Facts(
+        metadata=ClusterMetadata(cluster_id, -1, (), tuple(topics)),
+        topics=tuple(topics),
+        look=Look(
+            groups=tuple(_group(g) for g in groups),
+            bounds=bounds,
+            open_transactions=tuple(sorted([*still_open, *_open(here)])),
+        ),
+        sizes={d.found.log: sum(s.size_bytes for s in d.found.scans) for d in here},
+        configs=_configs(topics, image, last),
+        acls=_acls(image, last),
+        quotas=_quotas(image, last),
+        notes=(),
+    )
+
+
+def _open(decided: Iterable[Decided]) -> list[OpenTransaction]:
+    return [
+        OpenTransaction(d.found.log.topic, d.found.log.partition, o.producer_id, o.first_offset)
+        for d in decided
+        if not d.ahead
+        for o in d.found.taken.open_since
+        if d.bounds.start <= o.first_offset < d.bounds.high_watermark
+    ]
+
+
+def _group(found: FoundGroup) -> GroupFacts:
+    commits = {
+        TopicPartition(p.topic, p.partition): Commit(p.offset, p.leader_epoch, p.metadata) for p in found.positions
+    }
+    return GroupFacts(Group(found.name, found.kind, found.state, found.protocol_type), commits)
+
+
+def _configs(
+    topics: Iterable[Topic], image: ClusterImage | None, last: ClusterRecord | None
+) -> dict[str, TopicConfigs]:
+    """Own ones from the disks, else as the last backup had them; what brokers were given is in their files alone."""
+    before = {t.name: t for t in last.topics} if last is not None else {}
+    found = {}
+    for topic in topics:
+        old = before.get(topic.name)
+        own = image.configs.get(topic.name, {}) if image is not None else old.configs if old else {}
+        found[topic.name] = TopicConfigs(own, old.inherited if old else {})
+    return found
+
+
+def _acls(image: ClusterImage | None, last: ClusterRecord | None) -> tuple[Acl, ...] | None:
+    if image is None:
+        rules = last.acls if last is not None else None
+        return None if rules is None else tuple(Acl(*msgspec.structs.astuple(r)) for r in rules)
+    return tuple(sorted(acl_of(a) for a in image.acls.values())) or None
+
+
+def _quotas(image: ClusterImage | None, last: ClusterRecord | None) -> tuple[Quota, ...]:
+    if image is None:
+        return tuple(Quota(q.entity, q.limits) for q in last.quotas) if last is not None else ()
+    found = [Quota(entity, tuple(sorted(limits.items()))) for entity, limits in image.quotas.items() if limits]
+    return tuple(sorted(found, key=repr))
+
+
+def topic_records(facts: Facts, image: ClusterImage | None, stays: Stays) -> tuple[TopicRecord, ...]:
+    """With as many partitions as the topic has, not only as many as were found."""
+    old = {t.name: t for t in stays.topics}
+    highest = {t.name: max((p.index for p in t.partitions), default=-1) for t in facts.topics}
+    found = []
+    for record in topics_of(facts):
+        known = image.replicas.get(UUID(record.id), {}) if image is not None else {}
+        before = old.get(record.name)
+        count = max([highest[record.name] + 1, len(known), before.partitions if before else 0])
+        factor = max([record.replication_factor, before.replication_factor if before else 0])
+        found.append(msgspec.structs.replace(record, partitions=count, replication_factor=factor))
+    return tuple(found)
+
+
+def merged(topics: Sequence[Topic], stays: Sequence[Topic]) -> list[Topic]:
+    """One value for each topic: partitions that were found, and those that stay."""
+    found = {t.name: t for t in topics}
+    for topic in stays:
+        here = found.get(topic.name)
+        partitions = sorted([*(here.partitions if here else ()), *topic.partitions], key=lambda p: p.index)
+        found[topic.name] = replace(here or topic, partitions=tuple(partitions))
+    return [found[name] for name in sorted(found)]

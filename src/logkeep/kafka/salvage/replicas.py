@@ -1,0 +1,94 @@
+"""Which copy of a log is taken, and what others may add to it. Pure: scans in, pieces out.
+
+The copy with the highest last leader epoch wins, then the longest: that is whom a cluster would have made leader. Where
+it is damaged, another copy may fill in, if both have the same leader epoch right before the damage and right after it:
+two logs with the same epoch at the same offset are the same up to there. Nothing is ever appended from a copy that
+lost: what it has more may be what the cluster had thrown away.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from logkeep.kafka.salvage.scanned import ReplicaScan
+from logkeep.model.ranges import Range
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Offsets `[start, end)` that one copy gives."""
+
+    replica: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The whole log: pieces in order, and what no copy can give. Together they tile `[start, end)`."""
+
+    replica: int
+    pieces: tuple[Piece, ...]
+    gaps: tuple[Range, ...]
+
+
+def best(scans: Sequence[ReplicaScan]) -> int:
+    """The copy to take; of equals the first."""
+    return max(range(len(scans)), key=lambda i: (scans[i].last_epoch, scans[i].end, -i))
+
+
+def choose(scans: Sequence[ReplicaScan]) -> Choice:
+    """Decide. There is at least one scan."""
+    chosen = best(scans)
+    taken = scans[chosen]
+    pieces = [Piece(chosen, r.start, r.end) for r in _without(Range(taken.start, taken.end), taken.gaps)]
+    left: list[Range] = []
+    for gap in taken.gaps:
+        filled, missing = _fill(gap, chosen, scans)
+        pieces += filled
+        left += missing
+    return Choice(chosen, tuple(sorted(pieces, key=lambda p: p.start)), tuple(left))
+
+
+def _fill(gap: Range, chosen: int, scans: Sequence[ReplicaScan]) -> tuple[list[Piece], list[Range]]:
+    filled, missing = list[Piece](), [gap]
+    for donor, scan in enumerate(scans):
+        if donor == chosen or not agree_around(gap, scans[chosen], scan):
+            continue
+        still = list[Range]()
+        for hole in missing:
+            given = _without(hole, scan.gaps)
+            filled += [Piece(donor, r.start, r.end) for r in given]
+            still += _without(hole, given)
+        missing = still
+    return filled, missing
+
+
+def agree_around(gap: Range, taken: ReplicaScan, donor: ReplicaScan) -> bool:
+    """Whether a copy is good on both sides of a gap of another, with the same leader epochs there."""
+    before_ok = gap.start <= taken.start or (
+        _holds(donor, gap.start - 1) and donor.epoch_at(gap.start - 1) == taken.epoch_at(gap.start - 1)
+    )
+    return (
+        before_ok
+        and donor.start <= gap.start
+        and _holds(donor, gap.end)
+        and donor.epoch_at(gap.end) == taken.epoch_at(gap.end)
+        and taken.epoch_at(gap.end) >= 0
+    )
+
+
+def _holds(scan: ReplicaScan, offset: int) -> bool:
+    return scan.start <= offset < scan.end and not any(g.start <= offset < g.end for g in scan.gaps)
+
+
+def _without(span: Range, holes: Sequence[Range]) -> list[Range]:
+    left, reached = list[Range](), span.start
+    for hole in sorted(holes):
+        if hole.start > reached:
+            left.append(Range(reached, min(hole.start, span.end)))
+        reached = max(reached, hole.end)
+        if reached >= span.end:
+            break
+    if reached < span.end:
+        left.append(Range(reached, span.end))
+    return [r for r in left if len(r)]

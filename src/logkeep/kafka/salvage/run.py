@@ -1,0 +1,155 @@
+"""A backup from the disks of dead brokers, as a list of steps.
+
+hold and list the directories → metadata log → survey of all copies in tasks → positions of groups in tasks → decide
+(pure; `--dry-run` ends here) → copy in tasks → parts, record, manifest → commit. What is committed is a backup of the
+same source as those that were taken online, and continues them.
+"""
+
+from dataclasses import dataclass
+
+from logkeep.kafka.assemble import Assembled, assemble
+from logkeep.kafka.record import ROLE, ClusterRecord, LogRecord, acls_of, check_consistent, groups_of, quotas_of
+from logkeep.kafka.salvage.copying import SalvageUnit, salvage_ranges
+from logkeep.kafka.salvage.disks import Disks
+from logkeep.kafka.salvage.facts import topic_records
+from logkeep.kafka.salvage.findings import with_reasons
+from logkeep.kafka.salvage.foresight import Foreseen, Wish, foresee
+from logkeep.kafka.traits import LogTraits, all_joined
+from logkeep.kafka.units import CopyResult, EpochRun
+from logkeep.kafka.values import TopicPartition
+from logkeep.model.findings import Finding
+from logkeep.model.ranges import Range
+from logkeep.model.segments import Collection, LogName
+from logkeep.model.time import Clock, TokenSource
+from logkeep.model.work import Engine
+from logkeep.repository.attachments import put_attachment, read_attachment
+from logkeep.repository.backup import OngoingBackup, Outcome, begin, check_wanted
+from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.fold import BackupEntry, Folded
+from logkeep.repository.manifest import KnownGap, LogCut
+from logkeep.repository.source import check_source, ensure_source, read_manifest
+from logkeep.repository.writing import Writing, writing
+
+KIND = "kafka"
+_NO_TIP = EpochRun(-1, -1, -1)
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of it. `entry` is None on a dry run."""
+
+    entry: BackupEntry | None
+    foreseen: Foreseen
+    gaps: tuple[KnownGap, ...]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class KafkaSalvage:
+    """Everything a salvage needs besides the wish. Use it inside `held`."""
+
+    place: Place
+    disks: Disks
+    clock: Clock
+    tokens: TokenSource
+
+    @property
+    def size_bytes(self) -> int:
+        """How much there is to read."""
+        return sum(c.copy.size_bytes for c in self.disks.copies)
+
+    def preview(self, wish: Wish, engine: Engine) -> Done:
+        """What a run would copy. Reads all of it, writes nothing, and refuses what a run would have to refuse."""
+        folded = read_chain(self.place)
+        check_wanted(wish.wanted_id, folded.last_id)
+        check_source(self.place, KIND, self._identity)
+        foreseen = foresee(self.disks, wish, engine, self._last(folded))
+        gaps = (*foreseen.plan.gaps, *_damage_gaps(foreseen))
+        return Done(None, foreseen, gaps, (*foreseen.findings, *groups_of(foreseen.facts)[1]))
+
+    def run(self, wish: Wish, engine: Engine) -> Done:
+        """Take the backup. Earlier ones are untouched, whatever happens."""
+        with writing(self.place, "salvage", self.clock, self.tokens, wish.lease_ttl) as session:
+            check_wanted(wish.wanted_id, session.folded.last_id)
+            check_source(self.place, KIND, self._identity)
+            foreseen = foresee(self.disks, wish, engine, self._last(session.folded))
+            source = ensure_source(self.place, KIND, self._identity, self.clock())
+            ongoing = begin(session, source, wanted=wish.wanted_id, tags=wish.tags)
+            assembled = assemble(foreseen.plan, self._copy(ongoing, foreseen, wish, engine))
+            return self._complete(session, ongoing, foreseen, assembled)
+
+    @property
+    def _identity(self) -> dict[str, str]:
+        return {"cluster_id": self.disks.cluster_id}
+
+    def _last(self, folded: Folded) -> ClusterRecord | None:
+        """What the last backup knew of the cluster."""
+        if not folded.completed:
+            return None
+        return read_attachment(self.place, read_manifest(self.place, folded.completed[-1]), ROLE, ClusterRecord)
+
+    def _copy(self, ongoing: OngoingBackup, foreseen: Foreseen, wish: Wish, engine: Engine) -> list[CopyResult]:
+        units = [
+            SalvageUnit(u.name, self.place, ongoing.id, ongoing.run, u.ranges, wish.segment_bytes)
+            for u in foreseen.units
+        ]
+        return engine.map(salvage_ranges, units, CopyResult, label="copy", weight=lambda u: u.size_bytes)
+
+    def _complete(self, session: Writing, ongoing: OngoingBackup, foreseen: Foreseen, assembled: Assembled) -> Done:
+        facts, stays = foreseen.facts, foreseen.stays
+        groups, clamped = groups_of(facts)
+        seen = {g.name for g in groups}
+        record = ClusterRecord(
+            repository=self.place.repository,
+            source=self.place.source,
+            id=ongoing.id,
+            cluster_id=self.disks.cluster_id,
+            topics=topic_records(facts, foreseen.image, stays),
+            logs=(*_logs(foreseen, assembled), *stays.logs),
+            open_transactions=facts.open_transactions,
+            groups=(*groups, *(g for g in stays.groups if g.name not in seen)),
+            acls=acls_of(facts),
+            quotas=quotas_of(facts),
+        )
+        gaps = tuple(with_reasons(assembled.gaps, foreseen.decided, foreseen.plan.gaps))
+        findings = (*foreseen.findings, *clamped)
+        cut = (*assembled.cut, *(_kept(r) for r in stays.logs))
+        check_consistent(record, cut)
+        ref = put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())
+        outcome = Outcome(cut=cut, new=assembled.segments, gaps=gaps, attachments=(ref,), findings=findings)
+        return Done(ongoing.complete(outcome), foreseen, gaps, findings)
+
+
+def _logs(foreseen: Foreseen, assembled: Assembled) -> list[LogRecord]:
+    before = {(r.topic, r.partition): r for r in (foreseen.last.logs if foreseen.last else ())}
+    records = []
+    for cut in assembled.cut:
+        log = TopicPartition(cut.log.name, cut.log.partition)
+        known = before.get(log)
+        old = known if known is not None and known.history == cut.log.history else None
+        stable = min(foreseen.facts.bounds[log].last_stable, cut.end)
+        tip = assembled.tips.get(cut.log, EpochRun(old.last_epoch, -1, old.last_end) if old else _NO_TIP)
+        traits = all_joined((old.traits if old else LogTraits(), assembled.traits.get(cut.log, LogTraits())))
+        records.append(
+            LogRecord(*log, cut.log.history, cut.start, cut.end, stable, tip.epoch, last_end=tip.end, traits=traits)
+        )
+    return records
+
+
+def _kept(record: LogRecord) -> LogCut:
+    log = LogName(Collection.TOPICS, record.topic, record.history, record.partition)
+    return LogCut(log, record.start, record.end)
+
+
+def _damage_gaps(foreseen: Foreseen) -> list[KnownGap]:
+    """Gaps that the copy will meet."""
+    cuts = {TopicPartition(c.log.name, c.log.partition): c.log for c in foreseen.plan.cut}
+    wanted = [(r.wanted.log, Range(r.wanted.lo, r.wanted.hi)) for u in foreseen.units for r in u.ranges]
+    found = [
+        KnownGap(cuts[d.found.log], max(g.start, span.start), min(g.end, span.end), "")
+        for d in foreseen.decided
+        for g in d.found.choice.gaps
+        for log, span in wanted
+        if log == cuts[d.found.log] and g.start < span.end and span.start < g.end
+    ]
+    return with_reasons(found, foreseen.decided, ())

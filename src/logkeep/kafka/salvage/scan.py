@@ -1,0 +1,181 @@
+"""Reading one copy of a log from beginning to end: what is good, where it is damaged, which epochs and transactions.
+
+Everything before a damage counts. A batch whose header holds and whose CRC does not is passed over alone; after a
+header that makes no sense the rest of its file cannot be told, and reading goes on with the next file. What lies
+between two good batches around a damage is lost, unless another copy has it.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from logkeep.errors import Damaged, LogDirUnusable, OldMessageFormat
+from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, Batches, Stop, first_broken
+from logkeep.formats.plain_records import marker_type
+from logkeep.kafka.salvage.disk_layout import SegmentFile, Segments, segments, swap_files
+from logkeep.kafka.salvage.epochs import EpochStart, note_starts
+from logkeep.kafka.salvage.scanned import ZEROS, Damage, OpenSince, ReplicaScan, Stretch
+from logkeep.kafka.salvage.windows import Window, only_zeros, windows
+from logkeep.model.work import Progress
+
+
+def segments_in(directory: Path) -> Segments:
+    """The segment files that count. Raises LogDirUnusable."""
+    try:
+        names = sorted(entry.name for entry in directory.iterdir())
+    except OSError as error:
+        raise LogDirUnusable(f"cannot be listed ({error.strerror})", subject=str(directory)) from error
+    return segments(names, {f.name: _end_of(directory / f.name, f.base) for f in swap_files(names)})
+
+
+def _end_of(path: Path, base: int) -> int:
+    end = base
+    for window in windows(path):
+        if len(window.batches):
+            end = int(window.batches.last_offsets[-1]) + 1
+    return end
+
+
+def scan(
+    directory: Path,
+    node: int,
+    start: int,
+    known_epochs: Iterable[tuple[int, int]],
+    progress: Progress,
+    from_offset: int = 0,
+) -> ReplicaScan:
+    """Read a log. Files that end before `from_offset` are passed over: what they hold is archived already."""
+    found = segments_in(directory)
+    first = found.taken[0].base if found.taken else start
+    reading = _Reading(directory, max(start, first))
+    for file in _from(found.taken, from_offset):
+        reading.read(file, progress)
+    return reading.result(node, known_epochs, found.left_out)
+
+
+def _from(files: Sequence[SegmentFile], offset: int) -> Sequence[SegmentFile]:
+    """From the file on that holds the record before an offset."""
+    before = sum(f.base < offset for f in files)
+    return files[max(before - 1, 0) :]
+
+
+class _Reading:
+    def __init__(self, directory: Path, start: int) -> None:
+        self._directory, self._start = directory, start
+        self._next = start
+        self._last = -1
+        self._stretches: list[Stretch] = []
+        self._damages: list[Damage] = []
+        self._epochs: list[EpochStart] = []
+        self._holes: list[tuple[int, int]] = []
+        self._open: dict[int, int] = {}
+        self._size = 0
+
+    @property
+    def _waiting(self) -> bool:
+        """Whether a damage was met and no good batch since."""
+        return bool(self._damages) and self._damages[-1].resumes < 0
+
+    def read(self, file: SegmentFile, progress: Progress) -> None:
+        path = self._directory / file.name
+        if self._last < 0:
+            self._next = max(self._next, file.base)
+        elif file.base > self._next and not self._waiting:
+            self._holes.append((self._next, file.base))
+        for window in windows(path, after=self._last):
+            self._good(file.name, window)
+            progress(len(window.data))
+            self._judge_end(file.name, path, window)
+
+    def _good(self, name: str, window: Window) -> None:
+        """Take the batches that have their CRC; those between are damages of their own."""
+        left = window.batches
+        while len(left):
+            broken = first_broken(window.data, left)
+            good = left if broken is None else left[:broken]
+            if len(good):
+                self._take(name, window, good)
+            if broken is None:
+                return
+            at = window.at + int(left.positions[broken])
+            self._damage(name, at, "a batch does not have the checksum of its header")
+            left = left[broken + 1 :]
+
+    def _take(self, name: str, window: Window, good: Batches) -> None:
+        first, end = int(good.base_offsets[0]), int(good.last_offsets[-1]) + 1
+        self._resume(first)
+        from_byte, to_byte = window.at + good.start, window.at + good.end
+        last = self._stretches[-1] if self._stretches else None
+        if last is not None and (last.file, last.to_byte) == (name, from_byte):
+            self._stretches[-1] = msgspec.structs.replace(last, to_byte=to_byte, end=end)
+        else:
+            self._stretches.append(Stretch(name, from_byte, to_byte, first, end))
+        self._last, self._next, self._size = end - 1, max(end, self._start), self._size + to_byte - from_byte
+        note_starts(self._epochs, good)
+        self._note_transactions(window.data, good)
+
+    def _damage(self, name: str, at_byte: int, reason: str) -> None:
+        self._damages.append(Damage(name, at_byte, self._next, reason))
+
+    def _resume(self, first: int) -> None:
+        """The next good batch after damages: all of them end here."""
+        for index in range(len(self._damages) - 1, -1, -1):
+            if self._damages[index].resumes >= 0:
+                return
+            self._damages[index] = msgspec.structs.replace(self._damages[index], resumes=first)
+
+    def _judge_end(self, name: str, path: Path, window: Window) -> None:
+        if window.walked.stop is Stop.OLD_FORMAT:
+            raise OldMessageFormat(window.walked.reason, subject=str(path))
+        if window.stuck:
+            at = window.at + window.walked.stopped_at
+            reason = ZEROS if only_zeros(path, at) else window.walked.reason or "a batch is cut off"
+            self._damage(name, at, reason)
+
+    def _note_transactions(self, data: memoryview, good: Batches) -> None:
+        attributes = good.headers["attributes"]
+        for index in (attributes & TRANSACTIONAL).nonzero()[0].tolist():
+            producer = int(good.headers["producer_id"][index])
+            if attributes[index] & CONTROL:
+                at = int(good.positions[index])
+                if _decides(data[at : at + int(good.sizes[index])]):
+                    self._open.pop(producer, None)
+            else:
+                self._open.setdefault(producer, int(good.base_offsets[index]))
+
+    def result(self, node: int, known: Iterable[tuple[int, int]], left_out: tuple[tuple[str, str], ...]) -> ReplicaScan:
+        return ReplicaScan(
+            directory=str(self._directory),
+            node=node,
+            start=self._start,
+            end=self._next,
+            stretches=tuple(self._stretches),
+            damages=tuple(self._damages),
+            epochs=_joined(known, self._epochs, self._next),
+            open_since=tuple(sorted(OpenSince(p, o) for p, o in self._open.items())),
+            left_out=left_out,
+            holes=tuple(self._holes),
+            size_bytes=self._size,
+        )
+
+
+def _decides(marker: memoryview) -> bool:
+    try:
+        return marker_type(marker) in (0, 1)
+    except Damaged:
+        return False
+
+
+def _joined(known: Iterable[tuple[int, int]], seen: Sequence[EpochStart], end: int) -> tuple[EpochStart, ...]:
+    """Batches tell the truth as far as they were read; before them the checkpoint file does."""
+    first = seen[0] if seen else None
+    older = [
+        EpochStart(epoch, offset)
+        for epoch, offset in known
+        if offset < end and (first is None or (epoch < first.epoch and offset < first.offset))
+    ]
+    if first is not None:
+        begun = [offset for epoch, offset in known if epoch == first.epoch and offset <= first.offset]
+        seen = [EpochStart(first.epoch, min([first.offset, *begun])), *seen[1:]]
+    return (*older, *seen)

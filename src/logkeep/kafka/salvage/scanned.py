@@ -1,0 +1,85 @@
+"""What is known of the copies of a log on disks, as values that cross process borders."""
+
+import msgspec
+
+from logkeep.kafka.salvage.epochs import EpochStart
+from logkeep.model.ranges import Range
+
+ZEROS = "nothing but zeros"
+"""The reason of a damage that is none: space that a broker had set aside."""
+
+
+class Stretch(msgspec.Struct, frozen=True):
+    """Good batches back to back in one file."""
+
+    file: str
+    from_byte: int
+    to_byte: int
+    first: int
+    """Base offset of the first batch."""
+    end: int
+    """The offset after the last record."""
+
+
+class Damage(msgspec.Struct, frozen=True):
+    """A place in a file from where on bytes are not batches."""
+
+    file: str
+    at_byte: int
+    offset: int
+    """The offset that should have come next."""
+    reason: str
+    resumes: int = -1
+    """The base offset of the next good batch, in this or a later file; -1: there is none."""
+
+    @property
+    def lost(self) -> Range | None:
+        """Offsets that are known to be missing."""
+        return Range(self.offset, self.resumes) if self.resumes > self.offset else None
+
+    @property
+    def harmless(self) -> bool:
+        """Space set aside at the end of a file, behind which nothing is missing."""
+        return self.reason == ZEROS and self.lost is None
+
+
+class OpenSince(msgspec.Struct, frozen=True, order=True):
+    """A transaction without a marker."""
+
+    producer_id: int
+    first_offset: int
+
+
+class ReplicaScan(msgspec.Struct, frozen=True, kw_only=True):
+    """One copy of a log, read from its disk."""
+
+    directory: str
+    node: int
+    start: int
+    """The log start."""
+    end: int
+    """The offset after the last good batch."""
+    stretches: tuple[Stretch, ...] = ()
+    damages: tuple[Damage, ...] = ()
+    epochs: tuple[EpochStart, ...] = ()
+    """Leader epochs and where they begin, by the checkpoint beside the log and by its batches."""
+    open_since: tuple[OpenSince, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+    """Files that do not count, with reasons."""
+    holes: tuple[tuple[int, int], ...] = ()
+    """Offsets `[start, end)` between two whole files that neither holds: compacted away, or a file is missing."""
+    size_bytes: int = 0
+    """Of all good batches that were read."""
+
+    @property
+    def last_epoch(self) -> int:
+        return max((e.epoch for e in self.epochs), default=-1)
+
+    @property
+    def gaps(self) -> tuple[Range, ...]:
+        """Once each, in order: several damages may lie between the same two good batches."""
+        return tuple(sorted({lost for d in self.damages if (lost := d.lost) is not None}))
+
+    def epoch_at(self, offset: int) -> int:
+        """The leader epoch of the record at an offset, as far as it is known; -1 when it is not."""
+        return max(((e.offset, e.epoch) for e in self.epochs if e.offset <= offset), default=(0, -1))[1]

@@ -1,0 +1,60 @@
+"""The task that looks at all copies of one log: scan each, choose one, compare the others with it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from logkeep.kafka.salvage.compare import first_difference
+from logkeep.kafka.salvage.replicas import best
+from logkeep.kafka.salvage.scan import scan
+from logkeep.kafka.salvage.scanned import ReplicaScan
+from logkeep.kafka.values import TopicPartition
+from logkeep.model.work import Progress
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Where one copy of a log lies, and what the small files beside it say."""
+
+    directory: str
+    node: int
+    start: int
+    """Of the log, by its checkpoint; 0 where there is none."""
+    epochs: tuple[tuple[int, int], ...]
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class SurveyUnit:
+    log: TopicPartition
+    copies: tuple[Copy, ...]
+    from_offset: int
+    """What lies before is archived, and need not be read."""
+    compacted: bool
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(c.size_bytes for c in self.copies)
+
+
+class Survey(msgspec.Struct, frozen=True, kw_only=True):
+    """All copies of one log."""
+
+    topic: str
+    partition: int
+    scans: tuple[ReplicaScan, ...]
+    differences: tuple[tuple[int, int], ...] = ()
+    """(copy, first offset at which it differs from the chosen one)"""
+
+
+def survey(unit: SurveyUnit, progress: Progress) -> Survey:
+    """Look at a log. Raises LogDirUnusable or OldMessageFormat."""
+    scans = tuple(scan(Path(c.directory), c.node, c.start, c.epochs, progress, unit.from_offset) for c in unit.copies)
+    chosen = best(scans)
+    differences = [
+        (index, offset)
+        for index, other in enumerate(scans)
+        if index != chosen and (offset := first_difference(scans[chosen], other, compacted=unit.compacted)) is not None
+    ]
+    return Survey(topic=unit.log.topic, partition=unit.log.partition, scans=scans, differences=tuple(differences))

@@ -1,0 +1,109 @@
+"""A segment file as windows of whole batches, read with bounded memory and without ever changing anything.
+
+A window is as large as the bytes set aside for it, or as the one batch that does not fit. Where the disk itself fails
+to read, the walk ends there as damage: on a dying disk the next file may still be good.
+"""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from logkeep.errors import LogDirUnusable
+from logkeep.formats.kafka_log import OVERHEAD_BYTES, Batches, Stop, Walk, walk
+
+CHUNK_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class Window:
+    """Bytes of a file from `at` on, and the batches in them. Valid until the next one is asked for."""
+
+    at: int
+    data: memoryview
+    walked: Walk
+    stuck: bool
+    """Whether there are bytes behind the last batch that are no batches: nothing follows this window."""
+
+    @property
+    def batches(self) -> Batches:
+        return self.walked.batches
+
+
+def windows(path: Path, from_byte: int = 0, to_byte: int | None = None, after: int = -1) -> Iterator[Window]:
+    """All batches up to a byte or the end; the last window tells why it went no further."""
+    with opened(path) as file:
+        size = os.fstat(file).st_size
+        size = size if to_byte is None else min(to_byte, size)
+        at, want, buffer = from_byte, CHUNK_BYTES, bytearray()
+        while at < size:
+            want = min(want, size - at)
+            if len(buffer) < want:
+                buffer = bytearray(want)
+            view = memoryview(buffer)[:want]
+            problem = _fill(file, view, at)
+            walked = Walk(walk(b"").batches, Stop.DAMAGED, 0, problem) if problem else walk(view, after)
+            cut_by_us = walked.stop is Stop.TORN and at + want < size
+            if cut_by_us and not walked.stopped_at:
+                want = _whole(view)
+                continue
+            stuck = walked.stop is not Stop.END and not cut_by_us
+            yield Window(at, view, walked, stuck)
+            if stuck:
+                return
+            at, want = at + walked.stopped_at, CHUNK_BYTES
+            after = int(walked.batches.last_offsets[-1])
+
+
+def only_zeros(path: Path, from_byte: int) -> bool:
+    """Whether the rest of a file is what a broker sets aside for later."""
+    with opened(path) as file:
+        size = os.fstat(file).st_size
+        for at in range(from_byte, size, CHUNK_BYTES):
+            view = memoryview(bytearray(min(CHUNK_BYTES, size - at)))
+            if _fill(file, view, at) or np.frombuffer(view, np.uint8).any():
+                return False
+    return True
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[int]:
+    """A file to read from. Raises LogDirUnusable, with its name."""
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except OSError as error:
+        raise LogDirUnusable(
+            f"cannot be read ({error.strerror})",
+            subject=str(path),
+            remedy="run as a user who may read it: the broker's own, or root",
+        ) from error
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def _whole(view: memoryview) -> int:
+    """How long the batch is that does not fit."""
+    if len(view) < OVERHEAD_BYTES:
+        return OVERHEAD_BYTES
+    return OVERHEAD_BYTES + int.from_bytes(view[8:12], "big", signed=True)
+
+
+def _fill(file: int, view: memoryview, at: int) -> str:
+    """Read all of it; what is wrong otherwise."""
+    while len(view):
+        try:
+            count = os.preadv(file, [view], at)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise LogDirUnusable(f"cannot be read ({error.strerror})") from error
+            return "the disk cannot read it"
+        if not count:
+            return "the file became shorter while it was read"
+        view, at = view[count:], at + count
+    return ""
