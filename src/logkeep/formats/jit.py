@@ -4,8 +4,8 @@ Compiled code is kept on disk below the cache directory, for the next process fi
 loading what it compiled costs a second or two, compiling ten. Where nothing can be written (a read-only machine),
 each process compiles for itself. Import this module only where records are decoded: numba is heavy.
 
-Kernels live in modules called `…_kernels`. They read bytes that anybody may have written. numba checks no bounds by itself, so every kernel does: an index
-is compared with its end before it is used.
+Kernels live in modules called `…_kernels`. They read bytes that anybody may have written. numba checks no bounds by
+itself, so every kernel does: an index is compared with its end before it is used.
 """
 
 import hashlib
