@@ -23,12 +23,12 @@ from tests.kafka.whole import Archive
 Change = Callable[[list[bytes]], list[bytes]]
 
 
-def tampered(archive: Archive, backup_id: int, place: Place, change: Change) -> int:
-    """Copy a backup, with the batches of every object changed; the new backup's id."""
+def tampered(archive: Archive, backup_id: int, place: Place, change: Change, cluster: str = "") -> int:
+    """Copy a backup, with the batches of every object changed, perhaps as that of another cluster; its new id."""
     manifest, record = archive.manifest(backup_id), archive.record(backup_id)
     segments = [s for some in archive.segments(backup_id).values() for s in some]
     with writing(place, "backup", utc_now, random_token, timedelta(minutes=5)) as session:
-        source = ensure_source(place, "kafka", {"cluster_id": record.cluster_id}, utc_now())
+        source = ensure_source(place, "kafka", {"cluster_id": cluster or record.cluster_id}, utc_now())
         ongoing = begin(session, source)
         new = [_copied(archive.place, place, s, change) if s.has_object else s for s in segments]
         told = msgspec.structs.replace(record, repository=place.repository, source=place.source, id=ongoing.id)

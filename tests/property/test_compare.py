@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from logkeep.formats.compare import Compared, Stretch
 from logkeep.formats.kafka_log import walk
 from tests.kafka.slow_records import Slow, batch_of, gzipped
-from tests.property.untimed import many
+from tests.property.untimed import untimed
 
 Log = list[tuple[int, list[Slow]]]
 
@@ -31,7 +31,7 @@ def _stretch(log: Log, packed: list[bool] | None = None) -> Stretch:
     return Stretch(data, walk(data).batches)
 
 
-@many
+@untimed
 @given(_logs(), st.data())
 def test_what_compaction_leaves_is_found(log: Log, data: st.DataObject) -> None:
     kept = [(b, [r for r in records if data.draw(st.booleans())]) for b, records in log]
@@ -51,7 +51,7 @@ def test_what_compaction_leaves_is_found(log: Log, data: st.DataObject) -> None:
     assert whole.identical + whole.equal == total
 
 
-@many
+@untimed
 @given(_logs(), st.data())
 def test_what_is_not_archived_or_archived_otherwise_is_named(log: Log, data: st.DataObject) -> None:
     index = data.draw(st.integers(0, len(log) - 1))

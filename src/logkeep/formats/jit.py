@@ -4,10 +4,12 @@ Compiled code is kept on disk below the cache directory, for the next process fi
 loading what it compiled costs a second or two, compiling ten. Where nothing can be written (a read-only machine),
 each process compiles for itself. Import this module only where records are decoded: numba is heavy.
 
-Kernels read bytes that anybody may have written. numba checks no bounds by itself, so every kernel does: an index
-is compared with its end before it is used.
+Kernels live in modules called `…_kernels`. They read bytes that anybody may have written. numba checks no bounds by
+itself, so every kernel does: an index is compared with its end before it is used.
 """
 
+import hashlib
+import importlib.resources
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -18,8 +20,16 @@ from logkeep.model.cache import cache_dir
 P = ParamSpec("P")
 R = TypeVar("R")
 
+
+def _edition() -> str:
+    """A name for the kernels as they are: numba looks at the file of a kernel, not at those of what it calls."""
+    sources = [f for f in importlib.resources.files("logkeep.formats").iterdir() if f.name.endswith("_kernels.py")]
+    texts = (source.read_bytes() for source in sorted(sources, key=lambda f: f.name))
+    return hashlib.sha256(b"".join(texts)).hexdigest()[:16]
+
+
 # numba reads this when it is imported, and nobody else imports it.
-os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_dir(os.environ, Path.home()) / "kernels"))
+os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_dir(os.environ, Path.home()) / "kernels" / _edition()))
 
 import numba  # noqa: E402 - the setting above must come first
 

@@ -22,6 +22,7 @@ LARGEST_BATCH_BYTES = 256 << 20
 TOGETHER_BYTES = 16 << 20
 """About how much is unpacked before it is worked on."""
 _FIRST_BYTES = 1 << 20
+_LARGEST_BUFFER = 2**31 - 1
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = 16
 _STREAMS = {"gzip": "gzip", "lz4": "lz4", "zstd": "zstd"}
@@ -53,6 +54,8 @@ def sections(
     buffer: memoryview | bytes | bytearray, batches: Batches, largest: int = LARGEST_BATCH_BYTES
 ) -> Iterator[Sections | Unreadable]:
     """The records of all batches in order. Bytes that nobody compressed are shown where they are."""
+    if len(buffer) > _LARGEST_BUFFER:
+        raise ValueError("spans of records reach no further than 2 GiB")
     data = np.frombuffer(memoryview(buffer).toreadonly(), np.uint8)
     starts, ends = batches.positions + HEADER_BYTES, batches.positions + batches.sizes
     if not (batches.headers["attributes"] & CODEC_MASK).any():

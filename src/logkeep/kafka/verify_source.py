@@ -159,8 +159,8 @@ def _summarise(
     identical, equal = sum(r.identical for r in results), sum(r.equal for r in results)
     gone = max(archived - identical - equal, 0)
     what = (
-        f"{len(states)} logs compared: {identical} records are in the source in the very same batches, {equal} more in"
-        f" batches that it rewrote; {gone} archived ones are gone there, by retention or compaction"
+        f"{len(states):,} logs compared: {identical:,} records are in the source in the very same batches,"
+        f" {equal:,} more in batches that it rewrote; {gone:,} archived ones are gone there, by retention or compaction"
     )
     asked.checked.findings.append(
         Finding(code="source-compared", severity=Severity.NOTE, where=asked.place.source, what=what)

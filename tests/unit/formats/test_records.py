@@ -1,6 +1,7 @@
 """Records of every codec, golden bytes, bombs, and what is said of records that cannot be read."""
 
 import gzip
+import mmap
 import struct
 from collections.abc import Callable
 from functools import partial
@@ -206,6 +207,11 @@ def test_a_huge_count_in_a_compressed_batch_takes_no_memory() -> None:
     data = batch_of(0, RECORDS, gzipped(PLAIN), attributes=1, count=2**31 - 1, delta=2**31 - 1)
     (problem,) = decode(data, walk(data).batches)
     assert isinstance(problem, Malformed)
+
+
+def test_a_buffer_that_spans_cannot_reach_through_is_refused() -> None:
+    with mmap.mmap(-1, 2**31) as nothing, memoryview(nothing) as buffer, pytest.raises(ValueError, match="2 GiB"):
+        list(decode(buffer, walk(b"").batches))
 
 
 def test_an_empty_batch_has_no_records() -> None:
