@@ -163,6 +163,10 @@ LEASE_TTL: Option[timedelta] = Option(
 MAX_AGE: Option[timedelta | None] = Option(
     "max-age", Duration(), None, "Objective: exit 60 when the newest good backup is older.", key="status.max_age"
 )
+MAX_LAG: Option[int | None] = Option(
+    "max-lag", Int(), None, "Objective: exit 60 when the last look of `kafka backup --follow` lacked more offsets.",
+    key="status.max_lag",
+)  # fmt: skip
 LEVEL: Option[str] = Option(
     "level", Choice(("files", "data")), "files", "files compares names and sizes; data reads and hashes every byte.",
     key="verify.level",
@@ -207,6 +211,13 @@ ALLOW_GAPS: Option[bool] = Option(
 RESUME: Option[bool] = Option(
     "resume", Bool(), False, "Go on with the backup that was interrupted, under its id.", where=Where.FLAG
 )
+FOLLOW: Option[bool] = Option(
+    "follow", Bool(), False, "Go on backing up, round after round, until a signal comes.", where=Where.FLAG
+)
+INTERVAL: Option[timedelta] = Option(
+    "interval", Duration(), timedelta(seconds=10), "With --follow: from the beginning of a round to the next.",
+    key="kafka.interval",
+)  # fmt: skip
 TAG: Option[tuple[str, ...]] = Option(
     "tag", TextList("TAG"), (), "Tag the backup, for `prune --keep-tag`; may be repeated.", where=Where.FLAG
 )

@@ -4,7 +4,7 @@ facts → plan → copy in tasks → a second round for logs that became others 
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -36,6 +36,7 @@ from logkeep.kafka.record import (
     groups_of,
     quotas_of,
     reached_in,
+    same_cluster,
     topics_of,
 )
 from logkeep.kafka.settings import ClientSettings
@@ -44,11 +45,12 @@ from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.time import Clock, TokenSource
-from logkeep.model.work import Engine
+from logkeep.model.work import Engine, EngineFor
 from logkeep.repository.attachments import put_attachment, read_attachment
 from logkeep.repository.backup import OngoingBackup, Outcome, begin, check_wanted, resume
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.fold import BackupEntry
+from logkeep.repository.journal import open_ids
 from logkeep.repository.manifest import KnownGap
 from logkeep.repository.resume import usable_receipts
 from logkeep.repository.source import check_source, ensure_source, read_manifest
@@ -80,6 +82,9 @@ class Done:
     plan: Plan
     gaps: tuple[KnownGap, ...]
     findings: tuple[Finding, ...]
+    logs: tuple[LogRecord, ...]
+    changed: bool = True
+    """False: nothing was committed, because `entry` still says all there is to say."""
 
 
 @dataclass(frozen=True)
@@ -102,12 +107,34 @@ class KafkaBackup:
     def run(self, wish: Wish, engine: Engine) -> Done:
         """Take the backup. Raises the cluster's and the store's errors; earlier backups are untouched by any."""
         with writing(self.place, "backup", self.clock, self.tokens, wish.lease_ttl) as session:
+            return self._run(session, self._gather(wish), wish, engine)
+
+    def run_if_changed(self, wish: Wish, engine_for: EngineFor) -> Done:
+        """The same, unless the last backup still equals the cluster: then nothing is written but the lease."""
+        with writing(self.place, "backup", self.clock, self.tokens, wish.lease_ttl) as session:
             facts = self._gather(wish)
-            ongoing = self._begin(session, facts, wish)
-            earlier = earlier_results(usable_receipts(session, ongoing, engine).values())
-            plan, broken = self._plan(facts, self._reached(ongoing.base), earlier)
-            assembled, facts = self._copy(ongoing, facts, plan, earlier, wish, engine)
-            return self._complete(session, ongoing, facts, plan, _told(assembled, broken))
+            plan, same = self._look(session, facts)
+            return same or self._run(session, facts, wish, engine_for(plan.size_bytes))
+
+    def _run(self, session: Writing, facts: Facts, wish: Wish, engine: Engine) -> Done:
+        ongoing = self._begin(session, facts, wish)
+        earlier = earlier_results(usable_receipts(session, ongoing, engine).values())
+        plan, broken = self._plan(facts, self._reached(ongoing.base), earlier)
+        assembled, facts = self._copy(ongoing, facts, plan, earlier, wish, engine)
+        return self._complete(session, ongoing, facts, plan, _told(assembled, broken))
+
+    def _look(self, session: Writing, facts: Facts) -> tuple[Plan, Done | None]:
+        """What is to be copied, and the last backup if it says all of it already."""
+        base = session.folded.completed[-1] if session.folded.completed else None
+        plan, broken = self._plan(facts, self._reached(base))
+        if base is None or broken or not plan.empty or open_ids(self.place, session.folded.last_id):
+            return plan, None
+        manifest = read_manifest(self.place, base)
+        known = read_attachment(self.place, manifest, ROLE, ClusterRecord)
+        record, findings = self._record(BackupId(base.id), base, facts, assemble(plan, ()))
+        if known is None or not same_cluster(known, record) or not set(findings) <= set(manifest.findings):
+            return plan, None
+        return plan, Done(base, facts, plan, (), (), record.logs, changed=False)
 
     def _gather(self, wish: Wish) -> Facts:
         with Cluster(self.settings) as cluster:
@@ -191,45 +218,51 @@ class KafkaBackup:
     def _complete(
         self, session: Writing, ongoing: OngoingBackup, facts: Facts, plan: Plan, assembled: Assembled
     ) -> Done:
+        record, findings = self._record(ongoing.id, ongoing.base, facts, assembled)
+        ref = put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())
+        outcome = Outcome(
+            cut=assembled.cut, new=assembled.segments, gaps=assembled.gaps, attachments=(ref,), findings=findings
+        )
+        return Done(ongoing.complete(outcome), facts, plan, assembled.gaps, findings, record.logs)
+
+    def _record(
+        self, backup_id: BackupId, base: BackupEntry | None, facts: Facts, assembled: Assembled
+    ) -> tuple[ClusterRecord, tuple[Finding, ...]]:
         groups, clamped = groups_of(facts)
-        findings = (*assembled.findings, *clamped, *_notes(facts), *_gone(self._reached(ongoing.base), facts))
+        reached = self._reached(base)
         record = ClusterRecord(
             repository=self.place.repository,
             source=self.place.source,
-            id=ongoing.id,
+            id=backup_id,
             cluster_id=facts.metadata.cluster_id,
             topics=topics_of(facts),
-            logs=self._logs(ongoing, facts, assembled),
+            logs=_logs(reached, facts, assembled),
             open_transactions=facts.open_transactions,
             groups=groups,
             acls=acls_of(facts),
             quotas=quotas_of(facts),
         )
-        ref = put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())
-        outcome = Outcome(
-            cut=assembled.cut, new=assembled.segments, gaps=assembled.gaps, attachments=(ref,), findings=findings
-        )
-        return Done(ongoing.complete(outcome), facts, plan, assembled.gaps, findings)
+        return record, (*assembled.findings, *clamped, *_notes(facts), *_gone(reached, facts))
 
-    def _logs(self, ongoing: OngoingBackup, facts: Facts, assembled: Assembled) -> tuple[LogRecord, ...]:
-        before = self._reached(ongoing.base)
-        records = []
-        for cut in assembled.cut:
-            log = TopicPartition(cut.log.name, cut.log.partition)
-            known = before.get(log)
-            old = known.last_epoch if known is not None and known.history == cut.log.history else -1
-            records.append(
-                LogRecord(
-                    topic=log.topic,
-                    partition=log.partition,
-                    history=cut.log.history,
-                    start=cut.start,
-                    end=cut.end,
-                    last_stable=min(facts.bounds[log].last_stable, cut.end),
-                    last_epoch=assembled.last_epochs.get(cut.log, old),
-                )
+
+def _logs(before: Mapping[TopicPartition, Reached], facts: Facts, assembled: Assembled) -> tuple[LogRecord, ...]:
+    records = []
+    for cut in assembled.cut:
+        log = TopicPartition(cut.log.name, cut.log.partition)
+        known = before.get(log)
+        old = known.last_epoch if known is not None and known.history == cut.log.history else -1
+        records.append(
+            LogRecord(
+                topic=log.topic,
+                partition=log.partition,
+                history=cut.log.history,
+                start=cut.start,
+                end=cut.end,
+                last_stable=min(facts.bounds[log].last_stable, cut.end),
+                last_epoch=assembled.last_epochs.get(cut.log, old),
             )
-        return tuple(records)
+        )
+    return tuple(records)
 
 
 def _told(assembled: Assembled, broken: Sequence[Broken]) -> Assembled:

@@ -4,7 +4,6 @@ lease → rows of all kept backups → runs (pure) → merged objects in tasks �
 garbage, which `prune` collects after its usual age.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -13,14 +12,12 @@ from logkeep.kafka.merge_plan import MergeRule, Run, plan_merges
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Segment
 from logkeep.model.time import Clock, TokenSource
-from logkeep.model.work import Engine
+from logkeep.model.work import EngineFor
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.fold import Folded
 from logkeep.repository.replacing import Served, replace_rows, served_rows
 from logkeep.repository.writing import writing
 
-EngineFor = Callable[[int], Engine]
-"""The engine for so many bytes."""
 _PROOF = "the same batches end to end; the SHA-256 of every input, and the CRC-32C of every batch, proven while reading"
 
 

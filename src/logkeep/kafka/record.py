@@ -17,6 +17,7 @@ from logkeep.model.ids import StoredId
 from logkeep.repository.documents import MIB, SourceDocument
 
 ROLE = "cluster"
+_encoder = msgspec.json.Encoder(order="deterministic")
 
 
 class TopicRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,6 +93,25 @@ class ClusterRecord(SourceDocument, frozen=True, kw_only=True, tag="kafka-cluste
 def reached_in(record: ClusterRecord) -> dict[TopicPartition, Reached]:
     """Where a backup ended, for the next one to go on from."""
     return {TopicPartition(r.topic, r.partition): Reached(r.history, r.end, r.last_epoch) for r in record.logs}
+
+
+def same_cluster(one: ClusterRecord, other: ClusterRecord) -> bool:
+    """Whether two records say the same, but for the id, the order, and the states that groups pass through."""
+    return _essence(one) == _essence(other)
+
+
+def _essence(record: ClusterRecord) -> dict[str, object]:
+    stateless = tuple(msgspec.structs.replace(g, state="") for g in record.groups)
+    lists = {
+        "topics": record.topics,
+        "logs": record.logs,
+        "open": record.open_transactions,
+        "groups": stateless,
+        "acls": record.acls or (),
+        "quotas": record.quotas,
+    }
+    told = {name: sorted(map(_encoder.encode, each)) for name, each in lists.items()}
+    return {**told, "cluster": record.cluster_id, "authorizer": record.acls is not None}
 
 
 def topics_of(facts: Facts) -> tuple[TopicRecord, ...]:
