@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
-from logkeep.errors import ClusterError, LogkeepError, StoreError
+from logkeep.errors import Interrupted, LogkeepError
 from logkeep.kafka.admin.offsets import At, list_offsets
 from logkeep.kafka.admin.topics import ResourceKind, describe_configs
 from logkeep.kafka.backup import Done, KafkaBackup, Wish
@@ -110,11 +110,9 @@ class Follower:
             one = self._measured(one, done, began_s)
             put_freshness(self.backup.place, looked, done.entry.id, one.lag_offsets or 0)
             return replace(one, merged=self._merged())
-        except (ClusterError, StoreError) as error:
-            return replace(one, error=error)
+        except Interrupted:
+            raise
         except LogkeepError as error:
-            if not retry_cures(error):
-                raise
             return replace(one, error=error)
 
     def _measured(self, one: Round, done: Done, began_s: float) -> Round:
@@ -131,7 +129,7 @@ class Follower:
 
     def _looks(self, cluster: Cluster, done: Done, began_s: float) -> dict[TopicPartition, LogLook]:
         archived = {TopicPartition(r.topic, r.partition): r for r in done.logs}
-        ends = list_offsets(cluster, archived, At.LATEST)
+        ends = list_offsets(cluster, list(archived), At.LATEST)
         now_s = self.monotonic()
         return {
             log: LogLook(r.start, r.end, ends[log].offset, _bytes_per_offset(done, log), began_s, now_s)

@@ -22,7 +22,7 @@ def retry_cures(error: LogkeepError) -> bool:
 
 
 def pause_s(interval_s: float, took_s: float, failures: int) -> float:
-    """How long to wait: rounds begin an interval apart; after failures in a row, 1, 2, 4 … seconds, at most a minute."""
+    """How long to wait: rounds begin an interval apart; after failures in a row 1, 2, 4 … seconds, at most a minute."""
     if failures:
         return min(2.0 ** min(failures - 1, 16), LONGEST_PAUSE_S)
     return max(interval_s - took_s, 0.0)

@@ -10,6 +10,7 @@ from logkeep.cli.metrics import Sample, sample
 from logkeep.cli.opening import STORE_EXITS, chosen_engine, opened_repository
 from logkeep.cli.run import Outcome, Run
 from logkeep.cli.verb import verb
+from logkeep.cli.verbs.follow_report import FollowSummary, summary_text
 from logkeep.config.options import (
     ALLOW_GAPS,
     BACKUP_ID,
@@ -17,7 +18,9 @@ from logkeep.config.options import (
     COMMAND_CONFIG,
     ENGINE,
     EXCLUDE,
+    FOLLOW,
     INTERNAL,
+    INTERVAL,
     LEASE_TTL,
     LIMIT_UPLOAD,
     MASTER,
@@ -65,9 +68,13 @@ class KafkaBackupReport(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     allow_gaps: bool
     dry_run: bool
+    follow: FollowSummary | None = None
+    """Of a run with --follow: then new offsets, bytes, gaps and findings are those of all its rounds."""
 
 
 def _text(report: KafkaBackupReport, look: Look) -> str:
+    if report.follow is not None:
+        return look.text(summary_text(report.follow, report.new_offsets, report.new_bytes))
     done = "would copy" if report.dry_run else f"backup {report.id} of {report.source}: copied"
     about = "about " if report.dry_run else ""
     lines = [
@@ -87,12 +94,18 @@ def _code(report: KafkaBackupReport) -> int:
 
 def _metrics(outcome: Outcome[KafkaBackupReport]) -> Iterator[Sample]:
     report = outcome.report
+    if report is not None and report.follow is not None and report.follow.ended:
+        return  # every round has told its own; the length of the whole run would say nothing
     source = report.source if report else outcome.source or _DEFAULT_SOURCE
     yield sample("logkeep_backup_duration_seconds", outcome.duration.total_seconds(), source=source)
     yield sample("logkeep_backup_success", 1 if report else 0, source=source)
     if report is not None:
         yield sample("logkeep_backup_size_bytes", report.stored_bytes or 0, source=source)
         yield sample("logkeep_backup_last_success_timestamp_seconds", outcome.ended.timestamp(), source=source)
+        last = report.follow.last_round if report.follow else None
+        if last is not None and last.lag_offsets is not None:
+            yield sample("logkeep_backup_lag_offsets", last.lag_offsets, source=source)
+            yield sample("logkeep_backup_lag_bytes", last.lag_bytes or 0, source=source)
 
 
 @verb(
@@ -110,6 +123,8 @@ def _metrics(outcome: Outcome[KafkaBackupReport]) -> Iterator[Sample]:
         SEGMENT_BYTES,
         ALLOW_GAPS,
         RESUME,
+        FOLLOW,
+        INTERVAL,
         TAG,
         ENGINE,
         MASTER,
@@ -127,6 +142,7 @@ def _metrics(outcome: Outcome[KafkaBackupReport]) -> Iterator[Sample]:
     examples=(
         "logkeep kafka backup --bootstrap-servers broker:9092 -r s3://bucket/logkeep --source prod",
         "logkeep kafka backup --topics 'orders|payments.*' --dry-run",
+        "logkeep kafka backup --follow --interval 10s",
     ),
 )
 def backup(run: Run) -> KafkaBackupReport:
@@ -135,14 +151,29 @@ def backup(run: Run) -> KafkaBackupReport:
     Every run goes on where the last one ended, per topic id and partition. The cut is the high watermark of each
     partition, moved behind the marker of every transaction that was decided meanwhile. What retention removed before
     it could be copied is a gap: the backup is completed, the gap is recorded, and the run ends with 21.
+
+    With --follow it goes on, round after round, until SIGTERM or SIGINT: the first ends the round and commits, the
+    second gives it up. A round in which nothing changed commits nothing. Each round prints a line, with --json a
+    document in a line; the summary of the whole run is the last.
     """
     place = opened_repository(run).place(run[SOURCE] or _DEFAULT_SOURCE)
     task, wish = KafkaBackup(place, _settings(run), run.clock, run.token), _wish(run)
+    if run[FOLLOW]:
+        return _followed(run, task, wish)
     if run.dry_run:
         return _foreseen(place.source, *task.preview(wish), run[ALLOW_GAPS])
     _, plan = task.preview(wish)
     done = task.run(wish, chosen_engine(run, plan.size_bytes))
     return _report(place.source, done, run[ALLOW_GAPS])
+
+
+def _followed(run: Run, task: KafkaBackup, wish: Wish) -> KafkaBackupReport:
+    from logkeep.cli.verbs.kafka_follow import follow  # noqa: PLC0415 - only who follows needs it
+
+    if run.dry_run or wish.wanted_id is not None:
+        other = "--dry-run" if run.dry_run else "--id"
+        raise UsageError(f"--follow makes one backup after the other, and {other} is about one", remedy="leave one out")
+    return follow(run, task, wish, lambda done: _report(task.place.source, done, run[ALLOW_GAPS]))
 
 
 def _settings(run: Run) -> ClientSettings:
