@@ -11,9 +11,14 @@ from confluent_kafka import TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import Locked
+from logkeep.kafka.backup import Wish
+from logkeep.kafka.follow import Follower, Round
+from logkeep.kafka.follow_rules import MERGE_EVERY
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.journal import open_ids
 from logkeep.repository.writing import writing
+from logkeep.spark.inline import InlineEngine
+from logkeep.spark.stop import Stop
 from tests.e2e.filled import Filled
 from tests.integration.processes import wait_for
 from tests.kafka.archive import on_disk
@@ -146,6 +151,29 @@ def _held(repo: Filled) -> Iterator[None]:
         else:
             raise AssertionError("the lease was never free")
         yield
+
+
+def test_small_objects_are_merged_as_it_goes(topics: Matrix, archive: Archive) -> None:
+    topic, stop, rounds = topics.create("as-it-goes"), Stop(soft=True), list[Round]()
+    _write(topics, topic, 2)
+
+    def tell(one: Round) -> None:
+        rounds.append(one)
+        if len(rounds) == MERGE_EVERY + 3:
+            stop.request()
+        else:
+            _write(topics, topic, 2)
+
+    Follower(archive.task, Wish(include=(topic,)), lambda _: InlineEngine(), stop, 0.0, tell).run()
+    assert [r.error for r in rounds if r.error] == []
+    (merged,) = [r.merged for r in rounds if r.merged]
+    assert (merged.objects_before, merged.objects_after, merged.findings) == (MERGE_EVERY, 1, ())
+    ids = [r.done.entry.id for r in rounds if r.done]
+    assert len(set(ids)) == MERGE_EVERY + 3
+    archive.check(ids[0], ids[MERGE_EVERY // 2], ids[-1])
+    (pieces,) = archive.segments(ids[-1]).values()
+    assert (pieces[0].start, pieces[0].end) == (0, 2 * MERGE_EVERY)
+    assert len(pieces) == 4
 
 
 def test_what_makes_no_sense_together_is_refused(kafka: EmbeddedKafka, repo: Filled) -> None:
