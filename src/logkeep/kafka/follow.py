@@ -72,6 +72,7 @@ class Follower:
     interval_s: float
     tell: Callable[[Round], None]
     monotonic: Callable[[], float] = time.monotonic
+    _asked: bool = False
     _committed: int = 0
     _anchors: list[Looks] = field(default_factory=list)
     """Earlier looks, some minutes apart: the first is what rates are measured against."""
@@ -96,6 +97,7 @@ class Follower:
     def _round(self, number: int, began_s: float) -> Round:
         looked = self.backup.clock()
         try:
+            self._refuse_the_impossible()
             done = self.backup.run_if_changed(self.wish, self.engine_for)
         except LogkeepError as error:
             if not retry_cures(error):
@@ -103,6 +105,12 @@ class Follower:
             return Round(number, error=error)
         self._committed += done.changed
         return self._after(Round(number, done=done), done, looked, began_s)
+
+    def _refuse_the_impossible(self) -> None:
+        """Once, before anything is written: a wrong password or another cluster leaves no trace, not even a lease."""
+        if not self._asked:
+            self.backup.preview(self.wish)
+            self._asked = True
 
     def _after(self, one: Round, done: Done, looked: datetime, began_s: float) -> Round:
         """What follows a commit cannot undo it: trouble is told, and the round counts."""

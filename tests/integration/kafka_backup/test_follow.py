@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -151,6 +152,30 @@ def _held(repo: Filled) -> Iterator[None]:
         else:
             raise AssertionError("the lease was never free")
         yield
+
+
+def test_a_topic_that_retention_will_overtake_is_named(kafka: EmbeddedKafka, topics: Matrix, repo: Filled) -> None:
+    """Records are kept for half a second, and each round takes longer than the next record."""
+    topic, stop = topics.create("fleeting", config={"retention.ms": "500"}), threading.Event()
+
+    def produce() -> None:
+        producer = topics.producer(linger_ms=0)
+        while not stop.wait(0.002):
+            producer.produce(topic, b"gone soon", None, 0)
+            producer.poll(0)
+        producer.flush(30)
+
+    writer = threading.Thread(target=produce)
+    writer.start()
+    try:
+        with following(repo, _command(kafka, topic, "--allow-gaps")) as run:
+            wait_for(lambda: any(d["threats"] for d in run.rounds()), "a warning")
+            (threat,) = next(d["threats"] for d in run.rounds() if d["threats"])
+            assert (threat["topic"], threat["overtaken_in_seconds"] <= 0.5) == (topic, True)
+            assert run.ended(signal.SIGTERM) in (0, 2)
+    finally:
+        stop.set()
+        writer.join()
 
 
 def test_small_objects_are_merged_as_it_goes(topics: Matrix, archive: Archive) -> None:
