@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from logkeep.repository import layout
 from logkeep.repository.chain import Place
 from logkeep.repository.documents import seal, unseal
@@ -41,3 +43,10 @@ def test_a_look_at_another_source_or_repository_counts_for_nothing() -> None:
     store.put_new("sources/other/freshness.json", store.get("sources/shop/freshness.json", 1 << 20))
     assert read_freshness(Place(store, LOOK.repository, "other")) is None
     assert read_freshness(Place(store, "f" * 32, "shop")) is None
+
+
+def test_a_time_that_is_none_counts_for_nothing() -> None:
+    for looked in ("yesterday", "2026-11-16T02:15:00.123"):
+        place = Place(MemoryStore(), LOOK.repository, "shop")
+        place.store.put_new(layout.freshness("shop"), seal(replace(LOOK, looked=looked)))
+        assert read_freshness(place) is None
