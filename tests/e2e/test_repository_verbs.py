@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from logkeep.cli.catalogue import VERBS
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository import layout
 from logkeep.repository.backup import begin
+from logkeep.repository.freshness import put_freshness, read_freshness
 from logkeep.repository.source import ensure_source
 from logkeep.repository.writing import Writing, writing
 from tests.crash.points import KILLED, in_child
@@ -214,9 +217,36 @@ class TestStatus:
         assert repo.json("status", "--max-age", "1h", code=60)["sources"][0]["breached"]
         assert repo.run("status", "--max-age", "1h", code=60).stdout.startswith("FAIL  prod")
 
+    def test_the_age_counts_from_the_last_look_at_the_newest_backup(self, repo: Filled) -> None:
+        newest, now = repo.ids[-1], utc_now()
+        for wanted in (("--max-lag", "5"), ("--max-age", "1h", "--max-lag", "5")):
+            assert repo.json("status", *wanted, code=60)["sources"][0]["lag_offsets"] is None, "no look is known"
+        put_freshness(repo.place(), now, newest, 5)
+        told = repo.json("status", "--max-age", "1h", "--max-lag", "5")["sources"][0]
+        assert (told["newest_good"], told["lag_offsets"], told["age_seconds"] < 600) == (newest, 5, True)
+        assert "lag 5 offsets" in repo.run("status").stdout
+        repo.run("status", "--max-lag", "4", code=60)
+        put_freshness(repo.place(), now, repo.ids[-2], 0)
+        repo.run("status", "--max-age", "1h", code=60)
+        put_freshness(repo.place(), now + timedelta(days=3), newest, 0)
+        repo.run("status", "--max-lag", "5", code=60)
+
+    def test_a_look_is_advice_and_nothing_else(self, repo: Filled) -> None:
+        put_freshness(repo.place(), utc_now(), repo.ids[-1], 0)
+        path = repo.root / layout.freshness("prod")
+        for data in (path.read_bytes()[:-9], b"", b"{}\n", path.read_bytes().replace(b"Z", b"")):
+            path.write_bytes(data)
+            assert read_freshness(repo.place()) is None
+        assert repo.json("status")["sources"][0]["last_look"] is None
+        repo.run("verify", "--level", "data")
+        repo.run("prune", "--keep-last", "5", *AT_ONCE, "-y")
+        assert path.exists(), "it is never garbage"
+        assert repo.json("repair", "-n")["steps"] == []
+
     def test_an_empty_repository_has_no_source(self, tmp_path: Path) -> None:
         repo = empty(tmp_path)
         assert "no sources" in repo.run("status").stdout
+        repo.run("status", "--max-lag", "5", code=60)
 
     def test_an_interrupted_backup_is_shown(self, repo: Filled) -> None:
         interrupted(repo)
@@ -402,7 +432,7 @@ CALLS = {
 }
 """Every verb but those that need a server of their own."""
 
-ELSEWHERE = ("demo", "kafka backup", "kafka groups", "kafka salvage")
+ELSEWHERE = ("demo", "kafka backup", "kafka groups", "kafka optimize", "kafka salvage")
 """Called in test_demo.py, in test_salvage.py and in tests/integration/kafka_backup."""
 
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from contextlib import suppress
 
@@ -178,3 +179,21 @@ def test_a_task_cannot_swallow_a_signal() -> None:
 
     with pytest.raises(Interrupted):
         InlineEngine().map(task, [1], Result, label="x", weight=lambda unit: unit)
+
+
+def test_waiting_ends_with_the_wish_to_stop() -> None:
+    """Signals arrive in the thread that waits; nobody may have to wait for the rest of an hour."""
+    with Stop(soft=True) as stop:
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        stop.wait(3600.0)
+        assert stop.requested
+        assert not stop.cancelled
+        stop.wait(3600.0)
+
+
+def test_inside_of_a_round_only_the_second_wish_raises_also_after_an_engine_was_used() -> None:
+    with Stop(soft=True) as stop, stop.raising():
+        InlineEngine(stop=stop).map(FailingTask(), [1], Result, label="one", weight=lambda _: 0)
+        signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(Terminated):
+            signal.raise_signal(signal.SIGTERM)

@@ -43,6 +43,8 @@ docs/reference/. What a verb may rely on:
     run.progress()       a ProgressSink for the engine
     run.clock, run.token time and randomness
     run.cache            the user's cache directory
+    run.line             for a run of many rounds: one line of the answer now, with --json a document in a line
+    run.tell             for the same: update --metrics-file now
     run.closing(close)   called when the run ends, whichever way
     logging              `logging.getLogger(__name__).info("text", extra={"key": value})`, anywhere
 

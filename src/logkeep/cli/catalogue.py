@@ -89,6 +89,11 @@ VERBS: tuple[Entry, ...] = (
         "logkeep.cli.verbs.kafka_salvage:salvage",
         "Back up a Kafka cluster from the disks of its brokers, when they run no more.",
     ),
+    Entry(
+        "kafka optimize",
+        "logkeep.cli.verbs.kafka_optimize:optimize",
+        "Merge the small objects of frequent backups into larger ones, for all backups at once.",
+    ),
     Entry("config show", "logkeep.cli.verbs.config:show", "Print every setting with the place it came from."),
     Entry("config validate", "logkeep.cli.verbs.config:validate", "Check all configuration and show every problem."),
     Entry("store probe", "logkeep.cli.verbs.store:probe", "Try out what a store can do and tell it in plain words."),

@@ -22,7 +22,7 @@ EXITS: dict[int, str] = {
     50: "locked by another run",
     51: "source or store unreachable after retries",
     52: "permission denied, or an object lock forbids it",
-    60: "policy breach: newest good backup older than the objective",
+    60: "policy breach: newest good backup older than the objective, or lacking more than it",
     130: "ended by SIGINT (Ctrl-C)",
     143: "ended by SIGTERM",
 }

@@ -33,6 +33,10 @@ _TABLE = (
     Metric("logkeep_backup_corruption_count", "Damaged pieces that the last backup met in its source."),
     Metric("logkeep_backup_success", "1 when the last backup was completed, 0 when it failed."),
     Metric("logkeep_backup_last_success_timestamp_seconds", "When the last completed backup ended (Unix time)."),
+    Metric(
+        "logkeep_backup_lag_offsets", "Offsets that the source had beyond the archive at the end of the last round."
+    ),
+    Metric("logkeep_backup_lag_bytes", "About how many bytes these are."),
     Metric("logkeep_verify_duration_seconds", "How long the last verification took."),
     Metric("logkeep_verify_valid_files", "Objects that the last verification found right."),
     Metric("logkeep_verify_corrupted_files", "Objects that the last verification found damaged or missing."),

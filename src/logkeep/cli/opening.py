@@ -1,6 +1,7 @@
 """From settings to things: the repository, its store with all wrappers, the source, the engine."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from logkeep.cli.run import Run
 from logkeep.config.options import (
@@ -9,19 +10,23 @@ from logkeep.config.options import (
     LIMIT_UPLOAD,
     MASTER,
     PARALLEL,
+    PROGRESS,
     RETRY_FOR,
     SOURCE,
     SPARK_CONF,
     VERBOSE,
 )
 from logkeep.errors import UsageError
-from logkeep.model.work import Engine
+from logkeep.model.work import Engine, NoProgress, ProgressSink
 from logkeep.repository.chain import Place
 from logkeep.repository.opening import Repository, open_repository
 from logkeep.store.address import open_store
 from logkeep.store.base import Store
 from logkeep.store.retrying import Patience, RetryingStore
 from logkeep.store.throttled import Pace, ThrottledStore
+
+if TYPE_CHECKING:
+    from logkeep.spark.stop import Stop
 
 INLINE_BELOW = 64 * 1024 * 1024
 """Starting Spark takes longer than reading this many bytes."""
@@ -78,21 +83,57 @@ def refuse_contradictions(run: Run) -> None:
         )
 
 
-def chosen_engine(run: Run, total_bytes: int) -> Engine:
-    """Spark for large work, this process for small work (one unit at a time), unless the user said which."""
+def chosen_engine(run: Run, total_bytes: int, stop: "Stop | None" = None) -> Engine:
+    """Spark for large work, this process for small work (one unit at a time), unless the user said which.
+
+    With a `stop` of its own, a run that goes on hears signals between its rounds too.
+    """
     refuse_contradictions(run)
-    kind = run[ENGINE]
-    if kind == "inline" or (kind == "auto" and run[MASTER] is None and total_bytes < INLINE_BELOW):
+    if runs_inline(run, total_bytes):
         from logkeep.spark.inline import InlineEngine  # noqa: PLC0415 - only one of the two is ever needed
 
-        return InlineEngine(sink=run.progress())
+        return InlineEngine(sink=_inline_sink(run, stop), stop=stop)
     from logkeep.spark.engine import SparkEngine  # noqa: PLC0415 - pyspark takes half a second to load
     from logkeep.spark.settings import SparkSettings  # noqa: PLC0415
 
     master = run[MASTER] or f"local[{run[PARALLEL] or '*'}]"
-    engine = SparkEngine(SparkSettings(run.cache, master, _conf(run), keep_log=run[VERBOSE] > 0), sink=run.progress())
+    settings = SparkSettings(run.cache, master, _conf(run), keep_log=run[VERBOSE] > 0)
+    engine = SparkEngine(settings, sink=run.progress(), stop=stop)
     run.closing(engine.close)
     return engine
+
+
+class WarmEngines:
+    """Engines for a run of many rounds: small rounds are worked on here, large ones on one Spark that stays."""
+
+    def __init__(self, run: Run, stop: "Stop") -> None:
+        self._run, self._stop = run, stop
+        self._spark: Engine | None = None
+
+    def __call__(self, total_bytes: int) -> Engine:
+        from logkeep.spark.inline import InlineEngine  # noqa: PLC0415 - as above
+
+        if self._spark is not None and not runs_inline(self._run, total_bytes):
+            return self._spark
+        engine = chosen_engine(self._run, total_bytes, self._stop)
+        self._spark = self._spark if isinstance(engine, InlineEngine) else engine
+        return engine
+
+    def renew(self) -> None:
+        """A task failed for good, perhaps because its Spark is gone: the next large round starts another."""
+        if self._spark is not None:
+            self._spark.close()
+            self._spark = None
+
+
+def runs_inline(run: Run, total_bytes: int) -> bool:
+    kind = run[ENGINE]
+    return kind == "inline" or (kind == "auto" and run[MASTER] is None and total_bytes < INLINE_BELOW)
+
+
+def _inline_sink(run: Run, stop: "Stop | None") -> ProgressSink:
+    """A small round among many is told by its own line; a bar for each would be noise."""
+    return run.progress() if stop is None or run[PROGRESS] == "always" else NoProgress()
 
 
 def _conf(run: Run) -> dict[str, str]:

@@ -7,8 +7,9 @@ untouched: `main` shows them.
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -61,6 +62,10 @@ class Run:
     """The configuration files that were read, strongest first."""
     named_config: Path | None = None
     """The file that --config or LOGKEEP_CONFIG named."""
+    frame: tuple[int, str] = (1, "")
+    """Schema version and words of the verb: what every JSON document begins with."""
+    tell: Callable[[msgspec.Struct | None, LogkeepError | None, float], None] = lambda *_: None
+    """Update --metrics-file now, with a report or an error and the seconds it took: for runs that go on for long."""
 
     def __getitem__(self, option: Option[T]) -> T:
         return self.settings[option]
@@ -98,6 +103,11 @@ class Run:
     def progress(self) -> ProgressSink:
         return choose_progress(self[PROGRESS], self.console, self.world.monotonic, quiet=self[QUIET])
 
+    def line(self, text: str, document: msgspec.Struct) -> None:
+        """Print one line of the answer now: for runs that go on for long. With --json, the document in one line."""
+        self.world.streaming = True
+        self.console.answer(_document(self.frame, document, None) if self[JSON] else self.console.look.text(text))
+
     def closing(self, close: Callable[[], object]) -> None:
         """Call this when the run ends, whichever way it ends; last in, first out."""
         self.world.resources.callback(close)
@@ -132,6 +142,8 @@ def carry_out(job: Job[ReportT], world: World, flags: Flags, arguments: Mapping[
     """Run one verb and return its exit code. Raises what the verb raises."""
     run = _begin(job, world, flags)
     metrics = _metrics_file(job, run)
+    if metrics:
+        run = replace(run, tell=partial(_tell_now, metrics, job, run))
     started, report, error = world.monotonic(), None, None
     try:
         report = _uninterrupted(job, run, arguments)
@@ -167,7 +179,7 @@ def _begin(job: Job[ReportT], world: World, flags: Flags) -> Run:
     _begin_logs(settings, world)
     for warning in loaded.warnings:
         _warn(warning, settings, console)
-    return Run(settings, console, world, loaded.files, named)
+    return Run(settings, console, world, loaded.files, named, (job.schema_version, job.name))
 
 
 def _warn(text: str, settings: Settings, console: Console) -> None:
@@ -222,6 +234,14 @@ def _tell(file: MetricsFile, job: Job[ReportT], run: Run, outcome: Outcome[Repor
     return code
 
 
+def _tell_now(
+    file: MetricsFile, job: Job[Any], run: Run, report: msgspec.Struct | None, error: LogkeepError | None, took_s: float
+) -> None:
+    code = error.exit_code if error else job.exit_code(report)
+    outcome = Outcome(run[SOURCE] or "", report, error, code, timedelta(seconds=took_s), run.clock())
+    _tell(file, job, run, outcome, code)
+
+
 def _log_failure(run: Run, error: LogkeepError) -> None:
     # On stderr the error stands already, in its three lines.
     if run.world.log_file is not None:
@@ -232,5 +252,9 @@ def _log_failure(run: Run, error: LogkeepError) -> None:
 def _answer(job: Job[ReportT], report: ReportT, run: Run) -> str:
     if not run[JSON]:
         return job.text(report, run.console.look)
-    document = {"schema_version": job.schema_version, "verb": job.name, **msgspec.to_builtins(report)}
-    return json.dumps(document, indent=2)
+    return _document((job.schema_version, job.name), report, None if run.world.streaming else 2)
+
+
+def _document(frame: tuple[int, str], content: msgspec.Struct, indent: int | None) -> str:
+    version, verb = frame
+    return json.dumps({"schema_version": version, "verb": verb, **msgspec.to_builtins(content)}, indent=indent)

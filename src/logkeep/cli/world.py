@@ -34,6 +34,8 @@ class World:
     """Errors are wanted as JSON."""
     log_file: Path | None = None
     verbose: int = 0
+    streaming: bool = False
+    """Lines of the answer were printed already: with --json the last document is a line too."""
     resources: ExitStack = field(default_factory=ExitStack)
     """Closed when the call ends, whichever way it ends."""
 

@@ -168,6 +168,10 @@ LEASE_TTL: Option[timedelta] = Option(
 MAX_AGE: Option[timedelta | None] = Option(
     "max-age", Duration(), None, "Objective: exit 60 when the newest good backup is older.", key="status.max_age"
 )
+MAX_LAG: Option[int | None] = Option(
+    "max-lag", Int(), None, "Objective: exit 60 when the last look of `kafka backup --follow` lacked more offsets.",
+    key="status.max_lag",
+)  # fmt: skip
 LEVEL: Option[str] = Option(
     "level", Choice(("files", "data", "records", "source")), "files",
     "files compares names and sizes; data hashes every byte; records decodes them; source compares with the cluster.",
@@ -243,6 +247,13 @@ RESUME: Option[bool] = Option(
 LOG_DIRS: Option[tuple[str, ...]] = Option(
     "log-dirs", TextList("DIR,..."), (), "Log directories of brokers that are stopped; may be repeated.",
     where=Where.FLAG,
+)  # fmt: skip
+FOLLOW: Option[bool] = Option(
+    "follow", Bool(), False, "Go on backing up, round after round, until a signal comes.", where=Where.FLAG
+)
+INTERVAL: Option[timedelta] = Option(
+    "interval", Duration(), timedelta(seconds=10), "With --follow: from the beginning of a round to the next.",
+    key="kafka.interval",
 )  # fmt: skip
 TAG: Option[tuple[str, ...]] = Option(
     "tag", TextList("TAG"), (), "Tag the backup, for `prune --keep-tag`; may be repeated.", where=Where.FLAG

@@ -28,6 +28,7 @@ from logkeep.kafka.copy import copy_ranges
 from logkeep.kafka.courtesy import share
 from logkeep.kafka.facts import Facts, gather
 from logkeep.kafka.fetch import FetchLimits
+from logkeep.kafka.log_records import logs_of
 from logkeep.kafka.notices import gone_topics, notices
 from logkeep.kafka.plan import Plan, Reached, next_history, plan_backup, refuse_to_forget, same_topic
 from logkeep.kafka.record import (
@@ -39,25 +40,25 @@ from logkeep.kafka.record import (
     groups_of,
     quotas_of,
     reached_in,
+    same_cluster,
     topics_of,
 )
-from logkeep.kafka.scram import ROLE as SCRAM_ROLE
-from logkeep.kafka.scram import ScramDocument, ScramWish, SealedScram, collect, left_out, probe
+from logkeep.kafka.scram import ScramWish, SealedScram, collect, left_out, probe, put_sealed
 from logkeep.kafka.settings import ClientSettings
-from logkeep.kafka.traits import LogTraits, all_joined
-from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, EpochRun, RangeResult
+from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, RangeResult
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec
 from logkeep.model.time import Clock, TokenSource
-from logkeep.model.work import Engine
+from logkeep.model.work import Engine, EngineFor
 from logkeep.repository.attachments import put_attachment, read_attachment
 from logkeep.repository.backup import OngoingBackup, Outcome, begin, check_wanted, resume
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.format import ZSTD_FRAMES, require_feature
-from logkeep.repository.manifest import AttachmentRef, KnownGap
+from logkeep.repository.journal import open_ids
+from logkeep.repository.manifest import KnownGap
 from logkeep.repository.resume import usable_receipts
 from logkeep.repository.source import check_source, ensure_source, read_manifest
 from logkeep.repository.writing import Writing, writing
@@ -85,6 +86,18 @@ class Wish:
 
 
 @dataclass(frozen=True)
+class Prepared:
+    """What a run would do."""
+
+    facts: Facts
+    plan: Plan
+    findings: tuple[Finding, ...]
+    """Those that are known before anything is copied."""
+    generation: int
+    """Of the chain that it was planned on."""
+
+
+@dataclass(frozen=True)
 class Done:
     """What became of it."""
 
@@ -93,6 +106,9 @@ class Done:
     plan: Plan
     gaps: tuple[KnownGap, ...]
     findings: tuple[Finding, ...]
+    logs: tuple[LogRecord, ...]
+    changed: bool = True
+    """False: nothing was committed, because `entry` still says all there is to say."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +120,7 @@ class KafkaBackup:
     clock: Clock
     tokens: TokenSource
 
-    def preview(self, wish: Wish) -> tuple[Facts, Plan]:
+    def prepare(self, wish: Wish) -> Prepared:
         """What a run would copy now. Writes nothing, and refuses what a run would have to refuse."""
         folded = read_chain(self.place)
         check_wanted(wish.wanted_id, folded.last_id)
@@ -114,22 +130,51 @@ class KafkaBackup:
         refuse_to_forget(facts.topics, reached)
         if wish.scram is not None:
             probe(wish.scram, self.settings)
-        return facts, self._plan(facts, reached)[0]
+        plan, broken = self._plan(facts, reached)
+        findings = (*_new_histories(broken), *notices(facts), *gone_topics(reached, facts))
+        return Prepared(facts, plan, findings, folded.generation)
 
-    def run(self, wish: Wish, engine: Engine) -> Done:
-        """Take the backup. Raises the cluster's and the store's errors; earlier backups are untouched by any."""
+    def run(self, wish: Wish, engine: Engine, prepared: Prepared | None = None) -> Done:
+        """Take the backup. Raises the cluster's and the store's errors; earlier backups are untouched by any.
+
+        What was prepared is used if no other run came between: the cluster need not be asked twice.
+        """
+        with writing(self.place, "backup", self.clock, self.tokens, wish.lease_ttl) as session:
+            fresh = prepared is not None and prepared.generation == session.folded.generation
+            return self._run(session, prepared.facts if prepared and fresh else self._gather(wish), wish, engine)
+
+    def run_if_changed(self, wish: Wish, engine_for: EngineFor) -> Done:
+        """The same, unless the last backup still equals the cluster: then nothing is written but the lease."""
         with writing(self.place, "backup", self.clock, self.tokens, wish.lease_ttl) as session:
             facts = self._gather(wish)
-            completed = session.folded.completed
-            refuse_to_forget(facts.topics, self._reached(completed[-1] if completed else None))
-            scram = collect(wish.scram, self.settings) if wish.scram is not None else None
-            ongoing = self._begin(session, facts, wish)
-            if wish.compression is Codec.ZSTD:
-                require_feature(self.place.store, ZSTD_FRAMES)
-            earlier = earlier_results(usable_receipts(session, ongoing, engine).values())
-            plan, broken = self._plan(facts, self._reached(ongoing.base), earlier)
-            assembled, facts = self._copy(ongoing, facts, plan, earlier, wish, engine)
-            return self._complete(session, ongoing, facts, plan, _told(assembled, broken), scram)
+            plan, same = self._look(session, facts)
+            return same or self._run(session, facts, wish, engine_for(plan.size_bytes))
+
+    def _run(self, session: Writing, facts: Facts, wish: Wish, engine: Engine) -> Done:
+        completed = session.folded.completed
+        refuse_to_forget(facts.topics, self._reached(completed[-1] if completed else None))
+        scram = collect(wish.scram, self.settings) if wish.scram is not None else None
+        ongoing = self._begin(session, facts, wish)
+        if wish.compression is Codec.ZSTD:
+            require_feature(self.place.store, ZSTD_FRAMES)
+        earlier = earlier_results(usable_receipts(session, ongoing, engine).values())
+        plan, broken = self._plan(facts, self._reached(ongoing.base), earlier)
+        assembled, facts = self._copy(ongoing, facts, plan, earlier, wish, engine)
+        assembled = replace(assembled, findings=(*assembled.findings, *_new_histories(broken)))
+        return self._complete(session, ongoing, facts, plan, assembled, scram)
+
+    def _look(self, session: Writing, facts: Facts) -> tuple[Plan, Done | None]:
+        """What is to be copied, and the last backup if it says all of it already."""
+        base = session.folded.completed[-1] if session.folded.completed else None
+        plan, broken = self._plan(facts, self._reached(base))
+        if base is None or broken or not plan.empty or open_ids(self.place, session.folded.last_id):
+            return plan, None
+        manifest = read_manifest(self.place, base)
+        known = read_attachment(self.place, manifest, ROLE, ClusterRecord)
+        record, findings = self._record(base.id, base, facts, assemble(plan, ()))
+        if known is None or not same_cluster(known, record) or not set(findings) <= set(manifest.findings):
+            return plan, None
+        return plan, Done(base, facts, plan, (), (), record.logs, changed=False)
 
     def _gather(self, wish: Wish) -> Facts:
         """All facts; asked anew when a topic is deleted between two questions."""
@@ -250,68 +295,39 @@ class KafkaBackup:
         assembled: Assembled,
         scram: SealedScram | None,
     ) -> Done:
+        record, findings = self._record(ongoing.id, ongoing.base, facts, assembled)
+        check_consistent(record, assembled.cut)
+        refs = [put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())]
+        if scram is not None:
+            refs.append(put_sealed(self.place, ongoing.id, scram, session.tokens()))
+        outcome = Outcome(
+            cut=assembled.cut, new=assembled.segments, gaps=assembled.gaps, attachments=refs, findings=findings
+        )
+        return Done(ongoing.complete(outcome), facts, plan, assembled.gaps, findings, record.logs)
+
+    def _record(
+        self, backup_id: int, base: BackupEntry | None, facts: Facts, assembled: Assembled
+    ) -> tuple[ClusterRecord, tuple[Finding, ...]]:
+        """What is kept of the cluster besides its logs, and all that its user should know."""
         groups, clamped = groups_of(facts)
-        findings = (*assembled.findings, *clamped, *notices(facts), *gone_topics(self._reached(ongoing.base), facts))
+        reached = self._reached(base)
         record = ClusterRecord(
             repository=self.place.repository,
             source=self.place.source,
-            id=ongoing.id,
+            id=backup_id,
             cluster_id=facts.metadata.cluster_id,
             topics=topics_of(facts),
-            logs=self._logs(ongoing, facts, assembled),
+            logs=logs_of(reached, facts, assembled),
             open_transactions=facts.open_transactions,
             groups=groups,
             acls=acls_of(facts),
             quotas=quotas_of(facts),
         )
-        check_consistent(record, assembled.cut)
-        refs = [put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())]
-        if scram is not None:
-            refs.append(self._put_scram(session, ongoing, scram))
-        outcome = Outcome(
-            cut=assembled.cut, new=assembled.segments, gaps=assembled.gaps, attachments=refs, findings=findings
-        )
-        return Done(ongoing.complete(outcome), facts, plan, assembled.gaps, findings)
-
-    def _put_scram(self, session: Writing, ongoing: OngoingBackup, sealed: SealedScram) -> AttachmentRef:
-        document = ScramDocument(
-            repository=self.place.repository,
-            source=self.place.source,
-            id=ongoing.id,
-            recipients=sealed.recipients,
-            credentials=sealed.credentials,
-            age=sealed.age,
-        )
-        return put_attachment(self.place, ongoing.id, SCRAM_ROLE, document, session.tokens())
-
-    def _logs(self, ongoing: OngoingBackup, facts: Facts, assembled: Assembled) -> tuple[LogRecord, ...]:
-        before = self._reached(ongoing.base)
-        open_since = {t.log: t.first_offset for t in reversed(facts.open_transactions)}
-        records = []
-        for cut in assembled.cut:
-            log = TopicPartition(cut.log.name, cut.log.partition)
-            known = before.get(log)
-            same = known is not None and known.history == cut.log.history
-            old = known if known is not None and same else Reached(cut.log.history, -1, -1, traits=LogTraits())
-            tip = assembled.tips.get(cut.log, EpochRun(old.last_epoch, -1, old.last_end))
-            records.append(
-                LogRecord(
-                    topic=log.topic,
-                    partition=log.partition,
-                    history=cut.log.history,
-                    start=cut.start,
-                    end=cut.end,
-                    last_stable=open_since.get(log, cut.end),
-                    last_epoch=tip.epoch,
-                    last_end=tip.end,
-                    traits=all_joined((old.traits, assembled.traits.get(cut.log, LogTraits()))),
-                )
-            )
-        return tuple(records)
+        return record, (*assembled.findings, *clamped, *notices(facts), *gone_topics(reached, facts))
 
 
-def _told(assembled: Assembled, broken: Sequence[Broken]) -> Assembled:
-    findings = [
+def _new_histories(broken: Sequence[Broken]) -> list[Finding]:
+    return [
         Finding(
             code="new-history",
             severity=Severity.WARNING,
@@ -321,7 +337,6 @@ def _told(assembled: Assembled, broken: Sequence[Broken]) -> Assembled:
         )
         for b in broken
     ]
-    return replace(assembled, findings=(*assembled.findings, *findings))
 
 
 def _identity(facts: Facts) -> dict[str, str]:

@@ -74,6 +74,11 @@ class Plan:
     """Logs that are others than those archived: topics deleted and made again since, logs that lost their end."""
 
     @property
+    def empty(self) -> bool:
+        """Nothing to copy, nothing lost, nothing new."""
+        return not (self.units or self.gaps or self.new_histories)
+
+    @property
     def size_bytes(self) -> int:
         return sum(u.size_bytes for u in self.units)
 

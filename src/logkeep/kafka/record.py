@@ -21,6 +21,7 @@ from logkeep.repository.documents import MIB, SourceDocument
 from logkeep.repository.manifest import LogCut
 
 ROLE = "cluster"
+_encoder = msgspec.json.Encoder(order="deterministic")
 
 
 class TopicRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -116,6 +117,25 @@ def reached_in(record: ClusterRecord) -> dict[TopicPartition, Reached]:
         TopicPartition(r.topic, r.partition): Reached(r.history, r.end, r.last_epoch, r.last_end, r.start, r.traits)
         for r in record.logs
     }
+
+
+def same_cluster(one: ClusterRecord, other: ClusterRecord) -> bool:
+    """Whether two records say the same, but for the id, the order, and the states that groups pass through."""
+    return _essence(one) == _essence(other)
+
+
+def _essence(record: ClusterRecord) -> dict[str, object]:
+    stateless = tuple(msgspec.structs.replace(g, state="") for g in record.groups)
+    lists = {
+        "topics": record.topics,
+        "logs": record.logs,
+        "open": record.open_transactions,
+        "groups": stateless,
+        "acls": record.acls or (),
+        "quotas": record.quotas,
+    }
+    told = {name: sorted(map(_encoder.encode, each)) for name, each in lists.items()}
+    return {**told, "cluster": record.cluster_id, "authorizer": record.acls is not None}
 
 
 def topics_of(facts: Facts) -> tuple[TopicRecord, ...]:

@@ -18,9 +18,12 @@ from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.metadata_log import MetadataLog, controller_listeners, open_quorum
 from logkeep.kafka.settings import ClientSettings
 from logkeep.model.findings import Finding, Severity
-from logkeep.model.ids import StoredId
+from logkeep.model.ids import BackupId, StoredId
 from logkeep.model.sealing import check_recipients, sealed_to
+from logkeep.repository.attachments import put_attachment
+from logkeep.repository.chain import Place
 from logkeep.repository.documents import MIB, SourceDocument
+from logkeep.repository.manifest import AttachmentRef
 
 ROLE = "scram"
 _NAMED = 5
@@ -60,6 +63,19 @@ class ScramDocument(SourceDocument, frozen=True, kw_only=True, tag="kafka-scram"
     credentials: int
     age: str
     """The credentials as an armoured age file."""
+
+
+def put_sealed(place: Place, backup_id: BackupId, sealed: SealedScram, token: str) -> AttachmentRef:
+    """Store what may be stored, for the manifest to pin."""
+    document = ScramDocument(
+        repository=place.repository,
+        source=place.source,
+        id=backup_id,
+        recipients=sealed.recipients,
+        credentials=sealed.credentials,
+        age=sealed.age,
+    )
+    return put_attachment(place, backup_id, ROLE, document, token)
 
 
 def probe(wish: ScramWish, settings: ClientSettings) -> None:

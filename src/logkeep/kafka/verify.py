@@ -86,11 +86,11 @@ def _broken_frame(store: Store, wanted: Expected, what: str, checked: Checked) -
 
 
 class LogPieces:
-    """A log that comes in pieces: what is left of one is put before the next."""
+    """A log that comes in pieces: what is left of one is put before the next. Offsets rise from behind `after`."""
 
-    def __init__(self) -> None:
+    def __init__(self, after: int = -1) -> None:
         self._rest: Bytes = b""
-        self._after = -1
+        self._after = after
         self.problem = ""
 
     def take(self, piece: Bytes) -> tuple[Bytes, Batches]:

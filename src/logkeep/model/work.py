@@ -45,6 +45,10 @@ class Engine(Protocol):
         """Stop what the engine started. May be called twice."""
 
 
+EngineFor = Callable[[int], Engine]
+"""Chooses the engine for so many bytes."""
+
+
 class ProgressSink(Protocol):
     """Where an engine tells how far it is. Calls come from one thread, at most a few times a second."""
 

@@ -34,6 +34,11 @@ def source_document(source: str) -> str:
     return f"{source_root(source)}source.json"
 
 
+def freshness(source: str) -> str:
+    """The last look at the source: advisory, written over, never collected."""
+    return f"{source_root(source)}freshness.json"
+
+
 def commits(source: str) -> str:
     return f"{source_root(source)}commits/"
 

@@ -9,7 +9,8 @@ A `Stop` only raises flags, so it is safe in the middle of any library call; who
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Self
 
@@ -27,6 +28,8 @@ class Stop:
         self._signal = int(signal.SIGINT)
         self._raises = False
         self._earlier: dict[int, object] = {}
+        # The one queue that a signal handler may put into while the same thread waits for it.
+        self._bell: SimpleQueue[None] = SimpleQueue()
 
     @property
     def requested(self) -> bool:
@@ -40,6 +43,7 @@ class Stop:
         """Count one more wish to stop, as a signal does."""
         self._count += 1
         self._signal = int(signal_number)
+        self._bell.put(None)
 
     def error(self) -> Interrupted:
         """The error that ends the run: its exit code tells which signal it was."""
@@ -48,11 +52,17 @@ class Stop:
     @contextmanager
     def raising(self) -> Iterator[None]:
         """Inside, a cancelling signal also raises `error()` at once: for work done in this very thread."""
-        self._raises = True
+        earlier, self._raises = self._raises, True
         try:
             yield
         finally:
-            self._raises = False
+            self._raises = earlier
+
+    def wait(self, seconds: float) -> None:
+        """Sleep so long, or until somebody wishes to stop."""
+        if not self.requested:
+            with suppress(Empty):
+                self._bell.get(timeout=max(seconds, 0.0))
 
     def __enter__(self) -> Self:
         # Python lets only the main thread handle signals; elsewhere `request` is the way to stop.

@@ -73,6 +73,8 @@ def test_wrong_password_and_wrong_authority(secured: SecuredKafka, repo: Filled)
     wrong = secured.sasl_file("SASL_SSL", "PLAIN", password="not-the-one")
     said = _refused(repo, "kafka", "backup", "--command-config", str(wrong), code=52)
     assert "not-the-one" not in said
+    said = _refused(repo, "kafka", "backup", "--follow", "--command-config", str(wrong), code=52)
+    assert "not-the-one" not in said, "no later round would know a better password"
     foreign = secured.client_file("EXPIRED", ssl__truststore__location=str(secured.files / "stranger.pem"))
     assert "certificate" in _refused(repo, "kafka", "backup", "--command-config", str(foreign), code=40)
 
@@ -108,8 +110,8 @@ def test_wrong_wishes(kafka: EmbeddedKafka, secured: SecuredKafka, topics: Matri
     for wanted in (taken, taken - 1):
         said = _refused(repo, *_backup(kafka, "--topics", topic, "--id", str(wanted)), code=40)
         assert str(wanted) in said
-    said = _refused(repo, *_backup(secured, "--topics", "open"), code=40)
-    assert "source prod" in said
+    for more in ((), ("--follow",)):
+        assert "source prod" in _refused(repo, *_backup(secured, "--topics", "open", *more), code=40)
 
 
 def test_a_full_disk(kafka: EmbeddedKafka, topics: Matrix, repo: Filled) -> None:

@@ -1,11 +1,21 @@
 """What a backup keeps of a cluster besides its logs."""
 
 import pytest
+from msgspec.structs import replace as changed
 
 from logkeep.errors import BackupFailed, Damaged
 from logkeep.kafka.admin.groups import Commit
 from logkeep.kafka.plan import Reached
-from logkeep.kafka.record import ClusterRecord, acls_of, check_consistent, groups_of, quotas_of, reached_in, topics_of
+from logkeep.kafka.record import (
+    ClusterRecord,
+    acls_of,
+    check_consistent,
+    groups_of,
+    quotas_of,
+    reached_in,
+    same_cluster,
+    topics_of,
+)
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Severity
 from logkeep.model.segments import Collection, LogName
@@ -52,6 +62,34 @@ def test_no_authorizer_is_not_the_same_as_no_rules() -> None:
 
 def test_the_next_backup_finds_where_this_one_ended() -> None:
     assert reached_in(RECORD) == {TopicPartition("orders", 0): Reached("0" * 31 + "a", 9, 3, start=2)}
+
+
+def test_order_and_passing_states_make_no_difference() -> None:
+    other = changed(RECORD, id=7, groups=tuple(changed(g, state="Stable") for g in reversed(RECORD.groups)))
+    assert same_cluster(RECORD, other)
+
+
+@pytest.mark.parametrize(
+    "difference",
+    [
+        {"cluster_id": "another"},
+        {"topics": tuple(changed(t, configs={}) for t in RECORD.topics)},
+        {"logs": tuple(changed(r, start=3) for r in RECORD.logs)},
+        {"logs": tuple(changed(r, last_stable=9) for r in RECORD.logs)},
+        {"open_transactions": ()},
+        {"groups": RECORD.groups[:1]},
+        {"groups": tuple(changed(g, commits=()) for g in RECORD.groups)},
+        {"acls": ()},
+        {"acls": None},
+        {"quotas": ()},
+    ],
+)
+def test_everything_else_does(difference: dict[str, object]) -> None:
+    assert not same_cluster(RECORD, changed(RECORD, **difference))
+
+
+def test_no_rules_and_no_authorizer_differ() -> None:
+    assert not same_cluster(changed(RECORD, acls=()), changed(RECORD, acls=None))
 
 
 def test_a_record_comes_back_as_it_was_sealed() -> None:

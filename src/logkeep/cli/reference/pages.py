@@ -166,7 +166,11 @@ With `--json` a command prints exactly one JSON document on stdout; everything e
 - `--dry-run` prints the same document as the real run.
 - The exit code has the same meaning with and without `--json`.
 
-When a command fails, stdout stays empty and the last line on stderr is one JSON document:
+A run that goes on (`kafka backup --follow`) prints a document for each round, in a line of its own, with the same two
+fields first and `round` third; the last line is the report of the whole run. Its schema describes a round as
+`KafkaRound`.
+
+When a command fails, stdout stays empty (or ends with the last round) and the last line on stderr is one JSON document:
 
 ```json
 {example}

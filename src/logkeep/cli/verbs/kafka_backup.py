@@ -11,6 +11,7 @@ from logkeep.cli.metrics import Sample, sample
 from logkeep.cli.opening import STORE_EXITS, chosen_engine, opened_repository, refuse_contradictions
 from logkeep.cli.run import Outcome, Run
 from logkeep.cli.verb import verb
+from logkeep.cli.verbs.follow_report import FollowSummary, summary_text
 from logkeep.config.options import (
     ALLOW_GAPS,
     BACKUP_ID,
@@ -22,7 +23,9 @@ from logkeep.config.options import (
     CONTROLLERS,
     ENGINE,
     EXCLUDE,
+    FOLLOW,
     INTERNAL,
+    INTERVAL,
     LEASE_TTL,
     LIMIT_DOWNLOAD,
     LIMIT_UPLOAD,
@@ -43,7 +46,6 @@ from logkeep.errors import UsageError
 from logkeep.kafka.assemble import exit_code
 from logkeep.kafka.backup import Done, KafkaBackup, Wish
 from logkeep.kafka.facts import Facts
-from logkeep.kafka.notices import notices
 from logkeep.kafka.plan import Plan
 from logkeep.kafka.properties import load_settings, settings_from
 from logkeep.kafka.scram import ScramWish
@@ -75,9 +77,13 @@ class KafkaBackupReport(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     allow_gaps: bool
     dry_run: bool
+    follow: FollowSummary | None = None
+    """Of a run with --follow: then new offsets, bytes, gaps and findings are those of all its rounds."""
 
 
 def _text(report: KafkaBackupReport, look: Look) -> str:
+    if report.follow is not None:
+        return look.text(summary_text(report.follow, report.new_offsets, report.new_bytes))
     done = "would copy" if report.dry_run else f"backup {report.id} of {report.source}: copied"
     about = "about " if report.dry_run else ""
     lines = [
@@ -97,12 +103,18 @@ def _code(report: KafkaBackupReport) -> int:
 
 def _metrics(outcome: Outcome[KafkaBackupReport]) -> Iterator[Sample]:
     report = outcome.report
+    if report is not None and report.follow is not None and report.follow.ended:
+        return  # every round has told its own; the length of the whole run would say nothing
     source = report.source if report else outcome.source or _DEFAULT_SOURCE
     yield sample("logkeep_backup_duration_seconds", outcome.duration.total_seconds(), source=source)
     yield sample("logkeep_backup_success", 1 if report else 0, source=source)
     if report is not None:
         yield sample("logkeep_backup_size_bytes", report.stored_bytes or 0, source=source)
         yield sample("logkeep_backup_last_success_timestamp_seconds", outcome.ended.timestamp(), source=source)
+        last = report.follow.last_round if report.follow else None
+        if last is not None and last.lag_offsets is not None:
+            yield sample("logkeep_backup_lag_offsets", last.lag_offsets, source=source)
+            yield sample("logkeep_backup_lag_bytes", last.lag_bytes or 0, source=source)
 
 
 @verb(
@@ -125,6 +137,8 @@ def _metrics(outcome: Outcome[KafkaBackupReport]) -> Iterator[Sample]:
         COMPRESSION,
         ALLOW_GAPS,
         RESUME,
+        FOLLOW,
+        INTERVAL,
         TAG,
         ENGINE,
         MASTER,
@@ -143,6 +157,7 @@ def _metrics(outcome: Outcome[KafkaBackupReport]) -> Iterator[Sample]:
     examples=(
         "logkeep kafka backup --bootstrap-servers broker:9092 -r s3://bucket/logkeep --source prod",
         "logkeep kafka backup --topics 'orders|payments.*' --dry-run",
+        "logkeep kafka backup --follow --interval 10s",
     ),
 )
 def backup(run: Run) -> KafkaBackupReport:
@@ -151,16 +166,31 @@ def backup(run: Run) -> KafkaBackupReport:
     Every run goes on where the last one ended, per topic id and partition. The cut is the high watermark of each
     partition, moved behind the marker of every transaction that was decided meanwhile. What retention removed before
     it could be copied is a gap: the backup is completed, the gap is recorded, and the run ends with 21.
+
+    With --follow it goes on, round after round, until SIGTERM or SIGINT: the first ends the round and commits, the
+    second gives it up. A round in which nothing changed commits nothing. Each round prints a line, with --json a
+    document in a line; the summary of the whole run is the last.
     """
     refuse_contradictions(run)
     place = opened_repository(run).place(run[SOURCE] or _DEFAULT_SOURCE)
     settings = _racked(run, client_settings(run))
     task, wish = KafkaBackup(place, settings, run.clock, run.token), _wish(run, settings)
+    if run[FOLLOW]:
+        return _followed(run, task, wish)
+    prepared = task.prepare(wish)
     if run.dry_run:
-        return _foreseen(place.source, *task.preview(wish), run[ALLOW_GAPS])
-    _, plan = task.preview(wish)
-    done = task.run(wish, chosen_engine(run, plan.size_bytes))
+        return _foreseen(place.source, prepared.facts, prepared.plan, prepared.findings, run[ALLOW_GAPS])
+    done = task.run(wish, chosen_engine(run, prepared.plan.size_bytes), prepared)
     return _report(place.source, done, run[ALLOW_GAPS])
+
+
+def _followed(run: Run, task: KafkaBackup, wish: Wish) -> KafkaBackupReport:
+    from logkeep.cli.verbs.kafka_follow import follow  # noqa: PLC0415 - only who follows needs it
+
+    if run.dry_run or wish.wanted_id is not None:
+        other = "--dry-run" if run.dry_run else "--id"
+        raise UsageError(f"--follow makes one backup after the other, and {other} is about one", remedy="leave one out")
+    return follow(run, task, wish, lambda done: _report(task.place.source, done, run[ALLOW_GAPS]))
 
 
 def client_settings(run: Run) -> ClientSettings:
@@ -218,7 +248,9 @@ def _gap(gap: KnownGap) -> str:
     return f"{gap.log} [{gap.start}, {gap.end}): {gap.reason}"
 
 
-def _foreseen(source: str, facts: Facts, plan: Plan, allow_gaps: bool) -> KafkaBackupReport:
+def _foreseen(
+    source: str, facts: Facts, plan: Plan, findings: tuple[Finding, ...], allow_gaps: bool
+) -> KafkaBackupReport:
     return KafkaBackupReport(
         source=source,
         id=None,
@@ -232,7 +264,7 @@ def _foreseen(source: str, facts: Facts, plan: Plan, allow_gaps: bool) -> KafkaB
         new_bytes=plan.size_bytes,
         stored_bytes=None,
         gaps=tuple(map(_gap, plan.gaps)),
-        findings=tuple(notices(facts)),
+        findings=findings,
         allow_gaps=allow_gaps,
         dry_run=True,
     )
@@ -240,13 +272,12 @@ def _foreseen(source: str, facts: Facts, plan: Plan, allow_gaps: bool) -> KafkaB
 
 def _report(source: str, done: Done, allow_gaps: bool) -> KafkaBackupReport:
     summary = done.entry.summary
-    foreseen = _foreseen(source, done.facts, done.plan, allow_gaps)
+    foreseen = _foreseen(source, done.facts, done.plan, done.findings, allow_gaps)
     return msgspec.structs.replace(
         foreseen,
         id=done.entry.id,
         new_bytes=summary.new_bytes,
         stored_bytes=summary.stored_bytes,
         gaps=tuple(map(_gap, done.gaps)),
-        findings=done.findings,
         dry_run=False,
     )

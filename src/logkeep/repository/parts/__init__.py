@@ -9,7 +9,17 @@
 Importing this package imports pyarrow; verbs that need no segment rows leave it alone.
 """
 
-from logkeep.repository.parts.answers import Expected, LogTotals, expected, log_totals, objects, ranges, tokens, total
+from logkeep.repository.parts.answers import (
+    Expected,
+    LogTotals,
+    expected,
+    log_totals,
+    objects,
+    ranges,
+    small_objects,
+    tokens,
+    total,
+)
 from logkeep.repository.parts.part_file import decode, encode
 from logkeep.repository.parts.table import SegmentTable
 from logkeep.repository.parts.tiers import MergePlan, plan_parts
@@ -26,6 +36,7 @@ __all__ = [
     "objects",
     "plan_parts",
     "ranges",
+    "small_objects",
     "tokens",
     "total",
 ]

@@ -98,3 +98,13 @@ def ranges(rows: SegmentTable) -> dict[LogName, list[Range]]:
     for log, first, last in rows.log_runs():
         found[log] = claims[first:last]
     return found
+
+
+def small_objects(rows: SegmentTable, below_bytes: int) -> dict[LogName, set[str]]:
+    """The tokens of every log's objects that are smaller than this."""
+    small = rows.arrow.filter(
+        pc.and_(rows.arrow.column("has_object"), pc.less(rows.arrow.column("stored_bytes"), below_bytes))
+    )
+    chosen = SegmentTable(small.combine_chunks())
+    found = [token.hex() for token in chosen.arrow.column("token").to_pylist()]
+    return {log: set(found[first:last]) for log, first, last in chosen.log_runs()}

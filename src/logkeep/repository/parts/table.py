@@ -158,6 +158,12 @@ class SegmentTable:
         shortened = self.arrow.set_column(SCHEMA.get_field_index("end"), SCHEMA.field("end"), ends)
         return SegmentTable(shortened.filter(pa.array(given & ~(over & (start >= high)))))
 
+    def without(self, tokens: Iterable[str]) -> "SegmentTable":
+        """The rows of all other objects."""
+        gone = pa.array([bytes.fromhex(token) for token in tokens], SCHEMA.field("token").type)
+        named = pc.is_in(self.arrow.column("token"), value_set=gone)
+        return SegmentTable(self.arrow.filter(pc.invert(named)).combine_chunks())
+
     def _spans(self, cuts: Mapping[LogName, Range]) -> tuple[_Numbers, _Numbers, _Mask]:
         """For every row: the start and the end of its log's cut, and whether one is given."""
         starts = self._log_starts()

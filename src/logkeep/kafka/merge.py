@@ -1,0 +1,119 @@
+"""The task that puts neighbouring segments of one log into one object.
+
+Each input is read once: its SHA-256 is proven again, its batches are walked (whole, rising offsets, CRC-32C), and the
+same bytes go into the new object, which is hashed and indexed while it is written. What is wrong with an input comes
+back as a value, and nothing becomes visible: the inputs go on serving as they are.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from logkeep.errors import Damaged, ObjectMissing, OldMessageFormat, SourceDamaged, UnsafeName
+from logkeep.formats.kafka_log import Batches, Bytes
+from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter
+from logkeep.kafka.verify import LogPieces
+from logkeep.model.segments import Segment
+from logkeep.model.time import TokenSource, random_token
+from logkeep.model.work import Progress
+from logkeep.repository import layout
+from logkeep.repository.chain import Place
+from logkeep.repository.segment_bytes import StoredLog
+
+_MOST_BATCHES = 1_000_000
+"""The index of the new object is held in memory."""
+
+
+@dataclass(frozen=True)
+class MergeUnit:
+    """Rows of one log that follow each other."""
+
+    place: Place
+    inputs: tuple[Segment, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(s.stored_bytes for s in self.inputs)
+
+
+class Merged(msgspec.Struct, frozen=True, kw_only=True):
+    """The new object, or what is wrong with its pieces; neither when they are better left apart."""
+
+    segment: Segment | None = None
+    problem: str = ""
+    where: str = ""
+
+
+def merge_segments(unit: MergeUnit, progress: Progress) -> Merged:
+    """Merge one run. Raises only what another attempt can cure."""
+    return merge_with(unit, progress, random_token)
+
+
+def merge_with(unit: MergeUnit, progress: Progress, tokens: TokenSource) -> Merged:
+    """The same with chance handed in."""
+    first, last = unit.inputs[0], unit.inputs[-1]
+    limits = SegmentLimits(sum(s.plain_bytes for s in unit.inputs) + 1, _MOST_BATCHES)
+    writer = SegmentWriter(unit.place, first.log, first.start, limits, unit.size_bytes, tokens, first.codec)
+    where = ""
+    try:
+        after = -1
+        for row in unit.inputs:
+            where = layout.segment(unit.place.source, row)
+            if row.has_object:
+                after = _append(unit.place, row, after, writer, progress)
+        writer.finish(last.end)
+    except (Damaged, ObjectMissing, UnsafeName, SourceDamaged, OldMessageFormat) as error:
+        return Merged(problem=error.what, where=where)
+    finally:
+        writer.abort()
+    return _answer(unit, writer)
+
+
+def _answer(unit: MergeUnit, writer: SegmentWriter) -> Merged:
+    first, last = unit.inputs[0], unit.inputs[-1]
+    if len(writer.segments) > 1:
+        return Merged()  # too many batches for one index: they are better left apart
+    if not writer.segments or writer.segments[0].end != last.end:
+        where = layout.segment(unit.place.source, last)
+        return Merged(problem="its batches reach over the positions that it answers for", where=where)
+    return Merged(segment=msgspec.structs.replace(writer.segments[0], proof=first.proof))
+
+
+def _append(place: Place, row: Segment, after: int, writer: SegmentWriter, progress: Progress) -> int:
+    """Everything that one row answers for; the last offset of it. Raises Damaged when it is not what was archived.
+
+    A row that was shortened does not answer for the end of its object: that stays behind.
+    """
+    last = after
+    for buffer, batches in _batches(place, row, after, progress):
+        if not len(batches):
+            continue  # a batch that is larger than what was read at a time
+        own = (batches.base_offsets < row.end) & (batches.last_offsets >= row.start)
+        kept = batches[slice(int(np.argmax(own)), int(np.argmax(own)) + int(own.sum()))]
+        if len(kept):
+            writer.write(memoryview(buffer), kept)
+            last = int(kept.last_offsets[-1])
+    return last
+
+
+def _batches(place: Place, row: Segment, after: int, progress: Progress) -> Iterator[tuple[Bytes, Batches]]:
+    """The batches of an object, some megabytes at a time; its hash is compared when all of it was read."""
+    name = layout.segment(place.source, row)
+    digest, pieces = hashlib.sha256(), LogPieces(after)
+
+    def watch(chunk: bytes) -> None:
+        digest.update(chunk)
+        progress(len(chunk))
+
+    for piece in StoredLog.of(place, row).pieces(watch):
+        buffer, batches = pieces.take(piece)
+        if pieces.problem:
+            raise Damaged(pieces.problem, subject=name)
+        yield buffer, batches
+    if pieces.end_problem():
+        raise Damaged(pieces.end_problem(), subject=name)
+    if digest.hexdigest() != row.sha256:
+        raise Damaged("the bytes are not those that were written", subject=name)

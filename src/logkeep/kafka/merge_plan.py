@@ -1,0 +1,100 @@
+"""Which neighbouring segments become one object. Pure: rows and cuts in, runs out.
+
+A run is merged into one object that serves every kept backup in place of its pieces. So it must not matter to any of
+them: pieces follow each other without a gap in one history, nothing else holds any of their positions, and no kept
+backup begins between them (one may end between them: it reads the merged object up to its cut). A run is worth its
+reading only when no piece is larger than all others together: then every byte moves into an object of at least twice
+the size whenever it is copied, which happens a few times and not once per round.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from logkeep.model.segments import Collection, LogName, Segment
+
+Run = tuple[Segment, ...]
+
+
+@dataclass(frozen=True)
+class MergeRule:
+    """`target_bytes` is the most that a merged object holds, `least` the fewest objects worth a merge."""
+
+    target_bytes: int
+    least: int = 2
+
+
+def plan_merges(rows: Iterable[Segment], starts: Mapping[LogName, Sequence[int]], rule: MergeRule) -> list[Run]:
+    """The runs to merge. `rows` are those of all kept backups, `starts` where their cuts begin, by log."""
+    ordered = sorted(set(rows), key=lambda s: (s.log, s.start, s.end, s.token))
+    return [
+        run
+        for log, own in groupby(ordered, key=lambda s: s.log)
+        for stretch in _stretches(list(_alone(own)), sorted(starts.get(log, ())), rule)
+        for pack in _packs(stretch, rule.target_bytes)
+        for run in _worth(pack, rule.least)
+    ]
+
+
+def _alone(rows: Iterable[Segment]) -> Iterator[Segment]:
+    """Rows whose positions no other row holds: a log that was copied anew, or a row that was shortened, has two."""
+    cluster: list[Segment] = []
+    reached = 0
+    for row in rows:
+        if row.start == row.end:
+            continue
+        if cluster and row.start >= reached:
+            yield from cluster if len(cluster) == 1 else ()
+            cluster = []
+        cluster.append(row)
+        reached = max(reached, row.end)
+    yield from cluster if len(cluster) == 1 else ()
+
+
+def _stretches(rows: Sequence[Segment], starts: Sequence[int], rule: MergeRule) -> Iterator[list[Segment]]:
+    """Rows that may all be joined to each other: sizes are those of the log, whether it is stored compressed or not."""
+    stretch: list[Segment] = []
+    for row in rows:
+        if not _fit(row, rule):
+            yield stretch
+            stretch = []
+            continue
+        if stretch and not _may_join(stretch[-1], row, starts):
+            yield stretch
+            stretch = []
+        stretch.append(row)
+    yield stretch
+
+
+def _fit(row: Segment, rule: MergeRule) -> bool:
+    return row.log.collection is Collection.TOPICS and row.plain_bytes < rule.target_bytes
+
+
+def _may_join(left: Segment, right: Segment, starts: Sequence[int]) -> bool:
+    """Whether no backup begins where it needs the right one and not the left one."""
+    begins_between = bisect_left(starts, left.end) != bisect_left(starts, right.end)
+    alike = (left.codec, left.proof) == (right.codec, right.proof)
+    return left.end == right.start and alike and not begins_between
+
+
+def _packs(stretch: Iterable[Segment], target_bytes: int) -> Iterator[Run]:
+    pack: list[Segment] = []
+    size_bytes = 0
+    for row in stretch:
+        if pack and size_bytes + row.plain_bytes > target_bytes:
+            yield tuple(pack)
+            pack, size_bytes = [], 0
+        pack.append(row)
+        size_bytes += row.plain_bytes
+    yield tuple(pack)
+
+
+def _worth(pack: Run, least: int) -> list[Run]:
+    """The pack itself, or what is left of it on both sides of a piece that is larger than all others together."""
+    if sum(row.has_object for row in pack) < max(least, 2):
+        return []
+    largest = max(range(len(pack)), key=lambda i: pack[i].stored_bytes)
+    if 2 * pack[largest].stored_bytes > sum(row.stored_bytes for row in pack):
+        return [*_worth(pack[:largest], least), *_worth(pack[largest + 1 :], least)]
+    return [pack]

@@ -1,0 +1,78 @@
+"""Other objects in place of old ones, for every kept backup at once: what they share, and the one commit.
+
+`served_rows` reads what all kept backups name. `replace_rows` takes rows out of every part that has them, puts the new
+ones beside what is left, and commits a `replace`: old manifests are then read through it. Before the commit the new
+objects are asked for their size; killed anywhere, backups are served by the old objects or by the new ones.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from logkeep.errors import BackupFailed
+from logkeep.model.ranges import Range
+from logkeep.model.segments import LogName, Segment
+from logkeep.repository import layout
+from logkeep.repository.actions import PartRef, PartReplacement, ReplaceAction
+from logkeep.repository.chain import Place
+from logkeep.repository.content import PartReader, put_part, served_parts
+from logkeep.repository.fold import Folded
+from logkeep.repository.parts import SegmentTable, small_objects
+from logkeep.repository.source import read_manifest
+from logkeep.repository.writing import Writing
+
+_PARALLEL = 16
+_EVERYTHING = Range(0, 2**63 - 1)
+
+
+@dataclass(frozen=True)
+class Served:
+    """The parts that serve all kept backups today, and where the cuts of these begin."""
+
+    parts: Mapping[str, tuple[PartRef, SegmentTable]]
+    starts: Mapping[LogName, Sequence[int]]
+
+    def rows(self, below_bytes: int) -> list[Segment]:
+        """All rows of those logs that have at least two objects smaller than this."""
+        small: dict[LogName, set[str]] = {}
+        for _, table in self.parts.values():
+            for log, tokens in small_objects(table, below_bytes).items():
+                small.setdefault(log, set()).update(tokens)
+        wanted = {log: _EVERYTHING for log, tokens in small.items() if len(tokens) > 1}
+        return [s for _, table in self.parts.values() for s in table.covering(wanted).to_segments()]
+
+
+def served_rows(place: Place, folded: Folded) -> Served:
+    """Read the manifests of all kept backups, and every part once. Raises Damaged when one cannot be read."""
+    reader, refs, starts = PartReader(place), dict[str, PartRef](), dict[LogName, set[int]]()
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        for manifest in pool.map(lambda entry: read_manifest(place, entry), folded.completed):
+            refs.update((ref.token, ref) for ref in served_parts(manifest, folded))
+            for cut in manifest.cut:
+                if cut.start < cut.end:
+                    starts.setdefault(cut.log, set()).add(cut.start)
+    parts = {token: (ref, reader.read(ref)) for token, ref in refs.items()}
+    return Served(parts, {log: sorted(found) for log, found in starts.items()})
+
+
+def replace_rows(session: Writing, served: Served, old: Iterable[Segment], new: Sequence[Segment], proof: str) -> None:
+    """Let `new` serve what `old` served. Raises LeaseLost or CommitConflict: then nothing has changed."""
+    check_stored(session.place, new)
+    gone = {s.token for s in old}
+    ref = put_part(session.place, SegmentTable.from_segments(new), session.tokens())
+    replaced = []
+    for token, (_, table) in served.parts.items():
+        left = table.without(gone)
+        if len(left) < len(table):
+            rest = (put_part(session.place, left, session.tokens()),) if len(left) else ()
+            replaced.append(PartReplacement(token, (*rest, ref)))
+    session.commit(ReplaceAction(tuple(replaced), proof))
+
+
+def check_stored(place: Place, new: Sequence[Segment]) -> None:
+    """Every new object is there with its size."""
+    for segment in new:
+        name = layout.segment(place.source, segment)
+        size = place.store.head(name).size
+        if size != segment.stored_bytes:
+            raise BackupFailed(f"{size} bytes are there in place of {segment.stored_bytes}", subject=name)
