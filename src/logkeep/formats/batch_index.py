@@ -7,9 +7,8 @@ It can be rebuilt from the log at any time and proves nothing by itself. One row
           12..15  CRC-32C of bytes 0..11 and of everything after byte 15
           16..    the columns of `ROW` one after the other, little-endian, zlib
 
-Columns of one kind of number compress four to ten times better than rows. `decode` takes any bytes: it raises
-Damaged or returns an index whose batches lie back to back with rising offsets, and allocates no more than the bytes
-can hold.
+Columns of one kind of number compress four to ten times better than rows. `decode` takes any bytes: it raises Damaged
+or returns an index whose batches lie back to back with rising offsets, and allocates no more than the bytes can hold.
 """
 
 import struct
