@@ -4,7 +4,7 @@ import struct
 from collections.abc import Iterable
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from logkeep.formats import record_kernels as kernels
@@ -93,6 +93,7 @@ def _digest(data: bytes, batches: slice = slice(None)) -> Digest:
 
 @untimed
 @given(_logs(), st.integers(0, 5))
+@example([(3, [Slow()], {"attributes": APPEND_TIME, "producer": 0, "base_time_ms": 0, "max_time_ms": -(2**63)})], 0)
 def test_the_digest_is_the_one_on_the_page_and_parts_make_the_whole(
     log: list[tuple[int, list[Slow], dict[str, int]]], border: int
 ) -> None:

@@ -4,8 +4,8 @@ A record, after its own length: attributes (one byte, unused), time delta, offse
 Numbers are zig-zag varints, byte strings have their length in front (-1: null), headers their number, each a name
 and a value.
 
-Rows of `batches` (one per batch, int64): START and END of its records in `data`, BASE offset, LAST offset delta,
-COUNT of records, TIME that deltas are added to, APPEND time or `NO_APPEND_TIME`.
+Rows of `batches` (one per batch, int64): START and END of its records in `data`, BASE offset, LAST offset delta, COUNT
+of records, TIME that deltas are added to; where APPENDED is not 0, TIME is that of every record.
 """
 
 from typing import Any
@@ -21,9 +21,8 @@ Longs = npt.NDArray[np.int64]
 Number = Any
 """64 bits, signed. Which of numpy's or Python's types it has makes no difference to compiled code."""
 
-START, END, BASE, LAST, COUNT, TIME, APPEND = range(7)
+START, END, BASE, LAST, COUNT, TIME, APPENDED = range(7)
 BATCH_COLUMNS = 7
-NO_APPEND_TIME = np.iinfo(np.int64).min
 
 KEY_AT, KEY_SIZE, VALUE_AT, VALUE_SIZE, HEADERS_AT, HEADERS, BODY_AT, END_AT, BATCH, ODD = range(10)
 SPAN_COLUMNS = 10
@@ -102,7 +101,7 @@ def decode_batches(  # noqa: PLR0911 - a compiled function has no exceptions to 
         at: Number = batches[batch, START]
         end = batches[batch, END]
         base, last = batches[batch, BASE], batches[batch, LAST]
-        time, append = batches[batch, TIME], batches[batch, APPEND]
+        time, appended = batches[batch, TIME], batches[batch, APPENDED]
         first = row
         before: Number = np.int64(-1)
         for _ in range(batches[batch, COUNT]):
@@ -140,7 +139,7 @@ def decode_batches(  # noqa: PLR0911 - a compiled function has no exceptions to 
                 return first, LEFT_IN_RECORD, batch, at
             here = U64(row)
             offsets[here] = base + offset
-            times[here] = time + delta if append == NO_APPEND_TIME else append
+            times[here] = time if appended else time + delta
             span = spans[here]
             span[KEY_AT], span[KEY_SIZE] = key_at, key_size
             span[VALUE_AT], span[VALUE_SIZE] = value_at, value_size

@@ -173,9 +173,9 @@ def _rows(part: Sections) -> Longs:
     rows[:, kernels.BASE], rows[:, kernels.LAST] = part.batches.base_offsets, headers["last_offset_delta"]
     room = (part.ends - part.starts) // _LEAST_RECORD_BYTES + 1
     rows[:, kernels.COUNT] = np.minimum(headers["records"], room)
-    rows[:, kernels.TIME] = headers["base_time_ms"]
     appended = (headers["attributes"] & APPEND_TIME) != 0
-    rows[:, kernels.APPEND] = np.where(appended, headers["max_time_ms"], kernels.NO_APPEND_TIME)
+    rows[:, kernels.TIME] = np.where(appended, headers["max_time_ms"], headers["base_time_ms"])
+    rows[:, kernels.APPENDED] = appended
     return rows
 
 

@@ -157,10 +157,12 @@ def _summarise(
     texts = (decoded.digests.get(p.name) for p in decoded.taken if p.segment.log in states)
     archived = sum(Digest.parse(text).records for text in texts if text)
     identical, equal = sum(r.identical for r in results), sum(r.equal for r in results)
-    gone = max(archived - identical - equal, 0)
+    gone = f"{max(archived - identical - equal, 0):,} archived ones are gone there, by retention or compaction"
+    if any(f.code == NOT_COMPARED for r in results for f in r.findings):
+        gone = "how many archived ones are gone there is not known, for not all could be compared"
     what = (
         f"{len(states):,} logs compared: {identical:,} records are in the source in the very same batches,"
-        f" {equal:,} more in batches that it rewrote; {gone:,} archived ones are gone there, by retention or compaction"
+        f" {equal:,} more in batches that it rewrote; {gone}"
     )
     asked.checked.findings.append(
         Finding(code="source-compared", severity=Severity.NOTE, where=asked.place.source, what=what)

@@ -14,8 +14,10 @@ from confluent_kafka import TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import UsageError
+from logkeep.kafka.compare import CompareUnit, LivePiece, compare_with
+from logkeep.kafka.fetch import FetchLimits
 from logkeep.kafka.settings import ClientSettings, endpoints
-from logkeep.kafka.verify_records import check_records
+from logkeep.kafka.verify_records import check_records, covered
 from logkeep.kafka.verify_source import source_check
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
@@ -30,6 +32,7 @@ from tests.e2e.test_bad_input import one_error
 from tests.integration.processes import wait_for
 from tests.kafka.archive import on_disk
 from tests.kafka.matrix import Matrix
+from tests.kafka.plain import PlainBrokers, PlainConnection
 from tests.kafka.tampered import resealed, tampered
 from tests.kafka.whole import Archive, new_place
 
@@ -249,6 +252,37 @@ def test_another_digest_than_before_is_damage(topics: Matrix, source: Source) ->
     assert (found.code, found.severity) == ("digest-differs", "damage")
     assert "digested/0" in found.what
     assert source.standing(done) == (True, "records")
+
+
+class _Fragile(PlainConnection):
+    """Hangs up after two replies."""
+
+    left = 2
+
+    def receive(self) -> memoryview:
+        if not self.left:
+            self.close()
+        self.left -= 1
+        return super().receive()
+
+
+class _FragileBrokers(PlainBrokers):
+    def connect(self, broker: int) -> PlainConnection:
+        return _Fragile(self.host, self.port)
+
+
+def test_connections_that_break_cost_nothing(kafka: EmbeddedKafka, topics: Matrix, source: Source) -> None:
+    topic = topics.create("fragile")
+    _write(topics, topic, 200)
+    done = source.archive.back_up(topic, segment_bytes=5000).entry.id
+    brokers, manifest = _FragileBrokers("127.0.0.1", kafka.port), source.archive.manifest(done)
+    segments = iter(source.archive.segments(done)[manifest.cut[0].log])
+    pieces = [LivePiece(p, brokers.topic_id(topic), 0) for p in covered("prod", manifest, segments)]
+    unit = CompareUnit(source.archive.place.store, brokers, 1, pieces, FetchLimits(max_bytes=1000, max_wait_ms=100))
+    waited: list[float] = []
+    result = compare_with(unit, lambda _: None, waited.append)
+    assert (result.findings, result.identical, result.equal) == ([], 200, 0)
+    assert len(waited) >= 5
 
 
 def test_another_cluster_is_refused(topics: Matrix, source: Source, tmp_path: Path) -> None:
