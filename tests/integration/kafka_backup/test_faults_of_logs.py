@@ -1,0 +1,189 @@
+"""What becomes of logs while they are copied: lost beginnings and ends, topics deleted and made again, more partitions."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.cimpl import NewPartitions
+
+from logkeep.formats.kafka_log import walk
+from tests.e2e.filled import Done as Finished
+from tests.e2e.filled import Filled, document
+from tests.kafka.archive import on_disk
+from tests.kafka.steps import add, assert_whole, beside, fill
+from tests.kafka.whole import Archive, new_place
+from tests.servers.shaky_kafka import Shaky
+from tests.unit.cli.calling import logkeep
+
+pytestmark = pytest.mark.xdist_group("kafka")
+MEGABYTE = 1_000_000
+
+
+class Command:
+    """The real command on a repository of its own, which can be held up in the middle of its copy."""
+
+    def __init__(self, shaky: Shaky, home: Path) -> None:
+        self._shaky = shaky
+        self.repo = Filled(home)
+        self.archive = Archive(shaky.bootstrap, new_place(self.repo.root))
+
+    def run(self, *arguments: str) -> Finished:
+        command = ("kafka", "backup", "--bootstrap-servers", self._shaky.bootstrap, "--source", "prod", "--json")
+        return logkeep(*command, *arguments, home=self.repo.home, env={"LOGKEEP_REPO": self.repo.url})
+
+    @contextmanager
+    def held(self, *arguments: str) -> Iterator[list[Finished]]:
+        """It has got 12 MB of its topics and gets no more until the block ends; then it is finished."""
+        done: list[Finished] = []
+        with beside(lambda: self.run(*arguments)) as running:
+            with self._shaky.held_after(12 * MEGABYTE):
+                assert not running.done(), running.result().stderr
+                yield done
+            done.append(running.result())
+
+    def told(self, done: list[Finished], code: int) -> dict[str, Any]:
+        assert done[0].returncode == code, done[0].stderr + done[0].stdout
+        return document(done[0])
+
+
+@pytest.fixture
+def command(shaky: Shaky, tmp_path: Path) -> Command:
+    (tmp_path / "home").mkdir()
+    return Command(shaky, tmp_path / "home")
+
+
+def _delete_before(shaky: Shaky, topic: str, offset: int) -> None:
+    for future in shaky.topics.admin.delete_records([TopicPartition(topic, 0, offset)]).values():
+        future.result(30)
+
+
+def _delete(shaky: Shaky, topic: str) -> None:
+    for future in shaky.topics.admin.delete_topics([topic]).values():
+        future.result(30)
+
+
+@pytest.mark.parametrize(("more", "code"), [((), 21), (("--allow-gaps",), 2)])
+def test_retention_during_the_copy_is_a_gap_with_its_offsets(
+    shaky: Shaky, command: Command, more: tuple[str, ...], code: int
+) -> None:
+    """The new log start lies inside a batch, far behind what was copied."""
+    topic = fill(shaky.topics, f"overtaken-{code}", 1, 2400, size=10_000)
+    first = command.run("--topics", fill(shaky.topics, f"calm-{code}", 1, 10))
+    with command.held("--topics", topic, *more) as done:
+        before = on_disk(shaky.kafka, topic, 0, 0, 2400)
+        _delete_before(shaky, topic, 2345)
+    report = command.told(done, code)
+    archive, backup_id = command.archive, report["id"]
+    (gap,) = archive.manifest(backup_id).gaps
+    assert report["gaps"] == [f"{gap.log} [{gap.start}, {gap.end}): {gap.reason}"]
+    spans = [(b, int(h["base_offset"]), int(h["base_offset"] + h["last_offset_delta"])) for b, h in _headers(before)]
+    (holder,) = [base for _, base, last in spans if base <= 2345 <= last]
+    assert holder == gap.end
+    assert 0 < gap.start < gap.end
+    assert archive.batches(backup_id, topic) == [
+        b for b, base, last in spans if last < gap.start or base >= gap.end
+    ], "everything outside of the gap is there, and nothing inside of it"
+    archive.check(json.loads(first.stdout)["id"], backup_id)
+
+
+def _headers(batches: list[bytes]) -> list[tuple[bytes, Any]]:
+    return [(batch, walk(batch).batches.headers[0]) for batch in batches]
+
+
+def test_a_topic_deleted_and_made_again_during_the_copy(shaky: Shaky, command: Command) -> None:
+    topic = fill(shaky.topics, "replaced", 1, 100)
+    first = command.told([command.run("--topics", topic)], 0)["id"]
+    old = command.archive.batches(first, topic)
+    add(shaky.topics, topic, 1, 2400, size=10_000)
+    with command.held("--topics", topic) as done:
+        _delete(shaky, topic)
+        shaky.topics.create(topic)
+        add(shaky.topics, topic, 1, 150)
+    report = command.told(done, 2)
+    assert ["made again" in f["what"] for f in report["findings"]] == [True]
+    assert command.archive.cut(report["id"], topic).end == 150
+    assert_whole(command.archive, shaky.kafka, report["id"])
+    assert command.archive.batches(first, topic) == old
+    command.archive.check(first)
+    later = command.told([command.run("--topics", topic)], 0)
+    assert (later["findings"], later["new_offsets"]) == ([], 0)
+
+
+def test_a_topic_deleted_during_the_copy_is_told_and_the_others_are_there(shaky: Shaky, command: Command) -> None:
+    vanishing, staying = fill(shaky.topics, "goes-1", 1, 2400, size=10_000), fill(shaky.topics, "goes-2", 2, 100)
+    first = command.told([command.run("--topics", staying)], 0)["id"]
+    with command.held("--topics", "goes-.*") as done:
+        _delete(shaky, vanishing)
+    report = command.told(done, 2)
+    assert [(f["where"].startswith(vanishing), "deleted" in f["what"]) for f in report["findings"]] == [(True, True)]
+    assert {log.topic for log in command.archive.cuts(report["id"])} == {staying}
+    assert_whole(command.archive, shaky.kafka, report["id"])
+    command.archive.check(first)
+
+
+def test_the_only_topic_deleted_during_the_copy(shaky: Shaky, command: Command) -> None:
+    """There is nothing left to back up: the same answer as if it had been gone before."""
+    calm = fill(shaky.topics, "outlives", 1, 10)
+    first = command.told([command.run("--topics", calm)], 0)["id"]
+    topic = fill(shaky.topics, "vanishes", 1, 2400, size=10_000)
+    with command.held("--topics", topic) as done:
+        _delete(shaky, topic)
+    print(done[0].returncode, done[0].stdout, done[0].stderr)
+    command.archive.check(first)
+
+
+def test_partitions_added_during_the_copy_are_in_the_next_backup(shaky: Shaky, command: Command) -> None:
+    topic = fill(shaky.topics, "widened", 1, 2400, size=10_000)
+    with command.held("--topics", topic) as done:
+        for future in shaky.topics.admin.create_partitions([NewPartitions(topic, 3)]).values():
+            future.result(30)
+        producer = shaky.topics.producer()
+        for partition in (1, 2):
+            producer.produce(topic, os.urandom(100), None, partition)
+        assert producer.flush(30) == 0
+    report = command.told(done, 0)
+    assert (report["partitions"], report["findings"]) == (1, [])
+    assert_whole(command.archive, shaky.kafka, report["id"])
+    later = command.told([command.run("--topics", topic)], 0)
+    assert (later["partitions"], later["new_offsets"]) == (3, 2)
+    assert_whole(command.archive, shaky.kafka, later["id"])
+
+
+def _logs(shaky: Shaky, topic: str) -> list[Path]:
+    return sorted((shaky.kafka.directory / "data" / f"{topic}-0").iterdir())
+
+
+def test_a_log_that_lost_its_end_begins_a_new_history(shaky: Shaky, faulty: Archive) -> None:
+    """As after an unclean election: the broker comes back with less than it had, and goes on from there."""
+    topic = fill(shaky.topics, "truncated", 1, 100)
+    first = faulty.back_up(topic).entry.id
+    old = faulty.batches(first, topic)
+    shaky.kafka.kill()
+    (log,) = [path for path in _logs(shaky, topic) if path.suffix == ".log"]
+    data = log.read_bytes()
+    log.write_bytes(data[: int(walk(data).batches.positions[2])])
+    for path in _logs(shaky, topic):
+        if path.suffix in {".index", ".timeindex", ".snapshot", ".txnindex"} or path.name == "leader-epoch-checkpoint":
+            path.unlink()
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        (shaky.kafka.directory / "data" / name).unlink(missing_ok=True)
+    shaky.kafka.start()
+    producer = shaky.topics.producer(batch_num_messages=20)
+    for _ in range(200):
+        producer.produce(topic, b"after the accident", None, 0)
+    producer.flush(60)
+    done = faulty.back_up(topic)
+    assert [f.code for f in done.findings] == ["new-history"]
+    histories = [faulty.cut(i, topic).log.history for i in (first, done.entry.id)]
+    assert histories[1] == f"{histories[0]}-1"
+    assert_whole(faulty, shaky.kafka, done.entry.id)
+    assert faulty.batches(first, topic) == old
+    faulty.check(first)
+    third = faulty.back_up(topic)
+    assert (third.findings, third.plan.units) == ((), ())
+    assert_whole(faulty, shaky.kafka, third.entry.id)
