@@ -79,11 +79,15 @@ class CuttingProxy:
     def __exit__(self, *_exc: object) -> None:
         self._stop.set()
         self._gate.open()
-        for each in list(self._open):
-            _hang_up(each)
+        self.hang_up()
         while self._threads:
             self._threads.pop().join()
         self._listener.close()
+
+    def hang_up(self) -> None:
+        """Cut all connections there are."""
+        for each in list(self._open):
+            _hang_up(each)
 
     def _accept(self) -> None:
         while not self._stop.is_set():

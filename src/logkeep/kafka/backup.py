@@ -4,12 +4,13 @@ facts → plan → copy in tasks → a second round for logs that became others 
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from logkeep.errors import BackupFailed
-from logkeep.kafka.admin.offsets import offset_for_leader_epoch
+from logkeep.errors import BackupFailed, TopicMissing
+from logkeep.kafka.admin.offsets import EpochEnd, offset_for_leader_epoch
 from logkeep.kafka.assemble import (
     Assembled,
     assemble,
@@ -55,6 +56,8 @@ from logkeep.repository.source import check_source, ensure_source, read_manifest
 from logkeep.repository.writing import Writing, writing
 
 KIND = "kafka"
+_LOOKS_AT_TOPICS = 10
+"""Each look takes well under a second: only who deletes topics all the time would need more."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,11 @@ class KafkaBackup:
             return self._complete(session, ongoing, facts, plan, _told(assembled, broken))
 
     def _gather(self, wish: Wish) -> Facts:
+        """Asked from the beginning again when a topic is deleted between two of the questions: others are still there."""
         with Cluster(self.settings) as cluster:
+            for _ in range(_LOOKS_AT_TOPICS - 1):
+                with suppress(TopicMissing):
+                    return gather(cluster, wish.include, wish.exclude, internal=wish.internal, pause=time.sleep)
             return gather(cluster, wish.include, wish.exclude, internal=wish.internal, pause=time.sleep)
 
     def _begin(self, session: Writing, facts: Facts, wish: Wish) -> OngoingBackup:
@@ -130,9 +137,7 @@ class KafkaBackup:
         """Where each log goes on; one that does not continue its archived past begins its next history."""
         furthest = positions(reached, earlier)
         with Cluster(self.settings) as cluster:
-            broken = broken_logs(
-                facts.topics, facts.bounds, furthest, lambda wanted: offset_for_leader_epoch(cluster, wanted)
-            )
+            broken = broken_logs(facts.topics, facts.bounds, furthest, lambda wanted: _epoch_ends(cluster, wanted))
         anew = {b.log: Reached(next_history(b.history), facts.bounds[b.log].start, -1) for b in broken}
         plan = plan_backup(facts.topics, facts.bounds, facts.sizes, {**reached, **anew}, done_ranges(earlier), furthest)
         return plan, broken
@@ -230,6 +235,18 @@ class KafkaBackup:
                 )
             )
         return tuple(records)
+
+
+def _epoch_ends(cluster: Cluster, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
+    """Topics that were deleted since they were seen are left out: the copy will find out and tell."""
+    try:
+        return offset_for_leader_epoch(cluster, wanted)
+    except TopicMissing:
+        found: dict[TopicPartition, EpochEnd] = {}
+        for topic in sorted({log.topic for log in wanted}):
+            with suppress(TopicMissing):
+                found |= offset_for_leader_epoch(cluster, {log: wanted[log] for log in wanted if log.topic == topic})
+        return found
 
 
 def _told(assembled: Assembled, broken: Sequence[Broken]) -> Assembled:

@@ -47,10 +47,10 @@ class SettingsBrokers:
             return WireFetchConnection(cluster.open_own(broker))
 
     def leader(self, topic: str, topic_id: UUID, partition: int) -> Leader:
-        found = self._asked(lambda c: c.metadata([topic]).find(TopicPartition(topic, partition)))
-        if found is None or found.leader < 0:
+        found = self._asked(lambda c: _leader(c, TopicPartition(topic, partition)))
+        if found is None:
             raise ClusterNotReady("nobody leads the partition", subject=f"{topic}/{partition} ({topic_id})")
-        return Leader(found.leader, found.leader_epoch)
+        return found
 
     def facts(self, topic: str, partition: int, position: Position) -> LogFacts:
         return self._asked(lambda c: _facts(c, TopicPartition(topic, partition), position))
@@ -58,6 +58,15 @@ class SettingsBrokers:
     def _asked(self, question: Callable[[Cluster], T]) -> T:
         with Cluster(self.settings) as cluster:
             return question(cluster)
+
+
+def _leader(cluster: Cluster, log: TopicPartition) -> Leader | None:
+    """None: at the moment there is none. For a topic that is gone, anyone: who is asked will refuse its id."""
+    try:
+        found = cluster.metadata([log.topic]).find(log)
+    except TopicMissing:
+        return next((Leader(broker.node, -1) for broker in cluster.metadata([]).brokers), None)
+    return Leader(found.leader, found.leader_epoch) if found is not None and found.leader >= 0 else None
 
 
 def _facts(cluster: Cluster, log: TopicPartition, position: Position) -> LogFacts:

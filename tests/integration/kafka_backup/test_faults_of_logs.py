@@ -14,6 +14,7 @@ from confluent_kafka.cimpl import NewPartitions
 from logkeep.formats.kafka_log import walk
 from tests.e2e.filled import Done as Finished
 from tests.e2e.filled import Filled, document
+from tests.integration.processes import wait_for
 from tests.kafka.archive import on_disk
 from tests.kafka.steps import add, assert_whole, beside, fill
 from tests.kafka.whole import Archive, new_place
@@ -114,13 +115,20 @@ def test_a_topic_deleted_and_made_again_during_the_copy(shaky: Shaky, command: C
     assert (later["findings"], later["new_offsets"]) == ([], 0)
 
 
-def test_a_topic_deleted_during_the_copy_is_told_and_the_others_are_there(shaky: Shaky, command: Command) -> None:
-    vanishing, staying = fill(shaky.topics, "goes-1", 1, 2400, size=10_000), fill(shaky.topics, "goes-2", 2, 100)
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_topic_deleted_during_the_copy_is_told_and_the_others_are_there(
+    shaky: Shaky, command: Command, cut: bool
+) -> None:
+    """Found out by a fetch, or by looking for the leader after the connection was cut as well."""
+    names = [f"goes-{cut}-{number}" for number in (1, 2)]
+    vanishing, staying = fill(shaky.topics, names[0], 1, 2400, size=10_000), fill(shaky.topics, names[1], 2, 100)
     first = command.told([command.run("--topics", staying)], 0)["id"]
-    with command.held("--topics", "goes-.*") as done:
+    with command.held("--topics", f"goes-{cut}-.*") as done:
         _delete(shaky, vanishing)
+        if cut:
+            shaky.proxy.hang_up()
     report = command.told(done, 2)
-    assert [(f["where"].startswith(vanishing), "deleted" in f["what"]) for f in report["findings"]] == [(True, True)]
+    assert [(vanishing in f["where"], "deleted" in f["what"]) for f in report["findings"]] == [(True, True)]
     assert {log.topic for log in command.archive.cuts(report["id"])} == {staying}
     assert_whole(command.archive, shaky.kafka, report["id"])
     command.archive.check(first)
@@ -128,13 +136,32 @@ def test_a_topic_deleted_during_the_copy_is_told_and_the_others_are_there(shaky:
 
 def test_the_only_topic_deleted_during_the_copy(shaky: Shaky, command: Command) -> None:
     """There is nothing left to back up: the same answer as if it had been gone before."""
-    calm = fill(shaky.topics, "outlives", 1, 10)
-    first = command.told([command.run("--topics", calm)], 0)["id"]
+    first = command.told([command.run("--topics", fill(shaky.topics, "outlives", 1, 10))], 0)["id"]
     topic = fill(shaky.topics, "vanishes", 1, 2400, size=10_000)
     with command.held("--topics", topic) as done:
         _delete(shaky, topic)
-    print(done[0].returncode, done[0].stdout, done[0].stderr)
+    assert done[0].returncode == 40
+    assert "no topic matches vanishes" in done[0].stderr + done[0].stdout
+    assert [r["id"] for r in command.repo.json("list")["backups"] if r["state"] == "completed"] == [first]
     command.archive.check(first)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_topic_deleted_while_the_cluster_is_asked(shaky: Shaky, faulty: Archive, again: bool) -> None:
+    """At many points between the first question and the copy, in a first and in a later backup."""
+    staying = fill(shaky.topics, f"asked-{again}", 1, 20)
+    for allowed in range(400, 8000, 400):
+        topic = fill(shaky.topics, f"asked-{again}-{allowed}", 1, 20)
+        if again:
+            faulty.back_up(f"asked-{again}.*")
+        with beside(lambda: faulty.back_up(f"asked-{again}.*")) as backup:
+            shaky.gate.close_after(allowed)
+            wait_for(lambda running=backup: shaky.gate.closed or running.done(), "the hold or the end")
+            _delete(shaky, topic)
+            shaky.gate.open()
+            done = backup.result()
+        assert staying in {log.topic for log in faulty.cuts(done.entry.id)}
+        faulty.check(done.entry.id)
 
 
 def test_partitions_added_during_the_copy_are_in_the_next_backup(shaky: Shaky, command: Command) -> None:
