@@ -60,7 +60,7 @@ class KafkaCluster:
     def create(self, topic: str, replicas: list[int], **config: str) -> str:
         """One partition; its preferred leader is the first replica."""
         named = {name.replace("_", "."): value for name, value in config.items()}
-        wanted = NewTopic(topic, replica_assignment=[replicas], config=named)
+        wanted = NewTopic(topic, 1, replica_assignment=[replicas], config=named)
         for future in self.admin.create_topics([wanted]).values():
             future.result(30)
         wait_for(lambda: self.leader(topic) == replicas[0], "the leader")
