@@ -24,12 +24,29 @@ def written_matrix(kafka: EmbeddedKafka) -> Iterator[Matrix]:
     made.large()
     made.later_start()
     made.create("idle", 1)
-    wait_for(lambda: _cleaned(made, kafka), "the cleaner")
-    made.stop_cleaning()
-    looks = deque[bytes](maxlen=20)
-    wait_for(lambda: _settled(looks, kafka), "the cleaner to end")
+    _wait_for_the_cleaner(made, kafka)
     yield made
     open_transaction.abort_transaction(30)
+
+
+@contextmanager
+def smoke_matrix(kafka: EmbeddedKafka) -> Iterator[Matrix]:
+    """The topics that differ most between releases: codecs, transactions, one of them left open, compaction."""
+    made = Matrix(kafka)
+    made.compacted()
+    made.codecs()
+    open_transaction = made.transactions()
+    made.create("idle", 1)
+    _wait_for_the_cleaner(made, kafka)
+    yield made
+    open_transaction.abort_transaction(30)
+
+
+def _wait_for_the_cleaner(matrix: Matrix, kafka: EmbeddedKafka) -> None:
+    wait_for(lambda: _cleaned(matrix, kafka), "the cleaner")
+    matrix.stop_cleaning()
+    looks = deque[bytes](maxlen=20)
+    wait_for(lambda: _settled(looks, kafka), "the cleaner to end")
 
 
 def _cleaned(matrix: Matrix, kafka: EmbeddedKafka) -> bool:

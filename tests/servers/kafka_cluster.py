@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -72,7 +73,7 @@ class KafkaCluster:
     def in_sync(self, topic: str) -> set[int]:
         return set(self._partition(topic).isr_nodes)
 
-    def _partition(self, topic: str) -> object:
+    def _partition(self, topic: str) -> Any:
         return PlainBrokers("127.0.0.1", self.members[1].port).metadata(topic).topics[0].partitions[0]
 
 

@@ -68,10 +68,11 @@ class ZooKeeper:
 
 
 class ZooKeeperKafka(EmbeddedKafka):
-    """A broker that keeps its metadata in ZooKeeper, as all did before KRaft."""
+    """A broker that keeps its metadata in ZooKeeper, as all did before KRaft. `more` counts from the next start on."""
 
-    def __init__(self, directory: Path, cache: Path) -> None:
+    def __init__(self, directory: Path, cache: Path, **properties: str) -> None:
         super().__init__(directory, cache, release=RELEASE, properties=BROKER)
+        self.more = {name.replace("_", "."): value for name, value in properties.items()}
         self._zookeeper = ZooKeeper(directory / "zookeeper", cache)
         self._running = ExitStack()
 
@@ -95,4 +96,5 @@ class ZooKeeperKafka(EmbeddedKafka):
             "broker.id": "1",
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
             "zookeeper.connect": f"127.0.0.1:{self._zookeeper.port}",
+            **self.more,
         }

@@ -113,7 +113,7 @@ class KafkaBackup:
             return self._complete(session, ongoing, facts, plan, _told(assembled, broken))
 
     def _gather(self, wish: Wish) -> Facts:
-        """Asked from the beginning again when a topic is deleted between two of the questions: others are still there."""
+        """Asked from the beginning again when a topic is deleted between two questions: the others are still there."""
         with Cluster(self.settings) as cluster:
             for _ in range(_LOOKS_AT_TOPICS - 1):
                 with suppress(TopicMissing):

@@ -1,4 +1,4 @@
-"""What becomes of logs while they are copied: lost beginnings and ends, topics deleted and made again, more partitions."""
+"""What becomes of logs while they are copied: lost beginnings and ends, topics deleted and made again, more of them."""
 
 import json
 import os
@@ -12,6 +12,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.cimpl import NewPartitions
 
 from logkeep.formats.kafka_log import walk
+from logkeep.kafka.backup import Done
 from tests.e2e.filled import Done as Finished
 from tests.e2e.filled import Filled, document
 from tests.integration.processes import wait_for
@@ -86,9 +87,9 @@ def test_retention_during_the_copy_is_a_gap_with_its_offsets(
     (holder,) = [base for _, base, last in spans if base <= 2345 <= last]
     assert holder == gap.end
     assert 0 < gap.start < gap.end
-    assert archive.batches(backup_id, topic) == [
-        b for b, base, last in spans if last < gap.start or base >= gap.end
-    ], "everything outside of the gap is there, and nothing inside of it"
+    assert archive.batches(backup_id, topic) == [b for b, base, last in spans if last < gap.start or base >= gap.end], (
+        "everything outside of the gap is there, and nothing inside of it"
+    )
     archive.check(json.loads(first.stdout)["id"], backup_id)
 
 
@@ -149,19 +150,26 @@ def test_the_only_topic_deleted_during_the_copy(shaky: Shaky, command: Command) 
 @pytest.mark.parametrize("again", [False, True])
 def test_a_topic_deleted_while_the_cluster_is_asked(shaky: Shaky, faulty: Archive, again: bool) -> None:
     """At many points between the first question and the copy, in a first and in a later backup."""
-    staying = fill(shaky.topics, f"asked-{again}", 1, 20)
+    staying, names = fill(shaky.topics, f"asked-{again}", 1, 20), f"asked-{again}.*"
     for allowed in range(500, 8000, 900):
         topic = fill(shaky.topics, f"asked-{again}-{allowed}", 1, 20)
         if again:
-            faulty.back_up(f"asked-{again}.*")
-        with beside(lambda: faulty.back_up(f"asked-{again}.*")) as backup:
-            shaky.gate.close_after(allowed)
-            wait_for(lambda running=backup: shaky.gate.closed or running.done(), "the hold or the end")
-            _delete(shaky, topic)
-            shaky.gate.open()
-            done = backup.result()
+            faulty.back_up(names)
+        done = _deleted_after(shaky, faulty, names, topic, allowed)
         assert staying in {log.topic for log in faulty.cuts(done.entry.id)}
         faulty.check(done.entry.id)
+
+
+def _deleted_after(shaky: Shaky, archive: Archive, names: str, topic: str, size_bytes: int) -> Done:
+    """A backup that is held after so many bytes, or is done with fewer, while a topic is deleted."""
+    with beside(lambda: archive.back_up(names)) as backup:
+        shaky.gate.close_after(size_bytes)
+        try:
+            wait_for(lambda: shaky.gate.closed or backup.done(), "the hold or the end")
+            _delete(shaky, topic)
+        finally:
+            shaky.gate.open()
+        return backup.result()
 
 
 def test_partitions_added_during_the_copy_are_in_the_next_backup(shaky: Shaky, command: Command) -> None:

@@ -1,4 +1,4 @@
-"""Our own processes die while a backup runs: the driver at any point, Spark's Python workers in the middle of a task."""
+"""Our own processes die while a backup runs: the driver at any point, Spark's Python workers in mid-task."""
 
 import json
 import os
