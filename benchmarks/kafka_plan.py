@@ -4,8 +4,8 @@
 
 First the decision alone, on values made by hand: a first backup, and a later one that goes on from 10,000 positions.
 Then a real embedded broker with as many partitions as it bears, one record in each: everything that is asked of it
-(`gather`), the first plan, and a whole `--dry-run`. Each line comes from a process of its own; "import" is what a
-process holds that has loaded the same modules and done nothing.
+(`gather`), the first plan, the connection that a task opens, and a whole `--dry-run`. Each line comes from a process
+of its own; "import" is what a process holds that has loaded the same modules and done nothing.
 """
 
 import argparse
@@ -24,6 +24,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.brokers import SettingsBrokers
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.facts import gather
 from logkeep.kafka.plan import Plan, Reached, history_of, plan_backup
@@ -54,12 +55,16 @@ def _values(partitions: int, *, later: bool) -> dict[str, object]:
 
 
 def _broker(bootstrap: str) -> dict[str, object]:
-    began = time.perf_counter()
-    with Cluster(ClientSettings(endpoints(bootstrap))) as cluster:
+    began, settings = time.perf_counter(), ClientSettings(endpoints(bootstrap))
+    with Cluster(settings) as cluster:
         facts = gather(cluster, (), (), internal=False, pause=time.sleep)
     asked = time.perf_counter()
     plan = plan_backup(facts.topics, facts.bounds, facts.sizes, {})
-    return _measured(plan, gather_s=asked - began, plan_s=time.perf_counter() - asked)
+    planned = time.perf_counter()
+    SettingsBrokers(settings).connect(facts.metadata.brokers[0].node).close()
+    return _measured(
+        plan, gather_s=asked - began, plan_s=planned - asked, task_connects_s=time.perf_counter() - planned
+    )
 
 
 def _measured(plan: Plan, **seconds: float) -> dict[str, object]:

@@ -21,7 +21,7 @@ from logkeep.kafka.metadata import read_metadata, request_fields, transient_code
 from logkeep.kafka.patience import Patience
 from logkeep.kafka.settings import ClientSettings, Endpoint
 from logkeep.kafka.tls import tls_context
-from logkeep.kafka.values import ClusterMetadata, TopicPartition
+from logkeep.kafka.values import Broker, ClusterMetadata, TopicPartition
 from logkeep.kafka.wire import Connection
 
 T = TypeVar("T")
@@ -53,6 +53,7 @@ class Cluster:
         self._context = tls_context(settings) if settings.tls else None
         self._connections: dict[Endpoint, Connection] = {}
         self._known: ClusterMetadata | None = None
+        self._brokers: tuple[Broker, ...] = ()
         self._met = False
 
     def __enter__(self) -> Self:
@@ -76,6 +77,7 @@ class Cluster:
             code = transient_code(reply)
             if code == OK:
                 found = read_metadata(reply)
+                self._brokers = found.brokers
                 if topics is None:
                     self._known = found
                 return found
@@ -178,14 +180,14 @@ class Cluster:
                 yield node, members[at : at + _CHUNK]
 
     def _endpoint(self, node: int) -> Endpoint:
-        for broker in self.known().brokers:
+        for broker in self._brokers or self.known().brokers:
             if broker.node == node:
                 return broker.endpoint
         raise ClusterNotReady("is not among the brokers that are up", subject=f"broker {node}")
 
     def _anyone(self) -> Iterator[Endpoint]:
         """Open connections first, then the brokers we know of, then those named at the start."""
-        known = [each.endpoint for each in self._known.brokers] if self._known else []
+        known = [each.endpoint for each in self._brokers]
         yield from dict.fromkeys([*self._connections, *known, *self.settings.bootstrap])
 
     def _open(self, endpoint: Endpoint) -> Connection:
