@@ -174,7 +174,7 @@ def _with_faults(archive: Archive, plan: Plan) -> Archive:
     return replace(archive, place=replace(archive.place, store=patient))
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_a_store_with_passing_errors(shaky: Shaky, faulty: Archive, seed: int) -> None:
     """Now and then, anywhere: errors, and answers that are lost. A run that could not cure them is resumed."""
     topic = fill(shaky.topics, f"passing-{seed}", 3, 200)
