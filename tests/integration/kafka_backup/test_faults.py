@@ -8,7 +8,7 @@ import os
 import random
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,16 +106,13 @@ def _stalled(kafka: EmbeddedKafka) -> Iterator[None]:
 def test_a_broker_that_stalls_and_goes_on(shaky: Shaky, faulty: Archive, ample: str, tmp_path: Path) -> None:
     """Longer than a request may take: connections are given up and opened anew."""
     impatient = _impatient(faulty, tmp_path, 1000)
-    with beside(lambda: impatient.back_up(ample)) as backup:
+    with beside(lambda: impatient.back_up(ample)) as backup, ExitStack() as stall:
         with shaky.held_after(12 * MEGABYTE):
             before = shaky.proxy.accepted
-            stall = _stalled(shaky.kafka)
-            stall.__enter__()
-        try:
-            wait_for(lambda: shaky.proxy.accepted >= before + 3, "the copy to try other connections")
-            assert not backup.done()
-        finally:
-            stall.__exit__(None, None, None)
+            stall.enter_context(_stalled(shaky.kafka))
+        wait_for(lambda: shaky.proxy.accepted >= before + 3, "the copy to try other connections")
+        assert not backup.done()
+        stall.close()
         done = backup.result()
     assert_whole(faulty, shaky.kafka, done.entry.id)
 
@@ -138,14 +135,10 @@ def test_a_broker_that_stalled_before_is_given_up(shaky: Shaky, tmp_path: Path) 
 def test_a_broker_that_stalls_for_ever_is_given_up(shaky: Shaky, faulty: Archive, ample: str, tmp_path: Path) -> None:
     first = faulty.back_up(fill(shaky.topics, "before-the-stall", 1, 10)).entry.id
     impatient = _impatient(faulty, tmp_path, 200)
-    with beside(lambda: impatient.back_up(ample)) as backup:
+    with beside(lambda: impatient.back_up(ample)) as backup, ExitStack() as stall:
         with shaky.held_after(12 * MEGABYTE):
-            stall = _stalled(shaky.kafka)
-            stall.__enter__()
-        try:
-            error = backup.exception()
-        finally:
-            stall.__exit__(None, None, None)
+            stall.enter_context(_stalled(shaky.kafka))
+        error = backup.exception()
     assert isinstance(error, ClusterUnreachable), error
     assert error.exit_code == 51
     faulty.check(first)
