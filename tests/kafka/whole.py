@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from logkeep.kafka.backup import Done, KafkaBackup, Wish
+from logkeep.kafka.properties import load_settings
 from logkeep.kafka.record import ROLE, ClusterRecord
 from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.kafka.values import TopicPartition
@@ -42,10 +43,15 @@ class Archive:
     bootstrap: str
     place: Place
     engine: Engine = field(default_factory=InlineEngine)
+    client: Path | None = None
+    """A client.properties."""
 
     @property
     def task(self) -> KafkaBackup:
-        return KafkaBackup(self.place, ClientSettings(endpoints(self.bootstrap)), utc_now, random_token)
+        settings = ClientSettings(endpoints(self.bootstrap))
+        if self.client is not None:
+            settings = load_settings(self.client, bootstrap=self.bootstrap)
+        return KafkaBackup(self.place, settings, utc_now, random_token)
 
     def back_up(self, *topics: str, **wish: object) -> Done:
         return self.task.run(Wish(include=topics, **wish), self.engine)  # type: ignore[arg-type]  # a test's own wish

@@ -37,6 +37,19 @@ def until_cleaned(made: Matrix, kafka: EmbeddedKafka) -> None:
     wait_for(lambda: _settled(looks, kafka), "the cleaner to end")
 
 
+@contextmanager
+def smoke_matrix(kafka: EmbeddedKafka) -> Iterator[Matrix]:
+    """The topics that differ most between releases: codecs, transactions, one of them left open, compaction."""
+    made = Matrix(kafka)
+    made.compacted()
+    made.codecs()
+    open_transaction = made.transactions()
+    made.create("idle", 1)
+    until_cleaned(made, kafka)
+    yield made
+    open_transaction.abort_transaction(30)
+
+
 def _cleaned(matrix: Matrix, kafka: EmbeddedKafka) -> bool:
     """Whether there are holes in batches, between batches, and a batch without records."""
     matrix.stir()

@@ -88,10 +88,14 @@ class EmbeddedKafka:
         config = self.directory / "server.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in self.properties().items()))
         if not (self.directory / "data" / "meta.properties").exists():
-            self.java_tool("kafka.tools.StorageTool", ["format", "--standalone", "-t", cluster_id(), "-c", str(config)])
+            self.format(config)
         command = self._command("kafka.Kafka", [str(config)])
         self._server = ServerProcess("Kafka", command, self.log, cwd=self.directory).start()
         self._server.wait_until(lambda: answers("127.0.0.1", self.port), _READY_S)
+
+    def format(self, config: Path) -> None:
+        """Make a new directory the first node of a new cluster; a node of another kind does otherwise."""
+        self.java_tool("kafka.tools.StorageTool", ["format", "--standalone", "-t", cluster_id(), "-c", str(config)])
 
     def stop(self) -> None:
         if self._server is not None:

@@ -5,11 +5,12 @@ facts → plan → copy in tasks → a second round for logs that became others 
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from logkeep.errors import BackupFailed, TopicMissing
-from logkeep.kafka.admin.offsets import offset_for_leader_epoch
+from logkeep.kafka.admin.offsets import EpochEnd, offset_for_leader_epoch
 from logkeep.kafka.assemble import (
     Assembled,
     assemble,
@@ -65,6 +66,8 @@ from logkeep.repository.writing import Writing, writing
 from logkeep.store.throttled import shared_by
 
 KIND = "kafka"
+_LOOKS_AT_TOPICS = 10
+"""Each look takes well under a second: only who deletes topics all the time would need more."""
 
 
 @dataclass(frozen=True)
@@ -177,17 +180,17 @@ class KafkaBackup:
         return plan, Done(base, facts, plan, (), (), record.logs, changed=False)
 
     def _gather(self, wish: Wish) -> Facts:
-        """All facts; asked anew when a topic is deleted between two questions."""
-        for last in (False, False, True):
-            try:
-                with Cluster(self.settings) as cluster:
-                    facts = gather(cluster, wish.include, wish.exclude, internal=wish.internal, pause=time.sleep)
-                    unasked = left_out(cluster) if wish.scram is None else ()
-                    return replace(facts, findings=(*facts.findings, *unasked))
-            except TopicMissing:
-                if last:
-                    raise
-        raise AssertionError("the last attempt returns or raises")
+        """All facts; asked from the beginning again when a topic is deleted between two questions."""
+        with Cluster(self.settings) as cluster:
+            for _ in range(_LOOKS_AT_TOPICS - 1):
+                with suppress(TopicMissing):
+                    return self._facts(cluster, wish)
+            return self._facts(cluster, wish)
+
+    def _facts(self, cluster: Cluster, wish: Wish) -> Facts:
+        facts = gather(cluster, wish.include, wish.exclude, internal=wish.internal, pause=time.sleep)
+        unasked = left_out(cluster) if wish.scram is None else ()
+        return replace(facts, findings=(*facts.findings, *unasked))
 
     def _begin(self, session: Writing, facts: Facts, wish: Wish) -> OngoingBackup:
         source = ensure_source(self.place, KIND, _identity(facts), self.clock())
@@ -206,9 +209,7 @@ class KafkaBackup:
         """Where each log goes on; one that does not continue its archived past begins its next history."""
         now = standing(facts.topics, facts.bounds, reached, earlier)
         with Cluster(self.settings) as cluster:
-            broken = broken_logs(
-                facts.topics, facts.bounds, now.furthest, lambda wanted: offset_for_leader_epoch(cluster, wanted)
-            )
+            broken = broken_logs(facts.topics, facts.bounds, now.furthest, lambda wanted: _epoch_ends(cluster, wanted))
         anew = {b.log: Reached(next_history(b.history), facts.bounds[b.log].start, -1) for b in broken}
         known, furthest = {**now.reached, **anew}, {**now.furthest, **anew}
         plan = plan_backup(facts.topics, facts.bounds, facts.sizes, known, done_ranges(earlier), furthest)
@@ -243,7 +244,7 @@ class KafkaBackup:
         """Ranges of logs that turned out to be others than planned, while they were copied or since."""
         with Cluster(self.settings) as cluster:
             topics = cluster.metadata().topics
-            changed = changed_meanwhile(results, base, topics, lambda some: offset_for_leader_epoch(cluster, some))
+            changed = changed_meanwhile(results, base, topics, lambda some: _epoch_ends(cluster, some))
         return [*left_logs(results), *changed]
 
     def _again(self, facts: Facts, left: Sequence[RangeResult]) -> Plan:
@@ -324,6 +325,18 @@ class KafkaBackup:
             quotas=quotas_of(facts),
         )
         return record, (*assembled.findings, *clamped, *notices(facts), *gone_topics(reached, facts))
+
+
+def _epoch_ends(cluster: Cluster, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
+    """Topics that were deleted since they were seen are left out: the copy will find out and tell."""
+    try:
+        return offset_for_leader_epoch(cluster, wanted)
+    except TopicMissing:
+        found: dict[TopicPartition, EpochEnd] = {}
+        for topic in sorted({log.topic for log in wanted}):
+            with suppress(TopicMissing):
+                found |= offset_for_leader_epoch(cluster, {log: wanted[log] for log in wanted if log.topic == topic})
+        return found
 
 
 def _new_histories(broken: Sequence[Broken]) -> list[Finding]:

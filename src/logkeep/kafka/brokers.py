@@ -47,15 +47,10 @@ class SettingsBrokers:
             return WireFetchConnection(cluster.open_own(broker))
 
     def leader(self, topic: str, topic_id: UUID, partition: int) -> Leader:
-        try:
-            found = self._asked(lambda c: c.metadata([topic]).find(TopicPartition(topic, partition)))
-        except TopicMissing:
-            return Leader(self._asked(_anyone), -1)
+        found = self._asked(lambda c: _leader(c, TopicPartition(topic, partition)))
         if found is None:
-            return Leader(self._asked(_anyone), -1)
-        if found.leader < 0:
             raise ClusterNotReady("nobody leads the partition", subject=f"{topic}/{partition} ({topic_id})")
-        return Leader(found.leader, found.leader_epoch)
+        return found
 
     def facts(self, topic: str, partition: int, position: Position) -> LogFacts:
         return self._asked(lambda c: _facts(c, TopicPartition(topic, partition), position))
@@ -65,9 +60,15 @@ class SettingsBrokers:
             return question(cluster)
 
 
-def _anyone(cluster: Cluster) -> int:
-    """A broker that will tell by the topic's id that there is no such topic any more."""
-    return cluster.metadata([]).brokers[0].node
+def _leader(cluster: Cluster, log: TopicPartition) -> Leader | None:
+    """None: at the moment there is none. For a topic that is gone, anyone: who is asked will refuse its id."""
+    try:
+        found = cluster.metadata([log.topic]).find(log)
+    except TopicMissing:
+        found = None
+    if found is None:
+        return next((Leader(broker.node, -1) for broker in cluster.metadata([]).brokers), None)
+    return Leader(found.leader, found.leader_epoch) if found.leader >= 0 else None
 
 
 def _facts(cluster: Cluster, log: TopicPartition, position: Position) -> LogFacts:

@@ -21,7 +21,7 @@ from logkeep.kafka.metadata import read_metadata, request_fields
 from logkeep.kafka.patience import Patience
 from logkeep.kafka.settings import ClientSettings, Endpoint
 from logkeep.kafka.tls import tls_context
-from logkeep.kafka.values import ClusterMetadata, TopicPartition
+from logkeep.kafka.values import Broker, ClusterMetadata, TopicPartition
 from logkeep.kafka.wire import Connection
 
 T = TypeVar("T")
@@ -54,6 +54,7 @@ class Cluster:
         self._context = tls_context(settings) if settings.tls else None
         self._connections: dict[Endpoint, Connection] = {}
         self._known: ClusterMetadata | None = None
+        self._brokers: tuple[Broker, ...] = ()
         self._met = False
 
     def __enter__(self) -> Self:
@@ -75,15 +76,20 @@ class Cluster:
         A named topic is waited for while its error is one that passes; a missing or forbidden one raises.
         """
         if topics is None:
-            self._known = read_metadata(self.ask_any("Metadata", request_fields(None)))
+            self._known = self._read(None)
             return self._known
         found = ClusterMetadata("", -1, (), ())
         for _ in self.patience.tries():
-            found = read_metadata(self.ask_any("Metadata", request_fields(topics)))
+            found = self._read(topics)
             if not any(each.passing for each in found.unready):
                 break
         for each in found.unready:
             raise failure(each.code, subject=each.name, doing="Metadata")
+        return found
+
+    def _read(self, topics: Sequence[str] | None) -> ClusterMetadata:
+        found = read_metadata(self.ask_any("Metadata", request_fields(topics)))
+        self._brokers = found.brokers
         return found
 
     def known(self) -> ClusterMetadata:
@@ -193,14 +199,14 @@ class Cluster:
                 yield node, members[at : at + _CHUNK]
 
     def _endpoint(self, node: int) -> Endpoint:
-        for broker in self.known().brokers:
+        for broker in self._brokers or self.known().brokers:
             if broker.node == node:
                 return broker.endpoint
         raise ClusterNotReady("is not among the brokers that are up", subject=f"broker {node}")
 
     def _anyone(self) -> Iterator[Endpoint]:
         """Open connections first, then the brokers we know of, then those named at the start."""
-        known = [each.endpoint for each in self._known.brokers] if self._known else []
+        known = [each.endpoint for each in self._brokers]
         yield from dict.fromkeys([*self._connections, *known, *self.settings.bootstrap])
 
     def _open(self, endpoint: Endpoint) -> Connection:

@@ -164,5 +164,6 @@ def _answers(
         asked = {log: epochs[-1] for log, epochs in waiting.items()}
         found = ask({_place(log): epoch for log, epoch in asked.items()})
         for log, epoch in asked.items():
-            yield log, EpochRun(epoch, -1, ends[log][epoch]), found[_place(log)]
+            if _place(log) in found:  # else it was deleted a moment ago
+                yield log, EpochRun(epoch, -1, ends[log][epoch]), found[_place(log)]
         waiting = {log: rest for log, epochs in waiting.items() if (rest := [e for e in epochs[:-1] if e >= 0])}

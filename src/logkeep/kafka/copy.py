@@ -41,7 +41,7 @@ def copy_with(
     """The same with chance and time handed in."""
     unit = replace(unit, limits=paced(unit.limits))
     with _jobs(unit, tokens) as jobs:
-        patience, courtesy = Patience(pause), Courtesy(unit.limits.bytes_per_s, pause, clock)
+        patience, courtesy = Patience(pause, clock), Courtesy(unit.limits.bytes_per_s, pause, clock)
         while todo := [job for job in jobs if job.copy.outcome is None]:
             unit = _one_round(unit, todo, progress, patience, courtesy)
         result = CopyResult(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from logkeep.errors import ClusterTooOld
 from logkeep.kafka.codes import OK, TRY_AGAIN, UNKNOWN_TOPIC
 from logkeep.kafka.settings import Endpoint
 from logkeep.kafka.values import Broker, ClusterMetadata, Partition, Topic, UnreadyTopic
@@ -41,6 +42,12 @@ def _broker(found: Any) -> Broker:
 
 
 def _topic(found: Any) -> Topic:
+    if not found.topic_id:
+        raise ClusterTooOld(
+            "topics of this cluster have no ids, and without them a topic made again cannot be told from the old one",
+            subject=found.name,
+            remedy="raise inter.broker.protocol.version of the brokers to 2.8 or newer; ids are given then",
+        )
     partitions = sorted((_partition(each) for each in found.partitions), key=lambda each: each.index)
     return Topic(found.name or "", UUID(bytes=bytes(found.topic_id.bytes)), bool(found.is_internal), tuple(partitions))
 

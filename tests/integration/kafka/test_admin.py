@@ -84,7 +84,9 @@ def test_metadata_is_what_another_client_sees(kafka: EmbeddedKafka, cluster: Clu
     mine = found.topic(topic.name)
     assert mine == topic == cluster.metadata([topic.name]).topics[0]
     assert [(p.leader, p.leader_epoch, p.replicas, p.in_sync) for p in topic.partitions] == [(1, 0, (1,), (1,))] * 3
-    ids = (kafka.directory / "data" / f"{topic.name}-0" / "partition.metadata").read_text()
+    written = kafka.directory / "data" / f"{topic.name}-0" / "partition.metadata"
+    wait_for(written.exists, "the broker to write down what it has told already")
+    ids = written.read_text()
     assert uuid.UUID(bytes=_kafka_id(ids.split("topic_id:")[1].strip())) == topic.id
 
 

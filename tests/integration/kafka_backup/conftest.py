@@ -11,6 +11,7 @@ from logkeep.spark.cache import cache_dir
 from tests.kafka.matrix import BROKER, Matrix
 from tests.kafka.whole import Archive, new_place
 from tests.servers.secured_kafka import SecuredKafka
+from tests.servers.shaky_kafka import Shaky, shaky_kafka
 
 _MORE = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -40,3 +41,16 @@ def topics(kafka: EmbeddedKafka) -> Matrix:
 @pytest.fixture
 def archive(kafka: EmbeddedKafka, tmp_path: Path) -> Archive:
     return Archive(kafka.bootstrap, new_place(tmp_path / "repository"))
+
+
+@pytest.fixture(scope="session")
+def shaky(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shaky]:
+    """One broker for all tests of what goes wrong on the way."""
+    directory, cache = tmp_path_factory.mktemp("shaky"), cache_dir(os.environ, Path.home())
+    with shaky_kafka(directory / "broker", cache) as running:
+        yield running
+
+
+@pytest.fixture
+def faulty(shaky: Shaky, tmp_path: Path) -> Archive:
+    return Archive(shaky.bootstrap, new_place(tmp_path / "repository"))

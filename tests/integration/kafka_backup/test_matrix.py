@@ -1,5 +1,6 @@
 """Topics of every shape through the whole backup: what is archived is what the broker holds, told by others."""
 
+import json
 import re
 import uuid
 from collections.abc import Iterator
@@ -20,11 +21,13 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.owner import this_process
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.inline import InlineEngine
+from tests.integration.processes import program
 from tests.kafka.archive import object_paths, on_disk
 from tests.kafka.matrix import Matrix
 from tests.kafka.plain import PlainBrokers
 from tests.kafka.readers import messages
 from tests.kafka.slow_records import Slow, slow_digest
+from tests.kafka.steps import assert_whole, fill
 from tests.kafka.whole import Archive, new_place
 from tests.kafka.written import written_matrix
 
@@ -174,3 +177,20 @@ def _uuid(told: object) -> uuid.UUID:
     """librdkafka's two halves, as one number."""
     high, low = told.get_most_significant_bits(), told.get_least_significant_bits()  # type: ignore[attr-defined]  # no types
     return uuid.UUID(int=((high & (2**64 - 1)) << 64) | (low & (2**64 - 1)))
+
+
+def test_five_hundred_partitions_are_few_units(
+    kafka: EmbeddedKafka, topics: Matrix, archive: Archive, tmp_path: Path
+) -> None:
+    topic = fill(topics, "many", 500, 4, size=100)
+    root = tmp_path / "repository"
+    arguments = ["tests.integration.kafka_backup.backup_program", kafka.bootstrap, str(root), "new", "500", topic]
+    with program(arguments, tmp_path) as run:
+        said, complaint = run.communicate()
+    assert run.returncode == 0, complaint
+    report = json.loads(said)
+    print("peak memory:", report["peak_kb"], "kB")
+    assert report["units"] <= 2
+    assert report["peak_kb"] < 400_000
+    assert len(archive.cuts(report["id"])) == 500
+    assert_whole(archive, kafka, report["id"])

@@ -1,0 +1,120 @@
+"""The oldest brokers that are supported, Kafka 3.9 with KRaft and with ZooKeeper, and messages older than they are."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.spark.cache import cache_dir
+from tests.e2e.filled import Filled
+from tests.e2e.test_bad_input import one_error
+from tests.integration.processes import wait_for
+from tests.kafka.matrix import CODECS, Matrix
+from tests.kafka.plain import PlainBrokers
+from tests.kafka.steps import add, assert_whole, fill
+from tests.kafka.whole import Archive, new_place
+from tests.kafka.written import smoke_matrix
+from tests.servers.older_kafka import ZooKeeperKafka, kraft_39
+
+pytestmark = pytest.mark.xdist_group("kafka-older")
+
+
+def _started(kind: str, directory: Path) -> EmbeddedKafka:
+    cache = cache_dir(os.environ, Path.home())
+    return kraft_39(directory, cache) if kind == "kraft" else ZooKeeperKafka(directory, cache)
+
+
+@pytest.fixture(scope="module", params=["kraft", "zookeeper"])
+def older(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    with _started(request.param, tmp_path_factory.mktemp(request.param) / "broker") as running:
+        yield running
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Filled:
+    new_place(tmp_path / "repo")
+    return Filled(tmp_path)
+
+
+def _backup(kafka: EmbeddedKafka, *more: str) -> tuple[str, ...]:
+    return "kafka", "backup", "--bootstrap-servers", kafka.bootstrap, "--source", "prod", *more
+
+
+def _commit(kafka: EmbeddedKafka, group: str, topic: str, offset: int) -> None:
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": group, "enable.auto.commit": False})
+    for partition in range(len(CODECS)):
+        consumer.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
+    consumer.close()
+
+
+def test_the_smoke_matrix(older: EmbeddedKafka, repo: Filled) -> None:
+    """Codecs, transactions, compaction and positions, through the whole command, twice."""
+    archive = Archive(older.bootstrap, repo.place())
+    with smoke_matrix(older) as matrix:
+        _commit(older, "readers", "codecs", 700)
+        first = repo.json(*_backup(older))
+        assert (first["topics"], first["open_transactions"], first["findings"]) == (len(matrix.topics), 1, [])
+        assert_whole(archive, older, first["id"])
+        record = archive.record(first["id"])
+        (group,) = [g for g in record.groups if g.name == "readers"]
+        assert [(c.topic, c.partition, c.offset) for c in group.commits] == [
+            ("codecs", partition, 700) for partition in range(len(CODECS))
+        ]
+        assert [(t.topic, t.first_offset) for t in record.open_transactions] == [("transactions", 123)]
+        assert len({t.id for t in record.topics}) == len(matrix.topics), "every topic has an id of its own"
+    add(matrix, "codecs", len(CODECS), 100, size=100)
+    second = repo.json(*_backup(older))
+    assert second["new_offsets"] == len(CODECS) * 100 + 1, "one marker ended the open transaction"
+    assert second["open_transactions"] == 0
+    assert_whole(archive, older, second["id"])
+    repo.run("verify", "--level", "data", str(first["id"]))
+    idle = repo.json(*_backup(older))
+    assert (idle["new_offsets"], idle["units"]) == (0, 0)
+
+
+def test_topics_without_ids_and_messages_of_old_formats_are_refused(
+    tmp_path_factory: pytest.TempPathFactory, repo: Filled
+) -> None:
+    """A 3.9 broker that speaks the protocol of 2.7 gives topics no ids; with that of 2.8 they get some.
+
+    And then it still writes magic 0 and 1 where a topic says so.
+    """
+    directory, cache = tmp_path_factory.mktemp("ancient") / "broker", cache_dir(os.environ, Path.home())
+    protocol = "inter.broker.protocol.version"
+    with ZooKeeperKafka(directory, cache, inter_broker_protocol_version="2.7") as kafka:
+        fill(Matrix(kafka), "current", 1, 50)
+        before = repo.tree()
+        assert protocol in one_error(repo.run(*_backup(kafka), code=40).stderr)
+        assert repo.tree() == before
+        kafka.stop()
+        kafka.more[protocol] = "2.8"
+        kafka.start()
+        wait_for(lambda: _is_led(kafka, "current"), "the broker to know its topics again")
+        archive = Archive(kafka.bootstrap, repo.place())
+        first = archive.back_up("current").entry.id
+        assert_whole(archive, kafka, first)
+        for magic, version in enumerate(("0.9.0", "0.10.2")):
+            _refused_format(kafka, archive, repo, magic, version)
+            archive.check(first)
+        done = repo.json(*_backup(kafka, "--exclude", "ancient.*"))
+        assert_whole(archive, kafka, done["id"])
+
+
+def _is_led(kafka: EmbeddedKafka, topic: str) -> bool:
+    (found,) = PlainBrokers("127.0.0.1", kafka.port).metadata(topic).topics
+    return found.error_code == 0 and all(partition.leader_id >= 0 for partition in found.partitions)
+
+
+def _refused_format(kafka: EmbeddedKafka, archive: Archive, repo: Filled, magic: int, version: str) -> None:
+    topics, before = Matrix(kafka), archive.data_names()
+    topic = topics.create(f"ancient-{magic}", 1, {"message.format.version": version})
+    add(topics, topic, 1, 50)
+    (log,) = (kafka.directory / "data" / f"{topic}-0").glob("*.log")
+    assert log.read_bytes()[16] == magic, "the broker wrote another format"
+    said = one_error(repo.run(*_backup(kafka, "--topics", f"current|{topic}"), code=20).stderr)
+    assert topic in said
+    assert "--exclude" in said
+    assert archive.data_names() == before

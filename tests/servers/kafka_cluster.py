@@ -1,0 +1,90 @@
+"""A real cluster of three brokers, each behind a proxy: the first is also the controller, the others can be killed.
+
+What the brokers say to each other passes no proxy: only clients are held up.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from logkeep.embedded.kafka import cluster_id
+from tests.integration.processes import wait_for
+from tests.kafka.plain import PlainBrokers
+from tests.servers.shaky_kafka import ProxiedKafka
+from tests.servers.tcp_proxy import CuttingProxy, Gate
+
+_SESSION = {"broker_session_timeout_ms": "2000", "broker_heartbeat_interval_ms": "200"}
+"""A killed broker is missed soon."""
+
+
+class Member(ProxiedKafka):
+    """One node of the cluster; node 1 has the controller, which the others are told of."""
+
+    def __init__(self, directory: Path, cache: Path, node: int, cluster: str, controller: "Member | None") -> None:
+        super().__init__(directory, cache, **_SESSION)
+        self.node, self._cluster, self._controller = node, cluster, controller
+
+    def properties(self) -> dict[str, str]:
+        found = super().properties() | {"node.id": str(self.node)}
+        if self._controller is None:
+            return found
+        own_controller = f"CONTROLLER://127.0.0.1:{self.controller_port},"
+        return found | {
+            "process.roles": "broker",
+            "listeners": found["listeners"].replace(own_controller, ""),
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{self._controller.controller_port}",
+        }
+
+    def format(self, config: Path) -> None:
+        first = "--standalone" if self._controller is None else "--no-initial-controllers"
+        self.java_tool("kafka.tools.StorageTool", ["format", first, "-t", self._cluster, "-c", str(config)])
+
+
+@dataclass(frozen=True)
+class KafkaCluster:
+    """`members` by node id; one gate for all of them."""
+
+    members: Mapping[int, Member]
+    gate: Gate
+    admin: AdminClient
+
+    @property
+    def bootstrap(self) -> str:
+        """Through the proxies."""
+        return ",".join(f"127.0.0.1:{member.proxied_port}" for member in self.members.values())
+
+    def create(self, topic: str, replicas: list[int], **config: str) -> str:
+        """One partition; its preferred leader is the first replica."""
+        named = {name.replace("_", "."): value for name, value in config.items()}
+        wanted = NewTopic(topic, 1, replica_assignment=[replicas], config=named)
+        for future in self.admin.create_topics([wanted]).values():
+            future.result(30)
+        wait_for(lambda: self.leader(topic) == replicas[0], "the leader")
+        return topic
+
+    def leader(self, topic: str) -> int:
+        return int(self._partition(topic).leader_id)
+
+    def in_sync(self, topic: str) -> set[int]:
+        return set(self._partition(topic).isr_nodes)
+
+    def _partition(self, topic: str) -> Any:
+        return PlainBrokers("127.0.0.1", self.members[1].port).metadata(topic).topics[0].partitions[0]
+
+
+@contextmanager
+def kafka_cluster(directory: Path, cache: Path) -> Iterator[KafkaCluster]:
+    name, gate = cluster_id(), Gate()
+    first = Member(directory / "1", cache, 1, name, None)
+    members = {1: first} | {node: Member(directory / str(node), cache, node, name, first) for node in (2, 3)}
+    with ExitStack() as stack:
+        for member in members.values():
+            stack.enter_context(member)
+            stack.enter_context(CuttingProxy(member.proxied_port, member.inner_port, lambda: None, gate))
+        admin = AdminClient({"bootstrap.servers": ",".join(member.bootstrap for member in members.values())})
+        yield KafkaCluster(members, gate, admin)
