@@ -154,7 +154,20 @@ class CopyResult(msgspec.Struct, frozen=True, kw_only=True):
         return all(r.outcome is Outcome.COPIED for r in self.ranges)
 
 
-def receipt_of(unit: CopyUnit, result: CopyResult) -> Receipt:
+class NamedUnit(Protocol):
+    """What a receipt says of its unit, wherever that copies from."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def place(self) -> Place: ...
+    @property
+    def backup(self) -> int: ...
+    @property
+    def run(self) -> str: ...
+
+
+def receipt_of(unit: NamedUnit, result: CopyResult) -> Receipt:
     """What a finished unit leaves behind: enough to rebuild its result after the driver is gone."""
     return Receipt(
         repository=unit.place.repository,

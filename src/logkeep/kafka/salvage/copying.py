@@ -17,12 +17,12 @@ from logkeep.kafka.salvage.positions import Source
 from logkeep.kafka.salvage.windows import windows
 from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.traits import LogTraits, traits_of
-from logkeep.kafka.units import CopyRange, CopyResult, EpochRun, Outcome, RangeResult
+from logkeep.kafka.units import CopyRange, CopyResult, EpochRun, Outcome, RangeResult, receipt_of
 from logkeep.model.segments import Proof, Segment
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
 from logkeep.repository.chain import Place
-from logkeep.repository.journal import Receipt, put_receipt
+from logkeep.repository.journal import put_receipt
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def salvage_with(unit: SalvageUnit, progress: Progress, tokens: TokenSource) -> 
         ranges.append(told)
         segments += [msgspec.structs.replace(s, proof=each.proof) for s in written]
     result = CopyResult(unit=unit.name, ranges=tuple(ranges), segments=tuple(segments))
-    put_receipt(unit.place, _receipt(unit, result), tokens())
+    put_receipt(unit.place, receipt_of(unit, result), tokens())
     return result
 
 
@@ -117,15 +117,3 @@ def _chosen(batches: Batches, source: Source, first: bool) -> Batches:
     bases = batches.base_offsets
     edge = batches.last_offsets if first else bases
     return batches[int(np.searchsorted(edge, source.lo)) : int(np.searchsorted(bases, source.hi))]
-
-
-def _receipt(unit: SalvageUnit, result: CopyResult) -> Receipt:
-    return Receipt(
-        repository=unit.place.repository,
-        source=unit.place.source,
-        id=unit.backup,
-        run=unit.run,
-        unit=unit.name,
-        segments=result.segments,
-        note=msgspec.json.encode(result.ranges).decode(),
-    )
