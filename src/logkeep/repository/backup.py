@@ -6,7 +6,7 @@ see the chain as it was.
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from logkeep.errors import AlreadyExists, BackupFailed, Damaged, IllegalTransition, ObjectMissing
 from logkeep.model.findings import Finding, Severity
@@ -25,7 +25,7 @@ from logkeep.repository.manifest import MAX_PARTS, AttachmentRef, KnownGap, LogC
 from logkeep.repository.parts import SegmentTable, objects, plan_parts, ranges, total
 from logkeep.repository.source import SourceFacts, read_manifest
 from logkeep.repository.states import OWNER_LOST
-from logkeep.repository.tiling import untiled
+from logkeep.repository.tiling import inherited_gaps, untiled
 from logkeep.repository.verification import inherited_damage, known_damaged, put_verification
 from logkeep.repository.writing import Writing
 
@@ -66,8 +66,9 @@ class OngoingBackup:
         self._writing.lease.confirm()
         self._check_stored(outcome.new)
         parts, rows = self._parts(outcome)
-        self._check_tiling(outcome, rows)
-        manifest = self._manifest(outcome, parts)
+        gaps = (*outcome.gaps, *self._inherited_gaps(outcome, rows))
+        self._check_tiling(outcome.cut, gaps, rows)
+        manifest = self._manifest(replace(outcome, gaps=gaps), parts)
         action = BackupAction(self.id, self._put_manifest(manifest), self._summary(outcome, rows))
         self._inherit_damage(rows)
         entry = self._writing.commit(action).entry(self.id)
@@ -79,9 +80,17 @@ class OngoingBackup:
         """Make it a failed backup, for ever."""
         self._writing.commit(FailedAction(self.id, reason))
 
-    def _check_tiling(self, outcome: Outcome, rows: SegmentTable) -> None:
+    def _inherited_gaps(self, outcome: Outcome, rows: SegmentTable) -> list[KnownGap]:
+        """Positions that the base lacks inside of a log are lacking here too: they were told when they were met."""
+        if self.base is None:
+            return []
+        return inherited_gaps(
+            read_manifest(self._writing.place, self.base).gaps, outcome.cut, outcome.gaps, ranges(rows)
+        )
+
+    def _check_tiling(self, cut: Sequence[LogCut], gaps: Sequence[KnownGap], rows: SegmentTable) -> None:
         """Every planned position is archived or is an admitted gap; nothing else may be called a backup."""
-        for log, _, what in untiled(outcome.cut, outcome.gaps, ranges(rows)):
+        for log, _, what in untiled(cut, gaps, ranges(rows)):
             raise BackupFailed(f"{what} of {log}", subject=f"backup {self.id}")
 
     def _inherit_damage(self, rows: SegmentTable) -> None:

@@ -7,6 +7,30 @@ from logkeep.model.segments import Collection, LogName
 from logkeep.repository.manifest import KnownGap, LogCut
 
 
+def inherited_gaps(
+    old: Iterable[KnownGap],
+    cut: Iterable[LogCut],
+    gaps: Iterable[KnownGap],
+    claims: Mapping[LogName, Sequence[Range]],
+) -> list[KnownGap]:
+    """What an earlier backup admitted to lack, as far as a new cut still covers it and nothing holds it now."""
+    lacked: dict[LogName, list[KnownGap]] = {}
+    for gap in old:
+        lacked.setdefault(gap.log, []).append(gap)
+    told = [(gap.log, Range(gap.start, gap.end)) for gap in gaps]
+    found = []
+    for one in cut:
+        if one.log not in lacked:
+            continue
+        pieces = [*claims.get(one.log, ()), *(gap for log, gap in told if log == one.log)]
+        for hole in tile(Range(one.start, one.end), pieces).gaps:
+            for gap in lacked[one.log]:
+                start, end = max(hole.start, gap.start), min(hole.end, gap.end)
+                if start < end:
+                    found.append(KnownGap(one.log, start, end, gap.reason))
+    return found
+
+
 def untiled(
     cut: Iterable[LogCut], gaps: Iterable[KnownGap], claims: Mapping[LogName, Sequence[Range]]
 ) -> Iterator[tuple[LogName, str, str]]:

@@ -24,6 +24,8 @@ from logkeep.model.work import Progress
 from logkeep.repository.chain import Place
 from logkeep.repository.journal import put_receipt
 
+_NOT_FOR_RESUMING = "salvage"
+
 
 @dataclass(frozen=True)
 class SalvageRange:
@@ -61,7 +63,9 @@ def salvage_with(unit: SalvageUnit, progress: Progress, tokens: TokenSource) -> 
         ranges.append(told)
         segments += [msgspec.structs.replace(s, proof=each.proof) for s in written]
     result = CopyResult(unit=unit.name, ranges=tuple(ranges), segments=tuple(segments))
-    put_receipt(unit.place, receipt_of(unit, result), tokens())
+    # The receipt keeps the objects from being collected as garbage. No run may take its ranges for copied ones: what
+    # a disk lacks, a cluster that comes back may have.
+    put_receipt(unit.place, msgspec.structs.replace(receipt_of(unit, result), note=_NOT_FOR_RESUMING), tokens())
     return result
 
 

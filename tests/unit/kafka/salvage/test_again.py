@@ -1,0 +1,43 @@
+"""Salvage after salvage: what is damaged stays a gap, and keeps no later backup from being taken."""
+
+from pathlib import Path
+
+from logkeep.kafka.assemble import earlier_results
+from logkeep.kafka.values import TopicPartition
+from logkeep.model.ids import BackupId
+from logkeep.repository.chain import read_chain
+from logkeep.repository.journal import receipts
+from logkeep.repository.source import read_manifest
+from tests.kafka.disks import add_log, flip, made_disk, run_of
+from tests.kafka.salvaged import salvaged
+from tests.kafka.stored import place
+
+LOG = TopicPartition("orders", 0)
+
+
+def test_a_gap_inside_a_log_is_carried_on_and_told_once(tmp_path: Path) -> None:
+    disk = made_disk(tmp_path / "disk", watermarks={LOG: 100})
+    log = add_log(disk, "orders-0", [run_of(0, 50), run_of(50, 100)])
+    first_file = log / "00000000000000000000.log"
+    flip(first_file, first_file.stat().st_size // 10 * 5 + 70)
+    where = place()
+    _, first = salvaged(where, [disk])
+    (gap,) = first.gaps
+    (log / "00000000000000000100.log").write_bytes(b"".join(b.encode() for b in run_of(100, 150)))
+    _, second = salvaged(where, [disk])
+    assert second.gaps == ()
+    newest = read_chain(where).completed[-1]
+    kept = read_manifest(where, newest)
+    assert [(g.start, g.end, g.reason) for g in kept.gaps] == [(gap.start, gap.end, gap.reason)]
+    assert [(c.start, c.end) for c in kept.cut] == [(0, 150)]
+
+
+def test_a_run_on_the_cluster_takes_nothing_for_copied_that_a_salvage_left(tmp_path: Path) -> None:
+    disk = made_disk(tmp_path / "disk", watermarks={LOG: 100})
+    add_log(disk, "orders-0", [run_of(0, 100)])
+    where = place()
+    _, done = salvaged(where, [disk])
+    assert done.entry is not None
+    left = list(receipts(where, BackupId(done.entry.id)))
+    assert sum(len(receipt.segments) for receipt in left) > 0
+    assert earlier_results(left) == []
