@@ -57,6 +57,14 @@ def chosen_source(run: Run) -> Place:
     return opened_repository(run).choose(run[SOURCE])
 
 
+def written_source(run: Run, first: str) -> Place:
+    """The source that a backup goes into: the one that is named, else the only one; `first` names the very first."""
+    repository, named = opened_repository(run), run[SOURCE]
+    if named is not None:
+        return repository.place(named)
+    return repository.choose(None) if repository.sources() else repository.place(first)
+
+
 def chosen_sources(run: Run) -> Iterable[Place]:
     """The source that the settings name, or all of them."""
     repository = opened_repository(run)

@@ -31,7 +31,8 @@ REPO: Option[str | None] = Option(
     key="repository.url", short="r", variables=("LOGKEEP_REPO",),
 )  # fmt: skip
 SOURCE: Option[str | None] = Option(
-    "source", SourceName(), None, "Source to work on; not needed when the repository holds only one.",
+    "source", SourceName(), None,
+    "Source to work on; not needed when the repository holds only one. A first Kafka backup without it makes `kafka`.",
     key="repository.source", variables=("LOGKEEP_SOURCE",),
 )  # fmt: skip
 CONFIG: Option[Path | None] = Option(

@@ -1,4 +1,4 @@
-"""Where to cut each log so that no decided transaction is torn, and no group stands behind the cut.
+"""Where to cut each log so that no decided transaction is torn, and no group stands beyond the cut.
 
 A transaction that was open when its log's end was read has either been decided since, and then the cut moves behind
 its marker, or it goes on, and then it is recorded as open: a restore counts it as aborted. Deciding is pure; what has
@@ -179,7 +179,7 @@ class Clamped:
 def clamp(
     group: str, commits: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, LogBounds]
 ) -> tuple[dict[TopicPartition, int], list[Clamped]]:
-    """Positions not above the cut; brokers accept commits far behind the end of a log."""
+    """Positions not above the cut; brokers accept commits far beyond the end of a log."""
     kept: dict[TopicPartition, int] = {}
     clamped: list[Clamped] = []
     for log, offset in sorted(commits.items()):

@@ -83,7 +83,7 @@ class GroupTopicReport(msgspec.Struct, frozen=True, kw_only=True):
     below_start: int
     """Partitions in which the position had been deleted by retention."""
     clamped: int
-    """Partitions in which the position lay behind the cut and is recorded at it."""
+    """Partitions in which the position lay beyond the cut and is recorded at it."""
 
 
 class GroupReport(msgspec.Struct, frozen=True, kw_only=True):

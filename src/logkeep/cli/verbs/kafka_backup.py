@@ -8,7 +8,7 @@ import msgspec
 
 from logkeep.cli.look import Look, count, size
 from logkeep.cli.metrics import Sample, sample
-from logkeep.cli.opening import STORE_EXITS, chosen_engine, opened_repository, refuse_contradictions
+from logkeep.cli.opening import STORE_EXITS, chosen_engine, refuse_contradictions, written_source
 from logkeep.cli.run import Outcome, Run
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.follow_report import FollowSummary, summary_text
@@ -172,7 +172,7 @@ def backup(run: Run) -> KafkaBackupReport:
     document in a line; the summary of the whole run is the last.
     """
     refuse_contradictions(run)
-    place = opened_repository(run).place(run[SOURCE] or _DEFAULT_SOURCE)
+    place = written_source(run, _DEFAULT_SOURCE)
     settings = _racked(run, client_settings(run))
     task, wish = KafkaBackup(place, settings, run.clock, run.token), _wish(run, settings)
     if run[FOLLOW]:

@@ -6,7 +6,7 @@ import msgspec
 
 from logkeep.cli.look import Look, count, size
 from logkeep.cli.metrics import Sample, sample
-from logkeep.cli.opening import STORE_EXITS, chosen_engine, opened_repository
+from logkeep.cli.opening import STORE_EXITS, chosen_engine, written_source
 from logkeep.cli.run import Outcome, Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import (
@@ -137,7 +137,7 @@ def salvage(run: Run) -> KafkaSalvageReport:
     roots = log_dirs(named)
     if not roots:
         raise UsageError("no directory is named", remedy="pass --log-dirs with what the broker has as log.dirs")
-    place = opened_repository(run).place(run[SOURCE] or _DEFAULT_SOURCE)
+    place = written_source(run, _DEFAULT_SOURCE)
     with held(roots):
         task, wish = KafkaSalvage(place, look(roots), run.clock, run.token), _wish(run)
         engine = chosen_engine(run, task.size_bytes)
