@@ -62,8 +62,9 @@ def _text(report: VerifyReport, look: Look) -> str:
     head = f"{state}  backup {report.id} of {report.source}: {report.verdict} (level {report.level}{share})"
     lines = [head, look.text(f"{count(report.objects)} objects · {size(report.stored_bytes)}")]
     for finding in report.findings[:_SHOWN]:
-        remedy = f"\n        try: {finding.remedy}" if finding.remedy else ""
-        lines.append(look.line(f"{finding.severity.upper():8}{finding.where}: {finding.what}{remedy}"))
+        lines.append(look.line(f"{finding.severity.upper():8}{finding.where}: {finding.what}"))
+        if finding.remedy:
+            lines.append(look.line(f"        try: {finding.remedy}"))
     if len(report.findings) > _SHOWN:
         lines.append(look.text(f"… and {count(len(report.findings) - _SHOWN)} more; --json has all"))
     if report.also_damaged:
