@@ -156,6 +156,8 @@ def _topic_notes(topic: TopicReport) -> Iterator[str]:
         yield f"{count(topic.missing)} missing"
     if any(log.began for log in topic.logs):
         yield "new history"
+    if any(log.unproven_from is not None for log in topic.logs):
+        yield "unproven end"
     if topic.open_transactions:
         yield f"{topic.open_transactions} open tx"
     if "compact" in topic.configs.get("cleanup.policy", ""):
@@ -172,6 +174,8 @@ def _log_notes(log: PartitionReport, gaps: Iterable[GapReport]) -> Iterator[str]
         yield "new history"
     elif log.histories > 1:
         yield f"history {log.histories}"
+    if log.unproven_from is not None:
+        yield f"unproven from {log.unproven_from}"
     if log.last_stable < log.end:
         yield "open tx"
 

@@ -134,8 +134,11 @@ def plan_backup(
             start = first = bound.start
             if known is not None and continues:
                 first = max(first, known.start)  # a leader that had not yet deleted what is gone already
-                if known.end < bound.start:
-                    gaps.append(KnownGap(name, known.end, bound.start, "retention removed it before it was copied"))
+                lost = Range(known.end, max(known.end, bound.start))
+                gaps += [
+                    KnownGap(name, hole.start, hole.end, "retention removed it before it was copied")
+                    for hole in _without(lost, (done or {}).get(name, ()))
+                ]
                 start = max(bound.start, known.end)
             elif known is not None:
                 fresh.append(name)

@@ -50,6 +50,8 @@ class LogRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     """Leader epoch of the last archived batch; -1 when nothing is archived."""
     last_end: int = -1
     """Where that batch ends: before `end` when compaction emptied what lies between; -1 when it is not known."""
+    unproven_from: int = -1
+    """From here on it came from a dead broker's disk, above every watermark that was known; -1 when nothing did."""
     traits: LogTraits | None = None
     """Left out when it is not known: a part of the log was archived by a release that did not look."""
 

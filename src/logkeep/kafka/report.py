@@ -39,6 +39,8 @@ class PartitionReport(msgspec.Struct, frozen=True, kw_only=True):
     start: int
     end: int
     last_stable: int
+    unproven_from: int | None
+    """From here on salvaged above every known watermark: nothing proves that the cluster had committed it."""
     segments: int
     records: int
     stored_bytes: int
@@ -166,6 +168,7 @@ def _partition(log: "LogRecord", totals: "LogTotals | None", began: Mapping[str,
         start=log.start,
         end=log.end,
         last_stable=log.last_stable,
+        unproven_from=log.unproven_from if log.unproven_from >= 0 else None,
         segments=totals.segments if totals else 0,
         records=totals.records if totals else 0,
         stored_bytes=totals.stored_bytes if totals else 0,

@@ -243,3 +243,10 @@ def test_a_backup_of_nothing_after_one_of_something_is_refused() -> None:
     refuse_to_forget([topic("orders")], [LOG])
     with pytest.raises(BackupFailed, match="no topic is left"):
         refuse_to_forget([], [LOG])
+
+
+@pytest.mark.parametrize(("start", "lost"), [(150, []), (200, []), (300, [(200, 300)])])
+def test_what_an_interrupted_run_has_copied_is_not_lost(start: int, lost: list[tuple[int, int]]) -> None:
+    done = {name(): [Range(100, 200)]}
+    plan = plan_backup([topic("orders")], {LOG: bounds(start, 400)}, {}, {LOG: Reached(HISTORY, 100, 7)}, done)
+    assert [(gap.start, gap.end) for gap in plan.gaps] == lost

@@ -190,6 +190,11 @@ def _followed(run: Run, task: KafkaBackup, wish: Wish) -> KafkaBackupReport:
     if run.dry_run or wish.wanted_id is not None:
         other = "--dry-run" if run.dry_run else "--id"
         raise UsageError(f"--follow makes one backup after the other, and {other} is about one", remedy="leave one out")
+    if wish.scram is not None:
+        raise UsageError(
+            "--follow does not see that a password was changed, so it archives no SCRAM credentials",
+            remedy="archive them with a run of its own, every night say: `kafka backup --scram-to …` beside --follow",
+        )
     return follow(run, task, wish, lambda done: _report(task.place.source, done, run[ALLOW_GAPS]))
 
 

@@ -77,7 +77,9 @@ def decide(found: Found, known: LogRecord | None) -> Decided:
     if known is not None and same and scan.end <= known.end and scan.last_epoch <= known.last_epoch:
         start = min(max(scan.start, known.start), known.end)
         bounds = LogBounds(start, known.last_stable, known.end, scan.last_epoch)
-        return Decided(found, bounds, known.end, Cause.NONE, tuple(_notes(found, known.end, ahead=True)), ahead=True)
+        proven = max(_archived_proof(known), min(found.high_watermark, known.end))
+        notes = (*_notes(found, known.end, ahead=True), *_unproven(found, proven, known.end))
+        return Decided(found, bounds, proven, Cause.NONE, notes, ahead=True)
     cause = Cause.NONE
     if known is not None and same:
         facts = LogFacts(found.topic_id, scan.start, scan.end, epoch_end(scan, known.last_epoch))
@@ -86,9 +88,14 @@ def decide(found: Found, known: LogRecord | None) -> Decided:
     goes_on = known if same and not cause.new_history else None
     start = max(scan.start, goes_on.start if goes_on else 0)
     stable = min([scan.end, *(o.first_offset for o in scan.open_since)])
-    proven = _proven_end(found, start, goes_on.end if goes_on else 0)
+    proven = _proven_end(found, start, _archived_proof(goes_on) if goes_on else 0)
     bounds = LogBounds(start, max(stable, start), max(scan.end, start), scan.last_epoch)
     return Decided(found, bounds, proven, cause, tuple(_notes(found, proven)), ahead=False)
+
+
+def _archived_proof(known: LogRecord) -> int:
+    """Up to where an earlier backup knew that the cluster had committed what is archived."""
+    return known.end if known.unproven_from < 0 else known.unproven_from
 
 
 def _proven_end(found: Found, start: int, archived: int) -> int:
@@ -107,16 +114,21 @@ def _notes(found: Found, proven: int, *, ahead: bool = False) -> list[Finding]:
             what = f"the archive has it up to {proven}, these disks up to {scan.end}: nothing is added"
             notes.append(_finding("archive-ahead", Severity.NOTE, log, what))
         return notes
-    if scan.end > proven:
-        what = (
-            f"offsets [{proven}, {scan.end}) lie above the highest known high watermark: they are archived, "
-            "and no disk proves that the cluster had committed them"
-        )
-        notes.append(_finding("unproven-tail", Severity.WARNING, log, what))
+    notes += _unproven(found, proven, scan.end)
     if found.high_watermark > scan.end:
         what = f"offsets [{scan.end}, {found.high_watermark}) were committed, and no good copy is on these disks"
         notes.append(_finding("lost-tail", Severity.WARNING, log, what))
     return notes
+
+
+def _unproven(found: Found, proven: int, end: int) -> list[Finding]:
+    if end <= proven:
+        return []
+    what = (
+        f"offsets [{proven}, {end}) lie above the highest known high watermark: they are archived, "
+        "and no disk proves that the cluster had committed them"
+    )
+    return [_finding("unproven-tail", Severity.WARNING, str(found.log), what)]
 
 
 def _damages(log: str, scan: ReplicaScan, chosen: bool) -> list[Finding]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from logkeep.kafka.facts import Facts
+from logkeep.kafka.notices import gone_topics
 from logkeep.kafka.plan import Plan, Reached, next_history, plan_backup
 from logkeep.kafka.record import ClusterRecord, reached_in
 from logkeep.kafka.salvage.cluster_image import ClusterImage, newest_image
@@ -74,8 +75,10 @@ def foresee(disks: Disks, wish: Wish, engine: Engine, last: ClusterRecord | None
     decided, surveys = _decide(here, stock, image, last, engine)
     facts = facts_of(disks.cluster_id, chosen, decided, groups, image, last, stays)
     plan = _plan(here, facts, decided, last)
+    before = [TopicPartition(r.topic, r.partition) for r in last.logs] if last is not None else []
     findings = [
         *disks.findings,
+        *gone_topics(before, replace(facts, metadata=replace(facts.metadata, topics=tuple(everything)))),
         *_about_metadata(disks, problems, image),
         *stock.findings,
         *missing_partitions(here, image, (TopicPartition(r.topic, r.partition) for r in stays.logs)),

@@ -122,6 +122,7 @@ class KafkaSalvage:
 
 def _logs(foreseen: Foreseen, assembled: Assembled) -> list[LogRecord]:
     before = {(r.topic, r.partition): r for r in (foreseen.last.logs if foreseen.last else ())}
+    proven = {d.found.log: d.proven_end for d in foreseen.decided}
     records = []
     for cut in assembled.cut:
         log = TopicPartition(cut.log.name, cut.log.partition)
@@ -131,7 +132,17 @@ def _logs(foreseen: Foreseen, assembled: Assembled) -> list[LogRecord]:
         tip = assembled.tips.get(cut.log, EpochRun(old.last_epoch, -1, old.last_end) if old else _NO_TIP)
         traits = all_joined((old.traits if old else LogTraits(), assembled.traits.get(cut.log, LogTraits())))
         records.append(
-            LogRecord(*log, cut.log.history, cut.start, cut.end, stable, tip.epoch, last_end=tip.end, traits=traits)
+            LogRecord(
+                *log,
+                history=cut.log.history,
+                start=cut.start,
+                end=cut.end,
+                last_stable=stable,
+                last_epoch=tip.epoch,
+                last_end=tip.end,
+                unproven_from=proven[log] if proven[log] < cut.end else -1,
+                traits=traits,
+            )
         )
     return records
 

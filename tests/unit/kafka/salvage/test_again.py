@@ -9,7 +9,7 @@ from logkeep.repository.chain import read_chain
 from logkeep.repository.journal import receipts
 from logkeep.repository.source import read_manifest
 from tests.kafka.disks import add_log, flip, made_disk, run_of
-from tests.kafka.salvaged import salvaged
+from tests.kafka.salvaged import codes, salvaged
 from tests.kafka.stored import place
 
 LOG = TopicPartition("orders", 0)
@@ -41,3 +41,25 @@ def test_a_run_on_the_cluster_takes_nothing_for_copied_that_a_salvage_left(tmp_p
     left = list(receipts(where, BackupId(done.entry.id)))
     assert sum(len(receipt.segments) for receipt in left) > 0
     assert earlier_results(left) == []
+
+
+def test_what_is_unproven_stays_so_until_a_watermark_proves_it(tmp_path: Path) -> None:
+    disk = made_disk(tmp_path / "disk", watermarks={LOG: 60})
+    add_log(disk, "orders-0", [run_of(0, 100)])
+    where = place()
+    for _ in range(2):
+        archive, done = salvaged(where, [disk])
+        assert done.entry is not None
+        (record,) = archive.record(done.entry.id).logs
+        assert record.unproven_from == 60
+        assert "unproven-tail" in codes(done)
+
+
+def test_topics_that_are_not_chosen_are_told(tmp_path: Path) -> None:
+    disk = made_disk(tmp_path / "disk", watermarks={})
+    for topic in ("orders-0", "pay-0"):
+        add_log(disk, topic, [run_of(0, 10)])
+    where = place()
+    salvaged(where, [disk])
+    _, done = salvaged(where, [disk], include=("orders",))
+    assert "topic-left-out" in codes(done)
