@@ -40,7 +40,7 @@ def test_dry_run_salvage_and_what_reads_it(repo: Filled, disk: Path) -> None:
     assert done["new_bytes"] == foreseen["new_bytes"]
     assert {f["code"] for f in done["findings"]} == {"unproven-tail", "metadata-missing", "positions-incomplete"}
     assert repo.listed() == [77]
-    assert "orders/0" in repo.run("info", "77").stdout
+    assert "unproven end" in repo.run("info", "77").stdout
     repo.run("verify", "77", "--level", "data")
 
 

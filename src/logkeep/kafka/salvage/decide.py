@@ -36,10 +36,12 @@ class Found:
     high_watermark: int
     replicas: int
     """How many the topic has, by the metadata log; 0 = unknown."""
+    compacted: bool = True
+    """Whether offsets may be missing because the topic is compacted; so they may where nothing is known of it."""
 
     @cached_property
     def choice(self) -> Choice:
-        return choose(self.scans)
+        return choose(self.scans, compacted=self.compacted)
 
     @property
     def taken(self) -> ReplicaScan:

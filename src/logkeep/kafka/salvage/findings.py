@@ -10,6 +10,7 @@ from logkeep.kafka.salvage.positions import Positions
 from logkeep.kafka.salvage.survey import Survey
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.ranges import Range
 from logkeep.repository.manifest import KnownGap
 
 INCOMPLETE = "positions-incomplete"
@@ -25,13 +26,23 @@ def about_copies(surveys: Iterable[Survey], image: ClusterImage | None) -> list[
         for index, offset in survey.differences:
             what = f"the copy in {survey.scans[index].directory} differs from the one that is taken at offset {offset}"
             found.append(_warning("copies-differ", log, what))
-        if image is not None and survey.topic in image.topics and not image.compacted(survey.topic):
+        if image is None or survey.topic not in image.topics or not image.compacted(survey.topic):
             found += [
-                _warning("missing-offsets", log, f"{scan.directory}: no file holds offsets [{start}, {end})")
+                _warning("missing-offsets", log, _missing(scan.directory, scan.between_files, sure=image is not None))
                 for scan in survey.scans
-                for start, end in scan.holes
+                if scan.holes
             ]
     return found
+
+
+def _missing(directory: str, holes: Sequence[Range], *, sure: bool) -> str:
+    more = f" and {len(holes) - 1} more such ranges" if len(holes) > 1 else ""
+    why = (
+        "a file is missing"
+        if sure
+        else "a file is missing, unless the topic is compacted, which these disks do not tell"
+    )
+    return f"{directory}: no file holds offsets {holes[0]}{more}: {why}"
 
 
 def about_tiers(surveys: Iterable[Survey], image: ClusterImage | None) -> list[Finding]:

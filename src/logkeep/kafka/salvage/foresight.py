@@ -155,7 +155,8 @@ def _found(surveyed: Survey, stock: Inventory, image: ClusterImage | None) -> Fo
     log = TopicPartition(surveyed.topic, surveyed.partition)
     watermark = max(c.high_watermark for c in stock.copies[log])
     replicas = len(image.replicas_of(*log)) if image is not None else 0
-    return Found(log, stock.ids[log.topic], surveyed.scans, watermark, replicas)
+    compacted = image is None or log.topic not in image.topics or image.compacted(log.topic)
+    return Found(log, stock.ids[log.topic], surveyed.scans, watermark, replicas, compacted)
 
 
 def _plan(topics: Sequence[Topic], facts: Facts, decided: Iterable[Decided], last: ClusterRecord | None) -> Plan:

@@ -4,6 +4,9 @@ The copy with the highest last leader epoch wins, then the longest: that is whom
 it is damaged, another copy may fill in, if both have the same leader epoch right before the damage and right after it:
 two logs with the same epoch at the same offset are the same up to there. Nothing is ever appended from a copy that
 lost: what it has more may be what the cluster had thrown away.
+
+Offsets between two whole files that neither holds may be filled in the same way. What nobody has of them was compacted
+away where that is possible; in a topic that is not compacted a file is missing, and they are lost.
 """
 
 from collections.abc import Sequence
@@ -36,17 +39,21 @@ def best(scans: Sequence[ReplicaScan]) -> int:
     return max(range(len(scans)), key=lambda i: (scans[i].last_epoch, scans[i].end, -i))
 
 
-def choose(scans: Sequence[ReplicaScan]) -> Choice:
-    """Decide. There is at least one scan."""
+def choose(scans: Sequence[ReplicaScan], *, compacted: bool) -> Choice:
+    """Decide. There is at least one scan; `compacted`: offsets may be missing for a good reason."""
     chosen = best(scans)
     taken = scans[chosen]
-    pieces = [Piece(chosen, r.start, r.end) for r in _without(Range(taken.start, taken.end), taken.gaps)]
+    wanting = [*taken.gaps, *taken.between_files]
+    pieces = [Piece(chosen, r.start, r.end) for r in _without(Range(taken.start, taken.end), wanting)]
     left: list[Range] = []
-    for gap in taken.gaps:
+    for gap in wanting:
         filled, missing = _fill(gap, chosen, scans)
         pieces += filled
-        left += missing
-    return Choice(chosen, tuple(sorted(pieces, key=lambda p: p.start)), tuple(left))
+        if compacted and gap in taken.between_files:
+            pieces += [Piece(chosen, r.start, r.end) for r in missing]
+        else:
+            left += missing
+    return Choice(chosen, tuple(sorted(pieces, key=lambda p: p.start)), tuple(sorted(left)))
 
 
 def _fill(gap: Range, chosen: int, scans: Sequence[ReplicaScan]) -> tuple[list[Piece], list[Range]]:
@@ -56,7 +63,7 @@ def _fill(gap: Range, chosen: int, scans: Sequence[ReplicaScan]) -> tuple[list[P
             continue
         still = list[Range]()
         for hole in missing:
-            given = _without(hole, scan.gaps)
+            given = _without(hole, [*scan.gaps, *scan.between_files])
             filled += [Piece(donor, r.start, r.end) for r in given]
             still += _without(hole, given)
         missing = still
@@ -78,7 +85,8 @@ def agree_around(gap: Range, taken: ReplicaScan, donor: ReplicaScan) -> bool:
 
 
 def _holds(scan: ReplicaScan, offset: int) -> bool:
-    return scan.start <= offset < scan.end and not any(g.start <= offset < g.end for g in scan.gaps)
+    wanting = [*scan.gaps, *scan.between_files]
+    return scan.start <= offset < scan.end and not any(g.start <= offset < g.end for g in wanting)
 
 
 def _without(span: Range, holes: Sequence[Range]) -> list[Range]:

@@ -80,6 +80,10 @@ class ReplicaScan(msgspec.Struct, frozen=True, kw_only=True):
         """Once each, in order: several damages may lie between the same two good batches."""
         return tuple(sorted({lost for d in self.damages if (lost := d.lost) is not None}))
 
+    @property
+    def between_files(self) -> tuple[Range, ...]:
+        return tuple(Range(start, end) for start, end in self.holes)
+
     def epoch_at(self, offset: int) -> int:
         """The leader epoch of the record at an offset, as far as it is known; -1 when it is not."""
         return max(((e.offset, e.epoch) for e in self.epochs if e.offset <= offset), default=(0, -1))[1]

@@ -2,14 +2,19 @@
 
 from pathlib import Path
 
+import pytest
+
 from logkeep.kafka.assemble import earlier_results
+from logkeep.kafka.salvage.replicas import choose
+from logkeep.kafka.salvage.scanned import ReplicaScan
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.ids import BackupId
+from logkeep.model.ranges import Range
 from logkeep.repository.chain import read_chain
 from logkeep.repository.journal import receipts
 from logkeep.repository.source import read_manifest
 from tests.kafka.disks import add_log, flip, made_disk, run_of
-from tests.kafka.salvaged import codes, salvaged
+from tests.kafka.salvaged import codes, salvaged, told
 from tests.kafka.stored import place
 
 LOG = TopicPartition("orders", 0)
@@ -63,3 +68,34 @@ def test_topics_that_are_not_chosen_are_told(tmp_path: Path) -> None:
     salvaged(where, [disk])
     _, done = salvaged(where, [disk], include=("orders",))
     assert "topic-left-out" in codes(done)
+
+
+FILES = [run_of(0, 50), run_of(50, 100), run_of(100, 150)]
+
+
+@pytest.mark.parametrize("lacking", [0, 1])
+def test_a_file_that_one_disk_lacks_comes_from_another(tmp_path: Path, lacking: int) -> None:
+    disks = []
+    for number in range(2):
+        disk = made_disk(tmp_path / f"disk-{number}", node=number + 1, watermarks={LOG: 150})
+        add_log(disk, "orders-0", FILES if number != lacking else [FILES[0], FILES[2]])
+        disks.append(disk)
+    archive, done = salvaged(place(), disks)
+    assert done.entry is not None
+    assert done.gaps == ()
+    expected = [batch.encode() for file in FILES for batch in file]
+    assert archive.batches(done.entry.id, "orders") == expected
+
+
+def test_a_file_that_no_disk_has_is_told(tmp_path: Path) -> None:
+    disk = made_disk(tmp_path / "disk", watermarks={LOG: 150})
+    add_log(disk, "orders-0", [FILES[0], FILES[2]])
+    _, done = salvaged(place(), [disk])
+    (said,) = told(done, "missing-offsets")
+    assert "[50, 100)" in said
+
+
+def test_in_a_topic_that_is_not_compacted_it_is_a_gap() -> None:
+    scan = ReplicaScan(directory="d", node=1, start=0, end=150, holes=((50, 100),))
+    assert choose([scan], compacted=False).gaps == (Range(50, 100),)
+    assert choose([scan], compacted=True).gaps == ()
