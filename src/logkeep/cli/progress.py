@@ -89,7 +89,10 @@ class Bar(_Run):
         look = self._console.err_look
         filled = int(self._share() * _BAR_WIDTH)
         bar = "█" * filled + "░" * (_BAR_WIDTH - filled)
-        line = look.text(f"{self._label} {bar} {self._share():4.0%}  {self._words()}")
+        head, words = f"{self._label} {bar} {self._share():4.0%}", self._words().split(", ")
+        while look.width is not None and cell_width(look.text(f"{head}  {', '.join(words)}")) >= look.width and words:
+            words.pop(0)  # the end is what one waits for
+        line = look.text(f"{head}  {', '.join(words)}")
         while look.width is not None and cell_width(line) >= look.width:
             line = line[:-1]
         self._console.live(line)

@@ -123,7 +123,7 @@ class Int:
 
     @property
     def expected(self) -> str:
-        top = "" if self.maximum == 2**31 - 1 else f" and at most {self.maximum}"
+        top = "" if self.maximum >= 2**31 - 1 else f" and at most {self.maximum}"
         return f"a whole number of at least {self.minimum}{top}"
 
     def parse(self, text: str) -> int:

@@ -72,12 +72,13 @@ METRICS_FILE: Option[Path | None] = Option(
     "metrics-file", FilePath(), None, "Prometheus textfile to update after the run.", key="metrics.file"
 )
 
+_RATE = Size(minimum=1024, expected="a size such as 16MiB, 16M or 16777216, of at least 1 KiB")
 LIMIT_UPLOAD: Option[int | None] = Option(
-    "limit-upload", Size(), None, "Write to the store at most this many bytes per second.",
+    "limit-upload", _RATE, None, "Write to the store at most this many bytes per second.",
     key="transfer.limit_upload", default_text="no limit",
 )  # fmt: skip
 LIMIT_DOWNLOAD: Option[int | None] = Option(
-    "limit-download", Size(), None, "Read at most this many bytes per second, from the store or the cluster.",
+    "limit-download", _RATE, None, "Read at most this many bytes per second, from the store or the cluster.",
     key="transfer.limit_download", default_text="no limit",
 )  # fmt: skip
 RETRY_FOR: Option[timedelta] = Option(
@@ -170,7 +171,8 @@ MAX_AGE: Option[timedelta | None] = Option(
     "max-age", Duration(), None, "Objective: exit 60 when the newest good backup is older.", key="status.max_age"
 )
 MAX_LAG: Option[int | None] = Option(
-    "max-lag", Int(), None, "Objective: exit 60 when the last look of `kafka backup --follow` lacked more offsets.",
+    "max-lag", Int(0, 10**18 - 1), None,
+    "Objective: exit 60 when the last look of `kafka backup --follow` lacked more offsets.",
     key="status.max_lag",
 )  # fmt: skip
 LEVEL: Option[str] = Option(
@@ -227,11 +229,12 @@ CONTROLLER_CONFIG: Option[Path | None] = Option(
     key="kafka.controller_config", default_text="as for the brokers",
 )  # fmt: skip
 BACKUP_ID: Option[int | None] = Option(
-    "id", Int(1), None, "Id of the new backup; must be larger than all before.", where=Where.FLAG,
+    "id", Int(1, 10**18 - 1), None, "Id of the new backup; must be larger than all before.", where=Where.FLAG,
     default_text="the UTC time",
 )  # fmt: skip
 SEGMENT_BYTES: Option[int] = Option(
-    "segment-bytes", Size(), 256 << 20, "Begin a new object after the batch that crosses this size.",
+    "segment-bytes", Size(minimum=4096, expected="a size of at least 4 KiB, such as 256MiB"), 256 << 20,
+    "Begin a new object after the batch that crosses this size.",
     key="kafka.segment_bytes",
 )  # fmt: skip
 COMPRESSION: Option[str] = Option(

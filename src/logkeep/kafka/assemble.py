@@ -6,12 +6,13 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from logkeep.errors import BackupFailed, NotAuthorised
+from logkeep.errors import BackupFailed, ClusterNotReady, NotAuthorised
 from logkeep.kafka.claims import join
 from logkeep.kafka.divergence import Cause
-from logkeep.kafka.plan import Plan
+from logkeep.kafka.plan import Plan, history_of
 from logkeep.kafka.traits import LogTraits, all_joined
 from logkeep.kafka.units import CopyResult, EpochRun, Outcome, RangeResult, result_of
+from logkeep.kafka.values import Topic
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
@@ -78,6 +79,21 @@ def left_logs(results: Iterable[CopyResult]) -> list[RangeResult]:
 def ended_logs(results: Iterable[CopyResult]) -> list[RangeResult]:
     """Ranges whose topic was deleted meanwhile. What was copied of them may be all that is left in the world."""
     return [r for r in _changed(results) if r.cause in _ENDED]
+
+
+def refuse_hearsay(ended: Iterable[RangeResult], topics: Iterable[Topic]) -> None:
+    """A broker that has just started may not know a topic yet. If it is there after all, nothing was deleted.
+
+    Raises ClusterNotReady: what was copied is kept for a resumed run.
+    """
+    there = {(t.name, history_of(t)) for t in topics}
+    for each in ended:
+        if (each.log.name, each.log.history.partition("-")[0]) in there:
+            raise ClusterNotReady(
+                "a broker did not know the topic for a while, and it is there",
+                subject=str(each.log),
+                remedy="run again with --resume, which keeps what was copied",
+            )
 
 
 def _changed(results: Iterable[CopyResult]) -> Iterator[RangeResult]:

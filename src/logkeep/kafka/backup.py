@@ -16,8 +16,10 @@ from logkeep.kafka.assemble import (
     assemble,
     done_ranges,
     earlier_results,
+    ended_logs,
     left_logs,
     refuse_failures,
+    refuse_hearsay,
     together,
     why_left,
     within,
@@ -244,6 +246,7 @@ class KafkaBackup:
         """Ranges of logs that turned out to be others than planned, while they were copied or since."""
         with Cluster(self.settings) as cluster:
             topics = cluster.metadata().topics
+            refuse_hearsay(ended_logs(results), topics)
             changed = changed_meanwhile(results, base, topics, lambda some: _epoch_ends(cluster, some))
         return [*left_logs(results), *changed]
 

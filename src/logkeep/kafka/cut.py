@@ -136,6 +136,7 @@ def settle(
     settled = dict(bounds)
     pending, wait = torn(settled), _FIRST_PAUSE_S
     still_open: dict[TopicPartition, list[OpenTransaction]] = {}
+    undecided: list[OpenTransaction] = []
     seen: Producers = {}
     for number in range(1, _ROUNDS + 1):
         now = {log: tuple(states) for log, states in producers(pending).items()} if pending else {}
@@ -144,6 +145,7 @@ def settle(
         for each in found:
             still_open[each.log].append(each)
         question = judge(found, states() if found else {})
+        undecided = [t for t in undecided if t.log not in pending] + [t for t in found if t not in question.still_open]
         decided = set(question.moved)
         if number <= _ROUNDS_FOR_UNKNOWN:
             decided |= {t.log for t in question.unknown}
@@ -158,11 +160,12 @@ def settle(
         for log, fresh in reread(sorted(moved)).items():
             settled[log] = moved_cut(settled[log], fresh, held=log in held)
             still_open[log] = []
+        undecided = [t for t in undecided if t.log not in moved]
         pending = [log for log in torn(settled) if log in moved]
     return Settled(
         bounds=settled,
         open_transactions=tuple(sorted(t for some in still_open.values() for t in some)),
-        undecided=tuple(sorted(set(found) - set(question.still_open))),
+        undecided=tuple(sorted(undecided)),
     )
 
 

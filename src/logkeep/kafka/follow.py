@@ -17,7 +17,7 @@ from logkeep.kafka.admin.offsets import At, list_offsets
 from logkeep.kafka.admin.topics import ResourceKind, describe_configs
 from logkeep.kafka.backup import Done, KafkaBackup, Wish
 from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.follow_rules import MERGE_LEAST, merging_due, pause_s, retry_cures
+from logkeep.kafka.follow_rules import MERGE_LEAST, merging_due, next_look_s, pause_s, retry_cures
 from logkeep.kafka.merge_plan import MergeRule
 from logkeep.kafka.optimize import Optimized, Optimizing
 from logkeep.kafka.overtaking import LogLook, Retention, Threat, near_s, retention_of, threats, total_lag
@@ -116,7 +116,8 @@ class Follower:
         """What follows a commit cannot undo it: trouble is told, and the round counts."""
         try:
             one = self._measured(one, done, began_s)
-            put_freshness(self.backup.place, looked, done.entry.id, one.lag_offsets or 0)
+            within_s = next_look_s(self.interval_s, self.monotonic() - began_s)
+            put_freshness(self.backup.place, looked, done.entry.id, one.lag_offsets or 0, within_s)
             return replace(one, merged=self._merged())
         except Interrupted:
             raise

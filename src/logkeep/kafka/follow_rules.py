@@ -31,3 +31,8 @@ def pause_s(interval_s: float, took_s: float, failures: int) -> float:
 def merging_due(committed: int) -> bool:
     """Whether so many rounds have been committed since the last look for small neighbours that it is time again."""
     return committed >= MERGE_EVERY
+
+
+def next_look_s(interval_s: float, took_s: float) -> int:
+    """After so long without another look a run that follows has stopped, or does not get on."""
+    return max(600, int(10 * max(interval_s, took_s)))

@@ -80,4 +80,4 @@ def _plain(escape: re.Match[str]) -> str:
 
 def _broken(subject: str, what: str) -> ConfigError:
     remedy = 'write: org.apache.kafka.common.security.plain.PlainLoginModule required username="…" password="…";'
-    return ConfigError(f"sasl.jaas.config: {what}", subject=subject, remedy=remedy)
+    return ConfigError(f"sasl.jaas.config cannot be used, {what}", subject=subject, remedy=remedy)

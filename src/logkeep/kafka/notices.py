@@ -61,7 +61,8 @@ def gone_topics(reached: Iterable[TopicPartition], facts: Facts) -> list[Finding
             code="topic-gone",
             severity=Severity.WARNING,
             where=name,
-            what="it was in the last backup, and is not seen any more: deleted, or hidden from this user",
+            what="it was in the last backup, and is not seen any more: deleted, or hidden from this user; should it "
+            "come back it is copied from its beginning, and what retention removed in between is not known",
         )
         for name in sorted(before - there)
     ] + [

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from logkeep.errors import ClusterError, ClusterNotReady, SourceDamaged
 from logkeep.kafka.courtesy import Courtesy
-from logkeep.kafka.divergence import explain
+from logkeep.kafka.divergence import Cause, Verdict, explain
 from logkeep.kafka.fetch import Code, FetchConnection, Fetched, FetchReply, encode, parse
 from logkeep.kafka.range_copy import RangeCopy, Taken
 from logkeep.kafka.segment_writer import SegmentWriter
@@ -241,8 +241,22 @@ class Pipeline:
         elif not reply.throttle_ms:
             self._idle += 1
         if self._idle > _STALL_REPLIES:
-            first = asked[0].copy
-            raise ClusterNotReady(f"nothing comes from offset {first.offset} on", subject=str(first.range.log))
+            self._idle = 0
+            ended = [job for job in asked if self._lost_its_end(job)]
+            if not ended:
+                first = asked[0].copy
+                raise ClusterNotReady(f"nothing comes from offset {first.offset} on", subject=str(first.range.log))
+
+    def _lost_its_end(self, job: Job) -> bool:
+        """Whether the log ends before what was planned of it: then it is not the one that was planned any more."""
+        where = job.copy.range
+        facts = self._unit.brokers.facts(where.topic, where.partition, job.copy.position)
+        if facts.topic_id != where.topic_id or not 0 <= facts.log_end < where.hi:
+            return False
+        self._drain()
+        job.copy.judge(Verdict(Cause.TRUNCATED, common_end=facts.log_end))
+        job.writer.finish(job.copy.claimed_to())
+        return True
 
 
 def _write(pieces: Sequence[_Piece]) -> int:

@@ -145,15 +145,19 @@ def _password(mechanism: Mechanism, entry: JaasEntry, path: Path) -> Sasl:
     if mechanism not in entry.mechanisms:
         module = entry.module.rpartition(".")[2]
         raise ConfigError(
-            f"sasl.jaas.config: {module} does not serve {mechanism}", subject=str(path), remedy="use the fitting module"
+            f"sasl.jaas.config cannot be used, {module} does not serve {mechanism}",
+            subject=str(path),
+            remedy="use the fitting module",
         )
     if entry.options.get("tokenauth", "false").lower() != "false":
-        raise ConfigError("sasl.jaas.config: delegation tokens are not supported", subject=str(path), remedy=remedy)
+        raise ConfigError(
+            "sasl.jaas.config cannot be used, delegation tokens are not supported", subject=str(path), remedy=remedy
+        )
     missing = [name for name in ("username", "password") if not entry.options.get(name)]
     extra = sorted(entry.options.keys() - {"username", "password", "tokenauth"})
     if missing or extra:
         what = f"{' and '.join(missing)} missing" if missing else f"unknown option {extra[0]}"
-        raise ConfigError(f"sasl.jaas.config: {what}", subject=str(path), remedy=remedy)
+        raise ConfigError(f"sasl.jaas.config cannot be used, {what}", subject=str(path), remedy=remedy)
     return Sasl(mechanism, entry.options["username"], PropertySecret(path, "sasl.jaas.config", "password"))
 
 

@@ -35,6 +35,11 @@ def choose_topics(
     meant = meant_by(include, exclude, internal=internal)
     known = sorted(topics, key=lambda t: t.name)
     chosen = [t for t in known if meant(t.name, t.internal)]
+    if include and not chosen and any(_compiled(p).fullmatch(t.name) for t in known for p in include):
+        raise UsageError(
+            f"every topic that matches {' or '.join(include)} is excluded, or internal",
+            remedy="look at --exclude; internal topics need --internal",
+        )
     if include and not chosen:
         names = ", ".join(t.name for t in known[:5]) or "none"
         raise UsageError(

@@ -84,6 +84,7 @@ def decode_backup(asked: Asked) -> Decoded:
     missing = {f.where for f in asked.checked.findings if f.code == "object-missing"}
     taken = [p for p in pieces if p.name not in missing and asked.sample.takes(p.segment.token, asked.day)]
     units = list(record_units(asked.place.store, [p for p in taken if p.segment.has_object]))
+    asked.checked.read_objects = sum(len(unit.pieces) for unit in units)
     found: dict[str, str] = {}
     for unit, result in zip(units, _run(asked, units), strict=True):
         asked.checked.findings.extend(result.findings)

@@ -26,6 +26,7 @@ from logkeep.kafka.verify_records import Decoded, Piece, decode_backup, log_dige
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName
 from logkeep.repository.attachments import read_attachment
+from logkeep.repository.manifest import KnownGap
 from logkeep.repository.source import check_source
 from logkeep.repository.verifying import Asked, Deeper, Proven
 
@@ -59,8 +60,10 @@ def _check(asked: Asked, settings: ClientSettings) -> Proven:
     results = _run(asked, decoded, states, SettingsBrokers(settings))
     for result in results:
         asked.checked.findings.extend(result.findings)
+    healable = [_healable(gap, states[gap.log]) for gap in asked.manifest.gaps if _lives(gap, states)]
+    asked.checked.findings.extend(healable)
     _summarise(asked, decoded, states, results)
-    whole = not any(f.code == NOT_COMPARED for f in asked.checked.findings)
+    whole = not healable and not any(f.code == NOT_COMPARED for f in asked.checked.findings)
     return Proven("source" if whole else "records", log_digests(asked.manifest, decoded))
 
 
@@ -142,6 +145,22 @@ def _units(
             unit.append(each)
             total += each.piece.segment.stored_bytes
         yield CompareUnit(asked.place.store, brokers, broker, unit)
+
+
+def _lives(gap: KnownGap, states: Mapping[LogName, LiveState]) -> bool:
+    state = states.get(gap.log)
+    return state is not None and state.start < gap.end
+
+
+def _healable(gap: KnownGap, state: LiveState) -> Finding:
+    start = max(gap.start, state.start)
+    return Finding(
+        code="gap-healable",
+        severity=Severity.WARNING,
+        where=str(gap.log),
+        what=f"the backup lacks offsets [{start}, {gap.end}), and the source may still have them ({gap.reason})",
+        remedy="take a full backup under another source name while they are there",
+    )
 
 
 def _warn(asked: Asked, log: LogName, reason: str) -> None:

@@ -27,9 +27,11 @@ class Freshness(SourceDocument, frozen=True, kw_only=True, tag="freshness"):
     """The newest backup then."""
     lag_offsets: Position
     """Positions that the source had beyond that backup's cut at the end of the look."""
+    next_within_s: int = 3600
+    """After so long without another look, nobody knows how things are."""
 
 
-def put_freshness(place: Place, looked: datetime, backup: int, lag_offsets: int) -> None:
+def put_freshness(place: Place, looked: datetime, backup: int, lag_offsets: int, next_within_s: int = 3600) -> None:
     """Write down a look, over the last one. When somebody else does at the same moment, theirs stands as well."""
     document = Freshness(
         repository=place.repository,
@@ -37,6 +39,7 @@ def put_freshness(place: Place, looked: datetime, backup: int, lag_offsets: int)
         looked=rfc3339(looked),
         backup=backup,
         lag_offsets=lag_offsets,
+        next_within_s=next_within_s,
     )
     name, data = layout.freshness(place.source), seal(document)
     with suppress(AlreadyExists, VersionMismatch):

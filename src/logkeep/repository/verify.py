@@ -59,6 +59,8 @@ class Checked:
     findings: list[Finding]
     objects: int = 0
     bytes: int = 0
+    read_objects: int = 0
+    """Of those, the ones whose bytes were looked at."""
 
     def damage(self, code: str, where: str, what: str, remedy: str = "") -> None:
         self.findings.append(Finding(code=code, severity=Severity.DAMAGE, where=where, what=what, remedy=remedy))
@@ -229,6 +231,7 @@ def check_data(
     wanted = [
         each for token, each in expected(rows, place.source) if sample.takes(token, day) and each.name not in missing
     ]
+    checked.read_objects = len(wanted)
     units = read_units(place.store, wanted, engine)
     for result in engine.map(task, units, HashResult, label="verify", weight=lambda u: u.bytes):
         checked.findings.extend(result.findings)

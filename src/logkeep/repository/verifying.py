@@ -54,6 +54,8 @@ class Verified:
     """Other backups that share damaged objects."""
     stored: bool
     """False when the store may not be written to."""
+    read_objects: int = 0
+    """How many objects were read, and not only looked for."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,8 @@ class Verifier:
         )
         stored = self._store([backup_id], document, now)
         also = self._sharing(backup_id, checked) if folded and bad else []
-        return Verified(document, tuple(checked.findings), tuple(also), self._store(also, document, now) and stored)
+        stored = self._store(also, document, now) and stored
+        return Verified(document, tuple(checked.findings), tuple(also), stored, checked.read_objects)
 
     def _sharing(self, backup_id: BackupId, checked: Checked) -> list[BackupId]:
         """Asked of the chain as it is now: a backup that was committed while we read shares the damage too."""

@@ -2,14 +2,25 @@
 
 import pytest
 
-from logkeep.errors import BackupFailed, NotAuthorised
-from logkeep.kafka.assemble import Assembled, assemble, exit_code, left_logs, refuse_failures, together, why_left
+from logkeep.errors import BackupFailed, ClusterNotReady, NotAuthorised
+from logkeep.kafka.assemble import (
+    Assembled,
+    assemble,
+    ended_logs,
+    exit_code,
+    left_logs,
+    refuse_failures,
+    refuse_hearsay,
+    together,
+    why_left,
+)
 from logkeep.kafka.divergence import Cause
-from logkeep.kafka.plan import Plan
+from logkeep.kafka.plan import Plan, history_of
 from logkeep.kafka.units import CopyResult, EpochRun, Outcome, RangeResult
 from logkeep.model.findings import Severity
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.repository.manifest import KnownGap, LogCut
+from tests.kafka.clusters import OTHER_ID, topic
 
 A, B = LogName(Collection.TOPICS, "a", "aa", 0), LogName(Collection.TOPICS, "b", "bb", 0)
 BEFORE = KnownGap(B, 3, 5, "retention removed it before it was copied")
@@ -144,3 +155,13 @@ def test_a_gap_between_two_units_is_told_where_it_is() -> None:
         plan(LogCut(A, 0, 30)), [copied(A, 0, 10), copied(A, 10, 20, have=14), copied(A, 20, 30)]
     )
     assert [(g.start, g.end) for g in made.gaps] == [(10, 14)]
+
+
+def test_a_topic_that_is_there_after_all_was_not_deleted() -> None:
+    """One broker did not know it for a while: nothing is given up for that."""
+    again = topic("orders")
+    log = LogName(Collection.TOPICS, "orders", history_of(again), 0)
+    results = [ended(log, 0, 20, Outcome.NEW_HISTORY, Cause.DELETED)]
+    refuse_hearsay(ended_logs(results), [topic("orders", topic_id=OTHER_ID)])
+    with pytest.raises(ClusterNotReady, match="it is there"):
+        refuse_hearsay(ended_logs(results), [again])

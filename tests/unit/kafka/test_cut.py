@@ -233,3 +233,12 @@ def test_one_that_nobody_calls_ongoing_and_that_gets_no_marker_is_named() -> Non
     assert sum(cluster.pauses) < 1, "it may hang for years"
     assert settled.open_transactions == (OpenTransaction("a", 0, 1, 4), OpenTransaction("a", 0, 2, 6))
     assert settled.undecided == (OpenTransaction("a", 0, 1, 4),)
+
+
+def test_it_is_named_also_when_another_log_takes_longer_to_settle() -> None:
+    states = {A: (producer(1, 4),), B: (producer(2, 3),)}
+    waiting = [Moment({A: bounds(0, 10, 4), B: bounds(0, 9, 3)}, states, set(), {1})] * 10
+    marked = Moment({A: bounds(0, 10, 4), B: bounds(0, 12)}, {A: states[A], B: (producer(2, IDLE),)}, set(), {1})
+    settled = Cluster(*waiting, marked).settled()
+    assert settled.undecided == (OpenTransaction("a", 0, 1, 4),)
+    assert settled.bounds[B].high_watermark == 12

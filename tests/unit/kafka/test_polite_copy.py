@@ -7,7 +7,7 @@ import pytest
 
 from logkeep.errors import ClusterNotReady
 from logkeep.kafka.copy import copy_with
-from logkeep.kafka.divergence import LogFacts
+from logkeep.kafka.divergence import Cause, LogFacts
 from logkeep.kafka.fetch import Code, FetchLimits
 from logkeep.kafka.units import CopyRange, CopyResult, CopyUnit, Outcome
 from logkeep.model.time import random_token
@@ -191,3 +191,10 @@ def test_an_election_that_moves_many_partitions_is_one_failure() -> None:
     result = copying.run()
     assert {(r.outcome, r.reached) for r in result.ranges} == {(Outcome.COPIED, 100)}
     assert len(copying.clock.pauses) == 1
+
+
+def test_a_log_that_ends_before_what_was_planned_lost_its_end() -> None:
+    copying = Copying(lambda asked: from_log(asked, end=70))
+    copying.script.facts_now = LogFacts(TOPIC, 0, 70)
+    (result,) = copying.run().ranges
+    assert (result.outcome, result.cause, result.reached) == (Outcome.NEW_HISTORY, Cause.TRUNCATED, 70)

@@ -195,6 +195,7 @@ def _status(place: Place, now: datetime, objectives: Objectives) -> SourceStatus
     look = last_look(read_freshness(place), newest.id if newest else None, now)
     since = look.looked if look else newest.committed if newest else None
     age = now - datetime.fromisoformat(since) if since else None
+    lag = look.lag_offsets if look and age is not None and age.total_seconds() <= look.next_within_s else None
     held = view.lease if view.lease_standing is Standing.HELD else None
     return SourceStatus(
         source=place.source,
@@ -202,15 +203,15 @@ def _status(place: Place, now: datetime, objectives: Objectives) -> SourceStatus
         newest_good_committed=newest.committed if newest else None,
         age_seconds=_seconds(age),
         objective_seconds=_seconds(objectives.max_age),
-        breached=objectives.breached(age, look.lag_offsets if look else None),
+        breached=objectives.breached(age, lag),
         backups=len(rows),
         damaged=tuple(r.id for r in rows if r.health == "damaged"),
         interrupted=tuple(s.id for s in states if isinstance(s, Failed) and not s.recorded),
         running=f"{held.operation} by {held.owner}, since {held.acquired}" if held else None,
         last_verified=max((r.verified for r in rows if r.verified), default=None),
-        warnings=(*view.warnings, *_future(newest.id if newest else None, age)),
+        warnings=(*view.warnings, *_future(newest.id if newest else None, age), *_stale(look, lag)),
         last_look=look.looked if look else None,
-        lag_offsets=look.lag_offsets if look else None,
+        lag_offsets=lag,
         objective_lag_offsets=objectives.max_lag,
     )
 
@@ -220,6 +221,12 @@ def last_look(found: Freshness | None, newest_good: int | None, now: datetime) -
     if found is None or found.backup != newest_good:
         return None
     return found if datetime.fromisoformat(found.looked) <= now + _CLOCK_TOLERANCE else None
+
+
+def _stale(look: Freshness | None, lag: int | None) -> tuple[str, ...]:
+    if look is None or lag is not None:
+        return ()
+    return ("the run that followed this source has not looked at it for long: its lag is not known",)
 
 
 def _future(newest: int | None, age: timedelta | None) -> tuple[str, ...]:

@@ -48,6 +48,9 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str
     """`good` or `damaged`."""
     objects: int
+    """Those that were looked for, with their sizes."""
+    objects_read: int
+    """Of those, the ones of which every byte was read: none at the level `files`, some of them with a sample."""
     stored_bytes: int
     findings: tuple[Finding, ...]
     also_damaged: tuple[int, ...]
@@ -58,9 +61,11 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def _text(report: VerifyReport, look: Look) -> str:
     state = look.state("OK") if report.verdict == GOOD else look.state("FAIL")
-    share = "" if report.sample == "1/1" else f", sample {report.sample}"
+    files = report.level == "files"
+    share = "" if report.sample == "1/1" or files else f", sample {report.sample}"
     head = f"{state}  backup {report.id} of {report.source}: {report.verdict} (level {report.level}{share})"
-    lines = [head, look.text(f"{count(report.objects)} objects · {size(report.stored_bytes)}")]
+    read = "" if files else f" · {count(report.objects_read)} read"
+    lines = [head, look.text(f"{count(report.objects)} objects · {size(report.stored_bytes)}{read}")]
     for finding in report.findings[:_SHOWN]:
         lines.append(look.line(f"{finding.severity.upper():8}{finding.where}: {finding.what}"))
         if finding.remedy:
@@ -138,6 +143,7 @@ def verify(run: Run, backup: str) -> VerifyReport:
         sample=document.sample,
         verdict=document.verdict,
         objects=document.objects,
+        objects_read=verified.read_objects,
         stored_bytes=document.bytes,
         findings=verified.findings,
         also_damaged=verified.also_damaged,
