@@ -124,14 +124,23 @@ def assemble(plan: Plan, results: Iterable[CopyResult], left: Collection[LogName
         for j in joined
         for gap in j.gaps
     ]
+    reached = {j.log: j.segments[-1].end for j in joined if j.segments}
     return Assembled(
-        cut=tuple(c for c in plan.cut if c.log not in left),
+        cut=tuple(_whole_batches(c, reached.get(c.log, c.end)) for c in plan.cut if c.log not in left),
         segments=tuple(s for j in joined for s in j.segments),
         gaps=(*plan.gaps, *gaps),
         findings=(*map(_new_history, plan.new_histories), *_told_ended(ended_logs(done))),
         tips=_tips(done),
         traits=_traits(done),
     )
+
+
+def _whole_batches(cut: LogCut, reached: int) -> LogCut:
+    """A log that lost its end and grew again between the look and the copy may have a batch where it was to be cut.
+
+    Batches are archived whole, so the cut moves behind it: the next run must not begin inside of one.
+    """
+    return LogCut(cut.log, cut.start, max(cut.end, reached))
 
 
 def together(first: Assembled, second: Assembled) -> Assembled:

@@ -136,7 +136,8 @@ class KafkaBackup:
         if wish.scram is not None:
             probe(wish.scram, self.settings)
         plan, broken = self._plan(facts, reached)
-        findings = (*_new_histories(broken), *notices(facts), *gone_topics(reached, facts))
+        foreseen = (*assemble(plan, ()).findings, *_new_histories(broken), *groups_of(facts)[1])
+        findings = (*foreseen, *notices(facts), *gone_topics(reached, facts))
         return Prepared(facts, plan, findings, folded.generation)
 
     def run(self, wish: Wish, engine: Engine, prepared: Prepared | None = None) -> Done:

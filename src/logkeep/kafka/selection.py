@@ -41,7 +41,7 @@ def choose_topics(
             remedy="look at --exclude; internal topics need --internal",
         )
     if include and not chosen:
-        names = ", ".join(t.name for t in known[:5]) or "none"
+        names = ", ".join([*(t.name for t in known[:5]), *(["…"] if len(known) > 5 else [])]) or "none"
         raise UsageError(
             f"no topic matches {' or '.join(include)}", remedy=f"patterns match whole names; the cluster has: {names}"
         )

@@ -19,7 +19,7 @@ from logkeep.kafka.compare import NOT_COMPARED, CompareResult, CompareUnit, Live
 from logkeep.kafka.divergence import Cause, LogFacts, Position, explain
 from logkeep.kafka.fetch import EpochEnd
 from logkeep.kafka.live_log import said
-from logkeep.kafka.record import ROLE, ClusterRecord
+from logkeep.kafka.record import ROLE, ClusterRecord, LogRecord
 from logkeep.kafka.settings import ClientSettings
 from logkeep.kafka.values import ClusterMetadata, TopicPartition
 from logkeep.kafka.verify_records import Decoded, Piece, decode_backup, log_digests
@@ -73,11 +73,12 @@ def _comparable(asked: Asked, cluster: Cluster) -> tuple[dict[LogName, LiveState
     logs = {TopicPartition(c.log.name, c.log.partition): c for c in asked.manifest.cut}
     there = [tp for tp, c in logs.items() if metadata.find(tp) and _topic_id(metadata, tp).hex == _id_in(c.log)]
     bounds = log_bounds(cluster, there)
-    epochs = {tp: e for tp, e in _last_epochs(asked).items() if tp in bounds and e >= 0}
-    known = {tp: EpochEnd(a.leader_epoch, a.end_offset) for tp, a in offset_for_leader_epoch(cluster, epochs).items()}
+    tips = {tp: r for tp, r in _tips(asked).items() if tp in bounds and r.last_epoch >= 0}
+    answers = offset_for_leader_epoch(cluster, {tp: r.last_epoch for tp, r in tips.items()})
+    known = {tp: EpochEnd(a.leader_epoch, a.end_offset) for tp, a in answers.items()}
     states, reasons = dict[LogName, LiveState](), dict[LogName, str]()
     for tp, cut in logs.items():
-        cause = _cause(metadata, tp, cut.end, bounds.get(tp), epochs.get(tp, -1), known.get(tp))
+        cause = _cause(metadata, tp, cut.end, bounds.get(tp), tips.get(tp), known.get(tp))
         partition = metadata.find(tp)
         if cause.new_history or partition is None:
             reasons[cut.log] = said(cause)
@@ -91,7 +92,7 @@ def _cause(
     log: TopicPartition,
     end: int,
     bound: LogBounds | None,
-    epoch: int,
+    tip: LogRecord | None,
     known: EpochEnd | None,
 ) -> Cause:
     """Whether the log is still the one that was backed up. Retention is no reason against it."""
@@ -101,7 +102,8 @@ def _cause(
         return Cause.RECREATED
     topic_id = _topic_id(metadata, log)
     facts = LogFacts(topic_id, bound.start, bound.high_watermark, known)
-    return explain(Position(topic_id, end, epoch), facts).cause
+    position = Position(topic_id, end, tip.last_epoch, tip.last_end) if tip else Position(topic_id, end)
+    return explain(position, facts).cause
 
 
 def _topic_id(metadata: ClusterMetadata, log: TopicPartition) -> UUID:
@@ -114,9 +116,10 @@ def _id_in(log: LogName) -> str:
     return log.history.partition("-")[0]
 
 
-def _last_epochs(asked: Asked) -> dict[TopicPartition, int]:
+def _tips(asked: Asked) -> dict[TopicPartition, LogRecord]:
+    """What the backup knew of the end of each log."""
     record = read_attachment(asked.place, asked.manifest, ROLE, ClusterRecord)
-    return {TopicPartition(r.topic, r.partition): r.last_epoch for r in record.logs} if record else {}
+    return {TopicPartition(r.topic, r.partition): r for r in record.logs} if record else {}
 
 
 def _run(

@@ -6,6 +6,7 @@ A `Stop` only raises flags, so it is safe in the middle of any library call; who
 - `cancelled`: the work under way must end now. Without `soft` that is the first signal, with it the second.
 """
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -22,8 +23,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Stop:
     """Catches signals between `with` and its end, then puts the earlier handlers back."""
 
-    def __init__(self, *, soft: bool = False) -> None:
-        self._needed = 2 if soft else 1
+    def __init__(self, *, soft: bool = False, notice: str = "") -> None:
+        """`notice` is told on standard error when a first signal ends nothing at once."""
+        self._needed, self._notice = 2 if soft else 1, notice
         self._count = 0
         self._signal = int(signal.SIGINT)
         self._raises = False
@@ -79,5 +81,7 @@ class Stop:
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         self.request(number)
+        if self._notice and self._count == 1 and not self.cancelled:
+            os.write(2, f"\n{self._notice}\n".encode())  # buffered streams must not be entered twice
         if self._raises and self.cancelled:
             raise self.error()

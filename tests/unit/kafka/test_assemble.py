@@ -165,3 +165,9 @@ def test_a_topic_that_is_there_after_all_was_not_deleted() -> None:
     refuse_hearsay(ended_logs(results), [topic("orders", topic_id=OTHER_ID)])
     with pytest.raises(ClusterNotReady, match="it is there"):
         refuse_hearsay(ended_logs(results), [again])
+
+
+def test_a_batch_that_reaches_over_the_cut_takes_the_cut_with_it() -> None:
+    """The log lost its end and grew again between the look and the copy: the next run must not begin inside a batch."""
+    made = assemble(plan(LogCut(A, 0, 67)), [copied(A, 0, 70, epochs=(EpochRun(4, 0, 70),))])
+    assert made.cut == (LogCut(A, 0, 70),)

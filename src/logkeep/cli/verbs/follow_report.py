@@ -55,7 +55,7 @@ def round_text(one: KafkaRound) -> str:
     parts = [f"round {one.round}: {_work(one)}", _lag(one)]
     parts += [f"{t.topic}: retention will overtake you in {duration(t.overtaken_in_seconds)}" for t in one.threats]
     parts += [f"GAP {gap}" for gap in one.gaps]
-    parts += [f"{one.findings} findings"] if one.findings else []
+    parts += [f"{one.findings} finding{'s' if one.findings > 1 else ''}"] if one.findings else []
     parts += [f"merged {count(one.merged_objects)} small objects"] if one.merged_objects else []
     parts += [str(one.message)] if one.message else []
     return "; ".join(part for part in parts if part)

@@ -23,7 +23,7 @@ Reported = Callable[[Done], KafkaBackupReport]
 
 def follow(run: Run, task: KafkaBackup, wish: Wish, reported: Reported) -> KafkaBackupReport:
     """Follow until a signal comes; the report sums up all rounds."""
-    with Stop(soft=True) as stop:
+    with Stop(soft=True, notice="the run ends after this round; once more gives the round up") as stop:
         engines = WarmEngines(run, stop)
         told = _Telling(run, engines, task.place.source, reported)
         Follower(task, wish, engines, stop, run[INTERVAL].total_seconds(), told).run()
@@ -48,12 +48,15 @@ class _Telling:
     new_bytes: int = 0
     gaps: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    told: set[Finding] = field(default_factory=set)
 
     def __call__(self, one: Round) -> None:
         report = self.reported(one.done) if one.done else None
         self.last_round = _shown(one, report)
         self._add(one, report)
         self.run.line(round_text(self.last_round), self.last_round)
+        for finding in self._fresh(report):
+            self.run.console.note(f"{finding.severity.upper():8}{finding.where}: {finding.what}")
         if isinstance(one.error, BackupFailed):
             self.engines.renew()
         if report is None:
@@ -61,6 +64,12 @@ class _Telling:
         else:
             summary = self._summary(ended=False)
             self.run.tell(msgspec.structs.replace(report, follow=summary), None, one.took_s)
+
+    def _fresh(self, report: KafkaBackupReport | None) -> list[Finding]:
+        """Findings that the round before did not have: told once, not every ten seconds."""
+        now = set(report.findings) if report else self.told
+        fresh, self.told = [f for f in (report.findings if report else ()) if f not in self.told], now
+        return fresh
 
     def _add(self, one: Round, report: KafkaBackupReport | None) -> None:
         self.rounds += 1

@@ -33,7 +33,8 @@ class Objectives:
 
     def breached(self, age: timedelta | None, lag_offsets: int | None) -> bool:
         """What is not known breaks an objective: nobody can vouch for it."""
-        too_old = self.max_age is not None and (age is None or age > self.max_age)
+        unknown = age is None or age < -_CLOCK_TOLERANCE
+        too_old = self.max_age is not None and (unknown or (age is not None and age > self.max_age))
         return too_old or (self.max_lag is not None and (lag_offsets is None or lag_offsets > self.max_lag))
 
 

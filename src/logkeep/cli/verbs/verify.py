@@ -44,6 +44,8 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     id: int
     level: str
+    """What was reached; less than was asked for where logs could not be compared with their source."""
+    asked_level: str
     sample: str
     verdict: str
     """`good` or `damaged`."""
@@ -79,6 +81,13 @@ def _text(report: VerifyReport, look: Look) -> str:
     return "\n".join(lines)
 
 
+def _code(report: VerifyReport) -> int:
+    """2 when it is good as far as could be seen, and that is less than was asked for."""
+    if report.verdict != GOOD:
+        return 10
+    return 0 if report.level == report.asked_level else 2
+
+
 def _metrics(outcome: Outcome[VerifyReport]) -> Iterator[MetricSample]:
     report = outcome.report
     source = report.source if report else outcome.source
@@ -111,8 +120,8 @@ def _metrics(outcome: Outcome[VerifyReport]) -> Iterator[MetricSample]:
         PROGRESS,
     ),
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
-    exits=(10, *STORE_EXITS),
-    exit_code=lambda report: 0 if report.verdict == GOOD else 10,
+    exits=(2, 10, *STORE_EXITS),
+    exit_code=_code,
     metrics=_metrics,
     examples=(
         "logkeep verify",
@@ -140,6 +149,7 @@ def verify(run: Run, backup: str) -> VerifyReport:
         source=place.source,
         id=document.id,
         level=document.level,
+        asked_level=run[LEVEL],
         sample=document.sample,
         verdict=document.verdict,
         objects=document.objects,

@@ -91,6 +91,8 @@ def look(roots: Sequence[Path]) -> Disks:
 
 
 def _identity(root: Path) -> Identity:
+    if not root.exists():
+        raise LogDirUnusable("there is no such directory", subject=str(root))
     found = identity(_text(root / "meta.properties") or "") if root.is_dir() else None
     if found is None:
         raise LogDirUnusable("is no log directory of a broker: it has no meta.properties", subject=str(root))
