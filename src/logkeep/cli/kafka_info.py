@@ -158,6 +158,8 @@ def _topic_notes(topic: TopicReport) -> Iterator[str]:
         yield "new history"
     if any(log.unproven_from is not None for log in topic.logs):
         yield "unproven end"
+    if any(log.at_most for log in topic.logs):
+        yield "at most"
     if topic.open_transactions:
         yield f"{topic.open_transactions} open tx"
     if "compact" in topic.configs.get("cleanup.policy", ""):
@@ -174,6 +176,8 @@ def _log_notes(log: PartitionReport, gaps: Iterable[GapReport]) -> Iterator[str]
         yield "new history"
     elif log.histories > 1:
         yield f"history {log.histories}"
+    if log.at_most:
+        yield "at most"
     if log.unproven_from is not None:
         yield f"unproven from {log.unproven_from}"
     if log.last_stable < log.end:

@@ -95,8 +95,9 @@ def steady_look(
         if look.steady:
             break
         pause(_BETWEEN_LOOKS_S)
-        groups = _again(cluster, metadata, look.groups)
-        look = renewed(look, _look(cluster, metadata, groups, sorted(look.transactional), pause))
+        groups, read = _again(cluster, metadata, look.groups)
+        asked = sorted(look.transactional | (read & set(look.bounds)))
+        look = renewed(look, _look(cluster, metadata, groups, asked, pause))
         if look.steady:
             look = widened(look, describe_producers(cluster, partitions))
     return look
@@ -138,7 +139,10 @@ def _look(
         bounds=settled.bounds,
         open_transactions=settled.open_transactions,
         undecided=settled.undecided,
-        restless_groups=tuple(moved_meanwhile(cluster, {name: commits[name] for name in watched})),
+        restless_groups=(
+            *moved_meanwhile(cluster, {name: commits[name] for name in watched}),
+            *transactional_groups(cluster, metadata, [g.name for g in _new_groups(cluster, groups)]),
+        ),
         restless_producers=tuple(moved_producers(before, after)),
         transactional=frozenset(read | transactional_logs(after)),
         remembered=after,
@@ -156,7 +160,8 @@ def _settled(cluster: Cluster, partitions: Sequence[TopicPartition], pause: Paus
 
 
 def _plain_commits(groups: Sequence[GroupFacts]) -> dict[str, Commits]:
-    return {g.group.name: g.commits for g in groups if g.group.kind != "share" and g.commits}
+    """Also of those without a position: their first one may come at any moment."""
+    return {g.group.name: g.commits for g in groups if g.group.kind != "share"}
 
 
 def _groups(cluster: Cluster) -> tuple[GroupFacts, ...]:
@@ -167,8 +172,22 @@ def _groups(cluster: Cluster) -> tuple[GroupFacts, ...]:
     return tuple(GroupFacts(g, commits.get(g.name, {})) for g in found)
 
 
-def _again(cluster: Cluster, metadata: ClusterMetadata, groups: tuple[GroupFacts, ...]) -> tuple[GroupFacts, ...]:
-    """The same groups; those that commit inside of transactions with where they stand now."""
-    watched = transactional_groups(cluster, metadata, _plain_commits(groups))
+def _new_groups(cluster: Cluster, groups: Sequence[GroupFacts]) -> list[Group]:
+    """Groups that have come since these were listed. Share groups commit nothing inside of transactions."""
+    known = {g.group.name for g in groups}
+    return [g for g in list_groups(cluster) if g.name not in known and g.kind != "share"]
+
+
+def _again(
+    cluster: Cluster, metadata: ClusterMetadata, groups: tuple[GroupFacts, ...]
+) -> tuple[tuple[GroupFacts, ...], set[TopicPartition]]:
+    """The groups, new ones too; those that commit inside of transactions with where they stand now, and what they read.
+
+    The ends of all that they read have to be asked again: a position in a log that is new to a group would else lie
+    beyond an end that was read before.
+    """
+    now = (*groups, *(GroupFacts(g, {}) for g in _new_groups(cluster, groups)))
+    watched = transactional_groups(cluster, metadata, _plain_commits(now))
     fresh = group_offsets(cluster, watched)
-    return tuple(replace(g, commits=fresh.get(g.group.name, g.commits)) for g in groups)
+    read = {log for commits in fresh.values() for log in commits}
+    return tuple(replace(g, commits=fresh.get(g.group.name, g.commits)) for g in now), read

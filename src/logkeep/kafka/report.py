@@ -47,6 +47,8 @@ class PartitionReport(msgspec.Struct, frozen=True, kw_only=True):
     plain_bytes: int
     oldest_ms: int | None
     newest_ms: int | None
+    at_most: bool
+    """Records, bytes and newest time are those of merged objects, which reach beyond the cut."""
 
 
 class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,6 +177,7 @@ def _partition(log: "LogRecord", totals: "LogTotals | None", began: Mapping[str,
         plain_bytes=totals.plain_bytes if totals else 0,
         oldest_ms=_known(totals.base_time_ms if totals else -1),
         newest_ms=_known(totals.max_time_ms if totals else -1),
+        at_most=totals is not None and totals.end > log.end,
     )
 
 

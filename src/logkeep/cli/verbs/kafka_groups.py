@@ -80,13 +80,14 @@ def groups(run: Run, backup: str) -> GroupsReport:
     """
     place = chosen_source(run)
     chosen, logs = _archived(place, run, backup)
-    meant = _patterns(run[GROUP])
+    wanted: tuple[str, ...] = run[GROUP]
+    meant = _patterns(wanted)
     found = archived_positions(place, logs.values())
     rows = tuple(_rows({key: found[key] for key in found if not meant or any(p.fullmatch(key.group) for p in meant)}))
     if meant and found and not rows:
         names = ", ".join(sorted({key.group for key in found})[:5])
         raise UsageError(
-            f"no group matches {' or '.join(run[GROUP])}", remedy=f"patterns match whole names; among them are: {names}"
+            f"no group matches {' or '.join(wanted)}", remedy=f"patterns match whole names; among them are: {names}"
         )
     erased = sum(row.erased_ms is not None for row in rows)
     return GroupsReport(id=chosen, source=place.source, erased=erased, positions=rows, all=run[ALL])

@@ -66,6 +66,8 @@ class LogTotals:
     base_time_ms: int
     """Smallest and largest record time; -1 when no row knows one."""
     max_time_ms: int
+    end: int = -1
+    """The furthest position that a row holds: objects that were merged may reach beyond a backup's cut."""
 
 
 def log_totals(rows: SegmentTable) -> dict[LogName, LogTotals]:
@@ -77,12 +79,10 @@ def log_totals(rows: SegmentTable) -> dict[LogName, LogTotals]:
     sums = [np.add.reduceat(_numbers(rows, name), starts) for name in ("records", "stored_bytes", "plain_bytes")]
     base = _numbers(rows, "base_time_ms")
     base = np.minimum.reduceat(np.where(base < 0, _NEVER, base), starts)
-    columns = [*sums, np.where(base == _NEVER, -1, base), np.maximum.reduceat(_numbers(rows, "max_time_ms"), starts)]
+    newest, ends = (np.maximum.reduceat(_numbers(rows, name), starts) for name in ("max_time_ms", "end"))
+    columns = [*sums, np.where(base == _NEVER, -1, base), np.maximum(newest, -1), ends]
     lists = zip(*(column.tolist() for column in columns), strict=True)
-    return {
-        log: LogTotals(last - first, records, stored, plain, oldest, max(newest, -1))
-        for (log, first, last), (records, stored, plain, oldest, newest) in zip(runs, lists, strict=True)
-    }
+    return {log: LogTotals(last - first, *numbers) for (log, first, last), numbers in zip(runs, lists, strict=True)}
 
 
 def _numbers(rows: SegmentTable, column: str) -> NDArray[np.int64]:
