@@ -71,7 +71,7 @@ def test_a_file_that_may_not_be_read_is_named(repo: Filled, disk: Path) -> None:
     assert (done.returncode, str(forbidden) in said, "Permission denied" in said) == (40, True, True), said
 
 
-@pytest.mark.parametrize(("names", "said"), [((), "no directory"), (("nowhere",), "no log directory of a broker")])
+@pytest.mark.parametrize(("names", "said"), [((), "no directory"), (("nowhere",), "no such directory")])
 def test_no_disk_no_backup(repo: Filled, names: tuple[str, ...], said: str) -> None:
     before = tree(repo.root)
     words = ("kafka", "salvage", *(w for name in names for w in ("--log-dirs", name)))

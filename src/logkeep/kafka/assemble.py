@@ -36,6 +36,8 @@ class Assembled:
     """Leader epoch and end of the last batch that was copied, by log."""
     traits: Mapping[LogName, LogTraits | None] = field(default_factory=dict)
     """Of what was copied, by log; None when a part of it is not known."""
+    offsets: int = 0
+    """Positions that the segments answer for."""
 
 
 def earlier_results(receipts: Iterable[Receipt]) -> list[CopyResult]:
@@ -132,6 +134,7 @@ def assemble(plan: Plan, results: Iterable[CopyResult], left: Collection[LogName
         findings=(*map(_new_history, plan.new_histories), *_told_ended(ended_logs(done))),
         tips=_tips(done),
         traits=_traits(done),
+        offsets=sum(s.end - s.start for j in joined for s in j.segments),
     )
 
 
@@ -153,6 +156,7 @@ def together(first: Assembled, second: Assembled) -> Assembled:
         findings=(*first.findings, *second.findings),
         tips={**first.tips, **second.tips},
         traits={**first.traits, **second.traits},
+        offsets=first.offsets + second.offsets,
     )
 
 

@@ -32,7 +32,7 @@ from logkeep.kafka.courtesy import share
 from logkeep.kafka.facts import Facts, gather
 from logkeep.kafka.fetch import FetchLimits
 from logkeep.kafka.log_records import logs_of
-from logkeep.kafka.notices import gone_topics, notices
+from logkeep.kafka.notices import gone_topics, notices, on_damage
 from logkeep.kafka.plan import Plan, Reached, next_history, plan_backup, refuse_to_forget, same_topic
 from logkeep.kafka.record import (
     ROLE,
@@ -112,6 +112,8 @@ class Done:
     gaps: tuple[KnownGap, ...]
     findings: tuple[Finding, ...]
     logs: tuple[LogRecord, ...]
+    offsets: int = 0
+    """How many are new in it, with those that an interrupted run had copied."""
     changed: bool = True
     """False: nothing was committed, because `entry` still says all there is to say."""
 
@@ -308,7 +310,9 @@ class KafkaBackup:
         outcome = Outcome(
             cut=assembled.cut, new=assembled.segments, gaps=assembled.gaps, attachments=refs, findings=findings
         )
-        return Done(ongoing.complete(outcome), facts, plan, assembled.gaps, findings, record.logs)
+        entry = ongoing.complete(outcome)
+        told = (*findings, *on_damage(ongoing.rests_on))
+        return Done(entry, facts, plan, assembled.gaps, told, record.logs, offsets=assembled.offsets)
 
     def _record(
         self, backup_id: int, base: BackupEntry | None, facts: Facts, assembled: Assembled

@@ -1,6 +1,6 @@
 """What the look at a cluster found that its user should know. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from logkeep.kafka.cut import OpenTransaction
 from logkeep.kafka.facts import Facts
@@ -12,12 +12,20 @@ def notices(facts: Facts) -> list[Finding]:
     """Everything that keeps the backup from being as sound or as complete as it might be."""
     cluster = facts.metadata.cluster_id
     return [
+        *_nothing_seen(facts),
         *map(_restless_group, facts.look.restless_groups),
         *map(_restless_producer, facts.look.restless_producers),
         *map(_undecided, facts.look.undecided),
         *(Finding(code="not-asked", severity=Severity.WARNING, where=cluster, what=note) for note in facts.notes),
         *facts.findings,
     ]
+
+
+def _nothing_seen(facts: Facts) -> list[Finding]:
+    if facts.topics:
+        return []
+    what = "no topic was seen: the cluster is empty, another one than you mean, or hides its topics from this user"
+    return [Finding(code="no-topics", severity=Severity.WARNING, where=facts.metadata.cluster_id, what=what)]
 
 
 def _restless_group(name: str) -> Finding:
@@ -50,6 +58,22 @@ def _undecided(found: OpenTransaction) -> Finding:
         remedy="see whether it hangs with kafka-transactions.sh find-hanging, or let this user describe "
         "transactional ids",
     )
+
+
+def on_damage(objects: Sequence[str]) -> list[Finding]:
+    """A new backup takes over what earlier ones archived, damage included."""
+    if not objects:
+        return []
+    more = f" and {len(objects) - 1} more" if len(objects) > 1 else ""
+    return [
+        Finding(
+            code="rests-on-damage",
+            severity=Severity.WARNING,
+            where=objects[0],
+            what=f"this backup needs it{more}, and it is known to be damaged: `list` shows the backup as damaged",
+            remedy="bring the object back, or copy all of it anew under another --source name while the cluster has it",
+        )
+    ]
 
 
 def gone_topics(reached: Iterable[TopicPartition], facts: Facts) -> list[Finding]:

@@ -51,6 +51,8 @@ class OngoingBackup:
         self._writing, self.request, self._facts = writing, request, facts
         self.id = BackupId(request.id)
         self.base = writing.folded.entry(request.base) if request.base is not None else None
+        self.rests_on: tuple[str, ...] = ()
+        """Objects known to be damaged that the completed backup needs."""
 
     @property
     def run(self) -> str:
@@ -101,6 +103,7 @@ class OngoingBackup:
             return
         inherited = {name: damaged[name] for _, name, _, _ in objects(rows, place.source) if name in damaged}
         if inherited:
+            self.rests_on = tuple(sorted(inherited))
             folded, now = self._writing.folded, self._writing.clock()
             document = inherited_damage(place, self.id, inherited, Head(folded.generation, folded.head), now)
             put_verification(place, document, now, self._writing.tokens())

@@ -81,10 +81,16 @@ def check_source(place: Place, kind: str, identity: dict[str, str]) -> None:
 def _same_system(known: SourceFacts, found: SourceFacts) -> None:
     if (known.kind, known.identity) != (found.kind, found.identity):
         raise UsageError(
-            f"it holds backups of {known.kind} {known.identity}, not of {found.kind} {found.identity}",
+            f"it holds backups of {_named(known)}, not of {_named(found)}",
             subject=f"source {known.source}",
             remedy="choose another --source name for this system, or check which system you are connected to",
         )
+
+
+def _named(facts: SourceFacts) -> str:
+    """`kafka with cluster_id I_CW…`"""
+    told = ", ".join(f"{key} {value}" for key, value in sorted(facts.identity.items()))
+    return f"{facts.kind} with {told}" if told else facts.kind
 
 
 @dataclass(frozen=True)

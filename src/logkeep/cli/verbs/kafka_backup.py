@@ -281,6 +281,7 @@ def _report(source: str, done: Done, allow_gaps: bool) -> KafkaBackupReport:
     return msgspec.structs.replace(
         foreseen,
         id=done.entry.id,
+        new_offsets=done.offsets,
         new_bytes=summary.new_bytes,
         stored_bytes=summary.stored_bytes,
         gaps=tuple(map(_gap, done.gaps)),

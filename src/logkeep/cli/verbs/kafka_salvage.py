@@ -170,7 +170,7 @@ def _report(source: str, task: KafkaSalvage, done: Done, allow_gaps: bool) -> Ka
         groups=len(foreseen.facts.groups),
         open_transactions=len(foreseen.facts.open_transactions),
         units=len(foreseen.units),
-        new_offsets=foreseen.plan.records,
+        new_offsets=done.offsets,
         new_bytes=summary.new_bytes if summary else foreseen.size_bytes,
         stored_bytes=summary.stored_bytes if summary else None,
         gaps=tuple(f"{g.log} [{g.start}, {g.end}): {g.reason}" for g in done.gaps),

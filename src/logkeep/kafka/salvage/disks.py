@@ -95,7 +95,12 @@ def _identity(root: Path) -> Identity:
         raise LogDirUnusable("there is no such directory", subject=str(root))
     found = identity(_text(root / "meta.properties") or "") if root.is_dir() else None
     if found is None:
-        raise LogDirUnusable("is no log directory of a broker: it has no meta.properties", subject=str(root))
+        raise LogDirUnusable(
+            "is no log directory of a broker: it has no meta.properties",
+            subject=str(root),
+            remedy="name the directories of `log.dirs`; where only that file is lost, copy it from another log directory "
+            "of the same broker, or write one with the lines version=1, cluster.id=… and node.id=…",
+        )
     return found
 
 

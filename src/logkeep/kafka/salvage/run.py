@@ -8,6 +8,7 @@ same source as those that were taken online, and continues them.
 from dataclasses import dataclass
 
 from logkeep.kafka.assemble import Assembled, assemble
+from logkeep.kafka.notices import on_damage
 from logkeep.kafka.record import ROLE, ClusterRecord, LogRecord, acls_of, check_consistent, groups_of, quotas_of
 from logkeep.kafka.salvage.copying import SalvageUnit, salvage_ranges
 from logkeep.kafka.salvage.disks import Disks
@@ -42,6 +43,8 @@ class Done:
     foreseen: Foreseen
     gaps: tuple[KnownGap, ...]
     findings: tuple[Finding, ...]
+    offsets: int
+    """How many are new in it, or would be."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,10 @@ class KafkaSalvage:
         check_wanted(wish.wanted_id, folded.last_id)
         check_source(self.place, KIND, self._identity)
         foreseen = foresee(self.disks, wish, engine, self._last(folded))
-        gaps = (*foreseen.plan.gaps, *_damage_gaps(foreseen))
-        return Done(None, foreseen, gaps, (*foreseen.findings, *groups_of(foreseen.facts)[1]))
+        lost = _damage_gaps(foreseen)
+        offsets = foreseen.plan.records - sum(gap.end - gap.start for gap in lost)
+        findings = (*foreseen.findings, *groups_of(foreseen.facts)[1])
+        return Done(None, foreseen, (*foreseen.plan.gaps, *lost), findings, offsets)
 
     def run(self, wish: Wish, engine: Engine) -> Done:
         """Take the backup. Earlier ones are untouched, whatever happens."""
@@ -117,7 +122,8 @@ class KafkaSalvage:
         check_consistent(record, cut)
         ref = put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())
         outcome = Outcome(cut=cut, new=assembled.segments, gaps=gaps, attachments=(ref,), findings=findings)
-        return Done(ongoing.complete(outcome), foreseen, gaps, findings)
+        entry = ongoing.complete(outcome)
+        return Done(entry, foreseen, gaps, (*findings, *on_damage(ongoing.rests_on)), assembled.offsets)
 
 
 def _logs(foreseen: Foreseen, assembled: Assembled) -> list[LogRecord]:
