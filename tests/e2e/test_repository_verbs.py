@@ -226,6 +226,9 @@ class TestStatus:
         assert (told["newest_good"], told["lag_offsets"], told["age_seconds"] < 600) == (newest, 5, True)
         assert "lag 5 offsets" in repo.run("status").stdout
         repo.run("status", "--max-lag", "4", code=60)
+        put_freshness(repo.place(), now - timedelta(hours=2), newest, 0, 600)
+        stale = repo.json("status", "--max-lag", "5", code=60)["sources"][0]
+        assert (stale["lag_offsets"], len(stale["warnings"])) == (None, 1), "nobody has looked for two hours"
         put_freshness(repo.place(), now, repo.ids[-2], 0)
         repo.run("status", "--max-age", "1h", code=60)
         put_freshness(repo.place(), now + timedelta(days=3), newest, 0)

@@ -99,10 +99,13 @@ def _source_text(one: SourceStatus, look: Look) -> str:
 
 
 def _look_facts(one: SourceStatus, look: Look) -> dict[str, str]:
+    if one.last_look is None and one.objective_lag_offsets is not None:
+        return {"last look": "none known (`kafka backup --follow` makes them)"}
     if one.last_look is None or one.age_seconds is None:
         return {}
     when = look.moment(datetime.fromisoformat(one.last_look))
-    return {"last look": f"{when}, {duration(one.age_seconds)} ago, lag {count(one.lag_offsets or 0)} offsets"}
+    lag = "not known any more" if one.lag_offsets is None else f"{count(one.lag_offsets)} offsets"
+    return {"last look": f"{when}, {duration(one.age_seconds)} ago, lag {lag}"}
 
 
 def _verified(text: str | None, look: Look) -> str:

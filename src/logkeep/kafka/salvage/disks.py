@@ -98,8 +98,8 @@ def _identity(root: Path) -> Identity:
         raise LogDirUnusable(
             "is no log directory of a broker: it has no meta.properties",
             subject=str(root),
-            remedy="name the directories of `log.dirs`; where only that file is lost, copy it from another log directory "
-            "of the same broker, or write one with the lines version=1, cluster.id=… and node.id=…",
+            remedy="name the directories of `log.dirs`; where only that file is lost, copy it from another log "
+            "directory of the same broker, or write one with the lines version=1, cluster.id=… and node.id=…",
         )
     return found
 
