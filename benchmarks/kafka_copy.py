@@ -26,7 +26,7 @@ from pathlib import Path
 import google_crc32c
 import numpy as np
 
-from benchmarks.kafka_workload import Load, consumer_performance, fill
+from benchmarks.kafka_workload import Load, OptimisedKafka, consumer_performance, fill
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.copy import copy_ranges
 from logkeep.kafka.fetch import FetchLimits, Wanted, encode, parse
@@ -192,7 +192,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.directory) as name:
         directory = Path(name)
-        with EmbeddedKafka(directory / "broker", cache_dir(os.environ, Path.home())) as kafka:
+        with OptimisedKafka(directory / "broker", cache_dir(os.environ, Path.home())) as kafka:
             for record_bytes in (100, 1000):
                 compare(kafka, directory, record_bytes, options.megabytes, options.rounds)
 

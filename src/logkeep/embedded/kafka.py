@@ -89,7 +89,7 @@ class EmbeddedKafka:
         config.write_text("".join(f"{key}={value}\n" for key, value in self.properties().items()))
         if not (self.directory / "data" / "meta.properties").exists():
             self.format(config)
-        command = self._command("kafka.Kafka", [str(config)])
+        command = self.command("kafka.Kafka", [str(config)])
         self._server = ServerProcess("Kafka", command, self.log, cwd=self.directory).start()
         self._server.wait_until(lambda: answers("127.0.0.1", self.port), _READY_S)
 
@@ -131,7 +131,7 @@ class EmbeddedKafka:
     def java_tool(self, main_class: str, arguments: Sequence[str]) -> str:
         """Run one of Apache's own tools from the same jars; its output. Raises `ServerFailed` if it fails."""
         finished = subprocess.run(
-            self._command(main_class, arguments),
+            self.command(main_class, arguments),
             cwd=self.directory,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -144,7 +144,8 @@ class EmbeddedKafka:
             raise ServerFailed(f"exit code {finished.returncode}: {last[0]}", subject=main_class)
         return finished.stdout
 
-    def _command(self, main_class: str, arguments: Sequence[str]) -> list[str]:
+    def command(self, main_class: str, arguments: Sequence[str]) -> list[str]:
+        """How a Java program of this release is started, the broker itself too."""
         options = [
             f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}",
             f"-Djava.io.tmpdir={self.directory}",
