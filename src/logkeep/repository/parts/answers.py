@@ -78,9 +78,10 @@ def log_totals(rows: SegmentTable) -> dict[LogName, LogTotals]:
     starts = np.array([first for _, first, _ in runs])
     sums = [np.add.reduceat(_numbers(rows, name), starts) for name in ("records", "stored_bytes", "plain_bytes")]
     base = _numbers(rows, "base_time_ms")
+    known = np.maximum.reduceat(base, starts) >= 0
     base = np.minimum.reduceat(np.where(base < 0, _NEVER, base), starts)
     newest, ends = (np.maximum.reduceat(_numbers(rows, name), starts) for name in ("max_time_ms", "end"))
-    columns = [*sums, np.where(base == _NEVER, -1, base), np.maximum(newest, -1), ends]
+    columns = [*sums, np.where(known, base, -1), np.maximum(newest, -1), ends]
     lists = zip(*(column.tolist() for column in columns), strict=True)
     return {log: LogTotals(last - first, *numbers) for (log, first, last), numbers in zip(runs, lists, strict=True)}
 
