@@ -275,8 +275,8 @@ def test_an_old_leader_epoch_is_cured_and_an_impossible_end_is_not_waited_for_fo
     assert archived(place, result.segments) == on_disk(kafka, "fenced", 0, 0, 400)
     unit = unit_of("unit-2", place, brokers, [replace(wanted, hi=401)])
     unit = replace(unit, limits=replace(unit.limits, max_wait_ms=1))
-    (result,) = copy_with(unit, lambda _: None, random_token, lambda _: None).ranges
-    assert (result.outcome, result.cause, result.reached) == (Outcome.NEW_HISTORY, Cause.TRUNCATED, 400)
+    (ended,) = copy_with(unit, lambda _: None, random_token, lambda _: None).ranges
+    assert (ended.outcome, ended.cause, ended.reached) == (Outcome.NEW_HISTORY, Cause.TRUNCATED, 400)
 
 
 def test_throttling_is_obeyed_and_is_not_the_end_of_the_log(
