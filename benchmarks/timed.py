@@ -36,13 +36,17 @@ class Span:
 
     seconds: float
     peak_mb: float
+    cpu_s: float
+    """Of all client processes, while the jobs ran."""
 
 
 class TimedEngine:
     """The engine that is handed in, with its units noted in a directory."""
 
-    def __init__(self, engine: Engine, notes: Path) -> None:
-        self._engine, self._notes = engine, notes
+    def __init__(self, engine: Engine, notes: Path, cpu_s: Callable[[], float]) -> None:
+        """`cpu_s` tells the CPU seconds of all client processes so far."""
+        self._engine, self._notes, self._cpu_s = engine, notes, cpu_s
+        self._spent_s = 0.0
         notes.mkdir(parents=True, exist_ok=True)
 
     def map(
@@ -55,7 +59,10 @@ class TimedEngine:
         weight: Callable[[UnitT], int],
     ) -> list[ResultT]:
         noting: Task[UnitT, ResultT] = Noting(task, self._notes)  # type: ignore[assignment]  # it returns what the task does
-        return self._engine.map(noting, units, result, label=label, weight=weight)
+        before = self._cpu_s()
+        results = self._engine.map(noting, units, result, label=label, weight=weight)
+        self._spent_s += self._cpu_s() - before
+        return results
 
     def at_once(self, units: int) -> int:
         return self._engine.at_once(units)
@@ -70,4 +77,5 @@ class TimedEngine:
         for file in files:
             file.unlink()
         began, ended = min(n["started"] for n in notes), max(n["ended"] for n in notes)
-        return Span(ended - began, max(n["peak_mb"] for n in notes))
+        spent_s, self._spent_s = self._spent_s, 0.0
+        return Span(ended - began, max(n["peak_mb"] for n in notes), spent_s)
