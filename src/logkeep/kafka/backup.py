@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cached_property
 
 from logkeep.errors import BackupFailed, TopicMissing
 from logkeep.kafka.admin.offsets import EpochEnd, offset_for_leader_epoch
@@ -58,7 +59,7 @@ from logkeep.model.work import Engine, EngineFor
 from logkeep.repository.attachments import put_attachment, read_attachment
 from logkeep.repository.backup import OngoingBackup, Outcome, begin, check_wanted, resume
 from logkeep.repository.chain import Place, read_chain
-from logkeep.repository.fold import BackupEntry
+from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.format import ZSTD_FRAMES, require_feature
 from logkeep.repository.journal import open_ids
 from logkeep.repository.manifest import KnownGap
@@ -91,6 +92,19 @@ class Wish:
 
 
 @dataclass(frozen=True)
+class Base:
+    """The backup that a run goes on from, read once."""
+
+    entry: BackupEntry | None = None
+    findings: tuple[Finding, ...] = ()
+    record: ClusterRecord | None = None
+
+    @cached_property
+    def reached(self) -> dict[TopicPartition, Reached]:
+        return reached_in(self.record) if self.record is not None else {}
+
+
+@dataclass(frozen=True)
 class Prepared:
     """What a run would do."""
 
@@ -100,6 +114,7 @@ class Prepared:
     """Those that are known before anything is copied."""
     generation: int
     """Of the chain that it was planned on."""
+    base: Base
 
 
 @dataclass(frozen=True)
@@ -133,14 +148,14 @@ class KafkaBackup:
         check_wanted(wish.wanted_id, folded.last_id)
         facts = self._gather(wish)
         check_source(self.place, KIND, _identity(facts))
-        reached = self._reached(folded.completed[-1] if folded.completed else None)
-        refuse_to_forget(facts.topics, reached)
+        base = self._newest(folded)
+        refuse_to_forget(facts.topics, base.reached)
         if wish.scram is not None:
             probe(wish.scram, self.settings)
-        plan, broken = self._plan(facts, reached)
+        plan, broken = self._plan(facts, base.reached)
         foreseen = (*assemble(plan, ()).findings, *_new_histories(broken), *groups_of(facts)[1])
-        findings = (*foreseen, *notices(facts), *gone_topics(reached, facts))
-        return Prepared(facts, plan, findings, folded.generation)
+        findings = (*foreseen, *notices(facts), *gone_topics(base.reached, facts))
+        return Prepared(facts, plan, findings, folded.generation, base)
 
     def run(self, wish: Wish, engine: Engine, prepared: Prepared | None = None) -> Done:
         """Take the backup. Raises the cluster's and the store's errors; earlier backups are untouched by any.
@@ -148,41 +163,40 @@ class KafkaBackup:
         What was prepared is used if no other run came between: the cluster need not be asked twice.
         """
         with writing(self.place, "backup", self.clock, self.tokens, wish.lease_ttl) as session:
-            fresh = prepared is not None and prepared.generation == session.folded.generation
-            return self._run(session, prepared.facts if prepared and fresh else self._gather(wish), wish, engine)
+            if prepared is not None and prepared.generation == session.folded.generation:
+                return self._run(session, prepared.facts, prepared.base, wish, engine)
+            return self._run(session, self._gather(wish), self._newest(session.folded), wish, engine)
 
     def run_if_changed(self, wish: Wish, engine_for: EngineFor) -> Done:
         """The same, unless the last backup still equals the cluster: then nothing is written but the lease."""
         with writing(self.place, "backup", self.clock, self.tokens, wish.lease_ttl) as session:
-            facts = self._gather(wish)
-            plan, same = self._look(session, facts)
-            return same or self._run(session, facts, wish, engine_for(plan.size_bytes))
+            facts, base = self._gather(wish), self._newest(session.folded)
+            plan, same = self._look(session, facts, base)
+            return same or self._run(session, facts, base, wish, engine_for(plan.size_bytes))
 
-    def _run(self, session: Writing, facts: Facts, wish: Wish, engine: Engine) -> Done:
-        completed = session.folded.completed
-        refuse_to_forget(facts.topics, self._reached(completed[-1] if completed else None))
+    def _run(self, session: Writing, facts: Facts, base: Base, wish: Wish, engine: Engine) -> Done:
+        refuse_to_forget(facts.topics, base.reached)
         scram = collect(wish.scram, self.settings) if wish.scram is not None else None
         ongoing = self._begin(session, facts, wish)
         if wish.compression is Codec.ZSTD:
             require_feature(self.place.store, ZSTD_FRAMES)
+        if ongoing.base != base.entry:
+            base = self._read_base(ongoing.base)  # a resumed run goes on from where it began
         earlier = earlier_results(usable_receipts(session, ongoing, engine).values())
-        plan, broken = self._plan(facts, self._reached(ongoing.base), earlier)
-        assembled, facts = self._copy(ongoing, facts, plan, earlier, wish, engine)
+        plan, broken = self._plan(facts, base.reached, earlier)
+        assembled, facts = self._copy(ongoing, facts, plan, base.reached, earlier, wish, engine)
         assembled = replace(assembled, findings=(*assembled.findings, *_new_histories(broken)))
-        return self._complete(session, ongoing, facts, plan, assembled, scram)
+        return self._complete(session, ongoing, facts, plan, base.reached, assembled, scram)
 
-    def _look(self, session: Writing, facts: Facts) -> tuple[Plan, Done | None]:
+    def _look(self, session: Writing, facts: Facts, base: Base) -> tuple[Plan, Done | None]:
         """What is to be copied, and the last backup if it says all of it already."""
-        base = session.folded.completed[-1] if session.folded.completed else None
-        plan, broken = self._plan(facts, self._reached(base))
-        if base is None or broken or not plan.empty or open_ids(self.place, session.folded.last_id):
+        plan, broken = self._plan(facts, base.reached)
+        if base.entry is None or broken or not plan.empty or open_ids(self.place, session.folded.last_id):
             return plan, None
-        manifest = read_manifest(self.place, base)
-        known = read_attachment(self.place, manifest, ROLE, ClusterRecord)
-        record, findings = self._record(base.id, base, facts, assemble(plan, ()))
-        if known is None or not same_cluster(known, record) or not set(findings) <= set(manifest.findings):
+        record, findings = self._record(base.entry.id, base.reached, facts, assemble(plan, ()))
+        if base.record is None or not same_cluster(base.record, record) or not set(findings) <= set(base.findings):
             return plan, None
-        return plan, Done(base, facts, plan, (), (), record.logs, changed=False)
+        return plan, Done(base.entry, facts, plan, (), (), record.logs, changed=False)
 
     def _gather(self, wish: Wish) -> Facts:
         """All facts; asked from the beginning again when a topic is deleted between two questions."""
@@ -202,14 +216,17 @@ class KafkaBackup:
         resumed = resume(session, source) if wish.resume else None
         return resumed or begin(session, source, wanted=wish.wanted_id, tags=wish.tags)
 
-    def _reached(self, base: BackupEntry | None) -> dict[TopicPartition, Reached]:
-        if base is None:
-            return {}
-        record = read_attachment(self.place, read_manifest(self.place, base), ROLE, ClusterRecord)
-        return reached_in(record) if record is not None else {}
+    def _newest(self, folded: Folded) -> Base:
+        return self._read_base(folded.completed[-1] if folded.completed else None)
+
+    def _read_base(self, entry: BackupEntry | None) -> Base:
+        if entry is None:
+            return Base()
+        manifest = read_manifest(self.place, entry)
+        return Base(entry, manifest.findings, read_attachment(self.place, manifest, ROLE, ClusterRecord))
 
     def _plan(
-        self, facts: Facts, reached: dict[TopicPartition, Reached], earlier: Sequence[CopyResult] = ()
+        self, facts: Facts, reached: Mapping[TopicPartition, Reached], earlier: Sequence[CopyResult] = ()
     ) -> tuple[Plan, list[Broken]]:
         """Where each log goes on; one that does not continue its archived past begins its next history."""
         now = standing(facts.topics, facts.bounds, reached, earlier)
@@ -225,6 +242,7 @@ class KafkaBackup:
         ongoing: OngoingBackup,
         facts: Facts,
         plan: Plan,
+        reached: Mapping[TopicPartition, Reached],
         earlier: Sequence[CopyResult],
         wish: Wish,
         engine: Engine,
@@ -232,7 +250,7 @@ class KafkaBackup:
         """Copy, and copy once more what turned out to be another log than the one that was planned."""
         results = [*within(plan, earlier), *self._units(ongoing, plan, wish, engine)]
         refuse_failures(results)
-        left = self._left(results, self._reached(ongoing.base))
+        left = self._left(results, reached)
         assembled = assemble(plan, results, {r.log for r in left})
         if not left:
             return assembled, facts
@@ -299,10 +317,11 @@ class KafkaBackup:
         ongoing: OngoingBackup,
         facts: Facts,
         plan: Plan,
+        reached: Mapping[TopicPartition, Reached],
         assembled: Assembled,
         scram: SealedScram | None,
     ) -> Done:
-        record, findings = self._record(ongoing.id, ongoing.base, facts, assembled)
+        record, findings = self._record(ongoing.id, reached, facts, assembled)
         check_consistent(record, assembled.cut)
         refs = [put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())]
         if scram is not None:
@@ -315,11 +334,10 @@ class KafkaBackup:
         return Done(entry, facts, plan, assembled.gaps, told, record.logs, offsets=assembled.offsets)
 
     def _record(
-        self, backup_id: int, base: BackupEntry | None, facts: Facts, assembled: Assembled
+        self, backup_id: int, reached: Mapping[TopicPartition, Reached], facts: Facts, assembled: Assembled
     ) -> tuple[ClusterRecord, tuple[Finding, ...]]:
         """What is kept of the cluster besides its logs, and all that its user should know."""
         groups, clamped = groups_of(facts)
-        reached = self._reached(base)
         record = ClusterRecord(
             repository=self.place.repository,
             source=self.place.source,

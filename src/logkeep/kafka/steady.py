@@ -71,16 +71,17 @@ def transactional_groups(cluster: Cluster, metadata: ClusterMetadata, names: Ite
 
     Without the right to ask, or to see that topic at all, any of them may.
     """
+    asked = list(names)
     topic = next((t for t in metadata.topics if t.name == POSITIONS_TOPIC), None)
-    if topic is None:
-        return list(names)
+    if topic is None or not asked:
+        return asked
     logs = [TopicPartition(POSITIONS_TOPIC, p.index) for p in topic.partitions]
     try:
         states = describe_producers(cluster, logs)
     except (NotAuthorised, TopicMissing):
-        return list(names)
+        return asked
     written = {log.partition for log, found in states.items() if found}
-    return [name for name in names if coordinator_partition(name, len(logs)) in written]
+    return [name for name in asked if coordinator_partition(name, len(logs)) in written]
 
 
 def moved_meanwhile(cluster: Cluster, before: Mapping[str, Mapping[TopicPartition, Commit]]) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.spark.cache import cache_dir
+from tests.e2e.filled import Filled
 from tests.kafka.matrix import BROKER, Matrix
 from tests.kafka.whole import Archive, new_place
 from tests.servers.secured_kafka import SecuredKafka
@@ -54,3 +55,12 @@ def shaky(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shaky]:
 @pytest.fixture
 def faulty(shaky: Shaky, tmp_path: Path) -> Archive:
     return Archive(shaky.bootstrap, new_place(tmp_path / "repository"))
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Filled:
+    """An empty repository that the real command works on."""
+    made = Filled(tmp_path / "home")
+    made.home.mkdir()
+    new_place(made.root)
+    return made

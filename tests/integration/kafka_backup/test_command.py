@@ -2,7 +2,6 @@
 
 import os
 import time
-from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -11,19 +10,11 @@ from logkeep.embedded.kafka import EmbeddedKafka, free_ports
 from tests.e2e.filled import Filled, tree
 from tests.e2e.test_bad_input import in_namespace, one_error
 from tests.kafka.matrix import Matrix
-from tests.kafka.whole import Archive, new_place
+from tests.kafka.whole import Archive
 from tests.servers.secured_kafka import SecuredKafka
 from tests.unit.cli.calling import REAL
 
 pytestmark = pytest.mark.xdist_group("kafka")
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Filled:
-    made = Filled(tmp_path / "home")
-    made.home.mkdir()
-    new_place(made.root)
-    return made
 
 
 def _write(topics: Matrix, topic: str, records: int, size: int = 100) -> None:

@@ -5,7 +5,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -25,17 +24,9 @@ from tests.integration.processes import wait_for
 from tests.kafka.archive import on_disk
 from tests.kafka.following import following
 from tests.kafka.matrix import Matrix
-from tests.kafka.whole import Archive, new_place
+from tests.kafka.whole import Archive
 
 pytestmark = pytest.mark.xdist_group("kafka")
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Filled:
-    made = Filled(tmp_path / "home")
-    made.home.mkdir()
-    new_place(made.root)
-    return made
 
 
 def _write(topics: Matrix, topic: str, records: int, size: int = 100) -> None:

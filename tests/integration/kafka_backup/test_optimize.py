@@ -14,19 +14,11 @@ from logkeep.repository.writing import writing
 from tests.e2e.filled import Filled
 from tests.kafka.archive import object_paths
 from tests.kafka.matrix import Matrix
-from tests.kafka.whole import Archive, new_place
+from tests.kafka.whole import Archive
 
 pytestmark = pytest.mark.xdist_group("kafka")
 ROUNDS, RECORDS, PARTITIONS = 30, 20, 2
 AT_ONCE = GarbageRules(age=timedelta(0), interval=timedelta(0))
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Filled:
-    made = Filled(tmp_path / "home")
-    made.home.mkdir()
-    new_place(made.root)
-    return made
 
 
 def _rounds(topics: Matrix, archive: Archive, topic: str) -> dict[int, list[list[bytes]]]:

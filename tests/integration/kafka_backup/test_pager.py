@@ -2,7 +2,6 @@
 
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,18 +10,9 @@ from confluent_kafka import Consumer, TopicPartition
 from logkeep.embedded.kafka import EmbeddedKafka
 from tests.e2e.filled import Filled
 from tests.kafka.matrix import Matrix
-from tests.kafka.whole import new_place
 
 pytestmark = pytest.mark.xdist_group("kafka")
 _BEGIN_MS = 1_700_000_000_000
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Filled:
-    made = Filled(tmp_path / "home")
-    made.home.mkdir()
-    new_place(made.root)
-    return made
 
 
 def _write(topics: Matrix, topic: str, records: int, first: int = 0) -> None:

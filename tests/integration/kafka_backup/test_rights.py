@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import (
@@ -20,18 +19,9 @@ from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.properties import load_settings
 from logkeep.kafka.settings import endpoints
 from tests.e2e.filled import Filled
-from tests.kafka.whole import new_place
 from tests.servers.secured_kafka import SecuredKafka
 
 pytestmark = pytest.mark.xdist_group("kafka")
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Filled:
-    made = Filled(tmp_path / "home")
-    made.home.mkdir()
-    new_place(made.root)
-    return made
 
 
 @pytest.fixture

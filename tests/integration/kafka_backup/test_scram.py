@@ -7,7 +7,6 @@ import hmac
 import json
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyrage
@@ -28,7 +27,6 @@ from logkeep.kafka.settings import ClientSettings, endpoints
 from tests.e2e.filled import Filled, tree
 from tests.e2e.test_bad_input import one_error
 from tests.e2e.test_canary import files_with
-from tests.kafka.whole import new_place
 from tests.servers.secured_kafka import PASSWORD, SecuredKafka
 
 pytestmark = pytest.mark.xdist_group("kafka")
@@ -37,14 +35,6 @@ RECIPIENT = str(KEY.to_public())
 SALT = b"a-salt-that-no-other-text-holds-4711"
 _HASHES = {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_SHA_512: "sha512"}
 _NAMES = {ScramMechanism.SCRAM_SHA_256: "SCRAM-SHA-256", ScramMechanism.SCRAM_SHA_512: "SCRAM-SHA-512"}
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Filled:
-    made = Filled(tmp_path / "home")
-    made.home.mkdir()
-    new_place(made.root)
-    return made
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,20 @@ from pathlib import Path
 
 import msgspec
 
-from logkeep.cli.look import Look, count, size
+from logkeep.cli.look import Look
 from logkeep.cli.metrics import Sample, sample
 from logkeep.cli.opening import STORE_EXITS, chosen_engine, refuse_contradictions, written_source
 from logkeep.cli.run import Outcome, Run
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.follow_report import FollowSummary, summary_text
+from logkeep.cli.verbs.kafka_copied import (
+    FIRST_SOURCE,
+    KafkaCopied,
+    copied_code,
+    copied_lines,
+    copied_metrics,
+    gap_text,
+)
 from logkeep.config.options import (
     ALLOW_GAPS,
     BACKUP_ID,
@@ -43,40 +51,18 @@ from logkeep.config.options import (
     TOPICS,
 )
 from logkeep.errors import UsageError
-from logkeep.kafka.assemble import exit_code
 from logkeep.kafka.backup import Done, KafkaBackup, Wish
 from logkeep.kafka.facts import Facts
 from logkeep.kafka.plan import Plan
 from logkeep.kafka.properties import load_settings, settings_from
 from logkeep.kafka.scram import ScramWish
 from logkeep.kafka.settings import ClientSettings, endpoints
-from logkeep.model.findings import Finding, Severity
+from logkeep.model.findings import Finding
 from logkeep.model.ids import backup_id
 from logkeep.model.segments import Codec
-from logkeep.repository.manifest import KnownGap
-
-_DEFAULT_SOURCE = "kafka"
 
 
-class KafkaBackupReport(msgspec.Struct, frozen=True, kw_only=True):
-    source: str
-    id: int | None
-    """Null on a dry run."""
-    cluster_id: str
-    topics: int
-    partitions: int
-    groups: int
-    open_transactions: int
-    units: int
-    new_offsets: int
-    """Positions that this run covers beyond the last backup; not all of them need hold a record."""
-    new_bytes: int
-    """As stored; on a dry run, about what would be."""
-    stored_bytes: int | None
-    gaps: tuple[str, ...]
-    findings: tuple[Finding, ...]
-    allow_gaps: bool
-    dry_run: bool
+class KafkaBackupReport(KafkaCopied, frozen=True, kw_only=True):
     follow: FollowSummary | None = None
     """Of a run with --follow: then new offsets, bytes, gaps and findings are those of all its rounds."""
 
@@ -84,37 +70,18 @@ class KafkaBackupReport(msgspec.Struct, frozen=True, kw_only=True):
 def _text(report: KafkaBackupReport, look: Look) -> str:
     if report.follow is not None:
         return look.text(summary_text(report.follow, report.new_offsets, report.new_bytes))
-    done = "would copy" if report.dry_run else f"backup {report.id} of {report.source}: copied"
-    about = "about " if report.dry_run else ""
-    lines = [
-        f"{done} {count(report.new_offsets)} offsets, {about}{size(report.new_bytes)}, in {count(report.units)} units",
-        f"{count(report.topics)} topics · {count(report.partitions)} partitions · {count(report.groups)} groups"
-        f" · {count(report.open_transactions)} open transactions · cluster {report.cluster_id}",
-        *(f"GAP   {gap}" for gap in report.gaps),
-        *(f"{f.severity.upper():8}{f.where}: {f.what}" for f in report.findings),
-    ]
-    return "\n".join(map(look.line, lines))
-
-
-def _code(report: KafkaBackupReport) -> int:
-    warnings = sum(f.severity is not Severity.NOTE for f in report.findings)
-    return exit_code(len(report.gaps), warnings, allow_gaps=report.allow_gaps)
+    return "\n".join(map(look.line, copied_lines(report)))
 
 
 def _metrics(outcome: Outcome[KafkaBackupReport]) -> Iterator[Sample]:
     report = outcome.report
     if report is not None and report.follow is not None and report.follow.ended:
         return  # every round has told its own; the length of the whole run would say nothing
-    source = report.source if report else outcome.source or _DEFAULT_SOURCE
-    yield sample("logkeep_backup_duration_seconds", outcome.duration.total_seconds(), source=source)
-    yield sample("logkeep_backup_success", 1 if report else 0, source=source)
-    if report is not None:
-        yield sample("logkeep_backup_size_bytes", report.stored_bytes or 0, source=source)
-        yield sample("logkeep_backup_last_success_timestamp_seconds", outcome.ended.timestamp(), source=source)
-        last = report.follow.last_round if report.follow else None
-        if last is not None and last.lag_offsets is not None:
-            yield sample("logkeep_backup_lag_offsets", last.lag_offsets, source=source)
-            yield sample("logkeep_backup_lag_bytes", last.lag_bytes or 0, source=source)
+    yield from copied_metrics(outcome)
+    last = report.follow.last_round if report and report.follow else None
+    if report is not None and last is not None and last.lag_offsets is not None:
+        yield sample("logkeep_backup_lag_offsets", last.lag_offsets, source=report.source)
+        yield sample("logkeep_backup_lag_bytes", last.lag_bytes or 0, source=report.source)
 
 
 @verb(
@@ -151,7 +118,7 @@ def _metrics(outcome: Outcome[KafkaBackupReport]) -> Iterator[Sample]:
         PROGRESS,
     ),
     exits=(2, 10, 20, 21, 50, *STORE_EXITS),
-    exit_code=_code,
+    exit_code=copied_code,
     changes=True,
     metrics=_metrics,
     examples=(
@@ -172,7 +139,7 @@ def backup(run: Run) -> KafkaBackupReport:
     document in a line; the summary of the whole run is the last.
     """
     refuse_contradictions(run)
-    place = written_source(run, _DEFAULT_SOURCE)
+    place = written_source(run, FIRST_SOURCE)
     settings = _racked(run, client_settings(run))
     task, wish = KafkaBackup(place, settings, run.clock, run.token), _wish(run, settings)
     if run[FOLLOW]:
@@ -249,10 +216,6 @@ def _wish(run: Run, settings: ClientSettings) -> Wish:
     )
 
 
-def _gap(gap: KnownGap) -> str:
-    return f"{gap.log} [{gap.start}, {gap.end}): {gap.reason}"
-
-
 def _foreseen(
     source: str, facts: Facts, plan: Plan, findings: tuple[Finding, ...], allow_gaps: bool
 ) -> KafkaBackupReport:
@@ -268,7 +231,7 @@ def _foreseen(
         new_offsets=plan.records,
         new_bytes=plan.size_bytes,
         stored_bytes=None,
-        gaps=tuple(map(_gap, plan.gaps)),
+        gaps=tuple(map(gap_text, plan.gaps)),
         findings=findings,
         allow_gaps=allow_gaps,
         dry_run=True,
@@ -284,6 +247,6 @@ def _report(source: str, done: Done, allow_gaps: bool) -> KafkaBackupReport:
         new_offsets=done.offsets,
         new_bytes=summary.new_bytes,
         stored_bytes=summary.stored_bytes,
-        gaps=tuple(map(_gap, done.gaps)),
+        gaps=tuple(map(gap_text, done.gaps)),
         dry_run=False,
     )

@@ -1,14 +1,17 @@
 """`logkeep kafka salvage`: a backup from the disks of brokers that run no more."""
 
-from collections.abc import Iterator
-
-import msgspec
-
-from logkeep.cli.look import Look, count, size
-from logkeep.cli.metrics import Sample, sample
+from logkeep.cli.look import Look
 from logkeep.cli.opening import STORE_EXITS, chosen_engine, written_source
-from logkeep.cli.run import Outcome, Run
+from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
+from logkeep.cli.verbs.kafka_copied import (
+    FIRST_SOURCE,
+    KafkaCopied,
+    copied_code,
+    copied_lines,
+    copied_metrics,
+    gap_text,
+)
 from logkeep.config.options import (
     ALLOW_GAPS,
     BACKUP_ID,
@@ -30,68 +33,25 @@ from logkeep.config.options import (
     TOPICS,
 )
 from logkeep.errors import UsageError
-from logkeep.kafka.assemble import exit_code
 from logkeep.kafka.salvage.disks import held, log_dirs, look
 from logkeep.kafka.salvage.findings import LOST
 from logkeep.kafka.salvage.foresight import Wish
 from logkeep.kafka.salvage.run import Done, KafkaSalvage
-from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import backup_id
 
-_DEFAULT_SOURCE = "kafka"
 
-
-class KafkaSalvageReport(msgspec.Struct, frozen=True, kw_only=True):
-    source: str
-    id: int | None
-    """Null on a dry run."""
-    cluster_id: str
+class KafkaSalvageReport(KafkaCopied, frozen=True, kw_only=True):
     nodes: tuple[int, ...]
     """Brokers whose directories were read."""
-    topics: int
-    partitions: int
-    groups: int
-    open_transactions: int
-    units: int
-    new_offsets: int
-    """Positions that this run covers beyond the last backup; not all of them need hold a record."""
-    new_bytes: int
-    """As stored; on a dry run, about what would be."""
-    stored_bytes: int | None
-    gaps: tuple[str, ...]
-    findings: tuple[Finding, ...]
-    allow_gaps: bool
-    dry_run: bool
 
 
 def _text(report: KafkaSalvageReport, look: Look) -> str:
-    done = "would copy" if report.dry_run else f"backup {report.id} of {report.source}: copied"
-    about = "about " if report.dry_run else ""
     nodes = ", ".join(map(str, report.nodes))
-    lines = [
-        f"{done} {count(report.new_offsets)} offsets, {about}{size(report.new_bytes)}, in {count(report.units)} units",
-        f"{count(report.topics)} topics · {count(report.partitions)} partitions · {count(report.groups)} groups"
-        f" · {count(report.open_transactions)} open transactions · cluster {report.cluster_id} · disks of {nodes}",
-        *(f"GAP   {gap}" for gap in report.gaps),
-        *(f"{f.severity.upper():8}{f.where}: {f.what}" for f in report.findings),
-    ]
-    return look.text("\n".join(lines))
+    return "\n".join(map(look.line, copied_lines(report, f" · disks of {nodes}")))
 
 
 def _code(report: KafkaSalvageReport) -> int:
-    lost = len(report.gaps) + sum(f.code in LOST for f in report.findings)
-    warnings = sum(f.severity is not Severity.NOTE for f in report.findings)
-    return exit_code(lost, warnings, allow_gaps=report.allow_gaps)
-
-
-def _metrics(outcome: Outcome[KafkaSalvageReport]) -> Iterator[Sample]:
-    report = outcome.report
-    source = report.source if report else outcome.source or _DEFAULT_SOURCE
-    yield sample("logkeep_backup_duration_seconds", outcome.duration.total_seconds(), source=source)
-    yield sample("logkeep_backup_success", 1 if report else 0, source=source)
-    if report is not None:
-        yield sample("logkeep_backup_size_bytes", report.stored_bytes or 0, source=source)
-        yield sample("logkeep_backup_last_success_timestamp_seconds", outcome.ended.timestamp(), source=source)
+    return copied_code(report, lost=sum(f.code in LOST for f in report.findings))
 
 
 @verb(
@@ -120,7 +80,7 @@ def _metrics(outcome: Outcome[KafkaSalvageReport]) -> Iterator[Sample]:
     exits=(2, 10, 20, 21, 50, *STORE_EXITS),
     exit_code=_code,
     changes=True,
-    metrics=_metrics,
+    metrics=copied_metrics,
     examples=(
         "logkeep kafka salvage --log-dirs /var/lib/kafka/data -r s3://bucket/logkeep --source prod",
         "logkeep kafka salvage --log-dirs broker-1/a,broker-1/b --log-dirs broker-2/a --dry-run",
@@ -137,7 +97,7 @@ def salvage(run: Run) -> KafkaSalvageReport:
     roots = log_dirs(named)
     if not roots:
         raise UsageError("no directory is named", remedy="pass --log-dirs with what the broker has as log.dirs")
-    place = written_source(run, _DEFAULT_SOURCE)
+    place = written_source(run, FIRST_SOURCE)
     with held(roots):
         task, wish = KafkaSalvage(place, look(roots), run.clock, run.token), _wish(run)
         engine = chosen_engine(run, task.size_bytes)
@@ -173,7 +133,7 @@ def _report(source: str, task: KafkaSalvage, done: Done, allow_gaps: bool) -> Ka
         new_offsets=done.offsets,
         new_bytes=summary.new_bytes if summary else foreseen.size_bytes,
         stored_bytes=summary.stored_bytes if summary else None,
-        gaps=tuple(f"{g.log} [{g.start}, {g.end}): {g.reason}" for g in done.gaps),
+        gaps=tuple(map(gap_text, done.gaps)),
         findings=done.findings,
         allow_gaps=allow_gaps,
         dry_run=done.entry is None,

@@ -1,0 +1,73 @@
+"""What `kafka backup` and `kafka salvage` have in common to tell: both archive the logs of a cluster."""
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+import msgspec
+
+from logkeep.cli.look import count, size
+from logkeep.cli.metrics import Sample, sample
+from logkeep.cli.run import Outcome
+from logkeep.kafka.assemble import exit_code
+from logkeep.model.findings import Finding, Severity
+from logkeep.repository.manifest import KnownGap
+
+FIRST_SOURCE = "kafka"
+"""The name of the very first source, when none is given."""
+
+
+class KafkaCopied(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    id: int | None
+    """Null on a dry run."""
+    cluster_id: str
+    topics: int
+    partitions: int
+    groups: int
+    open_transactions: int
+    units: int
+    new_offsets: int
+    """Positions that this run covers beyond the last backup; not all of them need hold a record."""
+    new_bytes: int
+    """As stored; on a dry run, about what would be."""
+    stored_bytes: int | None
+    gaps: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    allow_gaps: bool
+    dry_run: bool
+
+
+CopiedT = TypeVar("CopiedT", bound=KafkaCopied)
+
+
+def copied_lines(report: KafkaCopied, beside: str = "") -> list[str]:
+    """What was copied, from where, and what is wrong with it."""
+    done = "would copy" if report.dry_run else f"backup {report.id} of {report.source}: copied"
+    about = "about " if report.dry_run else ""
+    return [
+        f"{done} {count(report.new_offsets)} offsets, {about}{size(report.new_bytes)}, in {count(report.units)} units",
+        f"{count(report.topics)} topics · {count(report.partitions)} partitions · {count(report.groups)} groups"
+        f" · {count(report.open_transactions)} open transactions · cluster {report.cluster_id}{beside}",
+        *(f"GAP   {gap}" for gap in report.gaps),
+        *(f"{f.severity.upper():8}{f.where}: {f.what}" for f in report.findings),
+    ]
+
+
+def copied_code(report: KafkaCopied, lost: int = 0) -> int:
+    """`lost` counts findings that mean lost records, as gaps do."""
+    warnings = sum(f.severity is not Severity.NOTE for f in report.findings)
+    return exit_code(len(report.gaps) + lost, warnings, allow_gaps=report.allow_gaps)
+
+
+def copied_metrics(outcome: Outcome[CopiedT]) -> Iterator[Sample]:
+    report = outcome.report
+    source = report.source if report else outcome.source or FIRST_SOURCE
+    yield sample("logkeep_backup_duration_seconds", outcome.duration.total_seconds(), source=source)
+    yield sample("logkeep_backup_success", 1 if report else 0, source=source)
+    if report is not None:
+        yield sample("logkeep_backup_size_bytes", report.stored_bytes or 0, source=source)
+        yield sample("logkeep_backup_last_success_timestamp_seconds", outcome.ended.timestamp(), source=source)
+
+
+def gap_text(gap: KnownGap) -> str:
+    return f"{gap.log} [{gap.start}, {gap.end}): {gap.reason}"
