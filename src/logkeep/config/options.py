@@ -263,6 +263,14 @@ INTERVAL: Option[timedelta] = Option(
 TAG: Option[tuple[str, ...]] = Option(
     "tag", TextList("TAG"), (), "Tag the backup, for `prune --keep-tag`; may be repeated.", where=Where.FLAG
 )
+STATE_DIR: Option[Path | None] = Option(
+    "state-dir", FilePath("DIR"), None,
+    "Keep plans and receipts of restores in this directory, when the repository may only be read.",
+    key="restore.state_dir", default_text="in the repository",
+)  # fmt: skip
+MAP_FILE: Option[Path | None] = Option(
+    "map", FilePath(), None, "Write which offset came from where, as CSV, to this file; - is stdout.", where=Where.FLAG
+)
 
 RENAME: Option[tuple[str, ...]] = Option(
     "rename", TextList("OLD=NEW"), (), "New name of a topic, or s/pattern/replacement/ for many; may be repeated.",
