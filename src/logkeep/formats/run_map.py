@@ -59,7 +59,8 @@ class RunMap:
         run = np.searchsorted(self.source, wanted, side="right") - 1
         held = np.maximum(run, 0)
         inside = (run >= 0) & (wanted - self.source[held] < self.n[held])
-        following = np.append(self.target, self.target_end)[run + 1]
+        after = np.minimum(run + 1, len(self) - 1)
+        following = np.where(run + 1 < len(self), self.target[after], self.target_end)
         return np.where(inside, self.target[held] + (wanted - self.source[held]), following), inside
 
     def translate(self, offset: int) -> tuple[int, bool]:
