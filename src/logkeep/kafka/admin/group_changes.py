@@ -162,7 +162,10 @@ def delete_groups(cluster: Cluster, groups: Iterable[str]) -> Refusals:
 
 
 def _change(cluster: Cluster, groups: Iterable[str], call: _Call, doing: str) -> Refusals:
-    """One group after the other; answers that say OK are no refusals. A passing trouble anywhere in a group lets all of the group be tried again."""
+    """One group after the other; answers that say OK are no refusals.
+
+    A passing trouble anywhere in a group lets all of the group be tried again.
+    """
 
     def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[tuple[Refused, ...]]]:
         for group in some:

@@ -143,6 +143,8 @@ class RestoredGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     reread: Position = 0
     """Records that the group will see once more."""
     detail: str = ""
+    share: bool = False
+    """A share group: offsets are where it starts."""
 
 
 class ReceiptDocument(RestoreDocument, frozen=True, kw_only=True, tag="restore-receipt"):
