@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -29,7 +30,13 @@ def snappy(data: bytes) -> bytes:
     return bytes(pa.Codec("snappy").compress(data))
 
 
-PACKERS = {0: bytes, 1: gzipped, 2: snappy, 3: partial(streamed, "lz4"), 4: partial(streamed, "zstd")}
+PACKERS: dict[int, Callable[[bytes], bytes]] = {
+    0: bytes,
+    1: gzipped,
+    2: snappy,
+    3: partial(streamed, "lz4"),
+    4: partial(streamed, "zstd"),
+}
 
 
 def unpacked(codec: int, block: bytes) -> bytes:
