@@ -51,19 +51,30 @@ class Trouble:
     detail: str
 
 
-def judged(standing: Standing, at: Step) -> Trouble | None:
+def judged(standing: Standing, at: Step, position: int) -> Trouble | None:
     """Whether the stream may go on with this step, the first that is not passed; None: it may.
 
-    The end of a stream is a step without offsets.
+    The end of a stream is a step without offsets. `position` is where the producer's first record stands or will.
     """
+    if standing.log_end < position:
+        what = f"the log ends at {standing.log_end}, before {position} where it ended when this was planned"
+        return Trouble(Outcome.GONE, f"{what}: it is another log, or lost its end")
     if standing.last_sequence is None and at.sent:
         what = f"the log ends at {standing.log_end}, and the broker does not know the producer of what is in it"
         return Trouble(Outcome.FORGOTTEN, what)
-    if ahead(standing, at.sent) > 0:
-        return _foreign(standing, f"{ahead(standing, at.sent)} more than our producer wrote")
+    if lost(standing, at):
+        return None
+    surplus = ahead(standing, at.sent)
+    if surplus > 0:
+        return _foreign(standing, f"{surplus} offsets more than our producer wrote")
     if at.start < standing.log_end and not at.hole:
-        return _foreign(standing, f"not where what was sent ends ({at.start} or {at.end})")
+        return _foreign(standing, f"not where anything that was sent ends ({at.start} or {at.end})")
     return None
+
+
+def lost(standing: Standing, at: Step) -> bool:
+    """Whether the log ends before what this attempt already saw in it: then only a new attempt can tell what is left."""
+    return standing.log_end < at.start and ahead(standing, at.sent) > 0
 
 
 def ahead(standing: Standing, sent: int) -> int:
