@@ -80,6 +80,16 @@ VERBS: tuple[Entry, ...] = (
         "Back up a Kafka cluster: its logs byte for byte, topics, groups, ACLs, quotas.",
     ),
     Entry(
+        "kafka restore",
+        "logkeep.cli.verbs.kafka_restore:restore",
+        "Put a backup back into a Kafka cluster: records, configs, groups, and a proof.",
+    ),
+    Entry(
+        "kafka restore abort",
+        "logkeep.cli.verbs.kafka_restore:abort",
+        "Give a restore up: topics that it made are deleted, others get their configs back.",
+    ),
+    Entry(
         "kafka groups",
         "logkeep.cli.verbs.kafka_groups:groups",
         "Tell where groups stood, also in topics that were deleted since, from archived internal topics.",
@@ -113,7 +123,7 @@ VERBS: tuple[Entry, ...] = (
 
 GROUPS: dict[str, str] = {
     "config": "Look at the configuration.",
-    "kafka": "Back up Kafka clusters.",
+    "kafka": "Back up and restore Kafka clusters.",
     "receipts": "Look at restores and drills, and at what they proved.",
     "store": "Look at object stores.",
 }

@@ -310,6 +310,10 @@ INTO_EXISTING: Option[bool] = Option(
     "into-existing", Bool(), False, "Append to topics that are there already, also when they hold records.",
     where=Where.FLAG,
 )  # fmt: skip
+CONFIRM_CLUSTER: Option[str | None] = Option(
+    "confirm-cluster", Text("CLUSTER-ID"), None, "The target is the cluster that was backed up, and that is meant.",
+    where=Where.FLAG,
+)  # fmt: skip
 REPLICATION_FACTOR: Option[int | None] = Option(
     "replication-factor", Int(1, 32767), None, "Of the topics that are made.", key="restore.replication_factor",
     default_text="as archived",

@@ -12,7 +12,7 @@ from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.record import GroupRecord
 from logkeep.kafka.restore.backup_view import BackupView
 from logkeep.kafka.restore.choice import Choice, Chosen, choose
-from logkeep.kafka.restore.groups import GroupsPlan, plan_groups
+from logkeep.kafka.restore.groups import GroupsPlan, plan_groups, rows_of
 from logkeep.kafka.restore.offsets import Kept, Routes
 from logkeep.kafka.restore.plan import Foreseen, RestorePlan, Wishes, gap_findings, plan_restore
 from logkeep.kafka.restore.rights import RightsWanted, denied, rights_findings
@@ -29,6 +29,7 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName
 from logkeep.model.work import Engine, EngineFor
+from logkeep.repository.restores import RestoredGroup
 
 TRANSACTIONAL_PREFIX = "logkeep-restore-"
 """All transactional ids of restores begin like this: one rule of an authorizer allows them."""
@@ -60,6 +61,10 @@ class Prepared:
     @property
     def plan(self) -> RestorePlan:
         return self.foreseen.plan
+
+    @property
+    def group_rows(self) -> tuple[RestoredGroup, ...]:
+        return rows_of(self.groups)
 
     @property
     def refusals(self) -> tuple[LogkeepError, ...]:

@@ -164,7 +164,7 @@ class KafkaRestore:
         with Cluster(self.settings) as cluster:
             self._refuse_another_cluster(cluster, plan)
         writing = LogWriting(restore_id, view, self.state, plan, self.settings, engine, run, limit_produce)
-        written = writing.write() if "data" in plan.parts else Written((), {})
+        written = writing.write() if plan.topics else Written((), {})
         good = whole(written.results, prove=plan.prove)
         finished = finish(view, plan, written, self.settings) if good else Finished()
         finished = replace(

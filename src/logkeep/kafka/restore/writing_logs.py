@@ -87,7 +87,7 @@ class LogWriting:
         known = {r.topic: r.topic_id for r in rows.values()}
         with Cluster(self.settings) as cluster:
             ids = make_topics(cluster, self.plan.topics, known)
-            if not rows:
+            if self.plan.logs and not rows:
                 rows = self._stored(cluster, ids, {})
         return rows, ids
 
