@@ -95,6 +95,16 @@ VERBS: tuple[Entry, ...] = (
         "Tell where groups stood, also in topics that were deleted since, from archived internal topics.",
     ),
     Entry(
+        "kafka groups restore",
+        "logkeep.cli.verbs.kafka_groups_restore:restore",
+        "Put groups where they stood, in the cluster that their records were restored to.",
+    ),
+    Entry(
+        "kafka groups rollback",
+        "logkeep.cli.verbs.kafka_groups_restore:rollback",
+        "Put groups back to where they stood before a restore moved them.",
+    ),
+    Entry(
         "kafka salvage",
         "logkeep.cli.verbs.kafka_salvage:salvage",
         "Back up a Kafka cluster from the disks of its brokers, when they run no more.",

@@ -306,6 +306,14 @@ RESTORED_GROUPS: Option[tuple[str, ...]] = Option(
     "groups", TextList("REGEX"), (), "Groups whose whole name matches; may be repeated.", where=Where.FLAG,
     default_text="all with a position in a restored topic",
 )  # fmt: skip
+FROM_BACKUP: Option[str | None] = Option(
+    "backup", Text("ID"), None, "Positions as this backup has them, at the offsets they had.", where=Where.FLAG
+)
+ERASED_FROM: Option[str | None] = Option(
+    "erased-from", Text("ID"), None,
+    "Also positions that the cluster has forgotten since, from the archived __consumer_offsets of this backup.",
+    where=Where.FLAG,
+)  # fmt: skip
 INTO_EXISTING: Option[bool] = Option(
     "into-existing", Bool(), False, "Append to topics that are there already, also when they hold records.",
     where=Where.FLAG,

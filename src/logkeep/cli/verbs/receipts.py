@@ -197,13 +197,14 @@ def show(run: Run, restore: str) -> ReceiptReport:
     records: topic, partition, source_offset, target_offset, count, target_topic, target_partition.
     """
     place = restores_place(run, chosen_source(run))
-    row = _chosen(place, restore)
+    row = chosen_restore(place, restore)
     plan, receipt = _plan(place, row), newest_receipt(place, row.id)
     report = _report(_line(place.source, row, this_process("reader")), plan, receipt)
     return msgspec.structs.replace(report, all=run[ALL], map_written=_map_written(run, place, row.id, report.map))
 
 
-def _chosen(place: Place, text: str) -> RestoreRow:
+def chosen_restore(place: Place, text: str) -> RestoreRow:
+    """The restore that a user meant by a number, a unique prefix or `latest`."""
     rows = {BackupId(row.id): row for row in list_restores(place)}
     try:
         return rows[choose_id(text, list(rows))]
