@@ -94,6 +94,16 @@ VERBS: tuple[Entry, ...] = (
         "logkeep.cli.verbs.kafka_optimize:optimize",
         "Merge the small objects of frequent backups into larger ones, for all backups at once.",
     ),
+    Entry(
+        "receipts list",
+        "logkeep.cli.verbs.receipts:list_receipts",
+        "List all restores and drills, oldest first, with how each of them ended.",
+    ),
+    Entry(
+        "receipts show",
+        "logkeep.cli.verbs.receipts:show",
+        "Show what a restore or drill did and proved, partition by partition and group by group.",
+    ),
     Entry("config show", "logkeep.cli.verbs.config:show", "Print every setting with the place it came from."),
     Entry("config validate", "logkeep.cli.verbs.config:validate", "Check all configuration and show every problem."),
     Entry("store probe", "logkeep.cli.verbs.store:probe", "Try out what a store can do and tell it in plain words."),
@@ -104,6 +114,7 @@ VERBS: tuple[Entry, ...] = (
 GROUPS: dict[str, str] = {
     "config": "Look at the configuration.",
     "kafka": "Back up Kafka clusters.",
+    "receipts": "Look at restores and drills, and at what they proved.",
     "store": "Look at object stores.",
 }
 """Summaries of the groups that the first words of two-word verbs make."""

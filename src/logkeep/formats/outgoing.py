@@ -38,14 +38,14 @@ class Hole:
     length: int
 
 
-def outgoing(stretches: Iterable[Stretch], view: View) -> Iterator[Outgoing | Hole]:
+def outgoing(stretches: Iterable[Stretch], view: View, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Outgoing | Hole]:
     """All that has to be sent, in order. Give it the batches of a log in order, in stretches of any size.
 
     Holes come with `keep_offsets` only; then nothing of the range is left unsaid, to its end. Raises Damaged for a
     batch that has to be encoded anew and cannot be read.
     """
     at = view.start
-    for part in _parts(stretches, view):
+    for part in _parts(stretches, view, chunk_bytes):
         if not view.keep_offsets:
             yield part
             continue
@@ -58,21 +58,21 @@ def outgoing(stretches: Iterable[Stretch], view: View) -> Iterator[Outgoing | Ho
         yield Hole(at, view.end - at)
 
 
-def _parts(stretches: Iterable[Stretch], view: View) -> Iterator[Outgoing]:
+def _parts(stretches: Iterable[Stretch], view: View, chunk_bytes: int) -> Iterator[Outgoing]:
     """A part for each chunk of the source with records that count."""
     for stretch in stretches:
         around = view.touching(stretch)
-        for chunk in _chunks(around.batches):
+        for chunk in _chunks(around.batches, chunk_bytes):
             part = _part(around.buffer, chosen(chunk, view.visible(chunk)), view)
             if len(part):
                 yield part
 
 
-def _chunks(batches: Batches) -> Iterator[Batches]:
+def _chunks(batches: Batches, chunk_bytes: int) -> Iterator[Batches]:
     ends = batches.positions + batches.sizes
     first = 0
     while first < len(batches):
-        limit = int(batches.positions[first]) + CHUNK_BYTES
+        limit = int(batches.positions[first]) + chunk_bytes
         last = max(int(np.searchsorted(ends, limit, side="right")), first + 1)
         yield batches[first:last]
         first = last

@@ -11,13 +11,13 @@ from typing import TypeVar
 
 import msgspec
 
-from logkeep.errors import AlreadyExists, Damaged, ObjectMissing, StoreDenied, StoreError
+from logkeep.errors import AlreadyExists, Damaged, ObjectMissing, RestoreFailed, StoreDenied, StoreError
 from logkeep.model.ids import RestoreId, next_id
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.repository import layout
 from logkeep.repository.actions import ObjectRef
 from logkeep.repository.chain import Place
-from logkeep.repository.documents import open_in_place, put_own
+from logkeep.repository.documents import MIB, open_in_place, put_own
 from logkeep.repository.owner import this_process
 from logkeep.repository.restores.documents import (
     MAP_LIMIT,
@@ -33,6 +33,8 @@ from logkeep.repository.restores.documents import (
 DocumentT = TypeVar("DocumentT", bound=RestoreDocument)
 PlanT = TypeVar("PlanT")
 _ATTEMPTS = 1_000
+_SMALL = 16 * MIB
+"""Up to here an object is put in one call, which is tried again when the store does not answer."""
 
 
 @dataclass(frozen=True)
@@ -158,14 +160,28 @@ def _producers(place: Place, restore_id: RestoreId, number: int) -> ProducersDoc
 
 def put_map(place: Place, restore_id: RestoreId, data: bytes, token: str) -> ObjectRef:
     """Store a map under a random name; the receipt that names the reference makes it count."""
-    writer = place.store.open_new(layout.restore_map(place.source, restore_id, token), len(data))
+    if len(data) > MAP_LIMIT:
+        raise RestoreFailed(
+            f"the map of offsets would have {len(data)} bytes, and readers take {MAP_LIMIT}",
+            subject=f"restore {restore_id}",
+            remedy="restore fewer topics at a time",
+        )
+    name = layout.restore_map(place.source, restore_id, token)
+    if len(data) <= _SMALL:
+        put_own(place.store, name, data)
+    else:
+        _stream(place, name, data)
+    return ObjectRef(token, len(data), hashlib.sha256(data).hexdigest())
+
+
+def _stream(place: Place, name: str, data: bytes) -> None:
+    writer = place.store.open_new(name, len(data))
     try:
         writer.write(data)
         writer.close()
     except BaseException:
         writer.abort()
         raise
-    return ObjectRef(token, len(data), hashlib.sha256(data).hexdigest())
 
 
 def read_map(place: Place, restore_id: RestoreId, ref: ObjectRef) -> bytes:
