@@ -5,9 +5,9 @@ are added by name, and ending a transaction leaves the epoch as it is. A coordin
 same transactional id refuses the older one: that comes back as None, for it is foreseen.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from logkeep.errors import ClusterNotReady
 from logkeep.kafka.admin.coordinators import CoordinatorKind, KeyedAnswer, ask_coordinators
@@ -17,8 +17,11 @@ from logkeep.kafka.codes import OK, TRY_AGAIN, failure
 from logkeep.kafka.values import TopicPartition
 from logkeep.kafka.wire import Connection
 
+T = TypeVar("T")
+_Ask = Callable[[Connection, Sequence[str]], Iterable[KeyedAnswer[T]]]
 _FENCED = frozenset({47, 90})
 """The epoch is not the newest, or the producer was fenced."""
+_LOADING, _NOT_ATTEMPTED = 14, 55
 _INIT_VERSION, _ADD_VERSION, _END_VERSION = 4, 3, 3
 
 
@@ -93,10 +96,7 @@ def abort_transaction(cluster: Cluster, transactional_id: str, producer: Produce
     return _ask(cluster, transactional_id, ask, "EndTxn", _FENCED).get(transactional_id)
 
 
-_LOADING = 14
-
-
-def _ask(cluster: Cluster, key: str, ask: Any, doing: str, gone: frozenset[int]) -> dict[str, Any]:
+def _ask(cluster: Cluster, key: str, ask: _Ask[T], doing: str, gone: frozenset[int]) -> dict[str, T]:
     return ask_coordinators(cluster, CoordinatorKind.TRANSACTION, [key], ask, doing=doing, gone=gone)
 
 
@@ -114,6 +114,3 @@ def _worst(reply: Any) -> int:
     codes = [p.partition_error_code for t in reply.results_by_topic_v3_and_below for p in t.results_by_partition]
     told = [code for code in codes if code not in (OK, _NOT_ATTEMPTED)]
     return told[0] if told else max(codes, default=OK)
-
-
-_NOT_ATTEMPTED = 55

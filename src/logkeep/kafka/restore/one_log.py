@@ -7,10 +7,8 @@ again from wherever the target says it is. Decides; sends nothing itself.
 from collections import deque
 from dataclasses import dataclass
 
-import numpy as np
-
 from logkeep.errors import ClusterNotReady, Damaged, ObjectMissing
-from logkeep.formats.kafka_log import Longs
+from logkeep.formats.run_map import RunMap, RunMapBuilder
 from logkeep.kafka.restore.answers import Next, meaning
 from logkeep.kafka.restore.position import Standing, Step, Trouble, judged, lost
 from logkeep.kafka.restore.produce import Ack
@@ -53,7 +51,7 @@ class LogReplay:
         self._queue: deque[Piece] = deque()
         self._flying: deque[Piece] = deque()
         self._returned: list[Piece] = []
-        self._runs: list[Longs] = []
+        self._runs = RunMapBuilder(log.start, log.end, log.base)
         self._end = Step(log.base, log.base, 0)
         self._ended = False
 
@@ -147,9 +145,10 @@ class LogReplay:
         """The hole at the head is filled up to there."""
         self.standing = Standing(log_end, self.standing.last_sequence)
 
-    def runs(self) -> Longs:
-        """Rows of (source offset, target offset, n) of everything that was read of the stream."""
-        return np.concatenate(self._runs) if self._runs else np.empty((0, 3), np.int64)
+    def runs(self) -> RunMap:
+        """Where everything stands that was read of the stream."""
+        self._runs.skip_to(self.end)
+        return self._runs.finish()
 
     def _understood(self, step: Step, ack: Ack) -> bool:
         """Whether the answer is that the batch is where it belongs."""
@@ -204,7 +203,7 @@ class LogReplay:
             self.fillers += total
         else:
             self.records += total
-            self._runs.append(load.runs())
+            self._runs.place(load.runs())
         if load.end <= self.standing.log_end:
             self.recent.extend(load.steps()[-_REMEMBERED:])
             self._progress(int(load.batches.sizes.sum()))

@@ -73,7 +73,7 @@ def judged(standing: Standing, at: Step, position: int) -> Trouble | None:
 
 
 def lost(standing: Standing, at: Step) -> bool:
-    """Whether the log ends before what this attempt already saw in it: then only a new attempt can tell what is left."""
+    """Whether the log ends before what this attempt saw in it: only a new attempt can tell what is left."""
     return standing.log_end < at.start and ahead(standing, at.sent) > 0
 
 

@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
+from logkeep.formats.run_map import RunMap
+from logkeep.formats.run_map_bytes import encode
 from logkeep.formats.transactions import Settled
 from logkeep.kafka.admin.records import delete_records
 from logkeep.kafka.brokers import SettingsBrokers
@@ -38,7 +40,7 @@ class Prove(Protocol):
         place: Place,
         brokers: Brokers,
         settled: Settled | None,
-        runs: bytes,
+        runs: RunMap,
         progress: Progress,
     ) -> LogProof: ...
 
@@ -88,7 +90,7 @@ def _begin_where_they_began(cluster: Cluster, logs: Sequence[ReplayLog]) -> None
 
 def _result(log: LogReplay, unit: ReplayUnit, progress: Progress, prove: Prove | None) -> LogResult:
     trouble = log.trouble
-    runs = log.runs().tobytes()
+    runs = log.runs()
     proof = None
     if trouble is None and unit.prove and prove is not None:
         proof = prove(log.log, unit.place, SettingsBrokers(unit.settings), log.reading.settled, runs, progress)
@@ -103,6 +105,6 @@ def _result(log: LogReplay, unit: ReplayUnit, progress: Progress, prove: Prove |
         holes=log.holes,
         sent_bytes=log.sent_bytes,
         end=log.end,
-        runs=runs,
+        runs=encode(runs),
         proof=proof,
     )

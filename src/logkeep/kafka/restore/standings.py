@@ -1,4 +1,4 @@
-"""What a target says of the logs that are restored into it: whether it is still the topic, who leads, where each ends."""
+"""What a target says of the logs that are restored into it: is it still the topic, who leads it, where does it end."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
