@@ -47,6 +47,11 @@ VERBS: tuple[Entry, ...] = (
         "Check a backup against what was written, and name every object that is not right.",
     ),
     Entry(
+        "drill",
+        "logkeep.cli.verbs.drill:drill",
+        "Restore a backup to where it does no harm, prove it, clean up, and tell how long that took.",
+    ),
+    Entry(
         "status",
         "logkeep.cli.verbs.status:status",
         "Tell whether each source has a good backup that is young enough, what runs and what was left behind.",

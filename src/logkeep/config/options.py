@@ -333,6 +333,9 @@ LIMIT_PRODUCE: Option[int | None] = Option(
 NO_PROOF: Option[bool] = Option(
     "no-proof", Bool(), False, "Do not fetch back and compare what was restored.", where=Where.FLAG
 )
+EMBEDDED: Option[bool] = Option(
+    "embedded", Bool(), False, "Start a broker on this machine, and throw it away afterwards.", where=Where.FLAG
+)
 RESUME_RESTORE: Option[int | None] = Option(
     "resume-restore", Int(1, 10**18 - 1, "RESTORE-ID"), None, "Go on with a restore that was interrupted.",
     where=Where.FLAG, typed="resume",
