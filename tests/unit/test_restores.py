@@ -21,6 +21,8 @@ from logkeep.repository.restores import (
     list_restores,
     newest_producers,
     newest_receipt,
+    note_resumed,
+    owner_of,
     plan_body,
     put_aborted,
     put_map,
@@ -232,6 +234,17 @@ def _size(row: msgspec.Struct) -> int:
     return len(msgspec.json.encode(row)) + 1
 
 
+class TestResume:
+    def test_who_works_on_it_now(self, place: Place) -> None:
+        restore_id = begun(place)
+        plan = read_plan(place, restore_id)
+        assert owner_of(place, plan) == plan.owner
+        owners = [note_resumed(place, restore_id, clock_at(NOW), random_token) for _ in range(2)]
+        assert owner_of(place, plan) == owners[1] != owners[0]
+        (row,) = list_restores(place)
+        assert (row.state, row.owner) == (RestoreState.ONGOING, owners[1])
+
+
 class TestListing:
     def test_states(self, place: Place) -> None:
         ids = [begun(place) for _ in range(6)]
@@ -322,6 +335,7 @@ class TestNames:
             "aborted.json",
             "producers.000001.json",
             "receipt.999999.json",
+            "resumed.000001.json",
             "map.0123456789abcdef.map",
             "ended.000001.00000020261116001348.drill.proven.20261116T021500123Z.20261116T021512345Z.12222.json",
         ],
