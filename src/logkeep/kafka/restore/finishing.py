@@ -4,8 +4,10 @@ Nothing of this is done when a partition did not come back or a proof failed: a 
 loses nothing, and a group that was not moved can still be moved.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from logkeep.formats.run_map_bytes import Route, bundle, decode
 from logkeep.kafka.admin.security import list_acls, list_quotas
@@ -40,14 +42,20 @@ def whole(results: Sequence[LogResult], *, prove: bool) -> bool:
     return all(r.outcome is Outcome.DONE and (not prove or (r.proof is not None and r.proof.good)) for r in results)
 
 
-def finish(view: BackupView, plan: RestorePlan, written: Written, settings: ClientSettings) -> Finished:
+Remember = Callable[[tuple[RestoredGroup, ...]], tuple[RestoredGroup, ...]]
+"""Stores where groups stand before they are moved, and gives the rows that tell where they stood first."""
+
+
+def finish(
+    view: BackupView, plan: RestorePlan, written: Written, settings: ClientSettings, remember: Remember
+) -> Finished:
     """Carry out the rest of the plan. May be repeated: each step leads to the same end."""
     with Cluster(settings) as cluster:
         findings = finish_topics(cluster, plan.topics, written.topic_ids)
         groups: tuple[RestoredGroup, ...] = ()
         if "groups" in plan.parts:
             planned = plan_restored_groups(cluster, view, plan, written.results)
-            groups = rows_of(planned)
+            groups = remember(rows_of(planned))
             set_groups(cluster, planned)
         if "acls" in plan.parts:
             there = list_acls(cluster)
@@ -146,6 +154,21 @@ def _troubles(result: LogResult) -> list[Finding]:
             remedy="find out who else writes to the topic; `kafka restore abort`, then restore again",
         )
     ]
+
+
+def as_first_found(
+    rows: Sequence[RestoredGroup], earlier: Sequence[Sequence[RestoredGroup]]
+) -> tuple[RestoredGroup, ...]:
+    """The rows with what stood there before the first attempt: a later one finds what the first has set."""
+    first: dict[tuple[str, str, int], RestoredGroup] = {}
+    for some in earlier:
+        for row in some:
+            first.setdefault((row.group, row.topic, row.partition), row)
+    known = [(row, first.get((row.group, row.topic, row.partition), row)) for row in rows]
+    return tuple(
+        msgspec.structs.replace(row, previous_offset=before.previous_offset, previous_metadata=before.previous_metadata)
+        for row, before in known
+    )
 
 
 def _read_again(groups: Sequence[RestoredGroup]) -> list[Finding]:

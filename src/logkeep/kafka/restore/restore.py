@@ -5,7 +5,9 @@ prepared plan → stored → topics and producers → records and their proof in
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -14,6 +16,7 @@ from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.restore.backup_view import KIND, BackupView, view_backup
 from logkeep.kafka.restore.finishing import (
     Finished,
+    as_first_found,
     finish,
     map_of,
     partition_rows,
@@ -26,6 +29,7 @@ from logkeep.kafka.restore.topics import abort_topics
 from logkeep.kafka.restore.units import LogResult
 from logkeep.kafka.restore.writing_logs import LogWriting, Written
 from logkeep.kafka.settings import ClientSettings
+from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.time import Clock, TokenSource, rfc3339
@@ -36,17 +40,20 @@ from logkeep.repository.restores import (
     FIRST,
     NewRestore,
     ReceiptDocument,
+    RestoredGroup,
     RestorePlanDocument,
     Target,
     Verdict,
     begin_restore,
     newest_producers,
+    newest_receipt,
     plan_body,
     put_aborted,
     put_map,
     put_receipt,
     read_aborted,
     read_plan,
+    read_receipts,
 )
 
 
@@ -100,11 +107,13 @@ class KafkaRestore:
         return self._carry_out(document, prepared.view, prepared.plan, engine, wish.limit_produce, prepared.findings)
 
     def resume(self, restore_id: RestoreId, engine_for: EngineFor, limit_produce: int | None = None) -> Done:
-        """Go on with what was stored. A restore that was given up is refused."""
+        """Go on with what was stored. One that has ended well is only proven once more; one given up is refused."""
         document, plan = self._stored(restore_id)
         view = self._view(document)
-        engine = engine_for(plan.bytes)
-        return self._carry_out(document, view, plan, engine, limit_produce, ())
+        last = newest_receipt(self.state, restore_id)
+        if last is not None and last.verdict in {Verdict.PROVEN, Verdict.UNPROVEN}:
+            return self._prove_again(document, view, plan, last, engine_for(plan.bytes))
+        return self._carry_out(document, view, plan, engine_for(plan.bytes), limit_produce, ())
 
     def abort(self, restore_id: RestoreId, *, pretend: bool = False) -> Aborted:
         """Give a restore up: topics that it made are deleted, others get their configs back."""
@@ -159,41 +168,100 @@ class KafkaRestore:
         limit_produce: int | None,
         findings: Sequence[Finding],
     ) -> Done:
-        started = self.clock()
-        restore_id, run = RestoreId(document.restore), self.tokens()
-        with Cluster(self.settings) as cluster:
-            self._refuse_another_cluster(cluster, plan)
-        writing = LogWriting(restore_id, view, self.state, plan, self.settings, engine, run, limit_produce)
+        began = _Began(self.clock(), self.tokens())
+        writing = self._writing(document, view, plan, engine, began, limit_produce)
         written = writing.write() if plan.topics else Written((), {})
         good = whole(written.results, prove=plan.prove)
-        finished = finish(view, plan, written, self.settings) if good else Finished()
-        finished = replace(
-            finished,
-            findings=(*findings, *written.findings, *result_findings(written.results), *finished.findings),
+        told = (*findings, *written.findings, *result_findings(written.results))
+        stored = put_map(self.state, writing.restore_id, map_of(written.results), self.tokens())
+        receipt = msgspec.structs.replace(
+            self._receipt(document, began, written.results),
+            partitions=partition_rows(plan, written.results),
+            map=stored,
+            findings=told,
         )
-        ended = self.clock()
-        seconds = max((ended - started).total_seconds(), 1e-3)
-        receipt = ReceiptDocument(
+        finished = Finished()
+        if good:
+            finished = finish(view, plan, written, self.settings, lambda rows: self._remember(receipt, rows))
+        receipt = msgspec.structs.replace(
+            receipt,
+            verdict=_verdict(plan, good=good),
+            groups=finished.groups,
+            findings=(*told, *finished.findings),
+            **self._times(began),
+        )
+        receipt = put_receipt(self.state, receipt)
+        return Done(writing.restore_id, BackupId(document.backup), plan, written.results, receipt)
+
+    def _prove_again(
+        self, document: RestorePlanDocument, view: BackupView, plan: RestorePlan, last: ReceiptDocument, engine: Engine
+    ) -> Done:
+        began = _Began(self.clock(), self.tokens())
+        ends = {TopicPartition(row.topic, row.partition): row.end for row in last.partitions}
+        written = self._writing(document, view, plan, engine, began, None).prove(ends)
+        receipt = msgspec.structs.replace(
+            self._receipt(document, began, written.results),
+            verdict=Verdict.PROVEN if whole(written.results, prove=True) else Verdict.FAILED,
+            partitions=partition_rows(plan, written.results),
+            groups=last.groups,
+            map=last.map,
+            findings=tuple(result_findings(written.results)),
+            **self._times(began),
+        )
+        receipt = put_receipt(self.state, receipt)
+        return Done(RestoreId(document.restore), BackupId(document.backup), plan, written.results, receipt)
+
+    def _writing(
+        self,
+        document: RestorePlanDocument,
+        view: BackupView,
+        plan: RestorePlan,
+        engine: Engine,
+        began: "_Began",
+        limit_produce: int | None,
+    ) -> LogWriting:
+        with Cluster(self.settings) as cluster:
+            self._refuse_another_cluster(cluster, plan)
+        restore_id = RestoreId(document.restore)
+        return LogWriting(restore_id, view, self.state, plan, self.settings, engine, began.run, limit_produce)
+
+    def _receipt(self, document: RestorePlanDocument, began: "_Began", results: Sequence[LogResult]) -> ReceiptDocument:
+        """What is known of a receipt before it is known how all ends: until then it has failed."""
+        seconds = max((self.clock() - began.moment).total_seconds(), 1e-3)
+        return ReceiptDocument(
             repository=self.state.repository,
             source=self.state.source,
-            restore=restore_id,
+            restore=document.restore,
             number=FIRST,
             backup=document.backup,
             drill=document.drill,
-            verdict=_verdict(plan, good=good),
-            owner=this_process(run),
-            started=rfc3339(started),
-            finished=rfc3339(ended),
-            duration_s=seconds,
+            verdict=Verdict.FAILED,
+            owner=this_process(began.run),
             target=document.target,
-            partitions=partition_rows(plan, written.results),
-            groups=finished.groups,
-            map=put_map(self.state, restore_id, map_of(written.results), self.tokens()),
-            findings=finished.findings,
-            rates=_rates(written.results, seconds),
+            rates=_rates(results, seconds),
+            **self._times(began),
         )
-        receipt = put_receipt(self.state, receipt)
-        return Done(restore_id, BackupId(document.backup), plan, written.results, receipt)
+
+    def _times(self, began: "_Began") -> dict[str, Any]:
+        now = self.clock()
+        seconds = max((now - began.moment).total_seconds(), 0.0)
+        return {"started": rfc3339(began.moment), "finished": rfc3339(now), "duration_s": seconds}
+
+    def _remember(self, receipt: ReceiptDocument, rows: tuple[RestoredGroup, ...]) -> tuple[RestoredGroup, ...]:
+        """Store where groups stood before they are moved: a run that is killed then can still be rolled back."""
+        earlier = [each.groups for each in read_receipts(self.state, RestoreId(receipt.restore))]
+        first = as_first_found(rows, earlier)
+        if first:
+            put_receipt(self.state, msgspec.structs.replace(receipt, groups=first))
+        return first
+
+
+@dataclass(frozen=True)
+class _Began:
+    """When a run began, and which one it is."""
+
+    moment: datetime
+    run: str
 
 
 def _verdict(plan: RestorePlan, *, good: bool) -> Verdict:

@@ -18,6 +18,7 @@ from logkeep.kafka.restore.backup_view import BackupView
 from logkeep.kafka.restore.bundles import bundles
 from logkeep.kafka.restore.plan import PlannedLog, RestorePlan
 from logkeep.kafka.restore.preparing import TRANSACTIONAL_PREFIX
+from logkeep.kafka.restore.proving import ProveUnit, prove_logs
 from logkeep.kafka.restore.replay import replay
 from logkeep.kafka.restore.topics import make_topics
 from logkeep.kafka.restore.units import (
@@ -80,6 +81,26 @@ class LogWriting:
         ordered = tuple(results[TopicPartition(log.topic, log.partition)] for log in self.plan.logs)
         return Written(ordered, ids, tuple(findings))
 
+    def prove(self, ends: Mapping[TopicPartition, int]) -> Written:
+        """Compare what is there already, up to these offsets. Writes nothing."""
+        stored = newest_producers(self.state, self.restore_id)
+        rows = {TopicPartition(r.topic, r.partition): r for r in stored.producers} if stored else {}
+        ids = {r.topic: r.topic_id for r in rows.values()}
+        wanted = self._wanted(
+            [log for log in self.plan.logs if TopicPartition(log.topic, log.partition) in ends], rows, ids
+        )
+        units = [
+            ProveUnit(
+                place=self.view.place,
+                settings=self.settings,
+                logs=tuple(bundle),
+                ends=tuple(ends[TopicPartition(log.topic, log.partition)] for log in bundle),
+            )
+            for bundle in self._bundles(wanted)
+        ]
+        done = self.engine.map(prove_logs, units, ReplayResult, label="prove", weight=lambda u: u.size_bytes)
+        return Written(tuple(each for result in done for each in result.logs), ids)
+
     def _begun(self) -> tuple[dict[TopicPartition, ProducerRow], dict[str, str]]:
         """Topics and producers, as they were stored or new; stored before anything is sent."""
         stored = newest_producers(self.state, self.restore_id)
@@ -126,10 +147,34 @@ class LogWriting:
     def _replayed(
         self, logs: Sequence[PlannedLog], rows: Mapping[TopicPartition, ProducerRow], ids: Mapping[str, str]
     ) -> dict[TopicPartition, LogResult]:
+        units = [
+            ReplayUnit(
+                place=self.view.place,
+                settings=self.settings,
+                logs=tuple(bundle),
+                bytes_per_s=share(self.limit_produce, self.engine.at_once(len(logs))),
+                prove=self.plan.prove,
+            )
+            for bundle in self._bundles(self._wanted(logs, rows, ids))
+        ]
+        done = self.engine.map(replay, units, ReplayResult, label="restore", weight=lambda u: u.size_bytes)
+        return {TopicPartition(each.topic, each.partition): each for result in done for each in result.logs}
+
+    def _bundles(self, wanted: Sequence[ReplayLog]) -> list[list[ReplayLog]]:
         with Cluster(self.settings) as cluster:
             metadata = cluster.metadata()
+
+        def leader(log: ReplayLog) -> int:
+            found = metadata.find(TopicPartition(log.topic, log.partition))
+            return found.leader if found else -1
+
+        return bundles(wanted, leader, lambda log: log.size_bytes, self.engine.at_once(len(wanted)))
+
+    def _wanted(
+        self, logs: Sequence[PlannedLog], rows: Mapping[TopicPartition, ProducerRow], ids: Mapping[str, str]
+    ) -> list[ReplayLog]:
         segments = self.view.segments({log.log: Range(log.start, log.end) for log in logs})
-        wanted = [
+        return [
             ReplayLog(
                 log=log.log,
                 start=log.start,
@@ -147,24 +192,6 @@ class LogWriting:
             )
             for log in logs
         ]
-
-        def leader(log: ReplayLog) -> int:
-            found = metadata.find(TopicPartition(log.topic, log.partition))
-            return found.leader if found else -1
-
-        tasks = self.engine.at_once(len(wanted))
-        units = [
-            ReplayUnit(
-                place=self.view.place,
-                settings=self.settings,
-                logs=tuple(bundle),
-                bytes_per_s=share(self.limit_produce, tasks),
-                prove=self.plan.prove,
-            )
-            for bundle in bundles(wanted, leader, lambda log: log.size_bytes, tasks)
-        ]
-        done = self.engine.map(replay, units, ReplayResult, label="restore", weight=lambda u: u.size_bytes)
-        return {TopicPartition(each.topic, each.partition): each for result in done for each in result.logs}
 
     def _transactional_id(self, log: PlannedLog) -> str:
         if self.plan.offsets is not Offsets.PRESERVE:
