@@ -157,7 +157,7 @@ class LogWriting:
             )
             for bundle in self._bundles(self._wanted(logs, rows, ids))
         ]
-        done = self.engine.map(replay, units, ReplayResult, label="restore", weight=lambda u: u.size_bytes)
+        done = self.engine.map(replay, units, ReplayResult, label="restore", weight=lambda u: u.work_bytes)
         return {TopicPartition(each.topic, each.partition): each for result in done for each in result.logs}
 
     def _bundles(self, wanted: Sequence[ReplayLog]) -> list[list[ReplayLog]]:
