@@ -306,8 +306,20 @@ RESTORED_GROUPS: Option[tuple[str, ...]] = Option(
     "groups", TextList("REGEX"), (), "Groups whose whole name matches; may be repeated.", where=Where.FLAG,
     default_text="all with a position in a restored topic",
 )  # fmt: skip
+FROM_BACKUP: Option[str | None] = Option(
+    "backup", Text("ID"), None, "Positions as this backup has them, at the offsets they had.", where=Where.FLAG
+)
+ERASED_FROM: Option[str | None] = Option(
+    "erased-from", Text("ID"), None,
+    "Also positions that the cluster has forgotten since, from the archived __consumer_offsets of this backup.",
+    where=Where.FLAG,
+)  # fmt: skip
 INTO_EXISTING: Option[bool] = Option(
     "into-existing", Bool(), False, "Append to topics that are there already, also when they hold records.",
+    where=Where.FLAG,
+)  # fmt: skip
+CONFIRM_CLUSTER: Option[str | None] = Option(
+    "confirm-cluster", Text("CLUSTER-ID"), None, "The target is the cluster that was backed up, and that is meant.",
     where=Where.FLAG,
 )  # fmt: skip
 REPLICATION_FACTOR: Option[int | None] = Option(
@@ -320,6 +332,9 @@ LIMIT_PRODUCE: Option[int | None] = Option(
 )  # fmt: skip
 NO_PROOF: Option[bool] = Option(
     "no-proof", Bool(), False, "Do not fetch back and compare what was restored.", where=Where.FLAG
+)
+EMBEDDED: Option[bool] = Option(
+    "embedded", Bool(), False, "Start a broker on this machine, and throw it away afterwards.", where=Where.FLAG
 )
 RESUME_RESTORE: Option[int | None] = Option(
     "resume-restore", Int(1, 10**18 - 1, "RESTORE-ID"), None, "Go on with a restore that was interrupted.",

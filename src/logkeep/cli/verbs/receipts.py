@@ -72,10 +72,10 @@ def _list_text(report: ReceiptsReport, look: Look) -> str:
         return look.text(f"no restores in {report.url}")
     headers = ("SOURCE", "ID", "BACKUP", "KIND", "STATE", "STARTED", "FINISHED", "TOOK", "NOTES")
     rows = [_cells(line, look) for line in report.restores]
-    columns = len(headers) if any(row[-1] for row in rows) else len(headers) - 1
-    return look.table(
-        headers[:columns], [row[:columns] for row in rows], right="ID,BACKUP,TOOK", spare="STARTED,SOURCE", free="NOTES"
-    )
+    several = len({line.source for line in report.restores}) > 1
+    kept = slice(0 if several else 1, len(headers) if any(row[-1] for row in rows) else -1)
+    shown = [row[kept] for row in rows]
+    return look.table(headers[kept], shown, right="ID,BACKUP,TOOK", spare="STARTED,FINISHED", free="NOTES")
 
 
 def _cells(line: RestoreLine, look: Look) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ def _cells(line: RestoreLine, look: Look) -> tuple[str, ...]:
         look.moment(started, seconds=False),
         look.moment(finished, seconds=False),
         took(line.duration_s),
-        line.trouble or ("its process is gone" if line.interrupted else ""),
+        line.trouble or ("interrupted" if line.interrupted else ""),
     )
 
 
@@ -176,7 +176,7 @@ def _facts(report: ReceiptReport, look: Look) -> dict[str, str]:
         "map": f"{size(report.map.size)}; --map FILE writes it as CSV" if report.map else "",
         "map written to": report.map_written or "",
         "receipts": f"{line.receipts}, the newest is shown" if line.receipts > 1 else "",
-        "note": "its process is gone" if line.interrupted else line.trouble or "",
+        "note": "interrupted: its process is gone" if line.interrupted else line.trouble or "",
     }
     return {name: value for name, value in facts.items() if value}
 
@@ -197,13 +197,14 @@ def show(run: Run, restore: str) -> ReceiptReport:
     records: topic, partition, source_offset, target_offset, count, target_topic, target_partition.
     """
     place = restores_place(run, chosen_source(run))
-    row = _chosen(place, restore)
+    row = chosen_restore(place, restore)
     plan, receipt = _plan(place, row), newest_receipt(place, row.id)
     report = _report(_line(place.source, row, this_process("reader")), plan, receipt)
     return msgspec.structs.replace(report, all=run[ALL], map_written=_map_written(run, place, row.id, report.map))
 
 
-def _chosen(place: Place, text: str) -> RestoreRow:
+def chosen_restore(place: Place, text: str) -> RestoreRow:
+    """The restore that a user meant by a number, a unique prefix or `latest`."""
     rows = {BackupId(row.id): row for row in list_restores(place)}
     try:
         return rows[choose_id(text, list(rows))]

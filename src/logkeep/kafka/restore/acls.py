@@ -113,9 +113,10 @@ def _never_had() -> Finding:
 
 
 def apply_acls(cluster: Cluster, plan: AclPlan) -> list[Finding]:
-    """Add what the plan says; rules that the target refuses are findings."""
+    """Add what the plan says, what forbids before what allows; rules that the target refuses are findings."""
     young = [a for a in plan.add if a.operation in _YOUNG or _numbers(a)]
-    refused = create_acls(cluster, [a for a in plan.add if a not in young])
+    ordered = sorted(plan.add, key=lambda a: a.permission != "DENY")
+    refused = create_acls(cluster, [a for a in ordered if a not in young])
     for each in young:
         refused |= _alone(cluster, each)
     if any(r.code == SECURITY_DISABLED for r in refused.values()):
@@ -153,6 +154,6 @@ def scram_finding(users: Sequence[str]) -> Finding | None:
         code="scram-not-restored",
         severity=Severity.WARNING,
         where=named(sorted(users)),
-        what="SCRAM credentials cannot be given to a running cluster: its API wants passwords, and those are not stored",
+        what="SCRAM credentials cannot be given to a running cluster: its API wants passwords, and nobody stored them",
         remedy="set passwords with kafka-configs --alter --entity-type users, or start a new cluster with them",
     )

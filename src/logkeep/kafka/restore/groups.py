@@ -32,6 +32,7 @@ _WHY = {
     Reason.SHARED: "records of several partitions stand here",
     Omission.TOPIC: "the topic was not restored",
     Omission.PARTITION: "the partition was not restored",
+    Omission.GONE: "the target does not have this partition",
 }
 
 

@@ -8,7 +8,7 @@ Nothing is dropped in silence: every commit is placed, or left out with a reason
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -39,6 +39,7 @@ class Omission(StrEnum):
 
     TOPIC = "topic-not-restored"
     PARTITION = "partition-not-restored"
+    GONE = "not-in-the-target"
 
 
 _SAME = frozenset({Reason.EXACT, Reason.HOLE, Reason.END})
@@ -62,7 +63,8 @@ class Kept:
 
 
 Routes = Mapping[TopicPartition, Sequence[Moved | Kept]]
-"""Where the records of each source partition are now; more than one place when its topic was repartitioned."""
+"""Where the records of each source partition are now: several places when its topic was repartitioned, none when the
+target does not have it any more."""
 
 
 @dataclass(frozen=True)
@@ -110,12 +112,18 @@ def carried_over(commits: Iterable[CommitRecord], routes: Routes) -> Positions:
     ours = {TopicPartition(c.topic, c.partition): c for c in commits}
     topics = {log.topic for log in routes}
     left_out = [
-        LeftOut(log, c.committed, Omission.PARTITION if log.topic in topics else Omission.TOPIC)
+        LeftOut(log, c.committed, _omission(log, routes, topics))
         for log, c in sorted(ours.items())
-        if log not in routes
+        if not routes.get(log)
     ]
     inward = _inward(routes, ours)
     return Positions(tuple(_placed(ours, inward[target]) for target in sorted(inward)), tuple(left_out))
+
+
+def _omission(log: TopicPartition, routes: Routes, topics: Collection[str]) -> Omission:
+    if log in routes:
+        return Omission.GONE
+    return Omission.PARTITION if log.topic in topics else Omission.TOPIC
 
 
 _Inward = list[tuple[TopicPartition, Moved | Kept]]

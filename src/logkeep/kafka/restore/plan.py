@@ -123,6 +123,7 @@ def plan_restore(
             target, needed, into_existing=wishes.into_existing, append=wishes.into_existing, preserve=preserve
         ),
     ]
+    data = "data" in wishes.parts
     plan = RestorePlan(
         cluster_id=target.cluster_id,
         offsets=offsets,
@@ -132,8 +133,8 @@ def plan_restore(
         parts=wishes.parts,
         groups=wishes.groups,
         names=dict(chosen.names),
-        topics=tuple(topics),
-        logs=tuple(_log(log, surveys[log.log], target, preserve=preserve) for log in chosen.logs),
+        topics=tuple(topics) if data or "configs" in wishes.parts else (),
+        logs=tuple(_log(log, surveys[log.log], target, preserve=preserve) for log in chosen.logs) if data else (),
     )
     seconds = restore_s(looked, offsets, proof=wishes.prove, at_once=at_once)
     return Foreseen(plan, seconds, (*difference_findings(topics), *_cost(looked, offsets, at_once)), tuple(refusals))

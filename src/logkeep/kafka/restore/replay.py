@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
-from logkeep.formats.run_map import RunMap
 from logkeep.formats.run_map_bytes import encode
 from logkeep.formats.transactions import Settled
 from logkeep.kafka.admin.records import delete_records
@@ -23,6 +22,7 @@ from logkeep.kafka.patience import Patience as AskingPatience
 from logkeep.kafka.pipeline import Patience
 from logkeep.kafka.restore.holes import TIMEOUT_MS, Patient
 from logkeep.kafka.restore.one_log import LogReplay
+from logkeep.kafka.restore.proof import prove
 from logkeep.kafka.restore.reading import Reading
 from logkeep.kafka.restore.rounds import Rounds, Tools
 from logkeep.kafka.restore.units import LogProof, LogResult, Offsets, Outcome, ReplayLog, ReplayResult, ReplayUnit
@@ -40,7 +40,7 @@ class Prove(Protocol):
         place: Place,
         brokers: Brokers,
         settled: Settled | None,
-        runs: RunMap,
+        end: int,
         progress: Progress,
     ) -> LogProof: ...
 
@@ -52,7 +52,7 @@ class Ways:
     pause: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
     transaction_timeout_ms: int = TIMEOUT_MS
-    prove: Prove | None = None
+    prove: Prove = prove
 
 
 def replay(unit: ReplayUnit, progress: Progress) -> ReplayResult:
@@ -88,12 +88,12 @@ def _begin_where_they_began(cluster: Cluster, logs: Sequence[ReplayLog]) -> None
         delete_records(cluster, {LogReplay.key_of(log): log.start for log in preserved})
 
 
-def _result(log: LogReplay, unit: ReplayUnit, progress: Progress, prove: Prove | None) -> LogResult:
+def _result(log: LogReplay, unit: ReplayUnit, progress: Progress, prove: Prove) -> LogResult:
     trouble = log.trouble
     runs = log.runs()
     proof = None
-    if trouble is None and unit.prove and prove is not None:
-        proof = prove(log.log, unit.place, SettingsBrokers(unit.settings), log.reading.settled, runs, progress)
+    if trouble is None and unit.prove:
+        proof = prove(log.log, unit.place, SettingsBrokers(unit.settings), log.reading.settled, log.end, progress)
     return LogResult(
         log=log.log.log,
         topic=log.log.topic,

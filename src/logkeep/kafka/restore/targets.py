@@ -1,6 +1,6 @@
 """What a restore has to know of the cluster it writes to, before it decides anything."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from logkeep.errors import NotAuthorised
@@ -17,6 +17,7 @@ APIS = (
 """What a restore may ask for."""
 
 _ON_THE_TOPIC = 1
+_ASKED = 20
 _OF_THE_BROKERS = frozenset({2, 3, 4})
 
 
@@ -63,7 +64,9 @@ class TargetFacts:
     topics: Mapping[str, TargetTopic] = field(default_factory=dict)
     """Those among them that something would be restored to."""
     defaults: Mapping[str, str] = field(default_factory=dict)
-    """All configs that a topic has here if none is set on it; empty when this user may not see them."""
+    """What configs of a topic are here if they are not set on it, as far as this user may see."""
+    known_configs: frozenset[str] = frozenset()
+    """Names of all configs that topics can have here; empty when this user may not see them."""
     inherited: Mapping[str, str] = field(default_factory=dict)
     """Those of the defaults that the brokers were given, and that are not Kafka's own."""
     versions: Mapping[str, int] = field(default_factory=dict)
@@ -82,7 +85,8 @@ def gather_target(cluster: Cluster, wanted: Collection[str], source_cluster_id: 
         brokers=tuple(b.node for b in metadata.brokers),
         names=frozenset(t.name for t in metadata.topics) | frozenset(t.name for t in metadata.unready),
         topics=_present(cluster, present),
-        defaults={c.name: c.value or "" for c in settings},
+        defaults={c.name: c.value or "" for c in settings if c.source != _ON_THE_TOPIC},
+        known_configs=frozenset(c.name for c in settings),
         inherited={c.name: c.value or "" for c in settings if c.source in _OF_THE_BROKERS},
         versions=_versions(cluster, metadata),
     )
@@ -106,20 +110,17 @@ def _present(cluster: Cluster, topics: Collection[Topic]) -> dict[str, TargetTop
 
 
 def _settings(cluster: Cluster, new: Collection[str], present: Collection[str]) -> list[ConfigValue]:
-    """What a topic gets here that nobody set anything on. A topic that would be made tells most."""
+    """What a topic gets here. One that would be made tells all; of others only what is not set on each of them."""
     for name in list(new)[:1]:
         made, _ = create_topics(cluster, [NewTopic(name, 1, -1)], validate_only=True)
         if name in made and made[name].configs:
-            return _plain(made[name].configs)
+            return list(made[name].configs)
     try:
-        some = describe_configs(cluster, ResourceKind.TOPIC, list(present)[:20]) if present else {}
+        some = describe_configs(cluster, ResourceKind.TOPIC, list(present)[:_ASKED]) if present else {}
     except NotAuthorised:
         return []
-    return list({c.name: c for configs in some.values() for c in _plain(configs)}.values())
-
-
-def _plain(configs: Iterable[ConfigValue]) -> list[ConfigValue]:
-    return [c for c in configs if c.source != _ON_THE_TOPIC and not c.sensitive]
+    every = sorted((c for configs in some.values() for c in configs), key=lambda c: c.source != _ON_THE_TOPIC)
+    return list({c.name: c for c in every}.values())
 
 
 def _versions(cluster: Cluster, metadata: ClusterMetadata) -> dict[str, int]:

@@ -3,7 +3,7 @@
 Nothing may be deleted, compacted, stamped, recompressed or refused meanwhile, whatever the topic is told in the end.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 _FOREVER = str(2**63 - 1)
 _LARGEST = 2**31 - 1
@@ -35,17 +35,21 @@ THROTTLES = frozenset({"leader.replication.throttled.replicas", "follower.replic
 def while_restoring(
     final: Mapping[str, str],
     defaults: Mapping[str, str],
+    known: Collection[str],
     *,
     largest_batch_bytes: int | None,
     preserve: bool,
     replicas: int,
 ) -> dict[str, str]:
-    """All configs of the topic's own for the time of the restore; `defaults` are what the target gives to all."""
+    """All configs of the topic's own for the time of the restore; `defaults` are what the target gives to all.
+
+    `known` are names of configs that it has.
+    """
     kept = {k: v for k, v in final.items() if not k.startswith(TIERING) and k not in {*THROTTLES, _OLD_TIME_LIMIT}}
     effective = {**defaults, **kept}
     limit = _message_limit(effective, largest_batch_bytes, preserve=preserve)
     more = {"max.message.bytes": str(limit)}
-    if _OLD_TIME_LIMIT in defaults:
+    if _OLD_TIME_LIMIT in known:
         more[_OLD_TIME_LIMIT] = _FOREVER
     if _number(effective.get("segment.bytes"), limit) < limit:
         more["segment.bytes"] = str(limit)  # a batch must fit into one segment

@@ -93,6 +93,7 @@ def plan_topic(
         while_restoring=while_restoring(
             final,
             target.defaults,
+            target.known_configs,
             largest_batch_bytes=traits.largest_batch_bytes if traits else None,
             preserve=wishes.preserve,
             replicas=replicas,
@@ -111,6 +112,7 @@ def _into(
     quiet = while_restoring(
         present,
         target.defaults,
+        target.known_configs,
         largest_batch_bytes=traits.largest_batch_bytes if traits else None,
         preserve=wishes.preserve,
         replicas=there.replicas,
@@ -140,7 +142,7 @@ def _too_few_brokers(name: str, replicas: int, brokers: int) -> TargetUnsafe:
 
 def _final(record: TopicRecord, target: TargetFacts) -> tuple[dict[str, str], list[Difference]]:
     """Archived configs that the target knows, and what differs. A user who sees no defaults learns it from brokers."""
-    known = target.defaults or record.configs
+    known = target.known_configs or record.configs.keys()
     unknown = [Difference(Why.UNKNOWN, k, v, "") for k, v in sorted(record.configs.items()) if k not in known]
     left_out = [
         Difference(Why.LEFT_OUT, k, v, "") for k, v in sorted(record.configs.items()) if k in THROTTLES and k in known
@@ -151,13 +153,13 @@ def _final(record: TopicRecord, target: TargetFacts) -> tuple[dict[str, str], li
 
 def _defaults(record: TopicRecord, target: TargetFacts) -> list[Difference]:
     """Where no config is set the brokers decide, and those of the target may have been told otherwise."""
-    if not target.defaults:
-        return []
     names = {*record.inherited, *target.inherited} - record.configs.keys()
     return [
         Difference(Why.DEFAULT, k, record.inherited.get(k, ""), target.defaults.get(k, ""))
         for k in sorted(names)
-        if k not in THROTTLES and not _same_default(k, record.inherited.get(k), target.defaults.get(k))
+        if k in target.defaults
+        and k not in THROTTLES
+        and not _same_default(k, record.inherited.get(k), target.defaults.get(k))
     ]
 
 
