@@ -12,6 +12,7 @@ from logkeep.kafka.admin.producers import new_producer_id
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.restore.units import Isolation, Offsets, Producer, ReplayLog, ReplayUnit
 from logkeep.kafka.settings import ClientSettings, endpoints
+from tests.integration.processes import wait_for
 from tests.kafka.readers import committed_offsets, messages
 from tests.kafka.whole import Archive
 
@@ -48,9 +49,8 @@ class Target:
         for future in admin.create_topics([wanted]).values():
             future.result(30)
         with Cluster(self.settings) as cluster:
-            found = cluster.metadata([topic]).topic(topic)
-            assert found is not None
-            return found.id.hex
+            wait_for(lambda: cluster.metadata().topic(topic) is not None, "the topic")
+            return next(found.id.hex for found in cluster.known().topics if found.name == topic)
 
     def log(self, source: str, partition: int, topic: str, topic_id: str, offsets: Offsets, **more: Any) -> ReplayLog:
         """What the driver of a restore would plan for one partition of a new topic."""
