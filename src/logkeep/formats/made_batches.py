@@ -81,8 +81,10 @@ def _opened(buffer: Bytes, batch: Batches) -> tuple[Records, spans.Bytes, int]:
     """The records of one batch, its plain record bytes, and where those begin."""
     part = next(sections(buffer, batch))
     found = next(decode(buffer, batch))
-    if isinstance(found, Malformed) or isinstance(part, Unreadable):
-        raise Damaged(f"it cannot be cut: {found if isinstance(found, Malformed) else part.reason}")
+    if isinstance(part, Unreadable):
+        raise Damaged(f"a batch cannot be cut: {part.reason}")
+    if isinstance(found, Malformed):
+        raise Damaged(f"it cannot be cut: {found}")
     return found, part.data, int(part.starts[0])
 
 

@@ -5,9 +5,9 @@ catch up with a leader whose log has epochs above its own. (It is outside the CR
 new cluster hands out 0, 1, 2, …, and would take a new producer's records for repetitions of the old one's. The CRC is
 made again where an id was moved.
 
-Ids up to 2**56, more than any cluster ever hands out, go to the first room above 2**62, and those of a room (the log was
-restored like this before) to the next one: two producers stay two. Nothing else is touched, so that `original` gives
-every archived batch back, with the CRC that its producer computed.
+Ids up to 2**56, more than any cluster ever hands out, go to the first room above 2**62, and those of a room (the log
+was restored like this before) to the next one: two producers stay two. Nothing else is touched, so that `original`
+gives every archived batch back, with the CRC that its producer computed.
 """
 
 import google_crc32c

@@ -100,7 +100,7 @@ def _append(place: Place, row: Segment, after: int, writer: SegmentWriter, progr
 
 
 def proven_batches(place: Place, row: Segment, after: int, progress: Progress) -> Iterator[tuple[Bytes, Batches]]:
-    """The batches of an object, some megabytes at a time; its hash is compared when all of it was read. Raises Damaged."""
+    """The batches of an object, some megabytes at a time; its hash is compared at the end. Raises Damaged."""
     name = layout.segment(place.source, row)
     digest, pieces = hashlib.sha256(), LogPieces(after)
 

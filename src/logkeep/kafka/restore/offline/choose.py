@@ -8,6 +8,7 @@ from logkeep.errors import UsageError
 from logkeep.kafka.record import ClusterRecord, TopicRecord
 from logkeep.kafka.restore.offline.values import OfflineWish
 from logkeep.kafka.selection import meant_by
+from logkeep.kafka.values import TopicPartition
 from logkeep.kafka.verify_records import Piece
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.manifest import LogCut, Manifest
@@ -33,8 +34,12 @@ class ChosenLog:
     segments: tuple[Segment, ...]
 
     @property
+    def target(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
     def name(self) -> str:
-        return f"{self.topic}-{self.partition}"
+        return str(self.target)
 
 
 def choose_topics(record: ClusterRecord, wish: OfflineWish) -> tuple[ChosenTopic, ...]:
@@ -92,7 +97,9 @@ def _ends(cuts: Iterable[LogCut], wish: OfflineWish) -> dict[LogName, int]:
     for cut in cuts:
         end = earlier.pop((cut.log.name, cut.log.partition), cut.end)
         if not cut.start <= end <= cut.end:
-            raise UsageError(f"the backup has offsets [{cut.start}, {cut.end}), so it cannot end at {end}", subject=str(cut.log))
+            raise UsageError(
+                f"the backup has offsets [{cut.start}, {cut.end}), so it cannot end at {end}", subject=str(cut.log)
+            )
         found[cut.log] = end
     if earlier:
         topic, partition = min(earlier)

@@ -79,7 +79,7 @@ class _File:
     def append(self, data: Plain, batches: Batches, crcs: Longs) -> None:
         if not len(batches):
             return
-        piece = memoryview(data)[batches.start : batches.end]
+        piece = data[batches.start : batches.end].data
         self._sha256.update(piece)
         self._fingerprint.take(batches, crcs)
         self._size += len(piece)

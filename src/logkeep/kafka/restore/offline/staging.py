@@ -1,8 +1,8 @@
 """A partition's new directory, made beside the old one and put into its place in one step.
 
 A broker refuses to start when its log directory holds a name that it does not know; so the new directory has the name
-of a partition that is about to be deleted (`<topic>-<p>.<32 hex>-delete`), of which the first half says that it is ours.
-Whatever happens before the exchange, the old directory is untouched, and a broker that is started meanwhile throws the
+of a partition that is about to be deleted (`<topic>-<p>.<32 hex>-delete`); the first half of the digits says that it is
+ours. Whatever happens before the exchange, the old directory is untouched, and a broker that is started meanwhile throws the
 unfinished one away. What is exchanged was synced and proven before. Afterwards the old directory has that name, and is
 removed.
 
@@ -58,7 +58,7 @@ def telling(path: Path) -> Iterator[None]:
 
 
 def _failed(path: Path, what: str) -> RestoreFailed:
-    remedy = "see to it (space, and the rights of the user that the broker runs as), then run the same again: what is done stays"
+    remedy = "see to it (space, rights: run as the broker's user), then run the same again: what is done stays"
     return RestoreFailed(what, subject=str(path), remedy=remedy)
 
 
@@ -91,7 +91,7 @@ def own(path: Path, like: Path) -> None:
 
 
 def put_in_place(staged: Path, directory: Path) -> None:
-    """The new directory has the name of the old one now, durably. The old one is gone, or lies under the staged name."""
+    """Give the new directory the name of the old one, durably. The old one has a staged name then."""
     with telling(directory):
         sync_path(staged)
         if not _exchanged(staged, directory):
@@ -122,7 +122,9 @@ def _moved(staged: Path, directory: Path) -> None:
 def bring_back(root: Path, topic: str, partition: int) -> None:
     """After a crash between the two moves: a finished directory where there is one, else the old one."""
     directory = root / f"{topic}-{partition}"
-    candidates = [p for p in leftovers(root, topic, partition) if (p / METADATA).is_file()]
+    found = leftovers(root, topic, partition)
+    # The longest names are cut: whose they are cannot be told.
+    candidates = [p for p in found if (p / METADATA).is_file() and len(p.name) < _LONGEST_NAME]
     if candidates and not directory.exists():
         with telling(directory):
             max(candidates, key=lambda p: (p / NOTE).is_file()).rename(directory)

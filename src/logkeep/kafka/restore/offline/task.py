@@ -1,7 +1,7 @@
 """The task that restores one partition: write, prove, put in place. What is there already is only proven again.
 
-It may be tried several times, and an attempt that was given up may still be running: each has a staging directory of its
-own, all write the same bytes, and the last step is one exchange of names.
+It may be tried several times, and an attempt that was given up may still be running: each has a staging directory of
+its own, all write the same bytes, and the last step is one exchange of names.
 """
 
 from pathlib import Path
@@ -31,7 +31,9 @@ def restore_log_with(unit: OfflineUnit, progress: Progress, tokens: TokenSource)
     with broker_stopped([root]):
         note = note_of_this(planned.directory, origin_of(unit))
         if note is not None:
-            return _answer(unit, note, prove(planned.directory, note.files, progress), again=True)
+            problem = prove(planned.directory, note.files, progress)
+            if not (problem and unit.replace):
+                return _answer(unit, note, problem, again=True)
         try:
             return _restore(unit, root / staged_name(planned.topic, planned.partition, tokens()), progress)
         except (Damaged, ObjectMissing, UnsafeName) as error:

@@ -1,4 +1,4 @@
-"""What an offline restore is asked for, what it plans, what a task is given, and what is told at the end. Values only."""
+"""What an offline restore is asked for, what it plans, what a task is given, what is told at the end. Values only."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from logkeep.kafka.restore.offline.procedure import Way
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import LogName, Segment
@@ -43,6 +44,10 @@ class OfflineWish:
     """Whether directories that hold records may be overwritten."""
     here_only: bool = False
     """Whether partitions without a directory here are left to the other brokers, instead of a refusal."""
+    brokers: tuple[int, ...] = ()
+    """Of the whole target cluster, for the procedure; none: as far as the directories tell."""
+    way: Way | None = None
+    """Which procedure is told; none: the usual one for these topics."""
 
 
 class Standing(StrEnum):
@@ -97,8 +102,8 @@ class OfflineUnit(msgspec.Struct, frozen=True, kw_only=True):
     backup: int
     planned: PlannedLog
     segment_bytes: int
-    token: str
-    """Names this attempt's staging directory; a second attempt makes its own behind it."""
+    replace: bool = False
+    """Whether a directory of this very restore that does not prove any more is written again."""
 
 
 class WrittenFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -159,10 +164,13 @@ class Foreseen:
     """Whether the target is the cluster that was backed up."""
     logs: tuple[PlannedLog, ...]
     elsewhere: tuple[str, ...]
-    """Partitions without a directory here, left to other brokers."""
+    """Partitions without a directory here: not made yet, or those of other brokers."""
+    running: bool
+    """Whether a broker runs on these directories now."""
     findings: tuple[Finding, ...]
     procedure: str
     """What is done before and after, step by step, for this cluster."""
+    topics: int = 0
 
     @property
     def size_bytes(self) -> int:
