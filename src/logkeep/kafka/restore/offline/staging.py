@@ -2,9 +2,9 @@
 
 A broker refuses to start when its log directory holds a name that it does not know; so the new directory has the name
 of a partition that is about to be deleted (`<topic>-<p>.<32 hex>-delete`); the first half of the digits says that it is
-ours. Whatever happens before the exchange, the old directory is untouched, and a broker that is started meanwhile throws the
-unfinished one away. What is exchanged was synced and proven before. Afterwards the old directory has that name, and is
-removed.
+ours. Whatever happens before the exchange, the old directory is untouched; a broker that is started meanwhile throws
+the unfinished one away. What is exchanged was synced and proven before. Afterwards the old directory has that name, and
+is removed.
 
 Where the file system cannot exchange two names, the old one is moved away first; a crash between the two moves leaves
 no directory at all, and `bring_back` finds one of them again.

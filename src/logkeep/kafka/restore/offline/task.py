@@ -29,21 +29,27 @@ def restore_log_with(unit: OfflineUnit, progress: Progress, tokens: TokenSource)
     planned = unit.planned
     root = Path(planned.root)
     with broker_stopped([root]):
-        note = note_of_this(planned.directory, origin_of(unit))
-        if note is not None:
-            problem = prove(planned.directory, note.files, progress)
-            if not (problem and unit.replace):
-                return _answer(unit, note, problem, again=True)
         try:
-            return _restore(unit, root / staged_name(planned.topic, planned.partition, tokens()), progress)
+            return _proven(unit, progress) or _restore(unit, tokens, progress)
         except (Damaged, ObjectMissing, UnsafeName) as error:
             return _failed(unit, str(error))
         finally:
             discard(root, planned.topic, planned.partition)
 
 
-def _restore(unit: OfflineUnit, staged: Path, progress: Progress) -> LogWritten:
+def _proven(unit: OfflineUnit, progress: Progress) -> LogWritten | None:
+    """What an earlier run put there, read again; None when it has to be written."""
     directory = unit.planned.directory
+    note = note_of_this(directory, origin_of(unit))
+    if note is None:
+        return None
+    problem = prove(directory, note.files, progress)
+    return None if problem and unit.replace else _answer(unit, note, problem, again=True)
+
+
+def _restore(unit: OfflineUnit, tokens: TokenSource, progress: Progress) -> LogWritten:
+    planned, directory = unit.planned, unit.planned.directory
+    staged = directory.with_name(staged_name(planned.topic, planned.partition, tokens()))
     make(directory, staged)
     note = _write(unit, staged, progress)
     put(staged, NOTE, encoded(note), like=directory / METADATA)
