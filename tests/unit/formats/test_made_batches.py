@@ -1,5 +1,8 @@
 """Batches that no producer sent, byte for byte, and read by a second reader."""
 
+from itertools import pairwise
+
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -54,7 +57,7 @@ def test_nothing_takes_offsets(start: int, end: int, count: int) -> None:
     assert (len(batches), first_broken(data, batches)) == (count, None)
     taken = [(int(a), int(b) + 1) for a, b in zip(batches.base_offsets, batches.last_offsets, strict=True)]
     assert ([] if start == end else [taken[0][0], taken[-1][1]]) == ([] if start == end else [start, end])
-    assert all(one[1] == other[0] for one, other in zip(taken, taken[1:], strict=False))
+    assert all(one[1] == other[0] for one, other in pairwise(taken))
     assert not batches.headers["records"].any()
 
 
@@ -71,7 +74,7 @@ def test_a_cut_batch_has_the_records_before(
         delta += step
         records.append(Slow(delta, time, b"k", value, ((b"h", None),)))
     plain = b"".join(r.encode() for r in records)
-    packed = pack(codec, _array(plain)).tobytes()
+    packed = pack(codec, np.frombuffer(plain, np.uint8)).tobytes()
     fields = {"attributes": codec | flags, "producer": 9, "base_time_ms": 100, "max_time_ms": 7777, "epoch": 4}
     source = batch_of(50, records, packed, delta=delta + 3, **fields)
     made = cut_batch(source, walk(source).batches, 50 + cut)
@@ -86,12 +89,6 @@ def test_a_cut_batch_has_the_records_before(
     assert (header["attributes"], header["producer_id"], header["base_time_ms"]) == (codec | flags, 9, 100)
     assert header["max_time_ms"] == (7777 if flags == 0x08 else 100 + max(r.time_delta for r in kept))
     assert read_records(_opened(made[61:], codec, plain), int(header["records"]), cut - 1) == kept
-
-
-def _array(data: bytes):  # type: ignore[no-untyped-def]  # numpy's own type says it all
-    import numpy as np  # noqa: PLC0415
-
-    return np.frombuffer(data, np.uint8)
 
 
 def _opened(section: bytes, codec: int, room: bytes) -> bytes:

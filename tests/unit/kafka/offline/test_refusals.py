@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.errors import LogDirUnusable, LogkeepError, TargetUnsafe, UsageError
-from logkeep.errors import Locked as Busy
+from logkeep.errors import Locked, LogDirUnusable, LogkeepError, TargetUnsafe, UsageError
 from logkeep.kafka.restore.offline.locks import alone, broker_stopped
 from logkeep.kafka.restore.offline.run import preview
 from logkeep.kafka.restore.offline.safety import check_configs, removing
@@ -86,7 +85,7 @@ def test_no_broker_starts_while_one_of_several_holders_is_left(root: Path) -> No
 
 def test_another_restore(backed: Backed, root: Path) -> None:
     with alone([root]):
-        assert "another restore" in _refused(Busy, backed, root)
+        assert "another restore" in _refused(Locked, backed, root)
     with (root / ".lock").open() as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
