@@ -1,7 +1,7 @@
 """Offline restores by the product's own steps, and directories of brokers that were made by hand."""
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID, uuid5
@@ -37,7 +37,7 @@ class Backed:
     backup: int
 
 
-def backed_up(directory: Path, logs: dict[str, Sequence[bytes]]) -> Backed:
+def backed_up(directory: Path, logs: Mapping[str, Sequence[bytes]]) -> Backed:
     """Each log is batches back to back; they are salvaged from a disk, named after their first offset."""
     disk = made_disk(directory / "source")
     for name, batches in logs.items():

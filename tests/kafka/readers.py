@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
@@ -34,6 +35,17 @@ def messages(bootstrap: str, topic: str, partition: int, start: int, end: int) -
     return [m for m in found if m.offset() < end]
 
 
+class Seen(NamedTuple):
+    """One record as a consumer sees it."""
+
+    offset: int
+    time_kind: int
+    time_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: object
+
+
 @dataclass(frozen=True)
 class Read:
     """A whole partition as librdkafka reads it."""
@@ -41,8 +53,7 @@ class Read:
     start: int
     end: int
     """Where it says that the partition ends: the last stable offset under `read_committed`."""
-    records: tuple[tuple[object, ...], ...]
-    """Offset, kind of time and time, key, value, headers."""
+    records: tuple[Seen, ...]
 
 
 def read_whole(bootstrap: str, logs: Iterable[tuple[str, int]], level: str) -> dict[tuple[str, int], Read]:
@@ -58,15 +69,16 @@ def read_whole(bootstrap: str, logs: Iterable[tuple[str, int]], level: str) -> d
     consumer = Consumer(settings)
     try:
         starts = {log: consumer.get_watermark_offsets(TopicPartition(*log), 30)[0] for log in logs}
-        found: dict[tuple[str, int], list[tuple[object, ...]]] = {log: [] for log in starts}
+        found: dict[tuple[str, int], list[Seen]] = {log: [] for log in starts}
         ends: dict[tuple[str, int], int] = {}
         consumer.assign([TopicPartition(*log, start) for log, start in starts.items()])
         while len(ends) < len(starts):
             for message in consumer.consume(1000, 0.1):
                 log = (message.topic(), message.partition())
                 if message.error() is None:
-                    record = (message.offset(), message.timestamp(), message.key(), message.value(), message.headers())
-                    found[log].append(record)
+                    found[log].append(
+                        Seen(message.offset(), *message.timestamp(), message.key(), message.value(), message.headers())
+                    )
                 else:
                     assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
                     ends[log] = message.offset()

@@ -45,11 +45,11 @@ Restore of backup 20261116050000 of prod into the files of broker 1.
    orders:0 from 0 to 1300
    orders:1 from 17 to 900
 
-6. When all is as it should be, set the topics' own configs. From then on retention and compaction work again, and what \
-is older than the retention allows goes:
+6. When all is as it should be, set the topics' own configs. From then on retention and compaction work again, \
+and what is older than the retention allows goes:
 
-       kafka-configs.sh --bootstrap-server "$BROKERS" --alter --entity-type topics --entity-name orders --delete-config \
-cleanup.policy,retention.ms,retention.bytes
+       kafka-configs.sh --bootstrap-server "$BROKERS" --alter --entity-type topics --entity-name orders \
+--delete-config cleanup.policy,retention.ms,retention.bytes
 """
 
 
