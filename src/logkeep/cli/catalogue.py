@@ -47,6 +47,11 @@ VERBS: tuple[Entry, ...] = (
         "Check a backup against what was written, and name every object that is not right.",
     ),
     Entry(
+        "drill",
+        "logkeep.cli.verbs.drill:drill",
+        "Restore a backup to where it does no harm, prove it, clean up, and tell how long that took.",
+    ),
+    Entry(
         "status",
         "logkeep.cli.verbs.status:status",
         "Tell whether each source has a good backup that is young enough, what runs and what was left behind.",
@@ -80,9 +85,29 @@ VERBS: tuple[Entry, ...] = (
         "Back up a Kafka cluster: its logs byte for byte, topics, groups, ACLs, quotas.",
     ),
     Entry(
+        "kafka restore",
+        "logkeep.cli.verbs.kafka_restore:restore",
+        "Put a backup back into a Kafka cluster: records, configs, groups, and a proof.",
+    ),
+    Entry(
+        "kafka restore abort",
+        "logkeep.cli.verbs.kafka_restore:abort",
+        "Give a restore up: topics that it made are deleted, others get their configs back.",
+    ),
+    Entry(
         "kafka groups",
         "logkeep.cli.verbs.kafka_groups:groups",
         "Tell where groups stood, also in topics that were deleted since, from archived internal topics.",
+    ),
+    Entry(
+        "kafka groups restore",
+        "logkeep.cli.verbs.kafka_groups_restore:restore",
+        "Put groups where they stood, in the cluster that their records were restored to.",
+    ),
+    Entry(
+        "kafka groups rollback",
+        "logkeep.cli.verbs.kafka_groups_restore:rollback",
+        "Put groups back to where they stood before a restore moved them.",
     ),
     Entry(
         "kafka salvage",
@@ -94,6 +119,16 @@ VERBS: tuple[Entry, ...] = (
         "logkeep.cli.verbs.kafka_optimize:optimize",
         "Merge the small objects of frequent backups into larger ones, for all backups at once.",
     ),
+    Entry(
+        "receipts list",
+        "logkeep.cli.verbs.receipts:list_receipts",
+        "List all restores and drills, oldest first, with how each of them ended.",
+    ),
+    Entry(
+        "receipts show",
+        "logkeep.cli.verbs.receipts:show",
+        "Show what a restore or drill did and proved, partition by partition and group by group.",
+    ),
     Entry("config show", "logkeep.cli.verbs.config:show", "Print every setting with the place it came from."),
     Entry("config validate", "logkeep.cli.verbs.config:validate", "Check all configuration and show every problem."),
     Entry("store probe", "logkeep.cli.verbs.store:probe", "Try out what a store can do and tell it in plain words."),
@@ -103,7 +138,8 @@ VERBS: tuple[Entry, ...] = (
 
 GROUPS: dict[str, str] = {
     "config": "Look at the configuration.",
-    "kafka": "Back up Kafka clusters.",
+    "kafka": "Back up and restore Kafka clusters.",
+    "receipts": "Look at restores and drills, and at what they proved.",
     "store": "Look at object stores.",
 }
 """Summaries of the groups that the first words of two-word verbs make."""

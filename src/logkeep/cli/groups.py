@@ -35,10 +35,11 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        words = " ".join(args[:2])
-        for entry in self._entries:
-            if len(args) > 1 and entry.words == self._prefix + words:
-                return words, entry.load(), args[2:]
+        for length in (3, 2):
+            words = " ".join(args[:length])
+            for entry in self._entries:
+                if len(args) >= length and entry.words == self._prefix + words:
+                    return words, entry.load(), args[length:]
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

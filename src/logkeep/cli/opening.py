@@ -14,12 +14,14 @@ from logkeep.config.options import (
     RETRY_FOR,
     SOURCE,
     SPARK_CONF,
+    STATE_DIR,
     VERBOSE,
 )
 from logkeep.errors import UsageError
 from logkeep.model.work import Engine, NoProgress, ProgressSink
 from logkeep.repository.chain import Place
 from logkeep.repository.opening import Repository, open_repository
+from logkeep.repository.restores.state_dir import state_place
 from logkeep.store.address import open_store
 from logkeep.store.base import Store
 from logkeep.store.retrying import Patience, RetryingStore
@@ -71,6 +73,12 @@ def chosen_sources(run: Run) -> Iterable[Place]:
     if run[SOURCE] is not None:
         return [repository.choose(run[SOURCE])]
     return [repository.place(name) for name in repository.sources()]
+
+
+def restores_place(run: Run, place: Place, *, create: bool = False) -> Place:
+    """Where plans and receipts of restores are kept: in the repository, or in the directory of --state-dir."""
+    directory = run[STATE_DIR]
+    return place if directory is None else state_place(place, directory, create=create)
 
 
 def refuse_contradictions(run: Run) -> None:

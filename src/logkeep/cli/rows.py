@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from logkeep.cli.look import Look, count, size
+from logkeep.cli.restored import LastRestore, restore_cell
 from logkeep.repository.chain import Place
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.owner import this_process
@@ -40,6 +41,8 @@ class BackupRow(msgspec.Struct, frozen=True, kw_only=True):
     warnings: int = 0
     reason: str | None = None
     """Why it failed."""
+    last_restore: LastRestore | None = None
+    """The restore or drill of it that ended last."""
 
 
 def seen(place: Place, now: datetime) -> SourceView:
@@ -85,17 +88,20 @@ def _completed(source: str, entry: BackupEntry, verdict: Verdict | None) -> Back
     )
 
 
-HEADERS = ("SOURCE", "ID", "STATE", "COMMITTED", "LOGS", "RECORDS", "SIZE", "ADDED", "HEALTH", "NOTES")
+HEADERS = ("SOURCE", "ID", "STATE", "COMMITTED", "LOGS", "RECORDS", "SIZE", "ADDED", "HEALTH", "RESTORED", "NOTES")
 FLUSH = "ID,LOGS,RECORDS,SIZE,ADDED"
-SPARE = "LOGS,ADDED,RECORDS,SIZE,COMMITTED"
+SPARE = "LOGS,ADDED,RECORDS,SIZE,COMMITTED,RESTORED"
 """What a narrow terminal does without, the least important first."""
+_SOMETIMES = ("RESTORED", "NOTES")
 
 
 def backup_table(rows: Iterable[BackupRow], look: Look) -> str:
-    """The rows for people. A column of notes is there only when there are notes."""
+    """The rows for people. Columns of restores and of notes are there only when there are any."""
     shown = [cells(row, look) for row in rows]
-    columns = len(HEADERS) if any(row[-1] for row in shown) else len(HEADERS) - 1
-    return look.table(HEADERS[:columns], [row[:columns] for row in shown], right=FLUSH, spare=SPARE, free="NOTES")
+    kept = [i for i, name in enumerate(HEADERS) if name not in _SOMETIMES or any(row[i] for row in shown)]
+    headers = [HEADERS[i] for i in kept]
+    spare = ",".join(name for name in SPARE.split(",") if name in headers)
+    return look.table(headers, [[row[i] for i in kept] for row in shown], right=FLUSH, spare=spare, free="NOTES")
 
 
 def cells(row: BackupRow, look: Look) -> tuple[str, ...]:
@@ -110,6 +116,7 @@ def cells(row: BackupRow, look: Look) -> tuple[str, ...]:
         _size(row.stored_bytes),
         _size(row.new_bytes),
         row.health if row.state == "completed" else "-",
+        restore_cell(row.last_restore, look),
         notes(row),
     )
 

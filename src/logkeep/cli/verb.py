@@ -113,7 +113,8 @@ class Verb(click.Command):
         return carry_out(replace(self.job, name=name), world, flags, values)
 
     def _flag_names(self) -> list[tuple[str, str]]:
-        return [(p.opts[-1], str(p.name)) for p in (*self._own, *self._common)]
+        slots = {s.flag: s.slot for option in self.options for s in option.spellings() if s.slot}
+        return [(slots.get(p.opts[-1], p.opts[-1]), str(p.name)) for p in (*self._own, *self._common)]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Own options first; those of every verb apart, so that they do not hide the few that matter."""

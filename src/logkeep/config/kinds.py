@@ -7,7 +7,7 @@ A kind promises: `parse` and `from_yaml` return the value or raise ValueError wh
 import re
 import shlex
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Protocol, TypeVar, runtime_checkable
@@ -216,6 +216,27 @@ def show_duration(value: timedelta) -> str:
             parts.append(f"{rest // size}{unit}")
             rest %= size
     return "".join(parts) or "0s"
+
+
+@dataclass(frozen=True)
+class Moment(_FromText):
+    """A point in time as milliseconds since 1970. A text without a zone is UTC: clusters have no time zone either."""
+
+    metavar: str = "TIME"
+    expected: str = "a time such as 2026-11-14T02:00:00Z, or milliseconds since 1970"
+
+    def parse(self, text: str) -> int:
+        if re.fullmatch(r"\d{11,16}", text, re.ASCII):
+            return int(text)
+        try:
+            found = datetime.fromisoformat(text.strip())
+        except ValueError:
+            raise _wrong(self, text) from None
+        aware = found if found.tzinfo else found.replace(tzinfo=UTC)
+        since = aware - datetime(1970, 1, 1, tzinfo=UTC)
+        if since < timedelta():
+            raise _wrong(self, text)
+        return since // timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True)

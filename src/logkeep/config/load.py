@@ -118,9 +118,9 @@ class _FlagLayer(_Layer):
 
     def find(self, option: Option[Any], source: str) -> list[_Given]:
         return [
-            _Given(spelling, self.flags[spelling.flag], Origin(Place.FLAG, spelling.flag))
+            _Given(spelling, self.flags[slot], Origin(Place.FLAG, spelling.flag))
             for spelling in option.spellings()
-            if self.flags.get(spelling.flag) not in (None, ())
+            if self.flags.get(slot := spelling.slot or spelling.flag) not in (None, ())
         ]
 
 

@@ -43,12 +43,14 @@ class Option(Generic[T]):
     counted: bool = False
     """`-vv`: the number of times the flag is given."""
     default_text: str = ""
+    typed: str = ""
+    """The flag that users type, where it is not the name: two verbs may mean different things by one word."""
 
     def spellings(self) -> "tuple[Spelling[T], ...]":
         """Each way to give it."""
-        flag, key = f"--{self.name}", self.key if self.where is Where.EVERYWHERE else ""
+        flag, key = f"--{self.typed or self.name}", self.key if self.where is Where.EVERYWHERE else ""
         made = (variable_name(self.key),) if self.key and self.where is not Where.FLAG else ()
-        return (Spelling(self.kind, flag, key, made + self.variables),)
+        return (Spelling(self.kind, flag, key, made + self.variables, slot=f"--{self.name}" if self.typed else ""),)
 
     @property
     def inner_key(self) -> str:
@@ -78,6 +80,8 @@ class Spelling(Generic[T]):
     variables: tuple[str, ...]
     names_itself: bool = False
     """The variable holds the secret: the value to keep is the variable's name."""
+    slot: str = ""
+    """Under which the flag's value is handed on; empty: under the flag itself."""
 
 
 def variable_name(key: str) -> str:

@@ -15,6 +15,7 @@ from logkeep.config.kinds import (
     Duration,
     FilePath,
     Int,
+    Moment,
     Ratio,
     Size,
     SourceName,
@@ -262,6 +263,83 @@ INTERVAL: Option[timedelta] = Option(
 TAG: Option[tuple[str, ...]] = Option(
     "tag", TextList("TAG"), (), "Tag the backup, for `prune --keep-tag`; may be repeated.", where=Where.FLAG
 )
+STATE_DIR: Option[Path | None] = Option(
+    "state-dir", FilePath("DIR"), None,
+    "Keep plans and receipts of restores in this directory, when the repository may only be read.",
+    key="restore.state_dir", default_text="in the repository",
+)  # fmt: skip
+MAP_FILE: Option[Path | None] = Option(
+    "map", FilePath(), None, "Write which offset came from where, as CSV, to this file; - is stdout.", where=Where.FLAG
+)
+
+RENAME: Option[tuple[str, ...]] = Option(
+    "rename", TextList("OLD=NEW"), (), "New name of a topic, or s/pattern/replacement/ for many; may be repeated.",
+    where=Where.FLAG,
+)  # fmt: skip
+PARTITIONS: Option[tuple[str, ...]] = Option(
+    "partitions", TextList("[TOPIC:]0,3-5"), (), "Only these partitions; may be repeated.", where=Where.FLAG,
+    default_text="all",
+)  # fmt: skip
+UNTIL_TIME: Option[int | None] = Option(
+    "until-time", Moment(), None, "Cut each partition before its first record with this or a later timestamp.",
+    where=Where.FLAG,
+)  # fmt: skip
+UNTIL_OFFSET: Option[tuple[str, ...]] = Option(
+    "until-offset", TextList("TOPIC:P=N"), (), "Cut one partition before this offset; may be repeated.",
+    where=Where.FLAG,
+)  # fmt: skip
+OFFSETS: Option[str] = Option(
+    "offsets", Choice(("auto", "preserve", "translate")), "auto",
+    "Where records stand: at their own offsets, or one after the other; auto chooses by cost and says which.",
+    key="restore.offsets",
+)  # fmt: skip
+ISOLATION: Option[str] = Option(
+    "isolation", Choice(("committed", "all")), "committed",
+    "Which records come back: what read-committed consumers saw, or aborted and open transactions too.",
+    where=Where.FLAG,
+)  # fmt: skip
+WHAT: Option[tuple[str, ...]] = Option(
+    "what", TextList("PART,..."), (), "What comes back: data, configs, groups, acls, quotas.", where=Where.FLAG,
+    default_text="data,configs,groups",
+)  # fmt: skip
+RESTORED_GROUPS: Option[tuple[str, ...]] = Option(
+    "groups", TextList("REGEX"), (), "Groups whose whole name matches; may be repeated.", where=Where.FLAG,
+    default_text="all with a position in a restored topic",
+)  # fmt: skip
+FROM_BACKUP: Option[str | None] = Option(
+    "backup", Text("ID"), None, "Positions as this backup has them, at the offsets they had.", where=Where.FLAG
+)
+ERASED_FROM: Option[str | None] = Option(
+    "erased-from", Text("ID"), None,
+    "Also positions that the cluster has forgotten since, from the archived __consumer_offsets of this backup.",
+    where=Where.FLAG,
+)  # fmt: skip
+INTO_EXISTING: Option[bool] = Option(
+    "into-existing", Bool(), False, "Append to topics that are there already, also when they hold records.",
+    where=Where.FLAG,
+)  # fmt: skip
+CONFIRM_CLUSTER: Option[str | None] = Option(
+    "confirm-cluster", Text("CLUSTER-ID"), None, "The target is the cluster that was backed up, and that is meant.",
+    where=Where.FLAG,
+)  # fmt: skip
+REPLICATION_FACTOR: Option[int | None] = Option(
+    "replication-factor", Int(1, 32767), None, "Of the topics that are made.", key="restore.replication_factor",
+    default_text="as archived",
+)  # fmt: skip
+LIMIT_PRODUCE: Option[int | None] = Option(
+    "limit-produce", _RATE, None, "Send at most this many bytes per second to the cluster.",
+    key="restore.limit_produce", default_text="no limit",
+)  # fmt: skip
+NO_PROOF: Option[bool] = Option(
+    "no-proof", Bool(), False, "Do not fetch back and compare what was restored.", where=Where.FLAG
+)
+EMBEDDED: Option[bool] = Option(
+    "embedded", Bool(), False, "Start a broker on this machine, and throw it away afterwards.", where=Where.FLAG
+)
+RESUME_RESTORE: Option[int | None] = Option(
+    "resume-restore", Int(1, 10**18 - 1, "RESTORE-ID"), None, "Go on with a restore that was interrupted.",
+    where=Where.FLAG, typed="resume",
+)  # fmt: skip
 
 OPTIONS: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))
 

@@ -19,7 +19,14 @@ from kafka.protocol.api_message import ApiMessage
 from logkeep.errors import ClusterError
 
 _LIBRARY = (admin, consumer, metadata, producer, sasl)
-_OWN = ("ConsumerGroupDescribe", "ShareGroupDescribe", "DescribeShareGroupOffsets", "FetchSnapshot")
+_OWN = (
+    "AlterShareGroupOffsets",
+    "ConsumerGroupDescribe",
+    "DeleteShareGroupOffsets",
+    "DescribeShareGroupOffsets",
+    "FetchSnapshot",
+    "ShareGroupDescribe",
+)
 """APIs that kafka-python lacks; their shapes lie in `schemas/`."""
 
 

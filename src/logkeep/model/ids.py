@@ -13,6 +13,8 @@ import msgspec
 from logkeep.errors import UnknownBackup, UsageError
 
 BackupId = NewType("BackupId", int)
+RestoreId = NewType("RestoreId", int)
+"""Restores are numbered like backups, by themselves."""
 
 _LARGEST = 10**18 - 1
 """Fits a signed 64-bit integer and 18 digits; names pad ids to 20."""
@@ -23,9 +25,13 @@ StoredId = Annotated[int, msgspec.Meta(ge=1, le=_LARGEST)]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
+def is_id(value: int) -> bool:
+    return 1 <= value <= _LARGEST
+
+
 def backup_id(value: int) -> BackupId:
     """Check the range of an id that came from outside."""
-    if not 1 <= value <= _LARGEST:
+    if not is_id(value):
         raise UsageError(f"backup id {value} is not between 1 and {_LARGEST}")
     return BackupId(value)
 

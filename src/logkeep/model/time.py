@@ -24,3 +24,10 @@ def random_token() -> str:
 def rfc3339(moment: datetime) -> str:
     """`2026-11-15T10:30:00.123Z`: always UTC, always with a zone, milliseconds."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def within_reason(moment: datetime) -> datetime:
+    """The time, if every zone on earth can show it. Raises ValueError: what is stored may say anything."""
+    if not 1970 <= moment.year <= 9998:
+        raise ValueError(f"the year {moment.year}")
+    return moment

@@ -5,16 +5,21 @@ padded to 20 digits so that the order of names is the order of things.
 """
 
 import re
+from datetime import UTC, datetime
 from typing import NamedTuple
 
-from logkeep.model.ids import BackupId, source_name
+from logkeep.model.ids import BackupId, RestoreId, is_id, source_name
 from logkeep.model.segments import Codec, Collection, LogName, Segment
+from logkeep.model.time import within_reason
 
 FORMAT = "logkeep.json"
 FORMAT_COPY = "logkeep.copy.json"
 SOURCES = "sources/"
 PROBE = "probe-"
 """What `store probe` writes lies below names that begin like this, and is removed again."""
+
+MOST_NUMBERED = 999_999
+"""Receipts, lists of producers, and attempts to resume it, that one restore can have."""
 
 _SUFFIX = {Codec.NONE: "", Codec.ZSTD: ".zst", Codec.GZIP: ".gz"}
 _TOKEN = r"(?P<token>[0-9a-f]{16})"
@@ -95,6 +100,49 @@ def verifications(source: str) -> str:
 
 def verification(source: str, backup_id: BackupId, when: str, level: str, verdict: str, token: str) -> str:
     return f"{verifications(source)}{padded(backup_id)}/{when}.{level}.{verdict}.{token}.json"
+
+
+def restores(source: str) -> str:
+    return f"{source_root(source)}restores/"
+
+
+def restore(source: str, restore_id: RestoreId) -> str:
+    return f"{restores(source)}{padded(restore_id)}/"
+
+
+def restore_plan(source: str, restore_id: RestoreId) -> str:
+    return f"{restore(source, restore_id)}plan.json"
+
+
+def restore_producers(source: str, restore_id: RestoreId, number: int) -> str:
+    return f"{restore(source, restore_id)}producers.{_counted(number)}.json"
+
+
+def restore_resumed(source: str, restore_id: RestoreId, number: int) -> str:
+    return f"{restore(source, restore_id)}resumed.{_counted(number)}.json"
+
+
+def restore_map(source: str, restore_id: RestoreId, token: str) -> str:
+    return f"{restore(source, restore_id)}map.{token}.map"
+
+
+def restore_receipt(source: str, restore_id: RestoreId, number: int) -> str:
+    return f"{restore(source, restore_id)}receipt.{_counted(number)}.json"
+
+
+def restore_aborted(source: str, restore_id: RestoreId) -> str:
+    return f"{restore(source, restore_id)}aborted.json"
+
+
+def restore_ended(source: str, restore_id: RestoreId, number: int, ended: "Ended") -> str:
+    """The name beside receipt `number` that says all that `list` shows of it."""
+    return f"{restore(source, restore_id)}ended.{_counted(number)}.{ended.told()}.json"
+
+
+def _counted(number: int) -> str:
+    if not 1 <= number <= MOST_NUMBERED:
+        raise ValueError(f"{number} is not between 1 and {MOST_NUMBERED}")
+    return f"{number:06d}"
 
 
 def garbage(source: str) -> str:
@@ -227,3 +275,76 @@ def verified(name: str) -> Verified | None:
     if match is None:
         return None
     return Verified(BackupId(int(match["number"])), match["when"], match["level"], match["verdict"])
+
+
+class Ended(NamedTuple):
+    """What is known of a restore by the name beside its receipt, so that a listing alone answers `list`."""
+
+    backup: BackupId
+    drill: bool
+    verdict: str
+    started: datetime
+    finished: datetime
+    duration_ms: int
+
+    def told(self) -> str:
+        kind = "drill" if self.drill else "restore"
+        times = f"{_when(self.started)}.{_when(self.finished)}.{self.duration_ms}"
+        return f"{padded(self.backup)}.{kind}.{self.verdict}.{times}"
+
+
+class RestoreObject(NamedTuple):
+    """What the name of an object below `restores/` says."""
+
+    restore: RestoreId
+    kind: str
+    """`plan`, `producers`, `resumed`, `map`, `receipt`, `ended` or `aborted`."""
+    number: int = 0
+    token: str = ""
+    ended: Ended | None = None
+
+
+_WHEN = r"[0-9]{8}T[0-9]{9}Z"
+_IN_RESTORE = re.compile(
+    rf"{_NUMBER}/(?:(?P<single>plan|aborted)\.json"
+    r"|(?P<counted>producers|receipt|resumed)\.(?P<count>[0-9]{6})\.json"
+    rf"|map\.{_TOKEN}\.map"
+    r"|ended\.(?P<nth>[0-9]{6})\.(?P<backup>[0-9]{20})\.(?P<drill>drill|restore)\.(?P<verdict>[a-z]{1,20})"
+    rf"\.(?P<started>{_WHEN})\.(?P<finished>{_WHEN})\.(?P<took>0|[1-9][0-9]{{0,14}})\.json)"
+)
+
+
+def restore_object(source: str, name: str) -> RestoreObject | None:
+    """Read a name below `restores/`; None for what has no known shape: it is left alone."""
+    root = restores(source)
+    match = _IN_RESTORE.fullmatch(name, len(root)) if name.startswith(root) else None
+    if match is None or not is_id(int(match["number"])):
+        return None
+    said = RestoreObject(RestoreId(int(match["number"])), match["single"] or "map", token=match["token"] or "")
+    if match["counted"]:
+        said = said._replace(kind=match["counted"], number=int(match["count"]))
+    elif match["nth"]:
+        said = said._replace(kind="ended", number=int(match["nth"]), ended=_ended(match))
+    numbered = said.kind in {"producers", "receipt", "resumed", "ended"}
+    lacking = (numbered and not said.number) or (said.kind == "ended" and said.ended is None)
+    return None if lacking else said
+
+
+def _ended(match: re.Match[str]) -> Ended | None:
+    try:
+        started, finished = _moment(match["started"]), _moment(match["finished"])
+    except ValueError:  # no such day or hour
+        return None
+    backup, drill = BackupId(int(match["backup"])), match["drill"] == "drill"
+    return Ended(backup, drill, match["verdict"], started, finished, int(match["took"])) if is_id(backup) else None
+
+
+def _when(moment: datetime) -> str:
+    """`20261116T021500123Z`: milliseconds are enough."""
+    utc = moment.astimezone(UTC)
+    return f"{utc:%Y%m%dT%H%M%S}{utc.microsecond // 1000:03d}Z"
+
+
+def _moment(text: str) -> datetime:
+    told = datetime.strptime(text, "%Y%m%dT%H%M%S%fZ").replace(tzinfo=UTC)
+    return within_reason(told)

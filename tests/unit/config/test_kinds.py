@@ -15,6 +15,7 @@ from logkeep.config.kinds import (
     FilePath,
     Int,
     Kind,
+    Moment,
     Ratio,
     Size,
     SourceName,
@@ -145,3 +146,24 @@ def test_no_text_crashes_a_kind(text: str) -> None:
             kind.parse(text)
         except ValueError:
             continue
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1970-01-01T00:00:01Z", 1000),
+        ("1970-01-01T00:00:01", 1000),
+        ("1970-01-01 01:00:01.5+01:00", 1500),
+        ("2026-11-14", 1794614400000),
+        ("1763085600123", 1763085600123),
+    ],
+)
+def test_a_moment_is_milliseconds(text: str, expected: int) -> None:
+    assert Moment().parse(text) == expected
+    assert Moment().parse(Moment().show(Moment().parse("1763085600123"))) == 1763085600123
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "1969-12-31T23:59:59Z", "123", "17630856001234567"])
+def test_what_is_no_moment_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must be a time such as"):
+        Moment().parse(text)

@@ -16,6 +16,8 @@ from logkeep.config.options import (
     LIMIT_UPLOAD,
     OPTIONS,
     REPO,
+    RESUME,
+    RESUME_RESTORE,
     SOURCE,
     SPARK_CONF,
     VERBOSE,
@@ -233,3 +235,11 @@ def test_every_declared_option_has_one_name_key_and_variable() -> None:
         [o.short for o in OPTIONS if o.short],
     ):
         assert len(names) == len(set(names))
+
+
+def test_two_options_may_share_a_flag_that_users_type() -> None:
+    loaded = load({"--resume-restore": "20261114020000"}, {}, NOWHERE)
+    assert loaded.settings[RESUME_RESTORE] == 20261114020000
+    assert loaded.settings[RESUME] is False
+    with pytest.raises(UsageError, match="--resume must be a whole number"):
+        load({"--resume-restore": "x"}, {}, NOWHERE)

@@ -4,10 +4,11 @@ import msgspec
 
 from logkeep.cli.look import Look
 from logkeep.cli.opening import STORE_EXITS, chosen_sources
+from logkeep.cli.restored import last_of_each
 from logkeep.cli.rows import BackupRow, backup_row, backup_table, health_of, seen
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
-from logkeep.config.options import REPO, SOURCE
+from logkeep.config.options import REPO, SOURCE, STATE_DIR
 from logkeep.errors import Damaged
 from logkeep.repository.chain import Place
 from logkeep.repository.source import SourceView
@@ -30,7 +31,7 @@ def _list_text(report: ListReport, look: Look) -> str:
 @verb(
     report=ListReport,
     text=_list_text,
-    options=(REPO, SOURCE),
+    options=(REPO, SOURCE, STATE_DIR),
     exits=(2, 10, *STORE_EXITS),
     exit_code=lambda report: 2 if report.warnings else 0,
     examples=("logkeep list -r s3://bucket/logkeep", "logkeep list --json | jq '.backups[-1].id'"),
@@ -38,7 +39,7 @@ def _list_text(report: ListReport, look: Look) -> str:
 def list_backups(run: Run) -> ListReport:
     """List all backups, oldest first.
 
-    Reads the chain of each source and nothing else: no data, no manifests, no Spark.
+    Reads the chain of each source and the names of what was verified and restored: no data, no manifests, no Spark.
     """
     places = list(chosen_sources(run))
     views, trouble = list[tuple[Place, SourceView]](), list[str]()
@@ -49,7 +50,7 @@ def list_backups(run: Run) -> ListReport:
             if len(places) == 1:
                 raise
             trouble.append(f"source {place.source}: {damage}; {damage.remedy}")  # must not hide the others
-    rows = [row for place, view in views for row in _rows(place, view)]
+    rows = [row for place, view in views for row in _rows(run, place, view)]
     return ListReport(
         url=places[0].store.url if places else run.repo(),
         sources=tuple(place.source for place in places),
@@ -58,6 +59,7 @@ def list_backups(run: Run) -> ListReport:
     )
 
 
-def _rows(place: Place, view: SourceView) -> list[BackupRow]:
-    health = health_of(place)
-    return [backup_row(place.source, state, health) for state in view.states()]
+def _rows(run: Run, place: Place, view: SourceView) -> list[BackupRow]:
+    health, restored = health_of(place), last_of_each(run, place)
+    rows = (backup_row(place.source, state, health) for state in view.states())
+    return [msgspec.structs.replace(row, last_restore=restored.get(row.id)) for row in rows]

@@ -79,7 +79,7 @@ def groups(run: Run, backup: str) -> GroupsReport:
     groups; the archived log of `__consumer_offsets` still has them, with their times.
     """
     place = chosen_source(run)
-    chosen, logs = _archived(place, run, backup)
+    chosen, logs = archived_logs(place, run, backup)
     wanted: tuple[str, ...] = run[GROUP]
     meant = _patterns(wanted)
     found = archived_positions(place, logs.values())
@@ -115,7 +115,7 @@ def _rows(found: dict[PositionKey, Position]) -> Iterator[PositionRow]:
         )
 
 
-def _archived(place: Place, run: Run, text: str) -> tuple[BackupId, dict[LogName, list[Segment]]]:
+def archived_logs(place: Place, run: Run, text: str) -> tuple[BackupId, dict[LogName, list[Segment]]]:
     """The segments of the internal topic in a backup, by log and in order."""
     from logkeep.repository.content import PartReader, rows_of, served_parts  # noqa: PLC0415 - Arrow, slow to load
     from logkeep.repository.source import read_manifest  # noqa: PLC0415

@@ -9,10 +9,11 @@ import msgspec
 from logkeep.cli.look import Look, count, duration
 from logkeep.cli.metrics import Sample, sample
 from logkeep.cli.opening import STORE_EXITS, chosen_sources
+from logkeep.cli.restored import LastRestore, last_of_all, last_of_each, restore_line
 from logkeep.cli.rows import backup_row, health_of, seen
 from logkeep.cli.run import Outcome, Run
 from logkeep.cli.verb import verb
-from logkeep.config.options import MAX_AGE, MAX_LAG, REPO, SOURCE
+from logkeep.config.options import MAX_AGE, MAX_LAG, REPO, SOURCE, STATE_DIR
 from logkeep.errors import Damaged, FormatTooNew, UnsafeName
 from logkeep.repository.chain import Place
 from logkeep.repository.freshness import Freshness, read_freshness
@@ -59,6 +60,8 @@ class SourceStatus(msgspec.Struct, frozen=True, kw_only=True):
     lag_offsets: int | None = None
     """Offsets that the source had beyond the newest good backup at that look; null when no look at it is known."""
     objective_lag_offsets: int | None = None
+    last_restore: LastRestore | None = None
+    """The restore or drill of any backup that ended last."""
 
 
 class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +97,7 @@ def _source_text(one: SourceStatus, look: Look) -> str:
         "interrupted": ", ".join(map(str, one.interrupted)) or "none",
         "running": one.running or "nothing",
         "last verified": _verified(one.last_verified, look),
+        "last restore": restore_line(one.last_restore, look),
     }
     return "\n".join([f"{state}  {one.source}", look.pairs(facts), *(look.line(f"WARN  {w}") for w in one.warnings)])
 
@@ -142,7 +146,7 @@ def _metrics(outcome: Outcome[StatusReport]) -> Iterator[Sample]:
 @verb(
     report=StatusReport,
     text=_text,
-    options=(REPO, SOURCE, MAX_AGE, MAX_LAG),
+    options=(REPO, SOURCE, STATE_DIR, MAX_AGE, MAX_LAG),
     exits=(2, 10, 60, *STORE_EXITS),
     exit_code=_exit_code,
     metrics=_metrics,
@@ -156,7 +160,7 @@ def status(run: Run) -> StatusReport:
     found nothing newer. With --max-lag a last look that lacked more offsets, or none, ends with 60 too.
     """
     places, objectives = list(chosen_sources(run)), Objectives(run[MAX_AGE], run[MAX_LAG])
-    sources = tuple(_status_or_trouble(place, run.clock(), objectives) for place in places)
+    sources = tuple(_status_or_trouble(run, place, objectives) for place in places)
     return StatusReport(
         url=places[0].store.url if places else run.repo(),
         sources=sources,
@@ -164,10 +168,11 @@ def status(run: Run) -> StatusReport:
     )
 
 
-def _status_or_trouble(place: Place, now: datetime, objectives: Objectives) -> SourceStatus:
+def _status_or_trouble(run: Run, place: Place, objectives: Objectives) -> SourceStatus:
     """A source that cannot be read must not hide the others, and has no good backup that anybody could vouch for."""
     try:
-        return _status(place, now, objectives)
+        found = _status(place, run.clock(), objectives)
+        return msgspec.structs.replace(found, last_restore=last_of_all(last_of_each(run, place).values()))
     except (Damaged, UnsafeName, FormatTooNew) as error:
         return SourceStatus(
             source=place.source,

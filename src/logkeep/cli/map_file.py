@@ -1,0 +1,46 @@
+"""Writing a stored map of offsets as CSV, to a new file or to stdout."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from logkeep.cli.console import Console
+from logkeep.errors import UsageError
+from logkeep.model.ids import RestoreId
+from logkeep.repository.actions import ObjectRef
+from logkeep.repository.chain import Place
+from logkeep.repository.restores import read_map
+
+
+def write_map(console: Console, place: Place, restore_id: RestoreId, ref: ObjectRef, path: Path | None) -> None:
+    """Write it whole; None is stdout. A file that is there already is left alone. Raises UsageError and Damaged."""
+    from logkeep.formats.run_map_bytes import unbundle  # noqa: PLC0415 - numpy, only when a map is wanted
+    from logkeep.formats.run_map_csv import csv_chunks  # noqa: PLC0415 - Arrow, as well
+
+    subject = f"map of restore {restore_id}"
+    chunks = csv_chunks(unbundle(read_map(place, restore_id, ref), subject), subject)
+    if path is None:
+        for chunk in chunks:
+            console.answer(chunk.decode())
+        return
+    try:
+        with path.open("xb") as file, _removed_when_unfinished(path):
+            file.writelines(chunks)
+    except FileExistsError:
+        raise UsageError(
+            "this file is there already", subject=str(path), remedy="choose another, or remove it"
+        ) from None
+    except OSError as error:
+        raise UsageError(
+            f"the map cannot be written: {error.strerror}", subject=str(path), remedy="choose another place for it"
+        ) from error
+
+
+@contextmanager
+def _removed_when_unfinished(path: Path) -> Iterator[None]:
+    """Half a map would look like a whole one."""
+    try:
+        yield
+    except BaseException:
+        path.unlink()
+        raise

@@ -1,0 +1,258 @@
+"""`logkeep receipts`: which restores and drills there were, and what each of them proved."""
+
+from datetime import datetime
+
+import click
+import msgspec
+
+from logkeep.cli.look import Look, size
+from logkeep.cli.map_file import write_map
+from logkeep.cli.opening import STORE_EXITS, chosen_source, chosen_sources, restores_place
+from logkeep.cli.receipt_text import (
+    finding_lines,
+    group_lines,
+    partition_lines,
+    rates_text,
+    target_text,
+    took,
+    when,
+)
+from logkeep.cli.run import Run
+from logkeep.cli.verb import verb
+from logkeep.config.options import ALL, JSON, MAP_FILE, REPO, SOURCE, STATE_DIR
+from logkeep.errors import Damaged, ObjectMissing, UsageError
+from logkeep.model.findings import Finding
+from logkeep.model.ids import BackupId, RestoreId, choose_id
+from logkeep.model.time import rfc3339
+from logkeep.repository.actions import ObjectRef
+from logkeep.repository.chain import Place
+from logkeep.repository.owner import Owner, is_dead, this_process
+from logkeep.repository.restores import (
+    ReceiptDocument,
+    RestoredGroup,
+    RestoredPartition,
+    RestorePlanDocument,
+    RestoreRow,
+    Target,
+    list_restores,
+    newest_receipt,
+    read_plan,
+)
+
+_STDOUT = "-"
+
+
+class RestoreLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A restore in a list. Times in RFC 3339; what is not known is null."""
+
+    source: str
+    id: int
+    state: str
+    """`ongoing`, `proven`, `unproven` (it was told not to compare), `failed` or `aborted`."""
+    backup: int | None
+    drill: bool | None
+    started: str | None
+    finished: str | None
+    duration_s: float | None
+    """The recovery time that was reached."""
+    receipts: int
+    interrupted: bool
+    """It is ongoing, and its process is certainly gone."""
+    trouble: str | None
+    """A document that counts cannot be read."""
+
+
+class ReceiptsReport(msgspec.Struct, frozen=True, kw_only=True):
+    url: str
+    restores: tuple[RestoreLine, ...]
+
+
+def _list_text(report: ReceiptsReport, look: Look) -> str:
+    if not report.restores:
+        return look.text(f"no restores in {report.url}")
+    headers = ("SOURCE", "ID", "BACKUP", "KIND", "STATE", "STARTED", "FINISHED", "TOOK", "NOTES")
+    rows = [_cells(line, look) for line in report.restores]
+    several = len({line.source for line in report.restores}) > 1
+    kept = slice(0 if several else 1, len(headers) if any(row[-1] for row in rows) else -1)
+    shown = [row[kept] for row in rows]
+    return look.table(headers[kept], shown, right="ID,BACKUP,TOOK", spare="STARTED,FINISHED", free="NOTES")
+
+
+def _cells(line: RestoreLine, look: Look) -> tuple[str, ...]:
+    started, finished = (datetime.fromisoformat(t) if t else None for t in (line.started, line.finished))
+    return (
+        line.source,
+        str(line.id),
+        "-" if line.backup is None else str(line.backup),
+        _kind(line.drill),
+        line.state,
+        look.moment(started, seconds=False),
+        look.moment(finished, seconds=False),
+        took(line.duration_s),
+        line.trouble or ("interrupted" if line.interrupted else ""),
+    )
+
+
+def _kind(drill: bool | None) -> str:
+    return "-" if drill is None else "drill" if drill else "restore"
+
+
+@verb(
+    report=ReceiptsReport,
+    text=_list_text,
+    options=(REPO, SOURCE, STATE_DIR),
+    exits=(2, *STORE_EXITS),
+    exit_code=lambda report: 2 if any(line.trouble for line in report.restores) else 0,
+    examples=("logkeep receipts list", "logkeep receipts list --json | jq '.restores[-1].state'"),
+)
+def list_receipts(run: Run) -> ReceiptsReport:
+    """List all restores and drills, oldest first, with how each of them ended.
+
+    Reads names, and the plans of those that have not ended. Ends with 2 when a document cannot be read.
+    """
+    places = [restores_place(run, place) for place in chosen_sources(run)]
+    here = this_process("reader")
+    lines = [_line(place.source, row, here) for place in places for row in list_restores(place)]
+    return ReceiptsReport(url=places[0].store.url if places else run.repo(), restores=tuple(lines))
+
+
+def _line(source: str, row: RestoreRow, here: Owner) -> RestoreLine:
+    return RestoreLine(
+        source=source,
+        id=row.id,
+        state=row.state,
+        backup=row.backup,
+        drill=row.drill,
+        started=rfc3339(row.started) if row.started else None,
+        finished=rfc3339(row.finished) if row.finished else None,
+        duration_s=row.duration_s,
+        receipts=row.receipts,
+        interrupted=row.owner is not None and is_dead(row.owner, here),
+        trouble=row.trouble or None,
+    )
+
+
+class ReceiptReport(msgspec.Struct, frozen=True, kw_only=True):
+    restore: RestoreLine
+    kind: str
+    target: Target
+    who: str
+    options: dict[str, str]
+    partitions: tuple[RestoredPartition, ...] = ()
+    groups: tuple[RestoredGroup, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    rates: dict[str, float] = msgspec.field(default_factory=dict)
+    map: ObjectRef | None = None
+    """Which source offset stands where; --map writes it."""
+    map_written: str | None = None
+    all: bool = False
+
+
+def _show_text(report: ReceiptReport, look: Look) -> str:
+    if report.map_written == _STDOUT:
+        return ""  # the map is the answer
+    lines = [f"restore {report.restore.id}: {report.restore.state}", look.pairs(_facts(report, look))]
+    if report.partitions:
+        lines += ["", *partition_lines(report.partitions, look, every=report.all)]
+    if report.groups:
+        lines += ["", *group_lines(report.groups, look, every=report.all)]
+    if report.findings:
+        lines += ["", *finding_lines(report.findings, look, every=report.all)]
+    return "\n".join(lines)
+
+
+def _facts(report: ReceiptReport, look: Look) -> dict[str, str]:
+    line = report.restore
+    facts = {
+        "backup": str(line.backup),
+        "kind": f"{_kind(line.drill)} of {report.kind}",
+        "target": target_text(report.target),
+        "by": report.who,
+        "started": when(line.started, look),
+        "finished": when(line.finished, look),
+        "took": took(line.duration_s) if line.duration_s is not None else "",
+        "options": " ".join(f"{name}={value}" for name, value in sorted(report.options.items())),
+        "rates": rates_text(report.rates),
+        "map": f"{size(report.map.size)}; --map FILE writes it as CSV" if report.map else "",
+        "map written to": report.map_written or "",
+        "receipts": f"{line.receipts}, the newest is shown" if line.receipts > 1 else "",
+        "note": "interrupted: its process is gone" if line.interrupted else line.trouble or "",
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+@verb(
+    report=ReceiptReport,
+    text=_show_text,
+    options=(REPO, SOURCE, STATE_DIR, MAP_FILE, ALL),
+    arguments=(click.Argument(["restore"], metavar="RESTORE-ID"),),
+    exits=(10, *STORE_EXITS),
+    examples=("logkeep receipts show latest", "logkeep receipts show 20261116021500 --map offsets.csv"),
+)
+def show(run: Run, restore: str) -> ReceiptReport:
+    """Show what a restore or drill did and proved, partition by partition and group by group.
+
+    RESTORE-ID is a number, a unique prefix of one, or `latest`; `receipts list` shows them. Of a restore that has not
+    ended, its plan is shown. With --map the exact map of offsets is written too, one line per run of neighbouring
+    records: topic, partition, source_offset, target_offset, count, target_topic, target_partition.
+    """
+    place = restores_place(run, chosen_source(run))
+    row = chosen_restore(place, restore)
+    plan, receipt = _plan(place, row), newest_receipt(place, row.id)
+    report = _report(_line(place.source, row, this_process("reader")), plan, receipt)
+    return msgspec.structs.replace(report, all=run[ALL], map_written=_map_written(run, place, row.id, report.map))
+
+
+def chosen_restore(place: Place, text: str) -> RestoreRow:
+    """The restore that a user meant by a number, a unique prefix or `latest`."""
+    rows = {BackupId(row.id): row for row in list_restores(place)}
+    try:
+        return rows[choose_id(text, list(rows))]
+    except UsageError as error:
+        what = "there is no restore yet" if not rows else error.what.replace("backup", "restore")
+        raise UsageError(what, subject=place.store.url, remedy="run `logkeep receipts list` to see the ids") from error
+
+
+def _plan(place: Place, row: RestoreRow) -> RestorePlanDocument | None:
+    """The plan; a receipt is worth showing without it."""
+    try:
+        return read_plan(place, row.id)
+    except (Damaged, ObjectMissing):
+        if row.receipts:
+            return None
+        raise
+
+
+def _report(line: RestoreLine, plan: RestorePlanDocument | None, receipt: ReceiptDocument | None) -> ReceiptReport:
+    target = receipt.target if receipt else plan.target if plan else Target(cluster_id="")
+    report = ReceiptReport(
+        restore=line,
+        kind=plan.kind if plan else "a source whose plan cannot be read",
+        target=target,
+        who=plan.who if plan else "",
+        options=plan.options if plan else {},
+    )
+    if receipt is None:
+        return report
+    return msgspec.structs.replace(
+        report,
+        partitions=receipt.partitions,
+        groups=receipt.groups,
+        findings=receipt.findings,
+        rates=receipt.rates,
+        map=receipt.map,
+    )
+
+
+def _map_written(run: Run, place: Place, restore_id: RestoreId, ref: ObjectRef | None) -> str | None:
+    path = run[MAP_FILE]
+    if path is None:
+        return None
+    if ref is None:
+        raise UsageError(
+            "this restore has no map of offsets", subject=f"restore {restore_id}", remedy="leave out --map"
+        )
+    if str(path) == _STDOUT and run[JSON]:
+        raise UsageError("--json and --map - both want stdout", remedy="write the map to a file")
+    write_map(run.console, place, restore_id, ref, None if str(path) == _STDOUT else path)
+    return str(path)

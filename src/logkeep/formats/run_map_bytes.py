@@ -1,0 +1,193 @@
+"""The stored form of run maps: one map, and a file of many.
+
+One map:
+
+    bytes 0..7    magic "LKRMAP" and the version, two digits
+          8..11   number of runs
+          12..15  CRC-32C of bytes 0..11 and of everything after byte 15
+          16..39  start, end (source offsets) and target end, 8 bytes each
+          40..    three columns one after the other, 8 bytes per number, zlib:
+                  how far each run's source offset lies behind the run before (the first: behind start),
+                  how far its target offset lies behind the run before (the first: behind 0), and its length
+
+A file of many:
+
+    bytes 0..7    magic "LKRMAS" and the version, two digits
+          8..11   number of maps
+          12..15  CRC-32C of bytes 0..11 and of everything after byte 15
+          16..    for each map, in order of its route: length of the source topic's name (2 bytes), the name, source
+                  partition (4), length of the target topic's name (2), the name, target partition (4), length of the
+                  map (4), the map
+
+All numbers are little-endian and not negative. `decode` and `unbundle` take any bytes: they raise Damaged, or return
+maps that only rise, and allocate no more than the bytes can hold.
+"""
+
+import struct
+import zlib
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import google_crc32c
+import numpy as np
+
+from logkeep.errors import Damaged, FormatTooNew
+from logkeep.formats.kafka_log import Longs
+from logkeep.formats.run_map import RunMap
+
+MAX_RUNS = 2**27
+"""Of one map; 3 GiB in memory."""
+_ONE, _MANY, _VERSION = b"LKRMAP", b"LKRMAS", b"01"
+_HEAD = struct.Struct("<8sII")
+_BOUNDS = struct.Struct("<qqq")
+_NAME = struct.Struct("<H")
+_NUMBER = struct.Struct("<I")
+_LEVEL = 6
+_MAX_RATIO = 1100
+"""zlib cannot shrink anything more than 1,032 times: a count beyond that is a lie, found before memory is taken."""
+_COLUMN = np.dtype("<i8")
+
+
+class Route(NamedTuple):
+    """From where to where the records of one map went."""
+
+    topic: str
+    partition: int
+    target_topic: str
+    target_partition: int
+
+
+def encode(runs: RunMap) -> bytes:
+    if len(runs) > MAX_RUNS:
+        raise Damaged("more runs than a map can hold", subject=f"{len(runs):,} runs")
+    gaps = (_gaps(runs.source, runs.n, runs.start), _gaps(runs.target, runs.n, 0), runs.n)
+    columns = zlib.compress(b"".join(column.astype(_COLUMN).tobytes() for column in gaps), _LEVEL)
+    return _sealed(_ONE, len(runs), _BOUNDS.pack(runs.start, runs.end, runs.target_end) + columns)
+
+
+def decode(data: bytes, subject: str = "run map") -> RunMap:
+    """Read a map back. Raises Damaged, or FormatTooNew for a version of a later release."""
+    count, body = _opened(_ONE, data, subject)
+    if len(body) < _BOUNDS.size or count > MAX_RUNS:
+        raise Damaged("the run map has another size than it says", subject=subject)
+    start, end, target_end = _BOUNDS.unpack_from(body)
+    plain = _inflate(body[_BOUNDS.size :], 3 * count * _COLUMN.itemsize, subject)
+    gaps = np.frombuffer(plain, _COLUMN).astype(np.int64).reshape(3, count)
+    if not 0 <= start <= end or target_end < 0 or (gaps < 0).any() or (gaps[2] < 1).any():
+        raise Damaged("the run map contradicts itself", subject=subject)
+    source, target = (_firsts(gaps[row], gaps[2], first, subject) for row, first in ((0, start), (1, 0)))
+    if count and (int(source[-1] + gaps[2, -1]) > end or int(target[-1] + gaps[2, -1]) > target_end):
+        raise Damaged("the run map contradicts itself", subject=subject)
+    return RunMap(source, target, gaps[2], start, end, target_end)
+
+
+def encode_all(maps: Mapping[Route, RunMap]) -> bytes:
+    return bundle({route: encode(runs) for route, runs in maps.items()})
+
+
+def decode_all(data: bytes, subject: str = "run maps") -> dict[Route, RunMap]:
+    return {route: decode(one, f"{subject}, {_named(route)}") for route, one in unbundle(data, subject).items()}
+
+
+def bundle(maps: Mapping[Route, bytes]) -> bytes:
+    """A file of maps that are encoded already."""
+    return _sealed(_MANY, len(maps), b"".join(_entry(route, maps[route]) for route in sorted(maps)))
+
+
+def unbundle(data: bytes, subject: str = "run maps") -> dict[Route, bytes]:
+    """The encoded maps of a file, each still to be decoded: a reader of one need not unpack all."""
+    count, body = _opened(_MANY, data, subject)
+    maps: dict[Route, bytes] = {}
+    cursor = _Cursor(body, subject)
+    for _ in range(count):
+        route = Route(cursor.name(), cursor.number(), cursor.name(), cursor.number())
+        maps[route] = cursor.take(cursor.number())
+    if cursor.left or len(maps) != count:
+        raise Damaged("the file of run maps has another size than it says", subject=subject)
+    return maps
+
+
+class _Cursor:
+    def __init__(self, body: bytes, subject: str) -> None:
+        self._body, self._at, self._subject = body, 0, subject
+
+    @property
+    def left(self) -> int:
+        return len(self._body) - self._at
+
+    def take(self, size: int) -> bytes:
+        if size > self.left:
+            raise Damaged("the file of run maps ends too early", subject=self._subject)
+        self._at += size
+        return self._body[self._at - size : self._at]
+
+    def number(self) -> int:
+        return int(_NUMBER.unpack(self.take(_NUMBER.size))[0])
+
+    def name(self) -> str:
+        try:
+            return self.take(_NAME.unpack(self.take(_NAME.size))[0]).decode()
+        except UnicodeDecodeError as error:
+            raise Damaged("a topic's name is not UTF-8", subject=self._subject) from error
+
+
+def _entry(route: Route, one: bytes) -> bytes:
+    name, target = route.topic.encode(), route.target_topic.encode()
+    source_end = _NAME.pack(len(name)) + name + _NUMBER.pack(route.partition)
+    target_end = _NAME.pack(len(target)) + target + _NUMBER.pack(route.target_partition)
+    return source_end + target_end + _NUMBER.pack(len(one)) + one
+
+
+def _named(route: Route) -> str:
+    return f"{route.topic}/{route.partition} to {route.target_topic}/{route.target_partition}"
+
+
+def _gaps(firsts: Longs, n: Longs, first: int) -> Longs:
+    """How far each run lies behind the end of the one before."""
+    ends = np.append(first, firsts[:-1] + n[:-1])
+    gaps: Longs = firsts - ends[: len(firsts)]
+    return gaps
+
+
+def _firsts(gaps: Longs, n: Longs, first: int, subject: str) -> Longs:
+    """Where each run begins. A sum that leaves 63 bits shows as one that falls, since every step is smaller."""
+    steps = np.empty(2 * len(gaps) + 1, np.int64)
+    steps[0], steps[1::2], steps[2::2] = first, gaps, n
+    sums = np.cumsum(steps)
+    if (sums < 0).any() or (np.diff(sums) < 0).any():
+        raise Damaged("the run map contradicts itself", subject=subject)
+    return np.ascontiguousarray(sums[1::2])
+
+
+def _sealed(family: bytes, count: int, body: bytes) -> bytes:
+    return _HEAD.pack(family + _VERSION, count, _checksum(family, count, body)) + body
+
+
+def _opened(family: bytes, data: bytes, subject: str) -> tuple[int, bytes]:
+    if len(data) < _HEAD.size or data[:6] != family:
+        raise Damaged("not a run map", subject=subject)
+    if data[6:8] != _VERSION:
+        raise FormatTooNew("a run map of a later version", subject=subject)
+    _, count, checksum = _HEAD.unpack_from(data)
+    body = data[_HEAD.size :]
+    if _checksum(family, count, body) != checksum:
+        raise Damaged("the checksum of the run map is wrong", subject=subject)
+    return count, body
+
+
+def _checksum(family: bytes, count: int, body: bytes) -> int:
+    head = family + _VERSION + struct.pack("<I", count)
+    return int(google_crc32c.extend(google_crc32c.value(head), body))
+
+
+def _inflate(body: bytes, size: int, subject: str) -> bytes:
+    if size > len(body) * _MAX_RATIO:
+        raise Damaged("the run map promises more than it can hold", subject=subject)
+    stream = zlib.decompressobj()
+    try:
+        plain = stream.decompress(body, size + 1)
+    except zlib.error as error:
+        raise Damaged("the run map cannot be unpacked", subject=subject) from error
+    if len(plain) != size or not stream.eof or stream.unused_data:
+        raise Damaged("the run map has another size than it says", subject=subject)
+    return plain

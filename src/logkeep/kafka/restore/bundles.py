@@ -1,0 +1,38 @@
+"""Which partitions one task sends. Pure.
+
+A partition is never split: its records have one order. Large ones have a task of their own; small ones of one leader
+share a task, and with it connections and requests. Leaders may move later: then a bundle only goes more slowly.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+TOGETHER_BYTES = 64 << 20
+TOGETHER_LOGS = 64
+"""A task holds one open piece of the archive for each: small logs have small ones."""
+
+
+def bundles(
+    logs: Sequence[T], leader_of: Callable[[T], int], size_of: Callable[[T], int], at_once: int = 1
+) -> list[list[T]]:
+    """Every log in exactly one bundle, all of a bundle with one leader; the largest bundle comes first.
+
+    Where there is less than a full bundle for each of `at_once` tasks, bundles are made smaller.
+    """
+    total = sum(map(size_of, logs))
+    most_bytes = max(min(TOGETHER_BYTES, total // max(at_once, 1)), 1)
+    most_logs = max(min(TOGETHER_LOGS, -(-len(logs) // max(at_once, 1))), 1)
+    done: list[list[T]] = []
+    open_bundles: dict[int, tuple[list[T], int]] = {}
+    for log in sorted(logs, key=size_of, reverse=True):
+        leader, size = leader_of(log), size_of(log)
+        bundle, held = open_bundles.get(leader, ([], 0))
+        if bundle and (held + size > most_bytes or len(bundle) >= most_logs):
+            done.append(bundle)
+            bundle, held = [], 0
+        bundle.append(log)
+        open_bundles[leader] = bundle, held + size
+    done += [bundle for bundle, _ in open_bundles.values()]
+    return sorted(done, key=lambda b: sum(map(size_of, b)), reverse=True)

@@ -1,0 +1,216 @@
+"""Which logs of a backup come back, under which names and up to where. Pure.
+
+Patterns match whole names, as everywhere; `exclude` wins. Internal topics are never produced: what they held comes
+back as groups. Renames are tried in order, the first that fits is taken.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from logkeep.errors import UsageError
+from logkeep.kafka.record import ClusterRecord, TopicRecord
+from logkeep.kafka.values import TopicPartition
+from logkeep.model.segments import LogName
+from logkeep.repository.manifest import LogCut
+
+_LEGAL = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_UNTIL = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249}):(?P<partition>[0-9]{1,10})=(?P<offset>[0-9]{1,19})", re.ASCII)
+_NUMBERS = re.compile(r"[0-9]{1,9}(-[0-9]{1,9})?(,[0-9]{1,9}(-[0-9]{1,9})?)*", re.ASCII)
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Rename:
+    """`OLD=NEW` for one topic, or `s/pattern/replacement/` for all whose names match somewhere."""
+
+    pattern: re.Pattern[str]
+    replacement: str
+    whole: bool
+
+    @classmethod
+    def parse(cls, text: str) -> "Rename":
+        if len(text) > 3 and text[0] == "s" and not text[1].isalnum() and text[1] not in "._-=":
+            parts = text[2:].split(text[1])
+            if len(parts) != 3 or parts[2]:
+                raise UsageError(f"{text!r} is not s/pattern/replacement/", remedy=_RENAME_REMEDY)
+            return cls(_compiled(parts[0]), parts[1], whole=False)
+        old, sign, new = text.partition("=")
+        if not (sign and old and new):
+            raise UsageError(f"{text!r} is no renaming", remedy=_RENAME_REMEDY)
+        return cls(re.compile(re.escape(old)), new, whole=True)
+
+    def __call__(self, name: str) -> str | None:
+        """The new name; None when this renaming is not about that topic."""
+        if self.whole:
+            return self.replacement if self.pattern.fullmatch(name) else None
+        try:
+            return self.pattern.sub(self.replacement, name) if self.pattern.search(name) else None
+        except (re.error, IndexError) as error:
+            raise UsageError(f"{self.replacement!r} cannot replace anything: {error}", remedy=_RENAME_REMEDY) from error
+
+
+_RENAME_REMEDY = "write --rename old=new, or --rename 's/^prod-(.*)/dr-\\1/'"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the user named. Texts are as typed; they are understood here."""
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    renames: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    """`0,3-5` for all topics, or `TOPIC:0,3-5`."""
+    until_offsets: tuple[str, ...] = ()
+    """`TOPIC:P=N`: records before offset N of that partition."""
+
+
+@dataclass(frozen=True)
+class ChosenLog:
+    """One log of the backup and where it goes."""
+
+    log: LogName
+    start: int
+    end: int
+    target: TopicPartition
+
+    @property
+    def source(self) -> TopicPartition:
+        return TopicPartition(self.log.name, self.log.partition)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    topics: tuple[tuple[TopicRecord, str], ...]
+    """Topics of the record with their names in the target."""
+    logs: tuple[ChosenLog, ...]
+    internal: tuple[str, ...] = ()
+    """Topics that were meant and are not produced."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Old name → new name."""
+
+
+def choose(record: ClusterRecord, cut: Iterable[LogCut], choice: Choice) -> Chosen:
+    """The logs that come back. Raises UsageError for what cannot be meant."""
+    cuts = {(c.log.name, c.log.partition): c for c in cut}
+    meant = _meant(record.topics, choice)
+    own = [t for t in meant if not t.internal]
+    names = {t.name: _renamed(t.name, choice.renames) for t in own}
+    _refuse_clashes(names)
+    partitions = _partitions(choice.partitions, names)
+    until = _until(choice.until_offsets, names)
+    logs = [
+        ChosenLog(c.log, c.start, _end(c, until), TopicPartition(names[t.name], p))
+        for t in own
+        for p in range(t.partitions)
+        if (c := cuts.get((t.name, p))) is not None and _wanted(partitions, t.name, p)
+    ]
+    _refuse_unknown(until, logs)
+    kept = {log.log.name for log in logs}
+    if own and not logs:
+        raise UsageError("no partition is left to restore", remedy="look at --partitions; `logkeep info` lists them")
+    return Chosen(
+        topics=tuple((t, names[t.name]) for t in own if t.name in kept),
+        logs=tuple(logs),
+        internal=tuple(t.name for t in meant if t.internal),
+        names=names,
+    )
+
+
+def _meant(topics: Sequence[TopicRecord], choice: Choice) -> list[TopicRecord]:
+    include, exclude = [_compiled(p) for p in choice.include], [_compiled(p) for p in choice.exclude]
+    found = [
+        t
+        for t in topics
+        if (not include or any(p.fullmatch(t.name) for p in include)) and not any(p.fullmatch(t.name) for p in exclude)
+    ]
+    if not found and (include or exclude):
+        known = [t.name for t in topics if not t.internal]
+        shown = ", ".join([*known[:_SHOWN], *(["…"] if len(known) > _SHOWN else [])]) or "none"
+        raise UsageError(
+            f"no topic of the backup matches {' or '.join(choice.include) or 'what --exclude leaves'}",
+            remedy=f"patterns match whole names; the backup has: {shown}",
+        )
+    return found
+
+
+def _renamed(name: str, renames: Sequence[str]) -> str:
+    for text in renames:
+        new = Rename.parse(text)(name)
+        if new is not None:
+            if not _LEGAL.fullmatch(new) or new in {".", ".."}:
+                raise UsageError(f"{name} would become {new!r}, which is no topic name", subject=f"--rename {text}")
+            return new
+    return name
+
+
+def _refuse_clashes(names: Mapping[str, str]) -> None:
+    seen: dict[str, str] = {}
+    for old, new in names.items():
+        # Kafka makes metric names of topic names, in which '.' and '_' are the same: it refuses two such topics.
+        first = seen.setdefault(new.replace(".", "_"), old)
+        if first != old:
+            raise UsageError(f"{first} and {old} would both become {new}", remedy="look at --rename")
+
+
+def _partitions(texts: Sequence[str], names: Mapping[str, str]) -> dict[str, list[range]]:
+    """By topic, `""` for all of them."""
+    found: dict[str, list[range]] = {}
+    for text in texts:
+        topic, _, numbers = text.rpartition(":")
+        if not _NUMBERS.fullmatch(numbers):
+            raise UsageError(f"{text!r} is no list of partitions", remedy="write --partitions 0,3-5 or TOPIC:0,3-5")
+        if topic and topic not in names:
+            raise UsageError(f"{topic} is not among the topics to restore", subject=f"--partitions {text}")
+        found.setdefault(topic, []).extend(map(_range, numbers.split(",")))
+    return found
+
+
+def _range(text: str) -> range:
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def _wanted(partitions: Mapping[str, Sequence[range]], topic: str, partition: int) -> bool:
+    if not partitions:
+        return True
+    own = partitions.get(topic, partitions.get("", ()))
+    return any(partition in some for some in own)
+
+
+def _until(texts: Sequence[str], names: Mapping[str, str]) -> dict[tuple[str, int], int]:
+    found: dict[tuple[str, int], int] = {}
+    for text in texts:
+        match = _UNTIL.fullmatch(text)
+        if match is None:
+            raise UsageError(f"{text!r} is no end of a partition", remedy="write --until-offset TOPIC:PARTITION=OFFSET")
+        if match["topic"] not in names:
+            raise UsageError(f"{match['topic']} is not among the topics to restore", subject=f"--until-offset {text}")
+        found[match["topic"], int(match["partition"])] = int(match["offset"])
+    return found
+
+
+def _end(cut: LogCut, until: Mapping[tuple[str, int], int]) -> int:
+    wanted = until.get((cut.log.name, cut.log.partition), cut.end)
+    if not cut.start <= wanted <= cut.end:
+        raise UsageError(
+            f"offset {wanted} is not in what the backup has of it, [{cut.start}, {cut.end})",
+            subject=f"{cut.log.name}/{cut.log.partition}",
+            remedy="`logkeep info ID --topic …` shows every partition's range",
+        )
+    return wanted
+
+
+def _refuse_unknown(until: Mapping[tuple[str, int], int], logs: Sequence[ChosenLog]) -> None:
+    there = {(log.log.name, log.log.partition) for log in logs}
+    for topic, partition in until:
+        if (topic, partition) not in there:
+            raise UsageError(f"{topic}/{partition} is not among the partitions to restore", subject="--until-offset")
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"{pattern!r} is not a pattern: {error}") from error

@@ -1,0 +1,91 @@
+"""How long a restore will take, and whether it can afford to keep every offset. Pure.
+
+The rates are what one partition showed on one real broker on two cores; they are stated in the plan together with what
+follows from them. A hole costs a transaction of its own, and its marker must be in the log before anything else may be
+sent: so holes, not bytes, decide about `preserve`. Work on different partitions goes on at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from logkeep.kafka.restore.survey import LogSurvey
+from logkeep.kafka.restore.units import Offsets
+
+MARKERS_PER_S = 59.0
+"""Aborted transactions with nothing in them, one after the other."""
+FILLER_BATCHES_PER_S = 353.0
+FILLERS_PER_S = 4_000_000.0
+"""Null records in batches of a million, for what lies before the first offset and inside of wide holes."""
+SENT_BYTES_PER_S = 200e6
+"""Batches as they are, acknowledged by all replicas."""
+REENCODED_BYTES_PER_S = 60e6
+PROVEN_BYTES_PER_S = 300e6
+LONGEST_EXTRA_S = 600.0
+"""What keeping offsets may cost before `auto` decides against it."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What `--offsets auto` came to, and the sentence that says why."""
+
+    offsets: Offsets
+    extra_s: float
+    """What `preserve` costs more than `translate`."""
+    reason: str
+
+
+def preserve_s(log: LogSurvey) -> float:
+    """What keeping the offsets of one log costs."""
+    wide = min(log.holes, max(log.missing - log.holes, 0))
+    fillers = log.start + max(log.missing - log.holes, 0)
+    return log.holes / MARKERS_PER_S + wide / FILLER_BATCHES_PER_S + fillers / FILLERS_PER_S
+
+
+def copy_s(log: LogSurvey, *, proof: bool) -> float:
+    """What sending the records of one log costs, wherever they are put."""
+    plain = log.bytes - log.reencoded_bytes
+    proven = log.bytes / PROVEN_BYTES_PER_S if proof else 0.0
+    return plain / SENT_BYTES_PER_S + log.reencoded_bytes / REENCODED_BYTES_PER_S + proven
+
+
+def together_s(each: Sequence[float], at_once: int) -> float:
+    """So many at a time: no less than the longest, no less than an equal share."""
+    return max(max(each, default=0.0), sum(each) / max(at_once, 1))
+
+
+def choose_offsets(logs: Sequence[LogSurvey], *, new_topics: bool, at_once: int) -> Chosen:
+    """What `auto` means for these logs."""
+    extra_s = together_s([preserve_s(log) for log in logs], at_once)
+    if not new_topics:
+        return Chosen(Offsets.TRANSLATE, extra_s, _OLD_TOPICS)
+    cost = _cost(logs, extra_s)
+    if extra_s > LONGEST_EXTRA_S:
+        limit = said(LONGEST_EXTRA_S)
+        return Chosen(Offsets.TRANSLATE, extra_s, f"records get new offsets: {cost}, more than {limit}")
+    return Chosen(Offsets.PRESERVE, extra_s, f"records keep their offsets: the topics are new, and {cost}")
+
+
+_OLD_TOPICS = "records get new offsets: a target topic exists already, and only a new log can begin at any offset"
+
+
+def _cost(logs: Sequence[LogSurvey], extra_s: float) -> str:
+    holes, leading = sum(log.holes for log in logs), sum(log.start for log in logs)
+    if not holes and not leading:
+        return "there is nothing to fill"
+    parts = [f"up to {holes:,} {'hole' if holes == 1 else 'holes'}"] if holes else []
+    parts += [f"{leading:,} offsets before the first ones"] if leading else []
+    return f"filling {' and '.join(parts)} takes about {said(extra_s)}"
+
+
+def restore_s(logs: Sequence[LogSurvey], offsets: Offsets, *, proof: bool, at_once: int) -> float:
+    """The whole restore: records, the proof, and holes where they are filled."""
+    kept = offsets is Offsets.PRESERVE
+    return together_s([copy_s(log, proof=proof) + (preserve_s(log) if kept else 0.0) for log in logs], at_once)
+
+
+def said(seconds: float) -> str:
+    """About how long, for people."""
+    if seconds < 90:
+        return f"{max(round(seconds), 1)} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"

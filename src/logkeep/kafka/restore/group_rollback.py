@@ -1,0 +1,84 @@
+"""How groups are put back to where they stood before a restore. Pure: rows of a receipt in, changes out.
+
+What had a position gets it back. What had none loses it again, and a group that has nothing else is removed. Positions
+that moved on since are told, because going back gives that up.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from logkeep.kafka.admin.groups import Commit
+from logkeep.kafka.restore.groups import Standing, refuse_unsafe
+from logkeep.kafka.values import TopicPartition
+from logkeep.repository.restores.documents import RestoredGroup
+
+
+@dataclass(frozen=True)
+class GroupBack:
+    """One group: what is set, what is forgotten, and whether all of it goes."""
+
+    name: str
+    share: bool
+    put: Mapping[TopicPartition, Commit] = field(default_factory=dict)
+    forget: tuple[TopicPartition, ...] = ()
+    remove: bool = False
+    """Nothing of it would be left."""
+    kept: tuple[TopicPartition, ...] = ()
+    """Starts of a share group that a broker can only forget together with others of their topic, which stay."""
+
+
+@dataclass(frozen=True)
+class Rollback:
+    groups: tuple[GroupBack, ...]
+    rows: tuple[RestoredGroup, ...]
+    """What changes, as a receipt keeps it."""
+    moved_on: tuple[TopicPartition, ...] = ()
+
+
+def plan_rollback(rows: Iterable[RestoredGroup], standing: Mapping[str, Standing]) -> Rollback:
+    """Raises TargetUnsafe for groups that are being read by."""
+    by_group: dict[str, list[RestoredGroup]] = {}
+    for row in rows:
+        if row.offset is not None or row.previous_offset is not None:
+            by_group.setdefault(row.group, []).append(row)
+    refuse_unsafe({name: own[0].share for name, own in by_group.items()}, standing)
+    now = {name: standing[name].commits if name in standing else {} for name in by_group}
+    return Rollback(
+        tuple(_group_back(name, own, now[name]) for name, own in sorted(by_group.items())),
+        tuple(_row_back(row, now[name]) for name, own in sorted(by_group.items()) for row in own),
+        tuple(_log(row) for name, own in sorted(by_group.items()) for row in own if _moved_on(row, now[name])),
+    )
+
+
+def _log(row: RestoredGroup) -> TopicPartition:
+    return TopicPartition(row.topic, row.partition)
+
+
+def _moved_on(row: RestoredGroup, now: Mapping[TopicPartition, Commit]) -> bool:
+    found = now.get(_log(row))
+    return found is not None and found.offset not in {row.offset, row.previous_offset}
+
+
+def _group_back(name: str, rows: Sequence[RestoredGroup], now: Mapping[TopicPartition, Commit]) -> GroupBack:
+    share = rows[0].share
+    put = {_log(r): Commit(r.previous_offset, -1, r.previous_metadata) for r in rows if r.previous_offset is not None}
+    forget = tuple(sorted({_log(r) for r in rows if r.previous_offset is None} & set(now)))
+    if not put and set(now) <= set(forget):
+        return GroupBack(name, share, remove=bool(now))
+    staying = {log.topic for log in {*put, *now} - set(forget)} if share else set[str]()
+    kept = tuple(log for log in forget if log.topic in staying)
+    return GroupBack(name, share, put, tuple(log for log in forget if log not in kept), kept=kept)
+
+
+def _row_back(row: RestoredGroup, now: Mapping[TopicPartition, Commit]) -> RestoredGroup:
+    found = now.get(_log(row))
+    return RestoredGroup(
+        group=row.group,
+        topic=row.topic,
+        partition=row.partition,
+        previous_offset=None if found is None else found.offset,
+        previous_metadata="" if found is None else found.metadata,
+        offset=row.previous_offset,
+        detail="it moved on since" if _moved_on(row, now) else "" if row.previous_offset is not None else "removed",
+        share=row.share,
+    )

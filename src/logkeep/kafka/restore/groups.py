@@ -1,0 +1,208 @@
+"""Which groups come back, where they are put, and what that overwrites. Pure: values in, a plan out.
+
+A group that is being read by is refused, with its members named: it would go on from what it holds in memory, and the
+broker would not let it be moved. A plan becomes rows of a receipt, which hold what stood there before; a rollback is
+decided from such rows alone.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from logkeep.errors import TargetUnsafe, UsageError
+from logkeep.formats.offsets_topic import PositionKey
+from logkeep.kafka.admin.groups import Commit, Group, Member
+from logkeep.kafka.positions import Position
+from logkeep.kafka.record import CommitRecord, GroupRecord
+from logkeep.kafka.restore.offsets import LeftOut, Omission, Placed, Positions, Reason, Routes, carried_over
+from logkeep.kafka.values import TopicPartition
+from logkeep.repository.restores.documents import RestoredGroup
+
+Commits = Mapping[TopicPartition, Commit]
+_AT_REST = frozenset({"empty", "dead", ""})
+_SHARE = "share"
+_SHOWN = 5
+
+_WHY = {
+    Reason.EXACT: "",
+    Reason.HOLE: "no record at its offset, the next one is what it read next",
+    Reason.END: "it had read everything",
+    Reason.EXPIRED: "what it read next was gone from the source already",
+    Reason.BEYOND: "it had read further than what came back",
+    Reason.SHARED: "records of several partitions stand here",
+    Omission.TOPIC: "the topic was not restored",
+    Omission.PARTITION: "the partition was not restored",
+    Omission.GONE: "the target does not have this partition",
+}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A group as the target has it now."""
+
+    group: Group
+    commits: Commits = field(default_factory=dict)
+    members: tuple[Member, ...] = ()
+
+    @property
+    def live(self) -> bool:
+        return bool(self.members) or self.group.state.lower() not in _AT_REST
+
+    @property
+    def share(self) -> bool:
+        return self.group.kind == _SHARE
+
+
+@dataclass(frozen=True)
+class PlannedGroup:
+    name: str
+    share: bool
+    positions: Positions
+    before: Commits = field(default_factory=dict)
+    """Where it stands in the target, in any partition."""
+
+    @property
+    def commits(self) -> dict[TopicPartition, Commit]:
+        """To be set. No leader epochs: they are another cluster's, and one too high lets a consumer wait for ever."""
+        return {p.target: Commit(p.offset, -1, "" if self.share else p.metadata) for p in self.positions.placed}
+
+    @property
+    def overwritten(self) -> tuple[Placed, ...]:
+        """Those that stand elsewhere now."""
+        return tuple(
+            p for p in self.positions.placed if self.before.get(p.target, _Nowhere).offset not in {-1, p.offset}
+        )
+
+
+_Nowhere = Commit(-1, -1, "")
+
+
+@dataclass(frozen=True)
+class GroupsPlan:
+    groups: tuple[PlannedGroup, ...]
+    untouched: tuple[str, ...] = ()
+    """Groups that were meant and have no position in anything that came back."""
+
+    @property
+    def again(self) -> int:
+        return sum(g.positions.again for g in self.groups)
+
+
+def plan_groups(
+    groups: Iterable[GroupRecord],
+    routes: Routes,
+    patterns: Sequence[str],
+    standing: Mapping[str, Standing],
+    recovered: Mapping[PositionKey, Position] | None = None,
+) -> GroupsPlan:
+    """What to set. Raises UsageError for patterns that cannot be meant, and TargetUnsafe where groups may not be moved.
+
+    `recovered` are positions that the cluster has forgotten since: they are younger than those of the record.
+    """
+    meant = _meant([*_with_recovered(groups, recovered or {})], patterns)
+    planned = [
+        PlannedGroup(g.name, g.kind == _SHARE, carried_over(g.commits, routes), _before(standing.get(g.name)))
+        for g in meant
+    ]
+    moved = tuple(g for g in planned if g.positions.placed)
+    refuse_unsafe({g.name: g.share for g in moved}, standing)
+    return GroupsPlan(moved, tuple(g.name for g in planned if not g.positions.placed))
+
+
+def _before(standing: Standing | None) -> Commits:
+    return {} if standing is None else standing.commits
+
+
+def _meant(groups: Sequence[GroupRecord], patterns: Sequence[str]) -> list[GroupRecord]:
+    compiled = [_compiled(p) for p in patterns]
+    known = sorted(groups, key=lambda g: g.name)
+    found = [g for g in known if not compiled or any(p.fullmatch(g.name) for p in compiled)]
+    if patterns and not found:
+        shown = ", ".join([*(g.name for g in known[:_SHOWN]), *(["…"] if len(known) > _SHOWN else [])]) or "none"
+        raise UsageError(
+            f"no group of the backup matches {' or '.join(patterns)}",
+            remedy=f"patterns match whole names; the backup has: {shown}",
+        )
+    return found
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"{pattern!r} is not a pattern: {error}") from error
+
+
+def _with_recovered(groups: Iterable[GroupRecord], found: Mapping[PositionKey, Position]) -> Iterable[GroupRecord]:
+    """Groups with erased positions in place of older ones; groups that only exist there are classic ones."""
+    erased: dict[str, dict[TopicPartition, CommitRecord]] = {}
+    for key, p in found.items():
+        if p.erased_ms is not None:
+            commit = CommitRecord(key.topic, key.partition, p.offset, p.offset, p.leader_epoch, p.metadata)
+            erased.setdefault(key.group, {})[TopicPartition(key.topic, key.partition)] = commit
+    for group in groups:
+        own = {TopicPartition(c.topic, c.partition): c for c in group.commits}
+        commits = {**own, **erased.pop(group.name, {})}
+        yield GroupRecord(group.name, group.kind, group.state, group.protocol_type, tuple(commits.values()))
+    for name, positions in sorted(erased.items()):
+        yield GroupRecord(name, "classic", "Empty", "consumer", tuple(positions.values()))
+
+
+def refuse_unsafe(share: Mapping[str, bool], standing: Mapping[str, Standing]) -> None:
+    """Raise TargetUnsafe when one of these groups has members, or is of the other kind in the target."""
+    there = {name: standing[name] for name in sorted(share) if name in standing}
+    live = [s for s in there.values() if s.live]
+    if live:
+        raise TargetUnsafe(
+            f"{len(live)} of {len(share)} groups are being read by: {'; '.join(map(_told, live[:_SHOWN]))}"
+            f"{'; …' if len(live) > _SHOWN else ''}",
+            remedy="stop these consumers, or leave their groups out with --groups; nothing was changed",
+        )
+    for name, found in there.items():
+        if found.share != share[name] and found.commits:
+            kinds = ("a share group", f"a {found.group.kind} group")
+            raise TargetUnsafe(
+                f"is {kinds[share[name]]} in the target and {'' if share[name] else 'not '}a share group in the backup",
+                subject=f"group {name}",
+                remedy="delete that group, or leave it out with --groups; nothing was changed",
+            )
+
+
+def _told(standing: Standing) -> str:
+    members = [f"{m.client_id} at {m.host.lstrip('/')}" for m in standing.members[:_SHOWN]]
+    more = [f"and {len(standing.members) - _SHOWN} more"] if len(standing.members) > _SHOWN else []
+    return f"{standing.group.name} ({', '.join([*members, *more]) or standing.group.state})"
+
+
+def rows_of(plan: GroupsPlan) -> tuple[RestoredGroup, ...]:
+    """The plan as a receipt keeps it, with what stands there before."""
+    placed = [_placed_row(g, p) for g in plan.groups for p in g.positions.placed]
+    left = [_left_row(g, each) for g in plan.groups for each in g.positions.left_out]
+    return (*placed, *left)
+
+
+def _placed_row(group: PlannedGroup, placed: Placed) -> RestoredGroup:
+    before = group.before.get(placed.target)
+    return RestoredGroup(
+        group=group.name,
+        topic=placed.target.topic,
+        partition=placed.target.partition,
+        previous_offset=None if before is None else before.offset,
+        previous_metadata="" if before is None else before.metadata,
+        offset=placed.offset,
+        exact=placed.exact,
+        reread=placed.again,
+        detail=_WHY[placed.reason],
+        share=group.share,
+    )
+
+
+def _left_row(group: PlannedGroup, left: LeftOut) -> RestoredGroup:
+    return RestoredGroup(
+        group=group.name,
+        topic=left.source.topic,
+        partition=left.source.partition,
+        exact=False,
+        detail=_WHY[left.why],
+        share=group.share,
+    )

@@ -1,0 +1,166 @@
+"""Groups alone: restored with the map of an earlier restore or at their own offsets, again and again, and undone.
+
+Every run is a restore with an id and a receipt of its own. What stood in the target before is stored before anything
+is changed, so that a run that was killed can be undone like any other. Undoing is a run too: it can be undone itself.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from logkeep.errors import LogkeepError, TargetUnsafe, UsageError
+from logkeep.formats.offsets_topic import PositionKey
+from logkeep.formats.run_map_bytes import decode_all
+from logkeep.kafka.admin.offsets import LogBounds, log_bounds
+from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.positions import Position
+from logkeep.kafka.record import ClusterRecord
+from logkeep.kafka.restore.choice import Chosen
+from logkeep.kafka.restore.group_rollback import Rollback, plan_rollback
+from logkeep.kafka.restore.group_routes import routes_as_they_are, routes_by_map, targets_of
+from logkeep.kafka.restore.groups import GroupsPlan, plan_groups, rows_of
+from logkeep.kafka.restore.offsets import Routes
+from logkeep.kafka.restore.set_groups import roll_back, set_groups, standing_of
+from logkeep.kafka.values import TopicPartition
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.ids import RestoreId
+from logkeep.model.time import Clock, TokenSource, rfc3339
+from logkeep.repository.chain import Place
+from logkeep.repository.owner import this_process
+from logkeep.repository.restores import (
+    FIRST,
+    NewRestore,
+    ReceiptDocument,
+    RestoredGroup,
+    Target,
+    Verdict,
+    begin_restore,
+    newest_receipt,
+    plan_body,
+    put_receipt,
+    read_map,
+    read_plan,
+)
+
+KIND = "kafka-groups"
+
+
+class GroupsBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The stored plan of a run: what is set, and what stood there before."""
+
+    groups: tuple[RestoredGroup, ...]
+
+
+@dataclass(frozen=True)
+class GroupsTask:
+    restores: Place
+    """Where plans and receipts are kept."""
+    cluster: Cluster
+    clock: Clock
+    tokens: TokenSource
+
+    def routes_of_restore(self, restore_id: RestoreId) -> Routes:
+        """Where a restore has put the records. Raises UsageError while it has not ended, and TargetUnsafe."""
+        receipt = newest_receipt(self.restores, restore_id)
+        if receipt is None or not receipt.partitions:
+            raise UsageError(
+                "this restore has not brought back any records" if receipt else "this restore has not ended",
+                subject=f"restore {restore_id}",
+                remedy="`logkeep receipts list` shows all; with --backup ID offsets are taken as they are",
+            )
+        self._check_cluster(receipt.target)
+        maps = decode_all(read_map(self.restores, restore_id, receipt.map)) if receipt.map else {}
+        return routes_by_map(receipt.partitions, maps, self._bounds(targets_of(receipt.partitions)))
+
+    def routes_as_they_are(self, chosen: Chosen) -> Routes:
+        return routes_as_they_are(chosen.logs, self._bounds({log.target for log in chosen.logs}))
+
+    def plan(
+        self,
+        record: ClusterRecord,
+        routes: Routes,
+        patterns: tuple[str, ...],
+        recovered: Mapping[PositionKey, Position],
+    ) -> GroupsPlan:
+        names = {g.name for g in record.groups} | {key.group for key in recovered}
+        return plan_groups(record.groups, routes, patterns, standing_of(self.cluster, names), recovered)
+
+    def restore(self, plan: GroupsPlan, backup: int, options: dict[str, str]) -> RestoreId:
+        return self._run(rows_of(plan), backup, options, lambda: set_groups(self.cluster, plan))
+
+    def plan_rollback(self, restore_id: RestoreId) -> tuple[Rollback, int]:
+        """How to undo what a restore did to groups, and of which backup it was."""
+        stored = read_plan(self.restores, restore_id)
+        self._check_cluster(stored.target)
+        receipt = newest_receipt(self.restores, restore_id)
+        rows = plan_body(stored, GroupsBody).groups if stored.kind == KIND else receipt.groups if receipt else ()
+        if not any(row.offset is not None or row.previous_offset is not None for row in rows):
+            raise UsageError("has set no groups", subject=f"restore {restore_id}")
+        return plan_rollback(rows, standing_of(self.cluster, {row.group for row in rows})), stored.backup
+
+    def rollback(self, plan: Rollback, backup: int, options: dict[str, str]) -> RestoreId:
+        return self._run(plan.rows, backup, options, lambda: roll_back(self.cluster, plan.groups))
+
+    def _run(
+        self, rows: tuple[RestoredGroup, ...], backup: int, options: dict[str, str], change: Callable[[], None]
+    ) -> RestoreId:
+        target = Target(cluster_id=self.cluster.known().cluster_id)
+        body = msgspec.json.encode(GroupsBody(groups=rows))
+        started = self.clock()
+        restore_id = begin_restore(
+            self.restores, NewRestore(backup, KIND, target, body, options), self.clock, self.tokens
+        )
+        receipt = ReceiptDocument(
+            repository=self.restores.repository,
+            source=self.restores.source,
+            restore=restore_id,
+            number=FIRST,
+            backup=backup,
+            drill=False,
+            verdict=Verdict.FAILED,
+            owner=this_process(self.tokens()),
+            started=rfc3339(started),
+            finished=rfc3339(started),
+            duration_s=0.0,
+            target=target,
+            groups=rows,
+        )
+        try:
+            change()
+        except LogkeepError as error:
+            self._end(receipt, started, (_finding(error),))
+            raise
+        # Not `proven`: that word is for records. That the groups stand where they were put has been looked at.
+        self._end(msgspec.structs.replace(receipt, verdict=Verdict.UNPROVEN), started)
+        return restore_id
+
+    def _end(self, receipt: ReceiptDocument, started: datetime, findings: tuple[Finding, ...] = ()) -> None:
+        finished = self.clock()
+        took_s = max(0.0, (finished - started).total_seconds())
+        ended = msgspec.structs.replace(receipt, finished=rfc3339(finished), duration_s=took_s, findings=findings)
+        put_receipt(self.restores, ended)
+
+    def _check_cluster(self, target: Target) -> None:
+        here = self.cluster.known().cluster_id
+        if target.cluster_id != here:
+            raise TargetUnsafe(
+                f"that restore went to cluster {target.cluster_id}, and this is {here}",
+                remedy="name the brokers of that cluster; its offsets mean nothing in another one",
+            )
+
+    def _bounds(self, wanted: set[TopicPartition]) -> dict[TopicPartition, LogBounds]:
+        """Of those that the cluster has."""
+        metadata = self.cluster.metadata()
+        return log_bounds(self.cluster, sorted(log for log in wanted if metadata.find(log) is not None))
+
+
+def _finding(error: LogkeepError) -> Finding:
+    return Finding(
+        code=error.slug(),
+        severity=Severity.DAMAGE,
+        where=error.subject or "groups",
+        what=error.what,
+        remedy=error.remedy,
+    )

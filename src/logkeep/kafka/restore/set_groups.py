@@ -1,0 +1,118 @@
+"""Groups of a target: where they stand, set to where a plan says, put back, and each time read back and compared."""
+
+from collections.abc import Iterable, Mapping
+
+from logkeep.errors import LogkeepError, RestoreFailed, TargetUnsafe
+from logkeep.kafka.admin.group_changes import (
+    Refusals,
+    commit_offsets,
+    delete_groups,
+    forget_offsets,
+    forget_share_topics,
+    move_share_groups,
+)
+from logkeep.kafka.admin.groups import Commit, describe_groups, group_offsets, list_groups, share_group_offsets
+from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.codes import failure
+from logkeep.kafka.restore.group_rollback import GroupBack
+from logkeep.kafka.restore.groups import GroupsPlan, Standing
+from logkeep.kafka.values import TopicPartition
+
+Wanted = Mapping[str, Mapping[TopicPartition, Commit | None]]
+"""By group, where it has to stand; None: nowhere."""
+
+
+def standing_of(cluster: Cluster, names: Iterable[str]) -> dict[str, Standing]:
+    """Those of the groups that the target has."""
+    wanted = set(names)
+    found = [g for g in list_groups(cluster) if g.name in wanted]
+    details = describe_groups(cluster, found)
+    share = {g.name for g in found if g.kind == "share"}
+    commits = {
+        **group_offsets(cluster, [g.name for g in found if g.name not in share]),
+        **share_group_offsets(cluster, sorted(share)),
+    }
+    return {
+        g.name: Standing(g, commits.get(g.name, {}), details[g.name].members if g.name in details else ())
+        for g in found
+    }
+
+
+def set_groups(cluster: Cluster, plan: GroupsPlan) -> None:
+    """Set all groups of a plan, and look whether they stand there. What stood there before is in the plan's rows.
+
+    Share groups come first: a broker may not know them at all, and then nothing was changed. Raises TargetUnsafe when
+    somebody reads by a group meanwhile, RestoreFailed when a group stands elsewhere afterwards, and what a broker says.
+    """
+    share = {g.name: g.commits for g in plan.groups if g.share}
+    plain = {g.name: g.commits for g in plan.groups if not g.share}
+    _put(cluster, share, plain)
+    _compare(cluster, share, {**share, **plain})
+
+
+def roll_back(cluster: Cluster, groups: Iterable[GroupBack]) -> None:
+    """Put groups back, and look whether they stand there. Raises as `set_groups` does."""
+    chosen = list(groups)
+    _raise_refused(delete_groups(cluster, [g.name for g in chosen if g.remove]))
+    share = {g.name: g for g in chosen if g.share}
+    plain = {g.name: g for g in chosen if not g.share}
+    topics = {name: sorted({log.topic for log in g.forget}) for name, g in share.items() if g.forget}
+    _raise_refused(forget_share_topics(cluster, topics))
+    _raise_refused(forget_offsets(cluster, {name: g.forget for name, g in plain.items() if g.forget}))
+    _put(cluster, {n: g.put for n, g in share.items() if g.put}, {n: g.put for n, g in plain.items() if g.put})
+    _compare(cluster, share, {g.name: {**dict.fromkeys(g.forget), **g.put} for g in chosen})
+
+
+def _put(
+    cluster: Cluster,
+    share: Mapping[str, Mapping[TopicPartition, Commit]],
+    plain: Mapping[str, Mapping[TopicPartition, Commit]],
+) -> None:
+    starts = {name: {log: c.offset for log, c in commits.items()} for name, commits in share.items()}
+    _raise_refused(move_share_groups(cluster, starts))
+    _raise_refused(commit_offsets(cluster, plain))
+
+
+def _raise_refused(refusals: Refusals) -> None:
+    refused = {name: each for name, each in refusals.items() if each}
+    if refused:
+        raise _error(refused)
+
+
+def _error(refused: Refusals) -> LogkeepError:
+    name, (first, *_) = next(iter(sorted(refused.items())))
+    if first.live:
+        return TargetUnsafe(
+            f"is being read by since it was looked at: {first}",
+            subject=f"group {name}",
+            remedy="stop its consumers and run again; `kafka groups rollback` undoes what was set",
+        )
+    subject = f"group {name}{f', {first.log}' if first.log else ''}"
+    error = failure(first.code, subject=subject, doing="setting positions", message=first.said)
+    error.remedy = f"{error.remedy}; `kafka groups rollback` undoes what was set"
+    return error
+
+
+def _compare(cluster: Cluster, share: Iterable[str], wanted: Wanted) -> None:
+    shared = set(share)
+    found = {
+        **group_offsets(cluster, [name for name in wanted if name not in shared]),
+        **share_group_offsets(cluster, [name for name in wanted if name in shared]),
+    }
+    for name, positions in sorted(wanted.items()):
+        for log, commit in sorted(positions.items()):
+            now = found.get(name, {}).get(log)
+            if _place(now) != _place(commit):
+                raise RestoreFailed(
+                    f"stands at {_told(now)} and not at {_told(commit)}, where it was put",
+                    subject=f"group {name}, {log}",
+                    remedy="look who else commits for this group, then run again",
+                )
+
+
+def _place(commit: Commit | None) -> tuple[int, str] | None:
+    return None if commit is None else (commit.offset, commit.metadata)
+
+
+def _told(commit: Commit | None) -> str:
+    return "no offset" if commit is None else f"offset {commit.offset}"

@@ -1,0 +1,242 @@
+"""What a plan must know of each chosen log before anything is sent: a task over the batch indexes beside the segments.
+
+Counts come from batch headers, so nothing of a log is read but the batches that reach over a border of the range, and
+the one in which a point in time lies: those are read by range and decoded. A lost or wrong index costs one pass over
+its segment, no more. What an index cannot tell is bounded from above: how many holes are inside of a batch, and which
+transactions were aborted.
+"""
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+
+import msgspec
+import numpy as np
+
+from logkeep.errors import Damaged, FormatTooNew, ObjectMissing, UnsafeName
+from logkeep.formats.batch_index import BatchIndex, index_of, join
+from logkeep.formats.kafka_log import Stop, first_broken, walk
+from logkeep.formats.records import Malformed, Records, decode
+from logkeep.kafka.restore.survey_rows import Longs, Rows, Tally, rows_of
+from logkeep.kafka.verify import LogPieces
+from logkeep.model.segments import LogName, Segment
+from logkeep.model.work import Progress
+from logkeep.repository.chain import Place
+from logkeep.repository.segment_bytes import StoredLog, read_index
+
+_UNIT_SEGMENTS = 256
+
+
+class SurveyLog(msgspec.Struct, frozen=True, kw_only=True):
+    """One chosen log: `[start, end)` of the backup, and where the user wants it to end."""
+
+    log: LogName
+    start: int
+    end: int
+    segments: tuple[Segment, ...]
+    """In order."""
+    until_ms: int | None = None
+    """End before the first record with this time or a later one."""
+    until_offset: int | None = None
+
+
+class Cut(StrEnum):
+    """What became of the end that the user asked for."""
+
+    NONE = "none"
+    """None was asked for."""
+    MADE = "made"
+    BEHIND = "behind"
+    """It lies at or behind the end of the backup: the whole log comes back."""
+    BEFORE = "before"
+    """It lies before the first record: nothing comes back."""
+
+
+class LogSurvey(msgspec.Struct, frozen=True, kw_only=True):
+    """What `[start, end)` of a log holds. Markers of transactions are no records."""
+
+    log: LogName
+    start: int
+    end: int
+    """As chosen."""
+    cut: Cut = Cut.NONE
+    records: int = 0
+    """Those of aborted transactions too: an index does not tell them apart."""
+    batches: int = 0
+    bytes: int = 0
+    """Of batches with records of the range, as they are in the log."""
+    largest_batch_bytes: int = 0
+    missing: int = 0
+    """Offsets without a record, where no transaction was aborted."""
+    holes: int = 0
+    """At most so many runs of them: an index does not tell where records are missing inside of a batch. An aborted
+    transaction seldom adds one: it stands before its marker, which is one already."""
+    control_batches: int = 0
+    transactional_batches: int = 0
+    transactional_records: int = 0
+    """At most so many more offsets may be missing."""
+    append_time_batches: int = 0
+    reencoded_batches: int = 0
+    """That cannot be sent as they are: they have holes, reach over a border, or show the append time."""
+    reencoded_bytes: int = 0
+    first_time_ms: int = -1
+    """The smallest time that a batch begins with, the largest of all; -1 when there is none."""
+    last_time_ms: int = -1
+    rebuilt_indexes: int = 0
+    """Segments that had to be read because their index is lost or wrong."""
+    damage: str = ""
+    """Why the log cannot be surveyed; then nothing else is known."""
+
+    @property
+    def transactional(self) -> bool:
+        return bool(self.transactional_batches or self.control_batches)
+
+
+class SurveyUnit(msgspec.Struct, frozen=True, kw_only=True):
+    place: Place
+    logs: tuple[SurveyLog, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(s.stored_bytes for log in self.logs for s in log.segments)
+
+
+class SurveyResult(msgspec.Struct, frozen=True, kw_only=True):
+    logs: tuple[LogSurvey, ...]
+    """In the order of the unit."""
+
+
+def survey_units(place: Place, logs: Iterable[SurveyLog]) -> list[SurveyUnit]:
+    """Logs in their order, in units of a bounded number of segments. One log is never divided."""
+    units: list[SurveyUnit] = []
+    chosen: list[SurveyLog] = []
+    for log in logs:
+        if chosen and sum(len(c.segments) for c in chosen) + len(log.segments) > _UNIT_SEGMENTS:
+            units.append(SurveyUnit(place=place, logs=tuple(chosen)))
+            chosen = []
+        chosen.append(log)
+    return [*units, SurveyUnit(place=place, logs=tuple(chosen))] if chosen else units
+
+
+def survey(unit: SurveyUnit, progress: Progress) -> SurveyResult:
+    """A task. Damage is told in the log's survey; raises a StoreError when the store cannot be asked."""
+    return SurveyResult(logs=tuple(_surveyed(unit.place, log, progress) for log in unit.logs))
+
+
+def _surveyed(place: Place, wanted: SurveyLog, progress: Progress) -> LogSurvey:
+    try:
+        return _Survey(place, wanted).run(progress)
+    except (Damaged, ObjectMissing, FormatTooNew, UnsafeName) as error:
+        return LogSurvey(log=wanted.log, start=wanted.start, end=wanted.end, damage=str(error))
+
+
+class _Survey:
+    """One log, segment by segment, until its end is reached."""
+
+    def __init__(self, place: Place, wanted: SurveyLog) -> None:
+        self._place, self._wanted = place, wanted
+        asked = wanted.end if wanted.until_offset is None else wanted.until_offset
+        self._end = min(max(asked, wanted.start), wanted.end)
+        self._found = False
+        self._rebuilt = 0
+
+    def run(self, progress: Progress) -> LogSurvey:
+        tally = Tally(self._wanted.start)
+        for segment in self._wanted.segments:
+            if self._found or segment.start >= self._end:
+                break
+            if segment.has_object and segment.end > self._wanted.start:
+                tally.take(self._rows(segment))
+            progress(segment.stored_bytes)
+        cut = self._cut(tally)
+        end = self._wanted.start if cut is Cut.BEFORE else self._end
+        tally.finish(end)
+        return LogSurvey(
+            log=self._wanted.log,
+            start=self._wanted.start,
+            end=end,
+            cut=cut,
+            rebuilt_indexes=self._rebuilt,
+            **tally.counts,
+        )
+
+    def _cut(self, tally: Tally) -> Cut:
+        wanted = self._wanted
+        if wanted.until_ms is None and wanted.until_offset is None:
+            return Cut.NONE
+        if not self._found and (wanted.until_offset is None or wanted.until_offset >= wanted.end):
+            return Cut.BEHIND
+        return Cut.MADE if tally.counts["records"] else Cut.BEFORE
+
+    def _rows(self, segment: Segment) -> Rows:
+        """The batches of a segment with records of the range, those that reach over its borders cut to it."""
+        stored = _Stored(self._place, segment)
+        self._rebuilt += stored.rebuilt
+        start = max(segment.start, self._wanted.start)
+        found = self._time_in(stored, start, min(segment.end, self._end))
+        if found is not None:
+            self._end, self._found = found, True
+        return rows_of(stored.index, start, min(segment.end, self._end), stored.offsets)
+
+    def _time_in(self, stored: "_Stored", start: int, end: int) -> int | None:
+        """The first offset of `[start, end)` with the time that was asked for, as a broker looks for it.
+
+        A broker counts markers too. Headers may promise a time that is no record's in the range: then the next one.
+        """
+        until = self._wanted.until_ms
+        if until is None:
+            return None
+        rows = stored.index.rows
+        inside = (rows["last_offset"] >= start) & (rows["base_offset"] < end) & (rows["records"] > 0)
+        for row in np.flatnonzero(inside & (rows["max_time_ms"] >= until)).tolist():
+            for part in stored.records(row):
+                part_in = part.within(start, end)
+                late = part_in.offsets[part_in.times_ms >= until]
+                if len(late):
+                    return int(late[0])
+        return None
+
+
+class _Stored:
+    """A segment and an index that fits it."""
+
+    def __init__(self, place: Place, segment: Segment) -> None:
+        self._log = StoredLog.of(place, segment)
+        found = read_index(place, segment)
+        self.rebuilt = found is None or not _fits(found, segment)
+        self.index = _rebuilt(self._log) if found is None or self.rebuilt else found
+
+    def offsets(self, row: int) -> Longs:
+        return np.concatenate([part.offsets.copy() for part in self.records(row)] or [np.empty(0, np.int64)])
+
+    def records(self, row: int) -> Iterator[Records]:
+        """The records of one batch; nothing else of the log is read. Raises Damaged."""
+        wanted = self.index.rows[row]
+        data = b"".join(self._log.range(int(wanted["position"]), int(wanted["size"]), self.index))
+        walked = walk(data)
+        base = int(wanted["base_offset"])
+        sound = walked.stop is Stop.END and len(walked.batches) == 1 and int(walked.batches.base_offsets[0]) == base
+        if not sound or first_broken(data, walked.batches) is not None:
+            raise Damaged(f"the batch at offset {base} is not what was written", subject=self._log.name)
+        for part in decode(data, walked.batches):
+            if isinstance(part, Malformed):
+                raise Damaged(str(part), subject=self._log.name)
+            yield part
+
+
+def _fits(index: BatchIndex, segment: Segment) -> bool:
+    """Whether an index can be that of a segment, as far as the segment's row tells."""
+    size = int(index.rows["size"].sum(dtype=np.int64))
+    return (size, index.records) == (segment.plain_bytes, segment.records)
+
+
+def _rebuilt(log: StoredLog) -> BatchIndex:
+    """The index of a log, from its bytes. Raises Damaged."""
+    pieces, found, position = LogPieces(), list[BatchIndex](), 0
+    for plain in log.pieces():
+        _, batches = pieces.take(plain)
+        found.append(index_of(batches, position))
+        position += int(batches.sizes.sum())
+    problem = pieces.problem or pieces.end_problem()
+    if problem:
+        raise Damaged(problem, subject=log.name)
+    return join(found)

@@ -1,0 +1,73 @@
+"""Receipts of restores: written once each, a new one when a resumed restore proves again, the newest counts.
+
+The receipt is put first and is the truth. Then comes a small document whose name says what `list` shows; when a
+process dies between the two, readers open the receipt in its place.
+"""
+
+import hashlib
+from contextlib import suppress
+from datetime import datetime
+
+import msgspec
+
+from logkeep.errors import AlreadyExists
+from logkeep.model.ids import BackupId, RestoreId
+from logkeep.repository import layout
+from logkeep.repository.chain import Place
+from logkeep.repository.restores.documents import EndedDocument, ReceiptDocument, moment, sealed
+from logkeep.repository.restores.numbered import put_next, read_all, read_newest, read_numbered
+
+FIRST = 1
+"""The number to make a receipt with; storing it gives it its own."""
+
+
+def put_receipt(place: Place, receipt: ReceiptDocument) -> ReceiptDocument:
+    """Store a receipt under the next number of its restore. Returns it with that number."""
+    stored, data = put_next(place, RestoreId(receipt.restore), lambda n: msgspec.structs.replace(receipt, number=n))
+    _tell(place, stored, data)
+    return stored
+
+
+def _tell(place: Place, receipt: ReceiptDocument, data: bytes) -> None:
+    document = EndedDocument(
+        repository=place.repository,
+        source=place.source,
+        restore=receipt.restore,
+        number=receipt.number,
+        receipt_bytes=len(data),
+        receipt_sha256=hashlib.sha256(data).hexdigest(),
+    )
+    name = layout.restore_ended(place.source, RestoreId(receipt.restore), receipt.number, ended(receipt))
+    with suppress(AlreadyExists):
+        place.store.put_new(name, sealed(document))
+
+
+def ended(receipt: ReceiptDocument) -> layout.Ended:
+    """What a listing tells of a receipt."""
+    return layout.Ended(
+        BackupId(receipt.backup),
+        receipt.drill,
+        receipt.verdict,
+        _to_ms(moment(receipt.started)),
+        _to_ms(moment(receipt.finished)),
+        round(receipt.duration_s * 1000),
+    )
+
+
+def _to_ms(time: datetime) -> datetime:
+    return time.replace(microsecond=time.microsecond // 1000 * 1000)
+
+
+def read_receipt(place: Place, restore_id: RestoreId, number: int) -> ReceiptDocument:
+    """One receipt that a listing showed. Raises Damaged."""
+    return read_numbered(place, restore_id, ReceiptDocument, number)
+
+
+def read_receipts(place: Place, restore_id: RestoreId) -> list[ReceiptDocument]:
+    """All receipts of a restore, oldest first; the last one counts. Raises Damaged, also when one is missing."""
+    return read_all(place, restore_id, ReceiptDocument)
+
+
+def newest_receipt(place: Place, restore_id: RestoreId) -> ReceiptDocument | None:
+    """The receipt that counts; None when the restore has not ended."""
+    return read_newest(place, restore_id, ReceiptDocument)
