@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 import google_crc32c
 
 from logkeep.formats.kafka_log import walk
+from logkeep.kafka.restore.choice import Choice
 from logkeep.kafka.restore.offline.run import restore_offline
 from logkeep.kafka.restore.offline.values import OfflineReport, OfflineWish
 from logkeep.model.ids import BackupId
@@ -25,8 +26,14 @@ METADATA = "partition.metadata"
 
 def offline(place: Place, backup: int, roots: Sequence[Path], **wish: object) -> OfflineReport:
     """A restore in this process."""
-    asked = OfflineWish(backup=BackupId(backup), roots=tuple(roots), **wish)  # type: ignore[arg-type]  # a test's own
-    return restore_offline(asked, place, InlineEngine(), utc_now, random_token)
+    return restore_offline(wished(backup, roots, **wish), place, InlineEngine(), utc_now, random_token)
+
+
+def wished(backup: int, roots: Sequence[Path], **wish: object) -> OfflineWish:
+    """Fields of the wish, or of the choice in it."""
+    names = Choice.__dataclass_fields__.keys()
+    choice = Choice(**{name: wish.pop(name) for name in [*wish] if name in names})  # type: ignore[arg-type]  # a test's own
+    return OfflineWish(backup=BackupId(backup), roots=tuple(roots), choice=choice, **wish)  # type: ignore[arg-type]  # the same
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def read_whole(bootstrap: str, logs: Iterable[tuple[str, int]], level: str) -> d
                 log = (message.topic(), message.partition())
                 if message.error() is None:
                     found[log].append(
-                        Seen(message.offset(), *message.timestamp(), message.key(), message.value(), message.headers())
+                        Seen(message.offset(), *_time(message), message.key(), message.value(), message.headers())
                     )
                 else:
                     assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
@@ -85,6 +85,11 @@ def read_whole(bootstrap: str, logs: Iterable[tuple[str, int]], level: str) -> d
     finally:
         consumer.close()
     return {log: Read(start, ends[log], tuple(found[log])) for log, start in starts.items()}
+
+
+def _time(message: Message) -> tuple[int, int]:
+    kind, time_ms = message.timestamp()
+    return kind, time_ms
 
 
 def committed_offsets(batches: Iterable[bytes]) -> set[int]:

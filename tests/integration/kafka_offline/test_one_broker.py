@@ -18,14 +18,13 @@ from logkeep.formats.kafka_log import walk
 from logkeep.kafka.restore.offline.procedure import HELD_OFF
 from logkeep.kafka.restore.offline.run import preview
 from logkeep.kafka.restore.offline.staging import staged_name
-from logkeep.kafka.restore.offline.values import OfflineReport, OfflineWish
+from logkeep.kafka.restore.offline.values import OfflineReport
 from logkeep.kafka.values import TopicPartition as Log
-from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token
 from logkeep.spark.cache import cache_dir
 from tests.integration.processes import wait_for
 from tests.kafka.matrix import BROKER, Matrix
-from tests.kafka.offline import archived_as, offline
+from tests.kafka.offline import archived_as, offline, wished
 from tests.kafka.plain import PlainBrokers
 from tests.kafka.readers import Read, read_whole
 from tests.kafka.whole import Archive, new_place
@@ -130,7 +129,7 @@ def _make_topics(kafka: EmbeddedKafka, source: Source) -> None:
 def _as_told(kafka: EmbeddedKafka, source: Source) -> None:
     """The one topic that is not there yet, by the command of the procedure."""
     roots = (kafka.directory / "data", kafka.directory / "more")
-    foreseen = preview(OfflineWish(backup=BackupId(source.backup), roots=roots), source.archive.place, random_token)
+    foreseen = preview(wished(source.backup, roots), source.archive.place, random_token)
     assert foreseen.running
     assert foreseen.elsewhere == ("idle-0",)
     (told,) = [line for line in foreseen.procedure.splitlines() if "--create --topic idle " in line]

@@ -10,8 +10,7 @@ from logkeep.formats.kafka_log import walk
 from logkeep.formats.made_batches import abort_marker
 from logkeep.kafka.restore.offline.foresight import foresee, unit_of
 from logkeep.kafka.restore.offline.note import NOTE
-from logkeep.kafka.restore.offline.values import LogEnd, OfflineReport, OfflineWish
-from logkeep.model.ids import BackupId
+from logkeep.kafka.restore.offline.values import LogEnd, OfflineReport
 from logkeep.repository.chain import read_chain
 from tests.kafka.batches import Batch, dense
 from tests.kafka.disks import flip
@@ -24,6 +23,7 @@ from tests.kafka.offline import (
     made_target,
     offline,
     tree,
+    wished,
 )
 from tests.kafka.slow_records import Slow, batch_of
 
@@ -112,7 +112,7 @@ def test_an_earlier_end_at_a_border_and_inside_a_batch(tmp_path: Path) -> None:
     batches = [batch_of(base, records, base_time_ms=1000, max_time_ms=1040) for base in range(0, 50, 5)]
     backed = backed_up(tmp_path, {"orders-0": batches})
     root = made_target(tmp_path / "data", ["orders-0"])
-    report = offline(backed.place, backed.backup, [root], ends=(LogEnd("orders", 0, 20),))
+    report = offline(backed.place, backed.backup, [root], until_offsets=("orders:0=20",))
     assert logs_in(Path(_only(report)))["00000000000000000000.log"] == b"".join(map(archived_as, batches[:4]))
     report = offline(backed.place, backed.backup, [root], ends=(LogEnd("orders", 0, 23),), replace=True)
     (data,) = logs_in(Path(_only(report))).values()
@@ -167,7 +167,7 @@ def test_names_partitions_and_a_rename(tmp_path: Path) -> None:
     logs = {"orders-0": _dense(0, 5), "orders-1": _dense(0, 10), "users-0": _dense(0, 20)}
     backed = backed_up(tmp_path, logs)
     root = made_target(tmp_path / "data", ["sales-1", "users-0"])
-    wish = {"include": ("ord.*",), "partitions": (1,), "renames": (("orders", "sales"),)}
+    wish = {"include": ("ord.*",), "partitions": ("1",), "renames": ("orders=sales",)}
     report = offline(backed.place, backed.backup, [root], **wish)
     assert [(log.topic, log.partition) for log in report.logs] == [("sales", 1)]
     assert logs_in(root / "sales-1")["00000000000000000000.log"] == b"".join(map(archived_as, logs["orders-1"]))
@@ -232,7 +232,7 @@ def test_a_damaged_archive_leaves_the_directory_as_it_was(tmp_path: Path) -> Non
 def test_units_travel_between_processes(tmp_path: Path) -> None:
     backed = backed_up(tmp_path, {"orders-0": _dense(0, 30)})
     root = made_target(tmp_path / "data", ["orders-0"])
-    wish = OfflineWish(backup=BackupId(backed.backup), roots=(root,))
+    wish = wished(backed.backup, [root])
     entry = read_chain(backed.place).entry(backed.backup)
     assert entry is not None
     (planned,) = foresee(backed.place, entry, wish).foreseen.logs

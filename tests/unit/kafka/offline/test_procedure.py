@@ -50,6 +50,10 @@ and what is older than the retention allows goes:
 
        kafka-configs.sh --bootstrap-server "$BROKERS" --alter --entity-type topics --entity-name orders \
 --delete-config cleanup.policy,retention.ms,retention.bytes
+
+7. Set the groups; offsets are the old ones, so every group goes on where it was:
+
+       logkeep kafka groups restore --backup 20261116050000 --source prod --bootstrap-servers "$BROKERS"
 """
 
 

@@ -13,12 +13,11 @@ from logkeep.errors import Locked, LogDirUnusable, LogkeepError, TargetUnsafe, U
 from logkeep.kafka.restore.offline.locks import alone, broker_stopped
 from logkeep.kafka.restore.offline.run import preview
 from logkeep.kafka.restore.offline.safety import check_configs, removing
-from logkeep.kafka.restore.offline.values import Foreseen, LogEnd, OfflineWish, Standing
+from logkeep.kafka.restore.offline.values import Foreseen, LogEnd, Standing
 from logkeep.kafka.salvage.cluster_image import ClusterImage
-from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token
 from tests.kafka.batches import dense
-from tests.kafka.offline import Backed, backed_up, logs_in, made_target, offline, tree
+from tests.kafka.offline import Backed, backed_up, logs_in, made_target, offline, tree, wished
 
 _HOLDER = """
 import fcntl, sys
@@ -53,8 +52,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def _foreseen(backed: Backed, *roots: Path, **wish: object) -> Foreseen:
-    asked = OfflineWish(backup=BackupId(backed.backup), roots=roots, **wish)  # type: ignore[arg-type]  # a test's own
-    return preview(asked, backed.place, random_token)
+    return preview(wished(backed.backup, roots, **wish), backed.place, random_token)
 
 
 def _refused(kind: type[LogkeepError], backed: Backed, *roots: Path, **wish: object) -> str:
@@ -134,13 +132,11 @@ def test_a_partition_in_two_directories(backed: Backed, root: Path, tmp_path: Pa
     [
         ({"include": ("nothing",)}, "no topic of the backup matches nothing"),
         ({"include": ("(",)}, "is not a pattern"),
-        ({"partitions": (7,)}, "none of these partitions"),
-        ({"renames": (("gone", "new"),)}, "gone is to be renamed"),
-        ({"renames": (("orders", "users"),)}, "two topics would be called users"),
-        ({"renames": (("orders", "../etc"),)}, "is not a topic name"),
-        ({"renames": (("orders", ".."),)}, "is not a topic name"),
-        ({"ends": (LogEnd("orders", 0, 41),)}, "cannot end at 41"),
-        ({"ends": (LogEnd("orders", 9, 1),)}, "orders/9"),
+        ({"partitions": ("7",)}, "no partition is left"),
+        ({"renames": ("orders=users",)}, "would both become users"),
+        ({"renames": ("orders=../etc",)}, "no topic name"),
+        ({"until_offsets": ("orders:0=41",)}, "offset 41 is not in what the backup has"),
+        ({"ends": (LogEnd("orders", 0, -1),)}, "cannot end at -1"),
     ],
 )
 def test_wishes_that_make_no_sense(backed: Backed, root: Path, wish: dict[str, object], says: str) -> None:

@@ -1,15 +1,15 @@
 """What an offline restore would do, found out from the backup and from the directories. Writes nothing."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from logkeep.errors import Damaged, TargetUnsafe
-from logkeep.kafka.record import ROLE, ClusterRecord
-from logkeep.kafka.restore.offline.choose import ChosenLog, ChosenTopic, choose_logs, choose_topics
+from logkeep.errors import TargetUnsafe, UsageError
+from logkeep.kafka.restore.backup_view import BackupView, view_backup
+from logkeep.kafka.restore.choice import Chosen, ChosenLog, choose
 from logkeep.kafka.restore.offline.directories import old_files, standing_of
 from logkeep.kafka.restore.offline.locks import broker_stopped
 from logkeep.kafka.restore.offline.note import origin_of
@@ -20,14 +20,11 @@ from logkeep.kafka.salvage.cluster_image import ClusterImage, newest_image
 from logkeep.kafka.salvage.disk_layout import Standing as DirectoryStanding
 from logkeep.kafka.salvage.disks import Disks, FoundCopy, look
 from logkeep.kafka.values import TopicPartition
-from logkeep.kafka.verify_records import covered
 from logkeep.model.findings import Finding, Severity
-from logkeep.repository.attachments import read_attachment
-from logkeep.repository.chain import Place, read_chain
-from logkeep.repository.content import PartReader, rows_of, served_parts
+from logkeep.model.ranges import Range
+from logkeep.model.segments import LogName, Segment
+from logkeep.repository.chain import Place
 from logkeep.repository.fold import BackupEntry
-from logkeep.repository.manifest import Manifest
-from logkeep.repository.source import read_manifest
 
 
 @dataclass(frozen=True)
@@ -40,39 +37,49 @@ class Prepared:
 
 def foresee(place: Place, entry: BackupEntry, wish: OfflineWish) -> Prepared:
     """Raises UsageError for what the backup does not have, LogDirUnusable for what is no log directory."""
-    manifest = read_manifest(place, entry)
-    record = _record(place, manifest)
-    topics = choose_topics(record, wish)
-    rows = rows_of(PartReader(place), manifest, served_parts(manifest, read_chain(place)))
-    chosen = choose_logs(manifest, topics, covered(place.source, manifest, rows.to_segments()), wish)
+    view = view_backup(place, entry)
+    chosen = choose(view.record, view.manifest.cut, wish.choice)
+    if not chosen.logs:
+        raise UsageError("no topic is left to restore", remedy="internal topics are never restored")
+    ranges = _ranges(chosen, wish)
+    segments = view.segments(ranges)
     disks = look(wish.roots)
     image, problems = newest_image(disks.metadata_logs)
     here = _here(disks)
-    logs = [_planned(log, here[log.target], place, wish) for log in chosen if log.target in here]
-    findings = [*_gaps(manifest, chosen), *about_replicas(image, logs, sorted(disks.nodes))]
-    findings += [_note("metadata-damaged", "target", problem) for problem in problems]
+    logs = [
+        _planned(log, ranges[log.log], segments[log.log], here[log.target], place, wish)
+        for log in chosen.logs
+        if log.target in here
+    ]
+    findings = [*_about(view, chosen, ranges), *about_replicas(image, logs, sorted(disks.nodes))]
+    findings += [_warning("metadata-damaged", "target", problem) for problem in problems]
     return Prepared(
         Foreseen(
             backup=wish.backup,
             cluster_id=disks.cluster_id,
             nodes=tuple(sorted(disks.nodes)),
-            own_cluster=disks.cluster_id == record.cluster_id,
+            own_cluster=disks.cluster_id == view.record.cluster_id,
             logs=tuple(logs),
-            elsewhere=tuple(log.name for log in chosen if log.target not in here),
+            elsewhere=tuple(str(log.target) for log in chosen.logs if log.target not in here),
             running=_running(wish.roots),
             findings=tuple(findings),
-            procedure=_procedure(place, topics, chosen, disks, image, wish),
-            topics=len(topics),
+            procedure=_procedure(place, chosen, ranges, disks, image, wish),
+            topics=len(chosen.topics),
         ),
         image,
     )
 
 
-def _record(place: Place, manifest: Manifest) -> ClusterRecord:
-    record = read_attachment(place, manifest, ROLE, ClusterRecord)
-    if record is None:
-        raise Damaged("the backup has no record of its cluster", subject=f"backup {manifest.id} of {place.source}")
-    return record
+def _ranges(chosen: Chosen, wish: OfflineWish) -> dict[LogName, Range]:
+    """What comes back of each log. Raises UsageError for an end that is not in the backup."""
+    earlier = {(e.topic, e.partition): e.end for e in wish.ends}
+    found: dict[LogName, Range] = {}
+    for log in chosen.logs:
+        end = min(log.end, earlier.get((log.log.name, log.log.partition), log.end))
+        if end < log.start:
+            raise UsageError(f"it begins at {log.start}, so it cannot end at {end}", subject=str(log.log))
+        found[log.log] = Range(log.start, end)
+    return found
 
 
 def _here(disks: Disks) -> dict[TopicPartition, FoundCopy]:
@@ -88,16 +95,23 @@ def _here(disks: Disks) -> dict[TopicPartition, FoundCopy]:
     return found
 
 
-def _planned(log: ChosenLog, found: FoundCopy, place: Place, wish: OfflineWish) -> PlannedLog:
+def _planned(
+    log: ChosenLog,
+    wanted: Range,
+    segments: Sequence[Segment],
+    found: FoundCopy,
+    place: Place,
+    wish: OfflineWish,
+) -> PlannedLog:
     directory = Path(found.copy.directory)
     files = old_files(directory)
     planned = PlannedLog(
         log=log.log,
-        topic=log.topic,
-        partition=log.partition,
-        start=log.start,
-        end=log.end,
-        segments=log.segments,
+        topic=log.target.topic,
+        partition=log.target.partition,
+        start=wanted.start,
+        end=wanted.end,
+        segments=tuple(s for s in segments if s.has_object),
         root=str(directory.parent),
         topic_id=found.topic_id.hex if found.topic_id else "",
         standing=Standing.EMPTY,
@@ -139,23 +153,27 @@ def _running(roots: Sequence[Path]) -> bool:
         return True
 
 
-def _gaps(manifest: Manifest, chosen: Sequence[ChosenLog]) -> list[Finding]:
-    ends = {log.log: log.end for log in chosen}
-    return [
-        _note("known-gap", str(gap.log), f"offsets [{gap.start}, {gap.end}) were never archived: {gap.reason}")
-        for gap in manifest.gaps
-        if gap.start < ends.get(gap.log, 0)
+def _about(view: BackupView, chosen: Chosen, ranges: Mapping[LogName, Range]) -> list[Finding]:
+    """What of the backup does not come back."""
+    found = [
+        _warning("known-gap", str(gap.log), f"offsets [{gap.start}, {gap.end}) were never archived: {gap.reason}")
+        for gap in view.gaps(ranges)
     ]
+    if chosen.internal:
+        what = "internal topics are not restored as files; `logkeep kafka groups restore` sets the groups"
+        where = ", ".join(chosen.internal)
+        found.append(Finding(code="internal-topics", severity=Severity.NOTE, where=where, what=what))
+    return found
 
 
-def _note(code: str, where: str, what: str) -> Finding:
+def _warning(code: str, where: str, what: str) -> Finding:
     return Finding(code=code, severity=Severity.WARNING, where=where, what=what)
 
 
 def _procedure(
     place: Place,
-    topics: Sequence[ChosenTopic],
-    logs: Sequence[ChosenLog],
+    chosen: Chosen,
+    ranges: Mapping[LogName, Range],
     disks: Disks,
     image: ClusterImage | None,
     wish: OfflineWish,
@@ -168,11 +186,16 @@ def _procedure(
         node=min(disks.nodes),
         brokers=wish.brokers or tuple(sorted(replicas | disks.nodes)),
     )
-    wanted = [_target_topic(t, [log for log in logs if log.topic == t.name]) for t in topics]
+    wanted = [
+        TargetTopic(name, record.partitions, record.replication_factor, record.configs, _bounds(name, chosen, ranges))
+        for record, name in chosen.topics
+    ]
     return procedure(wanted, target, wish.way or usual_way(wanted))
 
 
-def _target_topic(topic: ChosenTopic, logs: Sequence[ChosenLog]) -> TargetTopic:
-    record = topic.record
-    bounds = tuple((log.partition, log.start, log.end) for log in logs)
-    return TargetTopic(topic.name, record.partitions, record.replication_factor, record.configs, bounds)
+def _bounds(topic: str, chosen: Chosen, ranges: Mapping[LogName, Range]) -> tuple[tuple[int, int, int], ...]:
+    return tuple(
+        (log.target.partition, ranges[log.log].start, ranges[log.log].end)
+        for log in chosen.logs
+        if log.target.topic == topic
+    )

@@ -62,6 +62,7 @@ def procedure(topics: Sequence[TargetTopic], target: Target, way: Way) -> str:
         _check(topics),
         *([_reassign(topics, target)] if way is Way.SEED else []),
         _configs(topics),
+        _groups(target),
     ]
     numbered = [f"{number}. {text}" for number, text in enumerate(steps, 1)]
     return "\n\n".join([_head(target, way), *numbered]) + "\n"
@@ -163,6 +164,13 @@ def _configs(topics: Sequence[TargetTopic]) -> str:
         "and what is older than the retention allows goes:"
     )
     return _step(text, [command for t in topics for command in config_commands(t)])
+
+
+def _groups(target: Target) -> str:
+    line = (
+        f'logkeep kafka groups restore --backup {target.backup} --source {target.source} --bootstrap-servers "$BROKERS"'
+    )
+    return _step("Set the groups; offsets are the old ones, so every group goes on where it was:", [line])
 
 
 def config_commands(topic: TargetTopic) -> list[str]:

@@ -1,11 +1,12 @@
 """What an offline restore is asked for, what it plans, what a task is given, what is told at the end. Values only."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 import msgspec
 
+from logkeep.kafka.restore.choice import Choice
 from logkeep.kafka.restore.offline.procedure import Way
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
@@ -17,7 +18,7 @@ DEFAULT_SEGMENT_BYTES = 1 << 30
 
 
 class LogEnd(msgspec.Struct, frozen=True):
-    """An earlier end than the cut for one archived log."""
+    """An earlier end for one archived log."""
 
     topic: str
     partition: int
@@ -31,14 +32,10 @@ class OfflineWish:
     backup: BackupId
     roots: tuple[Path, ...]
     """The broker's `log.dirs`, all of them: a partition may lie in any."""
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    """Patterns for whole names of archived topics."""
-    renames: tuple[tuple[str, str], ...] = ()
-    """Pairs of an archived and a new name."""
-    partitions: tuple[int, ...] = ()
-    """Of every chosen topic; none means all."""
+    choice: Choice = field(default_factory=Choice)
+    """Topics, names, partitions, and earlier ends as they are typed."""
     ends: tuple[LogEnd, ...] = ()
+    """Earlier ends that were found out otherwise, by a time for example."""
     segment_bytes: int = DEFAULT_SEGMENT_BYTES
     replace: bool = False
     """Whether directories that hold records may be overwritten."""
