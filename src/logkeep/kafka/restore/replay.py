@@ -104,7 +104,7 @@ def _result(log: LogReplay, unit: ReplayUnit, progress: Progress, prove: Prove) 
         fillers=log.fillers,
         holes=log.holes,
         sent_bytes=log.sent_bytes,
-        end=log.end,
+        end=log.standing.log_end if trouble is not None and trouble.outcome is Outcome.FORGOTTEN else log.end,
         runs=encode(runs),
         proof=proof,
     )
