@@ -10,7 +10,7 @@ from logkeep.repository.actions import ObjectRef
 from logkeep.repository.chain import Place
 from logkeep.repository.documents import unseal
 from logkeep.repository.restores import AbortedDocument, ProducersDocument, RestorePlanDocument, put_receipt
-from logkeep.repository.restores.documents import EndedDocument, RestoreDocument, sealed
+from logkeep.repository.restores.documents import EndedDocument, RestoreDocument, ResumedDocument, sealed
 from logkeep.store.memory import MemoryStore
 from tests.scripted.restores import NEW, OWNER, PRODUCERS, REPOSITORY, receipt
 
@@ -35,6 +35,9 @@ DOCUMENTS: dict[str, RestoreDocument] = {
     ),
     "producers": ProducersDocument(
         repository=REPOSITORY, source="shop", restore=ID, number=1, run=OWNER.run, producers=PRODUCERS
+    ),
+    "resumed": ResumedDocument(
+        repository=REPOSITORY, source="shop", restore=ID, number=1, owner=OWNER, resumed="2026-11-16T02:20:00.000Z"
     ),
     "receipt": receipt(PLACE, ID, map_ref=MAP),
     "ended": EndedDocument(

@@ -1,15 +1,13 @@
 """What is stored of a restore: ids, plans, producers, maps, receipts, and what a listing tells of them."""
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from logkeep.errors import AlreadyExists, Damaged, ObjectMissing, RestoreFailed, StoreDenied
+from logkeep.errors import Damaged, ObjectMissing, RestoreFailed, StoreDenied
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import random_token
 from logkeep.repository import layout
@@ -23,6 +21,8 @@ from logkeep.repository.restores import (
     list_restores,
     newest_producers,
     newest_receipt,
+    note_resumed,
+    owner_of,
     plan_body,
     put_aborted,
     put_map,
@@ -37,11 +37,12 @@ from logkeep.repository.restores import (
 )
 from logkeep.repository.restores.documents import ProducersDocument, ReceiptDocument, RestoredGroup, sealed
 from logkeep.store.base import Store
+from logkeep.store.delegating import DelegatingStore
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
 from logkeep.store.readonly import ReadOnlyStore
 from logkeep.store.retrying import Patience, RetryingStore
-from tests.faults.plan import Scripted, lost_ack
+from tests.faults.plan import Fault, Scripted, lost_ack
 from tests.faults.store import FaultyStore
 from tests.scripted.restores import GROUP, NEW, NOW, OWNER, PARTITION, PRODUCERS, REPOSITORY, clock_at, receipt
 
@@ -104,11 +105,10 @@ class TestPlan:
         assert len({read_plan(place, RestoreId(i)).owner.run for i in ids}) == 6
 
     def test_a_lost_race_is_seen_by_the_store_and_not_by_the_listing(self) -> None:
-        class Blind(MemoryStore):
-            def list(self, *_args: object, **_more: object) -> Iterator[object]:  # type: ignore[override]  # sees nothing
-                return iter(())
+        def blind(_number: int, operation: str, _name: str) -> Fault | None:
+            return Fault(hide_newest=10) if operation == "list" else None
 
-        place = Place(Blind(), REPOSITORY, "shop")
+        place = Place(FaultyStore(MemoryStore(), blind), REPOSITORY, "shop")
         assert [begun(place), begun(place)] == [FIRST_ID, FIRST_ID + 1]
 
     def test_a_lost_answer_does_not_make_two(self, place: Place) -> None:
@@ -234,6 +234,17 @@ def _size(row: msgspec.Struct) -> int:
     return len(msgspec.json.encode(row)) + 1
 
 
+class TestResume:
+    def test_who_works_on_it_now(self, place: Place) -> None:
+        restore_id = begun(place)
+        plan = read_plan(place, restore_id)
+        assert owner_of(place, plan) == plan.owner
+        owners = [note_resumed(place, restore_id, clock_at(NOW), random_token) for _ in range(2)]
+        assert owner_of(place, plan) == owners[1] != owners[0]
+        (row,) = list_restores(place)
+        assert (row.state, row.owner) == (RestoreState.ONGOING, owners[1])
+
+
 class TestListing:
     def test_states(self, place: Place) -> None:
         ids = [begun(place) for _ in range(6)]
@@ -324,6 +335,7 @@ class TestNames:
             "aborted.json",
             "producers.000001.json",
             "receipt.999999.json",
+            "resumed.000001.json",
             "map.0123456789abcdef.map",
             "ended.000001.00000020261116001348.drill.proven.20261116T021500123Z.20261116T021512345Z.12222.json",
         ],
@@ -362,30 +374,25 @@ class TestNames:
             layout.restore_receipt("shop", RestoreId(1), 1_000_000)
 
 
-@contextmanager
-def _taken_meanwhile(store: MemoryStore, name: str) -> Iterator[None]:
-    """Somebody else puts this name between our listing and our put."""
-    real = store.put_new
+class Overtaken(DelegatingStore):
+    """Somebody else puts the names in `lost` between our listing and our put."""
 
-    def put_new(wanted: str, data: bytes) -> None:
-        if wanted == name:
-            real(name, b"another's")
-            store.put_new = real  # type: ignore[method-assign]  # once only
-            raise AlreadyExists("taken", subject=name)
-        real(wanted, data)
+    lost: tuple[str, ...] = ()
 
-    store.put_new = put_new  # type: ignore[method-assign]  # a race that must happen
-    yield
+    def put_new(self, name: str, data: bytes) -> None:
+        if name in self.lost:
+            self.inner.put_new(name, b"another's")
+        self.inner.put_new(name, data)
 
 
 def test_a_number_that_was_taken_meanwhile_is_left_alone() -> None:
-    store = MemoryStore()
+    store = Overtaken(MemoryStore())
     place = Place(store, REPOSITORY, "shop")
     restore_id = begun(place)
-    with _taken_meanwhile(store, layout.restore_receipt("shop", restore_id, 1)):
-        assert put_receipt(place, receipt(place, restore_id)).number == 2
-    with _taken_meanwhile(store, layout.restore_producers("shop", restore_id, 1)):
-        assert put_producers(place, restore_id, PRODUCERS, OWNER.run) == 2
+    store.lost = (layout.restore_receipt("shop", restore_id, 1), layout.restore_producers("shop", restore_id, 1))
+    assert put_receipt(place, receipt(place, restore_id)).number == 2
+    assert put_producers(place, restore_id, PRODUCERS, OWNER.run) == 2
+    assert [store.get(name, 100) for name in store.lost] == [b"another's"] * 2
 
 
 def test_no_restore_has_no_plan() -> None:

@@ -31,16 +31,13 @@ def rates_text(rates: Mapping[str, float]) -> str:
 
 
 def partition_lines(rows: Sequence[RestoredPartition], look: Look, *, every: bool) -> list[str]:
-    """A table, what went wrong first. A column of details is there only when there are any."""
+    """A table, what went wrong first, and below it every detail in full."""
     ordered = sorted(rows, key=lambda r: (r.outcome == DONE, not r.detail, r.topic, r.partition))
     shown = ordered if every else ordered[:SHOWN]
-    headers = ["FROM", "TO", "OFFSETS", "RECORDS", "SIZE", "END", "COMPARED", "OUTCOME", "DETAIL"]
-    cells = [_partition(row) for row in shown]
-    columns = len(headers) if any(row.detail for row in shown) else len(headers) - 1
-    table = look.table(
-        headers[:columns], [c[:columns] for c in cells], right=_RIGHT, spare="SIZE,OFFSETS,END,COMPARED", free="DETAIL"
-    )
-    return [table, *_more(len(rows) - len(shown), "partitions", look)]
+    headers = ("FROM", "TO", "OFFSETS", "RECORDS", "SIZE", "END", "COMPARED", "OUTCOME")
+    table = look.table(headers, map(_partition, shown), right=_RIGHT, spare="SIZE,OFFSETS,END,COMPARED")
+    details = [look.line(f"{row.topic}/{row.partition}: {row.detail}") for row in shown if row.detail]
+    return [table, *_more(len(rows) - len(shown), "partitions", look), *details]
 
 
 def _partition(row: RestoredPartition) -> tuple[str, ...]:
@@ -53,33 +50,29 @@ def _partition(row: RestoredPartition) -> tuple[str, ...]:
         count(row.end),
         "yes" if row.compared else "no",
         row.outcome,
-        row.detail,
     )
 
 
 def group_lines(rows: Sequence[RestoredGroup], look: Look, *, every: bool) -> list[str]:
-    """A table, groups that were left alone or moved inexactly first."""
+    """A table, groups that were left alone or moved inexactly first, and below it every detail in full."""
     ordered = sorted(rows, key=lambda r: (r.offset is not None, r.exact, r.group, r.topic, r.partition))
     shown = ordered if every else ordered[:SHOWN]
-    headers = ["GROUP", "TOPIC", "PART", "BEFORE", "NOW", "EXACT", "AGAIN", "DETAIL"]
-    cells = [_group(row) for row in shown]
-    columns = len(headers) if any(row.detail for row in shown) else len(headers) - 1
-    table = look.table(
-        headers[:columns], [c[:columns] for c in cells], right=_RIGHT, spare="BEFORE,AGAIN", free="DETAIL"
-    )
-    return [table, *_more(len(rows) - len(shown), "positions of groups", look)]
+    headers = ("GROUP", "TOPIC", "PART", "BEFORE", "NOW", "EXACT", "AGAIN")
+    table = look.table(headers, map(_group, shown), right=_RIGHT, spare="BEFORE,AGAIN")
+    details = [look.line(f"{r.group} in {r.topic}/{r.partition}: {r.detail}") for r in shown if r.detail]
+    return [table, *_more(len(rows) - len(shown), "positions of groups", look), *details]
 
 
 def _group(row: RestoredGroup) -> tuple[str, ...]:
+    left_alone = row.offset is None
     return (
         row.group,
         row.topic,
         str(row.partition),
         "-" if row.previous_offset is None else count(row.previous_offset),
         "-" if row.offset is None else count(row.offset),
-        "yes" if row.exact else "no",
-        count(row.reread),
-        row.detail,
+        "-" if left_alone else "yes" if row.exact else "no",
+        "-" if left_alone else count(row.reread),
     )
 
 

@@ -19,7 +19,7 @@ PROBE = "probe-"
 """What `store probe` writes lies below names that begin like this, and is removed again."""
 
 MOST_NUMBERED = 999_999
-"""Receipts, and lists of producers, that one restore can have."""
+"""Receipts, lists of producers, and attempts to resume it, that one restore can have."""
 
 _SUFFIX = {Codec.NONE: "", Codec.ZSTD: ".zst", Codec.GZIP: ".gz"}
 _TOKEN = r"(?P<token>[0-9a-f]{16})"
@@ -116,6 +116,10 @@ def restore_plan(source: str, restore_id: RestoreId) -> str:
 
 def restore_producers(source: str, restore_id: RestoreId, number: int) -> str:
     return f"{restore(source, restore_id)}producers.{_counted(number)}.json"
+
+
+def restore_resumed(source: str, restore_id: RestoreId, number: int) -> str:
+    return f"{restore(source, restore_id)}resumed.{_counted(number)}.json"
 
 
 def restore_map(source: str, restore_id: RestoreId, token: str) -> str:
@@ -294,7 +298,7 @@ class RestoreObject(NamedTuple):
 
     restore: RestoreId
     kind: str
-    """`plan`, `producers`, `map`, `receipt`, `ended` or `aborted`."""
+    """`plan`, `producers`, `resumed`, `map`, `receipt`, `ended` or `aborted`."""
     number: int = 0
     token: str = ""
     ended: Ended | None = None
@@ -303,7 +307,7 @@ class RestoreObject(NamedTuple):
 _WHEN = r"[0-9]{8}T[0-9]{9}Z"
 _IN_RESTORE = re.compile(
     rf"{_NUMBER}/(?:(?P<single>plan|aborted)\.json"
-    r"|(?P<counted>producers|receipt)\.(?P<count>[0-9]{6})\.json"
+    r"|(?P<counted>producers|receipt|resumed)\.(?P<count>[0-9]{6})\.json"
     rf"|map\.{_TOKEN}\.map"
     r"|ended\.(?P<nth>[0-9]{6})\.(?P<backup>[0-9]{20})\.(?P<drill>drill|restore)\.(?P<verdict>[a-z]{1,20})"
     rf"\.(?P<started>{_WHEN})\.(?P<finished>{_WHEN})\.(?P<took>0|[1-9][0-9]{{0,14}})\.json)"
@@ -321,7 +325,7 @@ def restore_object(source: str, name: str) -> RestoreObject | None:
         said = said._replace(kind=match["counted"], number=int(match["count"]))
     elif match["nth"]:
         said = said._replace(kind="ended", number=int(match["nth"]), ended=_ended(match))
-    numbered = said.kind in {"producers", "receipt", "ended"}
+    numbered = said.kind in {"producers", "receipt", "resumed", "ended"}
     lacking = (numbered and not said.number) or (said.kind == "ended" and said.ended is None)
     return None if lacking else said
 

@@ -72,10 +72,10 @@ def _list_text(report: ReceiptsReport, look: Look) -> str:
         return look.text(f"no restores in {report.url}")
     headers = ("SOURCE", "ID", "BACKUP", "KIND", "STATE", "STARTED", "FINISHED", "TOOK", "NOTES")
     rows = [_cells(line, look) for line in report.restores]
-    columns = len(headers) if any(row[-1] for row in rows) else len(headers) - 1
-    return look.table(
-        headers[:columns], [row[:columns] for row in rows], right="ID,BACKUP,TOOK", spare="STARTED,SOURCE", free="NOTES"
-    )
+    several = len({line.source for line in report.restores}) > 1
+    kept = slice(0 if several else 1, len(headers) if any(row[-1] for row in rows) else -1)
+    shown = [row[kept] for row in rows]
+    return look.table(headers[kept], shown, right="ID,BACKUP,TOOK", spare="STARTED,FINISHED", free="NOTES")
 
 
 def _cells(line: RestoreLine, look: Look) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ def _cells(line: RestoreLine, look: Look) -> tuple[str, ...]:
         look.moment(started, seconds=False),
         look.moment(finished, seconds=False),
         took(line.duration_s),
-        line.trouble or ("its process is gone" if line.interrupted else ""),
+        line.trouble or ("interrupted" if line.interrupted else ""),
     )
 
 
@@ -176,7 +176,7 @@ def _facts(report: ReceiptReport, look: Look) -> dict[str, str]:
         "map": f"{size(report.map.size)}; --map FILE writes it as CSV" if report.map else "",
         "map written to": report.map_written or "",
         "receipts": f"{line.receipts}, the newest is shown" if line.receipts > 1 else "",
-        "note": "its process is gone" if line.interrupted else line.trouble or "",
+        "note": "interrupted: its process is gone" if line.interrupted else line.trouble or "",
     }
     return {name: value for name, value in facts.items() if value}
 

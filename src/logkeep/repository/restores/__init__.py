@@ -1,7 +1,9 @@
 """What a repository keeps of restores: what was decided, under which producers it was written, how it ended.
 
 - `documents`: the sealed documents and their rows
-- `storing`: begin a restore; plan, producers, map, abort
+- `storing`: begin a restore; plan, map, abort
+- `attempts`: producers, and who resumed it
+- `numbered`: documents of which there are several
 - `receipts`: the results
 - `listing`: which restores there are, by one listing
 - `state_dir`: the same in a local directory, for repositories that may only be read
@@ -9,6 +11,13 @@
 Garbage collection knows none of these names and leaves all of it alone.
 """
 
+from logkeep.repository.restores.attempts import (
+    newest_producers,
+    note_resumed,
+    owner_of,
+    put_producers,
+    read_producers,
+)
 from logkeep.repository.restores.documents import (
     AbortedDocument,
     ProducerRow,
@@ -26,15 +35,12 @@ from logkeep.repository.restores.state_dir import state_place
 from logkeep.repository.restores.storing import (
     NewRestore,
     begin_restore,
-    newest_producers,
     plan_body,
     put_aborted,
     put_map,
-    put_producers,
     read_aborted,
     read_map,
     read_plan,
-    read_producers,
 )
 
 __all__ = [
@@ -56,6 +62,8 @@ __all__ = [
     "list_restores",
     "newest_producers",
     "newest_receipt",
+    "note_resumed",
+    "owner_of",
     "plan_body",
     "put_aborted",
     "put_map",

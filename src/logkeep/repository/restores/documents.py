@@ -48,6 +48,12 @@ class RestoreDocument(SourceDocument, frozen=True, kw_only=True):
     restore: StoredId
 
 
+class NumberedDocument(RestoreDocument, frozen=True, kw_only=True):
+    """Base of those of which a restore may have several."""
+
+    number: Number
+
+
 class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a restore goes to. Addresses are told without anything that opens a door."""
 
@@ -92,15 +98,24 @@ class ProducerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The target offset at which its sequence number 0 stands."""
 
 
-class ProducersDocument(RestoreDocument, frozen=True, kw_only=True, tag="restore-producers"):
+class ProducersDocument(NumberedDocument, frozen=True, kw_only=True, tag="restore-producers"):
     """Stored before the first record is sent under any of them."""
 
     limit: ClassVar[int] = 64 * MIB
 
-    number: Number
     run: str
     """Of the process that wrote it."""
     producers: tuple[ProducerRow, ...]
+
+
+class ResumedDocument(NumberedDocument, frozen=True, kw_only=True, tag="restore-resumed"):
+    """Another process goes on with a restore that was interrupted."""
+
+    owner: Owner
+    resumed: str
+
+    def __post_init__(self) -> None:
+        moment(self.resumed)
 
 
 class RestoredPartition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -147,12 +162,11 @@ class RestoredGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """A share group: offsets are where it starts."""
 
 
-class ReceiptDocument(RestoreDocument, frozen=True, kw_only=True, tag="restore-receipt"):
+class ReceiptDocument(NumberedDocument, frozen=True, kw_only=True, tag="restore-receipt"):
     """The result of a restore or a drill, with its proof."""
 
     limit: ClassVar[int] = 256 * MIB
 
-    number: Number
     backup: StoredId
     drill: bool
     verdict: Verdict

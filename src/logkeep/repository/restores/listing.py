@@ -14,6 +14,7 @@ from logkeep.model.ids import BackupId, RestoreId
 from logkeep.repository import layout
 from logkeep.repository.chain import Place
 from logkeep.repository.owner import Owner
+from logkeep.repository.restores.attempts import owner_of
 from logkeep.repository.restores.documents import Verdict, moment
 from logkeep.repository.restores.receipts import ended, read_receipt
 from logkeep.repository.restores.storing import read_aborted, read_plan
@@ -41,7 +42,7 @@ class RestoreRow:
     duration_s: float | None = None
     receipts: int = 0
     owner: Owner | None = None
-    """Who began it, while it is ongoing."""
+    """Who began it or resumed it last, while it is ongoing."""
     trouble: str = ""
     """A document that counts cannot be read."""
 
@@ -141,4 +142,6 @@ def _aborted_row(place: Place, row: RestoreRow) -> RestoreRow:
 
 def _ongoing_row(place: Place, row: RestoreRow) -> RestoreRow:
     plan = read_plan(place, row.id)
-    return replace(row, backup=BackupId(plan.backup), drill=plan.drill, started=moment(plan.started), owner=plan.owner)
+    return replace(
+        row, backup=BackupId(plan.backup), drill=plan.drill, started=moment(plan.started), owner=owner_of(place, plan)
+    )

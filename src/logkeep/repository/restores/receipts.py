@@ -10,13 +10,12 @@ from datetime import datetime
 
 import msgspec
 
-from logkeep.errors import AlreadyExists, Damaged, ObjectMissing
+from logkeep.errors import AlreadyExists
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.repository import layout
 from logkeep.repository.chain import Place
-from logkeep.repository.documents import put_own
 from logkeep.repository.restores.documents import EndedDocument, ReceiptDocument, moment, sealed
-from logkeep.repository.restores.storing import last_number, read_of
+from logkeep.repository.restores.numbered import put_next, read_all, read_newest, read_numbered
 
 FIRST = 1
 """The number to make a receipt with; storing it gives it its own."""
@@ -24,18 +23,9 @@ FIRST = 1
 
 def put_receipt(place: Place, receipt: ReceiptDocument) -> ReceiptDocument:
     """Store a receipt under the next number of its restore. Returns it with that number."""
-    restore_id = RestoreId(receipt.restore)
-    number = last_number(place, restore_id, "receipt")
-    while True:
-        number += 1
-        numbered = msgspec.structs.replace(receipt, number=number)
-        data = sealed(numbered)
-        try:
-            put_own(place.store, layout.restore_receipt(place.source, restore_id, number), data)
-        except AlreadyExists:
-            continue  # another run that resumed it was faster
-        _tell(place, numbered, data)
-        return numbered
+    stored, data = put_next(place, RestoreId(receipt.restore), lambda n: msgspec.structs.replace(receipt, number=n))
+    _tell(place, stored, data)
+    return stored
 
 
 def _tell(place: Place, receipt: ReceiptDocument, data: bytes) -> None:
@@ -69,29 +59,15 @@ def _to_ms(time: datetime) -> datetime:
 
 
 def read_receipt(place: Place, restore_id: RestoreId, number: int) -> ReceiptDocument:
-    """One receipt. Raises ObjectMissing and Damaged."""
-    name = layout.restore_receipt(place.source, restore_id, number)
-    receipt = read_of(place, restore_id, name, ReceiptDocument)
-    if receipt.number != number:
-        raise Damaged("the document belongs to another place", subject=name)
-    return receipt
+    """One receipt that a listing showed. Raises Damaged."""
+    return read_numbered(place, restore_id, ReceiptDocument, number)
 
 
 def read_receipts(place: Place, restore_id: RestoreId) -> list[ReceiptDocument]:
     """All receipts of a restore, oldest first; the last one counts. Raises Damaged, also when one is missing."""
-    last = last_number(place, restore_id, "receipt")
-    return [_present(place, restore_id, number) for number in range(1, last + 1)]
+    return read_all(place, restore_id, ReceiptDocument)
 
 
 def newest_receipt(place: Place, restore_id: RestoreId) -> ReceiptDocument | None:
     """The receipt that counts; None when the restore has not ended."""
-    last = last_number(place, restore_id, "receipt")
-    return _present(place, restore_id, last) if last else None
-
-
-def _present(place: Place, restore_id: RestoreId, number: int) -> ReceiptDocument:
-    try:
-        return read_receipt(place, restore_id, number)
-    except ObjectMissing as error:
-        name = layout.restore_receipt(place.source, restore_id, number)
-        raise Damaged("a receipt is missing", subject=name) from error
+    return read_newest(place, restore_id, ReceiptDocument)

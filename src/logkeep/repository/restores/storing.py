@@ -1,11 +1,10 @@
-"""Storing and reading what a restore needs before it ends: its plan, its producers, its map.
+"""Storing and reading what a restore has once: its plan, its map, and that it was given up.
 
 The plan is put first and its name decides the id: of two that begin in the same second, one takes the next id. Ids
 only grow. Whatever is read is checked to be what was stored for this very restore, or it is Damaged.
 """
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -17,20 +16,17 @@ from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.repository import layout
 from logkeep.repository.actions import ObjectRef
 from logkeep.repository.chain import Place
-from logkeep.repository.documents import MIB, open_in_place, put_own
+from logkeep.repository.documents import MIB, put_own
 from logkeep.repository.owner import this_process
 from logkeep.repository.restores.documents import (
     MAP_LIMIT,
     AbortedDocument,
-    ProducerRow,
-    ProducersDocument,
-    RestoreDocument,
     RestorePlanDocument,
     Target,
     sealed,
 )
+from logkeep.repository.restores.numbered import read_of
 
-DocumentT = TypeVar("DocumentT", bound=RestoreDocument)
 PlanT = TypeVar("PlanT")
 _ATTEMPTS = 1_000
 _SMALL = 16 * MIB
@@ -116,48 +112,6 @@ def plan_body(plan: RestorePlanDocument, kind: type[PlanT]) -> PlanT:
         raise Damaged(f"the plan does not follow its schema ({error})", subject=f"restore {plan.restore}") from error
 
 
-def put_producers(place: Place, restore_id: RestoreId, producers: Sequence[ProducerRow], run: str) -> int:
-    """Store producer ids before the first send under any of them. Returns the number of this list."""
-    number = last_number(place, restore_id, "producers")
-    while True:
-        number += 1
-        document = ProducersDocument(
-            repository=place.repository,
-            source=place.source,
-            restore=restore_id,
-            number=number,
-            run=run,
-            producers=tuple(producers),
-        )
-        try:
-            put_own(place.store, layout.restore_producers(place.source, restore_id, number), sealed(document))
-        except AlreadyExists:
-            continue  # another attempt to resume was faster
-        return number
-
-
-def read_producers(place: Place, restore_id: RestoreId) -> list[ProducersDocument]:
-    """All lists of producers, oldest first; the last one counts. Raises Damaged, also when one is missing."""
-    last = last_number(place, restore_id, "producers")
-    return [_producers(place, restore_id, number) for number in range(1, last + 1)]
-
-
-def newest_producers(place: Place, restore_id: RestoreId) -> ProducersDocument | None:
-    last = last_number(place, restore_id, "producers")
-    return _producers(place, restore_id, last) if last else None
-
-
-def _producers(place: Place, restore_id: RestoreId, number: int) -> ProducersDocument:
-    name = layout.restore_producers(place.source, restore_id, number)
-    try:
-        document = read_of(place, restore_id, name, ProducersDocument)
-    except ObjectMissing as error:
-        raise Damaged("a list of producers is missing", subject=name) from error
-    if document.number != number:
-        raise Damaged("the document belongs to another place", subject=name)
-    return document
-
-
 def put_map(place: Place, restore_id: RestoreId, data: bytes, token: str) -> ObjectRef:
     """Store a map under a random name; the receipt that names the reference makes it count."""
     if len(data) > MAP_LIMIT:
@@ -222,18 +176,3 @@ def read_aborted(place: Place, restore_id: RestoreId) -> AbortedDocument | None:
         return read_of(place, restore_id, layout.restore_aborted(place.source, restore_id), AbortedDocument)
     except ObjectMissing:
         return None
-
-
-def last_number(place: Place, restore_id: RestoreId, kind: str) -> int:
-    """The highest number of a kind of document; 0 when there is none."""
-    names = (i.name for i in place.store.list(layout.restore(place.source, restore_id)))
-    said = (layout.restore_object(place.source, name) for name in names)
-    return max((each.number for each in said if each and each.kind == kind), default=0)
-
-
-def read_of(place: Place, restore_id: RestoreId, name: str, kind: type[DocumentT]) -> DocumentT:
-    """Read a document that must belong to this restore."""
-    document = open_in_place(place.store.get(name, kind.limit), name, kind, place.repository)
-    if (document.source, document.restore) != (place.source, restore_id):
-        raise Damaged("the document belongs to another restore", subject=name)
-    return document

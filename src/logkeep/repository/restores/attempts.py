@@ -1,0 +1,58 @@
+"""What each attempt at a restore leaves: which process took it up again, and under which producers it writes."""
+
+from collections.abc import Sequence
+
+from logkeep.model.ids import RestoreId
+from logkeep.model.time import Clock, TokenSource, rfc3339
+from logkeep.repository.chain import Place
+from logkeep.repository.owner import Owner, this_process
+from logkeep.repository.restores.documents import ProducerRow, ProducersDocument, RestorePlanDocument, ResumedDocument
+from logkeep.repository.restores.numbered import put_next, read_all, read_newest
+
+
+def put_producers(place: Place, restore_id: RestoreId, producers: Sequence[ProducerRow], run: str) -> int:
+    """Store producer ids before the first send under any of them. Returns the number of this list."""
+
+    def make(number: int) -> ProducersDocument:
+        return ProducersDocument(
+            repository=place.repository,
+            source=place.source,
+            restore=restore_id,
+            number=number,
+            run=run,
+            producers=tuple(producers),
+        )
+
+    return put_next(place, restore_id, make)[0].number
+
+
+def read_producers(place: Place, restore_id: RestoreId) -> list[ProducersDocument]:
+    """All lists of producers, oldest first; the last one counts. Raises Damaged, also when one is missing."""
+    return read_all(place, restore_id, ProducersDocument)
+
+
+def newest_producers(place: Place, restore_id: RestoreId) -> ProducersDocument | None:
+    return read_newest(place, restore_id, ProducersDocument)
+
+
+def note_resumed(place: Place, restore_id: RestoreId, clock: Clock, tokens: TokenSource) -> Owner:
+    """Say that this process goes on with a restore, so that others see who works on it. The first act of a resume."""
+    owner, now = this_process(tokens()), clock()
+
+    def make(number: int) -> ResumedDocument:
+        return ResumedDocument(
+            repository=place.repository,
+            source=place.source,
+            restore=restore_id,
+            number=number,
+            owner=owner,
+            resumed=rfc3339(now),
+        )
+
+    return put_next(place, restore_id, make)[0].owner
+
+
+def owner_of(place: Place, plan: RestorePlanDocument) -> Owner:
+    """The process that began a restore, or the last one that resumed it. Raises Damaged."""
+    resumed = read_newest(place, RestoreId(plan.restore), ResumedDocument)
+    return resumed.owner if resumed else plan.owner
