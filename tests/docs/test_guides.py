@@ -11,7 +11,7 @@ from tests.docs.scenes import SCENES
 from tests.docs.shell import Typed, type_in
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
-NOT_RUN = {"spark-clusters.md": 3}
+NOT_RUN = {"kafka-restore-offline.md": 2, "spark-clusters.md": 3}
 """Commands that need what no test machine has (a cluster of several machines), by page. Everything else runs."""
 
 _MAKE = re.compile(r"^make (?P<target>[a-z]+)", re.M)

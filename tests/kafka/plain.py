@@ -107,17 +107,24 @@ class PlainBrokers:
 
     def aborted(self, topic: str, partition: int, offset: int) -> list[tuple[int, int]]:
         """Producer and first offset of the aborted transactions that a read-committed fetch is told of."""
+        found = self._fetch(topic, partition, offset, isolation=1).aborted_transactions
+        return [(each.producer_id, each.first_offset) for each in found or ()]
+
+    def fetched(self, topic: str, partition: int, offset: int) -> bytes:
+        """What one fetch brings: batches as they are, the last one perhaps cut off."""
+        return bytes(self._fetch(topic, partition, offset, isolation=0).records or b"")
+
+    def _fetch(self, topic: str, partition: int, offset: int, isolation: int) -> Any:
         kind = FetchRequest.FetchTopic
         one = kind.FetchPartition(
             partition=partition, current_leader_epoch=-1, fetch_offset=offset, last_fetched_epoch=-1,
             log_start_offset=-1, partition_max_bytes=1 << 26,
         )  # fmt: skip
         request = FetchRequest(
-            replica_id=-1, max_wait_ms=100, min_bytes=1, max_bytes=1 << 26, isolation_level=1, session_id=0,
+            replica_id=-1, max_wait_ms=100, min_bytes=1, max_bytes=1 << 26, isolation_level=isolation, session_id=0,
             session_epoch=-1, topics=[kind(topic=topic, partitions=[one])], forgotten_topics_data=[], rack_id="",
         )  # fmt: skip
-        found = self._ask(request, FetchResponse, 12).responses[0].partitions[0].aborted_transactions
-        return [(each.producer_id, each.first_offset) for each in found or ()]
+        return self._ask(request, FetchResponse, 12).responses[0].partitions[0]
 
     def metadata(self, topic: str) -> Any:
         kind = MetadataRequest.MetadataRequestTopic

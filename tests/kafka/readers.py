@@ -2,8 +2,10 @@
 
 import struct
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, walk
 
@@ -31,6 +33,63 @@ def messages(bootstrap: str, topic: str, partition: int, start: int, end: int) -
     finally:
         consumer.close()
     return [m for m in found if m.offset() < end]
+
+
+class Seen(NamedTuple):
+    """One record as a consumer sees it."""
+
+    offset: int
+    time_kind: int
+    time_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: object
+
+
+@dataclass(frozen=True)
+class Read:
+    """A whole partition as librdkafka reads it."""
+
+    start: int
+    end: int
+    """Where it says that the partition ends: the last stable offset under `read_committed`."""
+    records: tuple[Seen, ...]
+
+
+def read_whole(bootstrap: str, logs: Iterable[tuple[str, int]], level: str) -> dict[tuple[str, int], Read]:
+    """Several partitions by one consumer, each from its log start to the end that it is told."""
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "group.id": "whole",
+        "isolation.level": level,
+        "enable.partition.eof": True,
+        "enable.auto.commit": False,
+        "auto.offset.reset": "error",
+    }
+    consumer = Consumer(settings)
+    try:
+        starts = {log: consumer.get_watermark_offsets(TopicPartition(*log), 30)[0] for log in logs}
+        found: dict[tuple[str, int], list[Seen]] = {log: [] for log in starts}
+        ends: dict[tuple[str, int], int] = {}
+        consumer.assign([TopicPartition(*log, start) for log, start in starts.items()])
+        while len(ends) < len(starts):
+            for message in consumer.consume(1000, 0.1):
+                log = (message.topic(), message.partition())
+                if message.error() is None:
+                    found[log].append(
+                        Seen(message.offset(), *_time(message), message.key(), message.value(), message.headers())
+                    )
+                else:
+                    assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                    ends[log] = message.offset()
+    finally:
+        consumer.close()
+    return {log: Read(start, ends[log], tuple(found[log])) for log, start in starts.items()}
+
+
+def _time(message: Message) -> tuple[int, int]:
+    kind, time_ms = message.timestamp()
+    return kind, time_ms
 
 
 def committed_offsets(batches: Iterable[bytes]) -> set[int]:

@@ -47,6 +47,11 @@ VERBS: tuple[Entry, ...] = (
         "Check a backup against what was written, and name every object that is not right.",
     ),
     Entry(
+        "drill",
+        "logkeep.cli.verbs.drill:drill",
+        "Restore a backup to where it does no harm, prove it, clean up, and tell how long that took.",
+    ),
+    Entry(
         "status",
         "logkeep.cli.verbs.status:status",
         "Tell whether each source has a good backup that is young enough, what runs and what was left behind.",
@@ -78,6 +83,16 @@ VERBS: tuple[Entry, ...] = (
         "kafka backup",
         "logkeep.cli.verbs.kafka_backup:backup",
         "Back up a Kafka cluster: its logs byte for byte, topics, groups, ACLs, quotas.",
+    ),
+    Entry(
+        "kafka restore",
+        "logkeep.cli.verbs.kafka_restore:restore",
+        "Put a backup back into a Kafka cluster: records, configs, groups, and a proof.",
+    ),
+    Entry(
+        "kafka restore abort",
+        "logkeep.cli.verbs.kafka_restore:abort",
+        "Give a restore up: topics that it made are deleted, others get their configs back.",
     ),
     Entry(
         "kafka groups",
@@ -123,7 +138,7 @@ VERBS: tuple[Entry, ...] = (
 
 GROUPS: dict[str, str] = {
     "config": "Look at the configuration.",
-    "kafka": "Back up Kafka clusters.",
+    "kafka": "Back up and restore Kafka clusters.",
     "receipts": "Look at restores and drills, and at what they proved.",
     "store": "Look at object stores.",
 }

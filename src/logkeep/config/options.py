@@ -318,6 +318,10 @@ INTO_EXISTING: Option[bool] = Option(
     "into-existing", Bool(), False, "Append to topics that are there already, also when they hold records.",
     where=Where.FLAG,
 )  # fmt: skip
+CONFIRM_CLUSTER: Option[str | None] = Option(
+    "confirm-cluster", Text("CLUSTER-ID"), None, "The target is the cluster that was backed up, and that is meant.",
+    where=Where.FLAG,
+)  # fmt: skip
 REPLICATION_FACTOR: Option[int | None] = Option(
     "replication-factor", Int(1, 32767), None, "Of the topics that are made.", key="restore.replication_factor",
     default_text="as archived",
@@ -328,6 +332,9 @@ LIMIT_PRODUCE: Option[int | None] = Option(
 )  # fmt: skip
 NO_PROOF: Option[bool] = Option(
     "no-proof", Bool(), False, "Do not fetch back and compare what was restored.", where=Where.FLAG
+)
+EMBEDDED: Option[bool] = Option(
+    "embedded", Bool(), False, "Start a broker on this machine, and throw it away afterwards.", where=Where.FLAG
 )
 RESUME_RESTORE: Option[int | None] = Option(
     "resume-restore", Int(1, 10**18 - 1, "RESTORE-ID"), None, "Go on with a restore that was interrupted.",

@@ -175,3 +175,12 @@ def fold(data: Bytes, offsets: Longs, times: Longs, spans: Ints, sums: Words) ->
         b = _add(b, _below_prime(xxh64_of_long(times[row], body_b)))
         places = _add(places, _below_prime(xxh64_of_long(offsets[row], _SEED_A)))
     sums[CONTENT_A], sums[CONTENT_B], sums[OFFSETS] = a, b, places
+
+
+@kernel
+def fold_places(offsets: Longs, sums: Words) -> None:
+    """Add offsets alone to their sum."""
+    places = sums[OFFSETS]
+    for row in range(offsets.shape[0]):
+        places = _add(places, _below_prime(xxh64_of_long(offsets[row], _SEED_A)))
+    sums[OFFSETS] = places

@@ -24,6 +24,7 @@ promises nothing about record bytes: that is what `first_broken` (the CRC) is fo
 import struct
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 import google_crc32c
 import numpy as np
@@ -78,7 +79,7 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True)
 class Batches:
-    """Whole batches that follow each other in one buffer, as columns."""
+    """Whole batches that follow each other in one buffer, as columns, each made once."""
 
     headers: Headers
     positions: Longs
@@ -88,17 +89,19 @@ class Batches:
         return len(self.positions)
 
     def __getitem__(self, chosen: slice) -> "Batches":
+        if chosen.indices(len(self)) == (0, len(self), 1):
+            return self  # with the columns that were made already
         return Batches(self.headers[chosen], self.positions[chosen])
 
-    @property
+    @cached_property
     def base_offsets(self) -> Longs:
         return self.headers["base_offset"].astype(np.int64)
 
-    @property
+    @cached_property
     def last_offsets(self) -> Longs:
         return self.base_offsets + self.headers["last_offset_delta"].astype(np.int64)
 
-    @property
+    @cached_property
     def sizes(self) -> Longs:
         """Whole size of each, in bytes."""
         return self.headers["length"].astype(np.int64) + OVERHEAD_BYTES

@@ -13,6 +13,7 @@ broker's own list of aborted ones.
 import struct
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -68,7 +69,7 @@ class Settled:
         lost: Flags = (index >= 0) & (offsets <= lasts[index]) if len(firsts) else np.zeros(len(offsets), np.bool_)
         return lost
 
-    @property
+    @cached_property
     def _ranges(self) -> dict[int, tuple[Longs, Longs]]:
         """By producer, the first and last offsets of what does not count, rising."""
         found: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)

@@ -18,7 +18,9 @@ def note_epochs(known: list[EpochRun], batches: Batches) -> None:
 
 def _runs(batches: Batches) -> list[EpochRun]:
     """The leader epochs of batches that follow each other."""
+    if not len(batches):
+        return []
     epochs, bases, lasts = batches.headers["leader_epoch"], batches.base_offsets, batches.last_offsets
-    firsts = np.flatnonzero(np.diff(epochs.astype(np.int64), prepend=-2)).tolist()
-    ends = [*(index - 1 for index in firsts[1:]), len(batches) - 1]
-    return [EpochRun(int(epochs[a]), int(bases[a]), int(lasts[b]) + 1) for a, b in zip(firsts, ends, strict=False)]
+    changes = np.flatnonzero(epochs[1:] != epochs[:-1]).tolist()
+    firsts, ends = [0, *(index + 1 for index in changes)], [*changes, len(batches) - 1]
+    return [EpochRun(int(epochs[a]), int(bases[a]), int(lasts[b]) + 1) for a, b in zip(firsts, ends, strict=True)]

@@ -1,11 +1,14 @@
 """Frames: how parts leave in one call of the kernel, where replies land, and where their bodies begin."""
 
 import socket
+import ssl
 from collections.abc import Sequence
+from contextlib import suppress
 
 Bytes = bytes | bytearray | memoryview
 _MOST_PARTS = 512
 _AFTER_CORRELATION = 4
+_WORTH_WAKING_BYTES = 1 << 20
 
 
 class ReceiveBuffer:
@@ -29,6 +32,34 @@ def send_all(made: socket.socket, parts: Sequence[Bytes]) -> None:
             if sent < len(part):
                 made.sendall(memoryview(part)[sent:])
             sent = max(0, sent - len(part))
+
+
+def receive_some(made: socket.socket, into: memoryview) -> int:
+    """Some of the bytes that are missing, or 0 at the end of the stream. Raises TimeoutError when nothing came.
+
+    Of a large reply the kernel is told to wake us only when much of it is there: a thousand small wakings per second
+    would each take the interpreter from the thread that works on the last reply. Bytes that come so slowly that a
+    timeout is over before there are enough of them are progress all the same.
+    """
+    if isinstance(made, ssl.SSLSocket):
+        return made.recv_into(into)  # what is ready there is not what the kernel counts
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, min(len(into), _WORTH_WAKING_BYTES))
+    try:
+        return made.recv_into(into)
+    except TimeoutError:
+        with suppress(BlockingIOError):
+            return _at_once(made, into)
+        raise
+
+
+def _at_once(made: socket.socket, into: memoryview) -> int:
+    """What is there already. Raises BlockingIOError when that is nothing."""
+    timeout_s = made.gettimeout()
+    made.setblocking(False)
+    try:
+        return made.recv_into(into)
+    finally:
+        made.settimeout(timeout_s)
 
 
 def body_start(frame: memoryview, *, tagged: bool) -> int:

@@ -42,13 +42,13 @@ class Lost:
 
 
 class LiveLogs:
-    """Reads ranges one after the other, over one connection to each leader. Close it."""
+    """Reads ranges one after the other, over one connection to each leader, or `lanes` of them in turn. Close it."""
 
-    def __init__(self, brokers: Brokers, broker: int, limits: FetchLimits, patience: Patience) -> None:
-        self._brokers, self._limits, self._patience = brokers, limits, patience
+    def __init__(self, brokers: Brokers, broker: int, limits: FetchLimits, patience: Patience, lanes: int = 1) -> None:
+        self._brokers, self._limits, self._patience, self._lanes = brokers, limits, patience, lanes
         self._leader = Leader(broker, -1)
-        self._connections: dict[int, FetchConnection] = {}
-        self._correlation, self._log_start = 0, 0
+        self._connections: dict[tuple[int, int], FetchConnection] = {}
+        self._correlation, self._log_start, self._given = 0, 0, 0
 
     def close(self) -> None:
         for connection in self._connections.values():
@@ -56,7 +56,10 @@ class LiveLogs:
         self._connections.clear()
 
     def read(self, wanted: LiveRange, broker: int) -> Iterator[Stretch | Lost]:
-        """Batches with an offset of the range, in order. A stretch is valid until the next is asked for."""
+        """Batches with an offset of the range, in order.
+
+        A stretch is valid until the next is asked for; with two lanes until the one after the next is.
+        """
         self._leader, offset = Leader(broker, -1), wanted.start
         while offset < wanted.end:
             fetched = self._fetch(wanted, offset)
@@ -67,6 +70,7 @@ class LiveLogs:
                 # An empty answer below the end is a log that ends too early, or a leader that is not there yet.
                 part = self._explained(wanted, offset if fetched.error else wanted.end)
             if part is not None:
+                self._given += 1
                 yield part
             if isinstance(part, Lost):
                 return
@@ -94,8 +98,8 @@ class LiveLogs:
         return None
 
     def _asked(self, wanted: Wanted) -> Fetched | None:
-        connection = self._connection()
         self._correlation += 1
+        connection = self._connection()
         connection.send(encode([wanted], self._limits, self._correlation))
         reply = parse(connection.receive(), self._correlation)
         if reply.throttle_ms:
@@ -103,13 +107,17 @@ class LiveLogs:
         return reply.partitions[0] if reply.partitions else None
 
     def _connection(self) -> FetchConnection:
-        broker = self._leader.broker
-        if broker not in self._connections:
-            self._connections[broker] = self._brokers.connect(broker)
-        return self._connections[broker]
+        if self._lane not in self._connections:
+            self._connections[self._lane] = self._brokers.connect(self._leader.broker)
+        return self._connections[self._lane]
+
+    @property
+    def _lane(self) -> tuple[int, int]:
+        """Each receives into memory of its own. The next one's turn comes when what this one received is in use."""
+        return self._leader.broker, self._given % self._lanes
 
     def _drop(self) -> None:
-        found = self._connections.pop(self._leader.broker, None)
+        found = self._connections.pop(self._lane, None)
         if found is not None:
             found.close()
 

@@ -88,7 +88,7 @@ def _append(place: Place, row: Segment, after: int, writer: SegmentWriter, progr
     A row that was shortened does not answer for the end of its object: that stays behind.
     """
     last = after
-    for buffer, batches in _batches(place, row, after, progress):
+    for buffer, batches in proven_batches(place, row, after, progress):
         if not len(batches):
             continue  # a batch that is larger than what was read at a time
         own = (batches.base_offsets < row.end) & (batches.last_offsets >= row.start)
@@ -99,8 +99,8 @@ def _append(place: Place, row: Segment, after: int, writer: SegmentWriter, progr
     return last
 
 
-def _batches(place: Place, row: Segment, after: int, progress: Progress) -> Iterator[tuple[Bytes, Batches]]:
-    """The batches of an object, some megabytes at a time; its hash is compared when all of it was read."""
+def proven_batches(place: Place, row: Segment, after: int, progress: Progress) -> Iterator[tuple[Bytes, Batches]]:
+    """The batches of an object, some megabytes at a time; its hash is compared at the end. Raises Damaged."""
     name = layout.segment(place.source, row)
     digest, pieces = hashlib.sha256(), LogPieces(after)
 

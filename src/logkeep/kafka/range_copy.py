@@ -114,9 +114,10 @@ class RangeCopy:
             self._owned_end = int(lasts[end - 1]) + 1
         if end < len(batches) or self.offset >= self.range.hi:
             self.outcome = Outcome.COPIED
-        note_epochs(self._epochs, batches[start:end])
-        self._traits = self._traits.joined(traits_of(batches[start:end]))
-        return Taken(batches[start:end], skip)
+        ours = batches[start:end]
+        note_epochs(self._epochs, ours)
+        self._traits = self._traits.joined(traits_of(ours))
+        return Taken(ours, skip)
 
     def judge(self, verdict: Verdict) -> bool:
         """Take a verdict on a refused offset; whether to go on. A new history ends the range.

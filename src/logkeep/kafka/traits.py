@@ -27,7 +27,7 @@ class LogTraits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def traits_of(batches: Batches) -> LogTraits:
     """Whole columns at once."""
     attributes = batches.headers["attributes"].astype(np.int64)
-    codecs = np.unique(attributes & CODEC_MASK).tolist()
+    codecs = np.flatnonzero(np.bincount(attributes & CODEC_MASK)).tolist()
     return LogTraits(
         largest_batch_bytes=int(batches.sizes.max(initial=0)),
         codecs=tuple(sorted(CODECS[c] if c < len(CODECS) else str(c) for c in codecs)),

@@ -19,7 +19,7 @@ from logkeep import __version__
 from logkeep.errors import ClusterError, ClusterTooOld, ClusterUnreachable, LogkeepError
 from logkeep.kafka.codes import OK, UNSUPPORTED_VERSION, failure
 from logkeep.kafka.dial import dial, told
-from logkeep.kafka.frames import Bytes, ReceiveBuffer, body_start, send_all
+from logkeep.kafka.frames import Bytes, ReceiveBuffer, body_start, receive_some, send_all
 from logkeep.kafka.protocol import Shape, decode, encode, shape
 from logkeep.kafka.sasl import authenticate
 from logkeep.kafka.settings import ClientSettings, Endpoint
@@ -230,7 +230,7 @@ class Connection:
     def _fill(self, view: memoryview) -> memoryview:
         got, size = 0, len(view)
         while got < size:
-            count = self._socket.recv_into(view[got:])
+            count = receive_some(self._socket, view[got:])
             if not count:
                 raise ConnectionAbortedError(None, "the broker closed the connection")
             got += count

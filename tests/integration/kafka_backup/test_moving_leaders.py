@@ -11,21 +11,14 @@ from confluent_kafka import Producer
 
 from logkeep.formats.kafka_log import walk
 from logkeep.kafka.backup import Done
-from logkeep.spark.cache import cache_dir
 from tests.integration.processes import wait_for
 from tests.kafka.archive import on_disk
 from tests.kafka.steps import beside
 from tests.kafka.whole import Archive, new_place
-from tests.servers.kafka_cluster import KafkaCluster, kafka_cluster
+from tests.servers.kafka_cluster import KafkaCluster
 
 pytestmark = pytest.mark.xdist_group("kafka-three")
 MEGABYTE = 1_000_000
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
-    with kafka_cluster(tmp_path_factory.mktemp("three"), cache_dir(os.environ, Path.home())) as running:
-        yield running
 
 
 @pytest.fixture

@@ -74,7 +74,8 @@ def test_the_longest_log_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.0, "1 s"), (89.0, "89 s"), (600.0, "10 min"), (7200.0, "2 h 0 min"), (9_000.0, "2 h 30 min")]
+    ("seconds", "text"),
+    [(0.0, "1 s"), (89.0, "89 s"), (600.0, "10 min"), (7200.0, "2 h 0 min"), (9_000.0, "2 h 30 min")],
 )
 def test_a_time_is_said_for_people(seconds: float, text: str) -> None:
     assert said(seconds) == text

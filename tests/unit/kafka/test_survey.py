@@ -12,12 +12,71 @@ from tests.kafka.stored import LOG, place, written
 def _log(batches: int, size: int = 1000) -> bytes:
     """Ten records in each batch, one millisecond apart."""
     records = [Slow(d, d, b"k", bytes(size)) for d in range(10)]
-    return b"".join(
-        batch_of(10 * b, records, base_time_ms=10 * b, max_time_ms=10 * b + 9) for b in range(batches)
-    )
+    return b"".join(batch_of(10 * b, records, base_time_ms=10 * b, max_time_ms=10 * b + 9) for b in range(batches))
 
 
 def _survey(where: Place, segments: list[Segment], until_ms: int | None = None) -> LogSurvey:
     log = SurveyLog(log=LOG, start=0, end=segments[-1].end, segments=tuple(segments), until_ms=until_ms)
     (found,) = survey(SurveyUnit(place=where, logs=(log,)), lambda _: None).logs
     return found
+
+
+def test_a_point_in_time_costs_indexes_and_one_batch() -> None:
+    where = place()
+    segments = written(where, _log(300), Codec.NONE, segment_bytes=500_000)
+    assert len(segments) > 3
+    meter = MeteredStore(where.store)
+    found = _survey(Place(meter, where.repository, where.source), segments, until_ms=1234)
+    used = meter.meter.usage()
+    assert (found.end, found.cut, found.records) == (1234, Cut.MADE, 1234)
+    assert used.calls["get_range"] == 2, "the batch is looked into for the time, and for what is before it"
+    assert used.bytes_down < 50_000
+    assert used.calls["get"] < len(segments), "later indexes are not needed"
+
+
+def test_without_borders_inside_of_batches_nothing_of_a_log_is_read() -> None:
+    where = place()
+    segments = written(where, _log(30), Codec.ZSTD, segment_bytes=100_000)
+    meter = MeteredStore(where.store)
+    found = _survey(Place(meter, where.repository, where.source), segments)
+    assert (found.records, found.holes, found.reencoded_batches, found.rebuilt_indexes) == (300, 0, 0, 0)
+    assert "get_range" not in meter.meter.usage().calls
+
+
+def test_a_time_before_everything_ends_at_the_start() -> None:
+    where = place()
+    segments = written(where, _log(3), Codec.NONE)
+    assert (_survey(where, segments, until_ms=0).cut, _survey(where, segments, until_ms=0).end) == (Cut.BEFORE, 0)
+    assert (_survey(where, segments, until_ms=30).cut, _survey(where, segments, until_ms=30).end) == (Cut.BEHIND, 30)
+
+
+def test_an_index_of_another_log_is_not_believed() -> None:
+    where, other = place(), place()
+    (segment,) = written(where, _log(3), Codec.NONE)
+    (stranger,) = written(other, _log(2, 2000), Codec.NONE)
+    name = layout.index_of("prod", LOG, segment.first, segment.token)
+    where.store.delete(name)
+    where.store.put_new(name, other.store.get(layout.index_of("prod", LOG, stranger.first, stranger.token), 1 << 20))
+    found = _survey(where, [segment])
+    assert (found.records, found.rebuilt_indexes) == (30, 1)
+
+
+def test_a_damaged_batch_is_told_only_where_it_has_to_be_read() -> None:
+    where = place()
+    (segment,) = written(where, _log(3), Codec.NONE)
+    name = layout.segment("prod", segment)
+    data = bytearray(where.store.get(name, 1 << 20))
+    data[len(data) // 2] ^= 1
+    where.store.delete(name)
+    where.store.put_new(name, bytes(data))
+    assert _survey(where, [segment], until_ms=5).records == 5
+    assert "the batch at offset 10 is not what was written" in _survey(where, [segment], until_ms=15).damage
+
+
+def test_a_lost_log_without_an_index_is_told() -> None:
+    where = place()
+    (segment,) = written(where, _log(1), Codec.NONE)
+    where.store.delete(layout.segment("prod", segment))
+    assert _survey(where, [segment]).damage == ""
+    where.store.delete(layout.index_of("prod", LOG, segment.first, segment.token))
+    assert _survey(where, [segment]).damage

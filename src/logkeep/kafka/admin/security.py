@@ -9,10 +9,10 @@ from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.codes import OK, SECURITY_DISABLED, check
 
 _ANY = 1
-_RESOURCES = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}
-_PATTERNS = {3: "LITERAL", 4: "PREFIXED"}
-_PERMISSIONS = {2: "DENY", 3: "ALLOW"}
-_OPERATIONS = {
+RESOURCES = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}
+PATTERNS = {3: "LITERAL", 4: "PREFIXED"}
+PERMISSIONS = {2: "DENY", 3: "ALLOW"}
+OPERATIONS = {
     2: "ALL", 3: "READ", 4: "WRITE", 5: "CREATE", 6: "DELETE", 7: "ALTER", 8: "DESCRIBE", 9: "CLUSTER_ACTION",
     10: "DESCRIBE_CONFIGS", 11: "ALTER_CONFIGS", 12: "IDEMPOTENT_WRITE", 13: "CREATE_TOKENS", 14: "DESCRIBE_TOKENS",
     15: "TWO_PHASE_COMMIT",
@@ -60,26 +60,26 @@ def list_acls(cluster: Cluster) -> tuple[Acl, ...] | None:
 
 def _acl(resource: Any, rule: Any) -> Acl:
     return Acl(
-        resource_type=_word(_RESOURCES, resource.resource_type),
+        resource_type=_word(RESOURCES, resource.resource_type),
         resource_name=resource.resource_name,
-        pattern=_word(_PATTERNS, resource.pattern_type),
+        pattern=_word(PATTERNS, resource.pattern_type),
         principal=rule.principal,
         host=rule.host,
-        operation=_word(_OPERATIONS, rule.operation),
-        permission=_word(_PERMISSIONS, rule.permission_type),
+        operation=_word(OPERATIONS, rule.operation),
+        permission=_word(PERMISSIONS, rule.permission_type),
     )
 
 
 def acl_of(rule: AclMade) -> Acl:
     """A rule as the metadata log has it."""
     return Acl(
-        resource_type=_word(_RESOURCES, rule.resource_type),
+        resource_type=_word(RESOURCES, rule.resource_type),
         resource_name=rule.resource_name,
-        pattern=_word(_PATTERNS, rule.pattern),
+        pattern=_word(PATTERNS, rule.pattern),
         principal=rule.principal,
         host=rule.host,
-        operation=_word(_OPERATIONS, rule.operation),
-        permission=_word(_PERMISSIONS, rule.permission),
+        operation=_word(OPERATIONS, rule.operation),
+        permission=_word(PERMISSIONS, rule.permission),
     )
 
 

@@ -84,8 +84,9 @@ class ReplayUnit(msgspec.Struct, frozen=True, kw_only=True):
     prove: bool = True
 
     @property
-    def size_bytes(self) -> int:
-        return sum(log.size_bytes for log in self.logs)
+    def work_bytes(self) -> int:
+        """What progress will count up to: everything is sent, and fetched back for the proof."""
+        return sum(log.size_bytes for log in self.logs) * (2 if self.prove else 1)
 
 
 class Outcome(StrEnum):

@@ -4,7 +4,6 @@ A broker locks `.lock` in each of its directories. As long as we hold that lock 
 where a running broker has it, we do not get it and refuse. Nothing is ever written: files are opened to be read.
 """
 
-import fcntl
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 from uuid import UUID
 
 from logkeep.errors import LogDirUnusable
+from logkeep.kafka.dir_lock import share
 from logkeep.kafka.salvage.disk_layout import (
     METADATA_TOPIC,
     Identity,
@@ -63,14 +63,12 @@ def held(roots: Sequence[Path]) -> Iterator[None]:
             lock = root / ".lock"
             if lock.exists():
                 file = stack.enter_context(opened(lock))
-                try:
-                    fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except OSError as error:
+                if not share(file):
                     raise LogDirUnusable(
                         "a running broker holds it",
                         subject=str(root),
                         remedy="stop the broker (kafka-server-stop.sh), or back up the cluster with `kafka backup`",
-                    ) from error
+                    )
         yield
 
 

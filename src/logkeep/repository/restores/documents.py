@@ -91,6 +91,7 @@ class ProducerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Under which producer id one partition of the target is written."""
 
     topic: Topic
+    topic_id: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$")]
     partition: Partition
     producer_id: Position
     epoch: Annotated[int, msgspec.Meta(ge=0, le=2**15 - 1)]

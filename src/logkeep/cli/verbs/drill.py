@@ -1,0 +1,198 @@
+"""`logkeep drill`: a whole restore to where it does no harm, its proof, and how long it took."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+
+import click
+import msgspec
+
+from logkeep.cli.look import Look, count, duration, size
+from logkeep.cli.metrics import Sample, sample
+from logkeep.cli.opening import STORE_EXITS, chosen_engine, chosen_source, refuse_contradictions, restores_place
+from logkeep.cli.receipt_text import finding_lines
+from logkeep.cli.rows import seen
+from logkeep.cli.run import Outcome, Run
+from logkeep.cli.verb import verb
+from logkeep.cli.verbs.kafka_backup import client_settings
+from logkeep.config.options import (
+    BOOTSTRAP_SERVERS,
+    COMMAND_CONFIG,
+    EMBEDDED,
+    ENGINE,
+    EXCLUDE,
+    LIMIT_DOWNLOAD,
+    LIMIT_PRODUCE,
+    MASTER,
+    OFFSETS,
+    PARALLEL,
+    PROGRESS,
+    REPLICATION_FACTOR,
+    REPO,
+    SOURCE,
+    SPARK_CONF,
+    STATE_DIR,
+    TOPICS,
+)
+from logkeep.config.settings import Place
+from logkeep.errors import UsageError
+from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.properties import settings_from
+from logkeep.kafka.restore.backup_view import view_backup
+from logkeep.kafka.restore.choice import Choice
+from logkeep.kafka.restore.plan import RestorePlan, Wishes
+from logkeep.kafka.restore.preparing import RestoreWish, prepare
+from logkeep.kafka.restore.restore import Done, KafkaRestore
+from logkeep.kafka.restore.topics import abort_topics
+from logkeep.kafka.restore.units import Offsets
+from logkeep.kafka.settings import ClientSettings
+from logkeep.model.findings import Finding
+from logkeep.model.ids import BackupId
+from logkeep.repository.holds import reading
+from logkeep.repository.owner import this_process
+from logkeep.repository.restores import Verdict
+
+SCRATCH = "logkeep-drill-"
+"""How the names of scratch topics begin."""
+
+
+class DrillReport(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    backup: int
+    restore: int
+    """Under which `logkeep receipts show` has every partition."""
+    where: str
+    """An embedded broker, or the id of the cluster."""
+    verdict: str
+    topics: int
+    partitions: int
+    records: int
+    bytes: int
+    seconds: float
+    """The recovery time that was reached: topics made, records written, fetched back and compared."""
+    findings: tuple[Finding, ...]
+
+
+def _text(report: DrillReport, look: Look) -> str:
+    good = report.verdict == Verdict.PROVEN
+    head = f"{look.state('OK' if good else 'FAIL')}  drill of backup {report.backup}: {report.verdict}"
+    took = duration(timedelta(seconds=report.seconds))
+    amount = f"{count(report.topics)} topics · {count(report.records)} records · {size(report.bytes)}"
+    lines = [head, look.text(f"{amount} · restored and compared in {took} ({report.where})")]
+    return "\n".join([*lines, *finding_lines(report.findings, look, every=False)])
+
+
+def _code(report: DrillReport) -> int:
+    return 0 if report.verdict == Verdict.PROVEN else 12
+
+
+def _metrics(outcome: Outcome[DrillReport]) -> Iterator[Sample]:
+    report = outcome.report
+    source = report.source if report else outcome.source
+    good = report is not None and report.verdict == Verdict.PROVEN
+    yield sample("logkeep_drill_success", 1 if good else 0, source=source)
+    if report is not None and good:
+        yield sample("logkeep_drill_recovery_seconds", report.seconds, source=source)
+        yield sample("logkeep_drill_last_success_timestamp_seconds", outcome.ended.timestamp(), source=source)
+
+
+@verb(
+    report=DrillReport,
+    text=_text,
+    options=(
+        REPO,
+        SOURCE,
+        STATE_DIR,
+        BOOTSTRAP_SERVERS,
+        COMMAND_CONFIG,
+        EMBEDDED,
+        TOPICS,
+        EXCLUDE,
+        OFFSETS,
+        REPLICATION_FACTOR,
+        LIMIT_PRODUCE,
+        LIMIT_DOWNLOAD,
+        ENGINE,
+        MASTER,
+        PARALLEL,
+        SPARK_CONF,
+        PROGRESS,
+    ),
+    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
+    exits=(10, 12, 31, *STORE_EXITS),
+    exit_code=_code,
+    metrics=_metrics,
+    examples=("logkeep drill latest --embedded", "logkeep drill latest --bootstrap-servers staging:9092"),
+)
+def drill(run: Run, backup: str) -> DrillReport:
+    """Restore a backup to where it does no harm, prove it, clean up, and tell how long that took.
+
+    With --embedded a broker is started on this machine and thrown away afterwards; else scratch topics are made in
+    the named cluster and deleted again. Groups are left alone. The receipt stays: `list` and `status` show it.
+    """
+    refuse_contradictions(run)
+    place = chosen_source(run)
+    entry = seen(place, run.clock()).completed(backup)
+    with ExitStack() as stack:
+        settings, alone = _where(run, stack)
+        held = stack.enter_context(reading(place, BackupId(entry.id), this_process(run.token()), "drill", run.token))
+        view, wish = view_backup(place, held), _wish(run, alone=alone)
+        prepared = prepare(view, wish, settings, lambda total: chosen_engine(run, total))
+        if prepared.refusals:
+            raise prepared.refusals[0]
+        task = KafkaRestore(place, restores_place(run, place, create=True), settings, run.clock, run.token)
+        engine = chosen_engine(run, prepared.plan.bytes)
+        stack.callback(_clean_up, settings, prepared.plan)
+        done = task.begin(prepared, wish, engine, {}, drill=True)
+    return _report(place.source, done, alone=alone)
+
+
+def _where(run: Run, stack: ExitStack) -> tuple[ClientSettings, bool]:
+    """How to reach the cluster, and whether it is one of our own."""
+    if not run[EMBEDDED]:
+        return client_settings(run), False
+    if run.settings.origin(BOOTSTRAP_SERVERS).place is Place.FLAG:
+        raise UsageError("--embedded starts a broker of its own", remedy="leave --bootstrap-servers out")
+    from logkeep.embedded.kafka import EmbeddedKafka  # noqa: PLC0415 - only this way needs Java
+
+    directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=SCRATCH)))
+    broker = stack.enter_context(EmbeddedKafka(directory / "broker", run.cache))
+    return settings_from({}, Path(), bootstrap=broker.bootstrap), True
+
+
+def _wish(run: Run, *, alone: bool) -> RestoreWish:
+    asked = run[OFFSETS]
+    wishes = Wishes(
+        offsets=None if asked == "auto" else Offsets(asked),
+        parts=("data", "configs"),
+        replication_factor=1 if alone else run[REPLICATION_FACTOR],
+    )
+    renames = () if alone else (f"s/^/{SCRATCH}/",)
+    return RestoreWish(Choice(run[TOPICS], run[EXCLUDE], renames), wishes, run[LIMIT_PRODUCE])
+
+
+def _clean_up(settings: ClientSettings, plan: RestorePlan) -> None:
+    """Scratch topics go, however the drill ended; a drill never writes to topics that were there before."""
+    with Cluster(settings) as cluster:
+        names = {t.name for t in plan.topics}
+        ids = {t.name: t.id.hex for t in cluster.metadata().topics if t.name in names}
+        abort_topics(cluster, plan.topics, ids)
+
+
+def _report(source: str, done: Done, *, alone: bool) -> DrillReport:
+    receipt = done.receipt
+    return DrillReport(
+        source=source,
+        backup=done.backup,
+        restore=done.restore_id,
+        where="embedded broker" if alone else f"cluster {done.plan.cluster_id}",
+        verdict=receipt.verdict,
+        topics=len(done.plan.topics),
+        partitions=len(receipt.partitions),
+        records=sum(r.records for r in done.results),
+        bytes=sum(p.bytes for p in receipt.partitions),
+        seconds=receipt.duration_s,
+        findings=receipt.findings,
+    )

@@ -1,0 +1,427 @@
+"""`logkeep kafka restore` and `logkeep kafka restore abort`: a backup put back into a running cluster."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import click
+import msgspec
+
+from logkeep.cli.look import Look, count, duration, size
+from logkeep.cli.metrics import Sample, sample
+from logkeep.cli.opening import (
+    STORE_EXITS,
+    chosen_engine,
+    chosen_source,
+    refuse_contradictions,
+    restores_place,
+    runs_inline,
+)
+from logkeep.cli.receipt_text import finding_lines, group_lines, partition_lines
+from logkeep.cli.rows import health_of, seen
+from logkeep.cli.run import Outcome, Run
+from logkeep.cli.verb import verb
+from logkeep.cli.verbs.kafka_backup import client_settings
+from logkeep.config.option import Option
+from logkeep.config.options import (
+    BOOTSTRAP_SERVERS,
+    COMMAND_CONFIG,
+    CONFIRM_CLUSTER,
+    ENGINE,
+    EXCLUDE,
+    INTO_EXISTING,
+    ISOLATION,
+    LIMIT_DOWNLOAD,
+    LIMIT_PRODUCE,
+    MASTER,
+    NO_PROOF,
+    OFFSETS,
+    PARALLEL,
+    PARTITIONS,
+    PROGRESS,
+    RENAME,
+    REPLICATION_FACTOR,
+    REPO,
+    RESTORED_GROUPS,
+    RESUME_RESTORE,
+    SOURCE,
+    SPARK_CONF,
+    STATE_DIR,
+    TOPICS,
+    UNTIL_OFFSET,
+    UNTIL_TIME,
+    WHAT,
+    YES,
+)
+from logkeep.errors import TargetUnsafe, UsageError, VerificationFailed
+from logkeep.kafka.restore.backup_view import BackupView, view_backup
+from logkeep.kafka.restore.choice import Choice
+from logkeep.kafka.restore.plan import DEFAULT_PARTS, PARTS, RestorePlan, Wishes
+from logkeep.kafka.restore.preparing import Prepared, RestoreWish, prepare
+from logkeep.kafka.restore.restore import Done, KafkaRestore
+from logkeep.kafka.restore.units import Isolation, Offsets
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.ids import BackupId, RestoreId
+from logkeep.model.work import Engine
+from logkeep.repository.chain import Place
+from logkeep.repository.holds import reading
+from logkeep.repository.owner import this_process
+from logkeep.repository.restores import RestoredGroup, RestoredPartition, Verdict
+
+
+class KafkaRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    backup: int
+    restore: int | None
+    """The id to resume, abort or look up; null on a dry run."""
+    cluster_id: str
+    """Of the target."""
+    offsets: str
+    why: str
+    """Why offsets are kept or not."""
+    topics: tuple[str, ...]
+    """In the target."""
+    records: int
+    """On a dry run at most so many: those of aborted transactions are counted."""
+    bytes: int
+    seconds: float
+    """That it took; on a dry run about what it will take."""
+    verdict: str
+    """`proven`, `unproven`, `failed`, or `planned` on a dry run."""
+    partitions: tuple[RestoredPartition, ...]
+    groups: tuple[RestoredGroup, ...]
+    group_names: tuple[str, ...]
+    refusals: tuple[str, ...]
+    """Why the plan must not be carried out; only on a dry run, otherwise it is an error."""
+    findings: tuple[Finding, ...]
+    dry_run: bool
+
+
+def _text(report: KafkaRestoreReport, look: Look) -> str:
+    if report.dry_run:
+        return "\n".join(_plan_lines(report, look))
+    state = look.state("OK" if report.verdict != Verdict.FAILED else "FAIL")
+    head = f"{state}  restore {report.restore} of backup {report.backup}: {report.verdict}"
+    took = duration(timedelta(seconds=report.seconds))
+    lines = [head, look.text(f"{_amount(report)} to cluster {report.cluster_id} in {took}")]
+    lines += partition_lines(report.partitions, look, every=False) if report.partitions else []
+    lines += group_lines(report.groups, look, every=False) if report.groups else []
+    lines += finding_lines(report.findings, look, every=False)
+    if report.verdict == Verdict.FAILED:
+        lines.append(f"go on with: logkeep kafka restore --resume {report.restore}")
+    return "\n".join(lines)
+
+
+def _amount(report: KafkaRestoreReport) -> str:
+    return f"{count(len(report.topics))} topics · {count(report.records)} records · {size(report.bytes)}"
+
+
+def _plan_lines(report: KafkaRestoreReport, look: Look) -> Iterator[str]:
+    yield look.text(f"restore of backup {report.backup} of {report.source} to cluster {report.cluster_id}")
+    yield look.text(f"{_amount(report)} · about {duration(timedelta(seconds=report.seconds))}")
+    yield look.line(f"offsets: {report.offsets} ({report.why})")
+    headers = ("FROM", "TO", "OFFSETS", "RECORDS", "SIZE")
+    rows = [
+        (
+            f"{p.source_topic}/{p.source_partition}",
+            f"{p.topic}/{p.partition}",
+            p.detail,
+            count(p.records),
+            size(p.bytes),
+        )
+        for p in report.partitions[:_SHOWN]
+    ]
+    yield look.table(headers, rows, right="RECORDS,SIZE", spare="OFFSETS")
+    if len(report.partitions) > _SHOWN:
+        yield look.text(f"… and {count(len(report.partitions) - _SHOWN)} more partitions; --json has all")
+    if report.group_names:
+        shown = ", ".join(report.group_names[:_NAMED]) + (" …" if len(report.group_names) > _NAMED else "")
+        yield look.line(f"groups that are set: {shown} ({count(len(report.group_names))})")
+        over = [g for g in report.groups if g.previous_offset is not None and g.previous_offset != g.offset]
+        if over:
+            yield look.text(f"positions in the target that are overwritten: {count(len(over))}")
+    yield from finding_lines(report.findings, look, every=False)
+    for refusal in report.refusals:
+        yield look.line(f"REFUSED {refusal}")
+
+
+def _planned_cells(row: RestoredPartition) -> tuple[str, ...]:
+    source, target = f"{row.source_topic}/{row.source_partition}", f"{row.topic}/{row.partition}"
+    return source, target, row.detail, count(row.records), size(row.bytes)
+
+
+_SHOWN, _NAMED = 40, 8
+
+
+def _code(report: KafkaRestoreReport) -> int:
+    if report.verdict == Verdict.FAILED:
+        return 30
+    if report.refusals:
+        return 31
+    return 2 if any(f.severity is not Severity.NOTE for f in report.findings) else 0
+
+
+def _metrics(outcome: Outcome[KafkaRestoreReport]) -> Iterator[Sample]:
+    report = outcome.report
+    source = report.source if report else outcome.source
+    good = report is not None and report.verdict != Verdict.FAILED
+    yield sample("logkeep_restore_duration_seconds", outcome.duration.total_seconds(), source=source)
+    yield sample("logkeep_restore_success", 1 if good else 0, source=source)
+    if report is not None:
+        yield sample("logkeep_restore_records", report.records, source=source)
+        yield sample("logkeep_restore_bytes", report.bytes, source=source)
+
+
+_TOLD: tuple[Option[Any], ...] = (
+    TOPICS, EXCLUDE, RENAME, PARTITIONS, UNTIL_TIME, UNTIL_OFFSET, OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS,
+)  # fmt: skip
+_ENGINE = (ENGINE, MASTER, PARALLEL, SPARK_CONF)
+_CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
+
+
+@verb(
+    report=KafkaRestoreReport,
+    text=_text,
+    options=(
+        *_CLUSTER,
+        TOPICS,
+        EXCLUDE,
+        RENAME,
+        PARTITIONS,
+        UNTIL_TIME,
+        UNTIL_OFFSET,
+        OFFSETS,
+        ISOLATION,
+        WHAT,
+        RESTORED_GROUPS,
+        INTO_EXISTING,
+        REPLICATION_FACTOR,
+        CONFIRM_CLUSTER,
+        RESUME_RESTORE,
+        NO_PROOF,
+        LIMIT_PRODUCE,
+        LIMIT_DOWNLOAD,
+        *_ENGINE,
+        PROGRESS,
+    ),
+    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
+    exits=(2, 10, 20, 30, 31, *STORE_EXITS),
+    exit_code=_code,
+    changes=True,
+    metrics=_metrics,
+    examples=(
+        "logkeep kafka restore latest --bootstrap-servers broker:9092 --dry-run",
+        "logkeep kafka restore 20261114020000 --topics 'orders.*' --rename 's/^/restored-/'",
+        "logkeep kafka restore latest --until-time 2026-11-14T02:00:00Z",
+        "logkeep kafka restore --resume 20261114031500",
+    ),
+)
+def restore(run: Run, backup: str) -> KafkaRestoreReport:
+    """Put a backup back into a Kafka cluster: records, configs, groups, and a proof.
+
+    The plan is shown and asked for first; --dry-run ends there. Topics are made with the archived partition counts,
+    filled by an idempotent producer, fetched back and compared record by record, and only then get their own configs;
+    then groups are set to the very record that each would have read next. Topics that hold records are refused.
+    Whatever happens on the way, --resume RESTORE-ID goes on, and nothing comes twice.
+    """
+    refuse_contradictions(run)
+    place, settings = chosen_source(run), client_settings(run)
+    resumed = run[RESUME_RESTORE]
+    if resumed is not None:
+        task = KafkaRestore(place, restores_place(run, place), settings, run.clock, run.token)
+        if run.dry_run:
+            raise UsageError("a restore that is resumed has its plan already", remedy="leave --dry-run out")
+        done = task.resume(RestoreId(resumed), lambda total: chosen_engine(run, total), run[LIMIT_PRODUCE])
+        return _done(place.source, done)
+    entry = seen(place, run.clock()).completed(backup)
+    _refuse_damaged(place, BackupId(entry.id))
+    with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
+        view, wish = view_backup(place, held), _wish(run)
+        prepared = prepare(view, wish, settings, lambda total: _engine(run, view, total))
+        if run.dry_run:
+            return _planned(place.source, prepared)
+        _ask(run, prepared)
+        state = restores_place(run, place, create=True)
+        task = KafkaRestore(place, state, settings, run.clock, run.token)
+        return _done(place.source, task.begin(prepared, wish, _engine(run, view, prepared.plan.bytes), _options(run)))
+
+
+def _engine(run: Run, view: BackupView, total: int) -> Engine:
+    """One engine for all of a run: a small survey before large work is not worth another one."""
+    return chosen_engine(run, total if runs_inline(run, total) else max(total, view.entry.summary.stored_bytes))
+
+
+def _refuse_damaged(place: Place, backup_id: BackupId) -> None:
+    verdict = health_of(place).get(backup_id)
+    if verdict is not None and verdict.damaged:
+        raise VerificationFailed(
+            f"a verification at level {verdict.level} found this backup damaged",
+            subject=f"backup {backup_id}",
+            remedy="restore another one; or bring the damaged objects back, verify again, and restore then",
+        )
+
+
+def _wish(run: Run) -> RestoreWish:
+    parts = tuple(part for text in run[WHAT] for part in text.split(",") if part) or DEFAULT_PARTS
+    unknown = [part for part in parts if part not in PARTS]
+    if unknown:
+        raise UsageError(f"--what {unknown[0]} is unknown", remedy=f"choose among {', '.join(PARTS)}")
+    if "groups" in parts and "data" not in parts:
+        raise UsageError(
+            "groups come back with the records they stand on",
+            remedy="add data to --what; or set groups alone with `logkeep kafka groups restore`",
+        )
+    asked = run[OFFSETS]
+    wishes = Wishes(
+        offsets=None if asked == "auto" else Offsets(asked),
+        isolation=Isolation(run[ISOLATION]),
+        parts=tuple(part for part in PARTS if part in parts),
+        groups=run[RESTORED_GROUPS],
+        into_existing=run[INTO_EXISTING],
+        replication_factor=run[REPLICATION_FACTOR],
+        prove=not run[NO_PROOF],
+        until_ms=run[UNTIL_TIME],
+    )
+    choice = Choice(run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET])
+    return RestoreWish(choice, wishes, run[LIMIT_PRODUCE])
+
+
+def _options(run: Run) -> dict[str, str]:
+    """What was asked for, as people will want to read it in the stored plan."""
+    values: dict[str, object] = {option.name: run.settings[option] for option in _TOLD}
+    return {option.name: option.kind.show(value) for option in _TOLD if (value := values[option.name])}
+
+
+def _ask(run: Run, prepared: Prepared) -> None:
+    """Refuse what must not be, show the plan, ask. Writing to the source itself takes its id, typed."""
+    if prepared.refusals:
+        raise prepared.refusals[0]
+    target = prepared.target
+    planned = _planned(prepared.view.place.source, prepared)
+    if run.console.interactive and not run[YES]:
+        run.console.note("\n".join(_plan_lines(planned, run.console.err_look)))
+    question = f"restore {count(planned.records)} records to {count(len(planned.topics))} topics?"
+    if not target.is_source or run[CONFIRM_CLUSTER] == target.cluster_id:
+        run.confirm(question)
+        return
+    if run[YES] or not run.console.interactive:
+        raise TargetUnsafe(
+            "this is the cluster that the backup was taken of",
+            subject=target.cluster_id,
+            remedy=f"if that is meant, say so with --confirm-cluster {target.cluster_id}",
+        )
+    run.console.confirm(f"this is the cluster that the backup was taken of; {question}", typed=target.cluster_id)
+
+
+def _planned(source: str, prepared: Prepared) -> KafkaRestoreReport:
+    plan = prepared.plan
+    return KafkaRestoreReport(
+        source=source,
+        backup=prepared.view.entry.id,
+        restore=None,
+        cluster_id=plan.cluster_id,
+        offsets=plan.offsets,
+        why=plan.why,
+        topics=tuple(t.name for t in plan.topics),
+        records=plan.records,
+        bytes=plan.bytes,
+        seconds=prepared.foreseen.seconds,
+        verdict="planned",
+        partitions=_planned_partitions(plan),
+        groups=prepared.group_rows,
+        group_names=tuple(g.name for g in prepared.groups.groups),
+        refusals=tuple(map(str, prepared.refusals)),
+        findings=prepared.findings,
+        dry_run=True,
+    )
+
+
+def _planned_partitions(plan: RestorePlan) -> tuple[RestoredPartition, ...]:
+    return tuple(
+        RestoredPartition(
+            source_topic=log.log.name,
+            source_partition=log.log.partition,
+            topic=log.topic,
+            partition=log.partition,
+            mode=plan.offsets,
+            records=log.records,
+            bytes=log.bytes,
+            end=log.end,
+            outcome="planned",
+            detail=f"[{log.start}, {log.end})",
+        )
+        for log in plan.logs
+    )
+
+
+def _done(source: str, done: Done) -> KafkaRestoreReport:
+    receipt, plan = done.receipt, done.plan
+    return KafkaRestoreReport(
+        source=source,
+        backup=done.backup,
+        restore=done.restore_id,
+        cluster_id=plan.cluster_id,
+        offsets=plan.offsets,
+        why=plan.why,
+        topics=tuple(t.name for t in plan.topics),
+        records=sum(r.records for r in done.results),
+        bytes=sum(p.bytes for p in receipt.partitions),
+        seconds=receipt.duration_s,
+        verdict=receipt.verdict,
+        partitions=receipt.partitions,
+        groups=receipt.groups,
+        group_names=tuple(sorted({g.group for g in receipt.groups if g.offset is not None})),
+        refusals=(),
+        findings=receipt.findings,
+        dry_run=False,
+    )
+
+
+class KafkaRestoreAbortReport(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    restore: int
+    deleted: tuple[str, ...]
+    """Topics that the restore had made."""
+    kept: tuple[str, ...]
+    """Topics that were there before: they keep what was written, and got their configs back."""
+    findings: tuple[Finding, ...]
+    dry_run: bool
+
+
+def _abort_text(report: KafkaRestoreAbortReport, look: Look) -> str:
+    would = "would delete" if report.dry_run else "deleted"
+    names = ", ".join(report.deleted) or "no topic"
+    lines = [look.line(f"restore {report.restore} of {report.source}: {would} {names}")]
+    if report.kept:
+        lines.append(look.line(f"topics that were there before keep what was written: {', '.join(report.kept)}"))
+    return "\n".join([*lines, *finding_lines(report.findings, look, every=True)])
+
+
+@verb(
+    report=KafkaRestoreAbortReport,
+    text=_abort_text,
+    options=_CLUSTER,
+    arguments=(click.Argument(["restore_id"], metavar="RESTORE-ID", type=int),),
+    exits=(2, 31, *STORE_EXITS),
+    exit_code=lambda report: 2 if report.findings else 0,
+    changes=True,
+    examples=("logkeep kafka restore abort 20261114031500 --dry-run",),
+)
+def abort(run: Run, restore_id: int) -> KafkaRestoreAbortReport:
+    """Give a restore up: topics that it made are deleted, others get their configs back.
+
+    Topics are known by their ids: one that somebody made again under the same name is left alone. The restore cannot
+    be resumed afterwards; its documents stay.
+    """
+    place = chosen_source(run)
+    task = KafkaRestore(place, restores_place(run, place), client_settings(run), run.clock, run.token)
+    foreseen = task.abort(RestoreId(restore_id), pretend=True)
+    made = tuple(t.name for t in foreseen.plan.topics if not t.existing)
+    kept = tuple(t.name for t in foreseen.plan.topics if t.existing)
+    findings: tuple[Finding, ...] = ()
+    if not run.dry_run:
+        run.confirm(f"delete {count(len(made))} topics that restore {restore_id} made ({', '.join(made[:_NAMED])})?")
+        findings = task.abort(RestoreId(restore_id)).findings
+    return KafkaRestoreAbortReport(
+        source=place.source, restore=restore_id, deleted=made, kept=kept, findings=findings, dry_run=run.dry_run
+    )

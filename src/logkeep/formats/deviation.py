@@ -1,0 +1,136 @@
+"""The first record in which two logs deviate, by its rank, and what is different about it.
+
+Both are read forward record by record of the one against the other, whole columns at once, until they part. Then the
+next record of each side tells what happened: one is missing, one too many, two in another order, or one was changed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from logkeep.formats.compare_kernels import SAME, match
+from logkeep.formats.records import Records
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A record, copied out."""
+
+    offset: int
+    time_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[bytes, bytes | None], ...]
+
+    def same_as(self, other: "Plain | None") -> bool:
+        """Wherever they stand."""
+        return other is not None and self._content == other._content
+
+    def differs_in(self, other: "Plain") -> str:
+        """The first thing that is not the same, in words."""
+        pairs = (
+            ("time", self.time_ms, other.time_ms),
+            ("key", self.key, other.key),
+            ("value", self.value, other.value),
+            ("headers", self.headers, other.headers),
+        )
+        differing = [name for name, mine, its in pairs if mine != its]
+        return " and ".join(differing) if differing else "offset"
+
+    @property
+    def _content(self) -> tuple[object, ...]:
+        return self.time_ms, self.key, self.value, self.headers
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """At which offset of the target, and what."""
+
+    offset: int
+    what: str
+
+
+def first_deviation(
+    archive: Iterator[Records], target: Iterator[Records], target_end: int, *, keep_offsets: bool
+) -> Deviation | None:
+    """Where the two part; None when they do not. Raises Damaged where records cannot be read."""
+    left, right = _Cursor(archive), _Cursor(target)
+    while (ours := left.here()) is not None and (theirs := right.here()) is not None:
+        rows = min(len(ours), len(theirs))
+        same = _same(_rows(ours, 0, rows), _rows(theirs, 0, rows), keep_offsets=keep_offsets)
+        left.pass_over(same)
+        right.pass_over(same)
+        if same < rows:
+            break
+    return _named(left, right, target_end, keep_offsets=keep_offsets)
+
+
+class _Cursor:
+    """A place in a stream of records."""
+
+    def __init__(self, source: Iterator[Records]) -> None:
+        self._source = source
+        self._now: Records | None = None
+
+    def here(self) -> Records | None:
+        """Records that come next, at least one; None at the end."""
+        while self._now is None or not len(self._now):
+            self._now = next(self._source, None)
+            if self._now is None:
+                return None
+        return self._now
+
+    def pass_over(self, rows: int) -> None:
+        self._now = _rows(self._now, rows, len(self._now)) if self._now is not None else None
+
+    def take(self) -> Plain | None:
+        """The next record; None: there is none."""
+        now = self.here()
+        if now is None:
+            return None
+        self.pass_over(1)
+        return Plain(int(now.offsets[0]), int(now.times_ms[0]), now.key(0), now.value(0), tuple(now.headers(0)))
+
+
+def _rows(records: Records, first: int, last: int) -> Records:
+    some = slice(first, last)
+    return Records(records.data, records.batches, records.offsets[some], records.times_ms[some], records.spans[some])
+
+
+def _same(left: Records, right: Records, *, keep_offsets: bool) -> int:
+    """How many records from the first one on are the same."""
+    rows = len(left)
+    ranks, found = np.arange(rows, dtype=np.int64), np.zeros(rows, np.uint8)
+    match(left.data, ranks, left.times_ms, left.spans, right.data, ranks, right.times_ms, right.spans, found)
+    other = found != SAME
+    if keep_offsets:
+        other |= left.offsets != right.offsets
+    return int(np.argmax(other)) if other.any() else rows
+
+
+def _named(left: _Cursor, right: _Cursor, target_end: int, *, keep_offsets: bool) -> Deviation | None:
+    ours, theirs = left.take(), right.take()
+    if theirs is None:
+        if ours is None:
+            return None
+        return Deviation(
+            target_end, f"the archived record of offset {ours.offset} is missing: the target ends before it"
+        )
+    if ours is None:
+        return Deviation(theirs.offset, "there is a record after the last archived one")
+    return Deviation(theirs.offset, _what(ours, theirs, left.take(), right.take(), keep_offsets=keep_offsets))
+
+
+def _what(ours: Plain, theirs: Plain, our_next: Plain | None, their_next: Plain | None, *, keep_offsets: bool) -> str:
+    archived = f"the archived record of offset {ours.offset}"
+    late, early = theirs.same_as(our_next), ours.same_as(their_next)
+    if late and early and not ours.same_as(theirs):
+        return f"{archived} and the one after it stand in the other order"
+    if keep_offsets and ours.same_as(theirs):
+        return f"{archived} stands here instead of at its own offset"
+    if late and not early:
+        return f"{archived} is missing here"
+    if early and not late:
+        return f"there is a record that is not archived; {archived} stands after it"
+    return f"it is not {archived}: another {theirs.differs_in(ours)}"

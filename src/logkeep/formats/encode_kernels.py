@@ -1,0 +1,94 @@
+"""The compiled part of writing records: the record sections of many batches, and bytes gathered from many places.
+
+Rows of `groups` (one per batch to be written, int64): FIRST and AFTER row of its records. A group without records has
+an empty section. Offset deltas count from 0 without holes, time deltas are relative to the group's first record, the
+body of a record (from the length of its key to its end) is copied as it is.
+"""
+
+import numpy as np
+
+from logkeep.formats import record_kernels as k
+from logkeep.formats.jit import inlined, kernel
+from logkeep.formats.record_kernels import U64, Bytes, Ints, Longs, Number
+
+FIRST, AFTER = range(2)
+MOST_BEFORE_BODY = 5 + 1 + 10 + 5
+"""Bytes of a record before its body: length, attributes, time delta, offset delta, each as long as it may be."""
+NO_ROOM = -1
+
+
+@inlined
+def _zigzag(number: Number) -> np.uint64:
+    return U64((number << 1) ^ (number >> 63))
+
+
+@inlined
+def _put(out: Bytes, at: np.uint64, rest: np.uint64) -> np.uint64:
+    """Write a number that is zig-zagged already; the byte after it."""
+    while rest >= U64(128):
+        out[at] = np.uint8((rest & U64(127)) | U64(128))
+        rest >>= U64(7)
+        at += U64(1)
+    out[at] = np.uint8(rest)
+    return at + U64(1)
+
+
+@inlined
+def _size(rest: np.uint64) -> int:
+    size = 1
+    while rest >= U64(128):
+        rest >>= U64(7)
+        size += 1
+    return size
+
+
+@inlined
+def copy(data: Bytes, start: np.uint64, size: np.uint64, out: Bytes, at: np.uint64) -> None:
+    """Copy bytes that are there to where there is room."""
+    for index in range(size):
+        out[at + U64(index)] = data[start + U64(index)]
+
+
+@kernel
+def encode_groups(
+    data: Bytes, times: Longs, spans: Ints, groups: Longs, head: int, out: Bytes, ends: Longs, latest: Longs
+) -> int:
+    """Write each group behind `head` free bytes. Fills where each ends and its largest time; returns the last end.
+
+    NO_ROOM when `out` is too small: it needs `head` per group and MOST_BEFORE_BODY and the body per record.
+    """
+    at: Number = np.int64(0)
+    for group in range(groups.shape[0]):
+        at += head
+        first = groups[group, FIRST]
+        most = np.int64(-1)
+        for row in range(first, groups[group, AFTER]):
+            start = np.int64(spans[row, k.BODY_AT])
+            size = np.int64(spans[row, k.END_AT]) - start
+            if size < 0 or size + MOST_BEFORE_BODY > out.shape[0] - at:
+                return NO_ROOM
+            if row == first or times[row] > most:
+                most = times[row]
+            time, offset = _zigzag(times[row] - times[first]), _zigzag(row - first)
+            here = _put(out, U64(at), _zigzag(1 + _size(time) + _size(offset) + size))
+            out[here] = np.uint8(0)
+            here = _put(out, _put(out, here + U64(1), time), offset)
+            copy(data, U64(start), U64(size), out, here)
+            at = np.int64(here) + size
+        if at > out.shape[0]:
+            return NO_ROOM
+        ends[group], latest[group] = at, most
+    return int(at)
+
+
+@kernel
+def gather(data: Bytes, starts: Longs, sizes: Longs, out: Bytes, places: Longs) -> int:
+    """Copy pieces to their places. Negative sizes are nothing. Returns how many fit on both sides: all of them."""
+    for index in range(starts.shape[0]):
+        start, size, at = starts[index], sizes[index], places[index]
+        if size <= 0:
+            continue
+        if start < 0 or at < 0 or size > data.shape[0] - start or size > out.shape[0] - at:
+            return index
+        copy(data, U64(start), U64(size), out, U64(at))
+    return len(starts)

@@ -1,0 +1,93 @@
+"""Batches that no producer sent: the end of a transaction that never had one, nothing at all, the first half of one.
+
+All have a right CRC-32C and are read by brokers and consumers like any other.
+"""
+
+import struct
+
+import google_crc32c
+import numpy as np
+
+from logkeep.errors import Damaged
+from logkeep.formats import record_kernels as spans
+from logkeep.formats.kafka_log import (
+    APPEND_TIME,
+    CODEC_MASK,
+    CONTROL,
+    CRC_FROM,
+    HEADER_BYTES,
+    OVERHEAD_BYTES,
+    TRANSACTIONAL,
+    Batches,
+    Bytes,
+)
+from logkeep.formats.pack import pack
+from logkeep.formats.records import Malformed, Records, decode
+from logkeep.formats.unpack import Unreadable, sections
+
+_CHECKED = struct.Struct(">hiqqqhii")
+"""Attributes, last offset delta, base and largest time, producer, its epoch, sequence, records."""
+_OUTSIDE = struct.Struct(">qiibI")
+"""Base offset, length, leader epoch, version, CRC."""
+_ABORT = struct.Struct(">hh").pack(0, 0)
+"""The key of a marker: its version, and 0 for an abort."""
+_COORDINATOR = struct.Struct(">hi").pack(0, 0)
+"""The value of a marker: its version, and the epoch of the coordinator, below which no real one is."""
+_MOST_DELTA = 2**31 - 1
+
+
+def abort_marker(offset: int, producer: int, epoch: int, time_ms: int) -> bytes:
+    """The control batch that ends a producer's transaction without its records counting."""
+    fields = bytes([0, 0, 0, 2 * len(_ABORT)]) + _ABORT + bytes([2 * len(_COORDINATOR)]) + _COORDINATOR + b"\0"
+    record = bytes([2 * len(fields)]) + fields
+    checked = _CHECKED.pack(TRANSACTIONAL | CONTROL, 0, time_ms, time_ms, producer, epoch, -1, 1)
+    return _whole(offset, checked + record)
+
+
+def empty_batches(start: int, end: int) -> bytes:
+    """Batches without a record that take the offsets `[start, end)`, as compaction leaves them behind."""
+    made = bytearray()
+    while start < end:
+        delta = min(end - start - 1, _MOST_DELTA)
+        made += _whole(start, _CHECKED.pack(0, delta, -1, -1, -1, -1, -1, 0))
+        start += delta + 1
+    return bytes(made)
+
+
+def cut_batch(buffer: Bytes, batch: Batches, end: int) -> bytes:
+    """One batch with those of its records that lie before `end`, as the only change; nothing when there are none.
+
+    Records stay byte for byte as they are, compressed anew by the same codec. Raises Damaged when they cannot be read.
+    """
+    if not batch.headers["records"][0]:
+        return b""
+    records, plain, start = _opened(buffer, batch)
+    kept = records.within(0, end)
+    if not len(kept):
+        return b""
+    header, position = batch.headers[0], batch.start
+    attributes = int(header["attributes"])
+    section = plain[start : int(kept.spans[-1, spans.END_AT])]
+    checked = bytearray(buffer[position + CRC_FROM : position + HEADER_BYTES])
+    latest = int(header["max_time_ms"] if attributes & APPEND_TIME else kept.times_ms.max())
+    struct.pack_into(">i", checked, 2, end - 1 - int(header["base_offset"]))
+    struct.pack_into(">q", checked, 14, latest)
+    struct.pack_into(">i", checked, 36, len(kept))
+    packed = pack(attributes & CODEC_MASK, np.ascontiguousarray(section))
+    return _whole(int(header["base_offset"]), bytes(checked) + packed.tobytes())
+
+
+def _opened(buffer: Bytes, batch: Batches) -> tuple[Records, spans.Bytes, int]:
+    """The records of one batch, its plain record bytes, and where those begin."""
+    part = next(sections(buffer, batch))
+    found = next(decode(buffer, batch))
+    if isinstance(part, Unreadable):
+        raise Damaged(f"a batch cannot be cut: {part.reason}")
+    if isinstance(found, Malformed):
+        raise Damaged(f"it cannot be cut: {found}")
+    return found, part.data, int(part.starts[0])
+
+
+def _whole(base: int, checked: bytes) -> bytes:
+    length = _OUTSIDE.size - OVERHEAD_BYTES + len(checked)
+    return _OUTSIDE.pack(base, length, 0, 2, google_crc32c.value(checked)) + checked

@@ -1,0 +1,176 @@
+"""What has to be sent to a broker so that the records of a view come back. Pure: batches in, batches out.
+
+A batch that can be sent as it is (all of it counts, none of its offsets is missing, its times are its own) is copied:
+its records are not looked at. Any other one is decoded, and what counts of it is encoded anew with the times that
+consumers saw, under the same codec. Without `keep_offsets` one batch becomes at most one (see `encode` for the one
+exception: it would be too large); with it, each run of consecutive offsets becomes one, and what lies between is told
+as a `Hole`.
+
+Batches and holes follow from the archive and the view alone. In which stretches the archive comes decides how many of
+them are in one `Outgoing`, and nothing else: two attempts send the same batches.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from logkeep.formats.compare import Stretch
+from logkeep.formats.encode import encode
+from logkeep.formats.encode_kernels import gather
+from logkeep.formats.kafka_log import APPEND_TIME, Batches, Bytes, Longs
+from logkeep.formats.records import Records
+from logkeep.formats.stamping import Outgoing, stamp
+from logkeep.formats.view import Flags, View, chosen, readable
+
+__all__ = ["Hole", "Outgoing", "outgoing", "stamp"]
+
+CHUNK_BYTES = 8 << 20
+"""About how much of the source is worked on together."""
+
+
+@dataclass(frozen=True)
+class Hole:
+    """Source offsets `[start, start + length)` that nobody gets."""
+
+    start: int
+    length: int
+
+
+def outgoing(stretches: Iterable[Stretch], view: View, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Outgoing | Hole]:
+    """All that has to be sent, in order. Give it the batches of a log in order, in stretches of any size.
+
+    Holes come with `keep_offsets` only; then nothing of the range is left unsaid, to its end. Raises Damaged for a
+    batch that has to be encoded anew and cannot be read.
+    """
+    at = view.start
+    for part in _parts(stretches, view, chunk_bytes):
+        if not view.keep_offsets:
+            yield part
+            continue
+        for start, length in part.runs.tolist():
+            if start > at:
+                yield Hole(at, start - at)
+            at = start + length
+            yield _between(part, start, at)
+    if view.keep_offsets and at < view.end:
+        yield Hole(at, view.end - at)
+
+
+def _parts(stretches: Iterable[Stretch], view: View, chunk_bytes: int) -> Iterator[Outgoing]:
+    """A part for each chunk of the source with records that count."""
+    for stretch in stretches:
+        around = view.touching(stretch)
+        for chunk in _chunks(around.batches, chunk_bytes):
+            part = _part(around.buffer, chosen(chunk, view.visible(chunk)), view)
+            if len(part):
+                yield part
+
+
+def _chunks(batches: Batches, chunk_bytes: int) -> Iterator[Batches]:
+    ends = batches.positions + batches.sizes
+    first = 0
+    while first < len(batches):
+        limit = int(batches.positions[first]) + chunk_bytes
+        last = max(int(np.searchsorted(ends, limit, side="right")), first + 1)
+        yield batches[first:last]
+        first = last
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """Batches somewhere in a buffer."""
+
+    source: npt.NDArray[np.uint8]
+    starts: Longs
+    sizes: Longs
+    records: Longs
+    first_offsets: Longs
+    runs: Longs
+
+
+def _part(buffer: Bytes, batches: Batches, view: View) -> Outgoing:
+    as_it_is = _sendable(batches, view)
+    pieces = [_copied(buffer, chosen(batches, as_it_is))]
+    if not as_it_is.all():
+        again = chosen(batches, ~as_it_is)
+        pieces += [_encoded(records, view) for records in readable(buffer, again, view)]
+    return _assembled(pieces)
+
+
+def _sendable(batches: Batches, view: View) -> Flags:
+    """Whether a batch can be sent as it is."""
+    headers = batches.headers
+    dense = headers["records"].astype(np.int64) == headers["last_offset_delta"].astype(np.int64) + 1
+    own_times = (headers["attributes"] & APPEND_TIME) == 0
+    whole: Flags = view.inside(batches) & dense & own_times
+    return whole
+
+
+def _copied(buffer: Bytes, batches: Batches) -> _Pieces:
+    source = np.frombuffer(memoryview(buffer).toreadonly(), np.uint8)
+    counts, bases = batches.headers["records"].astype(np.int64), batches.base_offsets
+    return _Pieces(source, batches.positions, batches.sizes, counts, bases, np.column_stack((bases, counts)))
+
+
+def _encoded(records: Records, view: View) -> _Pieces:
+    borders = np.diff(records.batch) != 0
+    broken = np.diff(records.offsets) != 1
+    made = encode(records, _groups(borders | broken if view.keep_offsets else borders))
+    made.buffer.flags.writeable = False  # the kernel is compiled for sources that nobody writes to
+    runs = _groups(broken)
+    return _Pieces(
+        made.buffer,
+        np.cumsum(made.sizes) - made.sizes,
+        made.sizes,
+        made.groups[:, 1] - made.groups[:, 0],
+        records.offsets[made.groups[:, 0]],
+        np.column_stack((records.offsets[runs[:, 0]], runs[:, 1] - runs[:, 0])),
+    )
+
+
+def _groups(border_behind: Flags) -> Longs:
+    """Rows `[first, after)` of what lies between borders."""
+    borders = np.flatnonzero(border_behind) + 1
+    return np.column_stack((np.concatenate(([0], borders)), np.concatenate((borders, [len(border_behind) + 1]))))
+
+
+def _assembled(pieces: list[_Pieces]) -> Outgoing:
+    """All pieces in order of their offsets, in one buffer."""
+    firsts = np.concatenate([p.first_offsets for p in pieces])
+    order = np.argsort(firsts)
+    sizes = np.concatenate([p.sizes for p in pieces])[order]
+    positions = np.cumsum(sizes) - sizes
+    places = np.empty(len(order), np.int64)
+    places[order] = positions
+    buffer, done = np.empty(int(sizes.sum()), np.uint8), 0
+    for each in pieces:
+        gather(each.source, each.starts, each.sizes, buffer, places[done : done + len(each.starts)])
+        done += len(each.starts)
+    records = np.concatenate([p.records for p in pieces])[order]
+    return Outgoing(buffer, positions, sizes, records, firsts[order], _merged([p.runs for p in pieces]))
+
+
+def _merged(several: list[Longs]) -> Longs:
+    """Runs in order, joined where they follow each other."""
+    runs = np.concatenate(several)
+    runs = runs[np.argsort(runs[:, 0])]
+    starts, ends = runs[:, 0], runs.sum(axis=1)
+    begins = np.concatenate((np.ones(min(len(runs), 1), np.bool_), starts[1:] != ends[:-1]))
+    last = np.concatenate((begins[1:], np.ones(min(len(runs), 1), np.bool_)))
+    return np.column_stack((starts[begins], ends[last] - starts[begins]))
+
+
+def _between(part: Outgoing, start: int, end: int) -> Outgoing:
+    """The batches of one run."""
+    first, last = (int(i) for i in np.searchsorted(part.first_offsets, (start, end)))
+    at, after = int(part.positions[first]), int(part.positions[last - 1] + part.sizes[last - 1])
+    return Outgoing(
+        part.buffer[at:after],
+        part.positions[first:last] - at,
+        part.sizes[first:last],
+        part.records[first:last],
+        part.first_offsets[first:last],
+        np.array([[start, end - start]], np.int64),
+    )

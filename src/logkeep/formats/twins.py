@@ -1,0 +1,309 @@
+"""Two logs that should hold the same records: the digests of both, and up to where they surely agree. One pass each.
+
+Batches of both are laid side by side by the number of records before them, so it does not matter which offsets they
+have, nor that one log has several batches where the other has one. Where a pair has the very same record bytes and
+times, one decoding serves both digests; everything else is decoded on both sides. When the two no longer have a border
+in common, each is read on by itself: digests are right whatever the logs hold.
+
+Memory is a few stretches of each log and the records that a few thousand batches decode to.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from logkeep.errors import Damaged
+from logkeep.formats.compare import Stretch
+from logkeep.formats.compare_kernels import same_batches
+from logkeep.formats.digest import NOTHING, Digest, digest_of, moved
+from logkeep.formats.kafka_log import APPEND_TIME, CODEC_MASK, HEADER_BYTES, Batches, Bytes, Headers, Longs
+from logkeep.formats.records import Records
+from logkeep.formats.view import View, chosen, readable
+
+Flags = npt.NDArray[np.bool_]
+
+_MOST_PENDING_BYTES = 48 << 20
+_WORTHWHILE_BATCHES = 4
+"""Shorter runs of same batches are decoded twice: going back and forth costs more."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Batches that count, in a buffer, and how many of their records do."""
+
+    buffer: Bytes
+    batches: Batches
+    counts: Longs
+
+    def __getitem__(self, some: slice) -> "Part":
+        return Part(self.buffer, self.batches[some], self.counts[some])
+
+    def copied(self) -> "Part":
+        """The same with bytes of its own."""
+        start, end = self.batches.start, self.batches.end
+        return Part(
+            bytes(memoryview(self.buffer)[start:end]),
+            Batches(self.batches.headers, self.batches.positions - start),
+            self.counts,
+        )
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two logs. A stretch need not stay valid after the next one is asked for."""
+
+    stretches: Iterator[Stretch]
+    view: View
+    counted: Callable[[Batches], Flags]
+    """Which batches of the view's range count."""
+    name: str
+    """Whose batch it is that cannot be read."""
+
+    def parts(self) -> Iterator[Part]:
+        """Raises Damaged where a batch on a border cannot be read."""
+        for stretch in self.stretches:
+            around = self.view.touching(stretch)
+            batches = chosen(around.batches, self.counted(around.batches) & (around.batches.headers["records"] > 0))
+            counts = batches.headers["records"].astype(np.int64)
+            for at in np.flatnonzero(~self.view.inside(batches)).tolist():
+                counts[at] = sum(len(records) for records in self._readable(around.buffer, batches[at : at + 1]))
+            some = counts > 0
+            if some.any():
+                yield Part(around.buffer, chosen(batches, some), counts[some])
+
+    def records(self, parts: Iterable[Part]) -> Iterator[Records]:
+        """What one step shows is valid until the next. Raises Damaged."""
+        return (records for part in parts for records in self._readable(part.buffer, part.batches))
+
+    def _readable(self, buffer: Bytes, batches: Batches) -> Iterator[Records]:
+        try:
+            yield from readable(buffer, batches, self.view)
+        except Damaged as error:
+            raise Damaged(error.what, subject=self.name) from error
+
+
+@dataclass
+class _Pending:
+    """What was read of a side and is not yet compared."""
+
+    source: Iterator[Part]
+    parts: deque[Part] = field(default_factory=deque)
+
+    @property
+    def records(self) -> int:
+        return sum(int(part.counts.sum()) for part in self.parts)
+
+    @property
+    def too_much(self) -> bool:
+        return sum(int(part.batches.sizes.sum()) for part in self.parts) > _MOST_PENDING_BYTES
+
+    def borders(self) -> Longs:
+        return np.cumsum(np.concatenate([part.counts for part in self.parts] or [np.empty(0, np.int64)]))
+
+    def more(self) -> bool:
+        """Read on. What waits is copied first, for its bytes are the reader's own."""
+        self.parts = deque(part.copied() for part in self.parts)
+        part = next(self.source, None)
+        if part is not None:
+            self.parts.append(part)
+        return part is not None
+
+    def take(self, batches: int) -> list[Part]:
+        """So many batches from the front."""
+        taken: list[Part] = []
+        while batches:
+            part = self.parts.popleft()
+            now = min(batches, len(part.batches))
+            taken.append(part[:now])
+            if now < len(part.batches):
+                self.parts.appendleft(part[now:])
+            batches -= now
+        return taken
+
+    def rest(self) -> Iterator[Part]:
+        while self.parts:
+            yield self.parts.popleft()
+        yield from self.source
+
+
+@dataclass
+class Twins:
+    """Digests of both sides. `run` it once."""
+
+    left: Side
+    right: Side
+    left_digest: Digest = NOTHING
+    right_digest: Digest = NOTHING
+    border: tuple[int, int] = (-1, -1)
+    """The offset of each side behind the last batch before which everything agrees; (-1, -1): from the beginning."""
+    complete: bool = False
+    """Whether both were read to their ends."""
+    _agreed: bool = True
+
+    @property
+    def same(self) -> bool:
+        return self.left_digest.same_content(self.right_digest) and self._places(self.left_digest, self.right_digest)
+
+    def run(self) -> "Twins":
+        """Raises Damaged where records cannot be read."""
+        left, right = _Pending(self.left.parts()), _Pending(self.right.parts())
+        while True:
+            self._compare(left, right)
+            if left.too_much or right.too_much or not (left if left.records <= right.records else right).more():
+                break
+        self.left_digest = self.left_digest.then(_digest(self.left.records(left.rest())))
+        self.right_digest = self.right_digest.then(_digest(self.right.records(right.rest())))
+        self.complete = True
+        return self
+
+    def _places(self, one: Digest, other: Digest) -> bool:
+        """Offsets only matter where they were to be kept."""
+        return not self.left.view.keep_offsets or one.offsets == other.offsets
+
+    def _compare(self, left: _Pending, right: _Pending) -> None:
+        """Everything up to the last border that both have."""
+        ours, theirs = left.borders(), right.borders()
+        common = np.intersect1d(ours, theirs, assume_unique=True)
+        if not len(common):
+            return
+        ends = np.searchsorted(ours, common) + 1, np.searchsorted(theirs, common) + 1
+        window = _Window(left.take(int(ends[0][-1])), right.take(int(ends[1][-1])), *ends)
+        for run in window.runs():
+            self._add(run)
+        if self._agreed:
+            self.border = _behind(window.left), _behind(window.right)
+
+    def _add(self, run: "_Run") -> None:
+        one, other = self._digests(run)
+        self._agreed = self._agreed and one.same_content(other) and self._places(one, other)
+        self.left_digest, self.right_digest = self.left_digest.then(one), self.right_digest.then(other)
+
+    def _digests(self, run: "_Run") -> tuple[Digest, Digest]:
+        if not run.same:
+            return _digest(self.left.records(run.left)), _digest(self.right.records(run.right))
+        one = other = NOTHING
+        bases, places = (np.concatenate([p.batches.base_offsets for p in side]) for side in (run.left, run.right))
+        for records in self.left.records(run.left):
+            digest = digest_of(records)
+            first = int(np.searchsorted(bases, records.batches.base_offsets[0]))
+            shifts = (places - bases)[first : first + len(records.batches)]
+            one = one.then(digest)
+            other = other.then(moved(digest, records.offsets + shifts[records.batch]) if shifts.any() else digest)
+        return one, other
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Batches of both sides with as many records, all of them the same, or to be looked into."""
+
+    same: bool
+    left: list[Part]
+    right: list[Part]
+
+
+@dataclass(frozen=True)
+class _Window:
+    """Both sides between two common borders, with the common borders inside: batches before each."""
+
+    left: list[Part]
+    right: list[Part]
+    left_ends: Longs
+    right_ends: Longs
+
+    def runs(self) -> Iterator[_Run]:
+        same = self._same()
+        changes = np.flatnonzero(np.diff(same.astype(np.int8))) + 1
+        for first, last in zip([0, *changes.tolist()], [*changes.tolist(), len(same)], strict=True):
+            yield _Run(
+                bool(same[first]),
+                _slice(self.left, self.left_ends, first, last),
+                _slice(self.right, self.right_ends, first, last),
+            )
+
+    def _same(self) -> Flags:
+        """For each stretch between common borders, whether it is one batch on both sides with the same records."""
+        left, right = _Columns.of(self.left), _Columns.of(self.right)
+        ours, theirs = self.left_ends - 1, self.right_ends - 1
+        same: Flags = (np.diff(self.left_ends, prepend=0) == 1) & (np.diff(self.right_ends, prepend=0) == 1)
+        same &= _alike(left.headers[ours], right.headers[theirs])
+        same &= (left.counts[ours] == left.headers["records"][ours]) & (right.counts[theirs] == left.counts[ours])
+        for at in np.unique(left.part[ours][same]).tolist():
+            for there in np.unique(right.part[theirs][same]).tolist():
+                both = np.flatnonzero(same & (left.part[ours] == at) & (right.part[theirs] == there))
+                same[both] = _same_records(
+                    self.left[at].buffer, left.positions[ours][both],
+                    self.right[there].buffer, right.positions[theirs][both], left.sizes[ours][both],
+                )  # fmt: skip
+        return _worthwhile(same)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    headers: Headers
+    positions: Longs
+    sizes: Longs
+    counts: Longs
+    part: Longs
+
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> "_Columns":
+        return cls(
+            np.concatenate([p.batches.headers for p in parts]),
+            np.concatenate([p.batches.positions for p in parts]),
+            np.concatenate([p.batches.sizes for p in parts]),
+            np.concatenate([p.counts for p in parts]),
+            np.repeat(np.arange(len(parts)), [len(p.batches) for p in parts]),
+        )
+
+
+def _alike(left: Headers, right: Headers) -> Flags:
+    """Whether the same record bytes would mean the same records, but for where they begin."""
+    codecs = (left["attributes"] & (CODEC_MASK | APPEND_TIME), right["attributes"] & (CODEC_MASK | APPEND_TIME))
+    alike: Flags = (codecs[0] == codecs[1]) & ((codecs[0] & APPEND_TIME) == 0)
+    for name in ("length", "last_offset_delta", "base_time_ms", "records"):
+        alike &= left[name] == right[name]
+    return alike
+
+
+def _same_records(left: Bytes, starts: Longs, right: Bytes, there: Longs, sizes: Longs) -> Flags:
+    same = np.zeros(len(starts), np.uint8)
+    same_batches(_plain(left), starts + HEADER_BYTES, _plain(right), there + HEADER_BYTES, sizes - HEADER_BYTES, same)
+    return same.astype(np.bool_)
+
+
+def _worthwhile(same: Flags) -> Flags:
+    """Without runs that are too short to be worth it, unless everything is the same."""
+    if same.all():
+        return same
+    changes = np.flatnonzero(np.diff(same.astype(np.int8))) + 1
+    lengths = np.diff(np.concatenate(([0], changes, [len(same)])))
+    long_enough: Flags = np.repeat(lengths >= _WORTHWHILE_BATCHES, lengths)
+    return same & long_enough
+
+
+def _slice(parts: Sequence[Part], ends: Longs, first: int, last: int) -> list[Part]:
+    """The batches between the borders before `first` and after `last - 1`."""
+    start, end, found = int(ends[first - 1]) if first else 0, int(ends[last - 1]), list[Part]()
+    for part in parts:
+        if start < len(part.batches) and end > 0:
+            found.append(part[max(start, 0) : end])
+        start, end = start - len(part.batches), end - len(part.batches)
+    return found
+
+
+def _digest(records: Iterator[Records]) -> Digest:
+    whole = NOTHING
+    for each in records:
+        whole = whole.then(digest_of(each))
+    return whole
+
+
+def _behind(parts: Sequence[Part]) -> int:
+    return int(parts[-1].batches.last_offsets[-1]) + 1
+
+
+def _plain(buffer: Bytes) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(memoryview(buffer).toreadonly(), np.uint8)

@@ -1,0 +1,71 @@
+"""What of an archived log is wanted back, and its records as a consumer would have seen them.
+
+A `View` is a range of offsets and what became of the log's transactions. Control records are never part of it. Whether
+offsets are to be kept makes no difference to which records are seen, only to what is sent for them (see `outgoing`).
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from logkeep.errors import Damaged
+from logkeep.formats.compare import Stretch
+from logkeep.formats.kafka_log import CONTROL, Batches, Bytes
+from logkeep.formats.records import Malformed, Records, decode
+from logkeep.formats.transactions import Settled
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class View:
+    """The records of `[start, end)` that count."""
+
+    start: int
+    end: int
+    settled: Settled | None = None
+    """None: records of aborted and open transactions count too."""
+    keep_offsets: bool = False
+
+    def touching(self, stretch: Stretch) -> Stretch:
+        """The batches with an offset of the range between their first and last."""
+        return stretch.touching(self.start, self.end)
+
+    def visible(self, batches: Batches) -> Flags:
+        """Whether the records of each batch count, wherever they lie."""
+        if self.settled is not None:
+            return self.settled.visible(batches)
+        seen: Flags = (batches.headers["attributes"] & CONTROL) == 0
+        return seen
+
+    def inside(self, batches: Batches) -> Flags:
+        """Whether no offset of a batch lies outside of the range."""
+        whole: Flags = (batches.base_offsets >= self.start) & (batches.last_offsets < self.end)
+        return whole
+
+
+def visible_records(stretches: Iterable[Stretch], view: View) -> Iterator[Records]:
+    """The records of a view, in order. What one step shows is valid until the next.
+
+    Give it the batches of a log in order, in stretches of any size. Raises Damaged for a batch that cannot be read.
+    """
+    for stretch in stretches:
+        around = view.touching(stretch)
+        batches = chosen(around.batches, view.visible(around.batches))
+        yield from readable(around.buffer, batches, view)
+
+
+def readable(buffer: Bytes, batches: Batches, view: View) -> Iterator[Records]:
+    """The records in range of these batches, all of which count. Raises Damaged."""
+    for part in decode(buffer, batches) if len(batches) else ():
+        if isinstance(part, Malformed):
+            raise Damaged(str(part))
+        within = part.within(view.start, view.end)
+        if len(within):
+            yield within
+
+
+def chosen(batches: Batches, which: Flags) -> Batches:
+    return Batches(batches.headers[which], batches.positions[which])

@@ -1,0 +1,159 @@
+"""ACLs of a backup brought to a cluster: what is missing there is added, nothing is ever removed."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from logkeep.errors import ClusterUnreachable
+from logkeep.kafka.admin.granting import create_acl_once, create_acls
+from logkeep.kafka.admin.refusals import Refusal
+from logkeep.kafka.admin.security import Acl
+from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.codes import INVALID_REQUEST, SECURITY_DISABLED
+from logkeep.kafka.record import AclRecord
+from logkeep.kafka.restore.refusals import named
+from logkeep.model.findings import Finding, Severity
+
+_EVERYTHING = "*"
+_YOUNG = frozenset({"TWO_PHASE_COMMIT"})
+"""Operations that the oldest supported brokers do not know."""
+
+
+@dataclass(frozen=True)
+class AclPlan:
+    add: tuple[Acl, ...]
+    present: tuple[Acl, ...]
+    """Wanted, and there already."""
+    other: int
+    """How many rules the target has besides; they stay."""
+    findings: tuple[Finding, ...] = ()
+
+
+def plan_acls(
+    archived: Sequence[AclRecord] | None,
+    there: Sequence[Acl] | None,
+    renamed: Mapping[str, str],
+    *,
+    only_topics: Collection[str] | None = None,
+) -> AclPlan:
+    """Pure. None = that cluster has no authorizer. With `only_topics` rules for other topics by name are left out."""
+    if archived is None:
+        return AclPlan((), (), len(there or ()), (_never_had(),))
+    chosen = [a for a in map(_acl, archived) if only_topics is None or not _names_other(a, only_topics)]
+    if there is None:
+        return AclPlan((), (), 0, (_no_authorizer(len(chosen)),) if chosen else ())
+    wanted = sorted({_renamed(a, renamed) for a in chosen})
+    present = set(there)
+    return AclPlan(
+        add=tuple(a for a in wanted if a not in present),
+        present=tuple(a for a in wanted if a in present),
+        other=len(present.difference(wanted)),
+        findings=tuple(_left_behind(a, renamed) for a in chosen if _loses(a, renamed)),
+    )
+
+
+def _acl(a: AclRecord) -> Acl:
+    return Acl(a.resource_type, a.resource_name, a.pattern, a.principal, a.host, a.operation, a.permission)
+
+
+def _by_name(acl: Acl) -> bool:
+    return acl.resource_type == "TOPIC" and acl.pattern == "LITERAL" and acl.resource_name != _EVERYTHING
+
+
+def _names_other(acl: Acl, topics: Collection[str]) -> bool:
+    return _by_name(acl) and acl.resource_name not in topics
+
+
+def _renamed(acl: Acl, renamed: Mapping[str, str]) -> Acl:
+    return replace(acl, resource_name=renamed.get(acl.resource_name, acl.resource_name)) if _by_name(acl) else acl
+
+
+def _covered(acl: Acl, renamed: Mapping[str, str]) -> list[str]:
+    """Renamed topics that a rule for a beginning of names was about, and is not any more."""
+    start = acl.resource_name
+    return sorted(old for old, new in renamed.items() if old.startswith(start) and not new.startswith(start))
+
+
+def _loses(acl: Acl, renamed: Mapping[str, str]) -> bool:
+    return acl.resource_type == "TOPIC" and acl.pattern == "PREFIXED" and bool(_covered(acl, renamed))
+
+
+def _left_behind(acl: Acl, renamed: Mapping[str, str]) -> Finding:
+    return Finding(
+        code="acl-prefix",
+        severity=Severity.WARNING,
+        where=_told(acl),
+        what=f"it was about {named(_covered(acl, renamed))} too, which come back under names that begin otherwise",
+        remedy="add a rule for the new names with kafka-acls",
+    )
+
+
+def _told(acl: Acl) -> str:
+    pattern = "" if acl.pattern == "LITERAL" else f" ({acl.pattern.lower()})"
+    where = f"{acl.resource_type} {acl.resource_name}{pattern}"
+    return f"{acl.permission} {acl.principal} from {acl.host} {acl.operation} on {where}"
+
+
+def _no_authorizer(rules: int) -> Finding:
+    return Finding(
+        code="authorizer-missing",
+        severity=Severity.WARNING,
+        where="ACLs",
+        what=f"the target has no authorizer: {rules} rules were not restored, and everybody may do everything there",
+        remedy="set authorizer.class.name on the brokers, then restore again with --what acls",
+    )
+
+
+def _never_had() -> Finding:
+    return Finding(
+        code="acls-not-archived",
+        severity=Severity.NOTE,
+        where="ACLs",
+        what="the backup has none: the source had no authorizer, or the user of the backup might not see them",
+    )
+
+
+def apply_acls(cluster: Cluster, plan: AclPlan) -> list[Finding]:
+    """Add what the plan says, what forbids before what allows; rules that the target refuses are findings."""
+    young = [a for a in plan.add if a.operation in _YOUNG or _numbers(a)]
+    ordered = sorted(plan.add, key=lambda a: a.permission != "DENY")
+    refused = create_acls(cluster, [a for a in ordered if a not in young])
+    for each in young:
+        refused |= _alone(cluster, each)
+    if any(r.code == SECURITY_DISABLED for r in refused.values()):
+        return [_no_authorizer(len(plan.add))]
+    return [_refused(acl, str(refusal.error())) for acl, refusal in sorted(refused.items(), key=lambda r: r[0])]
+
+
+def _numbers(acl: Acl) -> bool:
+    """A word that this release does not have."""
+    return any(word.isdecimal() for word in (acl.resource_type, acl.pattern, acl.operation, acl.permission))
+
+
+def _alone(cluster: Cluster, acl: Acl) -> dict[Acl, Refusal]:
+    try:
+        return create_acl_once(cluster, acl)
+    except ClusterUnreachable as error:
+        return {acl: Refusal(_told(acl), "CreateAcls", INVALID_REQUEST, f"the broker hung up: {error.what}")}
+
+
+def _refused(acl: Acl, why: str) -> Finding:
+    return Finding(
+        code="acl-refused",
+        severity=Severity.WARNING,
+        where=_told(acl),
+        what=f"it was not restored: {why}",
+        remedy="add it with kafka-acls, or a rule that this version of Kafka knows",
+    )
+
+
+def scram_finding(users: Sequence[str]) -> Finding | None:
+    """Pure: credentials that an archive has, and that no API of a running cluster takes."""
+    if not users:
+        return None
+    return Finding(
+        code="scram-not-restored",
+        severity=Severity.WARNING,
+        where=named(sorted(users)),
+        what="SCRAM credentials cannot be given to a running cluster: its API wants passwords, and nobody stored them",
+        remedy="set passwords with kafka-configs --alter --entity-type users, or start a new cluster with them",
+    )

@@ -1,0 +1,40 @@
+"""What a broker's answer to a batch means. Pure: an error code in, what to do out."""
+
+from enum import StrEnum
+from typing import Final
+
+from logkeep.kafka.codes import OK
+from logkeep.kafka.protocol import error_name
+from logkeep.kafka.restore.position import Trouble
+from logkeep.kafka.restore.units import Outcome
+
+_OUT_OF_STEP: Final = frozenset({45, 46, 59})
+"""Out of order, a duplicate, an unknown producer: the log is not where we think it is."""
+
+_REFUSED: Final = frozenset({2, 10, 17, 18, 21, 32, 42, 43, 44, 47, 67, 76, 87})
+"""Corrupt, too large, an invalid topic, too much at once, acks, a time, the request, the format, a policy, an epoch
+that somebody raised, the codec, an invalid record: sending it again changes nothing."""
+
+_DENIED: Final = frozenset({29, 31, 53})
+
+
+class Next(StrEnum):
+    GO_ON = "go-on"
+    ASK_AGAIN = "ask-again"
+    """Where the log ends and who leads it, then send what is missing: the same bytes."""
+
+
+def meaning(error: int, said: str) -> Next | Trouble:
+    if error == OK:
+        return Next.GO_ON
+    told = f"{error_name(error)}{': ' + said if said else ''}"
+    if error in _REFUSED:
+        return Trouble(Outcome.REFUSED, f"the broker refuses a batch: {told}")
+    if error in _DENIED:
+        return Trouble(Outcome.DENIED, f"this user may not write there: {told}")
+    return Next.ASK_AGAIN
+
+
+def out_of_step(error: int) -> bool:
+    """Whether asking again is likely to help at once, without waiting for a cluster to settle."""
+    return error in _OUT_OF_STEP

@@ -1,0 +1,55 @@
+"""The archived batches of one log, in order, each believed only after its CRC-32C was computed again."""
+
+from collections.abc import Iterator
+
+from logkeep.errors import Damaged
+from logkeep.formats.compare import Stretch
+from logkeep.formats.transactions import Settled, Settling
+from logkeep.formats.view import View
+from logkeep.kafka.restore.units import Isolation, Offsets, ReplayLog
+from logkeep.kafka.verify import LogPieces
+from logkeep.model.segments import Segment
+from logkeep.repository import layout
+from logkeep.repository.chain import Place
+from logkeep.repository.segment_bytes import StoredLog
+
+
+def stretches(place: Place, log: ReplayLog) -> Iterator[Stretch]:
+    """All that is archived of the log's range. Raises Damaged, ObjectMissing or another StoreError."""
+    for segment in log.segments:
+        if segment.has_object and segment.end > log.start and segment.start < log.end:
+            yield from _segment(place, segment)
+
+
+def settled_of(place: Place, log: ReplayLog) -> Settled | None:
+    """What became of the log's transactions up to its end. None: all records count, whatever became of them.
+
+    A log without transactions is not read for that.
+    """
+    if log.isolation is Isolation.ALL:
+        return None
+    settling = Settling()
+    for stretch in stretches(place, log) if log.transactional else ():
+        before_end = stretch.touching(0, log.end)
+        settling.take(before_end.buffer, before_end.batches)
+        if settling.problems:
+            raise Damaged(f"a transaction marker cannot be read: {settling.problems[0]}", subject=str(log.log))
+    return settling.settled()
+
+
+def view_of(log: ReplayLog, settled: Settled | None) -> View:
+    return View(log.start, log.end, settled, log.offsets is Offsets.PRESERVE)
+
+
+def _segment(place: Place, segment: Segment) -> Iterator[Stretch]:
+    """The batches that a segment answers for, as they are read."""
+    pieces, name = LogPieces(), layout.segment(place.source, segment)
+    for piece in StoredLog.of(place, segment).pieces():
+        buffer, batches = pieces.take(piece)
+        if pieces.problem:
+            raise Damaged(pieces.problem, subject=name)
+        found = Stretch(buffer, batches).touching(segment.start, segment.end)
+        if len(found.batches):
+            yield found
+    if pieces.end_problem():
+        raise Damaged(pieces.end_problem(), subject=name)

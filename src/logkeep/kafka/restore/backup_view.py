@@ -1,0 +1,55 @@
+"""A backup as a restore reads it: its cut, its cluster record, and the segments of the logs that were chosen."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from logkeep.errors import Damaged, UsageError
+from logkeep.kafka.record import ROLE, ClusterRecord
+from logkeep.model.ranges import Range
+from logkeep.model.segments import LogName, Segment
+from logkeep.repository.attachments import read_attachment
+from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.content import PartReader, rows_of, served_parts
+from logkeep.repository.fold import BackupEntry
+from logkeep.repository.manifest import KnownGap, Manifest
+from logkeep.repository.parts import SegmentTable
+from logkeep.repository.source import read_manifest
+
+KIND = "kafka"
+
+
+@dataclass(frozen=True)
+class BackupView:
+    place: Place
+    entry: BackupEntry
+    manifest: Manifest
+    record: ClusterRecord
+    rows: SegmentTable
+
+    def segments(self, wanted: Mapping[LogName, Range]) -> dict[LogName, tuple[Segment, ...]]:
+        """Of each log those that hold something of its range, in order. A log without any has an empty tuple."""
+        found: defaultdict[LogName, list[Segment]] = defaultdict(list)
+        for segment in self.rows.covering(wanted).to_segments():
+            found[segment.log].append(segment)
+        return {log: tuple(sorted(found[log], key=lambda s: s.start)) for log in wanted}
+
+    def gaps(self, wanted: Mapping[LogName, Range]) -> list[KnownGap]:
+        """What was lost before it could be archived, of the ranges that come back."""
+        return [
+            gap
+            for gap in self.manifest.gaps
+            if gap.log in wanted and gap.start < wanted[gap.log].end and gap.end > wanted[gap.log].start
+        ]
+
+
+def view_backup(place: Place, entry: BackupEntry) -> BackupView:
+    """Raises Damaged when something of it is missing, UsageError when it is no backup of a Kafka cluster."""
+    manifest = read_manifest(place, entry)
+    if manifest.kind != KIND:
+        raise UsageError(f"backup {entry.id} is one of {manifest.kind}, not of a Kafka cluster", subject=place.source)
+    record = read_attachment(place, manifest, ROLE, ClusterRecord)
+    if record is None:
+        raise Damaged("the backup has no record of its cluster", subject=f"{place.source} {entry.id}")
+    rows = rows_of(PartReader(place), manifest, served_parts(manifest, read_chain(place)))
+    return BackupView(place, entry, manifest, record, rows)

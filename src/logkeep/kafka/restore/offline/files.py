@@ -1,0 +1,98 @@
+"""Writing the segment files of one log into a directory, one after the other, each synced before the next begins."""
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from logkeep.formats.compare import Stretch
+from logkeep.formats.kafka_log import Batches, Longs
+from logkeep.formats.relabel import Plain, relabel
+from logkeep.kafka.restore.offline.fingerprint import Fingerprint
+from logkeep.kafka.restore.offline.proof import written_file
+from logkeep.kafka.restore.offline.rolling import OpenFile, borders, file_name
+from logkeep.kafka.restore.offline.staging import own, telling
+from logkeep.kafka.restore.offline.values import WrittenFile
+from logkeep.store.local_stream import DirectStream
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class SegmentFiles:
+    """`add` archived batches in order, then `finish`. The first file is named after the log start: it decides it."""
+
+    def __init__(self, directory: Path, start: int, limit_bytes: int, like: Path) -> None:
+        self._directory, self._limit, self._like = directory, limit_bytes, like
+        self._file = _File(directory, start)
+        self.written: list[WrittenFile] = []
+
+    def add(self, stretch: Stretch) -> None:
+        """Relabel a copy of the batches, and append it."""
+        batches = stretch.batches
+        crcs = batches.headers["crc"].astype(np.int64)
+        copy = bytearray(memoryview(stretch.buffer)[batches.start : batches.end])
+        data = np.frombuffer(copy, np.uint8)
+        own_batches = Batches(batches.headers, batches.positions - batches.start)
+        relabel(data, own_batches)
+        cuts = borders(own_batches, self._file.state, self._limit)
+        for first, last in zip([0, *cuts], [*cuts, len(batches)], strict=True):
+            if first in cuts:
+                self._next(int(batches.base_offsets[first]))
+            self._file.append(data, own_batches[first:last], crcs[first:last])
+
+    def finish(self) -> None:
+        self.written.append(self._file.finish(self._like))
+
+    def abort(self) -> None:
+        """Close what is open. Harmless after `finish`."""
+        self._file.close()
+
+    def _next(self, base: int) -> None:
+        self.finish()
+        self._file = _File(self._directory, base)
+
+
+@dataclass
+class _File:
+    """One file under way."""
+
+    directory: Path
+    base: int
+    _fingerprint: Fingerprint = field(default_factory=Fingerprint)
+
+    def __post_init__(self) -> None:
+        self._path = self.directory / file_name(self.base)
+        self._sha256, self._size = hashlib.sha256(), 0
+        with telling(self._path):
+            below = os.open(self.directory, _DIRECTORY)
+            try:
+                self._stream = DirectStream(self._path.name, below, str(self._path), 0)
+            finally:
+                os.close(below)
+
+    @property
+    def state(self) -> OpenFile:
+        return OpenFile(self.base, self._size)
+
+    def append(self, data: Plain, batches: Batches, crcs: Longs) -> None:
+        if not len(batches):
+            return
+        piece = data[batches.start : batches.end].data
+        self._sha256.update(piece)
+        self._fingerprint.take(batches, crcs)
+        self._size += len(piece)
+        with telling(self._path):
+            self._stream.write(piece)
+
+    def finish(self, like: Path) -> WrittenFile:
+        with telling(self._path):
+            self._stream.finish()
+            os.fsync(self._stream.descriptor)
+            self.close()
+            own(self._path, like)
+        return written_file(self._path.name, self._size, self._sha256.hexdigest(), self._fingerprint)
+
+    def close(self) -> None:
+        self._stream.close()

@@ -1,0 +1,201 @@
+"""What an offline restore would do, found out from the backup and from the directories. Writes nothing."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from logkeep.errors import TargetUnsafe, UsageError
+from logkeep.kafka.restore.backup_view import BackupView, view_backup
+from logkeep.kafka.restore.choice import Chosen, ChosenLog, choose
+from logkeep.kafka.restore.offline.directories import old_files, standing_of
+from logkeep.kafka.restore.offline.locks import broker_stopped
+from logkeep.kafka.restore.offline.note import origin_of
+from logkeep.kafka.restore.offline.procedure import Target, TargetTopic, procedure, usual_way
+from logkeep.kafka.restore.offline.safety import about_replicas
+from logkeep.kafka.restore.offline.values import Foreseen, OfflineUnit, OfflineWish, PlannedLog, Standing
+from logkeep.kafka.salvage.cluster_image import ClusterImage, newest_image
+from logkeep.kafka.salvage.disk_layout import Standing as DirectoryStanding
+from logkeep.kafka.salvage.disks import Disks, FoundCopy, look
+from logkeep.kafka.values import TopicPartition
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.ranges import Range
+from logkeep.model.segments import LogName, Segment
+from logkeep.repository.chain import Place
+from logkeep.repository.fold import BackupEntry
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A plan, and the target's own metadata where it is known."""
+
+    foreseen: Foreseen
+    image: ClusterImage | None
+
+
+def foresee(place: Place, entry: BackupEntry, wish: OfflineWish) -> Prepared:
+    """Raises UsageError for what the backup does not have, LogDirUnusable for what is no log directory."""
+    view = view_backup(place, entry)
+    chosen = choose(view.record, view.manifest.cut, wish.choice)
+    if not chosen.logs:
+        raise UsageError("no topic is left to restore", remedy="internal topics are never restored")
+    ranges = _ranges(chosen, wish)
+    segments = view.segments(ranges)
+    disks = look(wish.roots)
+    image, problems = newest_image(disks.metadata_logs)
+    here = _here(disks)
+    logs = [
+        _planned(log, ranges[log.log], segments[log.log], here[log.target], place, wish)
+        for log in chosen.logs
+        if log.target in here
+    ]
+    findings = [*_about(view, chosen, ranges), *about_replicas(image, logs, sorted(disks.nodes))]
+    findings += [_warning("metadata-damaged", "target", problem) for problem in problems]
+    return Prepared(
+        Foreseen(
+            backup=wish.backup,
+            cluster_id=disks.cluster_id,
+            nodes=tuple(sorted(disks.nodes)),
+            own_cluster=disks.cluster_id == view.record.cluster_id,
+            logs=tuple(logs),
+            elsewhere=tuple(str(log.target) for log in chosen.logs if log.target not in here),
+            running=_running(wish.roots),
+            findings=tuple(findings),
+            procedure=_procedure(place, chosen, ranges, disks, image, wish),
+            topics=len(chosen.topics),
+        ),
+        image,
+    )
+
+
+def _ranges(chosen: Chosen, wish: OfflineWish) -> dict[LogName, Range]:
+    """What comes back of each log. Raises UsageError for an end that is not in the backup."""
+    earlier = {(e.topic, e.partition): e.end for e in wish.ends}
+    found: dict[LogName, Range] = {}
+    for log in chosen.logs:
+        end = min(log.end, earlier.get((log.log.name, log.log.partition), log.end))
+        if end < log.start:
+            raise UsageError(f"it begins at {log.start}, so it cannot end at {end}", subject=str(log.log))
+        found[log.log] = Range(log.start, end)
+    return found
+
+
+def _here(disks: Disks) -> dict[TopicPartition, FoundCopy]:
+    """Each partition's directory. Raises TargetUnsafe when there are two: a broker would not start on them either."""
+    found: dict[TopicPartition, FoundCopy] = {}
+    for copy in disks.copies:
+        if copy.standing is DirectoryStanding.CURRENT and copy.topic_id is not None:
+            other = found.setdefault(copy.log, copy)
+            if other is not copy:
+                what = f"the partition has two directories, {other.copy.directory} and {copy.copy.directory}"
+                remedy = "name the directories of one broker only"
+                raise TargetUnsafe(what, subject=str(copy.log), remedy=remedy)
+    return found
+
+
+def _planned(
+    log: ChosenLog,
+    wanted: Range,
+    segments: Sequence[Segment],
+    found: FoundCopy,
+    place: Place,
+    wish: OfflineWish,
+) -> PlannedLog:
+    directory = Path(found.copy.directory)
+    files = old_files(directory)
+    planned = PlannedLog(
+        log=log.log,
+        topic=log.target.topic,
+        partition=log.target.partition,
+        start=wanted.start,
+        end=wanted.end,
+        segments=tuple(s for s in segments if s.has_object),
+        root=str(directory.parent),
+        topic_id=found.topic_id.hex if found.topic_id else "",
+        standing=Standing.EMPTY,
+        old_files=files,
+    )
+    origin = origin_of(unit_of(planned, place, wish))
+    return msgspec.structs.replace(planned, standing=standing_of(directory, files, origin))
+
+
+def unit_of(planned: PlannedLog, place: Place, wish: OfflineWish) -> OfflineUnit:
+    return OfflineUnit(
+        place=place, backup=wish.backup, planned=planned, segment_bytes=wish.segment_bytes, replace=wish.replace
+    )
+
+
+def check_room(logs: Sequence[PlannedLog]) -> None:
+    """Raises TargetUnsafe when a disk cannot take what goes there; what is replaced stays until the new is proven."""
+    wanted: dict[int, tuple[str, int]] = {}
+    for log in logs:
+        if log.standing is not Standing.RESTORED:
+            device = Path(log.root).stat().st_dev
+            wanted[device] = (log.root, wanted.get(device, ("", 0))[1] + log.size_bytes)
+    for root, size in wanted.values():
+        disk = os.statvfs(root)
+        free = disk.f_bavail * disk.f_frsize
+        if free < size:
+            raise TargetUnsafe(
+                f"{size} bytes are to be written, and {free} are free",
+                subject=root,
+                remedy="make room, or restore some of the topics or partitions",
+            )
+
+
+def _running(roots: Sequence[Path]) -> bool:
+    try:
+        with broker_stopped(roots):
+            return False
+    except TargetUnsafe:
+        return True
+
+
+def _about(view: BackupView, chosen: Chosen, ranges: Mapping[LogName, Range]) -> list[Finding]:
+    """What of the backup does not come back."""
+    found = [
+        _warning("known-gap", str(gap.log), f"offsets [{gap.start}, {gap.end}) were never archived: {gap.reason}")
+        for gap in view.gaps(ranges)
+    ]
+    if chosen.internal:
+        what = "internal topics are not restored as files; `logkeep kafka groups restore` sets the groups"
+        where = ", ".join(chosen.internal)
+        found.append(Finding(code="internal-topics", severity=Severity.NOTE, where=where, what=what))
+    return found
+
+
+def _warning(code: str, where: str, what: str) -> Finding:
+    return Finding(code=code, severity=Severity.WARNING, where=where, what=what)
+
+
+def _procedure(
+    place: Place,
+    chosen: Chosen,
+    ranges: Mapping[LogName, Range],
+    disks: Disks,
+    image: ClusterImage | None,
+    wish: OfflineWish,
+) -> str:
+    replicas = {n for each in image.replicas.values() for some in each.values() for n in some} if image else set()
+    target = Target(
+        backup=wish.backup,
+        source=place.source,
+        roots=tuple(map(str, wish.roots)),
+        node=min(disks.nodes),
+        brokers=wish.brokers or tuple(sorted(replicas | disks.nodes)),
+    )
+    wanted = [
+        TargetTopic(name, record.partitions, record.replication_factor, record.configs, _bounds(name, chosen, ranges))
+        for record, name in chosen.topics
+    ]
+    return procedure(wanted, target, wish.way or usual_way(wanted))
+
+
+def _bounds(topic: str, chosen: Chosen, ranges: Mapping[LogName, Range]) -> tuple[tuple[int, int, int], ...]:
+    return tuple(
+        (log.target.partition, ranges[log.log].start, ranges[log.log].end)
+        for log in chosen.logs
+        if log.target.topic == topic
+    )

@@ -1,0 +1,102 @@
+"""The archived batches of one log up to its end, and what has to follow the last of them.
+
+Whole batches are passed on as they are; the one that holds the log start too, since a broker's log may begin inside a
+batch. A batch that reaches over an earlier end is cut. Behind the last one come, where they are needed, an empty batch
+(compaction had left nothing before the end, and the restored log must still end there) and a marker that aborts each
+transaction without an end. All of it follows from the archive alone: every replica gets the same bytes.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from logkeep.errors import Damaged
+from logkeep.formats.compare import Stretch
+from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, Batches, walk
+from logkeep.formats.made_batches import abort_marker, cut_batch, empty_batches
+from logkeep.formats.transactions import Settling
+from logkeep.kafka.merge import proven_batches
+from logkeep.kafka.restore.offline.values import PlannedLog
+from logkeep.model.work import Progress
+from logkeep.repository.chain import Place
+
+
+class Passing:
+    """One log, read once from its start to its end. Ask `stretches` to the end, then the rest is known."""
+
+    def __init__(self, place: Place, planned: PlannedLog, progress: Progress) -> None:
+        self._place, self._planned, self._progress = place, planned, progress
+        self._settling = Settling()
+        self._epochs: dict[int, int] = {}
+        self._reached = planned.start
+        self._latest_ms = -1
+        self.markers = self.emptied = 0
+        self.cut = False
+
+    @property
+    def end(self) -> int:
+        """The log end, with the markers."""
+        return self._planned.end + self.markers
+
+    def stretches(self) -> Iterator[Stretch]:
+        """Everything that the files hold. Raises Damaged where the archive is."""
+        for stretch in self._archived():
+            self._look(stretch)
+            yield stretch
+        closing = self._closing()
+        if closing:
+            yield Stretch(closing, walk(closing).batches)
+
+    def _archived(self) -> Iterator[Stretch]:
+        after = -1
+        for segment in self._planned.segments:
+            for buffer, batches in proven_batches(self._place, segment, after, self._progress):
+                low, high = max(segment.start, self._planned.start), min(segment.end, self._planned.end)
+                own = Stretch(buffer, batches).touching(low, high)
+                if len(own.batches):
+                    after = int(own.batches.last_offsets[-1])
+                    yield from self._up_to_end(own)
+
+    def _up_to_end(self, stretch: Stretch) -> Iterator[Stretch]:
+        if stretch.last < self._planned.end:
+            yield stretch
+            return
+        whole, last = stretch.batches[:-1], stretch.batches[-1:]
+        if len(whole):
+            yield Stretch(stretch.buffer, whole)
+        self.cut = True
+        made = cut_batch(stretch.buffer, last, self._planned.end)
+        if made:
+            yield Stretch(made, walk(made).batches)
+
+    def _look(self, stretch: Stretch) -> None:
+        batches = stretch.batches
+        self._settling.take(stretch.buffer, batches)
+        if self._settling.problems:
+            raise Damaged(f"a marker cannot be read: {self._settling.problems[0]}", subject=str(self._planned.log))
+        self._reached = int(batches.last_offsets[-1]) + 1
+        self._latest_ms = max(self._latest_ms, int(batches.headers["max_time_ms"].max()))
+        self._remember_epochs(batches)
+
+    def _remember_epochs(self, batches: Batches) -> None:
+        """Of producers whose transaction is open; others are forgotten."""
+        attributes = batches.headers["attributes"]
+        ours = np.flatnonzero(((attributes & TRANSACTIONAL) != 0) & ((attributes & CONTROL) == 0))
+        headers = batches.headers[ours]
+        self._epochs |= zip(headers["producer_id"].tolist(), headers["producer_epoch"].tolist(), strict=True)
+        if self._epochs:
+            still = {each.producer_id for each in self._settling.settled().open}
+            self._epochs = {producer: epoch for producer, epoch in self._epochs.items() if producer in still}
+
+    def _closing(self) -> bytes:
+        end = self._planned.end
+        self.emptied = max(end - self._reached, 0)
+        made = empty_batches(self._reached, end)
+        hanging = self._settling.settled().open
+        self.markers = len(hanging)
+        # The time of the latest record: a search by time then finds a record, and never the marker.
+        markers = (
+            abort_marker(end + number, each.producer_id, self._epochs[each.producer_id], self._latest_ms)
+            for number, each in enumerate(hanging)
+        )
+        return made + b"".join(markers)

@@ -1,0 +1,193 @@
+"""The whole way of an offline restore, step by step, with the commands for this cluster. Pure: values in, text out.
+
+Three ways. One broker, or topics with one replica: stop, restore, start. A seed broker: topics are made on one broker
+alone, it alone is stopped, and Kafka itself copies the logs to the others by reassignment. Every replica: all brokers
+are stopped, and the same restore is run on each; it gives the same bytes everywhere.
+"""
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+HELD_OFF: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+"""While the files are put in place: nothing is deleted for its age, nothing is compacted."""
+_MOST_EXPECTED = 20
+_SERVER = '--bootstrap-server "$BROKERS"'
+
+
+class Way(StrEnum):
+    SINGLE = "single"
+    SEED = "seed"
+    EVERY = "every-replica"
+
+
+@dataclass(frozen=True)
+class TargetTopic:
+    """A topic as it shall be in the target."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+    """Its own, as archived."""
+    bounds: tuple[tuple[int, int, int], ...] = ()
+    """Partition, log start and log end after the restore; markers of open transactions come on top."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where it goes, and which backup."""
+
+    backup: int
+    source: str
+    roots: tuple[str, ...]
+    node: int
+    brokers: tuple[int, ...]
+    """All of the cluster, as far as they are known."""
+
+
+def usual_way(topics: Sequence[TargetTopic]) -> Way:
+    return Way.SEED if any(t.replication_factor > 1 for t in topics) else Way.SINGLE
+
+
+def procedure(topics: Sequence[TargetTopic], target: Target, way: Way) -> str:
+    """All steps, numbered. `BROKERS` is the only thing that the reader has to set."""
+    steps = [
+        _create(topics, target, way),
+        _stop(target, way),
+        _restore(target, way),
+        _start(way),
+        _check(topics),
+        *([_reassign(topics, target)] if way is Way.SEED else []),
+        _configs(topics),
+        _groups(target),
+    ]
+    numbered = [f"{number}. {text}" for number, text in enumerate(steps, 1)]
+    return "\n\n".join([_head(target, way), *numbered]) + "\n"
+
+
+def _head(target: Target, way: Way) -> str:
+    told = {
+        Way.SINGLE: f"into the files of broker {target.node}",
+        Way.SEED: f"into the files of broker {target.node} alone, copied from there by Kafka itself",
+        Way.EVERY: "into the files of every broker",
+    }
+    return f"Restore of backup {target.backup} of {target.source} {told[way]}."
+
+
+def _create(topics: Sequence[TargetTopic], target: Target, way: Way) -> str:
+    lines = [create_command(t, target, way) for t in topics]
+    return _step("Create the topics, with nothing that removes records:", lines)
+
+
+def create_command(topic: TargetTopic, target: Target, way: Way) -> str:
+    if way is Way.SEED:
+        where = f"--replica-assignment {','.join([str(target.node)] * topic.partitions)}"
+    else:
+        where = f"--partitions {topic.partitions} --replication-factor {topic.replication_factor}"
+    held = " ".join(f"--config {name}={value}" for name, value in HELD_OFF.items())
+    return f"kafka-topics.sh {_SERVER} --create --topic {topic.name} {where} {held}"
+
+
+def _stop(target: Target, way: Way) -> str:
+    if way is Way.EVERY:
+        return _step("Stop every broker:", ["kafka-server-stop.sh"])
+    return _step(f"Stop broker {target.node}; the others stay as they are:", ["kafka-server-stop.sh"])
+
+
+def _restore(target: Target, way: Way) -> str:
+    more = " --here-only" if way is Way.EVERY else ""
+    dirs = shlex.quote(",".join(target.roots))
+    line = f"logkeep kafka restore {target.backup} --source {target.source} --to-log-dirs {dirs}{more}"
+    if way is Way.EVERY:
+        what = "Run this on every broker, each with its own log.dirs, with the same backup and the same options:"
+        return _step(what, [line])
+    return _step("Write the files, as the user that the broker runs as:", [line])
+
+
+def _start(way: Way) -> str:
+    what = "Start all brokers" if way is Way.EVERY else "Start the broker"
+    text = f"{what}. It makes its indexes anew: one ERROR line for each segment, about a missing index file, is normal:"
+    return _step(text, ["kafka-server-start.sh -daemon server.properties"])
+
+
+def _check(topics: Sequence[TargetTopic]) -> str:
+    lines = [
+        f"kafka-get-offsets.sh {_SERVER} --topic {t.name} --time {when}"
+        for t in topics
+        for when in ("earliest", "latest")
+    ]
+    expected = list(_expected(topics))
+    shown = [*expected[:_MOST_EXPECTED], *(["…"] if len(expected) > _MOST_EXPECTED else [])]
+    told = "\n".join(f"   {line}" for line in shown)
+    return _step("Check where the logs begin and end:", lines) + f"\n   which must be\n{told}"
+
+
+def _expected(topics: Sequence[TargetTopic]) -> Iterator[str]:
+    for topic in topics:
+        for partition, start, end in topic.bounds:
+            yield f"{topic.name}:{partition} from {start} to {end}"
+
+
+def _reassign(topics: Sequence[TargetTopic], target: Target) -> str:
+    wide = [t for t in topics if t.replication_factor > 1]
+    most = max((t.replication_factor for t in wide), default=1)
+    if len(target.brokers) < most:
+        return (
+            f"Spread the partitions over the brokers with kafka-reassign-partitions.sh: {most} replicas are wanted, "
+            f"and only brokers {', '.join(map(str, target.brokers))} are known here; name all of them with --brokers."
+        )
+    lines = [
+        f"cat > reassignment.json <<'END'\n{reassignment(wide, target)}\nEND",
+        f"kafka-reassign-partitions.sh {_SERVER} --reassignment-json-file reassignment.json --execute",
+        f"kafka-reassign-partitions.sh {_SERVER} --reassignment-json-file reassignment.json --verify",
+    ]
+    return _step("Let Kafka copy the logs to the other brokers, and wait until it says that all is complete:", lines)
+
+
+def reassignment(topics: Sequence[TargetTopic], target: Target) -> str:
+    """The file for kafka-reassign-partitions: replicas and leaders go round all brokers."""
+    brokers, rows, turn = target.brokers, [], 0
+    for topic in topics:
+        for partition in range(topic.partitions):
+            replicas = [brokers[(turn + n) % len(brokers)] for n in range(topic.replication_factor)]
+            rows.append({"topic": topic.name, "partition": partition, "replicas": replicas})
+            turn += 1
+    return json.dumps({"version": 1, "partitions": rows}, separators=(",", ":"))
+
+
+def _configs(topics: Sequence[TargetTopic]) -> str:
+    text = (
+        "When all is as it should be, set the topics' own configs. From then on retention and compaction work again, "
+        "and what is older than the retention allows goes:"
+    )
+    return _step(text, [command for t in topics for command in config_commands(t)])
+
+
+def _groups(target: Target) -> str:
+    line = (
+        f'logkeep kafka groups restore --backup {target.backup} --source {target.source} --bootstrap-servers "$BROKERS"'
+    )
+    return _step("Set the groups; offsets are the old ones, so every group goes on where it was:", [line])
+
+
+def config_commands(topic: TargetTopic) -> list[str]:
+    """From the configs of the restore to the archived ones."""
+    entity = f"kafka-configs.sh {_SERVER} --alter --entity-type topics --entity-name {topic.name}"
+    unset = [name for name in HELD_OFF if name not in topic.configs]
+    found = [f"{entity} --delete-config {','.join(unset)}"] if unset else []
+    if topic.configs:
+        pairs = ",".join(f"{name}={_value(value)}" for name, value in sorted(topic.configs.items()))
+        found.insert(0, f"{entity} --add-config {shlex.quote(pairs)}")
+    return found
+
+
+def _value(value: str) -> str:
+    """Lists stand in brackets."""
+    return f"[{value}]" if "," in value else value
+
+
+def _step(what: str, lines: Sequence[str]) -> str:
+    return "\n".join([what, "", *(f"       {line}" for each in lines for line in each.splitlines())])

@@ -1,0 +1,83 @@
+"""Segment files read back from the disk: every batch with its CRC-32C, and the fingerprint of what was archived."""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from logkeep.formats.kafka_log import first_broken
+from logkeep.formats.relabel import original
+from logkeep.kafka.restore.offline.fingerprint import Fingerprint
+from logkeep.kafka.restore.offline.values import WrittenFile
+from logkeep.kafka.salvage.windows import Window, opened, windows
+from logkeep.model.work import Progress
+
+
+def prove(directory: Path, expected: Sequence[WrittenFile], progress: Progress) -> str:
+    """What is wrong with the first file that is not as it should be; nothing when all are."""
+    after = -1
+    for file in expected:
+        found = _read_back(directory / file.name, after, progress)
+        if isinstance(found, str):
+            return f"{file.name}: {found}"
+        if found != file:
+            return f"{file.name}: {_difference(found, file)}"
+        after = max(after, file.last_offset)
+    return ""
+
+
+def _read_back(path: Path, after: int, progress: Progress) -> WrittenFile | str:
+    """The file as it is; or what is wrong with its batches."""
+    _forget_cached(path)
+    fingerprint, sha256, size = Fingerprint(), hashlib.sha256(), 0
+    for window in windows(path, after=after):
+        sha256.update(window.data[: window.walked.stopped_at])
+        problem = _take(window, fingerprint)
+        if problem:
+            return problem
+        size += window.walked.stopped_at
+        progress(window.walked.stopped_at)
+    return written_file(path.name, size, sha256.hexdigest(), fingerprint)
+
+
+def written_file(name: str, size_bytes: int, sha256: str, fingerprint: Fingerprint) -> WrittenFile:
+    return WrittenFile(
+        name=name,
+        size_bytes=size_bytes,
+        batches=fingerprint.batches,
+        records=fingerprint.records,
+        first_offset=fingerprint.first,
+        last_offset=fingerprint.last,
+        sha256=sha256,
+        fingerprint=fingerprint.hexdigest(),
+    )
+
+
+def _take(window: Window, fingerprint: Fingerprint) -> str:
+    batches = window.batches
+    broken = first_broken(window.data, batches)
+    if broken is not None:
+        return f"the batch at offset {int(batches.base_offsets[broken])} does not have the CRC-32C of its header"
+    if window.stuck:
+        return f"at byte {window.at + window.walked.stopped_at}: {window.walked.reason or 'the last batch is cut off'}"
+    if batches.headers["leader_epoch"].any():
+        return "a batch has a leader epoch other than 0"
+    fingerprint.take(batches, original(np.frombuffer(window.data, np.uint8), batches))
+    return ""
+
+
+def _difference(found: WrittenFile, expected: WrittenFile) -> str:
+    what = [
+        f"{name} is {getattr(found, name)} instead of {getattr(expected, name)}"
+        for name in found.__struct_fields__
+        if getattr(found, name) != getattr(expected, name)
+    ]
+    return f"it is not what was archived ({', '.join(what)})"
+
+
+def _forget_cached(path: Path) -> None:
+    """So that the disk is asked, and not our own memory of it."""
+    with opened(path) as file:
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -1,0 +1,44 @@
+"""Where one segment file ends and the next begins. Pure, over columns of batches.
+
+A file holds at most so many bytes (one batch at least), and only offsets that a broker's index can express: 31 bits
+above the number in its name.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from logkeep.formats.kafka_log import Batches
+
+LARGEST_FILE = 2**31 - 1
+_MOST_ABOVE_NAME = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class OpenFile:
+    """The file that is being written."""
+
+    base: int
+    """In its name."""
+    size_bytes: int
+
+
+def file_name(base: int) -> str:
+    return f"{base:020d}.log"
+
+
+def borders(batches: Batches, current: OpenFile, limit_bytes: int) -> list[int]:
+    """Indexes of the batches that begin a new file, when these follow in the current one."""
+    bases, lasts, ends = batches.base_offsets, batches.last_offsets, np.cumsum(batches.sizes)
+    limit, found, first = min(limit_bytes, LARGEST_FILE), list[int](), 0
+    base, room = current.base, limit - current.size_bytes
+    fresh = current.size_bytes == 0
+    while True:
+        before = int(ends[first - 1]) if first else 0
+        fits = int(np.searchsorted(ends, before + room, side="right"))
+        reach = int(np.searchsorted(lasts, base + _MOST_ABOVE_NAME, side="right"))
+        stop = min(max(fits, first + 1) if fresh else fits, reach)
+        if stop >= len(batches):
+            return found
+        found.append(stop)
+        first, base, room, fresh = stop, int(bases[stop]), limit, True

@@ -1,0 +1,86 @@
+"""An offline restore as a list of steps.
+
+hold the backup → keep the broker and other restores away → what lies in the directories → plan (`preview` ends here) →
+refuse what is not safe → each partition in a task: write, prove, put in place → report. Run again, it proves what is
+there and writes what is missing.
+"""
+
+from pathlib import Path
+
+from logkeep.kafka.restore.offline.foresight import check_room, foresee, unit_of
+from logkeep.kafka.restore.offline.locks import alone, broker_stopped
+from logkeep.kafka.restore.offline.safety import check, check_configs
+from logkeep.kafka.restore.offline.staging import bring_back
+from logkeep.kafka.restore.offline.task import restore_log
+from logkeep.kafka.restore.offline.values import Foreseen, LogWritten, OfflineReport, OfflineUnit, OfflineWish
+from logkeep.kafka.salvage.disk_layout import Standing as DirectoryStanding
+from logkeep.kafka.salvage.disks import look
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.time import Clock, TokenSource, rfc3339
+from logkeep.model.work import Engine
+from logkeep.repository.chain import Place
+from logkeep.repository.holds import reading
+from logkeep.repository.owner import this_process
+
+_OPERATION = "restore"
+
+
+def preview(wish: OfflineWish, place: Place, tokens: TokenSource) -> Foreseen:
+    """What a restore would do, and how; a running broker and missing topics are told, not refused. Writes no file."""
+    with reading(place, wish.backup, this_process(_OPERATION), _OPERATION, tokens) as entry:
+        return foresee(place, entry, wish).foreseen
+
+
+def restore_offline(
+    wish: OfflineWish, place: Place, engine: Engine, clock: Clock, tokens: TokenSource
+) -> OfflineReport:
+    """Write the files. Raises TargetUnsafe before anything is changed, RestoreFailed when a disk gives up on the way;
+    a log that could not be restored or proven is a problem in the report."""
+    started = rfc3339(clock())
+    with (
+        reading(place, wish.backup, this_process(_OPERATION), _OPERATION, tokens) as entry,
+        broker_stopped(wish.roots),
+        alone(wish.roots),
+    ):
+        _bring_back(wish)
+        prepared = foresee(place, entry, wish)
+        foreseen = prepared.foreseen
+        check(foreseen, wish)
+        check_configs(prepared.image, foreseen.logs)
+        check_room(foreseen.logs)
+        results = _restored([unit_of(log, place, wish) for log in foreseen.logs], engine)
+    findings = (*foreseen.findings, *(f for result in results for f in _findings(result)))
+    return OfflineReport(
+        foreseen=foreseen, logs=tuple(results), findings=findings, started=started, finished=rfc3339(clock())
+    )
+
+
+def _restored(units: list[OfflineUnit], engine: Engine) -> list[LogWritten]:
+    return engine.map(
+        restore_log, units, LogWritten, label="write segment files", weight=lambda u: u.planned.size_bytes
+    )
+
+
+def _bring_back(wish: OfflineWish) -> None:
+    """What a crash left without a directory has it again."""
+    for copy in look(wish.roots).copies:
+        if copy.standing is DirectoryStanding.DELETED:
+            bring_back(Path(copy.copy.directory).parent, *copy.log)
+
+
+def _findings(result: LogWritten) -> list[Finding]:
+    where = f"{result.topic}-{result.partition}"
+    found = []
+    if result.problem:
+        what, remedy = f"it was not restored: {result.problem}", "see to the cause, then run the same again"
+        found.append(Finding(code="not-restored", severity=Severity.DAMAGE, where=where, what=what, remedy=remedy))
+    if result.markers:
+        what = (
+            f"{result.markers} transactions were open at the end and are aborted by markers behind it: the log ends at "
+            f"{result.end}"
+        )
+        found.append(Finding(code="transactions-aborted", severity=Severity.NOTE, where=where, what=what))
+    if result.cut_batch:
+        what = "its end lies inside a batch, which was made anew without its later records"
+        found.append(Finding(code="batch-cut", severity=Severity.NOTE, where=where, what=what))
+    return found

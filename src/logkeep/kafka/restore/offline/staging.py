@@ -1,0 +1,138 @@
+"""A partition's new directory, made beside the old one and put into its place in one step.
+
+A broker refuses to start when its log directory holds a name that it does not know; so the new directory has the name
+of a partition that is about to be deleted (`<topic>-<p>.<32 hex>-delete`); the first half of the digits says that it is
+ours. Whatever happens before the exchange, the old directory is untouched; a broker that is started meanwhile throws
+the unfinished one away. What is exchanged was synced and proven before. Afterwards the old directory has that name, and
+is removed.
+
+Where the file system cannot exchange two names, the old one is moved away first; a crash between the two moves leaves
+no directory at all, and `bring_back` finds one of them again.
+"""
+
+import ctypes
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from logkeep.errors import RestoreFailed, StoreError
+from logkeep.kafka.restore.offline.note import NOTE
+from logkeep.store.local_files import sync_path, write_all
+
+METADATA = "partition.metadata"
+_OURS = b"logkeep:".hex()
+_LONGEST_NAME = 255
+_EXCHANGE, _AT_FDCWD = 2, -100
+_CANNOT_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV}
+
+
+def staged_name(topic: str, partition: int, token: str) -> str:
+    """`token` is 16 hex digits."""
+    suffix = f"-{partition}.{_OURS}{token}-delete"
+    return topic[: _LONGEST_NAME - len(suffix)] + suffix
+
+
+def leftovers(root: Path, topic: str, partition: int) -> list[Path]:
+    """Directories of ours that other attempts left for this partition."""
+    pattern = staged_name(topic, partition, "")
+    before, after = pattern.removesuffix("-delete"), "-delete"
+    known = len(before) + 16 + len(after)
+    return sorted(
+        p for p in root.iterdir() if p.name.startswith(before) and p.name.endswith(after) and len(p.name) == known
+    )
+
+
+@contextmanager
+def telling(path: Path) -> Iterator[None]:
+    """What the operating system refuses there ends the restore."""
+    try:
+        yield
+    except OSError as error:
+        raise _failed(path, (error.strerror or "the operating system refused").lower()) from error
+    except StoreError as error:
+        raise _failed(path, error.what) from error
+
+
+def _failed(path: Path, what: str) -> RestoreFailed:
+    remedy = "see to it (space, rights: run as the broker's user), then run the same again: what is done stays"
+    return RestoreFailed(what, subject=str(path), remedy=remedy)
+
+
+def make(directory: Path, staged: Path) -> None:
+    """A new directory with the topic id, the owner and the rights of the old one."""
+    with telling(staged):
+        staged.mkdir(mode=0o700)
+        put(staged, METADATA, (directory / METADATA).read_bytes(), like=directory / METADATA)
+        own(staged, directory)
+
+
+def put(staged: Path, name: str, data: bytes, like: Path) -> None:
+    """A small file, synced."""
+    with telling(staged / name):
+        file = os.open(staged / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        try:
+            write_all(file, data)
+            os.fsync(file)
+        finally:
+            os.close(file)
+        own(staged / name, like)
+
+
+def own(path: Path, like: Path) -> None:
+    """Give a path the owner and rights that the broker's own have."""
+    known = like.stat()
+    if (os.geteuid(), os.getegid()) != (known.st_uid, known.st_gid):
+        os.chown(path, known.st_uid, known.st_gid)
+    path.chmod(stat.S_IMODE(known.st_mode))
+
+
+def put_in_place(staged: Path, directory: Path) -> None:
+    """Give the new directory the name of the old one, durably. The old one has a staged name then."""
+    with telling(directory):
+        sync_path(staged)
+        if not _exchanged(staged, directory):
+            _moved(staged, directory)
+        sync_path(directory.parent)
+
+
+def _exchanged(staged: Path, directory: Path) -> bool:
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    if rename(_AT_FDCWD, os.fsencode(staged), _AT_FDCWD, os.fsencode(directory), _EXCHANGE) == 0:
+        return True
+    if (code := ctypes.get_errno()) in _CANNOT_EXCHANGE:
+        return False
+    raise OSError(code, os.strerror(code))
+
+
+def _moved(staged: Path, directory: Path) -> None:
+    """The two moves of a file system that cannot exchange."""
+    token = f"{int(staged.name[-23:-7], 16) ^ 1:016x}"
+    old = staged.with_name(f"{staged.name[:-23]}{token}-delete")
+    directory.rename(old)
+    sync_path(directory.parent)
+    staged.rename(directory)
+
+
+def bring_back(root: Path, topic: str, partition: int) -> None:
+    """After a crash between the two moves: a finished directory where there is one, else the old one."""
+    directory = root / f"{topic}-{partition}"
+    found = leftovers(root, topic, partition)
+    # The longest names are cut: whose they are cannot be told.
+    candidates = [p for p in found if (p / METADATA).is_file() and len(p.name) < _LONGEST_NAME]
+    if candidates and not directory.exists():
+        with telling(directory):
+            max(candidates, key=lambda p: (p / NOTE).is_file()).rename(directory)
+            sync_path(root)
+
+
+def discard(root: Path, topic: str, partition: int) -> None:
+    """Remove what this attempt and others left."""
+    for path in leftovers(root, topic, partition):
+        with telling(path):
+            shutil.rmtree(path, ignore_errors=False)

@@ -1,0 +1,214 @@
+"""One log on its way into its partition: what is next, what is under way, and what an acknowledgement means.
+
+Batches that were sent stay here until they are acknowledged, so that after a trouble the very same bytes are sent
+again from wherever the target says it is. Decides; sends nothing itself.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+from logkeep.errors import ClusterNotReady, Damaged, ObjectMissing
+from logkeep.formats.run_map import RunMap, RunMapBuilder
+from logkeep.kafka.restore.answers import Next, meaning
+from logkeep.kafka.restore.position import Standing, Step, Trouble, judged, lost
+from logkeep.kafka.restore.produce import Ack
+from logkeep.kafka.restore.reading import Reading
+from logkeep.kafka.restore.stream import Load
+from logkeep.kafka.restore.units import Outcome, ReplayLog
+from logkeep.kafka.values import TopicPartition
+from logkeep.model.work import Progress
+
+WINDOW = 5
+"""Batches in flight: a broker recognises repetitions of the last five."""
+_REMEMBERED = 8
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A step of the stream and, unless it is a hole or the end, its batch."""
+
+    step: Step
+    batch: memoryview | None = None
+    last: bool = False
+
+
+class LogReplay:
+    """Made for one attempt. `stand` before anything else, and after every trouble that may pass."""
+
+    def __init__(self, log: ReplayLog, reading: Reading, progress: Progress) -> None:
+        self.log, self.key, self.reading = log, self.key_of(log), reading
+        self.trouble: Trouble | None = None
+        self.through = self.done = False
+        """Everything is acknowledged; and the target's log is seen to end there."""
+        self.again: ClusterNotReady | None = None
+        """Why the target has to be asked again; None: go on."""
+        self.records = self.fillers = self.holes = self.sent_bytes = 0
+        self.recent: deque[Step] = deque(maxlen=_REMEMBERED)
+        """The last steps that are in the target: where to look when it is not as it should be."""
+        self.standing = Standing(log.base, None)
+        self._progress = progress
+        self._judged, self._alone = False, True
+        self._queue: deque[Piece] = deque()
+        self._flying: deque[Piece] = deque()
+        self._returned: list[Piece] = []
+        self._runs = RunMapBuilder(log.start, log.end, log.base)
+        self._end = Step(log.base, log.base, 0)
+        self._ended = False
+
+    @staticmethod
+    def key_of(log: ReplayLog) -> TopicPartition:
+        return TopicPartition(log.topic, log.partition)
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing more to do for this log in this attempt."""
+        return self.done or self.trouble is not None
+
+    @property
+    def idle(self) -> bool:
+        return not self._flying
+
+    @property
+    def doubtful(self) -> list[Step]:
+        """The last steps that are or should be in the target."""
+        return [*self.recent, *(piece.step for piece in (*self._returned, *self._flying))]
+
+    @property
+    def end(self) -> int:
+        """The target offset after all that was read of the stream so far."""
+        return self._end.end
+
+    def stand(self, standing: Standing) -> bool:
+        """Begin, or begin again, where the target says it is; whether that is further than it was.
+
+        What was sent and not acknowledged may be there or not: that is exactly what the standing tells.
+        """
+        self._queue.extendleft(reversed([*self._returned, *self._flying]))
+        self._returned.clear()
+        self._flying.clear()
+        further = standing.log_end > self.standing.log_end
+        self.through = False
+        self.standing, self.again = standing, None
+        self._judged, self._alone = False, True
+        self.reading.reached = standing.log_end
+        return further
+
+    def head(self) -> Piece | None:
+        """The next thing to do; the last one is the end of the stream. None: there is a trouble."""
+        try:
+            piece = self._first_unpassed()
+        except (Damaged, ObjectMissing) as error:
+            self.trouble = Trouble(Outcome.DAMAGED, str(error))
+            return None
+        if not self._judged:
+            self._judged = True
+            self._judge(piece.step)
+        return None if self.trouble or self.again else piece
+
+    def sendable(self) -> memoryview | None:
+        """The next batch, if one may be sent now."""
+        if self.finished or self.again or len(self._flying) >= (1 if self._alone else WINDOW):
+            return None
+        piece = self.head()
+        return None if piece is None else piece.batch
+
+    def sent(self) -> None:
+        """The batch that was `sendable` is on its way."""
+        self._flying.append(self._queue.popleft())
+
+    def acknowledged(self, ack: Ack) -> bool:
+        """Take the answer to the oldest batch on its way; whether it is there.
+
+        After an error the answers to those behind it say nothing: they are sent again, or found to be there.
+        """
+        piece = self._flying.popleft()
+        if not self.again and not self.trouble and self._understood(piece.step, ack):
+            self._alone = False
+            self.recent.append(piece.step)
+            self.sent_bytes += len(piece.batch or b"")
+            self._progress(len(piece.batch or b""))
+            return True
+        self._returned.append(piece)
+        return False
+
+    def conclude(self) -> None:
+        """Nothing is left to send. Whether the target ends there too is asked once more if anything was sent."""
+        if self.standing.log_end >= self.end:
+            self.done = True
+        elif not self._alone:
+            self.through = True
+        else:
+            what = f"the log ends at {self.standing.log_end}, and everything up to {self.end} was acknowledged"
+            self.again = ClusterNotReady(what, subject=self.log.target)
+
+    def filled(self, log_end: int) -> None:
+        """The hole at the head is filled up to there."""
+        self.standing = Standing(log_end, self.standing.last_sequence)
+
+    def runs(self) -> RunMap:
+        """Where everything stands that was read of the stream."""
+        self._runs.skip_to(self.end)
+        return self._runs.finish()
+
+    def _understood(self, step: Step, ack: Ack) -> bool:
+        """Whether the answer is that the batch is where it belongs."""
+        answer = meaning(ack.error, ack.said)
+        if isinstance(answer, Trouble):
+            self.trouble = answer
+        elif answer is Next.ASK_AGAIN:
+            what = f"a batch for offset {step.start} was not taken: error {ack.error} {ack.said}".rstrip()
+            self.again = ClusterNotReady(what, subject=self.log.target)
+        elif ack.base_offset != step.start:
+            what = f"what belongs to offset {step.start} came to stand at {ack.base_offset}"
+            self.trouble = Trouble(Outcome.FOREIGN, what)
+        else:
+            return True
+        return False
+
+    def _judge(self, step: Step) -> None:
+        self.trouble = judged(self.standing, step, self.log.producer.position)
+        if self.trouble is None and lost(self.standing, step):
+            what = f"the log ends at {self.standing.log_end}, before what it had already"
+            self.again = ClusterNotReady(what, subject=self.log.target)
+
+    def _first_unpassed(self) -> Piece:
+        while True:
+            while self._queue and self._queue[0].step.passed(self.standing):
+                self._pass(self._queue.popleft())
+            if self._queue:
+                return self._queue[0]
+            if self._ended:
+                return Piece(self._end, last=True)
+            self._read()
+
+    def _pass(self, piece: Piece) -> None:
+        self.recent.append(piece.step)
+        self._progress(len(piece.batch or b""))
+
+    def _read(self) -> None:
+        item = self.reading.take()
+        if item is None:
+            self._ended = True
+        elif isinstance(item, Step):
+            self.holes, self.fillers = self.holes + 1, self.fillers + item.end - item.start - 1
+            self._queue.append(Piece(item))
+            self._end = Step(item.end, item.end, item.sent)
+        else:
+            self._load(item)
+            self._end = Step(item.end, item.end, item.sent_after)
+
+    def _load(self, load: Load) -> None:
+        total = load.batches.total_records
+        if load.filler:
+            self.fillers += total
+        else:
+            self.records += total
+            self._runs.place(load.runs())
+        if load.end <= self.standing.log_end:
+            self.recent.extend(load.steps()[-_REMEMBERED:])
+            self._progress(int(load.batches.sizes.sum()))
+            return
+        if not load.stamped:  # the target had it when it was read, and has lost it since
+            load.stamp(self.log)
+        batches = (load.batches.batch(index) for index in range(len(load.batches)))
+        self._queue.extend(Piece(step, batch) for step, batch in zip(load.steps(), batches, strict=True))

@@ -1,0 +1,239 @@
+"""What a restore will do: decided from values alone, stored before anything is changed. Pure.
+
+A `RestorePlan` and the archive say everything about the bytes that are sent. A restore that is resumed reads it back
+and decides nothing anew.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from logkeep.errors import Damaged, LogkeepError, UsageError
+from logkeep.kafka.record import ClusterRecord
+from logkeep.kafka.restore.choice import Chosen, ChosenLog
+from logkeep.kafka.restore.estimate import choose_offsets, preserve_s, restore_s, said, together_s
+from logkeep.kafka.restore.refusals import refused_names, refused_targets
+from logkeep.kafka.restore.survey import Cut, LogSurvey
+from logkeep.kafka.restore.targets import TargetFacts
+from logkeep.kafka.restore.topic_plans import TopicPlan, TopicWishes, difference_findings, plan_topic
+from logkeep.kafka.restore.units import Isolation, Offsets
+from logkeep.kafka.traits import LogTraits, all_joined
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.segments import LogName
+from logkeep.repository.manifest import KnownGap
+
+PARTS = ("data", "configs", "groups", "acls", "quotas")
+DEFAULT_PARTS = ("data", "configs", "groups")
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user asked for besides which logs."""
+
+    offsets: Offsets | None = None
+    """None: whatever is cheap enough."""
+    isolation: Isolation = Isolation.COMMITTED
+    parts: tuple[str, ...] = DEFAULT_PARTS
+    groups: tuple[str, ...] = ()
+    into_existing: bool = False
+    replication_factor: int | None = None
+    prove: bool = True
+    until_ms: int | None = None
+
+
+class PlannedLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One log and its place in the target."""
+
+    log: LogName
+    start: int
+    end: int
+    transactional: bool
+    topic: str
+    partition: int
+    base: int
+    records: int
+    """At most so many: those of aborted transactions are counted."""
+    bytes: int
+
+
+class RestorePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Stored as the body of the restore's plan document."""
+
+    cluster_id: str
+    """Of the target."""
+    offsets: Offsets
+    why: str
+    """Why offsets are kept or not."""
+    isolation: Isolation
+    prove: bool
+    parts: tuple[str, ...]
+    groups: tuple[str, ...]
+    """Patterns; empty: all."""
+    names: dict[str, str]
+    """Source topic to target topic."""
+    topics: tuple[TopicPlan, ...]
+    logs: tuple[PlannedLog, ...]
+
+    @property
+    def records(self) -> int:
+        return sum(log.records for log in self.logs)
+
+    @property
+    def bytes(self) -> int:
+        return sum(log.bytes for log in self.logs)
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """A plan and what has to be said about it."""
+
+    plan: RestorePlan
+    seconds: float
+    """About how long it will take."""
+    findings: tuple[Finding, ...]
+    refusals: tuple[LogkeepError, ...]
+    """Why it must not begin; empty when it may."""
+
+
+def plan_restore(
+    record: ClusterRecord,
+    chosen: Chosen,
+    surveys: Mapping[LogName, LogSurvey],
+    target: TargetFacts,
+    wishes: Wishes,
+    at_once: int,
+) -> Foreseen:
+    """Decide everything. Raises Damaged when a chosen log cannot be read, UsageError for a time before the archive."""
+    looked = [surveys[log.log] for log in chosen.logs]
+    _refuse_damage(looked)
+    _refuse_nothing(looked, wishes)
+    there = [name for _, name in chosen.topics if name in target.topics]
+    fresh = all(target.topics[name].untouched for name in there)
+    auto = choose_offsets(looked, new_topics=not there or (wishes.into_existing and fresh), at_once=at_once)
+    offsets, why = auto.offsets, auto.reason
+    if wishes.offsets is not None:
+        offsets, why = wishes.offsets, "as asked for"
+    preserve = offsets is Offsets.PRESERVE
+    topics = _topics(record, chosen, surveys, target, wishes, preserve=preserve)
+    needed = {plan.name: _partitions(record, plan.source) for plan in topics}
+    refusals = [
+        *refused_names([t for t, _ in chosen.topics], chosen.names, target.names - set(there)),
+        *refused_targets(
+            target, needed, into_existing=wishes.into_existing, append=wishes.into_existing, preserve=preserve
+        ),
+    ]
+    data = "data" in wishes.parts
+    plan = RestorePlan(
+        cluster_id=target.cluster_id,
+        offsets=offsets,
+        why=why,
+        isolation=wishes.isolation,
+        prove=wishes.prove,
+        parts=wishes.parts,
+        groups=wishes.groups,
+        names=dict(chosen.names),
+        topics=tuple(topics) if data or "configs" in wishes.parts else (),
+        logs=tuple(_log(log, surveys[log.log], target, preserve=preserve) for log in chosen.logs) if data else (),
+    )
+    seconds = restore_s(looked, offsets, proof=wishes.prove, at_once=at_once)
+    return Foreseen(plan, seconds, (*difference_findings(topics), *_cost(looked, offsets, at_once)), tuple(refusals))
+
+
+def _refuse_damage(surveys: Sequence[LogSurvey]) -> None:
+    for survey in surveys:
+        if survey.damage:
+            raise Damaged(survey.damage, subject=str(survey.log))
+
+
+def _refuse_nothing(surveys: Sequence[LogSurvey], wishes: Wishes) -> None:
+    """A time before everything that is archived is a mistake, unless some logs have something from before it."""
+    if wishes.until_ms is None or not surveys:
+        return
+    if all(s.cut is Cut.BEFORE or not s.records for s in surveys):
+        raise UsageError(
+            "nothing that was chosen is older than this time: nothing would come back",
+            subject="--until-time",
+            remedy="`logkeep info ID` shows from when to when each topic reaches",
+        )
+
+
+def _topics(
+    record: ClusterRecord,
+    chosen: Chosen,
+    surveys: Mapping[LogName, LogSurvey],
+    target: TargetFacts,
+    wishes: Wishes,
+    *,
+    preserve: bool,
+) -> list[TopicPlan]:
+    traits = {(log.topic, log.partition): log.traits for log in record.logs}
+    asked = TopicWishes(
+        preserve=preserve, configs="configs" in wishes.parts, replication_factor=wishes.replication_factor
+    )
+    plans = []
+    for topic, name in chosen.topics:
+        logs = [log for log in chosen.logs if log.log.name == topic.name]
+        known = all_joined(traits.get((log.log.name, log.log.partition)) for log in logs)
+        seen = LogTraits(largest_batch_bytes=max((surveys[log.log].largest_batch_bytes for log in logs), default=0))
+        plans.append(
+            plan_topic(
+                topic,
+                target,
+                asked,
+                name=name,
+                partitions=topic.partitions,
+                traits=(known or LogTraits()).joined(seen),
+            )
+        )
+    return plans
+
+
+def _partitions(record: ClusterRecord, topic: str) -> int:
+    return next(t.partitions for t in record.topics if t.name == topic)
+
+
+def _log(log: ChosenLog, survey: LogSurvey, target: TargetFacts, *, preserve: bool) -> PlannedLog:
+    there = target.topics.get(log.target.topic)
+    within = there is not None and log.target.partition < there.partitions
+    end = there.bounds[log.target.partition].high_watermark if there is not None and within else 0
+    return PlannedLog(
+        log=log.log,
+        start=log.start,
+        end=survey.end,
+        transactional=survey.transactional,
+        topic=log.target.topic,
+        partition=log.target.partition,
+        base=0 if preserve else end,
+        records=survey.records,
+        bytes=survey.bytes,
+    )
+
+
+def _cost(surveys: Sequence[LogSurvey], offsets: Offsets, at_once: int) -> list[Finding]:
+    """Keeping offsets at any price was asked for: the price is told."""
+    seconds = together_s([preserve_s(s) for s in surveys], at_once)
+    if offsets is not Offsets.PRESERVE or seconds < 60:
+        return []
+    return [
+        Finding(
+            code="offsets-cost",
+            severity=Severity.NOTE,
+            where="--offsets preserve",
+            what=f"filling holes and what lies before the first offsets takes about {said(seconds)}",
+            remedy="--offsets translate needs none of it, and groups are set to match",
+        )
+    ]
+
+
+def gap_findings(gaps: Sequence[KnownGap]) -> list[Finding]:
+    """What the archive never had does not come back; that is said before and after."""
+    return [
+        Finding(
+            code="gap",
+            severity=Severity.WARNING,
+            where=f"{gap.log.name}/{gap.log.partition}",
+            what=f"offsets [{gap.start}, {gap.end}) are not in the backup and do not come back: {gap.reason}",
+        )
+        for gap in gaps
+    ]

@@ -1,0 +1,174 @@
+"""Before a restore: what the archive holds, what the target is, what would be done, and whether this user may.
+
+Reads and asks, changes nothing. What a dry run shows is exactly what a run would begin with.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from logkeep.errors import LogkeepError
+from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.record import GroupRecord
+from logkeep.kafka.restore.backup_view import BackupView
+from logkeep.kafka.restore.choice import Choice, Chosen, choose
+from logkeep.kafka.restore.groups import GroupsPlan, plan_groups, rows_of
+from logkeep.kafka.restore.offsets import Kept, Routes
+from logkeep.kafka.restore.plan import Foreseen, RestorePlan, Wishes, gap_findings, plan_restore
+from logkeep.kafka.restore.rights import RightsWanted, denied, rights_findings
+from logkeep.kafka.restore.rights_asked import find_rights, principal_of
+from logkeep.kafka.restore.set_groups import standing_of
+from logkeep.kafka.restore.survey import LogSurvey, SurveyLog, SurveyResult, survey, survey_units
+from logkeep.kafka.restore.targets import TargetFacts, gather_target
+from logkeep.kafka.restore.topic_plans import difference_findings
+from logkeep.kafka.restore.trial import tried
+from logkeep.kafka.restore.units import Offsets
+from logkeep.kafka.settings import ClientSettings
+from logkeep.kafka.values import TopicPartition
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.ranges import Range
+from logkeep.model.segments import LogName
+from logkeep.model.work import Engine, EngineFor
+from logkeep.repository.restores import RestoredGroup
+
+TRANSACTIONAL_PREFIX = "logkeep-restore-"
+"""All transactional ids of restores begin like this: one rule of an authorizer allows them."""
+_INDEX_BYTES = 64 << 10
+"""About what is read of a segment to survey it."""
+
+
+@dataclass(frozen=True)
+class RestoreWish:
+    """All that the user asked for."""
+
+    choice: Choice = field(default_factory=Choice)
+    wishes: Wishes = field(default_factory=Wishes)
+    limit_produce: int | None = None
+    """Bytes per second over all tasks."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a run would begin with."""
+
+    view: BackupView
+    target: TargetFacts
+    foreseen: Foreseen
+    groups: GroupsPlan
+    """Where offsets change, positions are those of the source still: which groups, not where."""
+    findings: tuple[Finding, ...]
+
+    @property
+    def plan(self) -> RestorePlan:
+        return self.foreseen.plan
+
+    @property
+    def group_rows(self) -> tuple[RestoredGroup, ...]:
+        return rows_of(self.groups)
+
+    @property
+    def refusals(self) -> tuple[LogkeepError, ...]:
+        return self.foreseen.refusals
+
+
+def prepare(view: BackupView, wish: RestoreWish, settings: ClientSettings, engine_for: EngineFor) -> Prepared:
+    """Raises what makes a plan impossible; what only forbids to carry it out is among the refusals."""
+    chosen = choose(view.record, view.manifest.cut, wish.choice)
+    surveys, engine = _surveyed(view, chosen, wish, engine_for)
+    with Cluster(settings) as cluster:
+        target = gather_target(cluster, [name for _, name in chosen.topics], view.record.cluster_id)
+        tasks = engine.at_once(max(len(chosen.logs), 1))
+        foreseen = plan_restore(view.record, chosen, surveys, target, wish.wishes, tasks)
+        groups = _groups(cluster, view, foreseen.plan)
+        findings = [*foreseen.findings, *_left_out(chosen, groups)]
+        if not foreseen.refusals:
+            foreseen, more = _asked(cluster, foreseen, groups, settings)
+            findings = [*difference_findings(foreseen.plan.topics), *more, *_left_out(chosen, groups)]
+    ranges = {log.log: Range(log.start, log.end) for log in foreseen.plan.logs}
+    return Prepared(view, target, foreseen, groups, (*findings, *gap_findings(view.gaps(ranges))))
+
+
+def _surveyed(
+    view: BackupView, chosen: Chosen, wish: RestoreWish, engine_for: EngineFor
+) -> tuple[dict[LogName, LogSurvey], Engine]:
+    ranges = {log.log: Range(log.start, log.end) for log in chosen.logs}
+    segments = view.segments(ranges)
+    logs = [
+        SurveyLog(log=log.log, start=log.start, end=log.end, segments=segments[log.log], until_ms=wish.wishes.until_ms)
+        for log in chosen.logs
+    ]
+    engine = engine_for(sum(len(s) for s in segments.values()) * _INDEX_BYTES)
+    units = survey_units(view.place, logs)
+    found = engine.map(survey, units, SurveyResult, label="survey", weight=lambda u: u.size_bytes)
+    return {each.log: each for result in found for each in result.logs}, engine
+
+
+def _groups(cluster: Cluster, view: BackupView, plan: RestorePlan) -> GroupsPlan:
+    """Raises TargetUnsafe for groups that are being read by."""
+    if "groups" not in plan.parts:
+        return GroupsPlan(())
+    standing = standing_of(cluster, [g.name for g in view.record.groups])
+    return plan_groups(restorable(view.record.groups), kept_routes(plan), plan.groups, standing)
+
+
+def restorable(groups: tuple[GroupRecord, ...]) -> list[GroupRecord]:
+    """Groups of the streams protocol keep more than positions: they come back as positions all the same."""
+    return [msgspec.structs.replace(g, kind="classic") if g.kind == "streams" else g for g in groups]
+
+
+def kept_routes(plan: RestorePlan) -> Routes:
+    """Where source partitions go, at their own offsets."""
+    return {
+        TopicPartition(log.log.name, log.log.partition): [
+            Kept(TopicPartition(log.topic, log.partition), log.start, log.end)
+        ]
+        for log in plan.logs
+    }
+
+
+def _asked(
+    cluster: Cluster, foreseen: Foreseen, groups: GroupsPlan, settings: ClientSettings
+) -> tuple[Foreseen, list[Finding]]:
+    """Let the target say what it would refuse: topics and configs, and what this user may not."""
+    topics, refused = tried(cluster, foreseen.plan.topics)
+    plan = msgspec.structs.replace(foreseen.plan, topics=tuple(topics))
+    rights = find_rights(cluster, _rights(plan, groups))
+    principal = principal_of(settings)
+    missing = denied(rights, principal)
+    refusals = (*refused, *([missing] if missing else []))
+    return replace(foreseen, plan=plan, refusals=refusals), rights_findings(rights, principal)
+
+
+def _rights(plan: RestorePlan, groups: GroupsPlan) -> RightsWanted:
+    preserve = plan.offsets is Offsets.PRESERVE
+    return RightsWanted(
+        new_topics=tuple(t.name for t in plan.topics if not t.existing),
+        existing_topics=tuple(t.name for t in plan.topics if t.existing),
+        shortened=frozenset(log.topic for log in plan.logs if preserve and log.start > 0),
+        groups=tuple(g.name for g in groups.groups),
+        transactional_ids=(f"{TRANSACTIONAL_PREFIX}0",) if preserve else (),
+        acls="acls" in plan.parts,
+        quotas="quotas" in plan.parts,
+    )
+
+
+def _left_out(chosen: Chosen, groups: GroupsPlan) -> list[Finding]:
+    internal = [
+        Finding(
+            code="internal-topic",
+            severity=Severity.NOTE,
+            where=name,
+            what="it is never written to; what it says of groups comes back through their coordinators",
+        )
+        for name in chosen.internal
+    ]
+    without = [
+        Finding(
+            code="group-untouched",
+            severity=Severity.NOTE,
+            where=f"group {name}",
+            what="it has no position in anything that comes back",
+        )
+        for name in groups.untouched
+    ]
+    return [*internal, *without]

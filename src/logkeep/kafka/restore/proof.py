@@ -1,0 +1,112 @@
+"""The proof of one restored partition: what is in the target is fetched back and compared with the archive.
+
+Everything that a consumer may see of the target's range must be what a consumer would have seen of the archive, record
+by record and in order; with offsets preserved, at its own offset, from the same first offset on. Holes are filled by
+aborted transactions, so transactional batches of a target with preserved offsets are no records, if none of them was
+committed. A restored topic shows the time of a record as its own where the source showed the time of appending: the
+number of such records is in the archive's digest and is no deviation.
+
+When anything differs, both are read again from the last place that agrees, to name the first record that does.
+"""
+
+import time
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+
+import msgspec
+
+from logkeep.errors import Damaged, NotAuthorised
+from logkeep.formats.deviation import Deviation, first_deviation
+from logkeep.formats.transactions import Settled
+from logkeep.formats.twins import Side, Twins
+from logkeep.kafka.pipeline import Pause
+from logkeep.kafka.restore.ahead import ahead
+from logkeep.kafka.restore.archive import stretches, view_of
+from logkeep.kafka.restore.target_log import Refuted, TargetLog
+from logkeep.kafka.restore.units import LogProof, Offsets, ReplayLog
+from logkeep.kafka.units import Brokers
+from logkeep.model.work import Progress
+from logkeep.repository.chain import Place
+
+
+def prove(
+    log: ReplayLog, place: Place, brokers: Brokers, settled: Settled | None, end: int, progress: Progress
+) -> LogProof:
+    """Compare the target, up to its offset `end`, with the archive. What differs is told in the result.
+
+    Raises Damaged or another StoreError for an archive that cannot be read, ClusterUnreachable or ClusterNotReady for a
+    cluster that does not answer.
+    """
+    return prove_with(log, place, brokers, settled, end, progress, time.sleep)
+
+
+def prove_with(
+    log: ReplayLog,
+    place: Place,
+    brokers: Brokers,
+    settled: Settled | None,
+    end: int,
+    progress: Progress,
+    pause: Pause,
+) -> LogProof:
+    """The same with time handed in."""
+    target = TargetLog(log, brokers, end, progress, pause)
+    return _Proof(log, place, settled, target).run()
+
+
+@dataclass(frozen=True)
+class _Proof:
+    log: ReplayLog
+    place: Place
+    settled: Settled | None
+    target: TargetLog
+
+    def run(self) -> LogProof:
+        with ExitStack() as stack:
+            twins = Twins(self._archive(stack), self.target.side(stack))
+            found = self._judged(twins)
+        return LogProof(
+            records=twins.left_digest.records if twins.complete else 0,
+            archive_digest=str(twins.left_digest) if twins.complete else "",
+            target_digest=str(twins.right_digest) if twins.complete else "",
+            first_difference=found.offset if found else -1,
+            detail=found.what if found else "",
+            bytes=self.target.fetched_bytes,
+        )
+
+    def _judged(self, twins: Twins) -> Deviation | None:
+        """What is wrong with the target."""
+        try:
+            return (None if twins.run().same else self._located(*twins.border)) or self._start()
+        except Refuted as error:
+            return error.deviation
+        except NotAuthorised as error:
+            return Deviation(self.target.start, f"the target cannot be read back: {error.what}")
+        except Damaged as error:
+            if error.subject != self.target.name:
+                raise
+            return Deviation(self.target.start, f"the target holds a batch that cannot be read: {error.what}")
+
+    def _archive(self, stack: ExitStack, start: int = -1) -> Side:
+        """The archived records that should be there, from an offset on."""
+        log = self.log if start < 0 else msgspec.structs.replace(self.log, start=start)
+        view = view_of(log, self.settled)
+        source = stack.enter_context(closing(ahead(stretches(self.place, log), "archive")))
+        return Side(source, view, view.visible, f"the archive of {log.log}")
+
+    def _located(self, archived: int, restored: int) -> Deviation:
+        """The first record that differs, looked for from these offsets on."""
+        with ExitStack() as stack:
+            left, right = self._archive(stack, archived), self.target.side(stack, restored)
+            ours, theirs = left.records(left.parts()), right.records(right.parts())
+            kept = self.log.offsets is Offsets.PRESERVE
+            found = first_deviation(ours, theirs, self.target.end, keep_offsets=kept)
+        return found or Deviation(self.target.start, "the target changed while it was compared: compare it again")
+
+    def _start(self) -> Deviation | None:
+        """Whether the log begins where it should."""
+        if self.log.offsets is not Offsets.PRESERVE:
+            return None
+        begins = self.target.begins()
+        what = f"the log begins at offset {begins} instead of {self.log.start}"
+        return Deviation(begins, what) if begins != self.log.start else None

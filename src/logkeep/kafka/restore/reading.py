@@ -1,0 +1,49 @@
+"""The stream of one log, read ahead by another thread: while batches are sent, the next ones are made ready."""
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future
+
+from logkeep.formats.outgoing import outgoing
+from logkeep.formats.transactions import Settled
+from logkeep.kafka.restore.archive import settled_of, stretches, view_of
+from logkeep.kafka.restore.position import Step
+from logkeep.kafka.restore.stream import Load, stream
+from logkeep.kafka.restore.units import ReplayLog
+from logkeep.repository.chain import Place
+
+
+class Reading:
+    """Gives what the stream has, one item after the other. One item is made ready ahead of the one that is used."""
+
+    def __init__(self, log: ReplayLog, place: Place, reader: Executor) -> None:
+        self._log, self._place, self._reader = log, place, reader
+        self._items: Iterator[Load | Step] | None = None
+        self._coming: deque[Future[Load | Step | None]] = deque()
+        self.reached = log.base
+        """Up to where the target has it: what is read from now on and ends before that is not going to be sent."""
+        self.settled: Settled | None = None
+
+    def open(self) -> None:
+        """Begin to read. May be called again."""
+        if self._items is None:
+            self._items = self._stream()
+            self._submit()
+
+    def take(self) -> Load | Step | None:
+        """The next item; None: there are no more. Raises Damaged, ObjectMissing or another StoreError."""
+        self.open()
+        item = self._coming.popleft().result()
+        if item is not None:
+            self._submit()
+        return item
+
+    def _submit(self) -> None:
+        if self._items is not None:
+            self._coming.append(self._reader.submit(next, self._items, None))
+
+    def _stream(self) -> Iterator[Load | Step]:
+        """Runs in the reader's thread, also the look at the transactions that comes first."""
+        self.settled = settled_of(self._place, self._log)
+        parts = outgoing(stretches(self._place, self._log), view_of(self._log, self.settled))
+        yield from stream(self._log, parts, lambda: self.reached)

@@ -1,0 +1,110 @@
+"""The task that puts archived logs back into partitions: read, check, send, see that it is there, and prove it.
+
+A plain function: it imports no engine, opens what it needs, and closes it. Foreseen outcomes come back as values (a
+foreign writer, a forgotten producer, a refused batch, a damaged archive); it raises for what another attempt can cure,
+after it has waited and asked again by itself. Any number of attempts may run, be killed, or come back from the dead:
+all of them send the same bytes under the same sequence numbers, so that a broker takes each of them once.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+from logkeep.formats.run_map_bytes import encode
+from logkeep.formats.transactions import Settled
+from logkeep.kafka.admin.records import delete_records
+from logkeep.kafka.brokers import SettingsBrokers
+from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.courtesy import Courtesy
+from logkeep.kafka.patience import Patience as AskingPatience
+from logkeep.kafka.pipeline import Patience
+from logkeep.kafka.restore.holes import TIMEOUT_MS, Patient
+from logkeep.kafka.restore.one_log import LogReplay
+from logkeep.kafka.restore.proof import prove
+from logkeep.kafka.restore.reading import Reading
+from logkeep.kafka.restore.rounds import Rounds, Tools
+from logkeep.kafka.restore.units import LogProof, LogResult, Offsets, Outcome, ReplayLog, ReplayResult, ReplayUnit
+from logkeep.kafka.units import Brokers
+from logkeep.model.work import Progress
+from logkeep.repository.chain import Place
+
+_READERS = 2
+
+
+class Prove(Protocol):
+    def __call__(
+        self,
+        log: ReplayLog,
+        place: Place,
+        brokers: Brokers,
+        settled: Settled | None,
+        end: int,
+        progress: Progress,
+    ) -> LogProof: ...
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How an attempt waits, and what it is not given by its unit. Time comes in from outside."""
+
+    pause: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    transaction_timeout_ms: int = TIMEOUT_MS
+    prove: Prove = prove
+
+
+def replay(unit: ReplayUnit, progress: Progress) -> ReplayResult:
+    """Put the unit's logs back. Raises ClusterNotReady, ClusterUnreachable or a StoreError."""
+    return replay_with(unit, progress, Ways())
+
+
+def replay_with(unit: ReplayUnit, progress: Progress, ways: Ways) -> ReplayResult:
+    """The same with time handed in."""
+    # Coordinators answer "a moment, please" after every transaction: asking soon again makes holes quick to fill.
+    asking = AskingPatience(attempts=25, first_wait_s=0.005, longest_wait_s=2.0, sleep=ways.pause)
+    with (
+        ThreadPoolExecutor(_READERS, "read") as readers,
+        Cluster(unit.settings, patience=asking, clock=ways.clock) as cluster,
+    ):
+        logs = [LogReplay(log, Reading(log, unit.place, readers), progress) for log in unit.logs]
+        tools = Tools(
+            cluster,
+            Patience(ways.pause, ways.clock),
+            Courtesy(unit.bytes_per_s, ways.pause, ways.clock),
+            Patient(ways.pause, ways.clock),
+            ways.transaction_timeout_ms,
+        )
+        Rounds(logs, tools).run()
+        _begin_where_they_began(cluster, [log.log for log in logs if log.done])
+        return ReplayResult(logs=tuple(_result(log, unit, progress, ways.prove) for log in logs))
+
+
+def _begin_where_they_began(cluster: Cluster, logs: Sequence[ReplayLog]) -> None:
+    """Take away the fillers that stand before the first offsets."""
+    preserved = [log for log in logs if log.offsets is Offsets.PRESERVE and log.start > log.base]
+    if preserved:
+        delete_records(cluster, {LogReplay.key_of(log): log.start for log in preserved})
+
+
+def _result(log: LogReplay, unit: ReplayUnit, progress: Progress, prove: Prove) -> LogResult:
+    trouble = log.trouble
+    runs = log.runs()
+    proof = None
+    if trouble is None and unit.prove:
+        proof = prove(log.log, unit.place, SettingsBrokers(unit.settings), log.reading.settled, log.end, progress)
+    return LogResult(
+        log=log.log.log,
+        topic=log.log.topic,
+        partition=log.log.partition,
+        outcome=Outcome.DONE if trouble is None else trouble.outcome,
+        detail="" if trouble is None else trouble.detail,
+        records=log.records,
+        fillers=log.fillers,
+        holes=log.holes,
+        sent_bytes=log.sent_bytes,
+        end=log.end,
+        runs=encode(runs),
+        proof=proof,
+    )

@@ -1,0 +1,179 @@
+"""Whether this user may do all that a restore will do. Pure: what is needed, what brokers answered, what is missing.
+
+Kafka's own rules are followed: READ, WRITE, DELETE and ALTER bring DESCRIBE with them, so who may not DESCRIBE has none
+of them; an idempotent producer needs WRITE on any topic, or IDEMPOTENT_WRITE on the cluster. What no answer tells is
+said to be unknown.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from logkeep.errors import NotAuthorised
+from logkeep.model.findings import Finding, Severity
+
+TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, TRANSACTIONAL_ID_DENIED = 29, 30, 31, 53
+CLUSTER = "kafka-cluster"
+_ON_TOPICS = ("DESCRIBE", "WRITE", "READ", "ALTER_CONFIGS", "DESCRIBE_CONFIGS")
+_BRING_DESCRIBE = frozenset({"DESCRIBE", "READ", "WRITE", "DELETE", "ALTER"})
+_FLAGS = {"TOPIC": "--topic", "GROUP": "--group", "TRANSACTIONAL_ID": "--transactional-id"}
+_NAMED = 3
+
+
+@dataclass(frozen=True, order=True)
+class Right:
+    """One operation on one resource."""
+
+    resource: str
+    name: str
+    operation: str
+
+
+@dataclass(frozen=True)
+class RightsWanted:
+    """What a restore touches."""
+
+    new_topics: tuple[str, ...] = ()
+    existing_topics: tuple[str, ...] = ()
+    shortened: frozenset[str] = frozenset()
+    """Topics of which records are deleted, so that their logs begin where they began."""
+    groups: tuple[str, ...] = ()
+    transactional_ids: tuple[str, ...] = ()
+    """Under which holes are filled."""
+    acls: bool = False
+    quotas: bool = False
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        return (*self.new_topics, *self.existing_topics)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Codes and operations as the brokers told them."""
+
+    topics: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+    """None: this user may not even know of the topic."""
+    creating: Mapping[str, int] = field(default_factory=dict)
+    altering: Mapping[str, int] = field(default_factory=dict)
+    groups: Mapping[str, int] = field(default_factory=dict)
+    describing_ids: Mapping[str, int] = field(default_factory=dict)
+    writing_ids: Mapping[str, int] = field(default_factory=dict)
+    cluster: frozenset[str] | None = None
+    """None: this user may not DESCRIBE the cluster."""
+    quotas: int = 0
+
+
+@dataclass(frozen=True)
+class RightsFound:
+    missing: tuple[Right, ...]
+    unknown: tuple[Right, ...]
+
+
+def judged(wanted: RightsWanted, answers: Answers) -> RightsFound:
+    """Every right that is needed: there, missing, or unknown."""
+    verdicts = dict(_verdicts(wanted, answers))
+    return RightsFound(
+        missing=tuple(sorted(right for right, allowed in verdicts.items() if allowed is False)),
+        unknown=tuple(sorted(right for right, allowed in verdicts.items() if allowed is None)),
+    )
+
+
+def _verdicts(wanted: RightsWanted, answers: Answers) -> Iterator[tuple[Right, bool | None]]:
+    for topic in wanted.topics:
+        for operation in (*_ON_TOPICS, *(["DELETE"] if topic in wanted.shortened else [])):
+            yield Right("TOPIC", topic, operation), _on_topic(topic, operation, answers)
+    for topic in wanted.new_topics:
+        yield Right("TOPIC", topic, "CREATE"), answers.creating.get(topic) != TOPIC_DENIED
+    for group in wanted.groups:
+        yield Right("GROUP", group, "READ"), answers.groups.get(group) != GROUP_DENIED
+    for each in wanted.transactional_ids:
+        told = {"DESCRIBE": answers.describing_ids, "WRITE": answers.writing_ids}
+        for operation, codes in told.items():
+            yield Right("TRANSACTIONAL_ID", each, operation), codes.get(each) != TRANSACTIONAL_ID_DENIED
+    yield from _on_cluster(wanted, answers)
+
+
+def _on_topic(topic: str, operation: str, answers: Answers) -> bool | None:
+    allowed = answers.topics.get(topic)
+    if allowed is not None:
+        return operation in allowed
+    if operation in _BRING_DESCRIBE:
+        return False
+    may_alter = answers.altering.get(topic) != TOPIC_DENIED
+    if operation == "ALTER_CONFIGS":
+        return may_alter
+    return True if may_alter else None
+
+
+def _on_cluster(wanted: RightsWanted, answers: Answers) -> Iterator[tuple[Right, bool | None]]:
+    allowed = answers.cluster
+    if wanted.topics and not any("WRITE" in (answers.topics.get(each) or ()) for each in wanted.topics):
+        right = Right("CLUSTER", CLUSTER, "IDEMPOTENT_WRITE")
+        yield right, None if allowed is None else right.operation in allowed
+    if wanted.acls:
+        for operation in ("DESCRIBE", "ALTER"):
+            yield Right("CLUSTER", CLUSTER, operation), operation in (allowed or ())
+    if wanted.quotas:
+        may_alter = answers.quotas != CLUSTER_DENIED if allowed is None else "ALTER_CONFIGS" in allowed
+        yield Right("CLUSTER", CLUSTER, "ALTER_CONFIGS"), may_alter
+        may_see = (may_alter or None) if allowed is None else "DESCRIBE_CONFIGS" in allowed
+        yield Right("CLUSTER", CLUSTER, "DESCRIBE_CONFIGS"), may_see
+
+
+def rights_findings(found: RightsFound, principal: str) -> list[Finding]:
+    """One finding for each resource; a missing right stops the restore, an unknown one may turn up later."""
+    missing = [
+        Finding(
+            code="right-missing",
+            severity=Severity.DAMAGE,
+            where=_named(resource, name),
+            what=f"this user may not {', '.join(operations)}",
+            remedy=grant(resource, name, operations, principal),
+        )
+        for (resource, name), operations in _by_resource(found.missing)
+    ]
+    unknown = [
+        Finding(
+            code="right-unknown",
+            severity=Severity.NOTE,
+            where=_named(resource, name),
+            what=f"whether this user may {', '.join(operations)} cannot be known beforehand",
+            remedy=grant(resource, name, operations, principal),
+        )
+        for (resource, name), operations in _by_resource(found.unknown)
+    ]
+    return [*missing, *unknown]
+
+
+def denied(found: RightsFound, principal: str) -> NotAuthorised | None:
+    """The error for what is missing; None when nothing is."""
+    missing = _by_resource(found.missing)
+    if not missing:
+        return None
+    told = "; ".join(f"{', '.join(operations)} on {_named(*where)}" for where, operations in missing[:_NAMED])
+    more = f"; and {len(missing) - _NAMED} resources more" if len(missing) > _NAMED else ""
+    remedy = "; ".join(grant(*where, operations, principal) for where, operations in missing[:_NAMED])
+    return NotAuthorised(f"this user lacks {told}{more}", remedy=f"{remedy}{more}")
+
+
+def _by_resource(rights: Iterable[Right]) -> list[tuple[tuple[str, str], list[str]]]:
+    grouped: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for each in rights:
+        grouped[each.resource, each.name].append(each.operation)
+    return list(grouped.items())
+
+
+def _named(resource: str, name: str) -> str:
+    return "the cluster" if resource == "CLUSTER" else f"{resource.lower().replace('_', ' ')} {name}"
+
+
+def grant(resource: str, name: str, operations: Iterable[str], principal: str) -> str:
+    """The command that adds what is missing."""
+    asked = " ".join(f"--operation {_spelled(each)}" for each in operations)
+    where = "--cluster" if resource == "CLUSTER" else f"{_FLAGS[resource]} '{name}'"
+    return f"kafka-acls --add --allow-principal '{principal}' {asked} {where}"
+
+
+def _spelled(operation: str) -> str:
+    return "".join(part.capitalize() for part in operation.split("_"))

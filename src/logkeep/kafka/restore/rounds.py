@@ -1,0 +1,180 @@
+"""Rounds of sending: ask the target where each log stands, send what one leader takes, ask again.
+
+A round ends for a log when it is through, in trouble, or has to be looked at again: its leader moved, its answers do
+not fit, the connection broke. Nothing is decided from what was sent; only from what the target says afterwards.
+"""
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable
+from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.courtesy import Courtesy
+from logkeep.kafka.pipeline import Patience
+from logkeep.kafka.restore.holes import Holes, Patient, TakenOver
+from logkeep.kafka.restore.intruder import is_marker
+from logkeep.kafka.restore.one_log import LogReplay, Piece
+from logkeep.kafka.restore.position import Trouble
+from logkeep.kafka.restore.sending import Sender
+from logkeep.kafka.restore.standings import Absent, Stand, ask_standings
+from logkeep.kafka.restore.units import Outcome
+
+TOGETHER_BYTES = 16 << 20
+"""Logs are opened at the same time while they have no more than this to send; one is always open."""
+_TOGETHER_LOGS = 200
+_GONE_AFTER = 5
+"""A topic that is not in the cluster's list so many times in a row is gone."""
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What rounds need besides logs."""
+
+    cluster: Cluster
+    patience: Patience
+    courtesy: Courtesy
+    waiting: Patient
+    transaction_timeout_ms: int
+
+
+class Rounds:
+    """Sends all logs of a unit, and leaves each of them done or in trouble."""
+
+    def __init__(self, logs: Sequence[LogReplay], tools: Tools) -> None:
+        self._logs, self._tools = logs, tools
+        self._holes = {
+            log.key: Holes(tools.cluster, log.log, tools.waiting, tools.transaction_timeout_ms) for log in logs
+        }
+        self._absent = Counter[LogReplay]()
+        self._leaders: dict[LogReplay, int] = {}
+        self._shut_out = False
+
+    def run(self) -> None:
+        """Raises ClusterNotReady or ClusterUnreachable when nothing was gained for too long."""
+        while todo := [log for log in self._logs if not log.finished]:
+            try:
+                trouble = self._one(todo)
+            except (ClusterUnreachable, ClusterNotReady) as error:
+                if self._shut_out:
+                    raise
+                trouble = error
+            if trouble is not None:
+                self._tools.patience.failed(trouble)
+
+    def _one(self, todo: Sequence[LogReplay]) -> ClusterError | None:
+        """One look at all logs that are left, and one round with the leader of the first."""
+        absent = self._look(todo)
+        here = [log for log in todo if not log.finished and log in self._leaders]
+        if not here:
+            return absent
+        leader = self._leaders[here[0]]
+        here = [log for log in here if self._leaders[log] == leader]
+        with closing(self._tools.cluster.open_own(leader)) as connection:
+            _Round(Sender(connection, leader, self._tools.courtesy), here, self).run()
+        for log in here:
+            if log.trouble is not None and log.trouble.outcome is Outcome.FOREIGN:
+                self._look_closer(log, log.trouble, leader)
+        return next((log.again for log in here if log.again is not None), absent)
+
+    def _look(self, todo: Sequence[LogReplay]) -> ClusterError | None:
+        """Take what the target says; why some logs are not there, if so."""
+        missing: ClusterError | None = None
+        self._leaders.clear()
+        for log, answer in zip(todo, ask_standings(self._tools.cluster, [log.log for log in todo]), strict=True):
+            if isinstance(answer, Stand):
+                self._absent[log] = 0
+                self._leaders[log] = answer.leader
+                self._stand(log, answer)
+            elif isinstance(answer, Absent):
+                self._absent[log] += 1
+                missing = ClusterNotReady(answer.what, subject=log.log.target)
+                if self._absent[log] >= _GONE_AFTER:
+                    log.trouble = Trouble(Outcome.GONE, answer.what)
+            else:
+                log.trouble = answer
+        return missing
+
+    def _stand(self, log: LogReplay, answer: Stand) -> None:
+        was_through = log.through
+        if log.stand(answer.standing):
+            self.gained()
+        if was_through and log.head() is not None:
+            log.conclude()
+
+    def fill(self, log: LogReplay, hole: Piece) -> None:
+        """Fill the hole at the head of a log, of which nothing is under way."""
+        try:
+            filled = self._holes[log.key].fill(hole.step)
+        except (ClusterUnreachable, ClusterNotReady) as error:
+            log.again = ClusterNotReady(error.what, subject=log.log.target)
+            return
+        if isinstance(filled, TakenOver):
+            self._shut_out = True  # taking it back would shut the other one out, and so on for ever
+            raise ClusterNotReady("another attempt fills the holes of this log", subject=log.log.target)
+        if isinstance(filled, Trouble):
+            log.trouble = filled
+        elif filled > hole.step.end:
+            log.again = ClusterNotReady(f"the log ends at {filled}, behind the hole", subject=log.log.target)
+        else:
+            log.filled(filled)
+            self.gained()
+
+    def gained(self) -> None:
+        self._tools.patience.progress()
+
+    def _look_closer(self, log: LogReplay, found: Trouble, leader: int) -> None:
+        """A marker in the wrong place is our own doing, and has another remedy than a foreign writer."""
+        if log.log.transactional_id and is_marker(
+            self._tools.cluster.settings, log.log, leader, log.doubtful, self._tools.waiting.pause
+        ):
+            log.trouble = replace(found, outcome=Outcome.MISPLACED)
+
+
+class _Round:
+    """What is sent over one connection to one leader."""
+
+    def __init__(self, sender: Sender, logs: Sequence[LogReplay], rounds: Rounds) -> None:
+        self._sender, self._rounds = sender, rounds
+        self._waiting = deque(logs)
+        self._open: list[LogReplay] = []
+
+    def run(self) -> None:
+        while True:
+            self._admit()
+            if self._sender.send(self._open):
+                continue
+            if self._advance():
+                continue
+            if not self._sender.in_flight:
+                return
+            if self._sender.receive():
+                self._rounds.gained()
+
+    def _admit(self) -> None:
+        """Open logs while what they hold in memory stays small."""
+        self._open = [log for log in self._open if not _over(log)]
+        held = sum(min(log.log.size_bytes, TOGETHER_BYTES) for log in self._open)
+        while self._waiting and len(self._open) < _TOGETHER_LOGS and (not self._open or held < TOGETHER_BYTES):
+            log = self._waiting.popleft()
+            log.reading.open()
+            self._open.append(log)
+            held += min(log.log.size_bytes, TOGETHER_BYTES)
+
+    def _advance(self) -> bool:
+        """Fill a hole or end a log that nothing is under way of; whether there was one."""
+        for log in self._open:
+            head = log.head() if log.idle and not _over(log) else None
+            if head is not None and head.last:
+                log.conclude()
+                return True
+            if head is not None and head.batch is None:
+                self._rounds.fill(log, head)
+                return True
+        return False
+
+
+def _over(log: LogReplay) -> bool:
+    """Whether this round is over for a log."""
+    return log.idle and (log.finished or log.again is not None or log.through)

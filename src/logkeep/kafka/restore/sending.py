@@ -1,0 +1,74 @@
+"""Requests on their way to one leader: one batch of each of many logs in one request, several requests in flight.
+
+A broker takes one batch of a partition from a request, and answers requests in their order. So as many requests as a
+log may have batches in flight are enough for all of them, and small logs share them.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+
+from logkeep.errors import ClusterError
+from logkeep.kafka.courtesy import Courtesy
+from logkeep.kafka.frames import ReceiveBuffer
+from logkeep.kafka.restore.one_log import WINDOW, LogReplay
+from logkeep.kafka.restore.produce import API, VERSION, Parcel, parse, request_parts
+from logkeep.kafka.wire import Connection
+
+REQUEST_BYTES = 1 << 20
+"""A request is not made larger than this by adding another log's batch to it."""
+_MOST_LOGS = 200
+
+
+class Sender:
+    """One connection and what is in flight on it."""
+
+    def __init__(self, connection: Connection, broker: int, courtesy: Courtesy) -> None:
+        self._connection, self._broker, self._courtesy = connection, broker, courtesy
+        self._flights: deque[list[LogReplay]] = deque()
+        self._replies = ReceiveBuffer(64 << 10)
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._flights)
+
+    def send(self, logs: Sequence[LogReplay]) -> bool:
+        """One request with the next batch of each of these logs that may send one; whether there was any."""
+        if len(self._flights) >= WINDOW:
+            return False
+        chosen, parcels = self._chosen(logs)
+        if not chosen:
+            return False
+        self._courtesy.before_asking(self._broker)
+        for log in chosen:
+            log.sent()  # from here on it may be in the target's log, even if sending fails
+        self._flights.append(chosen)
+        self._connection.send_raw(API, VERSION, request_parts(parcels))
+        return True
+
+    def receive(self) -> bool:
+        """Wait for the oldest reply and tell its logs; whether anything is acknowledged."""
+        chosen = self._flights.popleft()
+        reply = parse(self._connection.receive_raw(self._replies))
+        acks = {ack.log: ack for ack in reply.acks}
+        if len(acks) != len(chosen) or any(log.key not in acks for log in chosen):
+            raise ClusterError("a broker answers for other logs than were sent", subject=f"broker {self._broker}")
+        before = sum(log.sent_bytes for log in chosen)
+        gained = [log.acknowledged(acks[log.key]) for log in chosen]
+        self._courtesy.received(self._broker, sum(log.sent_bytes for log in chosen) - before, reply.throttle_ms)
+        return any(gained)
+
+    @staticmethod
+    def _chosen(logs: Sequence[LogReplay]) -> tuple[list[LogReplay], list[Parcel]]:
+        chosen: list[LogReplay] = []
+        parcels: list[Parcel] = []
+        size = 0
+        for log in logs:
+            batch = log.sendable()
+            if batch is None or (chosen and size + len(batch) > REQUEST_BYTES):
+                continue
+            chosen.append(log)
+            parcels.append(Parcel(log.key, batch))
+            size += len(batch)
+            if len(chosen) >= _MOST_LOGS or size >= REQUEST_BYTES:
+                break
+        return chosen, parcels

@@ -1,0 +1,103 @@
+"""All that is sent for one log, in order, each batch at its target offset and under its sequence number.
+
+It follows from the plan and the archive alone. With `preserve` it begins with fillers up to the log's first offset;
+after them every batch stands at its own offset, and a hole is a step of its own. Batches that the target has already
+come too, for their records are part of what is restored; they are not stamped, since nobody will send them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from logkeep.errors import Damaged
+from logkeep.formats.fillers import filler_batches
+from logkeep.formats.kafka_log import Longs
+from logkeep.formats.outgoing import Hole, Outgoing, stamp
+from logkeep.kafka.restore.position import Step
+from logkeep.kafka.restore.units import Offsets, ReplayLog
+
+
+@dataclass(frozen=True)
+class Load:
+    """Batches in one buffer, ready to send."""
+
+    batches: Outgoing
+    starts: Longs
+    """The target offset of each."""
+    sent: Longs
+    """How many records our producer sends before each."""
+    sent_after: int
+    """And up to the end of them."""
+    first_sequence: int
+    filler: bool
+    stamped: bool
+    """Whether they may be sent; those that the target had when they were read are not."""
+
+    @property
+    def end(self) -> int:
+        return int(self.starts[-1] + self.batches.records[-1])
+
+    def stamp(self, log: ReplayLog) -> None:
+        stamp(self.batches, log.producer.producer_id, log.producer.epoch, self.first_sequence)
+
+    def steps(self) -> list[Step]:
+        columns = self.starts.tolist(), (self.starts + self.batches.records).tolist(), self.sent.tolist()
+        return [Step(start, end, sent) for start, end, sent in zip(*columns, strict=True)]
+
+    def runs(self) -> Longs:
+        """Rows of (source offset, target offset, n)."""
+        sources, counts = self.batches.runs[:, 0], self.batches.runs[:, 1]
+        return np.column_stack((sources, int(self.starts[0]) + np.cumsum(counts) - counts, counts))
+
+
+def stream(log: ReplayLog, parts: Iterable[Outgoing | Hole], reached: Callable[[], int]) -> Iterator[Load | Step]:
+    """Steps that are holes, and batches. What ends at or before `reached()` is in the target already."""
+    placing = _Placing(log, reached)
+    if log.offsets is Offsets.PRESERVE:
+        for filler in filler_batches(log.start - log.base):
+            yield placing.load(filler, filler=True)
+    for part in parts:
+        yield placing.hole(part) if isinstance(part, Hole) else placing.load(part)
+
+
+class _Placing:
+    """Where the next batch stands."""
+
+    def __init__(self, log: ReplayLog, reached: Callable[[], int]) -> None:
+        self._log, self._reached = log, reached
+        self._target, self._sent = log.base, 0
+
+    def hole(self, hole: Hole) -> Step:
+        self._check(hole.start)
+        start, self._target = self._target, self._target + hole.length
+        return Step(start, self._target, self._sent, hole=True)
+
+    def load(self, batches: Outgoing, *, filler: bool = False) -> Load:
+        if not filler:
+            self._check(int(batches.first_offsets[0]))
+        before = np.cumsum(batches.records) - batches.records
+        starts = self._target + before
+        # What stands before the producer's position was sent by another one, in an earlier life of this restore.
+        counted = np.where(starts >= self._log.producer.position, batches.records, 0)
+        sent = self._sent + np.cumsum(counted) - counted
+        end = int(starts[-1] + batches.records[-1])
+        made = Load(
+            batches,
+            starts,
+            sent,
+            int(sent[-1] + counted[-1]),
+            int(sent[-1] - before[-1]),
+            filler,
+            stamped=end > self._reached(),
+        )
+        if made.stamped:
+            made.stamp(self._log)
+        self._target, self._sent = made.end, made.sent_after
+        return made
+
+    def _check(self, source: int) -> None:
+        """With `preserve` everything stands at its own offset."""
+        if self._log.offsets is Offsets.PRESERVE and source != self._target:
+            what = f"what belongs to offset {source} would come to stand at {self._target}"
+            raise Damaged(what, subject=str(self._log.log))

@@ -1,0 +1,107 @@
+"""The restored partition as it is read back for its proof: its batches, which of them are records, where it begins."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from uuid import UUID
+
+import numpy as np
+
+from logkeep.formats import record_kernels as kernels
+from logkeep.formats.compare import Stretch
+from logkeep.formats.deviation import Deviation
+from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, Batches, Longs
+from logkeep.formats.records import Records, decode
+from logkeep.formats.transactions import COMMIT
+from logkeep.formats.twins import Flags, Side
+from logkeep.formats.view import View, chosen
+from logkeep.kafka.divergence import Cause, Position
+from logkeep.kafka.fetch import FetchLimits
+from logkeep.kafka.live_log import LiveLogs, LiveRange, Lost, said
+from logkeep.kafka.pipeline import Patience, Pause
+from logkeep.kafka.restore.ahead import ahead
+from logkeep.kafka.restore.units import Offsets, ReplayLog
+from logkeep.kafka.units import Brokers
+from logkeep.model.work import Progress
+
+_IN_TURN = 2
+"""Connections: one receives while the bytes that the other received are looked at."""
+
+
+class Refuted(Exception):
+    """The target cannot be what was restored."""
+
+    def __init__(self, deviation: Deviation) -> None:
+        super().__init__(deviation.what)
+        self.deviation = deviation
+
+
+class TargetLog:
+    """Offsets `[start, end)` of the partition that a log was put into."""
+
+    def __init__(self, log: ReplayLog, brokers: Brokers, end: int, progress: Progress, pause: Pause) -> None:
+        self._log, self._brokers, self._progress, self._pause = log, brokers, progress, pause
+        self._kept = log.offsets is Offsets.PRESERVE
+        self.start, self.end = log.start if self._kept else log.base, end
+        self.name = f"the target {log.target}"
+        self.fetched_bytes = 0
+
+    def side(self, stack: ExitStack, start: int = -1) -> Side:
+        """What is there, from an offset on. The stack ends the reading. Raises Refuted while it is read."""
+        start = max(start, self.start)
+        view = View(start, self.end)
+        return Side(self._stretches(stack, start), view, self._counted, self.name)
+
+    def begins(self) -> int:
+        """The log start. Raises Refuted when the topic is another one now."""
+        topic_id = UUID(self._log.topic_id)
+        facts = self._brokers.facts(self._log.topic, self._log.partition, Position(topic_id, self.start))
+        if facts.topic_id != topic_id:
+            raise self._lost(said(Cause.RECREATED if facts.topic_id else Cause.DELETED))
+        return facts.log_start
+
+    def _counted(self, batches: Batches) -> Flags:
+        """Holes are filled by transactions. Where offsets are not kept there are none, and nobody else may write."""
+        no_record = CONTROL | TRANSACTIONAL if self._kept else CONTROL
+        counted: Flags = (batches.headers["attributes"] & no_record) == 0
+        return counted
+
+    def _stretches(self, stack: ExitStack, start: int) -> Iterator[Stretch]:
+        log, topic_id = self._log, UUID(self._log.topic_id)
+        if start >= self.end:
+            return
+        leader = self._brokers.leader(log.topic, topic_id, log.partition).broker
+        logs = LiveLogs(self._brokers, leader, FetchLimits(), Patience(self._pause), _IN_TURN)
+        stack.enter_context(closing(logs))
+        wanted = LiveRange(log.topic, topic_id, log.partition, start, self.end)
+        reading = ahead(logs.read(wanted, leader), "target")
+        stack.callback(reading.close)
+        for part in reading:
+            if isinstance(part, Lost):
+                raise self._lost(part.reason)
+            self.fetched_bytes += len(part.buffer)
+            self._progress(len(part.buffer))
+            if self._kept:
+                _check_markers(part.touching(start, self.end))
+            yield part
+
+    def _lost(self, reason: str) -> Refuted:
+        return Refuted(Deviation(self.start, f"the target cannot be read to offset {self.end}: {reason}"))
+
+
+def _check_markers(stretch: Stretch) -> None:
+    """Every transaction of ours is aborted: a commit makes records visible that nobody restored."""
+    control = (stretch.batches.headers["attributes"] & CONTROL) != 0
+    for part in decode(stretch.buffer, chosen(stretch.batches, control)) if control.any() else ():
+        if isinstance(part, Records):
+            committed = part.offsets[_kinds(part) == COMMIT]
+            if len(committed):
+                raise Refuted(Deviation(int(committed[0]), "a transaction of somebody else was committed here"))
+
+
+def _kinds(markers: Records) -> Longs:
+    """What each marker says; -1 for one without a key."""
+    at, size = markers.spans[:, kernels.KEY_AT], markers.spans[:, kernels.KEY_SIZE]
+    there = size >= 4
+    kinds = np.full(len(markers), -1, np.int64)
+    kinds[there] = markers.data[at[there] + 2].astype(np.int64) << 8 | markers.data[at[there] + 3]
+    return kinds

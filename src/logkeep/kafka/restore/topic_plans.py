@@ -1,0 +1,213 @@
+"""How each topic will be made, what it is told while records come in, and what in the end. Pure.
+
+What cannot be as it was is a `Difference`; none is silent.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from logkeep.errors import TargetUnsafe
+from logkeep.kafka.record import TopicRecord
+from logkeep.kafka.restore.refusals import named
+from logkeep.kafka.restore.targets import TargetFacts, TargetTopic
+from logkeep.kafka.restore.temporary_configs import THROTTLES, while_restoring
+from logkeep.kafka.traits import LogTraits
+from logkeep.model.findings import Finding, Severity
+
+
+class Why(StrEnum):
+    """Why something is not as it was; these are codes of findings."""
+
+    UNKNOWN = "config-unknown"
+    REFUSED = "config-refused"
+    LEFT_OUT = "config-left-out"
+    KEPT = "config-kept"
+    DEFAULT = "default-differs"
+    REPLICAS = "replication-factor"
+    UNWRITABLE = "min-insync-replicas"
+
+
+class Difference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    why: Why
+    config: str
+    archived: str
+    """Empty: it was not set."""
+    restored: str
+    """Empty: it will not be set."""
+    detail: str = ""
+    """The broker's own words."""
+
+
+class TopicPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    source: str
+    name: str
+    """In the target."""
+    partitions: int
+    replication_factor: int
+    while_restoring: dict[str, str]
+    """All configs of its own as long as records come in."""
+    final: dict[str, str]
+    """All configs of its own in the end."""
+    existing_id: str = ""
+    """Hex; the topic was there before, with `final` as its configs. Empty: this restore makes it."""
+    differences: tuple[Difference, ...] = ()
+
+    @property
+    def existing(self) -> bool:
+        return bool(self.existing_id)
+
+
+class TopicWishes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    preserve: bool
+    configs: bool = True
+    """Whether archived configs come back; else new topics get what the target gives to all."""
+    replication_factor: int | None = None
+    """None: as archived."""
+
+
+def plan_topic(
+    record: TopicRecord,
+    target: TargetFacts,
+    wishes: TopicWishes,
+    *,
+    name: str,
+    partitions: int,
+    traits: LogTraits | None,
+) -> TopicPlan:
+    """`traits` are those of all logs that come back; None: not known. Raises `TargetUnsafe` for too few brokers."""
+    there = target.topics.get(name)
+    if there is not None:
+        return _into(there, record, target, wishes, traits)
+    replicas = wishes.replication_factor or record.replication_factor
+    if replicas > len(target.brokers):
+        raise _too_few_brokers(name, replicas, len(target.brokers))
+    final, differences = _final(record, target) if wishes.configs else ({}, [])
+    return TopicPlan(
+        source=record.name,
+        name=name,
+        partitions=partitions,
+        replication_factor=replicas,
+        while_restoring=while_restoring(
+            final,
+            target.defaults,
+            target.known_configs,
+            largest_batch_bytes=traits.largest_batch_bytes if traits else None,
+            preserve=wishes.preserve,
+            replicas=replicas,
+        ),
+        final=final,
+        differences=(*differences, *_replicas(record, replicas, {**target.defaults, **final})),
+    )
+
+
+def _into(
+    there: TargetTopic, record: TopicRecord, target: TargetFacts, wishes: TopicWishes, traits: LogTraits | None
+) -> TopicPlan:
+    """A topic that exists keeps its configs; where the archive had others, that is told."""
+    present, unset = dict(there.configs), record.configs.keys() - there.configs.keys()
+    other = {k for k, v in present.items() if record.configs.get(k, v) != v} | unset
+    quiet = while_restoring(
+        present,
+        target.defaults,
+        target.known_configs,
+        largest_batch_bytes=traits.largest_batch_bytes if traits else None,
+        preserve=wishes.preserve,
+        replicas=there.replicas,
+    )
+    return TopicPlan(
+        source=record.name,
+        name=there.name,
+        partitions=there.partitions,
+        replication_factor=there.replicas,
+        while_restoring=quiet,
+        final=present,
+        existing_id=there.id,
+        differences=tuple(
+            Difference(Why.KEPT, k, record.configs.get(k, ""), present.get(k, ""))
+            for k in sorted(other if wishes.configs else ())
+        ),
+    )
+
+
+def _too_few_brokers(name: str, replicas: int, brokers: int) -> TargetUnsafe:
+    return TargetUnsafe(
+        f"{replicas} replicas are wanted and the target has {brokers} brokers",
+        subject=name,
+        remedy=f"ask for fewer with --replication-factor {brokers}, or add brokers",
+    )
+
+
+def _final(record: TopicRecord, target: TargetFacts) -> tuple[dict[str, str], list[Difference]]:
+    """Archived configs that the target knows, and what differs. A user who sees no defaults learns it from brokers."""
+    known = target.known_configs or record.configs.keys()
+    unknown = [Difference(Why.UNKNOWN, k, v, "") for k, v in sorted(record.configs.items()) if k not in known]
+    left_out = [
+        Difference(Why.LEFT_OUT, k, v, "") for k, v in sorted(record.configs.items()) if k in THROTTLES and k in known
+    ]
+    final = {k: v for k, v in record.configs.items() if k in known and k not in THROTTLES}
+    return final, [*unknown, *left_out, *_defaults(record, target)]
+
+
+def _defaults(record: TopicRecord, target: TargetFacts) -> list[Difference]:
+    """Where no config is set the brokers decide, and those of the target may have been told otherwise."""
+    names = {*record.inherited, *target.inherited} - record.configs.keys()
+    return [
+        Difference(Why.DEFAULT, k, record.inherited.get(k, ""), target.defaults.get(k, ""))
+        for k in sorted(names)
+        if k in target.defaults
+        and k not in THROTTLES
+        and not _same_default(k, record.inherited.get(k), target.defaults.get(k))
+    ]
+
+
+def _same_default(name: str, archived: str | None, here: str | None) -> bool:
+    # Clusters of newer versions set this one for all topics by themselves, to what it is anyway.
+    return archived == here or (name == "min.insync.replicas" and {archived, here} <= {"1", None})
+
+
+def _replicas(record: TopicRecord, replicas: int, effective: Mapping[str, str]) -> list[Difference]:
+    found = []
+    if replicas != record.replication_factor:
+        found.append(Difference(Why.REPLICAS, "", str(record.replication_factor), str(replicas)))
+    minimum = effective.get("min.insync.replicas", "1")
+    if minimum.isdecimal() and int(minimum) > replicas:
+        found.append(Difference(Why.UNWRITABLE, "min.insync.replicas", minimum, minimum, f"{replicas} replicas"))
+    return found
+
+
+_TOLD = {
+    Why.UNKNOWN: (Severity.WARNING, "{config}={archived} is not set: the target does not know it"),
+    Why.REFUSED: (Severity.WARNING, "{config}={archived} is not set: the target refuses it: {detail}"),
+    Why.LEFT_OUT: (Severity.NOTE, "{config}={archived} is not set: it names brokers of the source"),
+    Why.KEPT: (Severity.NOTE, "the topic was there before and keeps {config}={restored}; archived is {archived}"),
+    Why.DEFAULT: (
+        Severity.NOTE,
+        "{config} is not set on topics: here it is {restored}, at the source {archived}",
+    ),
+    Why.REPLICAS: (Severity.NOTE, "{restored} replicas, there were {archived}"),
+    Why.UNWRITABLE: (Severity.WARNING, "min.insync.replicas={archived} with {detail}: acks=all will be refused"),
+}
+
+
+def difference_findings(plans: Iterable[TopicPlan]) -> list[Finding]:
+    """One finding for each difference, however many topics have it."""
+    topics: defaultdict[Difference, list[str]] = defaultdict(list)
+    for plan in plans:
+        for each in plan.differences:
+            topics[each].append(plan.name)
+    return [_finding(each, names) for each, names in topics.items()]
+
+
+def _finding(difference: Difference, topics: Sequence[str]) -> Finding:
+    severity, text = _TOLD[difference.why]
+    unset = "Kafka's own default" if difference.why is Why.DEFAULT else "(not set)"
+    what = text.format(
+        config=difference.config,
+        archived=difference.archived or unset,
+        restored=difference.restored or unset,
+        detail=difference.detail,
+    )
+    return Finding(code=difference.why, severity=severity, where=named(sorted(topics)), what=what)

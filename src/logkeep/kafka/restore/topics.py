@@ -1,0 +1,170 @@
+"""Topics of a restore: checked, made, told their final configs, or taken away again.
+
+A topic is known by its id. One that this restore made and whose id was never written down (it was killed in between,
+or a reply was lost) is recognised: it has exactly the configs that only a restore sets, and nothing was ever in it.
+"""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from logkeep.errors import RestoreFailed, TargetUnsafe
+from logkeep.kafka.admin.configs import ConfigChange, alter_topic_configs, change_between
+from logkeep.kafka.admin.new_topics import NewTopic, create_topics, delete_topics, wait_for_leaders
+from logkeep.kafka.admin.offsets import At, list_offsets
+from logkeep.kafka.admin.refusals import raise_first
+from logkeep.kafka.admin.topics import topic_configs
+from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.codes import TOPIC_EXISTS
+from logkeep.kafka.restore.refusals import named
+from logkeep.kafka.restore.topic_plans import TopicPlan
+from logkeep.kafka.values import Topic, TopicPartition
+from logkeep.model.findings import Finding, Severity
+
+Ids = Mapping[str, str]
+"""Target topic to its id in hex: what was stored when it was made."""
+
+
+def make_topics(cluster: Cluster, plans: Sequence[TopicPlan], stored: Ids) -> dict[str, str]:
+    """All topics with their temporary configs and leaders; their ids, which must be stored. May be repeated.
+
+    Raises `TargetUnsafe` for topics that are there and not ours, `RestoreFailed` for ours that are gone, and what the
+    cluster refuses; topics that this very call made are deleted again then.
+    """
+    present = {t.name: t for t in cluster.metadata().topics}
+    ids = recognised(cluster, plans, stored, present)
+    missing = [p for p in plans if p.name not in present]
+    gone = [p.name for p in missing if p.name in stored or p.existing]
+    if gone:
+        raise RestoreFailed(
+            "topics of this restore are gone", subject=named(gone), remedy="begin a new restore: nothing can go on here"
+        )
+    strangers = [p.name for p in plans if p.name in present and p.name not in ids]
+    if strangers:
+        raise TargetUnsafe(
+            "topics are there that this restore did not make",
+            subject=named(strangers),
+            remedy="somebody made them meanwhile; delete them, or restore under other names with --rename",
+        )
+    ids |= _made(cluster, missing)
+    wait_for_leaders(cluster, {p.name: p.partitions for p in plans})
+    _set_configs(cluster, [p for p in plans if p.name in present], {p.name: p.while_restoring for p in plans})
+    return ids
+
+
+def recognised(
+    cluster: Cluster, plans: Sequence[TopicPlan], stored: Ids, present: Mapping[str, Topic]
+) -> dict[str, str]:
+    """Ids of the topics that are there and belong to this restore."""
+    there = [(p, present[p.name]) for p in plans if p.name in present]
+    known = {p.name: t.id.hex for p, t in there if t.id.hex == (p.existing_id or stored.get(p.name))}
+    unsure = [(p, t) for p, t in there if not p.existing and p.name not in stored and len(t.partitions) == p.partitions]
+    if not unsure:
+        return known
+    configs = topic_configs(cluster, [p.name for p, _ in unsure])
+    alike = [(p, t) for p, t in unsure if configs[p.name].own == p.while_restoring]
+    logs = [TopicPartition(t.name, part.index) for _, t in alike for part in t.partitions]
+    ends = list_offsets(cluster, logs, At.LATEST) if logs else {}
+    filled = {log.topic for log, end in ends.items() if end.offset > 0}
+    return known | {p.name: t.id.hex for p, t in alike if p.name not in filled}
+
+
+def _made(cluster: Cluster, plans: Sequence[TopicPlan]) -> dict[str, str]:
+    wanted = [NewTopic(p.name, p.partitions, p.replication_factor, p.while_restoring) for p in plans]
+    made, refused = create_topics(cluster, wanted)
+    ids = {name: each.id for name, each in made.items()}
+    doubted = [p for p in plans if p.name in refused and refused[p.name].code == TOPIC_EXISTS]
+    if doubted:
+        # The reply to the first request may have been lost: then they are ours.
+        present = wait_for_leaders(cluster, {p.name: p.partitions for p in doubted})
+        ours = recognised(cluster, doubted, {}, present)
+        ids |= {name: UUID(hex=each) for name, each in ours.items()}
+        refused = {name: each for name, each in refused.items() if name not in ours}
+    if refused:
+        delete_topics(cluster, ids)
+        raise_first(refused.values())
+    return {name: each.hex for name, each in ids.items()}
+
+
+def _set_configs(cluster: Cluster, plans: Sequence[TopicPlan], wanted: Mapping[str, Mapping[str, str]]) -> None:
+    if plans:
+        configs = topic_configs(cluster, [p.name for p in plans])
+        changes = {p.name: change_between(configs[p.name].own, wanted[p.name]) for p in plans}
+        raise_first(alter_topic_configs(cluster, changes).values())
+        settled(cluster, {p.name: wanted[p.name] for p in plans})
+
+
+def settled(cluster: Cluster, wanted: Mapping[str, Mapping[str, str]]) -> dict[str, Mapping[str, str]]:
+    """The configs of the topics' own, as soon as all brokers' talk is of the wanted ones, or patience ends."""
+    own: dict[str, Mapping[str, str]] = {}
+    for _ in cluster.patience.tries() if wanted else ():
+        own = {name: each.own for name, each in topic_configs(cluster, list(wanted)).items()}
+        if own == wanted:
+            break
+    return own
+
+
+def finish_topics(cluster: Cluster, plans: Sequence[TopicPlan], ids: Ids) -> list[Finding]:
+    """Final configs, exactly: what was temporary is unset. Read again; every difference is a finding."""
+    present = {t.name: t.id.hex for t in cluster.metadata().topics}
+    ours = [p for p in plans if present.get(p.name) == ids.get(p.name, "")]
+    configs = topic_configs(cluster, [p.name for p in ours]) if ours else {}
+    changes = {p.name: change_between(configs[p.name].own, p.final) for p in ours}
+    reasons = {name: _piecemeal(cluster, name, changes[name]) for name in alter_topic_configs(cluster, changes)}
+    found = settled(cluster, {p.name: p.final for p in ours if p.name not in reasons})
+    found |= {name: each.own for name, each in topic_configs(cluster, list(reasons)).items()} if reasons else {}
+    differing = [_differing(p, found[p.name], reasons.get(p.name, {})) for p in ours]
+    return [*(_gone(p.name) for p in plans if p not in ours), *(f for some in differing for f in some)]
+
+
+def _piecemeal(cluster: Cluster, topic: str, change: ConfigChange) -> dict[str, str]:
+    """A change that was refused as a whole, one config after the other; those that stay refused, with the reason."""
+    each_alone = {name: ConfigChange({name: value}) for name, value in change.set.items()}
+    each_alone |= {name: ConfigChange(unset=(name,)) for name in change.unset}
+    refused = {name: alter_topic_configs(cluster, {topic: one}) for name, one in each_alone.items()}
+    return {name: str(found[topic].error()) for name, found in refused.items() if found}
+
+
+def _differing(plan: TopicPlan, own: Mapping[str, str], reasons: Mapping[str, str]) -> list[Finding]:
+    left = change_between(own, plan.final)
+    told = {k: f"{k} should be {v} and is {own.get(k, 'not set')}" for k, v in left.set.items()}
+    told |= {k: f"{k} should not be set and is {own[k]}" for k in left.unset}
+    return [
+        Finding(
+            code="config-differs",
+            severity=Severity.WARNING,
+            where=plan.name,
+            what=what + (f": {reasons[name]}" if name in reasons else ""),
+            remedy="set it with kafka-configs --alter; until then the topic goes on with what it has",
+        )
+        for name, what in told.items()
+    ]
+
+
+def _gone(name: str) -> Finding:
+    return Finding(
+        code="topic-gone",
+        severity=Severity.DAMAGE,
+        where=name,
+        what="the topic that was restored to is gone, or was made again under its name; its configs were not touched",
+        remedy="find out who deleted it, then restore it again",
+    )
+
+
+def abort_topics(cluster: Cluster, plans: Sequence[TopicPlan], stored: Ids) -> list[Finding]:
+    """Delete by id what this restore made; give topics that were there before their configs back."""
+    present = {t.name: t for t in cluster.metadata().topics}
+    ids = recognised(cluster, plans, stored, present)
+    made = {p.name: UUID(hex=ids[p.name]) for p in plans if not p.existing and p.name in ids}
+    refused = delete_topics(cluster, made)
+    kept = [
+        Finding(
+            code="topic-stays",
+            severity=Severity.WARNING,
+            where=name,
+            what=f"it could not be deleted: {each.error()}",
+            remedy="delete it with kafka-topics --delete",
+        )
+        for name, each in refused.items()
+    ]
+    existing = [p for p in plans if p.existing]
+    return [*kept, *finish_topics(cluster, existing, {p.name: p.existing_id for p in existing})]

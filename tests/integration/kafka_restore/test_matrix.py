@@ -1,0 +1,91 @@
+"""Topics of every shape, backed up and restored to an empty cluster: an independent consumer sees no difference."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from confluent_kafka import Producer
+
+from logkeep.embedded.kafka import EmbeddedKafka
+from tests.e2e.filled import Filled
+from tests.kafka.kernels import share_kernels
+from tests.kafka.matrix import Matrix
+from tests.kafka.seen import Seen, seen, watermarks
+from tests.kafka.whole import new_place
+
+pytestmark = pytest.mark.xdist_group("kafka-restore")
+
+
+@dataclass(frozen=True)
+class Written:
+    """The matrix, a backup of it, and what a consumer saw of it."""
+
+    repo: Filled
+    matrix: Matrix
+    records: dict[tuple[str, int], dict[int, Seen]]
+    bounds: dict[tuple[str, int], tuple[int, int]]
+
+
+@pytest.fixture(scope="module")
+def written(kafka: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
+    matrix = Matrix(kafka)
+    matrix.codecs()
+    matrix.java()
+    matrix.shapes()
+    matrix.append_time()
+    matrix.large()
+    matrix.later_start()
+    _compact(kafka, matrix)
+    held: Producer = matrix.transactions(transaction_timeout_ms=800_000)
+    matrix.create("empty", 2)
+    repo = Filled(tmp_path_factory.mktemp("matrix") / "home")
+    repo.home.mkdir()
+    share_kernels(repo.home)
+    new_place(repo.root)
+    repo.json("kafka", "backup", "--bootstrap-servers", kafka.bootstrap, "--source", "prod", code=0)
+    logs = [(topic, p) for topic, partitions in matrix.topics.items() for p in range(partitions)]
+    yield Written(
+        repo,
+        matrix,
+        {log: seen(kafka.bootstrap, *log) for log in logs},
+        {log: watermarks(kafka.bootstrap, *log) for log in logs},
+    )
+    held.abort_transaction(30)
+
+
+def _compact(kafka: EmbeddedKafka, matrix: Matrix) -> None:
+    matrix.compacted()
+    while True:
+        records = seen(kafka.bootstrap, "compacted", 0)
+        start, end = watermarks(kafka.bootstrap, "compacted", 0)
+        if len(records) < (end - start) // 2:
+            break
+        matrix.stir()
+    matrix.stop_cleaning()
+
+
+def _restore(written: Written, target: EmbeddedKafka, *more: str, code: int = 0) -> dict[str, object]:
+    done = written.repo.json(
+        "kafka", "restore", "--source", "prod", "--bootstrap-servers", target.bootstrap, "--yes", *more, code=code
+    )
+    return done
+
+
+def test_offsets_preserved(written: Written, target: EmbeddedKafka) -> None:
+    """Order, time, key, value, headers and offset, log start and log end."""
+    done = _restore(written, target, "--offsets", "preserve")
+    assert done["verdict"] == "proven"
+    for log, expected in written.records.items():
+        assert seen(target.bootstrap, *log) == expected, log
+        start, end = written.bounds[log]
+        assert watermarks(target.bootstrap, *log) == (start, end), log
+
+
+def test_offsets_translated(written: Written, target: EmbeddedKafka) -> None:
+    """Order, time, key, value, headers; and the map in the receipt says where each record stands."""
+    done = _restore(written, target, "--offsets", "translate", "--rename", "s/^/moved-/")
+    assert done["verdict"] == "proven"
+    for (topic, partition), expected in written.records.items():
+        found = seen(target.bootstrap, f"moved-{topic}", partition)
+        assert list(found.values()) == list(expected.values()), topic
+        assert list(found) == list(range(len(expected))), topic
