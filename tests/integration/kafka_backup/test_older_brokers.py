@@ -11,8 +11,7 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.admin.records import delete_records
 from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.record import AclRecord, TopicRecord
-from logkeep.kafka.restore.acls import apply_acls, plan_acls
+from logkeep.kafka.record import TopicRecord
 from logkeep.kafka.restore.targets import APIS, gather_target
 from logkeep.kafka.restore.topic_plans import TopicWishes, difference_findings, plan_topic
 from logkeep.kafka.restore.topics import abort_topics, finish_topics, make_topics
@@ -20,7 +19,6 @@ from logkeep.kafka.restore.trial import tried
 from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.kafka.traits import LogTraits
 from logkeep.kafka.values import TopicPartition as LogPosition
-from logkeep.model.findings import Severity
 from logkeep.spark.cache import cache_dir
 from tests.e2e.filled import Filled
 from tests.e2e.test_bad_input import one_error
@@ -122,8 +120,6 @@ def test_topics_of_a_restore(older: EmbeddedKafka) -> None:
         assert make_topics(cluster, plans, ids) == ids
         assert finish_topics(cluster, plans, ids) == []
         assert [own_configs(older, p.name) for p in plans] == [own, {}]
-        young = AclRecord("TOPIC", "restored", "LITERAL", "User:a", "*", "TWO_PHASE_COMMIT", "ALLOW")
-        assert [f.severity for f in apply_acls(cluster, plan_acls([young], (), {}))] == [Severity.WARNING]
         assert abort_topics(cluster, plans, ids) == []
         assert set(target.versions) == set(APIS)
     wait_for(lambda: not {"restored", "bare"} & topic_names(older), "the topics to go")

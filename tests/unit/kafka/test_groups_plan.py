@@ -67,6 +67,11 @@ def test_a_live_group_is_refused_with_its_members(state: str) -> None:
     assert caught.value.exit_code == 31
 
 
+def test_a_group_whose_members_are_not_told_is_live_by_its_state() -> None:
+    with pytest.raises(TargetUnsafe, match=r"g \(Stable\)"):
+        plan_groups([_group("g", (A0, 1))], ROUTES, [], _standing("g", {}, "Stable", kind="streams"))
+
+
 def test_a_live_group_that_would_not_be_moved_is_no_reason_to_refuse() -> None:
     live = _standing("far", {}, "Stable", members=1)
     assert plan_groups([_group("far", (B0, 1)), _group("near", (A0, 1))], ROUTES, [], live).untouched == ("far",)

@@ -44,11 +44,11 @@ def plan_rollback(rows: Iterable[RestoredGroup], standing: Mapping[str, Standing
     refuse_unsafe({name: own[0].share for name, own in by_group.items()}, standing)
     now = {name: standing[name].commits if name in standing else {} for name in by_group}
     back = {name: _group_back(name, own, now[name]) for name, own in sorted(by_group.items())}
-    found_rows = [(row, now[name], back[name]) for name in back for row in by_group[name]]
+    every = [(row, now[name], back[name]) for name in back for row in by_group[name]]
     return Rollback(
         tuple(back.values()),
-        tuple(_row_back(row, found, group) for row, found, group in found_rows),
-        tuple(_log(row) for row, found, _ in found_rows if _moved_on(row, found)),
+        tuple(_row_back(row, found, group) for row, found, group in every),
+        tuple(_log(row) for row, found, _ in every if _moved_on(row, found)),
     )
 
 
