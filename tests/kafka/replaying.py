@@ -75,18 +75,22 @@ class Target:
         return ReplayLog(**(fields | more))
 
     def unit(
-        self, source: str, topic: str, offsets: Offsets, partitions: int = 1, config: Mapping[str, str] | None = None
+        self,
+        source: str,
+        topic: str,
+        offsets: Offsets,
+        partitions: int = 1,
+        config: Mapping[str, str] | None = None,
+        *,
+        prove: bool = False,
     ) -> ReplayUnit:
         """All partitions of an archived topic into a new one."""
         topic_id = self.create(topic, partitions, config)
         logs = [self.log(source, partition, topic, topic_id, offsets) for partition in range(partitions)]
-        return self.of(logs)
-
-    def of(self, logs: Iterable[ReplayLog]) -> ReplayUnit:
-        return ReplayUnit(place=self.archive.place, settings=self.settings, logs=tuple(logs), prove=False)
+        return ReplayUnit(place=self.archive.place, settings=self.settings, logs=tuple(logs), prove=prove)
 
 
-def nothing(size_bytes: int) -> None:
+def nothing(_: float) -> None:
     """Nobody looks at the progress."""
 
 

@@ -86,7 +86,7 @@ def _is_over(pid: int) -> bool:
         return True
 
 
-@pytest.fixture(scope="module", params=WAYS, ids=lambda way: "-".join(way))
+@pytest.fixture(scope="module", params=WAYS, ids="-".join)
 def killing(request: pytest.FixtureRequest, shaky: Shaky, logs: Archived, children: Attempts) -> Killing:
     source, offsets = request.param
     wanted = expected(shaky.kafka.bootstrap, logs.archive, logs.backup_id, source, 0)
@@ -127,7 +127,9 @@ def test_an_attempt_dies_in_a_hole_and_time_runs_out(
         mine = unit.logs[0].transactional_id
         open_now = [t for t in list_transactions(cluster) if t.transactional_id == mine and t.state == "Ongoing"]
         assert len(open_now) == (dies_before != "add_partitions")
-        wait_for(lambda: mine not in {t.transactional_id for t in list_transactions(cluster, states=_OPEN)}, "the abort")
+        wait_for(
+            lambda: mine not in {t.transactional_id for t in list_transactions(cluster, states=_OPEN)}, "the abort"
+        )
     killing.assert_exact(unit)
 
 

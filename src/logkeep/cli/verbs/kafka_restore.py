@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import click
@@ -31,6 +32,7 @@ from logkeep.config.options import (
     EXCLUDE,
     INTO_EXISTING,
     ISOLATION,
+    KEEP_ALL,
     LIMIT_DOWNLOAD,
     LIMIT_PRODUCE,
     MASTER,
@@ -53,13 +55,15 @@ from logkeep.config.options import (
     WHAT,
     YES,
 )
+from logkeep.config.settings import Place as Origins
 from logkeep.errors import TargetUnsafe, UsageError, VerificationFailed
 from logkeep.kafka.restore.backup_view import BackupView, view_backup
 from logkeep.kafka.restore.choice import Choice
 from logkeep.kafka.restore.plan import DEFAULT_PARTS, PARTS, RestorePlan, Wishes
-from logkeep.kafka.restore.preparing import Prepared, RestoreWish, prepare
+from logkeep.kafka.restore.preparing import Chance, Prepared, RestoreWish, prepare
 from logkeep.kafka.restore.restore import Done, KafkaRestore
 from logkeep.kafka.restore.units import Isolation, Offsets
+from logkeep.kafka.settings import ClientSettings
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.work import Engine
@@ -108,7 +112,7 @@ def _text(report: KafkaRestoreReport, look: Look) -> str:
     lines += group_lines(report.groups, look, every=False) if report.groups else []
     lines += finding_lines(report.findings, look, every=False)
     if report.verdict == Verdict.FAILED:
-        lines.append(f"go on with: logkeep kafka restore --resume {report.restore}")
+        lines.append(f"when it is mended: logkeep kafka restore --resume {report.restore}")
     return "\n".join(lines)
 
 
@@ -175,6 +179,7 @@ def _metrics(outcome: Outcome[KafkaRestoreReport]) -> Iterator[Sample]:
 _TOLD: tuple[Option[Any], ...] = (
     TOPICS, EXCLUDE, RENAME, PARTITIONS, UNTIL_TIME, UNTIL_OFFSET, OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS,
 )  # fmt: skip
+_PLANNING = (*_TOLD, INTO_EXISTING, REPLICATION_FACTOR, KEEP_ALL, NO_PROOF)
 _ENGINE = (ENGINE, MASTER, PARALLEL, SPARK_CONF)
 _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
 
@@ -198,6 +203,7 @@ _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
         REPLICATION_FACTOR,
         CONFIRM_CLUSTER,
         RESUME_RESTORE,
+        KEEP_ALL,
         NO_PROOF,
         LIMIT_PRODUCE,
         LIMIT_DOWNLOAD,
@@ -228,22 +234,34 @@ def restore(run: Run, backup: str) -> KafkaRestoreReport:
     place, settings = chosen_source(run), client_settings(run)
     resumed = run[RESUME_RESTORE]
     if resumed is not None:
-        task = KafkaRestore(place, restores_place(run, place), settings, run.clock, run.token)
-        if run.dry_run:
-            raise UsageError("a restore that is resumed has its plan already", remedy="leave --dry-run out")
-        done = task.resume(RestoreId(resumed), lambda total: chosen_engine(run, total), run[LIMIT_PRODUCE])
-        return _done(place.source, done)
+        return _resumed(run, place, settings, RestoreId(resumed))
     entry = seen(place, run.clock()).completed(backup)
     _refuse_damaged(place, BackupId(entry.id))
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         view, wish = view_backup(place, held), _wish(run)
-        prepared = prepare(view, wish, settings, lambda total: _engine(run, view, total))
+        engines = partial(_engine, run, view)
+        prepared = prepare(view, wish, settings, engines, Chance(run.clock, run.token))
         if run.dry_run:
             return _planned(place.source, prepared)
         _ask(run, prepared)
         state = restores_place(run, place, create=True)
         task = KafkaRestore(place, state, settings, run.clock, run.token)
-        return _done(place.source, task.begin(prepared, wish, _engine(run, view, prepared.plan.bytes), _options(run)))
+        return _done(place.source, task.begin(prepared, wish, engines(prepared.plan.bytes), _options(run)))
+
+
+def _resumed(run: Run, place: Place, settings: ClientSettings, restore_id: RestoreId) -> KafkaRestoreReport:
+    """What was planned then is done: nothing else may be asked for now."""
+    if run.dry_run:
+        raise UsageError("a restore that is resumed has its plan already", remedy="leave --dry-run out")
+    other = next((o for o in _PLANNING if run.settings.origin(o).place is Origins.FLAG), None)
+    if other is not None:
+        raise UsageError(f"a restore that is resumed has its plan already: --{other.name} cannot change it")
+    task = KafkaRestore(place, restores_place(run, place), settings, run.clock, run.token)
+    stored = task.stored(restore_id)
+    backup = BackupId(stored.document.backup)
+    with reading(place, backup, this_process(run.token()), "restore", run.token):
+        view = task.view(stored)
+        return _done(place.source, task.resume(stored, view, partial(_engine, run, view), run[LIMIT_PRODUCE]))
 
 
 def _engine(run: Run, view: BackupView, total: int) -> Engine:
@@ -281,6 +299,7 @@ def _wish(run: Run) -> RestoreWish:
         replication_factor=run[REPLICATION_FACTOR],
         prove=not run[NO_PROOF],
         until_ms=run[UNTIL_TIME],
+        keep_all=run[KEEP_ALL],
     )
     choice = Choice(run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET])
     return RestoreWish(choice, wishes, run[LIMIT_PRODUCE])
@@ -364,7 +383,7 @@ def _done(source: str, done: Done) -> KafkaRestoreReport:
         offsets=plan.offsets,
         why=plan.why,
         topics=tuple(t.name for t in plan.topics),
-        records=sum(r.records for r in done.results),
+        records=sum(p.records for p in receipt.partitions),
         bytes=sum(p.bytes for p in receipt.partitions),
         seconds=receipt.duration_s,
         verdict=receipt.verdict,
@@ -415,13 +434,15 @@ def abort(run: Run, restore_id: int) -> KafkaRestoreAbortReport:
     """
     place = chosen_source(run)
     task = KafkaRestore(place, restores_place(run, place), client_settings(run), run.clock, run.token)
-    foreseen = task.abort(RestoreId(restore_id), pretend=True)
-    made = tuple(t.name for t in foreseen.plan.topics if not t.existing)
-    kept = tuple(t.name for t in foreseen.plan.topics if t.existing)
+    stored = task.stored(RestoreId(restore_id), given_up=True)
+    task.refuse_ended(stored)
+    made = tuple(t.name for t in stored.plan.topics if not t.existing)
+    kept = tuple(t.name for t in stored.plan.topics if t.existing)
     findings: tuple[Finding, ...] = ()
     if not run.dry_run:
         run.confirm(f"delete {count(len(made))} topics that restore {restore_id} made ({', '.join(made[:_NAMED])})?")
-        findings = task.abort(RestoreId(restore_id)).findings
+        aborted = task.abort(stored)
+        made, findings = aborted.deleted, aborted.findings
     return KafkaRestoreAbortReport(
         source=place.source, restore=restore_id, deleted=made, kept=kept, findings=findings, dry_run=run.dry_run
     )
