@@ -22,6 +22,7 @@ import numpy as np
 
 from benchmarks.kafka_workload import Load, OptimisedKafka, consumer_performance, fill
 from logkeep.formats import twins
+from logkeep.formats.kafka_log import Headers
 from logkeep.formats.warm import warm
 from logkeep.kafka.brokers import SettingsBrokers
 from logkeep.kafka.claims import join
@@ -54,12 +55,16 @@ class Done:
     peak_mb: float
 
 
+def _never(left: Headers, _: Headers) -> twins.Flags:
+    return np.zeros(len(left), np.bool_)
+
+
 def proven(work: Work) -> Done:
     """A task, as a worker runs it. A process that has compiled its kernels begins."""
     warm()
     kept = twins._alike  # the only way to have every batch decoded twice
     if work.decode_both:
-        twins._alike = lambda left, right: np.zeros(len(left), np.bool_)
+        twins._alike = _never
     started, cpu = time.time(), time.process_time()
     brokers = SettingsBrokers(ClientSettings(endpoints(work.bootstrap)))
     for log in work.logs:
