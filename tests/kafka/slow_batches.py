@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -25,11 +26,24 @@ def streamed(codec: str, data: bytes) -> bytes:
     return packed
 
 
+def lz4(data: bytes) -> bytes:
+    """A frame of blocks that are stored as they are. Kafka refuses frames whose blocks depend on each other."""
+    blocks = [data[at : at + 65_536] for at in range(0, len(data), 65_536)]
+    stored = b"".join(struct.pack("<I", len(block) | 1 << 31) + block for block in blocks)
+    return bytes.fromhex("04224d18604082") + stored + bytes(4)
+
+
 def snappy(data: bytes) -> bytes:
     return bytes(pa.Codec("snappy").compress(data))
 
 
-PACKERS = {0: bytes, 1: gzipped, 2: snappy, 3: partial(streamed, "lz4"), 4: partial(streamed, "zstd")}
+PACKERS: dict[int, Callable[[bytes], bytes]] = {
+    0: bytes,
+    1: gzipped,
+    2: snappy,
+    3: lz4,
+    4: partial(streamed, "zstd"),
+}
 
 
 def unpacked(codec: int, block: bytes) -> bytes:

@@ -146,7 +146,7 @@ def test_with_offsets_kept_records_and_holes_tile_the_range(log: list[Source], v
 @given(_logs(), _views())
 def test_what_can_be_sent_as_it_is_keeps_its_bytes(log: list[Source], view: View) -> None:
     view = replace(view, settled=None)
-    sent = {}
+    sent: dict[int, Sent] = {}
     for part in outgoing(_stretches(log, 8), view):
         if isinstance(part, Outgoing):
             stamp(part, PRODUCER, EPOCH, 0)

@@ -1,11 +1,12 @@
 """Every kernel compiled and stored, once, before processes that all need them begin."""
 
 from logkeep.formats import compare, digest
+from logkeep.formats.arrow_records import arrow_records
 from logkeep.formats.compare import Stretch
 from logkeep.formats.fillers import filler_batches
 from logkeep.formats.kafka_log import APPEND_TIME, walk
 from logkeep.formats.outgoing import Outgoing, outgoing, stamp
-from logkeep.formats.view import View
+from logkeep.formats.view import View, visible_records
 
 
 def warm() -> None:
@@ -14,8 +15,11 @@ def warm() -> None:
     compare.warm()
     batches = walk(digest.SMALLEST).batches
     batches.headers["attributes"] |= APPEND_TIME  # so that it has to be encoded anew
-    for part in outgoing([Stretch(digest.SMALLEST, batches)], View(0, 1)):
+    stretch = Stretch(digest.SMALLEST, batches)
+    for part in outgoing([stretch], View(0, 1)):
         if isinstance(part, Outgoing):
             stamp(part, -1, -1, -1)
+    for records in visible_records([stretch], View(0, 1)):
+        arrow_records(records)
     for filler in filler_batches(1):
         stamp(filler, -1, -1, -1)

@@ -1,0 +1,85 @@
+"""Records as an Arrow table, for other formats and for queries.
+
+Nothing is lost: null and empty differ in keys, values and header values, headers keep their order and may repeat, and
+names of headers are bytes, for nobody promised that they are text. Times are milliseconds since 1970; -1 says that a
+record has none, as everywhere in Kafka. The columns are copies: they stay when the records are overwritten.
+"""
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from logkeep.formats import record_kernels as k
+from logkeep.formats.arrow_kernels import header_spans
+from logkeep.formats.encode_kernels import gather
+from logkeep.formats.record_kernels import Bytes, Longs
+from logkeep.formats.records import Flags, Records
+
+CREATE_TIME, APPEND_TIME = 0, 1
+"""Of `timestamp_type`, as Kafka's clients number them."""
+
+HEADER = pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
+HEADERS = pa.list_(pa.field("header", HEADER, nullable=False))
+SCHEMA = pa.schema(
+    [
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp", pa.timestamp("ms", tz="UTC"), nullable=False),
+        pa.field("timestamp_type", pa.int8(), nullable=False),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("headers", HEADERS, nullable=False),
+    ]
+)
+
+
+def arrow_records(records: Records) -> pa.RecordBatch:
+    """One row per record, control records too: choose before (`Records.chosen`) what is wanted."""
+    spans = records.spans.astype(np.int64)
+    kinds = np.where(records.append_time, np.int8(APPEND_TIME), np.int8(CREATE_TIME))
+    columns = [
+        _numbers("offset", records.offsets),
+        _numbers("timestamp", records.times_ms),
+        _numbers("timestamp_type", kinds),
+        _binary(records.data, spans[:, k.KEY_AT], spans[:, k.KEY_SIZE]),
+        _binary(records.data, spans[:, k.VALUE_AT], spans[:, k.VALUE_SIZE]),
+        _headers(records),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def _headers(records: Records) -> pa.Array:
+    counts = records.spans[:, k.HEADERS].astype(np.int64)
+    room = int(counts.sum())
+    name_at, name_size, value_at, value_size = (np.empty(room, np.int64) for _ in range(4))
+    header_spans(records.data, records.spans, name_at, name_size, value_at, value_size)
+    names = _binary(records.data, name_at, name_size)
+    values = _binary(records.data, value_at, value_size)
+    pairs = pa.StructArray.from_arrays([names, values], fields=list(HEADER))
+    return pa.Array.from_buffers(HEADERS, len(records), [None, _borders(counts)], children=[pairs])
+
+
+def _binary(data: Bytes, starts: Longs, sizes: Longs) -> pa.Array:
+    """Pieces of the data, one after the other; -1 is null."""
+    starts, sizes = np.ascontiguousarray(starts), np.ascontiguousarray(sizes)
+    lengths = np.maximum(sizes, 0)
+    ends = np.cumsum(lengths)
+    out = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+    gather(data, starts, sizes, out, ends - lengths)
+    buffers = [_validity(sizes >= 0), _borders(lengths), pa.py_buffer(out)]
+    return pa.Array.from_buffers(pa.binary(), len(sizes), buffers)
+
+
+def _borders(lengths: Longs) -> pa.Buffer:
+    """Sums stay below 2 GiB: all pieces lie side by side in a buffer that is no larger."""
+    borders = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=borders[1:])
+    return pa.py_buffer(borders)
+
+
+def _validity(there: Flags) -> pa.Buffer | None:
+    return None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+
+
+def _numbers(name: str, column: Longs | npt.NDArray[np.int8]) -> pa.Array:
+    """A copy. (`pyarrow.array` would do it, and load all of pandas on the way.)"""
+    return pa.Array.from_buffers(SCHEMA.field(name).type, len(column), [None, pa.py_buffer(column.copy())])
