@@ -55,8 +55,8 @@ class Done:
     peak_mb: float
 
 
-def _never(left: Headers, _: Headers) -> twins.Flags:
-    return np.zeros(len(left), np.bool_)
+def _never(left: Headers, right: Headers) -> twins.Flags:
+    return np.zeros(min(len(left), len(right)), np.bool_)
 
 
 def proven(work: Work) -> Done:
