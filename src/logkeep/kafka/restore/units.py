@@ -63,6 +63,8 @@ class ReplayLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     transactional_id: str = ""
     """Under which holes are filled; empty with `translate`."""
     isolation: Isolation = Isolation.COMMITTED
+    before_ms: int | None = None
+    """Records of this time or a later one stay out, wherever they stand."""
 
     @property
     def size_bytes(self) -> int:
