@@ -313,6 +313,8 @@ def test_what_cannot_be_meant(scene: Scene) -> None:
     longer = copy.receipt(scene.repo.place(), backup, scene.cluster_id())
     assert "made again" in str(scene.groups("restore", str(longer), "-y", code=31))
     assert "has set no groups" in str(scene.groups("rollback", str(longer), "-y", code=40))
+    far = scene.groups("restore", "--backup", "latest", "--groups", "unmeant", "--rename", "unmeant=nowhere", code=2)
+    assert (far["groups"], far["untouched"], far["id"]) == (0, ["unmeant"], None)
     for arguments in (("restore",), ("restore", str(longer), "--backup", "latest"), ("restore", "7")):
         scene.groups(*arguments, "-y", code=40)
     scene.groups("restore", "--backup", "latest", "--groups", "unmeant", code=3)
