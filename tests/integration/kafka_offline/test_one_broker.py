@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource
 from confluent_kafka.cimpl import NewTopic
 
 from logkeep.embedded.kafka import EmbeddedKafka
@@ -228,3 +228,20 @@ def test_new_transactions_begin_and_end(restored: Restored) -> None:
     assert read.records[-1].value == b"kept"
     assert b"lost" not in {r.value for r in read.records}
     assert read.end == _brokers(restored).offset(topic, 0, -1)
+
+
+def test_the_printed_commands_give_a_topic_its_own_configs(source: Source, restored: Restored) -> None:
+    """The last of all: retention is on from then on."""
+    kafka, topic = restored.kafka, "append-time"
+    told = [line for line in restored.report.foreseen.procedure.splitlines() if f"--entity-name {topic} " in line]
+    for line in told:
+        words = [word.replace("$BROKERS", kafka.bootstrap) for word in shlex.split(line)]
+        assert words[0] == "kafka-configs.sh"
+        kafka.java_tool("kafka.admin.ConfigCommand", words[1:])
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    (future,) = admin.describe_configs([resource]).values()
+    found = future.result(30).values()
+    own = {c.name: c.value for c in found if c.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value}
+    (archived,) = [t.configs for t in source.archive.record(source.backup).topics if t.name == topic]
+    assert own == archived == {"message.timestamp.type": "LogAppendTime"}
