@@ -38,6 +38,7 @@ PRODUCERS = (
     ProducerRow(topic="orders", partition=0, producer_id=4000, epoch=0, position=0),
     ProducerRow(topic="orders", partition=1, producer_id=4001, epoch=0, position=17),
 )
+TOPICS = {"orders": "0a" * 16}
 PARTITION = RestoredPartition(
     source_topic="orders",
     source_partition=0,

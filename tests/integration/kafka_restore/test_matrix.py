@@ -65,10 +65,9 @@ def _compact(kafka: EmbeddedKafka, matrix: Matrix) -> None:
 
 
 def _restore(written: Written, target: EmbeddedKafka, *more: str, code: int = 0) -> dict[str, object]:
-    done = written.repo.json(
+    return written.repo.json(
         "kafka", "restore", "--source", "prod", "--bootstrap-servers", target.bootstrap, "--yes", *more, code=code
     )
-    return done
 
 
 def test_offsets_preserved(written: Written, target: EmbeddedKafka) -> None:
