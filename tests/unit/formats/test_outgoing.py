@@ -82,6 +82,21 @@ def test_holes_span_what_does_not_count_and_many_stretches() -> None:
     assert shape == [[[10, 3]], Hole(13, 7), [[20, 3]]]
 
 
+def test_a_batch_with_holes_is_cut_at_them_where_offsets_are_kept() -> None:
+    compacted = Source(10, tuple(Slow(d, d, b"k", b"v") for d in (1, 2, 5, 6, 7, 9)), 9, attributes=4)
+    parts = list(outgoing([_stretch(compacted)], View(10, 20, keep_offsets=True)))
+    shape = [p if isinstance(p, Hole) else (p.runs.tolist(), p.records.tolist()) for p in parts]
+    assert shape == [
+        Hole(10, 1),
+        ([[11, 2]], [2]),
+        Hole(13, 2),
+        ([[15, 3]], [3]),
+        Hole(18, 1),
+        ([[19, 1]], [1]),
+    ]
+    assert _only(View(10, 20), compacted).records.tolist() == [6]
+
+
 def test_append_times_become_the_times_of_the_records() -> None:
     part = _only(View(0, 9), _three(0, APPEND_TIME))
     stamp(part, 1, 0, 0)
