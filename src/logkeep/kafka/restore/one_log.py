@@ -116,20 +116,21 @@ class LogReplay:
         """The batch that was `sendable` is on its way."""
         self._flying.append(self._queue.popleft())
 
-    def acknowledged(self, ack: Ack) -> bool:
-        """Take the answer to the oldest batch on its way; whether it is there.
+    def acknowledged(self, ack: Ack) -> int:
+        """Take the answer to the oldest batch on its way; how many bytes are there now.
 
         After an error the answers to those behind it say nothing: they are sent again, or found to be there.
         """
         piece = self._flying.popleft()
         if not self.again and not self.trouble and self._understood(piece.step, ack):
+            size = len(piece.batch or b"")
             self._alone = False
             self.recent.append(piece.step)
-            self.sent_bytes += len(piece.batch or b"")
-            self._progress(len(piece.batch or b""))
-            return True
+            self.sent_bytes += size
+            self._progress(size)
+            return size
         self._returned.append(piece)
-        return False
+        return 0
 
     def conclude(self) -> None:
         """Nothing is left to send. Whether the target ends there too is asked once more if anything was sent."""
@@ -152,17 +153,17 @@ class LogReplay:
 
     def _understood(self, step: Step, ack: Ack) -> bool:
         """Whether the answer is that the batch is where it belongs."""
+        if not ack.error and ack.base_offset == step.start:
+            return True
         answer = meaning(ack.error, ack.said)
         if isinstance(answer, Trouble):
             self.trouble = answer
         elif answer is Next.ASK_AGAIN:
             what = f"a batch for offset {step.start} was not taken: error {ack.error} {ack.said}".rstrip()
             self.again = ClusterNotReady(what, subject=self.log.target)
-        elif ack.base_offset != step.start:
+        else:
             what = f"what belongs to offset {step.start} came to stand at {ack.base_offset}"
             self.trouble = Trouble(Outcome.FOREIGN, what)
-        else:
-            return True
         return False
 
     def _judge(self, step: Step) -> None:

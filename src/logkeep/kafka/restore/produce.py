@@ -5,7 +5,7 @@ batch of a transaction belongs to one that was begun by name. A request has one 
 """
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -19,6 +19,11 @@ _ACKS_ALL = -1
 _TIMEOUT_MS = 25_000
 """How long a broker waits for its followers: shorter than a client waits for a broker."""
 _NO_TAGS = b"\0"
+_FIXED = struct.pack(">hi", _ACKS_ALL, _TIMEOUT_MS)
+_PARTITION = struct.Struct(">i")
+_ANSWER = struct.Struct(">ihq16xBBB")
+"""Partition, error, offset; append time and log start are not used; then, if all is well, three empty fields."""
+_ALL_WELL = (1, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -47,17 +52,18 @@ class ProduceReply:
 
 def request_parts(parcels: Sequence[Parcel], transactional_id: str | None = None) -> list[Bytes]:
     """The body of a request; batches are not copied. Parcels of one topic stand together, no partition twice."""
-    fixed = _text(transactional_id) + struct.pack(">hi", _ACKS_ALL, _TIMEOUT_MS)
     topics = [(topic, list(some)) for topic, some in groupby(parcels, lambda p: p.log.topic)]
-    parts: list[Bytes] = [fixed + _varint(len(topics) + 1)]
+    small = _text(transactional_id) + _FIXED + _varint(len(topics) + 1)
+    parts: list[Bytes] = []
     for topic, some in topics:
-        parts.append(_text(topic) + _varint(len(some) + 1))
+        small += _text(topic) + _varint(len(some) + 1)
         for parcel in some:
-            parts.append(struct.pack(">i", parcel.log.partition) + _varint(len(parcel.batch) + 1))
-            parts += [parcel.batch, _NO_TAGS]
-        parts.append(_NO_TAGS)
-    parts.append(_NO_TAGS)
-    return list(_joined(parts))
+            small += _PARTITION.pack(parcel.log.partition) + _varint(len(parcel.batch) + 1)
+            parts += [small, parcel.batch]
+            small = _NO_TAGS
+        small += _NO_TAGS
+    parts.append(small + _NO_TAGS)
+    return parts
 
 
 def parse(body: memoryview) -> ProduceReply:
@@ -80,7 +86,10 @@ def _topic(reader: FieldReader) -> list[Ack]:
 
 
 def _ack(reader: FieldReader, topic: str) -> Ack:
-    partition, error, base_offset = struct.unpack(">ihq16x", reader.take(30))  # append time and log start are not used
+    partition, error, base_offset, *rest = _ANSWER.unpack(reader.take(_ANSWER.size))
+    if tuple(rest) == _ALL_WELL:
+        return Ack(TopicPartition(topic, partition), error, base_offset)
+    reader.at -= len(rest)
     texts = [text for text in reader.array(lambda: _record_error(reader)) if text]
     summary = reader.optional_text(compact=True)
     reader.tagged()
@@ -93,21 +102,6 @@ def _record_error(reader: FieldReader) -> str | None:
     text = reader.optional_text(compact=True)
     reader.tagged()
     return text
-
-
-def _joined(parts: Iterable[Bytes]) -> Iterator[Bytes]:
-    """Small neighbours in one: the kernel takes only so many pieces in one call."""
-    small = b""
-    for part in parts:
-        if isinstance(part, bytes) and len(part) < 512:
-            small += part
-            continue
-        if small:
-            yield small
-        small = b""
-        yield part
-    if small:
-        yield small
 
 
 def _text(text: str | None) -> bytes:

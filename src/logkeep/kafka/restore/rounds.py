@@ -141,26 +141,29 @@ class _Round:
         self._open: list[LogReplay] = []
 
     def run(self) -> None:
+        self._admit()
         while True:
-            self._admit()
             if self._sender.send(self._open):
                 continue
-            if self._advance():
+            if self._advance() or self._admit():
                 continue
             if not self._sender.in_flight:
                 return
             if self._sender.receive():
                 self._rounds.gained()
 
-    def _admit(self) -> None:
-        """Open logs while what they hold in memory stays small."""
-        self._open = [log for log in self._open if not _over(log)]
+    def _admit(self) -> bool:
+        """Open logs while what they hold in memory stays small; whether one was opened."""
+        if not self._waiting:
+            return False
+        self._open, before = [log for log in self._open if not _over(log)], len(self._waiting)
         held = sum(min(log.log.size_bytes, TOGETHER_BYTES) for log in self._open)
         while self._waiting and len(self._open) < _TOGETHER_LOGS and (not self._open or held < TOGETHER_BYTES):
             log = self._waiting.popleft()
             log.reading.open()
             self._open.append(log)
             held += min(log.log.size_bytes, TOGETHER_BYTES)
+        return len(self._waiting) < before
 
     def _advance(self) -> bool:
         """Fill a hole or end a log that nothing is under way of; whether there was one."""

@@ -52,10 +52,9 @@ class Sender:
         acks = {ack.log: ack for ack in reply.acks}
         if len(acks) != len(chosen) or any(log.key not in acks for log in chosen):
             raise ClusterError("a broker answers for other logs than were sent", subject=f"broker {self._broker}")
-        before = sum(log.sent_bytes for log in chosen)
-        gained = [log.acknowledged(acks[log.key]) for log in chosen]
-        self._courtesy.received(self._broker, sum(log.sent_bytes for log in chosen) - before, reply.throttle_ms)
-        return any(gained)
+        gained = sum([log.acknowledged(acks[log.key]) for log in chosen])
+        self._courtesy.received(self._broker, gained, reply.throttle_ms)
+        return gained > 0
 
     @staticmethod
     def _chosen(logs: Sequence[LogReplay]) -> tuple[list[LogReplay], list[Parcel]]:

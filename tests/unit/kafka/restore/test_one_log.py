@@ -63,7 +63,7 @@ def _send(log: LogReplay) -> int:
     return count
 
 
-def _ack(log: LogReplay, error: int = 0, base: int = -1, said: str = "") -> bool:
+def _ack(log: LogReplay, error: int = 0, base: int = -1, said: str = "") -> int:
     return log.acknowledged(Ack(log.key, error, base, said))
 
 
