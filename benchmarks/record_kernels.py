@@ -1,4 +1,4 @@
-"""How fast are records decoded and digested by one core? Against SHA-256 of the same bytes and kafka-python's decoder.
+"""How fast does one core read, digest and write records? Against SHA-256 of the same bytes and kafka-python.
 
     python -m benchmarks.record_kernels [--megabytes 32] [--rounds 5]
 
@@ -6,6 +6,9 @@ Batches are written by kafka-python (keys of 16 bytes, JSON-like values, no head
 Read in pieces of 8 MiB as `verify` does. CPU seconds, best of `--rounds`, all in one process. `decode` has the
 CRC-32C in it; kafka-python is spared its own, which is not compiled, and has no zstd without a further library. The
 first lines tell what starting costs: import, compiling into an empty cache, loading from a filled one.
+
+The second table is about sending: `encode` and `arrow` are those steps alone, of records that are decoded;
+`as it is` and `anew` are `outgoing` and `stamp` over whole logs, copied or decoded and encoded, CRC-32C included.
 """
 
 import argparse
@@ -18,22 +21,29 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import google_crc32c
+import numpy as np
 import pyarrow as pa
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
+from logkeep.formats.arrow_records import arrow_records
+from logkeep.formats.compare import Stretch
 from logkeep.formats.digest import digest_of
-from logkeep.formats.kafka_log import Batches, first_broken, walk
+from logkeep.formats.encode import encode
+from logkeep.formats.kafka_log import APPEND_TIME, Batches, first_broken, walk
+from logkeep.formats.outgoing import Outgoing, outgoing, stamp
 from logkeep.formats.records import Records, decode
+from logkeep.formats.view import View
 
 _PIECE_BYTES = 8 << 20
 _ZSTD = 4
 _START = """
 import time
 began, cpu = time.perf_counter(), time.process_time()
-from logkeep.formats.digest import warm
+from logkeep.formats.warm import warm
 imported, imported_cpu = time.perf_counter(), time.process_time()
 warm()
 print(f"{imported - began:.1f} s import + {time.perf_counter() - imported:.1f} s first call "
@@ -53,6 +63,12 @@ def main() -> None:
             plain = list(written_batches(size, batch_bytes, chosen.megabytes << 20))
             _measure(f"{size} B, {batch_bytes // 1000} kB", plain, chosen.rounds)
             _measure(f"{size} B, {batch_bytes // 1000} kB, zstd", [_packed(b) for b in plain], chosen.rounds)
+    print(f"{'':22}{'encode':>10}{'arrow':>10}{'as it is':>10}{'anew':>10}   million records per CPU s, (MB per CPU s)")
+    for size in (100, 1000):
+        for batch_bytes in (235_000, 16_000):
+            plain = list(written_batches(size, batch_bytes, chosen.megabytes << 20))
+            measure_sending(f"{size} B, {batch_bytes // 1000} kB", plain, chosen.rounds)
+            measure_sending(f"{size} B, {batch_bytes // 1000} kB, zstd", [_packed(b) for b in plain], chosen.rounds)
 
 
 def _starts() -> None:
@@ -110,6 +126,53 @@ def _measure(label: str, batches: list[bytes], rounds: int) -> None:
     columns = "".join(f"{records / each / 1e6:>10.2f}" if each else f"{'-':>10}" for each in times)
     beside = f"   {decoding / peer:.3f} of kafka-python's time," if peer else "  "
     print(f"{label:22}{columns}{beside} decode and digest {hashing / both:.2f} x sha256")
+
+
+def measure_sending(label: str, batches: list[bytes], rounds: int) -> None:
+    pieces = [Stretch(piece, found) for piece, found in _pieces(batches)]
+    appended = [Stretch(p.buffer, _with_append_time(p.batches)) for p in pieces]
+    records = sum(int(p.batches.headers["records"].sum()) for p in pieces)
+    size = sum(len(batch) for batch in batches)
+    steps = [_least(partial(_apart, pieces, work), rounds) for work in (_encode, arrow_records)]
+    steps += [_best(partial(_send, some), rounds) for some in (pieces, appended)]
+    columns = "".join(f"{records / each / 1e6:>10.2f}" for each in steps)
+    print(f"{label:22}{columns}   ({', '.join(f'{size / each / 1e6:,.0f}' for each in steps)})")
+
+
+def _with_append_time(batches: Batches) -> Batches:
+    """So that each of them has to be encoded anew."""
+    headers = batches.headers.copy()
+    headers["attributes"] |= APPEND_TIME
+    return Batches(headers, batches.positions)
+
+
+def _apart(pieces: list[Stretch], work: Callable[[Records], object]) -> float:
+    """CPU seconds of one step alone."""
+    spent = 0.0
+    for piece in pieces:
+        for part in decode(piece.buffer, piece.batches):
+            assert isinstance(part, Records)
+            began = time.process_time()
+            work(part)
+            spent += time.process_time() - began
+    return spent
+
+
+def _encode(records: Records) -> None:
+    borders = np.flatnonzero(np.diff(records.batch)) + 1
+    encode(records, np.column_stack((np.r_[0, borders], np.r_[borders, len(records)])))
+
+
+def _send(pieces: list[Stretch]) -> None:
+    sequence = 0
+    for part in outgoing(pieces, View(0, 1 << 62)):
+        assert isinstance(part, Outgoing)
+        stamp(part, 1, 0, sequence)
+        sequence += part.total_records
+
+
+def _least(measured: Callable[[], float], rounds: int) -> float:
+    return min(measured() for _ in range(rounds + 1))
 
 
 def _pieces(batches: list[bytes]) -> Iterator[tuple[bytes, Batches]]:

@@ -44,7 +44,7 @@ from logkeep.store.memory import MemoryStore
 from tests.crash.points import AT_ONCE, run_backup
 from tests.golden.test_restores_golden import DOCUMENTS, FILES
 from tests.scripted.backup import expected, restored
-from tests.scripted.restores import NEW, PRODUCERS, REPOSITORY, map_bytes, receipt
+from tests.scripted.restores import NEW, PRODUCERS, REPOSITORY, TOPICS, map_bytes, receipt
 
 READERS: dict[str, Callable[[Place, RestoreId], object]] = {
     "plan.json": read_plan,
@@ -57,7 +57,7 @@ READERS: dict[str, Callable[[Place, RestoreId], object]] = {
 def filled(place: Place) -> RestoreId:
     """A restore with everything that one can have."""
     restore_id = begin_restore(place, NEW, utc_now, random_token)
-    put_producers(place, restore_id, PRODUCERS, "run")
+    put_producers(place, restore_id, TOPICS, PRODUCERS, "run", after=0)
     ref = put_map(place, restore_id, map_bytes(restore_id), random_token())
     put_receipt(place, receipt(place, restore_id, map_ref=ref))
     put_aborted(place, read_plan(place, restore_id), "why", utc_now, random_token)
@@ -106,7 +106,7 @@ def test_receipts_and_producers_that_changed_places_are_seen() -> None:
     place = Place(MemoryStore(), REPOSITORY, "shop")
     restore_id = filled(place)
     put_receipt(place, receipt(place, restore_id))
-    put_producers(place, restore_id, PRODUCERS[:1], "later")
+    put_producers(place, restore_id, TOPICS, PRODUCERS[:1], "later", after=1)
     for name_of, reader in ((layout.restore_receipt, read_receipts), (layout.restore_producers, read_producers)):
         a, b = (name_of("shop", restore_id, number) for number in (1, 2))
         first, second = (place.store.get(name, 1 << 20) for name in (a, b))

@@ -76,7 +76,7 @@ def test_every_verb_is_in_the_reference() -> None:
     for entry in VERBS:
         assert f"\n## logkeep {entry.words}\n" in commands
         for option in entry.load().options:
-            assert f"--{option.name}" in commands, f"{entry.words}: {option.name}"
+            assert option.spellings()[0].flag in commands, f"{entry.words}: {option.name}"
 
 
 def test_every_option_is_in_the_reference() -> None:

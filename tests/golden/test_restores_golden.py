@@ -12,7 +12,7 @@ from logkeep.repository.documents import unseal
 from logkeep.repository.restores import AbortedDocument, ProducersDocument, RestorePlanDocument, put_receipt
 from logkeep.repository.restores.documents import EndedDocument, RestoreDocument, ResumedDocument, sealed
 from logkeep.store.memory import MemoryStore
-from tests.scripted.restores import NEW, OWNER, PRODUCERS, REPOSITORY, receipt
+from tests.scripted.restores import NEW, OWNER, PRODUCERS, REPOSITORY, TOPICS, receipt
 
 FILES = Path(__file__).parent / "restores"
 PLACE = Place(MemoryStore(), REPOSITORY, "shop")
@@ -34,7 +34,7 @@ DOCUMENTS: dict[str, RestoreDocument] = {
         body=msgspec.Raw(NEW.body),
     ),
     "producers": ProducersDocument(
-        repository=REPOSITORY, source="shop", restore=ID, number=1, run=OWNER.run, producers=PRODUCERS
+        repository=REPOSITORY, source="shop", restore=ID, number=1, run=OWNER.run, topics=TOPICS, producers=PRODUCERS
     ),
     "resumed": ResumedDocument(
         repository=REPOSITORY, source="shop", restore=ID, number=1, owner=OWNER, resumed="2026-11-16T02:20:00.000Z"

@@ -12,6 +12,7 @@ from logkeep.kafka.admin.producers import new_producer_id
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.restore.units import Isolation, Offsets, Producer, ReplayLog, ReplayUnit
 from logkeep.kafka.settings import ClientSettings, endpoints
+from tests.integration.processes import wait_for
 from tests.kafka.readers import committed_offsets, messages
 from tests.kafka.whole import Archive
 
@@ -48,9 +49,8 @@ class Target:
         for future in admin.create_topics([wanted]).values():
             future.result(30)
         with Cluster(self.settings) as cluster:
-            found = cluster.metadata([topic]).topic(topic)
-            assert found is not None
-            return found.id.hex
+            wait_for(lambda: cluster.metadata().topic(topic) is not None, "the topic")
+            return next(found.id.hex for found in cluster.known().topics if found.name == topic)
 
     def log(self, source: str, partition: int, topic: str, topic_id: str, offsets: Offsets, **more: Any) -> ReplayLog:
         """What the driver of a restore would plan for one partition of a new topic."""
@@ -75,18 +75,22 @@ class Target:
         return ReplayLog(**(fields | more))
 
     def unit(
-        self, source: str, topic: str, offsets: Offsets, partitions: int = 1, config: Mapping[str, str] | None = None
+        self,
+        source: str,
+        topic: str,
+        offsets: Offsets,
+        partitions: int = 1,
+        config: Mapping[str, str] | None = None,
+        *,
+        prove: bool = False,
     ) -> ReplayUnit:
         """All partitions of an archived topic into a new one."""
         topic_id = self.create(topic, partitions, config)
         logs = [self.log(source, partition, topic, topic_id, offsets) for partition in range(partitions)]
-        return self.of(logs)
-
-    def of(self, logs: Iterable[ReplayLog]) -> ReplayUnit:
-        return ReplayUnit(place=self.archive.place, settings=self.settings, logs=tuple(logs), prove=False)
+        return ReplayUnit(place=self.archive.place, settings=self.settings, logs=tuple(logs), prove=prove)
 
 
-def nothing(size_bytes: int) -> None:
+def nothing(_: float) -> None:
     """Nobody looks at the progress."""
 
 

@@ -48,7 +48,8 @@ def seen(bootstrap: str, topic: str, partition: int, end: int | None = None) -> 
 
 def watermarks(bootstrap: str, topic: str, partition: int) -> tuple[int, int]:
     """Log start and high watermark."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "judge"})
+    settings = {"bootstrap.servers": bootstrap, "group.id": "judge", "isolation.level": "read_uncommitted"}
+    consumer = Consumer(settings)
     try:
         start, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), 30)
         return int(start), int(end)

@@ -18,7 +18,7 @@ def written_matrix(kafka: EmbeddedKafka) -> Iterator[Matrix]:
     made.compacted()
     made.codecs()
     made.java()
-    open_transaction = made.transactions()
+    open_transaction = made.transactions(transaction_timeout_ms=900_000)
     made.shapes()
     made.append_time()
     made.large()
@@ -43,7 +43,7 @@ def smoke_matrix(kafka: EmbeddedKafka) -> Iterator[Matrix]:
     made = Matrix(kafka)
     made.compacted()
     made.codecs()
-    open_transaction = made.transactions()
+    open_transaction = made.transactions(transaction_timeout_ms=900_000)
     made.create("idle", 1)
     until_cleaned(made, kafka)
     yield made

@@ -132,7 +132,7 @@ def test_plans(body: object, options: dict[str, str], who: str, backup: int) -> 
 @given(st.lists(PRODUCER_ROWS, max_size=5))
 def test_producers(rows: list[ProducerRow]) -> None:
     where = place()
-    put_producers(where, RestoreId(7), rows, "run")
+    put_producers(where, RestoreId(7), {"orders": ""}, rows, "run", after=0)
     found = newest_producers(where, RestoreId(7))
     assert found is not None
     assert found.producers == tuple(rows)

@@ -35,9 +35,10 @@ NEW = NewRestore(
     who="ops",
 )
 PRODUCERS = (
-    ProducerRow(topic="orders", topic_id="0a" * 16, partition=0, producer_id=4000, epoch=0, position=0),
-    ProducerRow(topic="orders", topic_id="0a" * 16, partition=1, producer_id=4001, epoch=0, position=17),
+    ProducerRow(topic="orders", partition=0, producer_id=4000, epoch=0, position=0),
+    ProducerRow(topic="orders", partition=1, producer_id=4001, epoch=0, position=17),
 )
+TOPICS = {"orders": "0a" * 16}
 PARTITION = RestoredPartition(
     source_topic="orders",
     source_partition=0,

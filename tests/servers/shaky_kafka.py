@@ -59,7 +59,7 @@ class ThrottledReplies:
 class Shaky:
     """A broker behind a proxy. `topics` writes past the proxy: what a test does to clients does not hold it up."""
 
-    kafka: EmbeddedKafka
+    kafka: "ProxiedKafka"
     proxy: CuttingProxy
     bootstrap: str
     topics: Matrix
@@ -100,10 +100,10 @@ class ProxiedKafka(EmbeddedKafka):
 
 
 @contextmanager
-def shaky_kafka(directory: Path, cache: Path) -> Iterator[Shaky]:
+def shaky_kafka(directory: Path, cache: Path, **properties: str) -> Iterator[Shaky]:
     budget, gate, throttled = Budget(), Gate(), ThrottledReplies()
     with (
-        ProxiedKafka(directory, cache) as kafka,
+        ProxiedKafka(directory, cache, **properties) as kafka,
         CuttingProxy(kafka.proxied_port, kafka.inner_port, budget, gate, throttled.listener) as proxy,
     ):
         yield Shaky(kafka, proxy, f"127.0.0.1:{kafka.proxied_port}", Matrix(kafka), budget, gate, throttled)

@@ -27,6 +27,11 @@ class Gate:
         """Whether all that was allowed has passed."""
         return self._left is not None and self._left <= 0
 
+    @property
+    def left(self) -> int:
+        """How much may still pass before it closes."""
+        return self._left or 0
+
     def close_after(self, size_bytes: int) -> None:
         with self._change:
             self._left = size_bytes

@@ -44,7 +44,7 @@ from logkeep.store.readonly import ReadOnlyStore
 from logkeep.store.retrying import Patience, RetryingStore
 from tests.faults.plan import Fault, Scripted, lost_ack
 from tests.faults.store import FaultyStore
-from tests.scripted.restores import GROUP, NEW, NOW, OWNER, PARTITION, PRODUCERS, REPOSITORY, clock_at, receipt
+from tests.scripted.restores import GROUP, NEW, NOW, PARTITION, PRODUCERS, REPOSITORY, TOPICS, clock_at, receipt
 
 FIRST_ID = 20261116021500
 
@@ -85,7 +85,7 @@ class TestPlan:
 
     def test_an_id_whose_plan_is_lost_is_not_used_again(self, place: Place) -> None:
         restore_id = begun(place)
-        put_producers(place, restore_id, PRODUCERS, "run")
+        put_producers(place, restore_id, TOPICS, PRODUCERS, "run", after=0)
         place.store.delete(layout.restore_plan("shop", restore_id))
         assert begun(place) == restore_id + 1
 
@@ -146,17 +146,24 @@ class TestProducers:
     def test_all_and_the_newest(self, place: Place) -> None:
         restore_id = begun(place)
         assert newest_producers(place, restore_id) is None
-        assert put_producers(place, restore_id, PRODUCERS, "a") == 1
-        assert put_producers(place, restore_id, PRODUCERS[:1], "b") == 2
+        assert put_producers(place, restore_id, TOPICS, PRODUCERS, "a", after=0).number == 1
+        assert put_producers(place, restore_id, TOPICS, PRODUCERS[:1], "b", after=1).number == 2
         assert [d.producers for d in read_producers(place, restore_id)] == [PRODUCERS, PRODUCERS[:1]]
         newest = newest_producers(place, restore_id)
         assert newest is not None
         assert (newest.number, newest.run) == (2, "b")
 
+    def test_who_is_second_writes_under_the_producers_of_the_first(self, place: Place) -> None:
+        restore_id = begun(place)
+        first = put_producers(place, restore_id, TOPICS, PRODUCERS, "a", after=0)
+        second = put_producers(place, restore_id, TOPICS, PRODUCERS[:1], "b", after=0)
+        assert second == first
+        assert read_producers(place, restore_id) == [first]
+
     def test_a_missing_list_is_damage(self, place: Place) -> None:
         restore_id = begun(place)
-        for run in "ab":
-            put_producers(place, restore_id, PRODUCERS, run)
+        for number, run in enumerate("ab"):
+            put_producers(place, restore_id, TOPICS, PRODUCERS, run, after=number)
         place.store.delete(layout.restore_producers("shop", restore_id, 1))
         with pytest.raises(Damaged, match="missing"):
             read_producers(place, restore_id)
@@ -389,10 +396,9 @@ def test_a_number_that_was_taken_meanwhile_is_left_alone() -> None:
     store = Overtaken(MemoryStore())
     place = Place(store, REPOSITORY, "shop")
     restore_id = begun(place)
-    store.lost = (layout.restore_receipt("shop", restore_id, 1), layout.restore_producers("shop", restore_id, 1))
+    store.lost = (layout.restore_receipt("shop", restore_id, 1),)
     assert put_receipt(place, receipt(place, restore_id)).number == 2
-    assert put_producers(place, restore_id, PRODUCERS, OWNER.run) == 2
-    assert [store.get(name, 100) for name in store.lost] == [b"another's"] * 2
+    assert [store.get(name, 100) for name in store.lost] == [b"another's"]
 
 
 def test_no_restore_has_no_plan() -> None:

@@ -91,7 +91,7 @@ VERBS: tuple[Entry, ...] = (
     ),
     Entry(
         "kafka restore abort",
-        "logkeep.cli.verbs.kafka_restore:abort",
+        "logkeep.cli.verbs.kafka_restore_abort:abort",
         "Give a restore up: topics that it made are deleted, others get their configs back.",
     ),
     Entry(

@@ -333,6 +333,10 @@ LIMIT_PRODUCE: Option[int | None] = Option(
 NO_PROOF: Option[bool] = Option(
     "no-proof", Bool(), False, "Do not fetch back and compare what was restored.", where=Where.FLAG
 )
+KEEP_ALL: Option[bool] = Option(
+    "keep-all", Bool(), False, "Leave retention off in the end, so that brokers delete no old records.",
+    where=Where.FLAG,
+)  # fmt: skip
 EMBEDDED: Option[bool] = Option(
     "embedded", Bool(), False, "Start a broker on this machine, and throw it away afterwards.", where=Where.FLAG
 )

@@ -6,6 +6,7 @@ record has none, as everywhere in Kafka. The columns are copies: they stay when 
 """
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from logkeep.formats import record_kernels as k
@@ -34,11 +35,11 @@ SCHEMA = pa.schema(
 def arrow_records(records: Records) -> pa.RecordBatch:
     """One row per record, control records too: choose before (`Records.chosen`) what is wanted."""
     spans = records.spans.astype(np.int64)
-    times = pa.Array.from_buffers(pa.timestamp("ms", tz="UTC"), len(records), [None, _copy(records.times_ms)])
+    kinds = np.where(records.append_time, np.int8(APPEND_TIME), np.int8(CREATE_TIME))
     columns = [
-        pa.Array.from_buffers(pa.int64(), len(records), [None, _copy(records.offsets)]),
-        times,
-        pa.array(np.where(records.append_time, APPEND_TIME, CREATE_TIME).astype(np.int8)),
+        _numbers("offset", records.offsets),
+        _numbers("timestamp", records.times_ms),
+        _numbers("timestamp_type", kinds),
         _binary(records.data, spans[:, k.KEY_AT], spans[:, k.KEY_SIZE]),
         _binary(records.data, spans[:, k.VALUE_AT], spans[:, k.VALUE_SIZE]),
         _headers(records),
@@ -79,5 +80,6 @@ def _validity(there: Flags) -> pa.Buffer | None:
     return None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
 
 
-def _copy(column: Longs) -> pa.Buffer:
-    return pa.py_buffer(column.copy())
+def _numbers(name: str, column: Longs | npt.NDArray[np.int8]) -> pa.Array:
+    """A copy. (`pyarrow.array` would do it, and load all of pandas on the way.)"""
+    return pa.Array.from_buffers(SCHEMA.field(name).type, len(column), [None, pa.py_buffer(column.copy())])

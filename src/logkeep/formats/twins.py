@@ -139,6 +139,8 @@ class Twins:
     right_digest: Digest = NOTHING
     border: tuple[int, int] = (-1, -1)
     """The offset of each side behind the last batch before which everything agrees; (-1, -1): from the beginning."""
+    complete: bool = False
+    """Whether both were read to their ends."""
     _agreed: bool = True
 
     @property
@@ -154,6 +156,7 @@ class Twins:
                 break
         self.left_digest = self.left_digest.then(_digest(self.left.records(left.rest())))
         self.right_digest = self.right_digest.then(_digest(self.right.records(right.rest())))
+        self.complete = True
         return self
 
     def _places(self, one: Digest, other: Digest) -> bool:

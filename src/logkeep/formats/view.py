@@ -28,6 +28,8 @@ class View:
     settled: Settled | None = None
     """None: records of aborted and open transactions count too."""
     keep_offsets: bool = False
+    before_ms: int | None = None
+    """Records of this time or a later one do not count, wherever they stand; None: any time will do."""
 
     def touching(self, stretch: Stretch) -> Stretch:
         """The batches with an offset of the range between their first and last."""
@@ -41,9 +43,9 @@ class View:
         return seen
 
     def inside(self, batches: Batches) -> Flags:
-        """Whether no offset of a batch lies outside of the range."""
+        """Whether no offset of a batch lies outside of the range, and no time, as its header tells it, too late."""
         whole: Flags = (batches.base_offsets >= self.start) & (batches.last_offsets < self.end)
-        return whole
+        return whole if self.before_ms is None else whole & (batches.headers["max_time_ms"] < self.before_ms)
 
 
 def visible_records(stretches: Iterable[Stretch], view: View) -> Iterator[Records]:
@@ -63,6 +65,8 @@ def readable(buffer: Bytes, batches: Batches, view: View) -> Iterator[Records]:
         if isinstance(part, Malformed):
             raise Damaged(str(part))
         within = part.within(view.start, view.end)
+        if view.before_ms is not None:
+            within = within.chosen(within.times_ms < view.before_ms)
         if len(within):
             yield within
 

@@ -11,7 +11,6 @@ from logkeep.kafka.protocol import error_name
 OK: Final = 0
 UNKNOWN_TOPIC: Final = 3
 UNSUPPORTED_VERSION: Final = 35
-INVALID_REQUEST: Final = 42
 SECURITY_DISABLED: Final = 54
 INVALID_GROUP_ID: Final = 24
 GROUP_ID_NOT_FOUND: Final = 69

@@ -38,6 +38,13 @@ def is_dead(owner: Owner, here: Owner) -> bool:
     return _born(owner.pid) != owner.born
 
 
+def is_alive(owner: Owner, here: Owner) -> bool:
+    """True only when it is certain, seen from `here`, that the owner's process still runs, and is another one."""
+    if not owner.boot or (owner.host, owner.boot, owner.namespace) != (here.host, here.boot, here.namespace):
+        return False
+    return _born(owner.pid) == owner.born and (owner.pid, owner.born) != (here.pid, here.born)
+
+
 def _text(path: str) -> str:
     try:
         return Path(path).read_text().strip()

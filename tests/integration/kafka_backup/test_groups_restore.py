@@ -1,6 +1,7 @@
 """Groups alone: a real consumer goes on in the target with the record that it would have read next, in every case."""
 
 import json
+from collections.abc import Iterator
 from contextlib import closing, redirect_stderr, redirect_stdout
 from io import StringIO
 from typing import Any
@@ -14,12 +15,19 @@ from logkeep.cli.world import World
 from logkeep.config.places import NOWHERE
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.run_map_bytes import Route
-from logkeep.kafka.admin.group_changes import move_share_groups
+from logkeep.kafka.admin.group_changes import delete_groups, move_share_groups
 from logkeep.kafka.admin.groups import Commit, group_offsets, list_groups, share_group_offsets
 from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.restore import groups_only
+from logkeep.kafka.restore import set_groups as set_groups_module
+from logkeep.kafka.restore.groups import GroupsPlan
+from logkeep.kafka.restore.set_groups import set_groups
 from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.kafka.values import TopicPartition
+from logkeep.model.time import random_token
+from logkeep.repository.restores import Verdict, list_restores, newest_receipt
 from tests.e2e.filled import Filled
+from tests.integration.processes import wait_for
 from tests.kafka.group_rows import NOT_RESTORED, ROWS, Copy, Row, commit, next_records, write_rows
 from tests.kafka.matrix import Matrix
 from tests.kafka.whole import Archive
@@ -238,9 +246,8 @@ def test_positions_that_the_deletion_of_a_topic_erased(scene: Scene) -> None:
     for future in scene.topics.admin.delete_topics([topic]).values():
         future.result(30)
     with scene.cluster() as cluster:
-        while group_offsets(cluster, ["forgotten"])["forgotten"]:
-            pass
-    later = str(scene.back_up(internal=True))
+        wait_for(lambda: not group_offsets(cluster, ["forgotten"])["forgotten"], "the broker to forget")
+    later = str(scene.back_up("__consumer_offsets", internal=True))
     scene.topics.create(topic, 1)
     for i in range(10):
         producer.produce(topic, f"{i}", partition=0)
@@ -252,6 +259,46 @@ def test_positions_that_the_deletion_of_a_topic_erased(scene: Scene) -> None:
     scene.groups("rollback", "latest", "-y")
     with scene.cluster() as cluster:
         assert "forgotten" not in {g.name for g in list_groups(cluster)}
+
+
+@pytest.fixture
+def simple(scene: Scene) -> Iterator[tuple[str, str]]:
+    """A group without a position in a topic, and a backup from when it had one."""
+    topic = scene.topics.create(f"simple-{random_token()}", 1)
+    commit(scene.kafka.bootstrap, topic, {(topic, 0): 0})
+    backup = str(scene.back_up(topic))
+    with scene.cluster() as cluster:
+        assert delete_groups(cluster, [topic]) == {topic: ()}
+        yield topic, backup
+        delete_groups(cluster, [topic])
+
+
+def test_a_run_that_was_killed_can_be_undone(
+    scene: Scene, simple: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, backup = simple
+
+    def killed(cluster: Cluster, plan: GroupsPlan) -> None:
+        set_groups(cluster, plan)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(groups_only, "set_groups", killed)
+    scene.groups("restore", "--backup", backup, "--groups", topic, "-y", code=130)
+    assert scene.offsets(topic, topic) == {0: Commit(0, -1, f"{topic}/0\0")}
+    scene.groups("rollback", "latest", "-y")
+    assert scene.offsets(topic, topic) == {}
+
+
+def test_positions_are_looked_at_after_they_were_set(
+    scene: Scene, simple: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, backup = simple
+    monkeypatch.setattr(set_groups_module, "commit_offsets", lambda _cluster, commits: dict.fromkeys(commits, ()))
+    said = scene.groups("restore", "--backup", backup, "--groups", topic, "-y", code=30)
+    assert "stands at no offset and not at offset 0" in str(said)
+    receipt = newest_receipt(scene.repo.place(), list_restores(scene.repo.place())[-1].id)
+    assert receipt is not None
+    assert (receipt.verdict, [f.code for f in receipt.findings]) == (Verdict.FAILED, ["restore-failed"])
 
 
 def test_what_cannot_be_meant(scene: Scene) -> None:
@@ -266,6 +313,8 @@ def test_what_cannot_be_meant(scene: Scene) -> None:
     longer = copy.receipt(scene.repo.place(), backup, scene.cluster_id())
     assert "made again" in str(scene.groups("restore", str(longer), "-y", code=31))
     assert "has set no groups" in str(scene.groups("rollback", str(longer), "-y", code=40))
+    far = scene.groups("restore", "--backup", "latest", "--groups", "unmeant", "--rename", "unmeant=nowhere", code=2)
+    assert (far["groups"], far["untouched"], far["id"]) == (0, ["unmeant"], None)
     for arguments in (("restore",), ("restore", str(longer), "--backup", "latest"), ("restore", "7")):
         scene.groups(*arguments, "-y", code=40)
     scene.groups("restore", "--backup", "latest", "--groups", "unmeant", code=3)

@@ -5,14 +5,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.kafka.admin.offsets import list_offsets
+from logkeep.kafka.admin.records import delete_records
+from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.record import TopicRecord
+from logkeep.kafka.restore.targets import APIS, gather_target
+from logkeep.kafka.restore.topic_plans import TopicWishes, difference_findings, plan_topic
+from logkeep.kafka.restore.topics import abort_topics, finish_topics, make_topics
+from logkeep.kafka.restore.trial import tried
+from logkeep.kafka.settings import ClientSettings, endpoints
+from logkeep.kafka.traits import LogTraits
+from logkeep.kafka.values import TopicPartition as LogPosition
 from logkeep.spark.cache import cache_dir
 from tests.e2e.filled import Filled
 from tests.e2e.test_bad_input import one_error
 from tests.integration.processes import wait_for
-from tests.kafka.matrix import CODECS, Matrix
+from tests.kafka.judged_configs import own_configs, topic_names
+from tests.kafka.matrix import BROKER, CODECS, Matrix
 from tests.kafka.plain import PlainBrokers
 from tests.kafka.steps import add, assert_whole, fill
 from tests.kafka.whole import Archive, new_place
@@ -73,6 +85,44 @@ def test_the_smoke_matrix(older: EmbeddedKafka, repo: Filled) -> None:
     repo.run("verify", "--level", "data", str(first["id"]))
     idle = repo.json(*_backup(older))
     assert (idle["new_offsets"], idle["units"]) == (0, 0)
+
+
+def test_topics_of_a_restore(older: EmbeddedKafka) -> None:
+    """Made with temporary configs, told the archived ones in the end; a config that only old brokers have is kept."""
+    own = {
+        "cleanup.policy": "compact",
+        "message.timestamp.type": "LogAppendTime",
+        "message.timestamp.difference.max.ms": "5000",
+        "segment.bytes": "1024",
+    }
+    inherited = {"max.message.bytes": BROKER["message.max.bytes"]}
+    records = [
+        TopicRecord("restored", "0" * 32, False, 3, 1, own, inherited),
+        TopicRecord("bare", "0" * 32, False, 1, 1, {}, inherited),
+    ]
+    wishes, traits = TopicWishes(preserve=True), LogTraits(largest_batch_bytes=10)
+    with Cluster(ClientSettings(endpoints(older.bootstrap))) as cluster:
+        target = gather_target(cluster, [r.name for r in records], "another")
+        plans, errors = tried(
+            cluster,
+            [plan_topic(r, target, wishes, name=r.name, partitions=r.partitions, traits=traits) for r in records],
+        )
+        assert (errors, difference_findings(plans)) == ([], [])
+        ids = make_topics(cluster, plans, {})
+        assert [own_configs(older, p.name) for p in plans] == [p.while_restoring for p in plans]
+        old_times = 1000
+        producer = Producer({"bootstrap.servers": older.bootstrap})
+        producer.produce("restored", b"x" * 2000, partition=0, timestamp=old_times)
+        assert producer.flush(30) == 0
+        log = LogPosition("restored", 0)
+        assert list_offsets(cluster, {log: old_times})[log].offset == 0
+        assert delete_records(cluster, {log: 1}) == {log: 1}
+        assert make_topics(cluster, plans, ids) == ids
+        assert finish_topics(cluster, plans, ids) == []
+        assert [own_configs(older, p.name) for p in plans] == [own, {}]
+        assert abort_topics(cluster, plans, ids)[1] == []
+        assert set(target.versions) == set(APIS)
+    wait_for(lambda: not {"restored", "bare"} & topic_names(older), "the topics to go")
 
 
 def test_topics_without_ids_and_messages_of_old_formats_are_refused(

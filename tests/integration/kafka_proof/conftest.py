@@ -1,6 +1,7 @@
 """One broker for tests that look into a target or compare with the broker's own answers."""
 
 import os
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
 from tests.kafka.matrix import BROKER, Matrix
 from tests.kafka.plain import PlainBrokers
+from tests.kafka.written import until_cleaned
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +31,31 @@ def brokers(kafka: EmbeddedKafka) -> PlainBrokers:
 @pytest.fixture(scope="session")
 def topics(kafka: EmbeddedKafka) -> Matrix:
     return Matrix(kafka)
+
+
+@pytest.fixture(scope="session")
+def shapes(kafka: EmbeddedKafka, topics: Matrix) -> Iterator[list[str]]:
+    """Delete horizons, append times, transactions, strange times, a start inside of a batch, disorder."""
+    topics.compacted()
+    topics.append_time()
+    still_open = topics.transactions()
+    topics.shapes()
+    topics.later_start()
+    _disorder(topics)
+    until_cleaned(topics, kafka)
+    yield ["compacted", "append-time", "transactions", "shapes", "later-start", "disorder"]
+    still_open.abort_transaction(30)
+
+
+def _disorder(topics: Matrix) -> None:
+    choice, name = random.Random(5), topics.create("disorder", 1, {"retention.ms": "-1"})
+    for codec in ("none", "zstd"):
+        producer = topics.producer(compression_type=codec, batch_num_messages=20)
+        for i in range(150):
+            producer.produce(name, b"value %d" % i, None, 0, timestamp=1_700_000_000_000 + choice.randrange(400))
+            if i % 10 == 9:
+                producer.flush(30)
+        producer.flush(30)
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
 """A point in time lies where the broker itself says that it lies, in logs of every shape."""
 
 import random
-from collections.abc import Iterator
 from itertools import chain
 
 import pytest
 
-from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.kafka_log import walk
 from logkeep.formats.records import Records, decode
 from logkeep.kafka.claims import join
@@ -14,36 +12,9 @@ from logkeep.kafka.copy import copy_ranges
 from logkeep.kafka.restore.survey import Cut, SurveyLog, SurveyUnit, survey
 from logkeep.repository.chain import Place
 from tests.kafka.archive import archived, unit_of, whole_range
-from tests.kafka.matrix import Matrix
 from tests.kafka.plain import PlainBrokers
-from tests.kafka.written import until_cleaned
 
 pytestmark = pytest.mark.xdist_group("kafka-proof")
-
-
-@pytest.fixture(scope="module")
-def shapes(kafka: EmbeddedKafka, topics: Matrix) -> Iterator[list[str]]:
-    """Delete horizons, append times, transactions, strange times, a start inside of a batch, disorder."""
-    topics.compacted()
-    topics.append_time()
-    still_open = topics.transactions()
-    topics.shapes()
-    topics.later_start()
-    _disorder(topics)
-    until_cleaned(topics, kafka)
-    yield ["compacted", "append-time", "transactions", "shapes", "later-start", "disorder"]
-    still_open.abort_transaction(30)
-
-
-def _disorder(topics: Matrix) -> None:
-    choice, name = random.Random(5), topics.create("disorder", 1, {"retention.ms": "-1"})
-    for codec in ("none", "zstd"):
-        producer = topics.producer(compression_type=codec, batch_num_messages=20)
-        for i in range(150):
-            producer.produce(name, b"value %d" % i, None, 0, timestamp=1_700_000_000_000 + choice.randrange(400))
-            if i % 10 == 9:
-                producer.flush(30)
-        producer.flush(30)
 
 
 def _times(data: bytes) -> list[int]:

@@ -16,10 +16,12 @@ TOPICS = ("codecs", "java", "transactions", "shapes", "append-time", "large", "l
 @pytest.mark.parametrize("topic", TOPICS)
 def test_offsets_are_kept(kafka: EmbeddedKafka, archived: Archived, topic: str) -> None:
     target, partitions = archived.target, archived.matrix.topics[topic]
-    unit = target.unit(topic, f"kept-{topic}", Offsets.PRESERVE, partitions)
+    unit = target.unit(topic, f"kept-{topic}", Offsets.PRESERVE, partitions, prove=True)
     results = replay(unit, nothing).logs
     for partition, result in enumerate(results):
         assert (result.outcome, result.detail) == (Outcome.DONE, "")
+        assert result.proof is not None
+        assert result.proof.good, result.proof
         wanted = expected(kafka.bootstrap, archived.archive, archived.backup_id, topic, partition)
         cut = archived.archive.cut(archived.backup_id, topic, partition)
         seen, bounds = committed(kafka.bootstrap, f"kept-{topic}", partition)
@@ -34,9 +36,11 @@ def test_offsets_are_kept(kafka: EmbeddedKafka, archived: Archived, topic: str) 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_records_are_appended(kafka: EmbeddedKafka, archived: Archived, topic: str) -> None:
     target, partitions = archived.target, archived.matrix.topics[topic]
-    unit = target.unit(topic, f"appended-{topic}", Offsets.TRANSLATE, partitions)
+    unit = target.unit(topic, f"appended-{topic}", Offsets.TRANSLATE, partitions, prove=True)
     for partition, result in enumerate(replay(unit, nothing).logs):
         assert (result.outcome, result.detail) == (Outcome.DONE, "")
+        assert result.proof is not None
+        assert result.proof.good, result.proof
         wanted = expected(kafka.bootstrap, archived.archive, archived.backup_id, topic, partition)
         seen, bounds = committed(kafka.bootstrap, f"appended-{topic}", partition)
         assert bounds == (0, len(wanted))

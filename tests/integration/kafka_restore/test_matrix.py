@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from tests.e2e.filled import Filled
+from tests.kafka.kernels import share_kernels
 from tests.kafka.matrix import Matrix
 from tests.kafka.seen import Seen, seen, watermarks
 from tests.kafka.whole import new_place
@@ -36,10 +36,11 @@ def written(kafka: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory) -> I
     matrix.large()
     matrix.later_start()
     _compact(kafka, matrix)
-    held: Producer = matrix.transactions()
+    held: Producer = matrix.transactions(transaction_timeout_ms=800_000)
     matrix.create("empty", 2)
     repo = Filled(tmp_path_factory.mktemp("matrix") / "home")
     repo.home.mkdir()
+    share_kernels(repo.home)
     new_place(repo.root)
     repo.json("kafka", "backup", "--bootstrap-servers", kafka.bootstrap, "--source", "prod", code=0)
     logs = [(topic, p) for topic, partitions in matrix.topics.items() for p in range(partitions)]
@@ -64,15 +65,14 @@ def _compact(kafka: EmbeddedKafka, matrix: Matrix) -> None:
 
 
 def _restore(written: Written, target: EmbeddedKafka, *more: str, code: int = 0) -> dict[str, object]:
-    done = written.repo.json(
+    return written.repo.json(
         "kafka", "restore", "--source", "prod", "--bootstrap-servers", target.bootstrap, "--yes", *more, code=code
     )
-    return done
 
 
-def test_offsets_preserved(written: Written, target: EmbeddedKafka, tmp_path: Path) -> None:
+def test_offsets_preserved(written: Written, target: EmbeddedKafka) -> None:
     """Order, time, key, value, headers and offset, log start and log end."""
-    done = _restore(written, target, "--offsets", "preserve", code=2)
+    done = _restore(written, target, "--offsets", "preserve")
     assert done["verdict"] == "proven"
     for log, expected in written.records.items():
         assert seen(target.bootstrap, *log) == expected, log
@@ -82,7 +82,7 @@ def test_offsets_preserved(written: Written, target: EmbeddedKafka, tmp_path: Pa
 
 def test_offsets_translated(written: Written, target: EmbeddedKafka) -> None:
     """Order, time, key, value, headers; and the map in the receipt says where each record stands."""
-    done = _restore(written, target, "--offsets", "translate", "--rename", "s/^/moved-/", code=2)
+    done = _restore(written, target, "--offsets", "translate", "--rename", "s/^/moved-/")
     assert done["verdict"] == "proven"
     for (topic, partition), expected in written.records.items():
         found = seen(target.bootstrap, f"moved-{topic}", partition)

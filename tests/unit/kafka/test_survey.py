@@ -80,3 +80,10 @@ def test_a_lost_log_without_an_index_is_told() -> None:
     assert _survey(where, [segment]).damage == ""
     where.store.delete(layout.index_of("prod", LOG, segment.first, segment.token))
     assert _survey(where, [segment]).damage
+
+
+def test_a_record_in_the_middle_leaves_a_hole_on_either_side() -> None:
+    where = place()
+    lone = batch_of(0, [Slow(1, 0, b"k", b"v")], delta=2) + batch_of(3, [Slow(0, 0, b"k", b"v")])
+    found = _survey(where, written(where, lone, Codec.NONE))
+    assert (found.missing, found.holes, found.reencoded_batches) == (2, 2, 1)

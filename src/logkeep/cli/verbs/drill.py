@@ -42,8 +42,8 @@ from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.properties import settings_from
 from logkeep.kafka.restore.backup_view import view_backup
 from logkeep.kafka.restore.choice import Choice
-from logkeep.kafka.restore.plan import RestorePlan, Wishes
-from logkeep.kafka.restore.preparing import RestoreWish, prepare
+from logkeep.kafka.restore.plan import Wishes
+from logkeep.kafka.restore.preparing import Chance, RestoreWish, prepare
 from logkeep.kafka.restore.restore import Done, KafkaRestore
 from logkeep.kafka.restore.topics import abort_topics
 from logkeep.kafka.restore.units import Offsets
@@ -52,7 +52,7 @@ from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
-from logkeep.repository.restores import Verdict
+from logkeep.repository.restores import Verdict, newest_producers
 
 SCRATCH = "logkeep-drill-"
 """How the names of scratch topics begin."""
@@ -139,14 +139,15 @@ def drill(run: Run, backup: str) -> DrillReport:
         settings, alone = _where(run, stack)
         held = stack.enter_context(reading(place, BackupId(entry.id), this_process(run.token()), "drill", run.token))
         view, wish = view_backup(place, held), _wish(run, alone=alone)
-        prepared = prepare(view, wish, settings, lambda total: chosen_engine(run, total))
+        chance = Chance(run.clock, run.token)
+        prepared = prepare(view, wish, settings, lambda total: chosen_engine(run, total), chance)
         if prepared.refusals:
             raise prepared.refusals[0]
         task = KafkaRestore(place, restores_place(run, place, create=True), settings, run.clock, run.token)
         engine = chosen_engine(run, prepared.plan.bytes)
-        stack.callback(_clean_up, settings, prepared.plan)
         done = task.begin(prepared, wish, engine, {}, drill=True)
-    return _report(place.source, done, alone=alone)
+        left = () if alone else _clean_up(task, done)
+    return _report(place.source, done, left, alone=alone)
 
 
 def _where(run: Run, stack: ExitStack) -> tuple[ClientSettings, bool]:
@@ -167,21 +168,22 @@ def _wish(run: Run, *, alone: bool) -> RestoreWish:
     wishes = Wishes(
         offsets=None if asked == "auto" else Offsets(asked),
         parts=("data", "configs"),
+        keep_all=True,
         replication_factor=1 if alone else run[REPLICATION_FACTOR],
     )
-    renames = () if alone else (f"s/^/{SCRATCH}/",)
+    renames = () if alone else (f"s/^/{SCRATCH}{run.token()[:8]}-/",)
     return RestoreWish(Choice(run[TOPICS], run[EXCLUDE], renames), wishes, run[LIMIT_PRODUCE])
 
 
-def _clean_up(settings: ClientSettings, plan: RestorePlan) -> None:
-    """Scratch topics go, however the drill ended; a drill never writes to topics that were there before."""
-    with Cluster(settings) as cluster:
-        names = {t.name for t in plan.topics}
-        ids = {t.name: t.id.hex for t in cluster.metadata().topics if t.name in names}
-        abort_topics(cluster, plan.topics, ids)
+def _clean_up(task: KafkaRestore, done: Done) -> tuple[Finding, ...]:
+    """Scratch topics go, by the ids that were stored when they were made; those that stay are told."""
+    producers = newest_producers(task.state, done.restore_id)
+    ids = {name: each for name, each in producers.topics.items() if each} if producers else {}
+    with Cluster(task.settings) as cluster:
+        return tuple(abort_topics(cluster, done.plan.topics, ids)[1])
 
 
-def _report(source: str, done: Done, *, alone: bool) -> DrillReport:
+def _report(source: str, done: Done, left: tuple[Finding, ...], *, alone: bool) -> DrillReport:
     receipt = done.receipt
     return DrillReport(
         source=source,
@@ -191,8 +193,8 @@ def _report(source: str, done: Done, *, alone: bool) -> DrillReport:
         verdict=receipt.verdict,
         topics=len(done.plan.topics),
         partitions=len(receipt.partitions),
-        records=sum(r.records for r in done.results),
+        records=sum(p.records for p in receipt.partitions),
         bytes=sum(p.bytes for p in receipt.partitions),
         seconds=receipt.duration_s,
-        findings=receipt.findings,
+        findings=(*receipt.findings, *left),
     )

@@ -76,7 +76,8 @@ def groups(run: Run, backup: str) -> GroupsReport:
     """Tell where groups stood, also in topics that were deleted since, from archived internal topics.
 
     Needs a backup that was taken with --internal. When a topic is deleted, the cluster forgets the positions of its
-    groups; the archived log of `__consumer_offsets` still has them, with their times.
+    groups; the archived log of `__consumer_offsets` still has them, with their times. `kafka groups restore` puts
+    groups where they stood, `kafka groups rollback` undoes it.
     """
     place = chosen_source(run)
     chosen, logs = archived_logs(place, run, backup)

@@ -85,8 +85,8 @@ def _text(report: GroupsMoved, look: Look) -> str:
 
 
 def _code(report: GroupsMoved) -> int:
-    """2 when a group is not exactly where it was, so that somebody looks."""
-    return 0 if report.rollback or all(row.exact for row in report.positions) else 2
+    """2 when a group is not exactly where it was, or there was none to put anywhere, so that somebody looks."""
+    return 0 if report.groups and all(row.exact for row in report.positions) else 2
 
 
 _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
@@ -221,7 +221,7 @@ def _options(run: Run, restore: str | None) -> dict[str, str]:
     text=_text,
     options=(*_CLUSTER, ALL),
     arguments=(click.Argument(["restore"], metavar="RESTORE-ID"),),
-    exits=_EXITS,
+    exits=(2, *_EXITS),
     exit_code=_code,
     changes=True,
     examples=("logkeep kafka groups rollback latest --dry-run", "logkeep kafka groups rollback 20261116021500 -y"),

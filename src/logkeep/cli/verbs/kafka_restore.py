@@ -1,13 +1,12 @@
-"""`logkeep kafka restore` and `logkeep kafka restore abort`: a backup put back into a running cluster."""
+"""`logkeep kafka restore`: a backup put back into a running cluster."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import click
-import msgspec
 
-from logkeep.cli.look import Look, count, duration, size
+from logkeep.cli.look import count
 from logkeep.cli.metrics import Sample, sample
 from logkeep.cli.opening import (
     STORE_EXITS,
@@ -17,11 +16,11 @@ from logkeep.cli.opening import (
     restores_place,
     runs_inline,
 )
-from logkeep.cli.receipt_text import finding_lines, group_lines, partition_lines
 from logkeep.cli.rows import health_of, seen
 from logkeep.cli.run import Outcome, Run
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.kafka_backup import client_settings
+from logkeep.cli.verbs.kafka_restore_report import KafkaRestoreReport, plan_lines, restore_text
 from logkeep.config.option import Option
 from logkeep.config.options import (
     BOOTSTRAP_SERVERS,
@@ -31,6 +30,7 @@ from logkeep.config.options import (
     EXCLUDE,
     INTO_EXISTING,
     ISOLATION,
+    KEEP_ALL,
     LIMIT_DOWNLOAD,
     LIMIT_PRODUCE,
     MASTER,
@@ -53,104 +53,22 @@ from logkeep.config.options import (
     WHAT,
     YES,
 )
+from logkeep.config.settings import Place as Origins
 from logkeep.errors import TargetUnsafe, UsageError, VerificationFailed
 from logkeep.kafka.restore.backup_view import BackupView, view_backup
 from logkeep.kafka.restore.choice import Choice
 from logkeep.kafka.restore.plan import DEFAULT_PARTS, PARTS, RestorePlan, Wishes
-from logkeep.kafka.restore.preparing import Prepared, RestoreWish, prepare
+from logkeep.kafka.restore.preparing import Chance, Prepared, RestoreWish, prepare
 from logkeep.kafka.restore.restore import Done, KafkaRestore
 from logkeep.kafka.restore.units import Isolation, Offsets
-from logkeep.model.findings import Finding, Severity
+from logkeep.kafka.settings import ClientSettings
+from logkeep.model.findings import Severity
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.work import Engine
 from logkeep.repository.chain import Place
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
-from logkeep.repository.restores import RestoredGroup, RestoredPartition, Verdict
-
-
-class KafkaRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
-    source: str
-    backup: int
-    restore: int | None
-    """The id to resume, abort or look up; null on a dry run."""
-    cluster_id: str
-    """Of the target."""
-    offsets: str
-    why: str
-    """Why offsets are kept or not."""
-    topics: tuple[str, ...]
-    """In the target."""
-    records: int
-    """On a dry run at most so many: those of aborted transactions are counted."""
-    bytes: int
-    seconds: float
-    """That it took; on a dry run about what it will take."""
-    verdict: str
-    """`proven`, `unproven`, `failed`, or `planned` on a dry run."""
-    partitions: tuple[RestoredPartition, ...]
-    groups: tuple[RestoredGroup, ...]
-    group_names: tuple[str, ...]
-    refusals: tuple[str, ...]
-    """Why the plan must not be carried out; only on a dry run, otherwise it is an error."""
-    findings: tuple[Finding, ...]
-    dry_run: bool
-
-
-def _text(report: KafkaRestoreReport, look: Look) -> str:
-    if report.dry_run:
-        return "\n".join(_plan_lines(report, look))
-    state = look.state("OK" if report.verdict != Verdict.FAILED else "FAIL")
-    head = f"{state}  restore {report.restore} of backup {report.backup}: {report.verdict}"
-    took = duration(timedelta(seconds=report.seconds))
-    lines = [head, look.text(f"{_amount(report)} to cluster {report.cluster_id} in {took}")]
-    lines += partition_lines(report.partitions, look, every=False) if report.partitions else []
-    lines += group_lines(report.groups, look, every=False) if report.groups else []
-    lines += finding_lines(report.findings, look, every=False)
-    if report.verdict == Verdict.FAILED:
-        lines.append(f"go on with: logkeep kafka restore --resume {report.restore}")
-    return "\n".join(lines)
-
-
-def _amount(report: KafkaRestoreReport) -> str:
-    return f"{count(len(report.topics))} topics · {count(report.records)} records · {size(report.bytes)}"
-
-
-def _plan_lines(report: KafkaRestoreReport, look: Look) -> Iterator[str]:
-    yield look.text(f"restore of backup {report.backup} of {report.source} to cluster {report.cluster_id}")
-    yield look.text(f"{_amount(report)} · about {duration(timedelta(seconds=report.seconds))}")
-    yield look.line(f"offsets: {report.offsets} ({report.why})")
-    headers = ("FROM", "TO", "OFFSETS", "RECORDS", "SIZE")
-    rows = [
-        (
-            f"{p.source_topic}/{p.source_partition}",
-            f"{p.topic}/{p.partition}",
-            p.detail,
-            count(p.records),
-            size(p.bytes),
-        )
-        for p in report.partitions[:_SHOWN]
-    ]
-    yield look.table(headers, rows, right="RECORDS,SIZE", spare="OFFSETS")
-    if len(report.partitions) > _SHOWN:
-        yield look.text(f"… and {count(len(report.partitions) - _SHOWN)} more partitions; --json has all")
-    if report.group_names:
-        shown = ", ".join(report.group_names[:_NAMED]) + (" …" if len(report.group_names) > _NAMED else "")
-        yield look.line(f"groups that are set: {shown} ({count(len(report.group_names))})")
-        over = [g for g in report.groups if g.previous_offset is not None and g.previous_offset != g.offset]
-        if over:
-            yield look.text(f"positions in the target that are overwritten: {count(len(over))}")
-    yield from finding_lines(report.findings, look, every=False)
-    for refusal in report.refusals:
-        yield look.line(f"REFUSED {refusal}")
-
-
-def _planned_cells(row: RestoredPartition) -> tuple[str, ...]:
-    source, target = f"{row.source_topic}/{row.source_partition}", f"{row.topic}/{row.partition}"
-    return source, target, row.detail, count(row.records), size(row.bytes)
-
-
-_SHOWN, _NAMED = 40, 8
+from logkeep.repository.restores import RestoredPartition, Verdict
 
 
 def _code(report: KafkaRestoreReport) -> int:
@@ -175,13 +93,14 @@ def _metrics(outcome: Outcome[KafkaRestoreReport]) -> Iterator[Sample]:
 _TOLD: tuple[Option[Any], ...] = (
     TOPICS, EXCLUDE, RENAME, PARTITIONS, UNTIL_TIME, UNTIL_OFFSET, OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS,
 )  # fmt: skip
+_PLANNING = (*_TOLD, INTO_EXISTING, REPLICATION_FACTOR, KEEP_ALL, NO_PROOF)
 _ENGINE = (ENGINE, MASTER, PARALLEL, SPARK_CONF)
 _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
 
 
 @verb(
     report=KafkaRestoreReport,
-    text=_text,
+    text=restore_text,
     options=(
         *_CLUSTER,
         TOPICS,
@@ -198,6 +117,7 @@ _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
         REPLICATION_FACTOR,
         CONFIRM_CLUSTER,
         RESUME_RESTORE,
+        KEEP_ALL,
         NO_PROOF,
         LIMIT_PRODUCE,
         LIMIT_DOWNLOAD,
@@ -228,22 +148,34 @@ def restore(run: Run, backup: str) -> KafkaRestoreReport:
     place, settings = chosen_source(run), client_settings(run)
     resumed = run[RESUME_RESTORE]
     if resumed is not None:
-        task = KafkaRestore(place, restores_place(run, place), settings, run.clock, run.token)
-        if run.dry_run:
-            raise UsageError("a restore that is resumed has its plan already", remedy="leave --dry-run out")
-        done = task.resume(RestoreId(resumed), lambda total: chosen_engine(run, total), run[LIMIT_PRODUCE])
-        return _done(place.source, done)
+        return _resumed(run, place, settings, RestoreId(resumed))
     entry = seen(place, run.clock()).completed(backup)
     _refuse_damaged(place, BackupId(entry.id))
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         view, wish = view_backup(place, held), _wish(run)
-        prepared = prepare(view, wish, settings, lambda total: _engine(run, view, total))
+        engines = partial(_engine, run, view)
+        prepared = prepare(view, wish, settings, engines, Chance(run.clock, run.token))
         if run.dry_run:
             return _planned(place.source, prepared)
         _ask(run, prepared)
         state = restores_place(run, place, create=True)
         task = KafkaRestore(place, state, settings, run.clock, run.token)
-        return _done(place.source, task.begin(prepared, wish, _engine(run, view, prepared.plan.bytes), _options(run)))
+        return _done(place.source, task.begin(prepared, wish, engines(prepared.plan.bytes), _options(run)))
+
+
+def _resumed(run: Run, place: Place, settings: ClientSettings, restore_id: RestoreId) -> KafkaRestoreReport:
+    """What was planned then is done: nothing else may be asked for now."""
+    if run.dry_run:
+        raise UsageError("a restore that is resumed has its plan already", remedy="leave --dry-run out")
+    other = next((o for o in _PLANNING if run.settings.origin(o).place is Origins.FLAG), None)
+    if other is not None:
+        raise UsageError(f"a restore that is resumed has its plan already: --{other.name} cannot change it")
+    task = KafkaRestore(place, restores_place(run, place), settings, run.clock, run.token)
+    stored = task.stored(restore_id)
+    backup = BackupId(stored.document.backup)
+    with reading(place, backup, this_process(run.token()), "restore", run.token):
+        view = task.view(stored)
+        return _done(place.source, task.resume(stored, view, partial(_engine, run, view), run[LIMIT_PRODUCE]))
 
 
 def _engine(run: Run, view: BackupView, total: int) -> Engine:
@@ -281,6 +213,7 @@ def _wish(run: Run) -> RestoreWish:
         replication_factor=run[REPLICATION_FACTOR],
         prove=not run[NO_PROOF],
         until_ms=run[UNTIL_TIME],
+        keep_all=run[KEEP_ALL],
     )
     choice = Choice(run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET])
     return RestoreWish(choice, wishes, run[LIMIT_PRODUCE])
@@ -299,7 +232,7 @@ def _ask(run: Run, prepared: Prepared) -> None:
     target = prepared.target
     planned = _planned(prepared.view.place.source, prepared)
     if run.console.interactive and not run[YES]:
-        run.console.note("\n".join(_plan_lines(planned, run.console.err_look)))
+        run.console.note("\n".join(plan_lines(planned, run.console.err_look)))
     question = f"restore {count(planned.records)} records to {count(len(planned.topics))} topics?"
     if not target.is_source or run[CONFIRM_CLUSTER] == target.cluster_id:
         run.confirm(question)
@@ -364,7 +297,7 @@ def _done(source: str, done: Done) -> KafkaRestoreReport:
         offsets=plan.offsets,
         why=plan.why,
         topics=tuple(t.name for t in plan.topics),
-        records=sum(r.records for r in done.results),
+        records=sum(p.records for p in receipt.partitions),
         bytes=sum(p.bytes for p in receipt.partitions),
         seconds=receipt.duration_s,
         verdict=receipt.verdict,
@@ -374,54 +307,4 @@ def _done(source: str, done: Done) -> KafkaRestoreReport:
         refusals=(),
         findings=receipt.findings,
         dry_run=False,
-    )
-
-
-class KafkaRestoreAbortReport(msgspec.Struct, frozen=True, kw_only=True):
-    source: str
-    restore: int
-    deleted: tuple[str, ...]
-    """Topics that the restore had made."""
-    kept: tuple[str, ...]
-    """Topics that were there before: they keep what was written, and got their configs back."""
-    findings: tuple[Finding, ...]
-    dry_run: bool
-
-
-def _abort_text(report: KafkaRestoreAbortReport, look: Look) -> str:
-    would = "would delete" if report.dry_run else "deleted"
-    names = ", ".join(report.deleted) or "no topic"
-    lines = [look.line(f"restore {report.restore} of {report.source}: {would} {names}")]
-    if report.kept:
-        lines.append(look.line(f"topics that were there before keep what was written: {', '.join(report.kept)}"))
-    return "\n".join([*lines, *finding_lines(report.findings, look, every=True)])
-
-
-@verb(
-    report=KafkaRestoreAbortReport,
-    text=_abort_text,
-    options=_CLUSTER,
-    arguments=(click.Argument(["restore_id"], metavar="RESTORE-ID", type=int),),
-    exits=(2, 31, *STORE_EXITS),
-    exit_code=lambda report: 2 if report.findings else 0,
-    changes=True,
-    examples=("logkeep kafka restore abort 20261114031500 --dry-run",),
-)
-def abort(run: Run, restore_id: int) -> KafkaRestoreAbortReport:
-    """Give a restore up: topics that it made are deleted, others get their configs back.
-
-    Topics are known by their ids: one that somebody made again under the same name is left alone. The restore cannot
-    be resumed afterwards; its documents stay.
-    """
-    place = chosen_source(run)
-    task = KafkaRestore(place, restores_place(run, place), client_settings(run), run.clock, run.token)
-    foreseen = task.abort(RestoreId(restore_id), pretend=True)
-    made = tuple(t.name for t in foreseen.plan.topics if not t.existing)
-    kept = tuple(t.name for t in foreseen.plan.topics if t.existing)
-    findings: tuple[Finding, ...] = ()
-    if not run.dry_run:
-        run.confirm(f"delete {count(len(made))} topics that restore {restore_id} made ({', '.join(made[:_NAMED])})?")
-        findings = task.abort(RestoreId(restore_id)).findings
-    return KafkaRestoreAbortReport(
-        source=place.source, restore=restore_id, deleted=made, kept=kept, findings=findings, dry_run=run.dry_run
     )

@@ -21,15 +21,6 @@ def create_acls(cluster: Cluster, acls: Sequence[Acl]) -> dict[Acl, Refusal]:
     return refused
 
 
-def create_acl_once(cluster: Cluster, acl: Acl) -> dict[Acl, Refusal]:
-    """A rule that the target may be too old to know: it then hangs up, so it is asked once and by itself.
-
-    Raises `ClusterUnreachable` when that happens.
-    """
-    node = cluster.known().brokers[0].node
-    return _refused([acl], cluster.connection(node).call("CreateAcls", {"creations": [_acl(acl)]}))
-
-
 def _refused(acls: Sequence[Acl], reply: Any) -> dict[Acl, Refusal]:
     return {
         acl: Refusal(f"{acl.resource_type} {acl.resource_name}", "CreateAcls", r.error_code, r.error_message or "")

@@ -3,19 +3,15 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from logkeep.errors import ClusterUnreachable
-from logkeep.kafka.admin.granting import create_acl_once, create_acls
-from logkeep.kafka.admin.refusals import Refusal
+from logkeep.kafka.admin.granting import create_acls
 from logkeep.kafka.admin.security import Acl
 from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.codes import INVALID_REQUEST, SECURITY_DISABLED
+from logkeep.kafka.codes import SECURITY_DISABLED
 from logkeep.kafka.record import AclRecord
 from logkeep.kafka.restore.refusals import named
 from logkeep.model.findings import Finding, Severity
 
 _EVERYTHING = "*"
-_YOUNG = frozenset({"TWO_PHASE_COMMIT"})
-"""Operations that the oldest supported brokers do not know."""
 
 
 @dataclass(frozen=True)
@@ -114,26 +110,10 @@ def _never_had() -> Finding:
 
 def apply_acls(cluster: Cluster, plan: AclPlan) -> list[Finding]:
     """Add what the plan says, what forbids before what allows; rules that the target refuses are findings."""
-    young = [a for a in plan.add if a.operation in _YOUNG or _numbers(a)]
-    ordered = sorted(plan.add, key=lambda a: a.permission != "DENY")
-    refused = create_acls(cluster, [a for a in ordered if a not in young])
-    for each in young:
-        refused |= _alone(cluster, each)
+    refused = create_acls(cluster, sorted(plan.add, key=lambda a: a.permission != "DENY"))
     if any(r.code == SECURITY_DISABLED for r in refused.values()):
         return [_no_authorizer(len(plan.add))]
     return [_refused(acl, str(refusal.error())) for acl, refusal in sorted(refused.items(), key=lambda r: r[0])]
-
-
-def _numbers(acl: Acl) -> bool:
-    """A word that this release does not have."""
-    return any(word.isdecimal() for word in (acl.resource_type, acl.pattern, acl.operation, acl.permission))
-
-
-def _alone(cluster: Cluster, acl: Acl) -> dict[Acl, Refusal]:
-    try:
-        return create_acl_once(cluster, acl)
-    except ClusterUnreachable as error:
-        return {acl: Refusal(_told(acl), "CreateAcls", INVALID_REQUEST, f"the broker hung up: {error.what}")}
 
 
 def _refused(acl: Acl, why: str) -> Finding:

@@ -38,7 +38,7 @@ def settled_of(place: Place, log: ReplayLog) -> Settled | None:
 
 
 def view_of(log: ReplayLog, settled: Settled | None) -> View:
-    return View(log.start, log.end, settled, log.offsets is Offsets.PRESERVE)
+    return View(log.start, log.end, settled, log.offsets is Offsets.PRESERVE, log.before_ms)
 
 
 def _segment(place: Place, segment: Segment) -> Iterator[Stretch]:

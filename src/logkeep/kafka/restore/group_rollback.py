@@ -43,10 +43,12 @@ def plan_rollback(rows: Iterable[RestoredGroup], standing: Mapping[str, Standing
             by_group.setdefault(row.group, []).append(row)
     refuse_unsafe({name: own[0].share for name, own in by_group.items()}, standing)
     now = {name: standing[name].commits if name in standing else {} for name in by_group}
+    back = {name: _group_back(name, own, now[name]) for name, own in sorted(by_group.items())}
+    every = [(row, now[name], back[name]) for name in back for row in by_group[name]]
     return Rollback(
-        tuple(_group_back(name, own, now[name]) for name, own in sorted(by_group.items())),
-        tuple(_row_back(row, now[name]) for name, own in sorted(by_group.items()) for row in own),
-        tuple(_log(row) for name, own in sorted(by_group.items()) for row in own if _moved_on(row, now[name])),
+        tuple(back.values()),
+        tuple(_row_back(row, found, group) for row, found, group in every),
+        tuple(_log(row) for row, found, _ in every if _moved_on(row, found)),
     )
 
 
@@ -70,15 +72,23 @@ def _group_back(name: str, rows: Sequence[RestoredGroup], now: Mapping[TopicPart
     return GroupBack(name, share, put, tuple(log for log in forget if log not in kept), kept=kept)
 
 
-def _row_back(row: RestoredGroup, now: Mapping[TopicPartition, Commit]) -> RestoredGroup:
-    found = now.get(_log(row))
+def _row_back(row: RestoredGroup, now: Mapping[TopicPartition, Commit], group: GroupBack) -> RestoredGroup:
+    found, stays = now.get(_log(row)), _log(row) in group.kept
     return RestoredGroup(
         group=row.group,
         topic=row.topic,
         partition=row.partition,
         previous_offset=None if found is None else found.offset,
         previous_metadata="" if found is None else found.metadata,
-        offset=row.previous_offset,
-        detail="it moved on since" if _moved_on(row, now) else "" if row.previous_offset is not None else "removed",
+        offset=found.offset if stays and found else row.previous_offset,
+        exact=not stays,
+        detail=_detail(row, stays=stays, moved=_moved_on(row, now)),
         share=row.share,
     )
+
+
+def _detail(row: RestoredGroup, *, stays: bool, moved: bool) -> str:
+    if stays:
+        return "stays: brokers forget starts of a share group by whole topics"
+    removed = "" if row.previous_offset is not None else "removed"
+    return ", ".join(word for word in (removed, "it moved on since" if moved else "") if word)

@@ -37,6 +37,7 @@ from logkeep.repository.restores import (
     Target,
     Verdict,
     begin_restore,
+    newest_producers,
     newest_receipt,
     plan_body,
     put_receipt,
@@ -71,6 +72,7 @@ class GroupsTask:
                 remedy="`logkeep receipts list` shows all; with --backup ID offsets are taken as they are",
             )
         self._check_cluster(receipt.target)
+        self._check_topics(restore_id)
         maps = decode_all(read_map(self.restores, restore_id, receipt.map)) if receipt.map else {}
         return routes_by_map(receipt.partitions, maps, self._bounds(targets_of(receipt.partitions)))
 
@@ -148,6 +150,19 @@ class GroupsTask:
             raise TargetUnsafe(
                 f"that restore went to cluster {target.cluster_id}, and this is {here}",
                 remedy="name the brokers of that cluster; its offsets mean nothing in another one",
+            )
+
+    def _check_topics(self, restore_id: RestoreId) -> None:
+        """A map is about the very topics that were restored to, not about others that have their names now."""
+        producers = newest_producers(self.restores, restore_id)
+        present = {t.name: t.id.hex for t in self.cluster.metadata().topics}
+        stored = producers.topics if producers else {}
+        other = [name for name, each in sorted(stored.items()) if each and present.get(name, each) != each]
+        if other:
+            raise TargetUnsafe(
+                "topics were deleted and made again since that restore",
+                subject=", ".join(other[:5]),
+                remedy="its map means nothing there; with --backup ID offsets are taken as they are",
             )
 
     def _bounds(self, wanted: set[TopicPartition]) -> dict[TopicPartition, LogBounds]:

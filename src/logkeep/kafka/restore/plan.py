@@ -40,6 +40,8 @@ class Wishes:
     replication_factor: int | None = None
     prove: bool = True
     until_ms: int | None = None
+    keep_all: bool = False
+    """Leave retention off in the end."""
 
 
 class PlannedLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -103,8 +105,13 @@ def plan_restore(
     target: TargetFacts,
     wishes: Wishes,
     at_once: int,
+    mark: int,
+    now_ms: int,
 ) -> Foreseen:
-    """Decide everything. Raises Damaged when a chosen log cannot be read, UsageError for a time before the archive."""
+    """Decide everything. Raises Damaged when a chosen log cannot be read, UsageError for a time before the archive.
+
+    `mark` is random: topics that this restore makes are recognised by it, as long as their ids are not stored yet.
+    """
     looked = [surveys[log.log] for log in chosen.logs]
     _refuse_damage(looked)
     _refuse_nothing(looked, wishes)
@@ -116,6 +123,7 @@ def plan_restore(
         offsets, why = wishes.offsets, "as asked for"
     preserve = offsets is Offsets.PRESERVE
     topics = _topics(record, chosen, surveys, target, wishes, preserve=preserve)
+    topics = [_marked(_kept(t) if wishes.keep_all else t, mark) for t in topics]
     needed = {plan.name: _partitions(record, plan.source) for plan in topics}
     refusals = [
         *refused_names([t for t, _ in chosen.topics], chosen.names, target.names - set(there)),
@@ -137,7 +145,12 @@ def plan_restore(
         logs=tuple(_log(log, surveys[log.log], target, preserve=preserve) for log in chosen.logs) if data else (),
     )
     seconds = restore_s(looked, offsets, proof=wishes.prove, at_once=at_once)
-    return Foreseen(plan, seconds, (*difference_findings(topics), *_cost(looked, offsets, at_once)), tuple(refusals))
+    findings = (
+        *difference_findings(topics),
+        *_cost(looked, offsets, at_once),
+        *_short_lived(plan, surveys, target, now_ms),
+    )
+    return Foreseen(plan, seconds, findings, tuple(refusals))
 
 
 def _refuse_damage(surveys: Sequence[LogSurvey]) -> None:
@@ -187,6 +200,52 @@ def _topics(
             )
         )
     return plans
+
+
+_MARKED = "message.timestamp.after.max.ms"
+_FOR_EVER = 2**63 - 1
+_RETENTION = {"retention.ms": "-1", "retention.bytes": "-1"}
+
+
+def _marked(plan: TopicPlan, mark: int) -> TopicPlan:
+    """A config that means "no limit" has room for a mark that nobody else sets."""
+    if plan.existing or _MARKED not in plan.while_restoring:
+        return plan
+    return msgspec.structs.replace(plan, while_restoring={**plan.while_restoring, _MARKED: str(_FOR_EVER - mark)})
+
+
+def _kept(plan: TopicPlan) -> TopicPlan:
+    return plan if plan.existing else msgspec.structs.replace(plan, final={**plan.final, **_RETENTION})
+
+
+def _short_lived(
+    plan: RestorePlan, surveys: Mapping[LogName, LogSurvey], target: TargetFacts, now_ms: int
+) -> list[Finding]:
+    """Topics whose retention will delete records as soon as it is in force again."""
+    found = []
+    for topic in plan.topics:
+        logs = [surveys[log.log] for log in plan.logs if log.topic == topic.name]
+        configs = {**target.defaults, **topic.final}
+        gone = [why for log in logs if (why := _deleted(log, configs, now_ms))]
+        if gone and "delete" in configs.get("cleanup.policy", "delete"):
+            found.append(
+                Finding(
+                    code="retention-deletes",
+                    severity=Severity.WARNING,
+                    where=topic.name,
+                    what=f"brokers will delete records of {len(gone)} partitions minutes after the restore: {gone[0]}",
+                    remedy="leave retention off with --keep-all, and set it when the records are not needed any more",
+                )
+            )
+    return found
+
+
+def _deleted(log: LogSurvey, configs: Mapping[str, str], now_ms: int) -> str:
+    """Why retention takes records of a log; nothing when it does not."""
+    age_ms, size = int(configs.get("retention.ms") or -1), int(configs.get("retention.bytes") or -1)
+    if 0 <= age_ms < now_ms - log.first_time_ms and log.first_time_ms >= 0:
+        return f"there are some older than retention.ms={age_ms}"
+    return f"there is more than retention.bytes={size}" if 0 <= size < log.bytes else ""
 
 
 def _partitions(record: ClusterRecord, topic: str) -> int:

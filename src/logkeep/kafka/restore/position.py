@@ -7,6 +7,7 @@ producer: its last sequence number counts what it sent, and the stream says how 
 The memory is read after the end of the log. It may be ahead of it (requests of an attempt that died still arrive, and
 a high watermark follows its log): then what we send again is recognised by the broker, or refused as out of order and
 the position is asked again. It may never be behind: then somebody else's bytes are in the log.
+What fills a hole has no sequence number of ours: a foreign record in a hole is only found by the proof.
 """
 
 from dataclasses import dataclass

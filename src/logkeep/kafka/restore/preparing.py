@@ -28,11 +28,13 @@ from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName
+from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine, EngineFor
 from logkeep.repository.restores import RestoredGroup
 
 TRANSACTIONAL_PREFIX = "logkeep-restore-"
 """All transactional ids of restores begin like this: one rule of an authorizer allows them."""
+_MARK_DIGITS = 8
 _INDEX_BYTES = 64 << 10
 """About what is read of a segment to survey it."""
 
@@ -71,19 +73,39 @@ class Prepared:
         return self.foreseen.refusals
 
 
-def prepare(view: BackupView, wish: RestoreWish, settings: ClientSettings, engine_for: EngineFor) -> Prepared:
+@dataclass(frozen=True)
+class Chance:
+    """Time and randomness, handed in."""
+
+    clock: Clock
+    tokens: TokenSource
+
+    @property
+    def mark(self) -> int:
+        return int(self.tokens()[:_MARK_DIGITS], 16)
+
+    @property
+    def now_ms(self) -> int:
+        return int(self.clock().timestamp() * 1000)
+
+
+def prepare(
+    view: BackupView, wish: RestoreWish, settings: ClientSettings, engine_for: EngineFor, chance: Chance
+) -> Prepared:
     """Raises what makes a plan impossible; what only forbids to carry it out is among the refusals."""
     chosen = choose(view.record, view.manifest.cut, wish.choice)
     surveys, engine = _surveyed(view, chosen, wish, engine_for)
     with Cluster(settings) as cluster:
         target = gather_target(cluster, [name for _, name in chosen.topics], view.record.cluster_id)
         tasks = engine.at_once(max(len(chosen.logs), 1))
-        foreseen = plan_restore(view.record, chosen, surveys, target, wish.wishes, tasks)
+        foreseen = plan_restore(view.record, chosen, surveys, target, wish.wishes, tasks, chance.mark, chance.now_ms)
         groups = _groups(cluster, view, foreseen.plan)
         findings = [*foreseen.findings, *_left_out(chosen, groups)]
         if not foreseen.refusals:
+            known = set(difference_findings(foreseen.plan.topics))
             foreseen, more = _asked(cluster, foreseen, groups, settings)
-            findings = [*difference_findings(foreseen.plan.topics), *more, *_left_out(chosen, groups)]
+            new = [f for f in difference_findings(foreseen.plan.topics) if f not in known]
+            findings += [*new, *more]
     ranges = {log.log: Range(log.start, log.end) for log in foreseen.plan.logs}
     return Prepared(view, target, foreseen, groups, (*findings, *gap_findings(view.gaps(ranges))))
 

@@ -66,9 +66,9 @@ class _Proof:
             twins = Twins(self._archive(stack), self.target.side(stack))
             found = self._judged(twins)
         return LogProof(
-            records=twins.left_digest.records,
-            archive_digest=str(twins.left_digest),
-            target_digest=str(twins.right_digest),
+            records=twins.left_digest.records if twins.complete else 0,
+            archive_digest=str(twins.left_digest) if twins.complete else "",
+            target_digest=str(twins.right_digest) if twins.complete else "",
             first_difference=found.offset if found else -1,
             detail=found.what if found else "",
             bytes=self.target.fetched_bytes,

@@ -10,11 +10,9 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
 
-from logkeep.formats.run_map import RunMap
+from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.run_map_bytes import encode
-from logkeep.formats.transactions import Settled
 from logkeep.kafka.admin.records import delete_records
 from logkeep.kafka.brokers import SettingsBrokers
 from logkeep.kafka.cluster import Cluster
@@ -23,26 +21,14 @@ from logkeep.kafka.patience import Patience as AskingPatience
 from logkeep.kafka.pipeline import Patience
 from logkeep.kafka.restore.holes import TIMEOUT_MS, Patient
 from logkeep.kafka.restore.one_log import LogReplay
+from logkeep.kafka.restore.position import Trouble
+from logkeep.kafka.restore.proof import prove_with
 from logkeep.kafka.restore.reading import Reading
 from logkeep.kafka.restore.rounds import Rounds, Tools
 from logkeep.kafka.restore.units import LogProof, LogResult, Offsets, Outcome, ReplayLog, ReplayResult, ReplayUnit
-from logkeep.kafka.units import Brokers
 from logkeep.model.work import Progress
-from logkeep.repository.chain import Place
 
 _READERS = 2
-
-
-class Prove(Protocol):
-    def __call__(
-        self,
-        log: ReplayLog,
-        place: Place,
-        brokers: Brokers,
-        settled: Settled | None,
-        runs: RunMap,
-        progress: Progress,
-    ) -> LogProof: ...
 
 
 @dataclass(frozen=True)
@@ -52,7 +38,6 @@ class Ways:
     pause: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
     transaction_timeout_ms: int = TIMEOUT_MS
-    prove: Prove | None = None
 
 
 def replay(unit: ReplayUnit, progress: Progress) -> ReplayResult:
@@ -78,7 +63,7 @@ def replay_with(unit: ReplayUnit, progress: Progress, ways: Ways) -> ReplayResul
         )
         Rounds(logs, tools).run()
         _begin_where_they_began(cluster, [log.log for log in logs if log.done])
-        return ReplayResult(logs=tuple(_result(log, unit, progress, ways.prove) for log in logs))
+        return ReplayResult(logs=tuple(_result(log, unit, progress, ways) for log in logs))
 
 
 def _begin_where_they_began(cluster: Cluster, logs: Sequence[ReplayLog]) -> None:
@@ -88,12 +73,9 @@ def _begin_where_they_began(cluster: Cluster, logs: Sequence[ReplayLog]) -> None
         delete_records(cluster, {LogReplay.key_of(log): log.start for log in preserved})
 
 
-def _result(log: LogReplay, unit: ReplayUnit, progress: Progress, prove: Prove | None) -> LogResult:
+def _result(log: LogReplay, unit: ReplayUnit, progress: Progress, ways: Ways) -> LogResult:
+    proof = _proven(log, unit, progress, ways) if log.done and unit.prove else None
     trouble = log.trouble
-    runs = log.runs()
-    proof = None
-    if trouble is None and unit.prove and prove is not None:
-        proof = prove(log.log, unit.place, SettingsBrokers(unit.settings), log.reading.settled, runs, progress)
     return LogResult(
         log=log.log.log,
         topic=log.log.topic,
@@ -104,7 +86,17 @@ def _result(log: LogReplay, unit: ReplayUnit, progress: Progress, prove: Prove |
         fillers=log.fillers,
         holes=log.holes,
         sent_bytes=log.sent_bytes,
-        end=log.end,
-        runs=encode(runs),
+        end=log.standing.log_end if trouble is not None and trouble.outcome is Outcome.FORGOTTEN else log.end,
+        runs=encode(log.runs()),
         proof=proof,
     )
+
+
+def _proven(log: LogReplay, unit: ReplayUnit, progress: Progress, ways: Ways) -> LogProof | None:
+    """The comparison; an archive that can no longer be read is the log's trouble."""
+    brokers, settled = SettingsBrokers(unit.settings), log.reading.settled
+    try:
+        return prove_with(log.log, unit.place, brokers, settled, log.end, progress, ways.pause)
+    except (Damaged, ObjectMissing) as error:
+        log.trouble = Trouble(Outcome.DAMAGED, str(error))
+        return None

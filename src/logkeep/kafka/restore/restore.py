@@ -1,43 +1,38 @@
 """A restore into a running Kafka cluster, as a list of steps.
 
-prepared plan → stored → topics and producers → records and their proof in tasks → final configs, groups, rules, limits
-→ receipt. Killed anywhere, `resume` goes on from what was stored and from what the target says of itself.
+prepared plan → stored → topics and producers → records and their proof in tasks → a receipt that the records are there
+→ groups, final configs, rules, limits → the receipt. Killed anywhere, `resume` goes on from what was stored and from
+what the target says of itself. As soon as a receipt says that the records are there, they are never written again:
+by then topics have their own configs, and others may write to them.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 
 import msgspec
 
-from logkeep.errors import ObjectMissing, UnknownBackup, UsageError
+from logkeep.errors import Locked, ObjectMissing, TargetUnsafe, UnknownBackup, UsageError
+from logkeep.formats.run_map_bytes import decode_all
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.restore.backup_view import KIND, BackupView, view_backup
-from logkeep.kafka.restore.finishing import (
-    Finished,
-    as_first_found,
-    finish,
-    map_of,
-    partition_rows,
-    result_findings,
-    whole,
-)
-from logkeep.kafka.restore.plan import RestorePlan
+from logkeep.kafka.restore.finishing import There, as_first_found, finish
+from logkeep.kafka.restore.plan import RestorePlan, gap_findings
 from logkeep.kafka.restore.preparing import Prepared, RestoreWish
+from logkeep.kafka.restore.receipts import Began, blank_receipt, ended
+from logkeep.kafka.restore.results import map_of, partition_rows, result_findings, whole
+from logkeep.kafka.restore.topic_plans import difference_findings
 from logkeep.kafka.restore.topics import abort_topics
-from logkeep.kafka.restore.units import LogResult
 from logkeep.kafka.restore.writing_logs import LogWriting, Written
 from logkeep.kafka.settings import ClientSettings
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, RestoreId
-from logkeep.model.time import Clock, TokenSource, rfc3339
+from logkeep.model.ranges import Range
+from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine, EngineFor
 from logkeep.repository.chain import Place, read_chain
-from logkeep.repository.owner import this_process
+from logkeep.repository.owner import is_alive, this_process
 from logkeep.repository.restores import (
-    FIRST,
     NewRestore,
     ReceiptDocument,
     RestoredGroup,
@@ -46,15 +41,19 @@ from logkeep.repository.restores import (
     Verdict,
     begin_restore,
     newest_producers,
-    newest_receipt,
+    note_resumed,
+    owner_of,
     plan_body,
     put_aborted,
     put_map,
     put_receipt,
     read_aborted,
+    read_map,
     read_plan,
     read_receipts,
 )
+
+GOOD = frozenset({Verdict.PROVEN, Verdict.UNPROVEN})
 
 
 @dataclass(frozen=True)
@@ -64,19 +63,46 @@ class Done:
     restore_id: RestoreId
     backup: BackupId
     plan: RestorePlan
-    results: tuple[LogResult, ...]
     receipt: ReceiptDocument
 
     @property
     def good(self) -> bool:
-        return self.receipt.verdict in {Verdict.PROVEN, Verdict.UNPROVEN}
+        return self.receipt.verdict in GOOD
 
 
 @dataclass(frozen=True)
 class Aborted:
     restore_id: RestoreId
     plan: RestorePlan
+    deleted: tuple[str, ...]
     findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A restore that was begun, as its documents tell it."""
+
+    document: RestorePlanDocument
+    plan: RestorePlan
+    receipts: tuple[ReceiptDocument, ...]
+
+    @property
+    def id(self) -> RestoreId:
+        return RestoreId(self.document.restore)
+
+    @property
+    def there(self) -> ReceiptDocument | None:
+        """The last receipt that says that all records are there."""
+        return next((r for r in reversed(self.receipts) if r.records_there), None)
+
+    @property
+    def ended_well(self) -> bool:
+        return any(r.verdict in GOOD for r in self.receipts)
+
+    @property
+    def groups(self) -> tuple[RestoredGroup, ...]:
+        """What was set of groups, and where they stood before, by the last receipt that tells."""
+        return next((r.groups for r in reversed(self.receipts) if r.groups), ())
 
 
 @dataclass(frozen=True)
@@ -103,32 +129,43 @@ class KafkaRestore:
             drill=drill,
         )
         restore_id = begin_restore(self.state, new, self.clock, self.tokens)
-        document = read_plan(self.state, restore_id)
-        return self._carry_out(document, prepared.view, prepared.plan, engine, wish.limit_produce, prepared.findings)
+        stored = self.stored(restore_id)
+        return self._carry_out(stored, prepared.view, engine, wish.limit_produce, prepared.findings)
 
-    def resume(self, restore_id: RestoreId, engine_for: EngineFor, limit_produce: int | None = None) -> Done:
-        """Go on with what was stored. One that has ended well is only proven once more; one given up is refused."""
-        document, plan = self._stored(restore_id)
-        view = self._view(document)
-        last = newest_receipt(self.state, restore_id)
-        if last is not None and last.verdict in {Verdict.PROVEN, Verdict.UNPROVEN}:
-            return self._prove_again(document, view, plan, last, engine_for(plan.bytes))
-        return self._carry_out(document, view, plan, engine_for(plan.bytes), limit_produce, ())
+    def resume(self, stored: Stored, view: BackupView, engine_for: EngineFor, limit_produce: int | None = None) -> Done:
+        """Go on with what was stored. One that has ended well is only proven once more."""
+        if stored.document.drill:
+            raise UsageError("a drill is not resumed", subject=str(stored.id), remedy="run it again")
+        if stored.ended_well:
+            return self._prove_again(stored, view, engine_for(stored.plan.bytes))
+        self._take_over(stored)
+        return self._carry_out(
+            stored, view, engine_for(stored.plan.bytes), limit_produce, _known_findings(view, stored.plan)
+        )
 
-    def abort(self, restore_id: RestoreId, *, pretend: bool = False) -> Aborted:
-        """Give a restore up: topics that it made are deleted, others get their configs back."""
-        document, plan = self._stored(restore_id)
-        if pretend:
-            return Aborted(restore_id, plan, ())
-        stored = newest_producers(self.state, restore_id)
-        ids = {row.topic: row.topic_id for row in stored.producers} if stored else {}
+    def abort(self, stored: Stored) -> Aborted:
+        """Give a restore up: topics that it made are deleted, others get their configs back. May be repeated."""
+        self.refuse_ended(stored)
+        self._take_over(stored)
+        producers = newest_producers(self.state, stored.id)
+        ids = {name: each for name, each in producers.topics.items() if each} if producers else {}
         with Cluster(self.settings) as cluster:
-            self._refuse_another_cluster(cluster, plan)
-            findings = abort_topics(cluster, plan.topics, ids)
-        put_aborted(self.state, document, "given up by its user", self.clock, self.tokens)
-        return Aborted(restore_id, plan, tuple(findings))
+            self._refuse_another_cluster(cluster, stored.plan)
+            deleted, findings = abort_topics(cluster, stored.plan.topics, ids)
+        put_aborted(self.state, stored.document, "given up by its user", self.clock, self.tokens)
+        return Aborted(stored.id, stored.plan, tuple(deleted), tuple(findings))
 
-    def _stored(self, restore_id: RestoreId) -> tuple[RestorePlanDocument, RestorePlan]:
+    def refuse_ended(self, stored: Stored) -> None:
+        """A restore that ended well is in use: what it made is not taken away again."""
+        if stored.ended_well:
+            raise TargetUnsafe(
+                "this restore has ended well: its topics may be in use",
+                subject=str(stored.id),
+                remedy="delete the topics yourself if that is meant; nothing was changed",
+            )
+
+    def stored(self, restore_id: RestoreId, *, given_up: bool = False) -> Stored:
+        """A restore by its id. One that was given up is refused, unless it is to be given up again."""
         try:
             document = read_plan(self.state, restore_id)
         except ObjectMissing:
@@ -137,19 +174,34 @@ class KafkaRestore:
                 subject=self.place.source,
                 remedy="`logkeep receipts list` shows the restores there are",
             ) from None
-        if read_aborted(self.state, restore_id) is not None:
+        if document.kind != KIND:
+            raise UsageError(
+                f"this restore is one of {document.kind}", subject=str(restore_id), remedy="`logkeep receipts list`"
+            )
+        if not given_up and read_aborted(self.state, restore_id) is not None:
             raise UsageError(
                 "this restore was given up and cannot go on", subject=str(restore_id), remedy="begin a new one"
             )
-        return document, plan_body(document, RestorePlan)
+        return Stored(document, plan_body(document, RestorePlan), tuple(read_receipts(self.state, restore_id)))
 
-    def _view(self, document: RestorePlanDocument) -> BackupView:
-        entry = read_chain(self.place).entry(BackupId(document.backup))
+    def view(self, stored: Stored) -> BackupView:
+        """The backup that is being restored. Hold it while it is read."""
+        entry = read_chain(self.place).entry(BackupId(stored.document.backup))
         if entry is None:
             raise UnknownBackup(
-                f"backup {document.backup}, which is being restored, is not there any more", subject=self.place.source
+                f"backup {stored.document.backup}, which is being restored, is not there any more",
+                subject=self.place.source,
             )
         return view_backup(self.place, entry)
+
+    def _take_over(self, stored: Stored) -> None:
+        """Say that this process works on it now. Raises Locked while another one on this machine does."""
+        owner = owner_of(self.state, stored.document)
+        if is_alive(owner, this_process(self.tokens())):
+            raise Locked(
+                f"{owner} is working on this restore", subject=str(stored.id), remedy="wait for it, or stop it"
+            )
+        note_resumed(self.state, stored.id, self.clock, self.tokens)
 
     def _refuse_another_cluster(self, cluster: Cluster, plan: RestorePlan) -> None:
         found = cluster.metadata().cluster_id
@@ -161,115 +213,98 @@ class KafkaRestore:
 
     def _carry_out(
         self,
-        document: RestorePlanDocument,
+        stored: Stored,
         view: BackupView,
-        plan: RestorePlan,
         engine: Engine,
         limit_produce: int | None,
         findings: Sequence[Finding],
     ) -> Done:
-        began = _Began(self.clock(), self.tokens())
-        writing = self._writing(document, view, plan, engine, began, limit_produce)
-        written = writing.write() if plan.topics else Written((), {})
-        good = whole(written.results, prove=plan.prove)
-        told = (*findings, *written.findings, *result_findings(written.results))
-        stored = put_map(self.state, writing.restore_id, map_of(written.results), self.tokens())
-        receipt = msgspec.structs.replace(
-            self._receipt(document, began, written.results),
-            partitions=partition_rows(plan, written.results),
-            map=stored,
-            findings=told,
-        )
-        finished = Finished()
-        if good:
-            finished = finish(view, plan, written, self.settings, lambda rows: self._remember(receipt, rows))
-        receipt = msgspec.structs.replace(
-            receipt,
-            verdict=_verdict(plan, good=good),
-            groups=finished.groups,
-            findings=(*told, *finished.findings),
-            **self._times(began),
-        )
-        receipt = put_receipt(self.state, receipt)
-        return Done(writing.restore_id, BackupId(document.backup), plan, written.results, receipt)
+        began = Began(self.clock(), self.tokens())
+        receipt, told = stored.there, tuple(findings)
+        if receipt is None:
+            writing = self._writing(stored, view, engine, began, limit_produce)
+            written = writing.write() if stored.plan.topics else Written((), {})
+            told = (*told, *written.findings, *result_findings(written.results))
+            receipt = self._told(stored, began, written, told)
+            if not receipt.records_there:
+                return self._done(stored, receipt)
+        return self._finished(stored, view, began, receipt, told)
 
-    def _prove_again(
-        self, document: RestorePlanDocument, view: BackupView, plan: RestorePlan, last: ReceiptDocument, engine: Engine
-    ) -> Done:
-        began = _Began(self.clock(), self.tokens())
-        ends = {TopicPartition(row.topic, row.partition): row.end for row in last.partitions}
-        written = self._writing(document, view, plan, engine, began, None).prove(ends)
+    def _told(self, stored: Stored, began: Began, written: Written, findings: tuple[Finding, ...]) -> ReceiptDocument:
+        """Store what the tasks said, before anything else is changed."""
         receipt = msgspec.structs.replace(
-            self._receipt(document, began, written.results),
-            verdict=Verdict.PROVEN if whole(written.results, prove=True) else Verdict.FAILED,
-            partitions=partition_rows(plan, written.results),
-            groups=last.groups,
+            blank_receipt(self.state, stored.document, began, self.clock(), written.results),
+            records_there=whole(written.results, prove=stored.plan.prove),
+            partitions=partition_rows(stored.plan, written.results),
+            groups=stored.groups,
+            map=put_map(self.state, stored.id, map_of(written.results), self.tokens()),
+            findings=findings,
+        )
+        return put_receipt(self.state, receipt)
+
+    def _finished(
+        self,
+        stored: Stored,
+        view: BackupView,
+        began: Began,
+        receipt: ReceiptDocument,
+        findings: tuple[Finding, ...],
+    ) -> Done:
+        producers = newest_producers(self.state, stored.id)
+        maps = decode_all(read_map(self.state, stored.id, receipt.map)) if receipt.map else {}
+        there = There(dict(producers.topics) if producers else {}, maps)
+        earlier = [r.groups for r in stored.receipts]
+
+        def remember(rows: tuple[RestoredGroup, ...]) -> tuple[RestoredGroup, ...]:
+            """Killed after this, groups can still be put back to where they stood."""
+            first = as_first_found(rows, earlier)
+            put_receipt(self.state, msgspec.structs.replace(receipt, groups=first))
+            return first
+
+        finished = finish(view, stored.plan, there, self.settings, remember)
+        receipt = msgspec.structs.replace(
+            ended(receipt, began, self.clock()),
+            verdict=Verdict.FAILED if finished.damaged else _verdict(stored.plan),
+            groups=finished.groups or stored.groups,
+            findings=(*findings, *finished.findings),
+        )
+        return self._done(stored, put_receipt(self.state, receipt))
+
+    def _prove_again(self, stored: Stored, view: BackupView, engine: Engine) -> Done:
+        """Compare once more. What others did to the topics since is found as well; it changes nothing about before."""
+        began = Began(self.clock(), self.tokens())
+        last = stored.there or stored.receipts[-1]
+        ends = {TopicPartition(row.topic, row.partition): row.end for row in last.partitions}
+        written = self._writing(stored, view, engine, began, None).prove(ends)
+        good = whole(written.results, prove=True)
+        receipt = msgspec.structs.replace(
+            blank_receipt(self.state, stored.document, began, self.clock(), written.results),
+            records_there=True,
+            verdict=Verdict.FAILED if not good else Verdict.PROVEN if written.results else last.verdict,
+            partitions=partition_rows(stored.plan, written.results),
+            groups=stored.groups,
             map=last.map,
             findings=tuple(result_findings(written.results)),
-            **self._times(began),
         )
-        receipt = put_receipt(self.state, receipt)
-        return Done(RestoreId(document.restore), BackupId(document.backup), plan, written.results, receipt)
+        return self._done(stored, put_receipt(self.state, receipt))
 
     def _writing(
-        self,
-        document: RestorePlanDocument,
-        view: BackupView,
-        plan: RestorePlan,
-        engine: Engine,
-        began: "_Began",
-        limit_produce: int | None,
+        self, stored: Stored, view: BackupView, engine: Engine, began: Began, limit_produce: int | None
     ) -> LogWriting:
         with Cluster(self.settings) as cluster:
-            self._refuse_another_cluster(cluster, plan)
-        restore_id = RestoreId(document.restore)
-        return LogWriting(restore_id, view, self.state, plan, self.settings, engine, began.run, limit_produce)
+            self._refuse_another_cluster(cluster, stored.plan)
+        return LogWriting(stored.id, view, self.state, stored.plan, self.settings, engine, began.run, limit_produce)
 
-    def _receipt(self, document: RestorePlanDocument, began: "_Began", results: Sequence[LogResult]) -> ReceiptDocument:
-        """What is known of a receipt before it is known how all ends: until then it has failed."""
-        seconds = max((self.clock() - began.moment).total_seconds(), 1e-3)
-        return ReceiptDocument(
-            repository=self.state.repository,
-            source=self.state.source,
-            restore=document.restore,
-            number=FIRST,
-            backup=document.backup,
-            drill=document.drill,
-            verdict=Verdict.FAILED,
-            owner=this_process(began.run),
-            target=document.target,
-            rates=_rates(results, seconds),
-            **self._times(began),
-        )
-
-    def _times(self, began: "_Began") -> dict[str, Any]:
-        now = self.clock()
-        seconds = max((now - began.moment).total_seconds(), 0.0)
-        return {"started": rfc3339(began.moment), "finished": rfc3339(now), "duration_s": seconds}
-
-    def _remember(self, receipt: ReceiptDocument, rows: tuple[RestoredGroup, ...]) -> tuple[RestoredGroup, ...]:
-        """Store where groups stood before they are moved: a run that is killed then can still be rolled back."""
-        earlier = [each.groups for each in read_receipts(self.state, RestoreId(receipt.restore))]
-        first = as_first_found(rows, earlier)
-        if first:
-            put_receipt(self.state, msgspec.structs.replace(receipt, groups=first))
-        return first
+    def _done(self, stored: Stored, receipt: ReceiptDocument) -> Done:
+        return Done(stored.id, BackupId(stored.document.backup), stored.plan, receipt)
 
 
-@dataclass(frozen=True)
-class _Began:
-    """When a run began, and which one it is."""
-
-    moment: datetime
-    run: str
+def _known_findings(view: BackupView, plan: RestorePlan) -> list[Finding]:
+    """What was said when the restore was planned and still holds."""
+    ranges = {log.log: Range(log.start, log.end) for log in plan.logs}
+    return [*difference_findings(plan.topics), *gap_findings(view.gaps(ranges))]
 
 
-def _verdict(plan: RestorePlan, *, good: bool) -> Verdict:
-    if not good:
-        return Verdict.FAILED
-    return Verdict.PROVEN if plan.prove else Verdict.UNPROVEN
-
-
-def _rates(results: Sequence[LogResult], seconds: float) -> dict[str, float]:
-    records, sent = sum(r.records for r in results), sum(r.sent_bytes for r in results)
-    return {"records_per_s": round(records / seconds, 1), "sent_bytes_per_s": round(sent / seconds, 1)}
+def _verdict(plan: RestorePlan) -> Verdict:
+    """Only what was compared is proven."""
+    return Verdict.PROVEN if plan.prove and plan.logs else Verdict.UNPROVEN

@@ -185,7 +185,7 @@ _TOLD = {
     Why.KEPT: (Severity.NOTE, "the topic was there before and keeps {config}={restored}; archived is {archived}"),
     Why.DEFAULT: (
         Severity.NOTE,
-        "{config} is not set on topics: brokers here say {restored}, at the source {archived}",
+        "{config} is not set on topics: here it is {restored}, at the source {archived}",
     ),
     Why.REPLICAS: (Severity.NOTE, "{restored} replicas, there were {archived}"),
     Why.UNWRITABLE: (Severity.WARNING, "min.insync.replicas={archived} with {detail}: acks=all will be refused"),
@@ -203,10 +203,11 @@ def difference_findings(plans: Iterable[TopicPlan]) -> list[Finding]:
 
 def _finding(difference: Difference, topics: Sequence[str]) -> Finding:
     severity, text = _TOLD[difference.why]
+    unset = "Kafka's own default" if difference.why is Why.DEFAULT else "(not set)"
     what = text.format(
         config=difference.config,
-        archived=difference.archived or "(not set)",
-        restored=difference.restored or "(not set)",
+        archived=difference.archived or unset,
+        restored=difference.restored or unset,
         detail=difference.detail,
     )
     return Finding(code=difference.why, severity=severity, where=named(sorted(topics)), what=what)

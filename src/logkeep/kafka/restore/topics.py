@@ -20,6 +20,7 @@ from logkeep.kafka.restore.topic_plans import TopicPlan
 from logkeep.kafka.values import Topic, TopicPartition
 from logkeep.model.findings import Finding, Severity
 
+_LIMIT = "max.message.bytes"
 Ids = Mapping[str, str]
 """Target topic to its id in hex: what was stored when it was made."""
 
@@ -47,7 +48,7 @@ def make_topics(cluster: Cluster, plans: Sequence[TopicPlan], stored: Ids) -> di
         )
     ids |= _made(cluster, missing)
     wait_for_leaders(cluster, {p.name: p.partitions for p in plans})
-    _set_configs(cluster, [p for p in plans if p.name in present], {p.name: p.while_restoring for p in plans})
+    _quiet(cluster, [p for p in plans if p.name in present])
     return ids
 
 
@@ -80,17 +81,31 @@ def _made(cluster: Cluster, plans: Sequence[TopicPlan]) -> dict[str, str]:
         ids |= {name: UUID(hex=each) for name, each in ours.items()}
         refused = {name: each for name, each in refused.items() if name not in ours}
     if refused:
-        delete_topics(cluster, ids)
+        delete_topics(cluster, {name: each.id for name, each in made.items()})
         raise_first(refused.values())
     return {name: each.hex for name, each in ids.items()}
 
 
-def _set_configs(cluster: Cluster, plans: Sequence[TopicPlan], wanted: Mapping[str, Mapping[str, str]]) -> None:
+def _quiet(cluster: Cluster, plans: Sequence[TopicPlan]) -> None:
+    """Temporary configs for topics that are there. A limit that somebody has raised since is left raised."""
     if plans:
         configs = topic_configs(cluster, [p.name for p in plans])
+        wanted = {p.name: towards(p, configs[p.name].own, _raised(p, configs[p.name].own)) for p in plans}
         changes = {p.name: change_between(configs[p.name].own, wanted[p.name]) for p in plans}
         raise_first(alter_topic_configs(cluster, changes).values())
-        settled(cluster, {p.name: wanted[p.name] for p in plans})
+        settled(cluster, wanted)
+
+
+def _raised(plan: TopicPlan, own: Mapping[str, str]) -> dict[str, str]:
+    limit, found = plan.while_restoring.get(_LIMIT, "0"), own.get(_LIMIT, "0")
+    return {**plan.while_restoring, **({_LIMIT: found} if int(found) > int(limit) else {})}
+
+
+def towards(plan: TopicPlan, own: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
+    """What a topic's own configs shall be: of those that a restore changes as wanted, all others as they are. Pure."""
+    ours = {k for k in {*plan.while_restoring, *plan.final} if plan.while_restoring.get(k) != plan.final.get(k)}
+    others = {k: v for k, v in own.items() if k not in ours}
+    return {**others, **{k: v for k, v in wanted.items() if k in ours}}
 
 
 def settled(cluster: Cluster, wanted: Mapping[str, Mapping[str, str]]) -> dict[str, Mapping[str, str]]:
@@ -108,9 +123,10 @@ def finish_topics(cluster: Cluster, plans: Sequence[TopicPlan], ids: Ids) -> lis
     present = {t.name: t.id.hex for t in cluster.metadata().topics}
     ours = [p for p in plans if present.get(p.name) == ids.get(p.name, "")]
     configs = topic_configs(cluster, [p.name for p in ours]) if ours else {}
-    changes = {p.name: change_between(configs[p.name].own, p.final) for p in ours}
+    wanted = {p.name: towards(p, configs[p.name].own, p.final) for p in ours}
+    changes = {p.name: change_between(configs[p.name].own, wanted[p.name]) for p in ours}
     reasons = {name: _piecemeal(cluster, name, changes[name]) for name in alter_topic_configs(cluster, changes)}
-    found = settled(cluster, {p.name: p.final for p in ours if p.name not in reasons})
+    found = settled(cluster, {name: each for name, each in wanted.items() if name not in reasons})
     found |= {name: each.own for name, each in topic_configs(cluster, list(reasons)).items()} if reasons else {}
     differing = [_differing(p, found[p.name], reasons.get(p.name, {})) for p in ours]
     return [*(_gone(p.name) for p in plans if p not in ours), *(f for some in differing for f in some)]
@@ -150,8 +166,8 @@ def _gone(name: str) -> Finding:
     )
 
 
-def abort_topics(cluster: Cluster, plans: Sequence[TopicPlan], stored: Ids) -> list[Finding]:
-    """Delete by id what this restore made; give topics that were there before their configs back."""
+def abort_topics(cluster: Cluster, plans: Sequence[TopicPlan], stored: Ids) -> tuple[list[str], list[Finding]]:
+    """Delete by id what this restore made; give topics that were there before their configs back. What is gone."""
     present = {t.name: t for t in cluster.metadata().topics}
     ids = recognised(cluster, plans, stored, present)
     made = {p.name: UUID(hex=ids[p.name]) for p in plans if not p.existing and p.name in ids}
@@ -167,4 +183,5 @@ def abort_topics(cluster: Cluster, plans: Sequence[TopicPlan], stored: Ids) -> l
         for name, each in refused.items()
     ]
     existing = [p for p in plans if p.existing]
-    return [*kept, *finish_topics(cluster, existing, {p.name: p.existing_id for p in existing})]
+    told = finish_topics(cluster, existing, {p.name: p.existing_id for p in existing})
+    return sorted(made.keys() - refused.keys()), [*kept, *told]

@@ -63,6 +63,8 @@ class ReplayLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     transactional_id: str = ""
     """Under which holes are filled; empty with `translate`."""
     isolation: Isolation = Isolation.COMMITTED
+    before_ms: int | None = None
+    """Records of this time or a later one stay out, wherever they stand."""
 
     @property
     def size_bytes(self) -> int:
@@ -84,8 +86,9 @@ class ReplayUnit(msgspec.Struct, frozen=True, kw_only=True):
     prove: bool = True
 
     @property
-    def size_bytes(self) -> int:
-        return sum(log.size_bytes for log in self.logs)
+    def work_bytes(self) -> int:
+        """What progress will count up to: everything is sent, and fetched back for the proof."""
+        return sum(log.size_bytes for log in self.logs) * (2 if self.prove else 1)
 
 
 class Outcome(StrEnum):
@@ -136,7 +139,7 @@ class LogResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     sent_bytes: int = 0
     """By this attempt."""
     end: int = 0
-    """The target offset after the last one."""
+    """The target offset after the last one; of a log whose producer was forgotten, where it ends now."""
     runs: bytes = b""
     """A `formats.run_map.RunMap`, encoded: which source offset stands where."""
     proof: LogProof | None = None

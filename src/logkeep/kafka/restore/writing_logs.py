@@ -1,16 +1,17 @@
 """The part of a restore that writes records: topics made, producers stored, tasks run, and run again where that helps.
 
-Three things can make a second round necessary, each said as a finding: a broker has forgotten our producer (then what
-is there is compared with the archive, and a new producer goes on behind it), and an abort marker has come to stand
-where a record belongs (then the topic that this restore made is deleted and made again: such a log cannot be mended).
+Two things make another round necessary, and both are said. A broker has forgotten our producer: then what is there is
+compared with the archive, and a new producer goes on behind it. An abort marker has come to stand where a record
+belongs: then the topic that this restore made is deleted and made again, because such a log cannot be mended.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from logkeep.errors import RestoreFailed
+from logkeep.errors import RestoreFailed, TargetUnsafe
 from logkeep.kafka.admin.new_topics import delete_topics
+from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.admin.producers import new_producer_id
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.courtesy import share
@@ -19,17 +20,10 @@ from logkeep.kafka.restore.bundles import bundles
 from logkeep.kafka.restore.plan import PlannedLog, RestorePlan
 from logkeep.kafka.restore.preparing import TRANSACTIONAL_PREFIX
 from logkeep.kafka.restore.proving import ProveUnit, prove_logs
+from logkeep.kafka.restore.refusals import named
 from logkeep.kafka.restore.replay import replay
 from logkeep.kafka.restore.topics import make_topics
-from logkeep.kafka.restore.units import (
-    LogResult,
-    Offsets,
-    Outcome,
-    Producer,
-    ReplayLog,
-    ReplayResult,
-    ReplayUnit,
-)
+from logkeep.kafka.restore.units import LogResult, Offsets, Outcome, Producer, ReplayLog, ReplayResult, ReplayUnit
 from logkeep.kafka.settings import ClientSettings
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
@@ -37,9 +31,11 @@ from logkeep.model.ids import RestoreId
 from logkeep.model.ranges import Range
 from logkeep.model.work import Engine
 from logkeep.repository.chain import Place
-from logkeep.repository.restores import ProducerRow, newest_producers, put_producers
+from logkeep.repository.restores import ProducerRow, ProducersDocument, newest_producers, put_producers
 
 _ROUNDS = 3
+Ends = Mapping[TopicPartition, int]
+"""Up to which offset of the target something is there."""
 
 
 @dataclass(frozen=True)
@@ -67,100 +63,158 @@ class LogWriting:
 
     def write(self) -> Written:
         """Raises what the cluster refuses before the first record, and what every attempt of a task raised."""
-        rows, ids = self._begun()
-        results = self._replayed(self.plan.logs, rows, ids)
+        stored = self._begun()
+        results = self._replayed(self.plan.logs, stored)
         findings: list[Finding] = []
         for _ in range(_ROUNDS):
+            forgotten = {log: r.end for log, r in results.items() if r.outcome is Outcome.FORGOTTEN}
             misplaced = {r.topic for r in results.values() if r.outcome is Outcome.MISPLACED}
-            ours = {t.name for t in self.plan.topics if not t.existing} & misplaced
-            if not ours:
+            again = {t.name for t in self.plan.topics if not t.existing} & misplaced
+            if again:
+                findings += [_begun_again(name) for name in sorted(again)]
+                stored = self._made_again(again, stored)
+            ours = {log: end for log, end in forgotten.items() if log.topic not in again}
+            proven, wrong = self._compared(ours, stored)
+            results |= wrong
+            if proven:
+                findings += [_went_on(log) for log in sorted(proven)]
+                stored = self._stored(stored, {log: ours[log] for log in proven})
+            todo = [log for log in self.plan.logs if log.topic in again or _key(log) in proven]
+            if not todo:
                 break
-            findings += [_begun_again(name) for name in sorted(ours)]
-            rows, ids = self._made_again(ours, rows, ids)
-            results |= self._replayed([log for log in self.plan.logs if log.topic in ours], rows, ids)
-        ordered = tuple(results[TopicPartition(log.topic, log.partition)] for log in self.plan.logs)
-        return Written(ordered, ids, tuple(findings))
+            results |= self._replayed(todo, stored)
+        return Written(tuple(results[_key(log)] for log in self.plan.logs), dict(stored.topics), tuple(findings))
 
-    def prove(self, ends: Mapping[TopicPartition, int]) -> Written:
+    def prove(self, ends: Ends) -> Written:
         """Compare what is there already, up to these offsets. Writes nothing."""
         stored = newest_producers(self.state, self.restore_id)
-        rows = {TopicPartition(r.topic, r.partition): r for r in stored.producers} if stored else {}
-        ids = {r.topic: r.topic_id for r in rows.values()}
-        wanted = self._wanted(
-            [log for log in self.plan.logs if TopicPartition(log.topic, log.partition) in ends], rows, ids
+        if stored is None:
+            return Written((), {})
+        done = self._proven(ends, stored)
+        return Written(tuple(done[_key(log)] for log in self.plan.logs if _key(log) in done), dict(stored.topics))
+
+    def _begun(self) -> ProducersDocument:
+        """Topics and producers, as they were stored or new; stored before anything is sent."""
+        stored = newest_producers(self.state, self.restore_id)
+        known = {name: each for name, each in stored.topics.items() if each} if stored else {}
+        with Cluster(self.settings) as cluster:
+            if stored is None:
+                self._refuse_moved(cluster)
+            ids = make_topics(cluster, self.plan.topics, known)
+        if stored is not None and known.keys() == {t.name for t in self.plan.topics}:
+            return stored
+        return self._put(ids, {}, {}, after=stored.number if stored else 0)
+
+    def _refuse_moved(self, cluster: Cluster) -> None:
+        """Topics that were there before must still end where the plan says: somebody may have written meanwhile."""
+        existing = {t.name for t in self.plan.topics if t.existing}
+        planned = {_key(log): log.base for log in self.plan.logs if log.topic in existing}
+        found = list_offsets(cluster, planned.keys()) if planned else {}
+        moved = [str(log) for log, base in planned.items() if found[log].offset != base]
+        if moved:
+            raise TargetUnsafe(
+                "somebody writes to topics that were to be restored into",
+                subject=named(moved),
+                remedy="stop their producers and begin again; nothing was changed",
+            )
+
+    def _put(
+        self,
+        topics: Mapping[str, str],
+        kept: Mapping[TopicPartition, ProducerRow],
+        positions: Ends,
+        after: int,
+    ) -> ProducersDocument:
+        """Store topics with a new producer for all logs but those that keep theirs.
+
+        One producer is enough: sequences are counted per partition. It begins where the log is empty, or at a
+        position up to which what is there was compared.
+        """
+        rows = []
+        if self.plan.logs:
+            with Cluster(self.settings) as cluster:
+                new = new_producer_id(cluster)
+            rows = [
+                kept.get(_key(log))
+                or ProducerRow(
+                    topic=log.topic,
+                    partition=log.partition,
+                    producer_id=new.producer_id,
+                    epoch=new.epoch,
+                    position=positions.get(_key(log), log.base),
+                )
+                for log in self.plan.logs
+            ]
+        return put_producers(self.state, self.restore_id, topics, rows, self.run, after=after)
+
+    def _stored(self, before: ProducersDocument, positions: Ends) -> ProducersDocument:
+        """A new producer goes on at these positions."""
+        kept = {log: row for log, row in _rows(before).items() if log not in positions}
+        return self._put(before.topics, kept, positions, after=before.number)
+
+    def _made_again(self, topics: set[str], before: ProducersDocument) -> ProducersDocument:
+        """Delete and make anew. That it is going to happen is stored first: a kill in between is no riddle then."""
+        kept = {log: row for log, row in _rows(before).items() if log.topic not in topics}
+        told = put_producers(
+            self.state,
+            self.restore_id,
+            {**before.topics, **dict.fromkeys(topics, "")},
+            tuple(_rows(before).values()),
+            self.run,
+            after=before.number,
         )
+        with Cluster(self.settings) as cluster:
+            refused = delete_topics(cluster, {name: UUID(hex=before.topics[name]) for name in topics})
+            if refused:
+                raise RestoreFailed("a topic has to be made again and cannot be deleted", subject=", ".join(refused))
+            _wait_until_gone(cluster, {name: before.topics[name] for name in topics})
+            known = {name: each for name, each in told.topics.items() if each}
+            ids = make_topics(cluster, self.plan.topics, known)
+        return self._put(ids, kept, {}, after=told.number)
+
+    def _compared(
+        self, ends: Ends, stored: ProducersDocument
+    ) -> tuple[set[TopicPartition], dict[TopicPartition, LogResult]]:
+        """Logs whose beginning, up to these offsets, is what is archived; and for the others why not."""
+        done = self._proven(ends, stored, beginnings=True) if ends else {}
+        good = {log for log, r in done.items() if r.proof is not None and r.proof.good}
+        return good, {log: r for log, r in done.items() if log not in good}
+
+    def _replayed(self, logs: Sequence[PlannedLog], stored: ProducersDocument) -> dict[TopicPartition, LogResult]:
+        tasks = self.engine.at_once(len(logs)) if logs else 1
+        units = [
+            ReplayUnit(
+                place=self.view.place,
+                settings=self.settings,
+                logs=tuple(bundle),
+                bytes_per_s=share(self.limit_produce, tasks),
+                prove=self.plan.prove,
+            )
+            for bundle in self._bundles(self._wanted(logs, stored))
+        ]
+        done = self.engine.map(replay, units, ReplayResult, label="restore", weight=lambda u: u.work_bytes)
+        return {TopicPartition(each.topic, each.partition): each for result in done for each in result.logs}
+
+    def _proven(
+        self, ends: Ends, stored: ProducersDocument, *, beginnings: bool = False
+    ) -> dict[TopicPartition, LogResult]:
+        wanted = self._wanted([log for log in self.plan.logs if _key(log) in ends], stored)
         units = [
             ProveUnit(
                 place=self.view.place,
                 settings=self.settings,
                 logs=tuple(bundle),
                 ends=tuple(ends[TopicPartition(log.topic, log.partition)] for log in bundle),
+                beginnings=beginnings,
             )
             for bundle in self._bundles(wanted)
         ]
         done = self.engine.map(prove_logs, units, ReplayResult, label="prove", weight=lambda u: u.size_bytes)
-        return Written(tuple(each for result in done for each in result.logs), ids)
-
-    def _begun(self) -> tuple[dict[TopicPartition, ProducerRow], dict[str, str]]:
-        """Topics and producers, as they were stored or new; stored before anything is sent."""
-        stored = newest_producers(self.state, self.restore_id)
-        rows = {TopicPartition(r.topic, r.partition): r for r in stored.producers} if stored else {}
-        known = {r.topic: r.topic_id for r in rows.values()}
-        with Cluster(self.settings) as cluster:
-            ids = make_topics(cluster, self.plan.topics, known)
-            if self.plan.logs and not rows:
-                rows = self._stored(cluster, ids, {})
-        return rows, ids
-
-    def _stored(
-        self, cluster: Cluster, ids: Mapping[str, str], kept: Mapping[TopicPartition, ProducerRow]
-    ) -> dict[TopicPartition, ProducerRow]:
-        """A new producer for all logs but those that keep theirs. One is enough: sequences are per partition."""
-        producer = new_producer_id(cluster)
-        rows = {
-            log: kept.get(log)
-            or ProducerRow(
-                topic=each.topic,
-                topic_id=ids[each.topic],
-                partition=each.partition,
-                producer_id=producer.producer_id,
-                epoch=producer.epoch,
-                position=each.base,
-            )
-            for each in self.plan.logs
-            if (log := TopicPartition(each.topic, each.partition))
-        }
-        put_producers(self.state, self.restore_id, tuple(rows.values()), self.run)
-        return rows
-
-    def _made_again(
-        self, topics: set[str], rows: Mapping[TopicPartition, ProducerRow], ids: Mapping[str, str]
-    ) -> tuple[dict[TopicPartition, ProducerRow], dict[str, str]]:
-        with Cluster(self.settings) as cluster:
-            refused = delete_topics(cluster, {name: UUID(hex=ids[name]) for name in topics})
-            if refused:
-                raise RestoreFailed("a topic has to be made again and cannot be deleted", subject=", ".join(refused))
-            kept = {log: row for log, row in rows.items() if log.topic not in topics}
-            made = make_topics(cluster, self.plan.topics, {t: i for t, i in ids.items() if t not in topics})
-            return self._stored(cluster, made, kept), made
-
-    def _replayed(
-        self, logs: Sequence[PlannedLog], rows: Mapping[TopicPartition, ProducerRow], ids: Mapping[str, str]
-    ) -> dict[TopicPartition, LogResult]:
-        units = [
-            ReplayUnit(
-                place=self.view.place,
-                settings=self.settings,
-                logs=tuple(bundle),
-                bytes_per_s=share(self.limit_produce, self.engine.at_once(len(logs))),
-                prove=self.plan.prove,
-            )
-            for bundle in self._bundles(self._wanted(logs, rows, ids))
-        ]
-        done = self.engine.map(replay, units, ReplayResult, label="restore", weight=lambda u: u.size_bytes)
         return {TopicPartition(each.topic, each.partition): each for result in done for each in result.logs}
 
     def _bundles(self, wanted: Sequence[ReplayLog]) -> list[list[ReplayLog]]:
+        if not wanted:
+            return []
         with Cluster(self.settings) as cluster:
             metadata = cluster.metadata()
 
@@ -170,10 +224,9 @@ class LogWriting:
 
         return bundles(wanted, leader, lambda log: log.size_bytes, self.engine.at_once(len(wanted)))
 
-    def _wanted(
-        self, logs: Sequence[PlannedLog], rows: Mapping[TopicPartition, ProducerRow], ids: Mapping[str, str]
-    ) -> list[ReplayLog]:
+    def _wanted(self, logs: Sequence[PlannedLog], stored: ProducersDocument) -> list[ReplayLog]:
         segments = self.view.segments({log.log: Range(log.start, log.end) for log in logs})
+        rows = _rows(stored)
         return [
             ReplayLog(
                 log=log.log,
@@ -182,11 +235,11 @@ class LogWriting:
                 segments=segments[log.log],
                 transactional=log.transactional,
                 topic=log.topic,
-                topic_id=ids[log.topic],
+                topic_id=stored.topics[log.topic],
                 partition=log.partition,
                 offsets=self.plan.offsets,
                 base=log.base,
-                producer=_producer(rows[TopicPartition(log.topic, log.partition)]),
+                producer=_producer(rows[_key(log)]),
                 transactional_id=self._transactional_id(log),
                 isolation=self.plan.isolation,
             )
@@ -199,8 +252,23 @@ class LogWriting:
         return f"{TRANSACTIONAL_PREFIX}{self.restore_id}-{log.topic}-{log.partition}"
 
 
+def _key(log: PlannedLog) -> TopicPartition:
+    return TopicPartition(log.topic, log.partition)
+
+
+def _rows(stored: ProducersDocument) -> dict[TopicPartition, ProducerRow]:
+    return {TopicPartition(r.topic, r.partition): r for r in stored.producers}
+
+
 def _producer(row: ProducerRow) -> Producer:
     return Producer(row.producer_id, row.epoch, row.position)
+
+
+def _wait_until_gone(cluster: Cluster, ids: Mapping[str, str]) -> None:
+    """Brokers show a deleted topic for a moment; who asks one of them too early would take it for the new one."""
+    for _ in cluster.patience.tries():
+        if not any(t.id.hex == ids.get(t.name) for t in cluster.metadata().topics):
+            return
 
 
 def _begun_again(topic: str) -> Finding:
@@ -209,4 +277,13 @@ def _begun_again(topic: str) -> Finding:
         severity=Severity.NOTE,
         where=topic,
         what="an abort marker had come to stand where a record belongs: the topic was deleted and restored anew",
+    )
+
+
+def _went_on(log: TopicPartition) -> Finding:
+    return Finding(
+        code="producer-forgotten",
+        severity=Severity.NOTE,
+        where=str(log),
+        what="the broker had forgotten our producer: what was there was compared, and a new producer went on behind it",
     )

@@ -1,29 +1,39 @@
 """What each attempt at a restore leaves: which process took it up again, and under which producers it writes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.repository.chain import Place
 from logkeep.repository.owner import Owner, this_process
 from logkeep.repository.restores.documents import ProducerRow, ProducersDocument, RestorePlanDocument, ResumedDocument
-from logkeep.repository.restores.numbered import put_next, read_all, read_newest
+from logkeep.repository.restores.numbered import put_next, put_numbered, read_all, read_newest
 
 
-def put_producers(place: Place, restore_id: RestoreId, producers: Sequence[ProducerRow], run: str) -> int:
-    """Store producer ids before the first send under any of them. Returns the number of this list."""
+def put_producers(
+    place: Place,
+    restore_id: RestoreId,
+    topics: Mapping[str, str],
+    producers: Sequence[ProducerRow],
+    run: str,
+    *,
+    after: int,
+) -> ProducersDocument:
+    """Store producers and topic ids as the list that follows number `after`, before anything is sent.
 
-    def make(number: int) -> ProducersDocument:
-        return ProducersDocument(
-            repository=place.repository,
-            source=place.source,
-            restore=restore_id,
-            number=number,
-            run=run,
-            producers=tuple(producers),
-        )
-
-    return put_next(place, restore_id, make)[0].number
+    Returns the list with that number: another attempt may have been faster, and then it is that one's. So any number
+    of attempts write under the same producers.
+    """
+    document = ProducersDocument(
+        repository=place.repository,
+        source=place.source,
+        restore=restore_id,
+        number=after + 1,
+        run=run,
+        topics=dict(topics),
+        producers=tuple(producers),
+    )
+    return put_numbered(place, restore_id, document)
 
 
 def read_producers(place: Place, restore_id: RestoreId) -> list[ProducersDocument]:

@@ -91,7 +91,6 @@ class ProducerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Under which producer id one partition of the target is written."""
 
     topic: Topic
-    topic_id: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$")]
     partition: Partition
     producer_id: Position
     epoch: Annotated[int, msgspec.Meta(ge=0, le=2**15 - 1)]
@@ -99,13 +98,18 @@ class ProducerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The target offset at which its sequence number 0 stands."""
 
 
+TopicId = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{32})?$")]
+
+
 class ProducersDocument(NumberedDocument, frozen=True, kw_only=True, tag="restore-producers"):
-    """Stored before the first record is sent under any of them."""
+    """Stored before the first record is sent under any of them, and before a topic that was made is written to."""
 
     limit: ClassVar[int] = 64 * MIB
 
     run: str
     """Of the process that wrote it."""
+    topics: dict[Topic, TopicId] = msgspec.field(default_factory=dict)
+    """Topics of the target and their ids; an empty one is about to be deleted and made again."""
     producers: tuple[ProducerRow, ...]
 
 
@@ -171,6 +175,8 @@ class ReceiptDocument(NumberedDocument, frozen=True, kw_only=True, tag="restore-
     backup: StoredId
     drill: bool
     verdict: Verdict
+    records_there: bool = False
+    """All records are there and, where that was asked for, proven: only what follows them may still be left."""
     owner: Owner
     started: str
     finished: str

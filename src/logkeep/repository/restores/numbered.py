@@ -44,6 +44,16 @@ def put_next(place: Place, restore_id: RestoreId, make: Callable[[int], Numbered
         return document, data
 
 
+def put_numbered(place: Place, restore_id: RestoreId, document: NumberedT) -> NumberedT:
+    """Store a document under its own number; the one that is there already, when somebody was faster."""
+    name = _name(place, restore_id, type(document), document.number)
+    try:
+        put_own(place.store, name, sealed(document))
+    except AlreadyExists:
+        return read_numbered(place, restore_id, type(document), document.number)
+    return document
+
+
 def read_numbered(place: Place, restore_id: RestoreId, kind: type[NumberedT], number: int) -> NumberedT:
     """The document with this number, which is known to have been there. Raises Damaged."""
     name = _name(place, restore_id, kind, number)

@@ -1,0 +1,69 @@
+"""`logkeep kafka restore abort`: a restore given up."""
+
+import click
+import msgspec
+
+from logkeep.cli.look import Look, count
+from logkeep.cli.opening import STORE_EXITS, chosen_source, restores_place
+from logkeep.cli.receipt_text import finding_lines
+from logkeep.cli.run import Run
+from logkeep.cli.verb import verb
+from logkeep.cli.verbs.kafka_backup import client_settings
+from logkeep.config.options import BOOTSTRAP_SERVERS, COMMAND_CONFIG, REPO, SOURCE, STATE_DIR
+from logkeep.kafka.restore.restore import KafkaRestore
+from logkeep.model.findings import Finding
+from logkeep.model.ids import RestoreId
+
+_NAMED = 8
+
+
+class KafkaRestoreAbortReport(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    restore: int
+    deleted: tuple[str, ...]
+    """Topics that the restore had made."""
+    kept: tuple[str, ...]
+    """Topics that were there before: they keep what was written, and got their configs back."""
+    findings: tuple[Finding, ...]
+    dry_run: bool
+
+
+def _abort_text(report: KafkaRestoreAbortReport, look: Look) -> str:
+    would = "would delete" if report.dry_run else "deleted"
+    names = ", ".join(report.deleted) or "no topic"
+    lines = [look.line(f"restore {report.restore} of {report.source}: {would} {names}")]
+    if report.kept:
+        lines.append(look.line(f"topics that were there before keep what was written: {', '.join(report.kept)}"))
+    return "\n".join([*lines, *finding_lines(report.findings, look, every=True)])
+
+
+@verb(
+    report=KafkaRestoreAbortReport,
+    text=_abort_text,
+    options=(REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG),
+    arguments=(click.Argument(["restore_id"], metavar="RESTORE-ID", type=int),),
+    exits=(2, 31, *STORE_EXITS),
+    exit_code=lambda report: 2 if report.findings else 0,
+    changes=True,
+    examples=("logkeep kafka restore abort 20261114031500 --dry-run",),
+)
+def abort(run: Run, restore_id: int) -> KafkaRestoreAbortReport:
+    """Give a restore up: topics that it made are deleted, others get their configs back.
+
+    Topics are known by their ids: one that somebody made again under the same name is left alone. The restore cannot
+    be resumed afterwards; its documents stay.
+    """
+    place = chosen_source(run)
+    task = KafkaRestore(place, restores_place(run, place), client_settings(run), run.clock, run.token)
+    stored = task.stored(RestoreId(restore_id), given_up=True)
+    task.refuse_ended(stored)
+    made = tuple(t.name for t in stored.plan.topics if not t.existing)
+    kept = tuple(t.name for t in stored.plan.topics if t.existing)
+    findings: tuple[Finding, ...] = ()
+    if not run.dry_run:
+        run.confirm(f"delete {count(len(made))} topics that restore {restore_id} made ({', '.join(made[:_NAMED])})?")
+        aborted = task.abort(stored)
+        made, findings = aborted.deleted, aborted.findings
+    return KafkaRestoreAbortReport(
+        source=place.source, restore=restore_id, deleted=made, kept=kept, findings=findings, dry_run=run.dry_run
+    )

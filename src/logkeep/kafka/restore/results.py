@@ -1,0 +1,82 @@
+"""What the tasks of a restore said, as a receipt keeps it and as people read it. Pure."""
+
+from collections.abc import Sequence
+
+from logkeep.formats.run_map_bytes import Route, bundle
+from logkeep.kafka.restore.plan import RestorePlan
+from logkeep.kafka.restore.units import LogResult, Outcome
+from logkeep.model.findings import Finding, Severity
+from logkeep.repository.restores import RestoredPartition
+
+
+def whole(results: Sequence[LogResult], *, prove: bool) -> bool:
+    """Whether every log came back and, if that was asked for, was proven."""
+    return all(r.outcome is Outcome.DONE and (not prove or (r.proof is not None and r.proof.good)) for r in results)
+
+
+def map_of(results: Sequence[LogResult]) -> bytes:
+    """The maps of all partitions as one object."""
+    return bundle({Route(r.log.name, r.log.partition, r.topic, r.partition): r.runs for r in results if r.runs})
+
+
+def partition_rows(plan: RestorePlan, results: Sequence[LogResult]) -> tuple[RestoredPartition, ...]:
+    """As a receipt keeps them."""
+    return tuple(
+        RestoredPartition(
+            source_topic=r.log.name,
+            source_partition=r.log.partition,
+            topic=r.topic,
+            partition=r.partition,
+            mode=plan.offsets,
+            records=r.records,
+            bytes=r.proof.bytes if r.proof else r.sent_bytes,
+            end=r.end,
+            archive_digest=r.proof.archive_digest if r.proof else "",
+            target_digest=r.proof.target_digest if r.proof else "",
+            outcome="proof-failed" if r.proof and not r.proof.good else r.outcome,
+            detail=r.detail or (r.proof.detail if r.proof else ""),
+        )
+        for r in results
+    )
+
+
+_REMEDIES = {
+    Outcome.FOREIGN: "stop whoever writes there; then `kafka restore abort` and restore again",
+    Outcome.MISPLACED: "delete the topic and restore it again",
+    Outcome.FORGOTTEN: "go on with --resume: what is there is compared, and a new producer goes on",
+    Outcome.REFUSED: "the broker's words say why; mend it and go on with --resume",
+    Outcome.DENIED: "grant the permission and go on with --resume",
+    Outcome.DAMAGED: "`logkeep verify` shows what is damaged; restore an earlier backup, or leave this topic out",
+    Outcome.GONE: "somebody deleted the topic; begin a new restore",
+}
+
+
+def result_findings(results: Sequence[LogResult]) -> list[Finding]:
+    """What went wrong, partition by partition."""
+    return [f for r in results for f in _troubles(r)]
+
+
+def _troubles(result: LogResult) -> list[Finding]:
+    where = f"{result.topic}/{result.partition}"
+    if result.outcome is not Outcome.DONE:
+        return [
+            Finding(
+                code=str(result.outcome),
+                severity=Severity.DAMAGE,
+                where=where,
+                what=result.detail or str(result.outcome),
+                remedy=_REMEDIES[result.outcome],
+            )
+        ]
+    if result.proof is None or result.proof.good:
+        return []
+    at = f" at offset {result.proof.first_difference}" if result.proof.first_difference >= 0 else ""
+    return [
+        Finding(
+            code="proof-failed",
+            severity=Severity.DAMAGE,
+            where=where,
+            what=f"what is there is not what is archived{at}: {result.proof.detail or 'digests differ'}",
+            remedy="find out who else writes to the topic, or whether retention or compaction were at work there",
+        )
+    ]

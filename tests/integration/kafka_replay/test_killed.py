@@ -1,0 +1,178 @@
+"""Attempts die anywhere and others go on: what an independent consumer reads afterwards is exact."""
+
+import os
+import random
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from logkeep.kafka.admin.transactions import list_transactions
+from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.restore.replay import replay
+from logkeep.kafka.restore.units import Offsets, Outcome, ReplayUnit
+from logkeep.kafka.settings import ClientSettings, endpoints
+from tests.integration.kafka_replay.attempts import KILLED, Attempts
+from tests.integration.kafka_replay.conftest import Archived
+from tests.integration.processes import wait_for
+from tests.kafka.replaying import Seen, committed, expected, nothing, without_offsets
+from tests.servers.shaky_kafka import Shaky
+
+pytestmark = pytest.mark.xdist_group("kafka-replay")
+WAYS = (("smooth", Offsets.TRANSLATE), ("smooth", Offsets.PRESERVE), ("bumpy", Offsets.PRESERVE))
+
+
+@dataclass
+class Killing:
+    """Replays of one archived topic into new ones, and what must be found there."""
+
+    shaky: Shaky
+    logs: Archived
+    children: Attempts
+    source: str
+    offsets: Offsets
+    wanted: list[Seen]
+    rounds: int = 0
+    usual_bytes: int = 0
+
+    def unit(self) -> ReplayUnit:
+        """Into a new topic, through the proxy."""
+        self.rounds += 1
+        unit = self.logs.target.unit(self.source, f"to-{self.source}-{self.offsets}-{self.rounds}", self.offsets)
+        return msgspec.structs.replace(unit, settings=ClientSettings(endpoints(self.shaky.bootstrap)))
+
+    def measure(self) -> "Killing":
+        """How many bytes a replay that nothing happens to gets from the broker."""
+        unit = self.unit()
+        self.shaky.gate.close_after(1 << 40)
+        self.children.start(unit)
+        assert self.children.ended() == Outcome.DONE
+        self.usual_bytes = (1 << 40) - self.shaky.gate.left
+        self.shaky.gate.open()
+        self.assert_exact(unit)
+        return self
+
+    def killed_after(self, unit: ReplayUnit, size_bytes: int) -> str:
+        """Kill an attempt when so many bytes of the broker came to it; how it ended."""
+        self.shaky.gate.close_after(size_bytes)
+        try:
+            self.children.start(unit)
+            wait_for(lambda: self.shaky.gate.closed or _is_over(self.children.pid), "the hold")
+            return self.children.kill()
+        finally:
+            self.shaky.gate.open()
+
+    def assert_exact(self, unit: ReplayUnit) -> None:
+        """One more attempt ends well, and everything is there once, in order."""
+        (result,) = replay(unit, nothing).logs
+        assert (result.outcome, result.detail) == (Outcome.DONE, "")
+        seen, bounds = committed(self.shaky.kafka.bootstrap, result.topic, 0)
+        if self.offsets is Offsets.PRESERVE:
+            assert seen == self.wanted
+            assert bounds == (unit.logs[0].start, unit.logs[0].end)
+        else:
+            assert without_offsets(seen) == without_offsets(self.wanted)
+            assert bounds == (0, len(self.wanted))
+
+
+def _is_over(pid: int) -> bool:
+    """Whether a child has ended; its parent has not looked yet, or has."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.fixture(scope="module", params=WAYS, ids="-".join)
+def killing(request: pytest.FixtureRequest, shaky: Shaky, logs: Archived, children: Attempts) -> Killing:
+    source, offsets = request.param
+    wanted = expected(shaky.kafka.bootstrap, logs.archive, logs.backup_id, source, 0)
+    return Killing(shaky, logs, children, source, offsets, wanted).measure()
+
+
+def _kill_at_random(killing: Killing, seed: int, kills: int) -> int:
+    """So many attempts at one replay, each killed somewhere; how many were."""
+    chance, unit, killed = random.Random(seed), killing.unit(), 0
+    for _ in range(kills):
+        killed += killing.killed_after(unit, chance.randrange(1, killing.usual_bytes)) == KILLED
+    killing.assert_exact(unit)
+    return killed
+
+
+def test_attempts_are_killed_at_random_points(killing: Killing) -> None:
+    assert _kill_at_random(killing, seed=1, kills=4) >= 2
+
+
+@pytest.mark.soak
+def test_many_attempts_are_killed_at_random_points(killing: Killing) -> None:
+    killed = sum(_kill_at_random(killing, seed, kills=4) for seed in range(100, 112))
+    print(f"{killing.source} {killing.offsets}: {killed} attempts killed, all replays exact")
+    assert killed >= 34
+
+
+@pytest.mark.parametrize("dies_before", ["add_partitions", "filler_batches", "abort_transaction"])
+def test_an_attempt_dies_in_a_hole_and_time_runs_out(
+    shaky: Shaky, logs: Archived, children: Attempts, dies_before: str
+) -> None:
+    """Whoever aborts what it left open, the marker comes to stand in the hole."""
+    wanted = expected(shaky.kafka.bootstrap, logs.archive, logs.backup_id, "bumpy", 0)
+    killing = Killing(shaky, logs, children, "bumpy", Offsets.PRESERVE, wanted)
+    unit = logs.target.unit("bumpy", f"timed-out-{dies_before}", Offsets.PRESERVE)
+    children.start(unit, dies_before=dies_before, timeout_ms=1000)
+    assert children.ended() == KILLED
+    with Cluster(logs.target.settings) as cluster:
+        mine = unit.logs[0].transactional_id
+        open_now = [t for t in list_transactions(cluster) if t.transactional_id == mine and t.state == "Ongoing"]
+        assert len(open_now) == (dies_before != "add_partitions")
+        wait_for(
+            lambda: mine not in {t.transactional_id for t in list_transactions(cluster, states=_OPEN)}, "the abort"
+        )
+    killing.assert_exact(unit)
+
+
+_OPEN = ("Ongoing", "PrepareAbort", "PrepareEpochFence")
+
+
+def _stalled(killing: Killing, seed: int) -> None:
+    """A broker stands still with requests before it, their sender dies, and both go on: the broker and the next one."""
+    chance, unit = random.Random(seed), killing.unit()
+    broker = killing.shaky.kafka.pid
+    assert broker is not None
+    killing.shaky.gate.close_after(chance.randrange(killing.usual_bytes // 3, killing.usual_bytes))
+    killing.children.start(unit)
+    wait_for(lambda: killing.shaky.gate.closed or _is_over(killing.children.pid), "the hold")
+    os.kill(broker, signal.SIGSTOP)
+    try:
+        killing.shaky.gate.open()
+        _look_for_late_requests(killing.shaky.kafka.inner_port)
+        killing.children.kill()
+    finally:
+        os.kill(broker, signal.SIGCONT)
+    killing.assert_exact(unit)
+
+
+def _look_for_late_requests(port: int) -> None:
+    """They wait for the broker, or it has read all that the attempt may have in flight: either will do."""
+    deadline = time.monotonic() + 1.0
+    while not _unread(port) and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def _unread(port: int) -> bool:
+    """Whether bytes wait for a process that listens there, as the kernel tells it."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return any(int(row[1].rpartition(":")[2], 16) == port and int(row[4].rpartition(":")[2], 16) for row in rows)
+
+
+def test_late_requests_of_a_dead_attempt(killing: Killing) -> None:
+    _stalled(killing, seed=7)
+
+
+@pytest.mark.soak
+def test_many_late_requests_of_dead_attempts(killing: Killing) -> None:
+    for seed in range(200, 210):
+        _stalled(killing, seed)
+    print(f"{killing.source} {killing.offsets}: 10 rounds with a broker that stood still, all exact")
