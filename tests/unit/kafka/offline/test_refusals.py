@@ -6,18 +6,22 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from logkeep.errors import Locked, LogDirUnusable, LogkeepError, TargetUnsafe, UsageError
 from logkeep.kafka.restore.offline.locks import alone, broker_stopped
 from logkeep.kafka.restore.offline.run import preview
-from logkeep.kafka.restore.offline.safety import check_configs, removing
+from logkeep.kafka.restore.offline.safety import check_configs, check_topics, removing
+from logkeep.kafka.restore.offline.staging import leftovers, staged_name
 from logkeep.kafka.restore.offline.values import Foreseen, LogEnd, Standing
 from logkeep.kafka.salvage.cluster_image import ClusterImage
+from logkeep.kafka.salvage.disk_layout import Standing as DirectoryStanding
+from logkeep.kafka.salvage.disk_layout import log_directory
 from logkeep.model.time import random_token
 from tests.kafka.batches import dense
-from tests.kafka.offline import Backed, backed_up, logs_in, made_target, offline, tree, wished
+from tests.kafka.offline import TARGET_ID, Backed, backed_up, logs_in, made_target, offline, tree, wished
 
 _HOLDER = """
 import fcntl, sys
@@ -170,6 +174,28 @@ def test_topics_that_would_remove_what_is_restored(
             check_configs(image, logs)
     else:
         check_configs(image, logs)
+
+
+def test_directories_of_topics_that_are_gone_or_made_again(backed: Backed, root: Path) -> None:
+    logs = _foreseen(backed, root, include=("users",)).logs
+    check_topics(None, logs)
+    check_topics(ClusterImage(topics={"users": TARGET_ID}), logs)
+    for topics, says in (({}, "no topic of this name"), ({"users": UUID(int=1)}, "is another")):
+        with pytest.raises(TargetUnsafe, match=says):
+            check_topics(ClusterImage(topics=topics), logs)
+
+
+@pytest.mark.parametrize("topic", ["a", "x" * 249])
+def test_staged_names_are_those_of_a_partition_on_its_way_out(tmp_path: Path, topic: str) -> None:
+    name = staged_name(topic, 12, "0123456789abcdef")
+    found = log_directory(name)
+    assert len(name) <= 255
+    assert found is not None
+    assert (found.standing, found.log.partition) == (DirectoryStanding.DELETED, 12)
+    (tmp_path / name).mkdir()
+    (tmp_path / f"{topic[:200]}-12.{'0' * 32}-delete").mkdir()
+    assert leftovers(tmp_path, topic, 12) == [tmp_path / name]
+    assert leftovers(tmp_path, topic, 2) == []
 
 
 def test_nothing_is_written_by_a_preview(backed: Backed, root: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from logkeep.errors import TargetUnsafe, UsageError
+from logkeep.errors import LogDirUnusable, TargetUnsafe, UsageError
 from logkeep.kafka.restore.backup_view import BackupView, view_backup
 from logkeep.kafka.restore.choice import Chosen, ChosenLog, choose
 from logkeep.kafka.restore.offline.directories import old_files, standing_of
@@ -43,7 +43,7 @@ def foresee(place: Place, entry: BackupEntry, wish: OfflineWish) -> Prepared:
         raise UsageError("no topic is left to restore", remedy="internal topics are never restored")
     ranges = _ranges(chosen, wish)
     segments = view.segments(ranges)
-    disks = look(wish.roots)
+    disks = _look(wish.roots)
     image, problems = newest_image(disks.metadata_logs)
     here = _here(disks)
     logs = [
@@ -68,6 +68,13 @@ def foresee(place: Place, entry: BackupEntry, wish: OfflineWish) -> Prepared:
         ),
         image,
     )
+
+
+def _look(roots: Sequence[Path]) -> Disks:
+    try:
+        return look(roots)
+    except FileNotFoundError as error:
+        raise LogDirUnusable("a file went away while it was listed", subject=str(error.filename)) from error
 
 
 def _ranges(chosen: Chosen, wish: OfflineWish) -> dict[LogName, Range]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from logkeep.kafka.restore.offline.foresight import check_room, foresee, unit_of
 from logkeep.kafka.restore.offline.locks import alone, broker_stopped
-from logkeep.kafka.restore.offline.safety import check, check_configs
+from logkeep.kafka.restore.offline.safety import check, check_configs, check_topics
 from logkeep.kafka.restore.offline.staging import bring_back
 from logkeep.kafka.restore.offline.task import restore_log
 from logkeep.kafka.restore.offline.values import Foreseen, LogWritten, OfflineReport, OfflineUnit, OfflineWish
@@ -27,7 +27,7 @@ _OPERATION = "restore"
 
 def preview(wish: OfflineWish, place: Place, tokens: TokenSource) -> Foreseen:
     """What a restore would do, and how; a running broker and missing topics are told, not refused. Writes no file."""
-    with reading(place, wish.backup, this_process(_OPERATION), _OPERATION, tokens) as entry:
+    with reading(place, wish.backup, this_process(tokens()), _OPERATION, tokens) as entry:
         return foresee(place, entry, wish).foreseen
 
 
@@ -38,7 +38,7 @@ def restore_offline(
     a log that could not be restored or proven is a problem in the report."""
     started = rfc3339(clock())
     with (
-        reading(place, wish.backup, this_process(_OPERATION), _OPERATION, tokens) as entry,
+        reading(place, wish.backup, this_process(tokens()), _OPERATION, tokens) as entry,
         broker_stopped(wish.roots),
         alone(wish.roots),
     ):
@@ -46,6 +46,7 @@ def restore_offline(
         prepared = foresee(place, entry, wish)
         foreseen = prepared.foreseen
         check(foreseen, wish)
+        check_topics(prepared.image, foreseen.logs)
         check_configs(prepared.image, foreseen.logs)
         check_room(foreseen.logs)
         results = _restored([unit_of(log, place, wish) for log in foreseen.logs], engine)

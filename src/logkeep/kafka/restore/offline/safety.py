@@ -33,6 +33,20 @@ def check(foreseen: Foreseen, wish: OfflineWish) -> None:
         )
 
 
+def check_topics(image: ClusterImage | None, logs: Iterable[PlannedLog]) -> None:
+    """Raises TargetUnsafe for a directory that the broker would set aside: its topic is gone, or was made again."""
+    for log in logs if image is not None else ():
+        known = image.topics.get(log.topic) if image is not None else None
+        if known is None or known.hex != log.topic_id:
+            raise TargetUnsafe(
+                "the cluster has no topic of this name"
+                if known is None
+                else "the cluster's topic of this name is another",
+                subject=str(log.directory),
+                remedy="start the broker once more, make the topic if it is not there, and stop it",
+            )
+
+
 def check_configs(image: ClusterImage | None, logs: Iterable[PlannedLog]) -> None:
     """Raises TargetUnsafe when a topic would delete or compact what is restored."""
     configs = image.configs if image is not None else {}

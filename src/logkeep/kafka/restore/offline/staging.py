@@ -24,7 +24,9 @@ from logkeep.kafka.restore.offline.note import NOTE
 from logkeep.store.local_files import sync_path, write_all
 
 METADATA = "partition.metadata"
-_OURS = b"logkeep:".hex()
+_OURS, _GOING = b"logkeep:".hex(), "-delete"
+_TOKEN = 16
+"""Hex digits that differ from one attempt to the next."""
 _LONGEST_NAME = 255
 _EXCHANGE, _AT_FDCWD = 2, -100
 _CANNOT_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV}
@@ -32,15 +34,14 @@ _CANNOT_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV}
 
 def staged_name(topic: str, partition: int, token: str) -> str:
     """`token` is 16 hex digits."""
-    suffix = f"-{partition}.{_OURS}{token}-delete"
+    suffix = f"-{partition}.{_OURS}{token}{_GOING}"
     return topic[: _LONGEST_NAME - len(suffix)] + suffix
 
 
 def leftovers(root: Path, topic: str, partition: int) -> list[Path]:
     """Directories of ours that other attempts left for this partition."""
-    pattern = staged_name(topic, partition, "")
-    before, after = pattern.removesuffix("-delete"), "-delete"
-    known = len(before) + 16 + len(after)
+    before, after = staged_name(topic, partition, "0" * _TOKEN)[: -_TOKEN - len(_GOING)], _GOING
+    known = len(before) + _TOKEN + len(after)
     return sorted(
         p for p in root.iterdir() if p.name.startswith(before) and p.name.endswith(after) and len(p.name) == known
     )
@@ -112,8 +113,8 @@ def _exchanged(staged: Path, directory: Path) -> bool:
 
 def _moved(staged: Path, directory: Path) -> None:
     """The two moves of a file system that cannot exchange."""
-    token = f"{int(staged.name[-23:-7], 16) ^ 1:016x}"
-    old = staged.with_name(f"{staged.name[:-23]}{token}-delete")
+    before, token = staged.name[: -_TOKEN - len(_GOING)], staged.name[-_TOKEN - len(_GOING) : -len(_GOING)]
+    old = staged.with_name(f"{before}{int(token, 16) ^ 1:016x}{_GOING}")
     directory.rename(old)
     sync_path(directory.parent)
     staged.rename(directory)
