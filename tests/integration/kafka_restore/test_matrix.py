@@ -66,7 +66,16 @@ def _compact(kafka: EmbeddedKafka, matrix: Matrix) -> None:
 
 def _restore(written: Written, target: EmbeddedKafka, *more: str, code: int = 0) -> dict[str, object]:
     return written.repo.json(
-        "kafka", "restore", "--source", "prod", "--bootstrap-servers", target.bootstrap, "--yes", *more, code=code
+        "kafka",
+        "restore",
+        "--source",
+        "prod",
+        "--bootstrap-servers",
+        target.bootstrap,
+        "--yes",
+        "--keep-all",
+        *more,
+        code=code,
     )
 
 
