@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from tests.e2e.filled import Filled
@@ -111,6 +112,15 @@ def delete_topic(kafka: EmbeddedKafka, topic: str) -> None:
     for future in client.delete_topics([topic]).values():
         future.result(30)
     wait_for(lambda: topic not in topic_names(kafka), "the topic to go")
+
+
+def set_config(kafka: EmbeddedKafka, topic: str, name: str, value: str) -> None:
+    """Somebody changes a config of a topic."""
+    client, resource = admin(kafka), ConfigResource(ConfigResource.Type.TOPIC, topic)
+    resource.add_incremental_config(ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET))
+    for future in client.incremental_alter_configs([resource]).values():
+        future.result(30)
+    wait_for(lambda: own_configs(kafka, topic).get(name) == value, "the config")
 
 
 def log_end(kafka: EmbeddedKafka, topic: str, partition: int = 0) -> int:
