@@ -1,8 +1,9 @@
 """How long a restore will take, and whether it can afford to keep every offset. Pure.
 
 Rates of markers, fillers and plain batches are what one partition showed on one real broker on two cores; those of
-re-encoding and of the proof are assumed, not measured. A hole costs a transaction of its own, and its marker must be in the log before anything else may be
-sent: so holes, not bytes, decide about `preserve`. Work on different partitions is taken to go on at once.
+re-encoding and of the proof are assumed, not measured. A hole costs a transaction of its own, and its marker must be
+in the log before anything else may be sent: so holes, not bytes, decide about `preserve`.
+Work on different partitions is taken to go on at once.
 """
 
 from collections.abc import Sequence
