@@ -27,10 +27,14 @@ def test_a_quota_is_obeyed(kafka: EmbeddedKafka, target: EmbeddedKafka, topics: 
     repo.json("kafka", "backup", "--bootstrap-servers", kafka.bootstrap, "--topics", topic)
     _quota(target, "--add-config", "producer_byte_rate=200000")
     try:
-        done = repo.json("kafka", "restore", "--bootstrap-servers", target.bootstrap, "--yes")
+        told = str(repo.home / "restore.prom")
+        done = repo.json("kafka", "restore", "--bootstrap-servers", target.bootstrap, "--yes", "--metrics-file", told)
     finally:
         _quota(target, "--delete-config", "producer_byte_rate")
     assert done["verdict"] == "proven"
     for partition in range(2):
         assert seen(target.bootstrap, topic, partition) == seen(kafka.bootstrap, topic, partition)
+    lines = (repo.home / "restore.prom").read_text().splitlines()
+    assert 'logkeep_restore_success{source="kafka"} 1' in lines
+    assert 'logkeep_restore_records{source="kafka"} 400' in lines
     assert done["seconds"] > 5, "four megabytes at a fifth of one per second: it was never asked to wait"

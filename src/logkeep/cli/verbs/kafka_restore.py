@@ -91,7 +91,9 @@ def _metrics(outcome: Outcome[KafkaRestoreReport]) -> Iterator[Sample]:
     yield sample("logkeep_restore_success", 1 if good else 0, source=source)
     if report is not None:
         yield sample("logkeep_restore_records", report.records, source=source)
-        yield sample("logkeep_restore_bytes", report.bytes, source=source)
+        yield sample("logkeep_restore_size_bytes", report.bytes, source=source)
+    if good:
+        yield sample("logkeep_restore_last_success_timestamp_seconds", outcome.ended.timestamp(), source=source)
 
 
 _TOLD: tuple[Option[Any], ...] = (
