@@ -64,10 +64,11 @@ def target_topics(target: EmbeddedKafka) -> Matrix:
 
 def write(topics: Matrix, topic: str, values: Iterable[str], partition: int = 0) -> None:
     """One record for each, in one batch or few."""
-    producer = topics.producer()
+    producer, errors = topics.producer(), list[object]()
     for value in values:
-        producer.produce(topic, value, partition=partition)
+        producer.produce(topic, value, partition=partition, on_delivery=lambda error, _: errors.append(error))
     assert producer.flush(30) == 0
+    assert not any(errors), errors
 
 
 def read(kafka: EmbeddedKafka, topic: str, partition: int = 0) -> list[str]:

@@ -1,6 +1,5 @@
 """Giving a restore up, keeping its documents elsewhere, and what cannot be resumed."""
 
-
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
@@ -63,7 +62,9 @@ def test_topics_that_it_made_go_and_others_stay(backed: Scene, monkeypatch: pyte
 
 def test_topics_that_were_there_get_their_configs_back(backed: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene, there = backed, Matrix(backed.target)
-    name = there.create(f"there-{scene.repo.home.parent.name}"[:60], 1, {"retention.ms": "98765432", "cleanup.policy": "compact,delete"})
+    name = there.create(
+        f"there-{scene.repo.home.parent.name}"[:60], 1, {"retention.ms": "98765432", "segment.bytes": "2000000"}
+    )
     before = own_configs(scene.target, name)
     write(there, name, ["theirs"])
     restore_id = _interrupted(scene, monkeypatch, "--rename", f"s/.*/{name}/", "--into-existing")
@@ -95,7 +96,9 @@ def test_one_that_ended_well_is_not_given_up(backed: Scene) -> None:
     assert scene.state() == before
 
 
-def test_another_cluster_is_not_resumed_into(backed: Scene, monkeypatch: pytest.MonkeyPatch, kafka: EmbeddedKafka) -> None:
+def test_another_cluster_is_not_resumed_into(
+    backed: Scene, monkeypatch: pytest.MonkeyPatch, kafka: EmbeddedKafka
+) -> None:
     scene = backed
     restore_id = _interrupted(scene, monkeypatch, "--rename", "s/.*/elsewhere/")
     before = scene.state(), sorted(topic_names(kafka)), positions(kafka)

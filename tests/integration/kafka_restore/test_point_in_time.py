@@ -4,7 +4,7 @@ import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from tests.e2e.filled import Filled
-from tests.integration.kafka_restore.scene import Scene, bounds, read, write
+from tests.integration.kafka_restore.scene import Scene, bounds, delete_topic, read, set_config, write
 from tests.integration.processes import wait_for
 from tests.kafka.judged_configs import own_configs, topic_names
 from tests.kafka.kernels import share_kernels
@@ -19,6 +19,8 @@ pytestmark = pytest.mark.xdist_group("kafka-restore")
 T = 1_700_000_000_000
 MOMENT = "2023-11-14T22:13:20Z"
 """T as it is typed."""
+FUTURE = 4_102_444_800_000
+FUTURE_MOMENT = "2100-01-01T00:00:00Z"
 
 
 def _batch(*times: int) -> bytes:
@@ -45,15 +47,15 @@ def _write(kafka: EmbeddedKafka, topics: Matrix) -> None:
     put(kafka.port, "times", 0, [_batch(T - 9, T - 2), _batch(T - 5, T - 1, T, T - 3), _batch(T - 4)])
     put(kafka.port, "times", 1, [_batch(T - 7, T - 6)])
     put(kafka.port, "times", 2, [_batch(T, T + 1)])
-    topics.create("decided", 1, {"retention.ms": "-1"})
+    topics.create("decided", 1, {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)})
     producer = topics.producer(transactional_id="decided", transaction_timeout_ms=60_000)
     producer.init_transactions(30)
-    for what, time in (("early", T - 50), ("late", T - 10)):
+    for what in ("early", "late"):
         producer.begin_transaction()
-        producer.produce("decided", f"{what} one", partition=0, timestamp=time)
+        producer.produce("decided", f"{what} one", partition=0)
         producer.flush(30)
         if what == "late":
-            put(kafka.port, "decided", 0, [_batch(T - 8), _batch(T + 5)])
+            put(kafka.port, "decided", 0, [_batch(T), _batch(FUTURE)])
         producer.commit_transaction(30)
         _end_is(kafka, "decided", 2 if what == "early" else 6)
     topics.create("plain", 2)
@@ -70,19 +72,23 @@ def _end_is(kafka: EmbeddedKafka, topic: str, end: int) -> None:
 
 @pytest.mark.parametrize("offsets", ("preserve", "translate"))
 def test_up_to_a_time(backed: Scene, offsets: str) -> None:
-    """Before the first record that is as late, wherever it stands; a transaction decided behind the cut is aborted."""
-    done = backed.restore(
-        "--topics", "times|decided", "--until-time", MOMENT, "--offsets", offsets, "--rename", f"s/$/.{offsets}/"
-    )
+    """Before the first record that is as late, wherever it stands: also in the middle of a batch."""
+    words = ("--offsets", offsets, "--rename", f"s/$/.{offsets}/")
+    done = backed.restore("--topics", "times", "--until-time", MOMENT, *words)
     assert done["verdict"] == "proven"
-    target = backed.target
-    assert read(target, f"times.{offsets}", 0) == ["at -9", "at -2", "at -5", "at -1"]
-    assert read(target, f"times.{offsets}", 1) == ["at -7", "at -6"]
-    assert read(target, f"times.{offsets}", 2) == []
-    assert read(target, f"decided.{offsets}") == ["early one", "at -8"]
-    ends = [bounds(target, f"times.{offsets}", p) for p in range(3)] + [bounds(target, f"decided.{offsets}")]
-    kept = [(0, 4), (0, 2), (0, 0), (0, 4)]
-    assert ends == (kept if offsets == "preserve" else [(0, 4), (0, 2), (0, 0), (0, 2)])
+    values = [read(backed.target, f"times.{offsets}", p) for p in range(3)]
+    assert values == [["at -9", "at -2", "at -5", "at -1"], ["at -7", "at -6"], []]
+    assert [bounds(backed.target, f"times.{offsets}", p) for p in range(3)] == [(0, 4), (0, 2), (0, 0)]
+
+
+@pytest.mark.parametrize("offsets", ("preserve", "translate"))
+def test_a_transaction_that_is_decided_behind_the_cut(backed: Scene, offsets: str) -> None:
+    """It counts as aborted; what others wrote meanwhile comes back. Markers carry the time at which they were written."""
+    words = ("--offsets", offsets, "--rename", f"s/$/.{offsets}/")
+    done = backed.restore("--topics", "decided", "--until-time", FUTURE_MOMENT, *words)
+    assert (done["verdict"], done["records"]) == ("proven", 2)
+    assert read(backed.target, f"decided.{offsets}") == ["early one", "at 0"]
+    assert bounds(backed.target, f"decided.{offsets}") == ((0, 4) if offsets == "preserve" else (0, 2))
 
 
 def test_a_time_before_everything(backed: Scene) -> None:
@@ -120,8 +126,16 @@ def test_parts_without_records(backed: Scene, what: str) -> None:
     if what == "configs":
         assert own_configs(backed.target, "bare") == {"retention.ms": "-1"}
         assert bounds(backed.target, "bare") == (0, 0)
-        Matrix(backed.target).admin.delete_topics(["bare"])["bare"].result(30)
-        wait_for(lambda: "bare" not in topic_names(backed.target), "the topic to go")
+        delete_topic(backed.target, "bare")
+
+
+def test_rules_and_limits_where_topics_are_in_use(backed: Scene) -> None:
+    """They touch no topic, so topics that are there are no reason to refuse them."""
+    there = Matrix(backed.target)
+    write(there, there.create("times-in-use", 3), ["theirs"])
+    done = backed.restore("--topics", "times", "--rename", "times=times-in-use", "--what", "acls,quotas")
+    assert (done["verdict"], done["topics"]) == ("unproven", [])
+    assert read(backed.target, "times-in-use") == ["theirs"]
 
 
 def test_behind_what_others_wrote(backed: Scene) -> None:
@@ -130,7 +144,9 @@ def test_behind_what_others_wrote(backed: Scene) -> None:
     name = there.create("theirs", 2, {"retention.ms": "98765"})
     write(there, name, ["theirs"] * 3, 0)
     words = ("--topics", "plain", "--rename", f"plain={name}")
-    assert "--into-existing" in backed.refused("--topics", "plain-other", "--rename", f"plain-other={_empty(there)}", code=31)
+    assert "--into-existing" in backed.refused(
+        "--topics", "plain-other", "--rename", f"plain-other={_empty(there)}", code=31
+    )
     assert "not empty" in backed.refused(*words, code=31)
     assert "not empty" in backed.refused(*words, "--into-existing", "--offsets", "preserve", code=31)
     done = backed.restore(*words, "--into-existing")
@@ -144,16 +160,20 @@ def _empty(there: Matrix) -> str:
     return there.create("nothing-in-it")
 
 
-def test_what_retention_would_delete_is_said_or_kept(backed: Scene, topics: Matrix, kafka: EmbeddedKafka, repo: Filled) -> None:
-    topics.create("shortlived", 1, {"retention.ms": "604800000", "message.timestamp.before.max.ms": str(2**63 - 1)})
+def test_what_retention_would_delete_is_said_or_kept(
+    backed: Scene, topics: Matrix, kafka: EmbeddedKafka, repo: Filled
+) -> None:
+    topics.create("shortlived", 1, {"retention.ms": "-1", "message.timestamp.before.max.ms": str(2**63 - 1)})
     put(kafka.port, "shortlived", 0, [_batch(T)])
+    write(topics, "shortlived", ["young"])  # with it the source keeps the segment
+    set_config(kafka, "shortlived", "retention.ms", "604800000")
     scene = Scene(kafka, backed.target, topics, repo)
     scene.back_up("shortlived")
     warned = scene.restore("--dry-run", code=2)
     assert [f["code"] for f in warned["findings"]] == ["retention-deletes"]
-    done = scene.restore("--keep-all", "--limit-produce", "1MiB/s")
+    done = scene.restore("--keep-all", "--limit-produce", "1MiB")
     assert (done["verdict"], done["findings"]) == ("proven", [])
-    assert read(scene.target, "shortlived") == ["at 0"]
+    assert read(scene.target, "shortlived") == ["at 0", "young"]
     assert own_configs(scene.target, "shortlived")["retention.ms"] == "-1"
     warned = scene.restore("--rename", "shortlived=gone-soon", code=2)
     assert (warned["verdict"], [f["code"] for f in warned["findings"]]) == ("proven", ["retention-deletes"])

@@ -63,7 +63,7 @@ def test_a_foreign_writer(backed: Scene, monkeypatch: pytest.MonkeyPatch, offset
         done = _failed(scene, topic, "--offsets", offsets)
     (finding,) = done["findings"]
     assert (finding["code"], finding["where"]) == ("foreign-writer", f"{topic}/1")
-    assert "offset 0" in finding["what"], finding
+    assert "the log ends at 1" in finding["what"], finding
     assert read(scene.target, topic, 1) == ["foreign"]
     assert read(scene.target, topic, 0) == RECORDS
     again = scene.restore("--resume", str(done["restore"]), code=30)
@@ -86,7 +86,7 @@ def test_records_taken_away_before_they_are_compared(backed: Scene, monkeypatch:
         done = _failed(scene, "shortened", "--offsets", "translate")
     (finding,) = done["findings"]
     assert (finding["code"], finding["where"]) == ("proof-failed", "shortened/0")
-    assert "offset" in finding["what"]
+    assert "the log begins at offset 7 instead of 0" in finding["what"]
     states = {p["partition"]: p["outcome"] for p in done["partitions"]}
     assert states == {0: "proof-failed", 1: "done"}
     shown = scene.commands.json("receipts", "show", str(done["restore"]))
@@ -103,7 +103,7 @@ def test_a_damaged_archive(backed: Scene) -> None:
     path.write_bytes(data)
     done = _failed(scene, "damaged")
     (finding,) = done["findings"]
-    assert (finding["code"], finding["where"]) == ("damaged", "damaged/1")
+    assert (finding["code"], finding["where"]) == ("archive-damaged", "damaged/1")
     assert path.name in finding["what"], finding
     assert read(scene.target, "damaged", 0) == RECORDS
     assert set(read(scene.target, "damaged", 1)) <= set(RECORDS)
@@ -118,7 +118,7 @@ def test_an_object_that_is_gone(backed: Scene) -> None:
     path.unlink()
     done = _failed(scene, "object-gone")
     (finding,) = done["findings"]
-    assert (finding["code"], finding["where"]) == ("damaged", "object-gone/0")
+    assert (finding["code"], finding["where"]) == ("archive-damaged", "object-gone/0")
     assert path.name in finding["what"], finding
 
 
@@ -133,5 +133,7 @@ def test_groups_are_set_when_the_trouble_is_mended(backed: Scene) -> None:
     again = scene.restore("--resume", str(done["restore"]))
     assert (again["verdict"], again["group_names"]) == ("proven", ["provers"])
     assert [read(scene.target, "mended", p) for p in (0, 1)] == [RECORDS, RECORDS]
-    found = {p: offset for (topic, p), (offset, _) in group_positions(scene.target, "provers").items() if topic == "mended"}
+    found = {
+        p: offset for (topic, p), (offset, _) in group_positions(scene.target, "provers").items() if topic == "mended"
+    }
     assert found == {0: 5, 1: 20}

@@ -51,7 +51,7 @@ def killing(request: pytest.FixtureRequest, backed: Scene, forks: Drivers) -> Ki
 STEPS = {
     "preserve": (
         Point("store", 1, "plan.json"),
-        Point("request", 3, "CreateTopics"),  # two were only asked whether they would do
+        Point("request", 5, "CreateTopics"),  # the others only asked whether it would do
         Point("store", 1, "producers."),
         Point("request", 2, "EndTxn"),
         Point("request", 1, "DeleteRecords"),

@@ -5,7 +5,7 @@ and decides nothing anew.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -122,16 +122,17 @@ def plan_restore(
     if wishes.offsets is not None:
         offsets, why = wishes.offsets, "as asked for"
     preserve = offsets is Offsets.PRESERVE
-    topics = _topics(record, chosen, surveys, target, wishes, preserve=preserve)
+    data = "data" in wishes.parts
+    touched = chosen.topics if data or "configs" in wishes.parts else ()
+    topics = _topics(record, replace(chosen, topics=touched), surveys, target, wishes, preserve=preserve)
     topics = [_marked(_kept(t) if wishes.keep_all else t, mark) for t in topics]
     needed = {plan.name: _partitions(record, plan.source) for plan in topics}
     refusals = [
-        *refused_names([t for t, _ in chosen.topics], chosen.names, target.names - set(there)),
+        *refused_names([t for t, _ in touched], chosen.names, target.names - set(there)),
         *refused_targets(
             target, needed, into_existing=wishes.into_existing, append=wishes.into_existing, preserve=preserve
         ),
     ]
-    data = "data" in wishes.parts
     plan = RestorePlan(
         cluster_id=target.cluster_id,
         offsets=offsets,
@@ -141,7 +142,7 @@ def plan_restore(
         parts=wishes.parts,
         groups=wishes.groups,
         names=dict(chosen.names),
-        topics=tuple(topics) if data or "configs" in wishes.parts else (),
+        topics=tuple(topics),
         logs=tuple(_log(log, surveys[log.log], target, preserve=preserve) for log in chosen.logs) if data else (),
     )
     seconds = restore_s(looked, offsets, proof=wishes.prove, at_once=at_once)
