@@ -12,7 +12,7 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from tests.e2e.filled import Filled
 from tests.integration.processes import wait_for
 from tests.kafka.commands import Commands
-from tests.kafka.judged_configs import admin, own_configs, topic_names
+from tests.kafka.judged_configs import admin, configs_of, own_configs, topic_names
 from tests.kafka.matrix import Matrix
 from tests.kafka.seen import seen, watermarks
 
@@ -54,7 +54,7 @@ class Scene:
         """All that a restore could change by mistake; holds are put and taken away by every reader."""
         topics = sorted(topic_names(self.target))
         tree = {name: each for name, each in self.repo.tree().items() if not name.startswith("holds")}
-        return tree, topics, {t: own_configs(self.target, t) for t in topics}, positions(self.target)
+        return tree, topics, configs_of(self.target, topics), positions(self.target)
 
 
 def target_topics(target: EmbeddedKafka) -> Matrix:

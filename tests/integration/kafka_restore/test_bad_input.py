@@ -1,7 +1,5 @@
 """Restores that cannot be meant: one error in three parts, its exit code, a target and a repository as they were."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
@@ -21,7 +19,7 @@ pytestmark = pytest.mark.xdist_group("kafka-restore")
 @pytest.fixture(scope="module")
 def backed(
     kafka: EmbeddedKafka, target: EmbeddedKafka, topics: Matrix, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Scene]:
+) -> Scene:
     repo = Filled(tmp_path_factory.mktemp("bad") / "home")
     repo.home.mkdir()
     share_kernels(repo.home)
@@ -30,7 +28,7 @@ def backed(
     topics.create("meant", 2)
     write(topics, "meant", ["a", "b", "c"])
     scene.back_up("meant")
-    yield scene
+    return scene
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from logkeep.kafka.restore import writing_logs
+from logkeep.kafka.restore import replay, writing_logs
 from tests.integration.kafka_restore.scene import Scene, positions, write
 from tests.integration.processes import wait_for
 from tests.kafka.group_rows import commit
@@ -68,7 +68,7 @@ def test_in_a_broker_of_its_own(backed: Scene) -> None:
 
 def test_one_that_fails(backed: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody writes into a scratch topic: 12, the place is named, and the topics go all the same."""
-    usual, before = writing_logs.replay, topic_names(backed.target)
+    usual, before = replay.replay, topic_names(backed.target)
 
     def meddled(*arguments: Any) -> Any:
         (scratch,) = topic_names(backed.target) - before
