@@ -32,6 +32,7 @@ from logkeep.repository.restores import (
     RestoredPartition,
     RestorePlanDocument,
     RestoreRow,
+    RestoreState,
     Target,
     list_restores,
     newest_receipt,
@@ -48,7 +49,7 @@ class RestoreLine(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     id: int
     state: str
-    """`ongoing`, `proven`, `unproven` (it was told not to compare), `failed` or `aborted`."""
+    """`ongoing`, `proven`, `unproven` (it was told not to compare), `set` (only groups), `failed` or `aborted`."""
     backup: int | None
     drill: bool | None
     started: str | None
@@ -84,7 +85,7 @@ def _cells(line: RestoreLine, look: Look) -> tuple[str, ...]:
         line.source,
         str(line.id),
         "-" if line.backup is None else str(line.backup),
-        _kind(line.drill),
+        "groups" if line.state == RestoreState.SET else _kind(line.drill),
         line.state,
         look.moment(started, seconds=False),
         look.moment(finished, seconds=False),
