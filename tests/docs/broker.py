@@ -1,8 +1,8 @@
 """The Kafka of the guides: a broker that lives from one scene to another, with a plain and a secured listener.
 
-`python -m tests.docs.broker DIRECTORY` starts it and stays until it is terminated; SIGUSR1
-kills it without a goodbye. Its addresses come from the environment, where the page's reader has their own: `BROKERS` and
-`TLS_BROKERS`. The users `logkeep` and `restorer` have exactly the rights that the guides list.
+`python -m tests.docs.broker DIRECTORY` starts it and stays until it is terminated; SIGUSR1 kills it without a goodbye.
+Its addresses come from the environment, where the page's reader has their own: `BROKERS` and `TLS_BROKERS`. The users
+`logkeep` and `restorer` have exactly the rights that the guides list.
 """
 
 import os
