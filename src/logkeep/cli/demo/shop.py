@@ -29,11 +29,11 @@ class Shop:
         parsed = [f"--reader-property=parse.{part}=true" for part in ("headers", "key")]
         self._tool("ConsoleProducer", ["--topic", topic, *parsed], lines)
 
-    def write_in_transactions(self, topic: str, records: int) -> str:
-        """Random records of 200 bytes, many transactions; the tool's own line about its speed."""
+    def write_in_transactions(self, topic: str, records: int) -> None:
+        """Random records of 200 bytes, in many transactions."""
         wanted = ["--topic", topic, "--num-records", str(records), "--record-size", "200", "--throughput", "-1"]
         decided = ["--transactional-id", "till", "--transaction-duration-ms", "50"]
-        return self._tool("ProducerPerformance", [*wanted, *decided]).splitlines()[-1]
+        self._tool("ProducerPerformance", [*wanted, *decided])
 
     def read(self, group: str, topic: str, most: int) -> list[str]:
         """The values of the next records of a group, which goes on behind them next time."""

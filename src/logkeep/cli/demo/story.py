@@ -20,9 +20,10 @@ def make_repository(stage: Stage) -> None:
     """Probe the store, and create a repository in it."""
     stage.repository.mkdir(mode=0o700)
     with stage.step("ask what the store can do"):
-        stage.logkeep("store", "probe", _url(stage))
+        stage.logkeep("store", "probe", f"file://{stage.repository}", "-q")
     with stage.step("create a repository"):
-        stage.logkeep("init", "-r", _url(stage))
+        stage.export("LOGKEEP_REPO", f"file://{stage.repository}")
+        stage.logkeep("init")
 
 
 def tell_of_kafka(stage: Stage) -> None:
@@ -33,33 +34,36 @@ def tell_of_kafka(stage: Stage) -> None:
         stage.say(f"   its jars are kept in {stage.cache}")
         stage.resources.callback(kafka.stop)  # before the start: Ctrl-C may come while it starts
         kafka.start()
-        stage.say(f"   listening on {kafka.bootstrap}")
+        stage.export("LOGKEEP_KAFKA_BOOTSTRAP_SERVERS", kafka.bootstrap)
     with stage.step("open a shop, with Apache's own tools"):
         _open(shop, stage)
     with stage.step("let two groups read"):
         read = _consume(shop, stage)
-    _back_up(stage, kafka, shop)
+    _back_up(stage, shop)
     _look(stage)
-    _lose_and_restore(stage, kafka, shop)
+    _lose_and_restore(stage, shop)
     with stage.step("let the group read on, with Apache's own consumer"):
         _read_on(shop, stage, read)
     with stage.step("look at the receipt"):
-        stage.logkeep("receipts", "list", "-r", _url(stage))
-        stage.logkeep("status", "-r", _url(stage))
+        stage.logkeep("receipts", "list")
+        stage.logkeep("status")
     with stage.step("stop the broker"):
         kafka.stop()
 
 
 def _open(shop: Shop, stage: Stage) -> None:
     """Headers, transactions and a compacted topic: what a copy of records alone would not bring back."""
+    shop.create("customers", 1, cleanup_policy="compact", segment_ms="100", min_cleanable_dirty_ratio="0.01")
+    shop.write("customers", [_customer(number) for number in range(_CHANGES)])
     shop.create("orders", 3)
     shop.write("orders", [_order(number) for number in range(_ORDERS)])
     stage.say(f"   orders: {count(_ORDERS)} records with keys and headers, in 3 partitions")
     shop.create("payments", 1)
-    stage.say(f"   payments, in transactions: {shop.write_in_transactions('payments', _PAYMENTS)}")
-    shop.create("customers", 1, cleanup_policy="compact", segment_ms="100", min_cleanable_dirty_ratio="0.01")
-    shop.write("customers", [_customer(number) for number in range(_CHANGES)])
-    stage.say(f"   customers: {count(_CHANGES)} changes of {_CUSTOMERS} customers, in a compacted topic")
+    shop.write_in_transactions("payments", _PAYMENTS)
+    stage.say(f"   payments: {count(_PAYMENTS)} records in transactions")
+    # A new segment: what is older may be compacted, and only then has holes.
+    shop.write("customers", [_customer(number) for number in range(_CHANGES, _CHANGES + _CUSTOMERS)])
+    stage.say(f"   customers: {count(_CHANGES + _CUSTOMERS)} addresses of {_CUSTOMERS} customers, in a compacted topic")
 
 
 def _order(number: int) -> tuple[str, str, str]:
@@ -78,31 +82,30 @@ def _consume(shop: Shop, stage: Stage) -> list[str]:
     return read
 
 
-def _back_up(stage: Stage, kafka: EmbeddedKafka, shop: Shop) -> None:
+def _back_up(stage: Stage, shop: Shop) -> None:
     with stage.step("back the cluster up"):
-        stage.logkeep("kafka", "backup", *_where(stage, kafka))
+        stage.logkeep("kafka", "backup", "--source", _SOURCE, "-q")
     with stage.step("sell more, and back up again: only what is new is copied"):
         shop.write("orders", [_order(number) for number in range(_ORDERS, _ORDERS + _LATER)])
         stage.say(f"   orders: {count(_LATER)} more")
-        stage.logkeep("kafka", "backup", *_where(stage, kafka))
+        stage.logkeep("kafka", "backup", "--source", _SOURCE, "-q")
 
 
 def _look(stage: Stage) -> None:
     with stage.step("look at the backups, and read every byte of the last one"):
-        stage.logkeep("list", "-r", _url(stage))
-        stage.logkeep("info", "latest", "-r", _url(stage))
-        stage.logkeep("verify", "--level", "data", "-r", _url(stage))
+        stage.logkeep("list")
+        stage.logkeep("info", "latest")
+        stage.logkeep("verify", "--level", "data", "-q")
 
 
-def _lose_and_restore(stage: Stage, kafka: EmbeddedKafka, shop: Shop) -> None:
+def _lose_and_restore(stage: Stage, shop: Shop) -> None:
     with stage.step("the accident: somebody deletes all topics"):
         shop.delete(_TOPICS)
         stage.say(f"   gone: {', '.join(_TOPICS)}, and with them where their groups stood")
     with stage.step("ask what a restore would do"):
-        planned = stage.logkeep("kafka", "restore", "latest", *_where(stage, kafka), "--dry-run")
+        planned = stage.logkeep("kafka", "restore", "latest", "--dry-run", "-q")
     with stage.step("restore: every record at its own offset, read back and compared"):
-        named = _cluster(planned)
-        stage.logkeep("kafka", "restore", "latest", *_where(stage, kafka), "--confirm-cluster", named, "--yes")
+        stage.logkeep("kafka", "restore", "latest", "--confirm-cluster", _cluster(planned), "--yes", "-q")
 
 
 def _cluster(planned: str) -> str:
@@ -122,14 +125,6 @@ def _read_on(shop: Shop, stage: Stage, before: list[str]) -> None:
     if twice or set(before) | set(after) != all_orders or len(after) != total - len(before):
         raise LogkeepError("the group does not go on where it was", subject="group billing")
     stage.say(f"   none twice, none left out: it went on with {after[0]}")
-
-
-def _url(stage: Stage) -> str:
-    return f"file://{stage.repository}"
-
-
-def _where(stage: Stage, kafka: EmbeddedKafka) -> list[str]:
-    return ["-r", _url(stage), "--source", _SOURCE, "--bootstrap-servers", kafka.bootstrap]
 
 
 Chapter = Callable[[Stage], None]
