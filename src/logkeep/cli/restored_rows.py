@@ -13,37 +13,53 @@ SHOWN = 40
 FEW = 12
 """So many rows are shown one by one."""
 DONE = "done"
+_COMPARED, _DONE = "COMPARED", "DONE"
 _RIGHT = "PARTS,RECORDS,SIZE,END,PART,BEFORE,NOW,REREAD"
 
 
 def planned_lines(rows: Sequence[RestoredPartition], look: Look) -> list[str]:
     """What is going to come back: offsets where partitions are few, topics with the largest first where not."""
     if len(rows) > FEW:
-        return _topics(rows, look, "every partition is in --json", planned=True)
+        return _topics(rows, look, "--json has every one", (_COMPARED, _DONE))
     columns = (*_names(rows), "OFFSETS", "RECORDS", "SIZE")
     cells = [(*_places(rows, row), row.detail, count(row.records), size(row.bytes)) for row in rows]
     return [look.table(columns, cells, right=_RIGHT, spare="OFFSETS")]
 
 
-def partition_lines(rows: Sequence[RestoredPartition], look: Look, *, every: bool, hint: str) -> list[str]:
-    """What came back, and below it every detail in full; `hint` says where all of it is shown."""
+def partition_lines(
+    rows: Sequence[RestoredPartition], look: Look, *, every: bool, hint: str, compared: bool = True
+) -> list[str]:
+    """What came back, and below it every detail in full; `hint` says where all of it is shown.
+
+    Without `compared` it is not told whether target and archive were: that is for other ways of proof.
+    """
+    left_out = () if compared else (_COMPARED,)
     ordered = sorted(rows, key=lambda r: (r.outcome == DONE, not r.detail, r.topic, r.partition))
     if every or len(rows) <= FEW:
-        return [_partitions(ordered, look), *_details(ordered, look)]
+        return [_partitions(ordered, look, left_out), *_details(ordered, look)]
     bad = [row for row in ordered if row.outcome != DONE]
     shown = bad[:SHOWN]
-    lines = [_partitions(shown, look), *_more(len(bad) - len(shown), "partitions", hint, look)] if bad else []
-    return [*lines, *_details(shown, look), *_topics(rows, look, hint)]
+    more = _more(len(bad) - len(shown), "partitions", hint, look)
+    lines = [_partitions(shown, look, left_out), *more] if bad else []
+    return [*lines, *_details(shown, look), *_topics(rows, look, hint, left_out)]
 
 
-def _partitions(rows: Sequence[RestoredPartition], look: Look) -> str:
-    columns = (*_names(rows), "RECORDS", "SIZE", "END", "COMPARED", "OUTCOME")
-    return look.table(columns, [_partition(rows, row) for row in rows], right=_RIGHT, spare="SIZE,END,COMPARED")
+def _partitions(rows: Sequence[RestoredPartition], look: Look, left_out: Sequence[str]) -> str:
+    columns = (*_names(rows), "RECORDS", "SIZE", "END", _COMPARED, "OUTCOME")
+    return _without(left_out, columns, [_partition(rows, row) for row in rows], look, f"SIZE,END,{_COMPARED}")
 
 
 def _partition(rows: Sequence[RestoredPartition], row: RestoredPartition) -> tuple[str, ...]:
     compared = "yes" if row.compared else "no"
     return (*_places(rows, row), count(row.records), size(row.bytes), count(row.end), compared, row.outcome)
+
+
+def _without(
+    left_out: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[str]], look: Look, spare: str
+) -> str:
+    kept = [i for i, name in enumerate(columns) if name not in left_out]
+    spared = ",".join(name for name in spare.split(",") if name not in left_out)
+    return look.table([columns[i] for i in kept], [[row[i] for i in kept] for row in rows], right=_RIGHT, spare=spared)
 
 
 def _renamed(rows: Iterable[RestoredPartition]) -> bool:
@@ -63,23 +79,21 @@ def _details(rows: Sequence[RestoredPartition], look: Look) -> list[str]:
     return [look.line(f"{row.topic}/{row.partition}: {row.detail}") for row in rows if row.detail]
 
 
-def _topics(rows: Sequence[RestoredPartition], look: Look, hint: str, *, planned: bool = False) -> list[str]:
+def _topics(rows: Sequence[RestoredPartition], look: Look, hint: str, left_out: Sequence[str]) -> list[str]:
     topics: defaultdict[tuple[str, str], list[RestoredPartition]] = defaultdict(list)
     for row in rows:
         topics[row.source_topic, row.topic].append(row)
     largest = sorted(topics.items(), key=lambda item: (-sum(r.bytes for r in item[1]), item[0]))
     renamed = any(source != target for source, target in topics)
-    cells = [_topic(names if renamed else names[1:], some, planned=planned) for names, some in largest[:SHOWN]]
-    columns = ("FROM", "TO") if renamed else ("TOPIC",)
-    outcome = () if planned else ("COMPARED", "DONE")
-    table = look.table((*columns, "PARTS", "RECORDS", "SIZE", *outcome), cells, right=_RIGHT, spare="SIZE")
+    cells = [(*(names if renamed else names[1:]), *_topic(some)) for names, some in largest[:SHOWN]]
+    columns = (*(("FROM", "TO") if renamed else ("TOPIC",)), "PARTS", "RECORDS", "SIZE", _COMPARED, _DONE)
+    table = _without(left_out, columns, cells, look, "SIZE")
     return [table, *_more(len(largest) - len(cells), "topics", hint, look)]
 
 
-def _topic(names: tuple[str, ...], rows: Sequence[RestoredPartition], *, planned: bool) -> tuple[str, ...]:
+def _topic(rows: Sequence[RestoredPartition]) -> tuple[str, ...]:
     sums = (count(len(rows)), count(sum(r.records for r in rows)), size(sum(r.bytes for r in rows)))
-    outcome = () if planned else (_of(r.compared for r in rows), _of(r.outcome == DONE for r in rows))
-    return (*names, *sums, *outcome)
+    return (*sums, _of(r.compared for r in rows), _of(r.outcome == DONE for r in rows))
 
 
 def _of(each: Iterable[bool]) -> str:

@@ -24,10 +24,12 @@ from logkeep.cli.verbs.kafka_restore_report import KafkaRestoreReport, plan_line
 from logkeep.config.option import Option
 from logkeep.config.options import (
     BOOTSTRAP_SERVERS,
+    BROKERS,
     COMMAND_CONFIG,
     CONFIRM_CLUSTER,
     ENGINE,
     EXCLUDE,
+    HERE_ONLY,
     INTO_EXISTING,
     ISOLATION,
     KEEP_ALL,
@@ -40,6 +42,7 @@ from logkeep.config.options import (
     PARTITIONS,
     PROGRESS,
     RENAME,
+    REPLACE_RECORDS,
     REPLICATION_FACTOR,
     REPO,
     RESTORED_GROUPS,
@@ -47,6 +50,7 @@ from logkeep.config.options import (
     SOURCE,
     SPARK_CONF,
     STATE_DIR,
+    TO_LOG_DIRS,
     TOPICS,
     UNTIL_OFFSET,
     UNTIL_TIME,
@@ -87,13 +91,20 @@ def _metrics(outcome: Outcome[KafkaRestoreReport]) -> Iterator[Sample]:
     yield sample("logkeep_restore_success", 1 if good else 0, source=source)
     if report is not None:
         yield sample("logkeep_restore_records", report.records, source=source)
-        yield sample("logkeep_restore_bytes", report.bytes, source=source)
+        yield sample("logkeep_restore_size_bytes", report.bytes, source=source)
+    if good:
+        yield sample("logkeep_restore_last_success_timestamp_seconds", outcome.ended.timestamp(), source=source)
 
 
 _TOLD: tuple[Option[Any], ...] = (
     TOPICS, EXCLUDE, RENAME, PARTITIONS, UNTIL_TIME, UNTIL_OFFSET, OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS,
 )  # fmt: skip
 _PLANNING = (*_TOLD, INTO_EXISTING, REPLICATION_FACTOR, KEEP_ALL, NO_PROOF)
+_ONLINE: tuple[Option[Any], ...] = (
+    BOOTSTRAP_SERVERS, OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS, INTO_EXISTING, REPLICATION_FACTOR, RESUME_RESTORE,
+    KEEP_ALL, NO_PROOF, LIMIT_PRODUCE,
+)  # fmt: skip
+"""Options that mean nothing to a restore into files."""
 _ENGINE = (ENGINE, MASTER, PARALLEL, SPARK_CONF)
 _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
 
@@ -116,6 +127,10 @@ _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
         INTO_EXISTING,
         REPLICATION_FACTOR,
         CONFIRM_CLUSTER,
+        TO_LOG_DIRS,
+        REPLACE_RECORDS,
+        HERE_ONLY,
+        BROKERS,
         RESUME_RESTORE,
         KEEP_ALL,
         NO_PROOF,
@@ -143,10 +158,15 @@ def restore(run: Run, backup: str) -> KafkaRestoreReport:
     filled by an idempotent producer, fetched back and compared record by record, and only then get their own configs;
     then groups are set to the very record that each would have read next. Topics that hold records are refused.
     Whatever happens on the way, --resume RESTORE-ID goes on, and nothing comes twice.
+
+    With --to-log-dirs nothing is sent: segment files are written into the directories of a broker that is stopped.
+    The dry run prints the whole procedure for this cluster.
     """
     refuse_contradictions(run)
-    place, settings = chosen_source(run), client_settings(run)
-    resumed = run[RESUME_RESTORE]
+    place = chosen_source(run)
+    if run[TO_LOG_DIRS]:
+        return _offline(run, place, backup)
+    settings, resumed = client_settings(run), run[RESUME_RESTORE]
     if resumed is not None:
         return _resumed(run, place, settings, RestoreId(resumed))
     entry = seen(place, run.clock()).completed(backup)
@@ -161,6 +181,18 @@ def restore(run: Run, backup: str) -> KafkaRestoreReport:
         state = restores_place(run, place, create=True)
         task = KafkaRestore(place, state, settings, run.clock, run.token)
         return _done(place.source, task.begin(prepared, wish, engines(prepared.plan.bytes), _options(run)))
+
+
+def _offline(run: Run, place: Place, backup: str) -> KafkaRestoreReport:
+    from logkeep.cli.verbs.kafka_restore_offline import restore_to_log_dirs  # noqa: PLC0415 - only this way needs it
+
+    other = next((o for o in _ONLINE if run.settings.origin(o).place is Origins.FLAG), None)
+    if other is not None:
+        flag = other.spellings()[0].flag
+        raise UsageError(f"{flag} is about a running cluster, --to-log-dirs about one that is stopped")
+    entry = seen(place, run.clock()).completed(backup)
+    _refuse_damaged(place, BackupId(entry.id))
+    return restore_to_log_dirs(run, place, entry)
 
 
 def _resumed(run: Run, place: Place, settings: ClientSettings, restore_id: RestoreId) -> KafkaRestoreReport:

@@ -12,6 +12,26 @@ from logkeep.model.findings import Finding
 from logkeep.repository.restores import RestoredGroup, RestoredPartition, Verdict
 
 
+class OfflineFile(msgspec.Struct, frozen=True, kw_only=True):
+    path: str
+    size: int
+    records: int
+    sha256: str
+
+
+class OfflinePart(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a restore into the directories of a broker that is stopped."""
+
+    running: bool
+    """Whether the broker still runs."""
+    elsewhere: tuple[str, ...]
+    """Partitions without a directory here."""
+    procedure: str
+    """What is done before and after, step by step."""
+    files: tuple[OfflineFile, ...]
+    """As they were read back."""
+
+
 class KafkaRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     backup: int
@@ -37,24 +57,27 @@ class KafkaRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     refusals: tuple[str, ...]
     """Why the plan must not be carried out; only on a dry run, otherwise it is an error."""
     findings: tuple[Finding, ...]
+    offline: OfflinePart | None = None
+    """Only with --to-log-dirs."""
     dry_run: bool
 
 
 def restore_text(report: KafkaRestoreReport, look: Look) -> str:
     if report.dry_run:
         return "\n".join(plan_lines(report, look))
-    failed = report.verdict == Verdict.FAILED
-    head = f"{look.state('FAIL' if failed else 'OK')}  restore {report.restore} of backup {report.backup}"
-    lines = [f"{head}: {report.verdict}", look.text(_amount(report)), look.text(_where(report))]
-    lines += _blocks(report, look)
+    state = look.state("FAIL" if report.verdict == Verdict.FAILED else "OK")
+    name = "restore into files" if report.offline else f"restore {report.restore}"
+    head = f"{state}  {name} of backup {report.backup}: {report.verdict}"
+    lines = [head, look.text(_amount(report)), look.text(_where(report)), *_blocks(report, look)]
     lines += finding_lines(report.findings, look, every=False)
     return "\n".join([*lines, *_what_now(report, look)])
 
 
 def _blocks(report: KafkaRestoreReport, look: Look) -> Iterator[str]:
-    hint = f"`logkeep receipts show {report.restore} --all` has every one"
+    hint = "--json has every one" if report.offline else f"`logkeep receipts show {report.restore} --all` has every one"
     if report.partitions:
-        yield from ["", *partition_lines(report.partitions, look, every=False, hint=hint)]
+        rows, compared = report.partitions, report.offline is None  # files are compared before they are in place
+        yield from ["", *partition_lines(rows, look, every=False, hint=hint, compared=compared)]
     if report.groups:
         yield from ["", *group_lines(report.groups, look, every=False, hint=hint)]
     yield ""
@@ -62,6 +85,8 @@ def _blocks(report: KafkaRestoreReport, look: Look) -> Iterator[str]:
 
 def _what_now(report: KafkaRestoreReport, look: Look) -> list[str]:
     """The next command, for somebody who has been up for hours."""
+    if report.offline:
+        return [look.text("now go on with the procedure that the dry run prints: start the broker, then check")]
     if report.verdict == Verdict.FAILED:
         return [
             look.text(f"when it is mended, go on:  logkeep kafka restore --resume {report.restore}"),
@@ -76,13 +101,13 @@ def _where(report: KafkaRestoreReport) -> str:
 
 
 def _amount(report: KafkaRestoreReport) -> str:
-    most = "up to " if report.dry_run else ""
+    most = "up to " if report.dry_run and not report.offline else ""
     return f"{plural(len(report.topics), 'topic')} · {most}{plural(report.records, 'record')} · {size(report.bytes)}"
 
 
 def plan_lines(report: KafkaRestoreReport, look: Look) -> Iterator[str]:
     yield look.text(f"restore of backup {report.backup} of {report.source} to cluster {report.cluster_id}")
-    yield look.text(f"{_amount(report)} · {_about(report.seconds)}")
+    yield look.text(_amount(report) + ("" if report.offline else f" · {_about(report.seconds)}"))
     yield look.prose(f"offsets: {report.offsets} ({report.why})", indent=len("offsets: "))
     if report.partitions:
         yield from ["", *planned_lines(report.partitions, look), ""]
@@ -90,6 +115,8 @@ def plan_lines(report: KafkaRestoreReport, look: Look) -> Iterator[str]:
     yield from finding_lines(report.findings, look, every=False)
     for refusal in report.refusals:
         yield look.prose(f"REFUSED {refusal}", indent=len("REFUSED "))
+    if report.offline:
+        yield from _offline_lines(report.offline, look)
 
 
 def _about(seconds: float) -> str:
@@ -100,11 +127,24 @@ def _about(seconds: float) -> str:
 def _groups(report: KafkaRestoreReport, look: Look) -> Iterator[str]:
     if not report.group_names:
         return
-    shown = ", ".join(report.group_names[:_NAMED]) + (" …" if len(report.group_names) > _NAMED else "")
-    yield look.prose(f"{plural(len(report.group_names), 'group')} to be set: {shown}", indent=2)
+    yield look.prose(f"{plural(len(report.group_names), 'group')} to be set: {_some(report.group_names)}", indent=2)
     over = [g for g in report.groups if g.previous_offset is not None and g.previous_offset != g.offset]
     if over:
         yield look.text(f"{plural(len(over), 'position')} of groups in the target will be overwritten")
+
+
+def _offline_lines(offline: OfflinePart, look: Look) -> Iterator[str]:
+    if offline.running:
+        yield look.text("the broker runs: it must be stopped before the files are written")
+    if offline.elsewhere:
+        missing = plural(len(offline.elsewhere), "partition")
+        yield look.prose(f"no directory here for {missing}: {_some(offline.elsewhere)}", indent=2)
+    yield ""
+    yield from map(look.line, offline.procedure.splitlines())
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:_NAMED]) + (" …" if len(names) > _NAMED else "")
 
 
 _OFFSETS = {"preserve": "preserved", "translate": "translated"}
