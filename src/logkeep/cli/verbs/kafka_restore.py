@@ -40,6 +40,7 @@ from logkeep.config.options import (
     PARTITIONS,
     PROGRESS,
     RENAME,
+    REPARTITION,
     REPLICATION_FACTOR,
     REPO,
     RESTORED_GROUPS,
@@ -91,7 +92,8 @@ def _metrics(outcome: Outcome[KafkaRestoreReport]) -> Iterator[Sample]:
 
 
 _TOLD: tuple[Option[Any], ...] = (
-    TOPICS, EXCLUDE, RENAME, PARTITIONS, UNTIL_TIME, UNTIL_OFFSET, OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS,
+    TOPICS, EXCLUDE, RENAME, PARTITIONS, REPARTITION, UNTIL_TIME, UNTIL_OFFSET, OFFSETS, ISOLATION, WHAT,
+    RESTORED_GROUPS,
 )  # fmt: skip
 _PLANNING = (*_TOLD, INTO_EXISTING, REPLICATION_FACTOR, KEEP_ALL, NO_PROOF)
 _ENGINE = (ENGINE, MASTER, PARALLEL, SPARK_CONF)
@@ -107,6 +109,7 @@ _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
         EXCLUDE,
         RENAME,
         PARTITIONS,
+        REPARTITION,
         UNTIL_TIME,
         UNTIL_OFFSET,
         OFFSETS,
@@ -215,7 +218,7 @@ def _wish(run: Run) -> RestoreWish:
         until_ms=run[UNTIL_TIME],
         keep_all=run[KEEP_ALL],
     )
-    choice = Choice(run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET])
+    choice = Choice(run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET], run[REPARTITION])
     return RestoreWish(choice, wishes, run[LIMIT_PRODUCE])
 
 
@@ -281,7 +284,7 @@ def _planned_partitions(plan: RestorePlan) -> tuple[RestoredPartition, ...]:
             bytes=log.bytes,
             end=log.end,
             outcome="planned",
-            detail=f"[{log.start}, {log.end})",
+            detail=f"[{log.start}, {log.end})" + (" by key" if log.spread_over else ""),
         )
         for log in plan.logs
     )

@@ -105,9 +105,7 @@ class ReplayLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 def source_of(log: ReplayLog) -> SourceLog:
     """The first of its logs."""
-    return SourceLog(
-        log=log.log, start=log.start, end=log.end, segments=log.segments, transactional=log.transactional
-    )
+    return SourceLog(log=log.log, start=log.start, end=log.end, segments=log.segments, transactional=log.transactional)
 
 
 class ReplayUnit(msgspec.Struct, frozen=True, kw_only=True):
