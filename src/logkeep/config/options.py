@@ -342,6 +342,21 @@ KEEP_ALL: Option[bool] = Option(
     "keep-all", Bool(), False, "Leave retention off in the end, so that brokers delete no old records.",
     where=Where.FLAG,
 )  # fmt: skip
+TO_LOG_DIRS: Option[tuple[str, ...]] = Option(
+    "to-log-dirs", TextList("DIR,..."), (),
+    "Write segment files into the log directories of a broker that is stopped; may be repeated.", where=Where.FLAG,
+)  # fmt: skip
+REPLACE_RECORDS: Option[bool] = Option(
+    "replace-records", Bool(), False, "With --to-log-dirs: overwrite partitions that hold records.", where=Where.FLAG
+)
+HERE_ONLY: Option[bool] = Option(
+    "here-only", Bool(), False, "With --to-log-dirs: leave partitions without a directory here to other brokers.",
+    where=Where.FLAG,
+)  # fmt: skip
+BROKERS: Option[tuple[str, ...]] = Option(
+    "brokers", TextList("ID,..."), (), "With --to-log-dirs: all brokers of the cluster, for the printed procedure.",
+    where=Where.FLAG,
+)  # fmt: skip
 EMBEDDED: Option[bool] = Option(
     "embedded", Bool(), False, "Start a broker on this machine, and throw it away afterwards.", where=Where.FLAG
 )

@@ -24,10 +24,12 @@ from logkeep.cli.verbs.kafka_restore_report import KafkaRestoreReport, plan_line
 from logkeep.config.option import Option
 from logkeep.config.options import (
     BOOTSTRAP_SERVERS,
+    BROKERS,
     COMMAND_CONFIG,
     CONFIRM_CLUSTER,
     ENGINE,
     EXCLUDE,
+    HERE_ONLY,
     INTO_EXISTING,
     ISOLATION,
     KEEP_ALL,
@@ -41,6 +43,7 @@ from logkeep.config.options import (
     PROGRESS,
     RENAME,
     REPARTITION,
+    REPLACE_RECORDS,
     REPLICATION_FACTOR,
     REPO,
     RESTORED_GROUPS,
@@ -48,6 +51,7 @@ from logkeep.config.options import (
     SOURCE,
     SPARK_CONF,
     STATE_DIR,
+    TO_LOG_DIRS,
     TOPICS,
     UNTIL_OFFSET,
     UNTIL_TIME,
@@ -96,6 +100,11 @@ _TOLD: tuple[Option[Any], ...] = (
     RESTORED_GROUPS,
 )  # fmt: skip
 _PLANNING = (*_TOLD, INTO_EXISTING, REPLICATION_FACTOR, KEEP_ALL, NO_PROOF)
+_ONLINE: tuple[Option[Any], ...] = (
+    BOOTSTRAP_SERVERS, REPARTITION, OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS, INTO_EXISTING, REPLICATION_FACTOR,
+    RESUME_RESTORE, KEEP_ALL, NO_PROOF, LIMIT_PRODUCE,
+)  # fmt: skip
+"""Options that mean nothing to a restore into files."""
 _ENGINE = (ENGINE, MASTER, PARALLEL, SPARK_CONF)
 _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
 
@@ -119,6 +128,10 @@ _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
         INTO_EXISTING,
         REPLICATION_FACTOR,
         CONFIRM_CLUSTER,
+        TO_LOG_DIRS,
+        REPLACE_RECORDS,
+        HERE_ONLY,
+        BROKERS,
         RESUME_RESTORE,
         KEEP_ALL,
         NO_PROOF,
@@ -146,10 +159,15 @@ def restore(run: Run, backup: str) -> KafkaRestoreReport:
     filled by an idempotent producer, fetched back and compared record by record, and only then get their own configs;
     then groups are set to the very record that each would have read next. Topics that hold records are refused.
     Whatever happens on the way, --resume RESTORE-ID goes on, and nothing comes twice.
+
+    With --to-log-dirs nothing is sent: segment files are written into the directories of a broker that is stopped.
+    The dry run prints the whole procedure for this cluster.
     """
     refuse_contradictions(run)
-    place, settings = chosen_source(run), client_settings(run)
-    resumed = run[RESUME_RESTORE]
+    place = chosen_source(run)
+    if run[TO_LOG_DIRS]:
+        return _offline(run, place, backup)
+    settings, resumed = client_settings(run), run[RESUME_RESTORE]
     if resumed is not None:
         return _resumed(run, place, settings, RestoreId(resumed))
     entry = seen(place, run.clock()).completed(backup)
@@ -164,6 +182,18 @@ def restore(run: Run, backup: str) -> KafkaRestoreReport:
         state = restores_place(run, place, create=True)
         task = KafkaRestore(place, state, settings, run.clock, run.token)
         return _done(place.source, task.begin(prepared, wish, engines(prepared.plan.bytes), _options(run)))
+
+
+def _offline(run: Run, place: Place, backup: str) -> KafkaRestoreReport:
+    from logkeep.cli.verbs.kafka_restore_offline import restore_to_log_dirs  # noqa: PLC0415 - only this way needs it
+
+    other = next((o for o in _ONLINE if run.settings.origin(o).place is Origins.FLAG), None)
+    if other is not None:
+        flag = other.spellings()[0].flag
+        raise UsageError(f"{flag} is about a running cluster, --to-log-dirs about one that is stopped")
+    entry = seen(place, run.clock()).completed(backup)
+    _refuse_damaged(place, BackupId(entry.id))
+    return restore_to_log_dirs(run, place, entry)
 
 
 def _resumed(run: Run, place: Place, settings: ClientSettings, restore_id: RestoreId) -> KafkaRestoreReport:

@@ -94,7 +94,7 @@ def prepare(
 ) -> Prepared:
     """Raises what makes a plan impossible; what only forbids to carry it out is among the refusals."""
     chosen = choose(view.record, view.manifest.cut, wish.choice)
-    surveys, engine = _surveyed(view, chosen, wish, engine_for)
+    surveys, engine = survey_logs(view, chosen, wish.wishes.until_ms, engine_for)
     with Cluster(settings) as cluster:
         target = gather_target(cluster, [name for _, name in chosen.topics], view.record.cluster_id)
         tasks = engine.at_once(max(len(chosen.logs), 1))
@@ -110,13 +110,14 @@ def prepare(
     return Prepared(view, target, foreseen, groups, (*findings, *gap_findings(view.gaps(ranges))))
 
 
-def _surveyed(
-    view: BackupView, chosen: Chosen, wish: RestoreWish, engine_for: EngineFor
+def survey_logs(
+    view: BackupView, chosen: Chosen, until_ms: int | None, engine_for: EngineFor
 ) -> tuple[dict[LogName, LogSurvey], Engine]:
+    """What each chosen log holds, and the engine that looked."""
     ranges = {log.log: Range(log.start, log.end) for log in chosen.logs}
     segments = view.segments(ranges)
     logs = [
-        SurveyLog(log=log.log, start=log.start, end=log.end, segments=segments[log.log], until_ms=wish.wishes.until_ms)
+        SurveyLog(log=log.log, start=log.start, end=log.end, segments=segments[log.log], until_ms=until_ms)
         for log in chosen.logs
     ]
     engine = engine_for(sum(len(s) for s in segments.values()) * _INDEX_BYTES)

@@ -78,6 +78,8 @@ def replay_with(unit: ReplayUnit, progress: Progress, ways: Ways) -> ReplayResul
 def _begin_where_they_began(cluster: Cluster, logs: Sequence[ReplayLog]) -> None:
     """Take away the fillers that stand before the first offsets."""
     preserved = [log for log in logs if log.offsets is Offsets.PRESERVE and log.start > log.base]
+    there = {t.name: t.id.hex for t in cluster.metadata().topics} if preserved else {}
+    preserved = [log for log in preserved if there.get(log.topic) == log.topic_id]  # deleting goes by name alone
     if preserved:
         delete_records(cluster, {LogReplay.key_of(log): log.start for log in preserved})
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from logkeep.errors import RestoreFailed, TargetUnsafe
+from logkeep.formats.warm import warm
 from logkeep.kafka.admin.new_topics import delete_topics
 from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.admin.producers import new_producer_id
@@ -192,6 +193,8 @@ class LogWriting:
     def _replayed(self, logs: Sequence[PlannedLog], stored: ProducersDocument) -> dict[TopicPartition, LogResult]:
         wanted = self._wanted(logs, stored)
         tasks = self.engine.at_once(len(wanted)) if wanted else 1
+        if tasks > 1:
+            warm()  # once, before processes that would all compile the same
         units = [
             ReplayUnit(
                 place=self.view.place,
