@@ -2,7 +2,7 @@
 
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -27,10 +27,8 @@ from tests.kafka.kernels import share_kernels
 from tests.kafka.matrix import Matrix
 from tests.kafka.seen import Seen, seen
 from tests.kafka.whole import new_place
-from tests.kafka.written import until_cleaned
 
 pytestmark = pytest.mark.xdist_group("kafka-restore")
-TOPICS = {"orders": 3, "compacted": 1, "shapes": 1}
 COMMITTED = {0: 40, 1: 15, 2: 75}
 """What a group has read of each partition of orders."""
 Headers = list[tuple[str, str | bytes | None]]
@@ -42,30 +40,27 @@ class At(NamedTuple):
 
 
 Records = dict[At, Seen]
+Put = Callable[[EmbeddedKafka, str, Sequence[bytes]], None]
 
 
 @dataclass(frozen=True)
 class Source:
     repo: Filled
     kafka: EmbeddedKafka
-    records: dict[str, Records]
+    records: Records
 
 
 @pytest.fixture(scope="module")
 def source(kafka: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
     matrix = Matrix(kafka)
     held = _orders(matrix)
-    matrix.shapes()
-    matrix.compacted()
-    until_cleaned(matrix, kafka)
     commit(kafka.bootstrap, "readers", {("orders", p): offset for p, offset in COMMITTED.items()})
     repo = Filled(tmp_path_factory.mktemp("repartition") / "home")
     repo.home.mkdir()
     share_kernels(repo.home)
     new_place(repo.root)
-    chosen = [argument for topic in TOPICS for argument in ("--topics", topic)]
-    repo.json("kafka", "backup", "--bootstrap-servers", kafka.bootstrap, "--source", "prod", *chosen)
-    yield Source(repo, kafka, {topic: _records(kafka, topic, n) for topic, n in TOPICS.items()})
+    repo.json("kafka", "backup", "--bootstrap-servers", kafka.bootstrap, "--source", "prod", "--topics", "orders")
+    yield Source(repo, kafka, _records(kafka, "orders", 3))
     held.abort_transaction(30)
 
 
@@ -97,16 +92,27 @@ def _records(kafka: EmbeddedKafka, topic: str, partitions: int) -> Records:
     return {At(p, offset): record for p, records in found.items() for offset, record in records.items()}
 
 
-def _by_apache(kafka: EmbeddedKafka, keys: Sequence[bytes], partitions: int) -> dict[bytes, int]:
-    """Where Apache's console producer puts these keys."""
-    topic = Matrix(kafka).create(f"apache-{partitions}-{random_token()}", partitions)
+def _by_apache(kafka: EmbeddedKafka, topic: str, keys: Sequence[bytes]) -> None:
+    """Apache's console producer."""
     settings = ["--bootstrap-server", kafka.bootstrap, "--topic", topic]
     settings += ["--reader-property", "parse.key=true", "--reader-property", "key.separator=|"]
     command = kafka.command("org.apache.kafka.tools.ConsoleProducer", settings)
     lines = b"".join(key + b"|\n" for key in keys)
     subprocess.run(command, input=lines, cwd=kafka.directory, check=True, capture_output=True, timeout=120)
-    found = {record.key: at.partition for at, record in _records(kafka, topic, partitions).items()}
-    return {key: found[key] for key in keys}
+
+
+def _by_librdkafka(kafka: EmbeddedKafka, topic: str, keys: Sequence[bytes]) -> None:
+    producer = Matrix(kafka).producer(partitioner="murmur2_random")
+    for key in keys:
+        producer.produce(topic, b"", key)
+    assert producer.flush(30) == 0
+
+
+def _places(put: Put, kafka: EmbeddedKafka, keys: Sequence[bytes], partitions: int) -> dict[bytes | None, int]:
+    """Where a producer puts these keys."""
+    topic = Matrix(kafka).create(f"placed-{random_token()}", partitions)
+    put(kafka, topic, keys)
+    return {record.key: at.partition for at, record in _records(kafka, topic, partitions).items()}
 
 
 def _restore(source: Source, target: EmbeddedKafka, *more: str, code: int = 0) -> dict[str, Any]:
@@ -114,13 +120,13 @@ def _restore(source: Source, target: EmbeddedKafka, *more: str, code: int = 0) -
     return source.repo.json("kafka", "restore", *to, "--yes", "--keep-all", *more, code=code)
 
 
-def _assert_spread(source: Source, target: EmbeddedKafka, topic: str, name: str, partitions: int) -> Records:
-    """Each record is there once, where Apache's producer would put it, those of a key in their order."""
-    before, after = source.records[topic], _records(target, name, partitions)
+def _assert_spread(source: Source, target: EmbeddedKafka, name: str, partitions: int, put: Put) -> Records:
+    """Each record is there once, where a producer would put it, those of a key in their order."""
+    before, after = source.records, _records(target, name, partitions)
     assert sorted(after.values(), key=repr) == sorted(before.values(), key=repr)
     keys = sorted({record.key for record in before.values() if record.key})
-    places = _by_apache(target, keys, partitions)
-    assert {r.key: at.partition for at, r in after.items() if r.key} == places
+    assert len(keys) == 40
+    assert {r.key: at.partition for at, r in after.items() if r.key} == _places(put, target, keys, partitions)
     assert _by_key(after) == _by_key(before)
     return after
 
@@ -133,20 +139,36 @@ def _by_key(records: Records) -> dict[bytes, list[Seen]]:
     return found
 
 
-@pytest.mark.parametrize("partitions", [5, 2])
-def test_keys_are_where_producers_look_for_them(source: Source, target: EmbeddedKafka, partitions: int) -> None:
-    wanted = {"orders": partitions, "compacted": 3, "shapes": 2}
-    options = [argument for topic, n in wanted.items() for argument in ("--repartition", f"{topic}={n}")]
-    done = _restore(source, target, *options, "--rename", f"s/^/in-{partitions}-/")
+@pytest.mark.parametrize(("partitions", "put"), [(5, _by_apache), (2, _by_librdkafka)])
+def test_keys_are_where_producers_look_for_them(
+    source: Source, target: EmbeddedKafka, partitions: int, put: Put
+) -> None:
+    name = f"orders-in-{partitions}"
+    done = _restore(source, target, "--repartition", f"orders={partitions}", "--rename", f"orders={name}")
     assert (done["verdict"], done["offsets"]) == ("proven", "translate")
-    for topic, n in wanted.items():
-        _assert_spread(source, target, topic, f"in-{partitions}-{topic}", n)
-    _assert_nothing_unread(source, target, f"in-{partitions}-orders", partitions, done)
-    to = ["--source", "prod", "--bootstrap-servers", target.bootstrap]
-    again = source.repo.json("kafka", "restore", "--resume", str(done["restore"]), *to)
-    routes = [(p["source_partition"], p["partition"], p["records"]) for p in done["partitions"]]
+    _assert_spread(source, target, name, partitions, put)
+    _assert_nothing_unread(source, target, name, partitions, done)
+
+
+def test_one_that_is_done_is_proven_again(source: Source, target: EmbeddedKafka) -> None:
+    """And its receipt still tells what came from where: groups can be set by it once more."""
+    done = _restore(source, target, "--repartition", "orders=3", "--rename", "orders=orders-again")
+    again = _again(source, target, "restore", "--resume", str(done["restore"]))
     assert again["verdict"] == "proven"
-    assert [(p["source_partition"], p["partition"], p["records"]) for p in again["partitions"]] == routes
+    assert _routes(again) == _routes(done)
+    assert len(_routes(done)) == 9
+    groups = _again(source, target, "groups", "restore", str(done["restore"]), "--yes", code=2)
+    assert [(g["partition"], g["offset"], g["reread"]) for g in groups["positions"]] == [
+        (g["partition"], g["offset"], g["reread"]) for g in done["groups"]
+    ]
+
+
+def _again(source: Source, target: EmbeddedKafka, *what: str, code: int = 0) -> dict[str, Any]:
+    return source.repo.json("kafka", *what, "--source", "prod", "--bootstrap-servers", target.bootstrap, code=code)
+
+
+def _routes(done: dict[str, Any]) -> list[tuple[int, int, int]]:
+    return [(p["source_partition"], p["partition"], p["records"]) for p in done["partitions"]]
 
 
 def _assert_nothing_unread(
@@ -156,7 +178,7 @@ def _assert_nothing_unread(
     committed = _committed(target, "readers", topic, partitions)
     after = _records(target, topic, partitions)
     left = {record.value for at, record in after.items() if at.offset >= committed[at.partition]}
-    unread = {r.value for at, r in source.records["orders"].items() if at.offset >= COMMITTED[at.partition]}
+    unread = {r.value for at, r in source.records.items() if at.offset >= COMMITTED[at.partition]}
     assert len(unread) < len(left) < len(after)
     assert unread <= left
     rows = [g for g in done["groups"] if g["group"] == "readers"]
@@ -192,35 +214,20 @@ def test_a_restore_that_was_interrupted_goes_on(source: Source, target: Embedded
     part = msgspec.structs.replace(prepared.plan, logs=first, prove=False)
     LogWriting(restore_id, view, place, part, settings, InlineEngine(), "0" * 16).write()
     there = _records(target, "halfway", 4)
-    assert 0 < len(there) < len(source.records["orders"])
+    assert 0 < len(there) < len(source.records)
     task = KafkaRestore(place, place, settings, utc_now, random_token)
     done = task.resume(task.stored(restore_id), view, lambda _: InlineEngine())
     assert done.receipt.verdict is Verdict.PROVEN, done.receipt.findings
-    after = _assert_spread(source, target, "orders", "halfway", 4)
+    after = _assert_spread(source, target, "halfway", 4, _by_librdkafka)
     assert {at: after[at] for at in there} == there
 
 
 def test_what_cannot_be_is_refused(source: Source, target: EmbeddedKafka) -> None:
-    to = ["--source", "prod", "--bootstrap-servers", target.bootstrap, "--yes", "--rename", "s/^/never-/"]
-
-    def said(*more: str, code: int) -> str:
-        return source.repo.run("kafka", "restore", *to, *more, code=code).stderr
-
-    kept = said("--repartition", "orders=5", "--offsets", "preserve", code=64)
-    assert "cannot keep the offsets" in kept
-    assert "--offsets translate" in kept
-    assert "nobody is not among the topics" in said("--repartition", "nobody=5", code=64)
-    assert "no number of partitions" in said("--repartition", "orders=0", code=64)
-    assert "two numbers" in said("--repartition", "orders=5", "--repartition", "orders=6", code=64)
-    assert (
-        "--repartition is about a running cluster"
-        in source.repo.run(
-            "kafka", "restore", "--source", "prod", "--to-log-dirs", "/nowhere", "--repartition", "orders=5", code=64
-        ).stderr
-    )
-    Matrix(target).create("never-orders", 6)
-    wide = said("--topics", "orders", "--repartition", "orders=5", "--into-existing", code=31)
-    assert "producers would look elsewhere" in wide
+    to = ["kafka", "restore", "--source", "prod", "--repartition", "orders=5"]
+    kept = ["--bootstrap-servers", target.bootstrap, "--offsets", "preserve", "--dry-run", "--rename", "orders=never"]
+    assert "cannot keep the offsets" in source.repo.run(*to, *kept, code=40).stderr
+    files = source.repo.run(*to, "--to-log-dirs", "/nowhere", code=40).stderr
+    assert "--repartition is about a running cluster" in files
 
 
 def test_the_plan_says_it(source: Source, target: EmbeddedKafka) -> None:
