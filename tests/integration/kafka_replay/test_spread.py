@@ -19,6 +19,7 @@ from tests.integration.kafka_replay.attempts import KILLED, Attempts
 from tests.integration.kafka_replay.conftest import Archived
 from tests.integration.processes import wait_for
 from tests.kafka.replaying import committed, expected, nothing, without_offsets
+from tests.kafka.seen import watermarks
 from tests.kafka.slow_partitioner import slow_partition
 from tests.servers.shaky_kafka import Shaky
 
@@ -40,7 +41,7 @@ def _unit(shaky: Shaky, logs: Archived, topic: str) -> ReplayUnit:
 
 def test_attempts_are_killed_at_random_points(shaky: Shaky, logs: Archived, children: Attempts) -> None:
     """What is there in the end is there once, by key, and proven."""
-    unit, chance, killed = _unit(shaky, logs, "spread-killed"), random.Random(3), 0
+    unit, chance, killed, ends = _unit(shaky, logs, "spread-killed"), random.Random(3), 0, list[int]()
     for _ in range(4):
         shaky.gate.close_after(chance.randrange(1, 9000))
         try:
@@ -49,9 +50,11 @@ def test_attempts_are_killed_at_random_points(shaky: Shaky, logs: Archived, chil
             killed += children.kill() == KILLED
         finally:
             shaky.gate.open()
+        ends.append(sum(watermarks(shaky.kafka.bootstrap, "spread-killed", p)[1] for p in range(2)))
     assert killed >= 3
     results = replay(unit, nothing).logs
     assert [(r.outcome, r.proof is not None and r.proof.good) for r in results] == [(Outcome.DONE, True)] * 2
+    assert [end for end in ends if 0 < end < sum(r.end for r in results)], "no attempt died in the middle"
     kafka, archive = shaky.kafka.bootstrap, logs.archive
     before = [expected(kafka, archive, logs.backup_id, name, 0) for name in ("bumpy", "smooth")]
     after = [committed(kafka, "spread-killed", p)[0] for p in range(2)]
