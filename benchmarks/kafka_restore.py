@@ -7,8 +7,8 @@ backup; then everything in one run. Restores are whole ones (`KafkaRestore`) int
 two workers: their clock runs from the beginning of the first unit to the end of the last, without the proof, which is
 run and counted apart. CPU seconds are those of all client processes, the JVM of Spark included, while the job runs.
 
-ProducerPerformance runs with all of Java's optimisations, acks=all and idempotent, and is counted after its first third:
-with the batch size of the archive, making up its records as it does by default; and as fast as we could make it, with
+ProducerPerformance runs with all of Java's optimisations, acks=all and idempotent, counted after its first third: with
+the batch size of the archive, making up its records as it does by default; and as fast as we could make it, with
 larger batches and requests and its records from a file. The bare loop sends the same archived bytes and does nothing
 else. Sizes are payload for all, so that records per second and MB/s have the same ratio. Read the ratios: the broker
 shares the machine.
@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from benchmarks.client_cpu import client_cpu_s
@@ -51,7 +52,7 @@ from logkeep.kafka.restore.units import Offsets
 from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository import layout
-from logkeep.repository.source import BackupEntry
+from logkeep.repository.fold import BackupEntry
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.engine import SparkEngine
 from logkeep.spark.settings import SparkSettings
@@ -176,14 +177,9 @@ class Comparison:
         segments = self._segments()
         wire_mb = sum(path.stat().st_size for some in segments for path in some) / 1e6
         for connections in (1, 2):
+            work = partial(fastest, bench.kafka.bootstrap, segments=segments, connections=connections)
             found[f"bare {connections}"] = (
-                bench.into_new(
-                    load.topic,
-                    load.partitions,
-                    lambda name, n=connections: fastest(bench.kafka.bootstrap, name, segments, n),
-                )
-                * self._payload_mb
-                / wire_mb
+                bench.into_new(load.topic, load.partitions, work) * self._payload_mb / wire_mb
             )
         return found
 
@@ -220,7 +216,9 @@ def compare(bench: Bench, load: Load) -> None:
     comparison = Comparison(bench, load)
     ours, peers, confluent = comparison.ours(), comparison.peers(), comparison.confluent()
     records = 1e3 / load.record_bytes
-    print(f"\n{load.record_bytes} B, {load.codec}, {load.batch_bytes // 1000} kB batches, {load.megabytes} MB of payload")
+    print(
+        f"\n{load.record_bytes} B, {load.codec}, {load.batch_bytes // 1000} kB batches, {load.megabytes} MB of payload"
+    )
     print("\n| what | MB/s | thousand records/s | CPU s/GB | peak of a worker, MB |\n|---|---|---|---|---|")
     for name, figures in ours.items():
         print(

@@ -35,7 +35,7 @@ def after_a_first_offset(bootstrap: str, topic: str, count: int) -> None:
         delete_records(cluster, {log: count})
 
 
-def _send(cluster: Cluster, log: TopicPartition, batches: Sequence[memoryview]) -> None:
+def _send(cluster: Cluster, log: TopicPartition, batches: Sequence[bytes]) -> None:
     found = cluster.metadata().find(log)
     assert found is not None
     leader = cluster.connection(found.leader)
