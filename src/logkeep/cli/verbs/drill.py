@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from logkeep.cli.look import Look, count, duration, size
+from logkeep.cli.look import Look, duration, plural, size
 from logkeep.cli.metrics import Sample, sample
 from logkeep.cli.opening import STORE_EXITS, chosen_engine, chosen_source, refuse_contradictions, restores_place
 from logkeep.cli.receipt_text import finding_lines
@@ -79,7 +79,7 @@ def _text(report: DrillReport, look: Look) -> str:
     good = report.verdict == Verdict.PROVEN
     head = f"{look.state('OK' if good else 'FAIL')}  drill of backup {report.backup}: {report.verdict}"
     took = duration(timedelta(seconds=report.seconds))
-    amount = f"{count(report.topics)} topics · {count(report.records)} records · {size(report.bytes)}"
+    amount = f"{plural(report.topics, 'topic')} · {plural(report.records, 'record')} · {size(report.bytes)}"
     lines = [head, look.text(f"{amount} · restored and compared in {took} ({report.where})")]
     return "\n".join([*lines, *finding_lines(report.findings, look, every=False)])
 

@@ -13,7 +13,7 @@ from logkeep.kafka.record import GroupRecord
 from logkeep.kafka.restore.backup_view import BackupView
 from logkeep.kafka.restore.choice import Choice, Chosen, choose
 from logkeep.kafka.restore.groups import GroupsPlan, plan_groups, rows_of
-from logkeep.kafka.restore.offsets import Kept, Routes
+from logkeep.kafka.restore.offsets import Kept, Moved, Routes
 from logkeep.kafka.restore.plan import Foreseen, RestorePlan, Wishes, gap_findings, plan_restore
 from logkeep.kafka.restore.rights import RightsWanted, denied, rights_findings
 from logkeep.kafka.restore.rights_asked import find_rights, principal_of
@@ -122,7 +122,8 @@ def survey_logs(
     ]
     engine = engine_for(sum(len(s) for s in segments.values()) * _INDEX_BYTES)
     units = survey_units(view.place, logs)
-    found = engine.map(survey, units, SurveyResult, label="survey", weight=lambda u: u.size_bytes)
+    # Indexes are read, not logs: bytes would promise a speed that no restore has.
+    found = engine.map(survey, units, SurveyResult, label="survey", weight=lambda _: 0)
     return {each.log: each for result in found for each in result.logs}, engine
 
 
@@ -141,12 +142,11 @@ def restorable(groups: tuple[GroupRecord, ...]) -> list[GroupRecord]:
 
 def kept_routes(plan: RestorePlan) -> Routes:
     """Where source partitions go, at their own offsets."""
-    return {
-        TopicPartition(log.log.name, log.log.partition): [
-            Kept(TopicPartition(log.topic, log.partition), log.start, log.end)
-        ]
-        for log in plan.logs
-    }
+    routes: dict[TopicPartition, list[Moved | Kept]] = {}
+    for log in plan.logs:
+        source = TopicPartition(log.log.name, log.log.partition)
+        routes.setdefault(source, []).append(Kept(log.target, log.start, log.end))
+    return routes
 
 
 def _asked(
