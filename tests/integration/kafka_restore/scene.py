@@ -51,10 +51,14 @@ class Scene:
         return said
 
     def state(self) -> tuple[object, ...]:
-        """All that a restore could change by mistake; holds are put and taken away by every reader."""
+        """All that a restore could change by mistake."""
         topics = sorted(topic_names(self.target))
-        tree = {name: each for name, each in self.repo.tree().items() if not name.startswith("holds")}
-        return tree, topics, configs_of(self.target, topics), positions(self.target)
+        return stored(self.repo), topics, configs_of(self.target, topics), positions(self.target)
+
+
+def stored(repo: Filled) -> dict[str, str]:
+    """What a repository holds; not the holds that every reader puts and takes away, nor their directory."""
+    return {name: each for name, each in repo.tree().items() if not name.startswith("holds")}
 
 
 def troubles(done: dict[str, Any]) -> list[dict[str, Any]]:
