@@ -34,7 +34,8 @@ def own_configs(kafka: EmbeddedKafka, topic: str) -> dict[str, str]:
 def configs_of(kafka: EmbeddedKafka, topics: Iterable[str]) -> dict[str, dict[str, str]]:
     """By topic, those that are set on it."""
     client, source = admin(kafka), ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-    asked = client.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics])
+    resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
+    asked = client.describe_configs(resources) if resources else {}
     return {
         resource.name: {name: each.value for name, each in found.result(30).items() if each.source == source}
         for resource, found in asked.items()

@@ -16,7 +16,7 @@ from tests.kafka.whole import new_place
 
 pytestmark = pytest.mark.xdist_group("kafka-restore")
 TOPICS = ("rows-a", "rows-b")
-GROUPS = ("readers", "others")
+GROUPS = ("row-readers", "row-others")
 LAST = Row("on a record of the last partition", 2, 2)
 WHOLE = [(p, row) for p, row in enumerate(ROWS) if row.until == 1000]
 WHOLE.append((len(ROWS), LAST))
@@ -44,9 +44,9 @@ def backed(
         write_rows(kafka.bootstrap, topics, topic)
     topics.create("rows-elsewhere")
     everywhere = {(t, p): row.committed for t in TOPICS for p, row in enumerate((*ROWS, LAST))}
-    commit(kafka.bootstrap, "readers", {**everywhere, ("rows-elsewhere", 0): 0})
+    commit(kafka.bootstrap, "row-readers", {**everywhere, ("rows-elsewhere", 0): 0})
     others = {log: 19 if log[1] == 0 else offset for log, offset in everywhere.items() if log[0] == "rows-b"}
-    commit(kafka.bootstrap, "others", others, "a note of its own ü")
+    commit(kafka.bootstrap, "row-others", others, "a note of its own ü")
     scene.back_up("rows-.*")
     return Backed(scene, {group: group_positions(kafka, group) for group in GROUPS})
 
@@ -74,10 +74,10 @@ def _write_more(scene: Scene, topics: list[str]) -> None:
 
 def _judged(scene: Scene, topics: Mapping[str, str], rows: list[tuple[int, Row]]) -> None:
     _write_more(scene, list(topics.values()))
-    found = next_records(scene.target.bootstrap, "readers", list(topics.values()), len(topics) * (len(ROWS) + 1))
+    found = next_records(scene.target.bootstrap, "row-readers", list(topics.values()), len(topics) * (len(ROWS) + 1))
     expected = _next(rows, topics)
     assert {log: found[log] for log in expected} == expected
-    other = next_records(scene.target.bootstrap, "others", [topics["rows-b"]], len(ROWS) + 1)
+    other = next_records(scene.target.bootstrap, "row-others", [topics["rows-b"]], len(ROWS) + 1)
     assert other[topics["rows-b"], 0] == "rows-b/0/19"
     assert other[topics["rows-b"], len(ROWS)] == f"rows-b/{len(ROWS)}/2"
 
@@ -95,7 +95,7 @@ def test_every_row_in_both_modes(backed: Backed, offsets: str) -> None:
         "--rename",
         f"s/^/{offsets}./",
         "--groups",
-        "readers|others",
+        "row-(readers|others)",
         code=0,
     )
     assert (done["verdict"], done["offsets"], done["group_names"]) == ("proven", offsets, sorted(GROUPS))
@@ -125,14 +125,14 @@ def test_positions_that_were_there_are_remembered_and_put_back(backed: Backed) -
     name = there.create("used", len(ROWS) + 1)
     for p in range(len(ROWS) + 1):
         write(there, name, ["old"] * 3, p)
-    commit(scene.target.bootstrap, "readers", {(name, 0): 1, (name, 3): 2}, "before")
+    commit(scene.target.bootstrap, "row-readers", {(name, 0): 1, (name, 3): 2}, "before")
     before = positions(scene.target)
-    done = scene.restore("--topics", "rows-a", "--rename", "rows-a=used", "--into-existing", "--groups", "readers")
+    done = scene.restore("--topics", "rows-a", "--rename", "rows-a=used", "--into-existing", "--groups", "row-readers")
     assert (done["offsets"], done["verdict"]) == ("translate", "proven")
     rows = {r["partition"]: r for r in done["groups"] if r["topic"] == name}
     assert {p: rows[p]["previous_offset"] for p in (0, 1, 3)} == {0: 1, 1: None, 3: 2}
     _write_more(scene, [name])
-    found = next_records(scene.target.bootstrap, "readers", [name], len(ROWS) + 1)
+    found = next_records(scene.target.bootstrap, "row-readers", [name], len(ROWS) + 1)
     expected = _next(WHOLE, {"rows-a": name})
     assert {log: found[log] for log in expected} == expected
     scene.commands.json(
@@ -149,11 +149,11 @@ def test_a_group_beyond_an_earlier_end_waits_for_what_comes_next(backed: Backed)
     for offsets in ("preserve", "translate"):
         name = f"earlier-{offsets}"
         done = scene.restore(
-            "--topics", "rows-a", "--rename", f"rows-a={name}", "--offsets", offsets, *cuts, "--groups", "readers"
+            "--topics", "rows-a", "--rename", f"rows-a={name}", "--offsets", offsets, *cuts, "--groups", "row-readers"
         )
         assert done["verdict"] == "proven"
         _write_more(scene, [name])
-        found = next_records(scene.target.bootstrap, "readers", [name], len(ROWS) + 1)
+        found = next_records(scene.target.bootstrap, "row-readers", [name], len(ROWS) + 1)
         expected = _next(rows, {"rows-a": name})
         assert {log: found[log] for log in expected} == expected
 
@@ -161,12 +161,12 @@ def test_a_group_beyond_an_earlier_end_waits_for_what_comes_next(backed: Backed)
 def test_a_group_that_is_read_by_stops_everything_before_it_begins(backed: Backed) -> None:
     scene, live = backed.scene, Matrix(backed.scene.target)
     live.create("busy")
-    with member(scene.target, "readers", "busy", "till-7"):
+    with member(scene.target, "row-readers", "busy", "till-7"):
         words = ("--topics", "rows-a", "--rename", "rows-a=never")
         before = topic_names(scene.target), stored(scene.repo)
         said = scene.commands.error(*scene.restore_words(*words, "--yes"), code=31)
-        assert "readers (till-7 at 127.0.0.1)" in said
+        assert "row-readers (till-7 at 127.0.0.1)" in said
         assert (topic_names(scene.target), stored(scene.repo)) == before
-        done = scene.restore(*words, "--groups", "others", "--dry-run", code=0)
+        done = scene.restore(*words, "--groups", "row-others", "--dry-run", code=0)
         assert done["group_names"] == []
-    assert scene.restore(*words, "--dry-run")["group_names"] == ["readers"]
+    assert scene.restore(*words, "--dry-run")["group_names"] == ["row-readers"]
