@@ -288,6 +288,11 @@ UNTIL_OFFSET: Option[tuple[str, ...]] = Option(
     "until-offset", TextList("TOPIC:P=N"), (), "Cut one partition before this offset; may be repeated.",
     where=Where.FLAG,
 )  # fmt: skip
+REPARTITION: Option[tuple[str, ...]] = Option(
+    "repartition", TextList("TOPIC=N"), (),
+    "Give a topic N partitions, its records spread by Kafka's own hash of their keys; may be repeated.",
+    where=Where.FLAG,
+)  # fmt: skip
 OFFSETS: Option[str] = Option(
     "offsets", Choice(("auto", "preserve", "translate")), "auto",
     "Where records stand: at their own offsets, or one after the other; auto chooses by cost and says which.",

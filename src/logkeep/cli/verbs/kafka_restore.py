@@ -42,6 +42,7 @@ from logkeep.config.options import (
     PARTITIONS,
     PROGRESS,
     RENAME,
+    REPARTITION,
     REPLACE_RECORDS,
     REPLICATION_FACTOR,
     REPO,
@@ -97,12 +98,13 @@ def _metrics(outcome: Outcome[KafkaRestoreReport]) -> Iterator[Sample]:
 
 
 _TOLD: tuple[Option[Any], ...] = (
-    TOPICS, EXCLUDE, RENAME, PARTITIONS, UNTIL_TIME, UNTIL_OFFSET, OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS,
+    TOPICS, EXCLUDE, RENAME, PARTITIONS, REPARTITION, UNTIL_TIME, UNTIL_OFFSET, OFFSETS, ISOLATION, WHAT,
+    RESTORED_GROUPS,
 )  # fmt: skip
 _PLANNING = (*_TOLD, INTO_EXISTING, REPLICATION_FACTOR, KEEP_ALL, NO_PROOF)
 _ONLINE: tuple[Option[Any], ...] = (
-    BOOTSTRAP_SERVERS, OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS, INTO_EXISTING, REPLICATION_FACTOR, RESUME_RESTORE,
-    KEEP_ALL, NO_PROOF, LIMIT_PRODUCE,
+    BOOTSTRAP_SERVERS, REPARTITION, OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS, INTO_EXISTING, REPLICATION_FACTOR,
+    RESUME_RESTORE, KEEP_ALL, NO_PROOF, LIMIT_PRODUCE,
 )  # fmt: skip
 """Options that mean nothing to a restore into files."""
 _ENGINE = (ENGINE, MASTER, PARALLEL, SPARK_CONF)
@@ -118,6 +120,7 @@ _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
         EXCLUDE,
         RENAME,
         PARTITIONS,
+        REPARTITION,
         UNTIL_TIME,
         UNTIL_OFFSET,
         OFFSETS,
@@ -247,7 +250,7 @@ def _wish(run: Run) -> RestoreWish:
         until_ms=run[UNTIL_TIME],
         keep_all=run[KEEP_ALL],
     )
-    choice = Choice(run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET])
+    choice = Choice(run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET], run[REPARTITION])
     return RestoreWish(choice, wishes, run[LIMIT_PRODUCE])
 
 
@@ -314,7 +317,7 @@ def _planned_partitions(plan: RestorePlan) -> tuple[RestoredPartition, ...]:
             bytes=log.bytes,
             end=log.end,
             outcome="planned",
-            detail=f"[{log.start}, {log.end})",
+            detail=f"[{log.start}, {log.end})" + (" by key" if log.spread_over else ""),
         )
         for log in plan.logs
     )

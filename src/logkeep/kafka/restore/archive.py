@@ -4,14 +4,19 @@ from collections.abc import Iterator
 
 from logkeep.errors import Damaged
 from logkeep.formats.compare import Stretch
+from logkeep.formats.partitioner import Share
+from logkeep.formats.records import Records
 from logkeep.formats.transactions import Settled, Settling
-from logkeep.formats.view import View
+from logkeep.formats.view import View, visible_records
 from logkeep.kafka.restore.units import Isolation, Offsets, ReplayLog
 from logkeep.kafka.verify import LogPieces
 from logkeep.model.segments import Segment
 from logkeep.repository import layout
 from logkeep.repository.chain import Place
 from logkeep.repository.segment_bytes import StoredLog
+
+PIECE_BYTES = 4 << 20
+"""Of the archive, read at once: several logs are open at the same time."""
 
 
 def stretches(place: Place, log: ReplayLog) -> Iterator[Stretch]:
@@ -38,18 +43,26 @@ def settled_of(place: Place, log: ReplayLog) -> Settled | None:
 
 
 def view_of(log: ReplayLog, settled: Settled | None) -> View:
-    return View(log.start, log.end, settled, log.offsets is Offsets.PRESERVE, log.before_ms)
+    share = Share(log.partition, log.spread_over, log.log.partition) if log.spread_over else None
+    return View(log.start, log.end, settled, log.offsets is Offsets.PRESERVE, log.before_ms, share)
+
+
+def share_of(place: Place, source: ReplayLog) -> Iterator[Records]:
+    """The records of one log that go into a partition which gets a share of it. Reads transactions first."""
+    try:
+        yield from visible_records(stretches(place, source), view_of(source, settled_of(place, source)))
+    except Damaged as error:
+        raise Damaged(error.what, subject=error.subject or f"the archive of {source.log}") from error
 
 
 def _segment(place: Place, segment: Segment) -> Iterator[Stretch]:
     """The batches that a segment answers for, as they are read."""
     pieces, name = LogPieces(), layout.segment(place.source, segment)
-    for piece in StoredLog.of(place, segment).pieces():
-        buffer, batches = pieces.take(piece)
+    for piece in StoredLog.of(place, segment).pieces(piece_bytes=PIECE_BYTES):
+        found = [Stretch(buffer, batches) for buffer, batches in pieces.take(piece)]
         if pieces.problem:
             raise Damaged(pieces.problem, subject=name)
-        found = Stretch(buffer, batches).touching(segment.start, segment.end)
-        if len(found.batches):
-            yield found
+        own = (stretch.touching(segment.start, segment.end) for stretch in found)
+        yield from (stretch for stretch in own if len(stretch.batches))
     if pieces.end_problem():
         raise Damaged(pieces.end_problem(), subject=name)

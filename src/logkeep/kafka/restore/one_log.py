@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from logkeep.errors import ClusterNotReady, Damaged, ObjectMissing
 from logkeep.formats.run_map import RunMap, RunMapBuilder
+from logkeep.formats.stamping import ReadyBatch
 from logkeep.kafka.restore.answers import Next, meaning
 from logkeep.kafka.restore.position import Standing, Step, Trouble, judged, lost
 from logkeep.kafka.restore.produce import Ack
@@ -28,7 +29,7 @@ class Piece:
     """A step of the stream and, unless it is a hole or the end, its batch."""
 
     step: Step
-    batch: memoryview | None = None
+    batch: ReadyBatch | None = None
     last: bool = False
 
 
@@ -51,7 +52,7 @@ class LogReplay:
         self._queue: deque[Piece] = deque()
         self._flying: deque[Piece] = deque()
         self._returned: list[Piece] = []
-        self._runs = RunMapBuilder(log.start, log.end, log.base)
+        self._runs = [RunMapBuilder(source.start, source.end, log.base) for source in log.sources]
         self._end = Step(log.base, log.base, 0)
         self._ended = False
 
@@ -105,7 +106,7 @@ class LogReplay:
             self._judge(piece.step)
         return None if self.trouble or self.again else piece
 
-    def sendable(self) -> memoryview | None:
+    def sendable(self) -> ReadyBatch | None:
         """The next batch, if one may be sent now."""
         if self.finished or self.again or len(self._flying) >= (1 if self._alone else WINDOW):
             return None
@@ -146,10 +147,11 @@ class LogReplay:
         """The hole at the head is filled up to there."""
         self.standing = Standing(log_end, self.standing.last_sequence)
 
-    def runs(self) -> RunMap:
-        """Where everything stands that was read of the stream."""
-        self._runs.skip_to(self.end)
-        return self._runs.finish()
+    def runs(self) -> list[RunMap]:
+        """Where everything stands that was read of the stream, a map for each archived log."""
+        for each in self._runs:
+            each.skip_to(self.end)
+        return [each.finish() for each in self._runs]
 
     def _understood(self, step: Step, ack: Ack) -> bool:
         """Whether the answer is that the batch is where it belongs."""
@@ -204,12 +206,12 @@ class LogReplay:
             self.fillers += total
         else:
             self.records += total
-            self._runs.place(load.runs())
+            self._runs[load.batches.source].place(load.runs())
         if load.end <= self.standing.log_end:
             self.recent.extend(load.steps()[-_REMEMBERED:])
             self._progress(int(load.batches.sizes.sum()))
             return
         if not load.stamped:  # the target had it when it was read, and has lost it since
             load.stamp(self.log)
-        batches = (load.batches.batch(index) for index in range(len(load.batches)))
-        self._queue.extend(Piece(step, batch) for step, batch in zip(load.steps(), batches, strict=True))
+        ready = load.batches.ready()
+        self._queue.extend(Piece(step, batch) for step, batch in zip(load.steps(), ready, strict=True))

@@ -13,7 +13,7 @@ from logkeep.kafka.record import GroupRecord
 from logkeep.kafka.restore.backup_view import BackupView
 from logkeep.kafka.restore.choice import Choice, Chosen, choose
 from logkeep.kafka.restore.groups import GroupsPlan, plan_groups, rows_of
-from logkeep.kafka.restore.offsets import Kept, Routes
+from logkeep.kafka.restore.offsets import Kept, Moved, Routes
 from logkeep.kafka.restore.plan import Foreseen, RestorePlan, Wishes, gap_findings, plan_restore
 from logkeep.kafka.restore.rights import RightsWanted, denied, rights_findings
 from logkeep.kafka.restore.rights_asked import find_rights, principal_of
@@ -142,12 +142,11 @@ def restorable(groups: tuple[GroupRecord, ...]) -> list[GroupRecord]:
 
 def kept_routes(plan: RestorePlan) -> Routes:
     """Where source partitions go, at their own offsets."""
-    return {
-        TopicPartition(log.log.name, log.log.partition): [
-            Kept(TopicPartition(log.topic, log.partition), log.start, log.end)
-        ]
-        for log in plan.logs
-    }
+    routes: dict[TopicPartition, list[Moved | Kept]] = {}
+    for log in plan.logs:
+        source = TopicPartition(log.log.name, log.log.partition)
+        routes.setdefault(source, []).append(Kept(log.target, log.start, log.end))
+    return routes
 
 
 def _asked(

@@ -25,7 +25,16 @@ from logkeep.kafka.restore.position import Trouble
 from logkeep.kafka.restore.proof import prove_with
 from logkeep.kafka.restore.reading import Reading
 from logkeep.kafka.restore.rounds import Rounds, Tools
-from logkeep.kafka.restore.units import LogProof, LogResult, Offsets, Outcome, ReplayLog, ReplayResult, ReplayUnit
+from logkeep.kafka.restore.units import (
+    LogProof,
+    LogResult,
+    Offsets,
+    Outcome,
+    ReplayLog,
+    ReplayResult,
+    ReplayUnit,
+    SourceResult,
+)
 from logkeep.model.work import Progress
 
 _READERS = 2
@@ -77,7 +86,7 @@ def _begin_where_they_began(cluster: Cluster, logs: Sequence[ReplayLog]) -> None
 
 def _result(log: LogReplay, unit: ReplayUnit, progress: Progress, ways: Ways) -> LogResult:
     proof = _proven(log, unit, progress, ways) if log.done and unit.prove else None
-    trouble = log.trouble
+    trouble, runs = log.trouble, log.runs()
     return LogResult(
         log=log.log.log,
         topic=log.log.topic,
@@ -89,7 +98,11 @@ def _result(log: LogReplay, unit: ReplayUnit, progress: Progress, ways: Ways) ->
         holes=log.holes,
         sent_bytes=log.sent_bytes,
         end=log.standing.log_end if trouble is not None and trouble.outcome is Outcome.FORGOTTEN else log.end,
-        runs=encode(log.runs()),
+        runs=encode(runs[0]),
+        others=tuple(
+            SourceResult(log=other.log, records=its.records, runs=encode(its))
+            for other, its in zip(log.log.others, runs[1:], strict=True)
+        ),
         proof=proof,
     )
 

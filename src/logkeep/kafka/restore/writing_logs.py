@@ -24,7 +24,16 @@ from logkeep.kafka.restore.proving import ProveUnit, prove_logs
 from logkeep.kafka.restore.refusals import named
 from logkeep.kafka.restore.replay import replay
 from logkeep.kafka.restore.topics import make_topics
-from logkeep.kafka.restore.units import LogResult, Offsets, Outcome, Producer, ReplayLog, ReplayResult, ReplayUnit
+from logkeep.kafka.restore.units import (
+    LogResult,
+    Offsets,
+    Outcome,
+    Producer,
+    ReplayLog,
+    ReplayResult,
+    ReplayUnit,
+    SourceLog,
+)
 from logkeep.kafka.settings import ClientSettings
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
@@ -84,7 +93,7 @@ class LogWriting:
             if not todo:
                 break
             results |= self._replayed(todo, stored)
-        return Written(tuple(results[_key(log)] for log in self.plan.logs), dict(stored.topics), tuple(findings))
+        return Written(tuple(results[log] for log in self.plan.targets), dict(stored.topics), tuple(findings))
 
     def prove(self, ends: Ends) -> Written:
         """Compare what is there already, up to these offsets. Writes nothing."""
@@ -92,7 +101,7 @@ class LogWriting:
         if stored is None:
             return Written((), {})
         done = self._proven(ends, stored)
-        return Written(tuple(done[_key(log)] for log in self.plan.logs if _key(log) in done), dict(stored.topics))
+        return Written(tuple(done[log] for log in self.plan.targets if log in done), dict(stored.topics))
 
     def _begun(self) -> ProducersDocument:
         """Topics and producers, as they were stored or new; stored before anything is sent."""
@@ -136,15 +145,15 @@ class LogWriting:
             with Cluster(self.settings) as cluster:
                 new = new_producer_id(cluster)
             rows = [
-                kept.get(_key(log))
+                kept.get(log)
                 or ProducerRow(
                     topic=log.topic,
                     partition=log.partition,
                     producer_id=new.producer_id,
                     epoch=new.epoch,
-                    position=positions.get(_key(log), log.base),
+                    position=positions.get(log, base),
                 )
-                for log in self.plan.logs
+                for log, base in {_key(log): log.base for log in self.plan.logs}.items()
             ]
         return put_producers(self.state, self.restore_id, topics, rows, self.run, after=after)
 
@@ -182,7 +191,8 @@ class LogWriting:
         return good, {log: r for log, r in done.items() if log not in good}
 
     def _replayed(self, logs: Sequence[PlannedLog], stored: ProducersDocument) -> dict[TopicPartition, LogResult]:
-        tasks = self.engine.at_once(len(logs)) if logs else 1
+        wanted = self._wanted(logs, stored)
+        tasks = self.engine.at_once(len(wanted)) if wanted else 1
         if tasks > 1:
             warm()  # once, before processes that would all compile the same
         units = [
@@ -193,7 +203,7 @@ class LogWriting:
                 bytes_per_s=share(self.limit_produce, tasks),
                 prove=self.plan.prove,
             )
-            for bundle in self._bundles(self._wanted(logs, stored))
+            for bundle in self._bundles(wanted)
         ]
         # What is written is read back: progress counts both, and its name says so.
         label = "restore and compare" if self.plan.prove else "restore"
@@ -231,7 +241,9 @@ class LogWriting:
 
     def _wanted(self, logs: Sequence[PlannedLog], stored: ProducersDocument) -> list[ReplayLog]:
         segments = self.view.segments({log.log: Range(log.start, log.end) for log in logs})
-        rows = _rows(stored)
+        rows, together = _rows(stored), dict[TopicPartition, list[PlannedLog]]()
+        for log in logs:
+            together.setdefault(_key(log), []).append(log)
         return [
             ReplayLog(
                 log=log.log,
@@ -247,8 +259,19 @@ class LogWriting:
                 producer=_producer(rows[_key(log)]),
                 transactional_id=self._transactional_id(log),
                 isolation=self.plan.isolation,
+                spread_over=log.spread_over,
+                others=tuple(
+                    SourceLog(
+                        log=other.log,
+                        start=other.start,
+                        end=other.end,
+                        segments=segments[other.log],
+                        transactional=other.transactional,
+                    )
+                    for other in others
+                ),
             )
-            for log in logs
+            for log, *others in together.values()
         ]
 
     def _transactional_id(self, log: PlannedLog) -> str:
@@ -258,7 +281,7 @@ class LogWriting:
 
 
 def _key(log: PlannedLog) -> TopicPartition:
-    return TopicPartition(log.topic, log.partition)
+    return log.target
 
 
 def _rows(stored: ProducersDocument) -> dict[TopicPartition, ProducerRow]:
