@@ -1,8 +1,10 @@
 """Topics full of records, written and read by Apache's own tools, with all of Java's optimisations."""
 
+import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from logkeep.embedded.kafka import EmbeddedKafka
 
@@ -36,9 +38,7 @@ class Load:
 
 def fill(kafka: EmbeddedKafka, load: Load) -> None:
     """Create the topic and write to it with ProducerPerformance."""
-    server = ["--bootstrap-server", kafka.bootstrap]
-    create = ["--create", "--topic", load.topic, "--partitions", str(load.partitions)]
-    _tool(kafka, "TopicCommand", [*server, *create])
+    create(kafka, load.topic, load.partitions)
     settings = [
         f"bootstrap.servers={kafka.bootstrap}",
         f"batch.size={load.batch_bytes}",
@@ -48,6 +48,29 @@ def fill(kafka: EmbeddedKafka, load: Load) -> None:
     ]
     size = ["--num-records", str(load.records), "--record-size", str(load.record_bytes), "--throughput", "-1"]
     _tool(kafka, "ProducerPerformance", ["--topic", load.topic, *size, "--producer-props", *settings])
+
+
+def create(kafka: EmbeddedKafka, topic: str, partitions: int) -> None:
+    where = ["--bootstrap-server", kafka.bootstrap, "--topic", topic]
+    _tool(kafka, "TopicCommand", [*where, "--create", "--partitions", str(partitions)])
+
+
+def delete(kafka: EmbeddedKafka, topic: str) -> None:
+    _tool(kafka, "TopicCommand", ["--bootstrap-server", kafka.bootstrap, "--topic", topic, "--delete"])
+
+
+def producer_performance(
+    kafka: EmbeddedKafka, topic: str, load: Load, settings: Mapping[str, str | int], payloads: Path | None = None
+) -> float:
+    """Records per second as Apache's tool counts them after its first third, in which Java compiles its loops.
+
+    With a file of payloads the tool need not make up the bytes of each record.
+    """
+    properties = [f"{name}={value}" for name, value in {"bootstrap.servers": kafka.bootstrap, **settings}.items()]
+    what = ["--payload-file", str(payloads)] if payloads else ["--record-size", str(load.record_bytes)]
+    size = ["--num-records", str(load.records), "--warmup-records", str(load.records // 3), "--throughput", "-1"]
+    said = _tool(kafka, "ProducerPerformance", ["--topic", topic, *what, *size, "--command-property", *properties])
+    return float(re.findall(r"([0-9.]+) records/sec", said.strip().splitlines()[-1])[0])
 
 
 def consumer_performance(kafka: EmbeddedKafka, load: Load) -> float:

@@ -75,9 +75,12 @@ def _sent(parts: list[Outgoing | Hole]) -> list[Sent]:
     for part in parts:
         if isinstance(part, Outgoing):
             stamp(part, PRODUCER, EPOCH, sequence)
-            assert part.positions.tolist() == [sum(part.sizes.tolist()[:i]) for i in range(len(part))]
-            assert sum(part.sizes.tolist()) == len(part.buffer)
-            found += [read_sent(bytes(part.batch(i))) for i in range(len(part))]
+            ends = (part.positions + part.sizes).tolist()
+            assert all(end <= start for end, start in zip(ends, part.positions.tolist()[1:], strict=False))
+            assert ends[-1] <= len(part.buffer)
+            batches = [part.batch(i) for i in range(len(part))]
+            assert [each.head + bytes(each.rest) for each in part.ready()] == batches
+            found += [read_sent(batch) for batch in batches]
             sequence += part.total_records
     return found
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.kafka.restore.bundles import TOGETHER_BYTES, TOGETHER_LOGS, bundles
+from logkeep.kafka.restore.bundles import SIDE_BY_SIDE, TOGETHER_BYTES, TOGETHER_LOGS, bundles
 
 LOGS = st.lists(
     st.tuples(st.integers(0, 3), st.one_of(st.integers(0, 10), st.integers(0, 3 * TOGETHER_BYTES))), max_size=200
@@ -19,7 +19,9 @@ def test_every_log_is_in_one_bundle_of_its_leader(logs: list[tuple[int, int]], a
         assert bundle
         assert len({leader for leader, _, _ in bundle}) == 1
         assert len(bundle) <= TOGETHER_LOGS
-        assert len(bundle) == 1 or sum(size for _, size, _ in bundle) <= TOGETHER_BYTES
+        together = sum(size for _, size, _ in bundle)
+        assert len(bundle) <= SIDE_BY_SIDE or together <= TOGETHER_BYTES
+        assert len(bundle) == 1 or together <= max(sum(size for _, size in logs) // at_once, 1), "more than its share"
     sizes = [sum(size for _, size, _ in bundle) for bundle in made]
     assert sizes == sorted(sizes, reverse=True)
 

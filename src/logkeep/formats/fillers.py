@@ -34,7 +34,7 @@ def filler_batches(count: int, most: int = MOST_RECORDS) -> Iterator[Outgoing]:
 
 
 def _outgoing(batch: bytes, records: int) -> Outgoing:
-    buffer = np.frombuffer(bytearray(batch), np.uint8)
+    buffer = np.frombuffer(batch, np.uint8)
     one, none = np.array([records]), np.array([-1])
     return Outgoing(buffer, np.array([0]), np.array([len(batch)]), one, none, np.empty((0, 2), np.int64))
 

@@ -1,7 +1,8 @@
 """What has to be sent to a broker so that the records of a view come back. Pure: batches in, batches out.
 
-A batch that can be sent as it is (all of it counts, none of its offsets is missing, its times are its own) is copied:
-its records are not looked at. Any other one is decoded, and what counts of it is encoded anew with the times that
+A batch that can be sent as it is (all of it counts, none of its offsets is missing, its times are its own) stays where
+it lies: its records are neither looked at nor copied, so the buffer of a stretch must stay as it is until what came of
+it was sent. Any other one is decoded, and what counts of it is encoded anew with the times that
 consumers saw, under the same codec. Without `keep_offsets` one batch becomes at most one (see `encode` for the one
 exception: it would be too large); with it, each run of consecutive offsets becomes one, and what lies between is told
 as a `Hole`.
@@ -92,11 +93,11 @@ class _Pieces:
 
 def _part(buffer: Bytes, batches: Batches, view: View) -> Outgoing:
     as_it_is = _sendable(batches, view)
-    pieces = [_copied(buffer, chosen(batches, as_it_is))]
-    if not as_it_is.all():
-        again = chosen(batches, ~as_it_is)
-        pieces += [_encoded(records, view) for records in readable(buffer, again, view)]
-    return _assembled(pieces)
+    kept = _kept(buffer, chosen(batches, as_it_is))
+    if as_it_is.all():
+        return Outgoing(kept.source, kept.starts, kept.sizes, kept.records, kept.first_offsets, _merged([kept.runs]))
+    again = chosen(batches, ~as_it_is)
+    return _assembled([kept, *(_encoded(records, view) for records in readable(buffer, again, view))])
 
 
 def _sendable(batches: Batches, view: View) -> Flags:
@@ -108,7 +109,7 @@ def _sendable(batches: Batches, view: View) -> Flags:
     return whole
 
 
-def _copied(buffer: Bytes, batches: Batches) -> _Pieces:
+def _kept(buffer: Bytes, batches: Batches) -> _Pieces:
     source = np.frombuffer(memoryview(buffer).toreadonly(), np.uint8)
     counts, bases = batches.headers["records"].astype(np.int64), batches.base_offsets
     return _Pieces(source, batches.positions, batches.sizes, counts, bases, np.column_stack((bases, counts)))

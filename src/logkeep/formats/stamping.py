@@ -1,10 +1,12 @@
 """Batches that are ready to be sent but for their producer, and the stamp that makes them somebody's.
 
-The fields outside of the records are written in columns: one gather and one scatter for all batches of a buffer, then
-the CRC-32C of each. Stamping again replaces the earlier stamp.
+Only headers are written, and they lie apart: the records of a batch that is sent as it was archived are never copied.
+Fields are written in columns, for all batches at once, then the CRC-32C of each. Stamping again replaces the earlier
+stamp.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import google_crc32c
 import numpy as np
@@ -26,15 +28,25 @@ _SEQUENCES = 1 << 31
 """After the last sequence number comes 0."""
 _BROKERS_OWN = APPEND_TIME | TRANSACTIONAL | CONTROL | DELETE_HORIZON
 _COLUMNS = np.arange(HEADER_BYTES)
-_CRC_BYTES = np.arange(17, CRC_FROM)
+
+
+@dataclass(frozen=True)
+class ReadyBatch:
+    """A batch in two parts that are sent one after the other."""
+
+    head: bytes
+    rest: memoryview
+
+    def __len__(self) -> int:
+        return len(self.head) + len(self.rest)
 
 
 @dataclass(frozen=True)
 class Outgoing:
-    """Batches back to back in a buffer of their own, one column entry each."""
+    """Batches in a buffer, one column entry each."""
 
     buffer: Bytes
-    """Writable, nobody else's."""
+    """Must stay as it is for as long as they are needed; it is not written to."""
     positions: Longs
     """Where each begins."""
     sizes: Longs
@@ -54,10 +66,25 @@ class Outgoing:
     def total_records(self) -> int:
         return int(self.records.sum())
 
-    def batch(self, index: int) -> memoryview:
-        """The bytes of one batch, where they lie."""
-        start = int(self.positions[index])
-        return self.buffer[start : start + int(self.sizes[index])].data
+    @cached_property
+    def heads(self) -> Bytes:
+        """One row for each batch: its header, writable and its own."""
+        found: Bytes = np.ascontiguousarray(self.buffer[self.positions[:, None] + _COLUMNS])
+        return found
+
+    def ready(self) -> list[ReadyBatch]:
+        """All of them as they stand now; what lies behind a header is not copied."""
+        heads, plain = self.heads.tobytes(), self.buffer.data
+        starts, ends = (self.positions + HEADER_BYTES).tolist(), (self.positions + self.sizes).tolist()
+        return [
+            ReadyBatch(heads[index * HEADER_BYTES : (index + 1) * HEADER_BYTES], plain[start:end])
+            for index, (start, end) in enumerate(zip(starts, ends, strict=True))
+        ]
+
+    def batch(self, index: int) -> bytes:
+        """One batch in one piece."""
+        start, end = int(self.positions[index]), int(self.positions[index] + self.sizes[index])
+        return b"".join((self.heads[index].data, self.buffer[start + HEADER_BYTES : end].data))
 
 
 def stamp(
@@ -69,15 +96,12 @@ def stamp(
     """
     if not len(outgoing):
         return
-    places = outgoing.positions[:, None] + _COLUMNS
-    headers = outgoing.buffer[places].view(HEADER).reshape(-1)
+    headers = outgoing.heads.view(HEADER).reshape(-1)
     _fill(headers, outgoing.records, producer_id, epoch, first_sequence)
     headers["attributes"] &= ~np.int16(_BROKERS_OWN)
     if transactional:
         headers["attributes"] |= np.int16(TRANSACTIONAL)
-    outgoing.buffer[places] = header_bytes(headers)
-    crcs = np.array(_crcs(outgoing), ">u4").view(np.uint8).reshape(-1, 4)
-    outgoing.buffer[outgoing.positions[:, None] + _CRC_BYTES] = crcs
+    headers["crc"] = _crcs(outgoing)
 
 
 def header_bytes(headers: Headers) -> Bytes:
@@ -93,6 +117,7 @@ def _fill(headers: Headers, records: Longs, producer_id: int, epoch: int, first_
 
 
 def _crcs(outgoing: Outgoing) -> list[int]:
-    crc_of, buffer = google_crc32c.value, outgoing.buffer
-    starts, ends = outgoing.positions.tolist(), (outgoing.positions + outgoing.sizes).tolist()
-    return [crc_of(buffer[start + CRC_FROM : end]) for start, end in zip(starts, ends, strict=True)]
+    crc_of, extended, buffer = google_crc32c.value, google_crc32c.extend, outgoing.buffer
+    heads = [crc_of(head) for head in outgoing.heads[:, CRC_FROM:]]
+    starts, ends = (outgoing.positions + HEADER_BYTES).tolist(), (outgoing.positions + outgoing.sizes).tolist()
+    return [extended(head, buffer[start:end]) for head, start, end in zip(heads, starts, ends, strict=True)]

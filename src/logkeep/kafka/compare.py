@@ -106,9 +106,7 @@ def _archived(store: Store, piece: Piece) -> Iterator[Stretch]:
         return
     pieces = LogPieces()
     for plain in StoredLog.expected(store, piece.expected).pieces():
-        buffer, batches = pieces.take(plain)
-        if len(batches):
-            yield Stretch(buffer, batches)
+        yield from (Stretch(buffer, batches) for buffer, batches in pieces.take(plain) if len(batches))
 
 
 def _tell(piece: Piece, compared: Compared, lost: str, checked: Checked) -> None:

@@ -109,10 +109,10 @@ def proven_batches(place: Place, row: Segment, after: int, progress: Progress) -
         progress(len(chunk))
 
     for piece in StoredLog.of(place, row).pieces(watch):
-        buffer, batches = pieces.take(piece)
+        found = pieces.take(piece)
         if pieces.problem:
             raise Damaged(pieces.problem, subject=name)
-        yield buffer, batches
+        yield from found
     if pieces.end_problem():
         raise Damaged(pieces.end_problem(), subject=name)
     if digest.hexdigest() != row.sha256:

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterator
 
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
-from logkeep.formats.kafka_log import Batches, Bytes, Stop, first_broken, walk
+from logkeep.formats.kafka_log import OVERHEAD_BYTES, Batches, Bytes, Stop, first_broken, walk
 from logkeep.model.segments import Codec
 from logkeep.model.work import Progress
 from logkeep.repository.parts import Expected
@@ -61,7 +61,7 @@ def _read(store: Store, wanted: Expected, checked: Checked, progress: Progress) 
         for piece in StoredLog.expected(store, wanted).pieces(watch):
             if wanted.codec is not Codec.NONE:
                 plain.update(piece)
-            yield pieces.take(piece)
+            yield from pieces.take(piece)
     except Damaged as error:
         _broken_frame(store, wanted, error.what, checked)
         return
@@ -86,18 +86,27 @@ def _broken_frame(store: Store, wanted: Expected, what: str, checked: Checked) -
 
 
 class LogPieces:
-    """A log that comes in pieces: what is left of one is put before the next. Offsets rise from behind `after`."""
+    """A log that comes in pieces. Offsets rise from behind `after`.
+
+    Only a batch that is cut in two by the border of two pieces is copied together; all others stay where they came.
+    """
 
     def __init__(self, after: int = -1) -> None:
         self._rest: Bytes = b""
         self._after = after
         self.problem = ""
 
-    def take(self, piece: Bytes) -> tuple[Bytes, Batches]:
+    def take(self, piece: Bytes) -> list[tuple[Bytes, Batches]]:
         """Walk as far as whole batches go. After the first problem nothing more can be told."""
+        if not len(self._rest):
+            return self._walked(piece)
+        cut = _missing(self._rest, piece)
+        across = self._walked(b"".join((self._rest, piece[:cut])))
+        return [*across, *self._walked(piece[cut:])] if cut < len(piece) else across
+
+    def _walked(self, buffer: Bytes) -> list[tuple[Bytes, Batches]]:
         if self.problem:
-            return b"", walk(b"").batches
-        buffer = b"".join((self._rest, piece)) if len(self._rest) else piece
+            return []
         walked = walk(buffer, self._after)
         batches, broken = walked.batches, first_broken(buffer, walked.batches)
         if broken is not None:
@@ -110,7 +119,14 @@ class LogPieces:
         self._rest = buffer[walked.stopped_at :]
         if len(self._rest) > _LARGEST_BATCH:
             self.problem = self.problem or f"after offset {self._after}: a batch without end"
-        return buffer, batches
+        return [(buffer, batches)]
 
     def end_problem(self) -> str:
         return f"after offset {self._after}: the last batch is cut off" if len(self._rest) else ""
+
+
+def _missing(rest: Bytes, piece: Bytes) -> int:
+    """How many bytes of a piece complete the batch that begins with the rest; all of them where that cannot be told."""
+    start = bytes(rest[:OVERHEAD_BYTES]) + bytes(piece[:OVERHEAD_BYTES])
+    size = OVERHEAD_BYTES + int.from_bytes(start[8:OVERHEAD_BYTES], "big", signed=True)
+    return min(size - len(rest), len(piece)) if size > len(rest) else len(piece)

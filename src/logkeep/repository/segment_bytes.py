@@ -49,9 +49,9 @@ class StoredLog:
     def expected(cls, store: Store, what: Expected) -> "StoredLog":
         return cls(store, what.name, what.codec, what.stored_bytes, what.plain_bytes)
 
-    def pieces(self, watch: Watch = _unwatched) -> Iterator[memoryview]:
-        """All plain bytes, in order."""
-        return _measured(self._pieces(0, self.stored_bytes, watch), self.plain_bytes, self.name)
+    def pieces(self, watch: Watch = _unwatched, piece_bytes: int = _CHUNK) -> Iterator[memoryview]:
+        """All plain bytes, in order; so many of the stored ones are read at once."""
+        return _measured(self._pieces(0, self.stored_bytes, watch, piece_bytes), self.plain_bytes, self.name)
 
     def whole(self, limit: int) -> bytes:
         """All plain bytes at once; raises Damaged when they are more than `limit`."""
@@ -76,16 +76,17 @@ class StoredLog:
         plain, stored = (int(index.frames[c].sum(dtype=np.int64)) for c in ("plain_bytes", "stored_bytes"))
         return (plain, stored) == (self.plain_bytes, self.stored_bytes)
 
-    def _pieces(self, start: int, end: int, watch: Watch) -> Iterator[memoryview]:
+    def _pieces(self, start: int, end: int, watch: Watch, piece_bytes: int = _CHUNK) -> Iterator[memoryview]:
+        chunks = self._chunks(start, end, watch, piece_bytes)
         if self.codec is Codec.NONE:
-            return (memoryview(chunk) for chunk in self._chunks(start, end, watch))
+            return (memoryview(chunk) for chunk in chunks)
         if self.codec is Codec.ZSTD:
-            return _unpacked(self._chunks(start, end, watch), self.plain_bytes, self.name)
+            return _unpacked(chunks, self.plain_bytes, self.name)
         raise FormatTooNew(f"logs packed with {self.codec} are not read by this release", subject=self.name)
 
-    def _chunks(self, start: int, end: int, watch: Watch) -> Iterator[bytes]:
-        for at in range(start, end, _CHUNK):
-            chunk = self.store.get_range(self.name, at, min(_CHUNK, end - at))
+    def _chunks(self, start: int, end: int, watch: Watch, piece_bytes: int) -> Iterator[bytes]:
+        for at in range(start, end, piece_bytes):
+            chunk = self.store.get_range(self.name, at, min(piece_bytes, end - at))
             watch(chunk)
             yield chunk
 

@@ -49,12 +49,12 @@ def test_all_are_there(count: int, most: int, expected: list[int]) -> None:
     assert all(len(part) == 1 and len(part.runs) == 0 for part in parts)
 
 
-def test_each_has_a_buffer_of_its_own() -> None:
+def test_each_has_a_header_of_its_own() -> None:
     one, two = filler_batches(10, 5)
     stamp(one, 1, 0, 0)
-    before = bytes(one.buffer)
+    before = one.batch(0)
     stamp(two, 1, 0, 5)
-    assert bytes(one.buffer) == before != bytes(two.buffer)
+    assert one.batch(0) == before != two.batch(0)
 
 
 @pytest.mark.parametrize("most", [0, -1, MOST_RECORDS + 1])

@@ -139,7 +139,14 @@ def test_the_archive_is_not_written_to() -> None:
     assert isinstance(part, Outgoing)
     stamp(part, 1, 1, 1)
     assert source.buffer == before
-    assert part.buffer.flags.writeable
+
+
+def test_what_is_sent_as_it_is_is_not_copied() -> None:
+    source = _stretch(_three(0), _three(3))
+    (part,) = outgoing([source], View(0, 6))
+    assert isinstance(part, Outgoing)
+    assert np.shares_memory(part.buffer, np.frombuffer(source.buffer, np.uint8))
+    assert [np.shares_memory(np.frombuffer(each.rest, np.uint8), part.buffer) for each in part.ready()] == [True, True]
 
 
 def test_what_must_be_encoded_anew_and_cannot_be_read_is_damage() -> None:

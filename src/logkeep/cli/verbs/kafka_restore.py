@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from logkeep.cli.look import count
+from logkeep.cli.look import plural
 from logkeep.cli.metrics import Sample, sample
 from logkeep.cli.opening import (
     STORE_EXITS,
@@ -92,7 +92,9 @@ def _metrics(outcome: Outcome[KafkaRestoreReport]) -> Iterator[Sample]:
     yield sample("logkeep_restore_success", 1 if good else 0, source=source)
     if report is not None:
         yield sample("logkeep_restore_records", report.records, source=source)
-        yield sample("logkeep_restore_bytes", report.bytes, source=source)
+        yield sample("logkeep_restore_size_bytes", report.bytes, source=source)
+    if good:
+        yield sample("logkeep_restore_last_success_timestamp_seconds", outcome.ended.timestamp(), source=source)
 
 
 _TOLD: tuple[Option[Any], ...] = (
@@ -266,7 +268,8 @@ def _ask(run: Run, prepared: Prepared) -> None:
     planned = _planned(prepared.view.place.source, prepared)
     if run.console.interactive and not run[YES]:
         run.console.note("\n".join(plan_lines(planned, run.console.err_look)))
-    question = f"restore {count(planned.records)} records to {count(len(planned.topics))} topics?"
+    amount = f"up to {plural(planned.records, 'record')} to {plural(len(planned.topics), 'topic')}"
+    question = f"restore {amount}?"
     if not target.is_source or run[CONFIRM_CLUSTER] == target.cluster_id:
         run.confirm(question)
         return
@@ -296,7 +299,7 @@ def _planned(source: str, prepared: Prepared) -> KafkaRestoreReport:
         partitions=_planned_partitions(plan),
         groups=prepared.group_rows,
         group_names=tuple(g.name for g in prepared.groups.groups),
-        refusals=tuple(map(str, prepared.refusals)),
+        refusals=tuple(f"{each}; {each.remedy}" for each in prepared.refusals),
         findings=prepared.findings,
         dry_run=True,
     )

@@ -3,7 +3,7 @@
 import click
 import msgspec
 
-from logkeep.cli.look import Look, count
+from logkeep.cli.look import Look, plural
 from logkeep.cli.opening import STORE_EXITS, chosen_source, restores_place
 from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.run import Run
@@ -61,7 +61,7 @@ def abort(run: Run, restore_id: int) -> KafkaRestoreAbortReport:
     kept = tuple(t.name for t in stored.plan.topics if t.existing)
     findings: tuple[Finding, ...] = ()
     if not run.dry_run:
-        run.confirm(f"delete {count(len(made))} topics that restore {restore_id} made ({', '.join(made[:_NAMED])})?")
+        run.confirm(f"delete {plural(len(made), 'topic')} that restore {restore_id} made ({', '.join(made[:_NAMED])})?")
         aborted = task.abort(stored)
         made, findings = aborted.deleted, aborted.findings
     return KafkaRestoreAbortReport(

@@ -15,6 +15,9 @@ from logkeep.repository import layout
 from logkeep.repository.chain import Place
 from logkeep.repository.segment_bytes import StoredLog
 
+PIECE_BYTES = 4 << 20
+"""Of the archive, read at once: several logs are open at the same time."""
+
 
 def stretches(place: Place, log: ReplayLog) -> Iterator[Stretch]:
     """All that is archived of the log's range. Raises Damaged, ObjectMissing or another StoreError."""
@@ -55,12 +58,11 @@ def share_of(place: Place, source: ReplayLog) -> Iterator[Records]:
 def _segment(place: Place, segment: Segment) -> Iterator[Stretch]:
     """The batches that a segment answers for, as they are read."""
     pieces, name = LogPieces(), layout.segment(place.source, segment)
-    for piece in StoredLog.of(place, segment).pieces():
-        buffer, batches = pieces.take(piece)
+    for piece in StoredLog.of(place, segment).pieces(piece_bytes=PIECE_BYTES):
+        found = [Stretch(buffer, batches) for buffer, batches in pieces.take(piece)]
         if pieces.problem:
             raise Damaged(pieces.problem, subject=name)
-        found = Stretch(buffer, batches).touching(segment.start, segment.end)
-        if len(found.batches):
-            yield found
+        own = (stretch.touching(segment.start, segment.end) for stretch in found)
+        yield from (stretch for stretch in own if len(stretch.batches))
     if pieces.end_problem():
         raise Damaged(pieces.end_problem(), subject=name)

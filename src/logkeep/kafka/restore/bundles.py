@@ -1,7 +1,9 @@
 """Which partitions one task sends. Pure.
 
-A partition is never split: its records have one order. Large ones have a task of their own; small ones of one leader
-share a task, and with it connections and requests. Leaders may move later: then a bundle only goes more slowly.
+A partition is never split: its records have one order. Partitions of one leader share a task, and with it connections
+and requests: any number of small ones, and a few large ones while there is enough for every task. A request takes one
+batch of each partition, so where batches are small it is the number of partitions that makes requests worth their cost.
+Leaders may move later: then a bundle only goes more slowly.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +14,8 @@ T = TypeVar("T")
 TOGETHER_BYTES = 64 << 20
 TOGETHER_LOGS = 64
 """A task holds one open piece of the archive for each: small logs have small ones."""
+SIDE_BY_SIDE = 4
+"""Logs that share a task whatever their size."""
 
 
 def bundles(
@@ -22,13 +26,14 @@ def bundles(
     Where there is less than a full bundle for each of `at_once` tasks, bundles are made smaller.
     """
     total = sum(map(size_of, logs))
-    most_bytes = max(min(TOGETHER_BYTES, total // max(at_once, 1)), 1)
+    share_bytes = max(total // max(at_once, 1), 1)
     most_logs = max(min(TOGETHER_LOGS, -(-len(logs) // max(at_once, 1))), 1)
     done: list[list[T]] = []
     open_bundles: dict[int, tuple[list[T], int]] = {}
     for log in sorted(logs, key=size_of, reverse=True):
         leader, size = leader_of(log), size_of(log)
         bundle, held = open_bundles.get(leader, ([], 0))
+        most_bytes = share_bytes if len(bundle) < SIDE_BY_SIDE else min(TOGETHER_BYTES, share_bytes)
         if bundle and (held + size > most_bytes or len(bundle) >= most_logs):
             done.append(bundle)
             bundle, held = [], 0

@@ -24,7 +24,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Rename:
-    """`OLD=NEW` for one topic, or `s/pattern/replacement/` for all whose names match somewhere."""
+    """`OLD=NEW` for one topic, or `s/pattern/replacement/` for all whose names match somewhere: the first match."""
 
     pattern: re.Pattern[str]
     replacement: str
@@ -47,7 +47,8 @@ class Rename:
         if self.whole:
             return self.replacement if self.pattern.fullmatch(name) else None
         try:
-            return self.pattern.sub(self.replacement, name) if self.pattern.search(name) else None
+            # Once, as sed does: `.*` would match a second time, behind everything.
+            return self.pattern.sub(self.replacement, name, count=1) if self.pattern.search(name) else None
         except (re.error, IndexError) as error:
             raise UsageError(f"{self.replacement!r} cannot replace anything: {error}", remedy=_RENAME_REMEDY) from error
 

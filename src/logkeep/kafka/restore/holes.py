@@ -107,7 +107,7 @@ class Holes:
             return Trouble(Outcome.FOREIGN, f"a filler for offset {at} came to stand at {ack.base_offset}")
         return None
 
-    def _produced(self, batch: memoryview) -> Ack:
+    def _produced(self, batch: bytes) -> Ack:
         connection = self._cluster.connection(self._leader())
         parts = request_parts([Parcel(self._key, batch)], self._log.transactional_id)
         connection.send_raw(API, VERSION, parts)

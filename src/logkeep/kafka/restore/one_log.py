@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from logkeep.errors import ClusterNotReady, Damaged, ObjectMissing
 from logkeep.formats.run_map import RunMap, RunMapBuilder
+from logkeep.formats.stamping import ReadyBatch
 from logkeep.kafka.restore.answers import Next, meaning
 from logkeep.kafka.restore.position import Standing, Step, Trouble, judged, lost
 from logkeep.kafka.restore.produce import Ack
@@ -28,7 +29,7 @@ class Piece:
     """A step of the stream and, unless it is a hole or the end, its batch."""
 
     step: Step
-    batch: memoryview | None = None
+    batch: ReadyBatch | None = None
     last: bool = False
 
 
@@ -105,7 +106,7 @@ class LogReplay:
             self._judge(piece.step)
         return None if self.trouble or self.again else piece
 
-    def sendable(self) -> memoryview | None:
+    def sendable(self) -> ReadyBatch | None:
         """The next batch, if one may be sent now."""
         if self.finished or self.again or len(self._flying) >= (1 if self._alone else WINDOW):
             return None
@@ -212,5 +213,5 @@ class LogReplay:
             return
         if not load.stamped:  # the target had it when it was read, and has lost it since
             load.stamp(self.log)
-        batches = (load.batches.batch(index) for index in range(len(load.batches)))
-        self._queue.extend(Piece(step, batch) for step, batch in zip(load.steps(), batches, strict=True))
+        ready = load.batches.ready()
+        self._queue.extend(Piece(step, batch) for step, batch in zip(load.steps(), ready, strict=True))

@@ -147,17 +147,18 @@ def plan_restore(
     elif chosen.repartitioned:
         offsets, why = Offsets.TRANSLATE, "records get new offsets: a topic gets another number of partitions"
     preserve = offsets is Offsets.PRESERVE
-    topics = _topics(record, chosen, surveys, target, wishes, preserve=preserve)
+    data = "data" in wishes.parts
+    touched = chosen.topics if data or "configs" in wishes.parts else ()
+    topics = _topics(record, replace(chosen, topics=touched), surveys, target, wishes, preserve=preserve)
     topics = [_marked(_kept(t) if wishes.keep_all else t, mark) for t in topics]
     needed = {plan.name: chosen.partitions(_topic(record, plan.source)) for plan in topics}
     refusals = [
-        *refused_names([t for t, _ in chosen.topics], chosen.names, target.names - set(there)),
+        *refused_names([t for t, _ in touched], chosen.names, target.names - set(there)),
         *refused_targets(
             target, needed, into_existing=wishes.into_existing, append=wishes.into_existing, preserve=preserve
         ),
         *refused_repartitions(chosen, surveys, target, into_existing=wishes.into_existing),
     ]
-    data = "data" in wishes.parts
     plan = RestorePlan(
         cluster_id=target.cluster_id,
         offsets=offsets,
@@ -167,7 +168,7 @@ def plan_restore(
         parts=wishes.parts,
         groups=wishes.groups,
         names=dict(chosen.names),
-        topics=tuple(topics) if data or "configs" in wishes.parts else (),
+        topics=tuple(topics),
         logs=tuple(_logs(chosen, surveys, target, preserve=preserve)) if data else (),
     )
     seconds = restore_s([encoded_anew(s, chosen) for s in looked], offsets, proof=wishes.prove, at_once=at_once)

@@ -32,6 +32,12 @@ class Parcel:
 
     log: TopicPartition
     batch: Bytes
+    head: Bytes = b""
+    """The beginning of the batch, where it lies elsewhere."""
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.head) + len(self.batch)
 
 
 @dataclass(frozen=True)
@@ -51,14 +57,14 @@ class ProduceReply:
 
 
 def request_parts(parcels: Sequence[Parcel], transactional_id: str | None = None) -> list[Bytes]:
-    """The body of a request; batches are not copied. Parcels of one topic stand together, no partition twice."""
+    """The body of a request; of batches only heads are copied. Parcels of one topic stand together, no log twice."""
     topics = [(topic, list(some)) for topic, some in groupby(parcels, lambda p: p.log.topic)]
     small = _text(transactional_id) + _FIXED + _varint(len(topics) + 1)
     parts: list[Bytes] = []
     for topic, some in topics:
         small += _text(topic) + _varint(len(some) + 1)
         for parcel in some:
-            small += _PARTITION.pack(parcel.log.partition) + _varint(len(parcel.batch) + 1)
+            small += _PARTITION.pack(parcel.log.partition) + _varint(parcel.size_bytes + 1) + parcel.head
             parts += [small, parcel.batch]
             small = _NO_TAGS
         small += _NO_TAGS

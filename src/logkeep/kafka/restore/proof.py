@@ -125,12 +125,11 @@ class _Proof:
         return found or Deviation(self.target.start, "the target changed while it was compared: compare it again")
 
     def _start(self) -> Deviation | None:
-        """Whether the log begins where it should."""
-        if self.log.offsets is not Offsets.PRESERVE:
+        """Whether the log begins where it should. A fetch shows whole batches: also what was deleted of the first."""
+        kept, first, begins = self.log.offsets is Offsets.PRESERVE, self.target.start, self.target.begins()
+        if begins == first or (not kept and (begins < first or first == self.target.end)):
             return None
-        begins = self.target.begins()
-        what = f"the log begins at offset {begins} instead of {self.log.start}"
-        return Deviation(begins, what) if begins != self.log.start else None
+        return Deviation(begins, f"the log begins at offset {begins} instead of {first}")
 
 
 def _records(side: Side) -> Iterator[Records]:

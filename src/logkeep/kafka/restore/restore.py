@@ -136,6 +136,7 @@ class KafkaRestore:
         """Go on with what was stored. One that has ended well is only proven once more."""
         if stored.document.drill:
             raise UsageError("a drill is not resumed", subject=str(stored.id), remedy="run it again")
+        self._refuse_another_cluster(stored.plan)
         if stored.ended_well:
             return self._prove_again(stored, view, engine_for(stored.plan.bytes))
         self._take_over(stored)
@@ -146,11 +147,11 @@ class KafkaRestore:
     def abort(self, stored: Stored) -> Aborted:
         """Give a restore up: topics that it made are deleted, others get their configs back. May be repeated."""
         self.refuse_ended(stored)
+        self._refuse_another_cluster(stored.plan)
         self._take_over(stored)
         producers = newest_producers(self.state, stored.id)
         ids = {name: each for name, each in producers.topics.items() if each} if producers else {}
         with Cluster(self.settings) as cluster:
-            self._refuse_another_cluster(cluster, stored.plan)
             deleted, findings = abort_topics(cluster, stored.plan.topics, ids)
         put_aborted(self.state, stored.document, "given up by its user", self.clock, self.tokens)
         return Aborted(stored.id, stored.plan, tuple(deleted), tuple(findings))
@@ -203,8 +204,10 @@ class KafkaRestore:
             )
         note_resumed(self.state, stored.id, self.clock, self.tokens)
 
-    def _refuse_another_cluster(self, cluster: Cluster, plan: RestorePlan) -> None:
-        found = cluster.metadata().cluster_id
+    def _refuse_another_cluster(self, plan: RestorePlan) -> None:
+        """Asked before anything is stored or changed."""
+        with Cluster(self.settings) as cluster:
+            found = cluster.metadata().cluster_id
         if found != plan.cluster_id:
             raise UsageError(
                 f"this restore writes to the cluster {plan.cluster_id}, and this one is {found}",
@@ -291,8 +294,6 @@ class KafkaRestore:
     def _writing(
         self, stored: Stored, view: BackupView, engine: Engine, began: Began, limit_produce: int | None
     ) -> LogWriting:
-        with Cluster(self.settings) as cluster:
-            self._refuse_another_cluster(cluster, stored.plan)
         return LogWriting(stored.id, view, self.state, stored.plan, self.settings, engine, began.run, limit_produce)
 
     def _done(self, stored: Stored, receipt: ReceiptDocument) -> Done:

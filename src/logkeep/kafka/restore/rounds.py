@@ -13,6 +13,8 @@ from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.courtesy import Courtesy
 from logkeep.kafka.pipeline import Patience
+from logkeep.kafka.restore.archive import PIECE_BYTES
+from logkeep.kafka.restore.bundles import SIDE_BY_SIDE
 from logkeep.kafka.restore.holes import Holes, Patient, TakenOver
 from logkeep.kafka.restore.intruder import is_marker
 from logkeep.kafka.restore.one_log import LogReplay, Piece
@@ -21,8 +23,10 @@ from logkeep.kafka.restore.sending import Sender
 from logkeep.kafka.restore.standings import Absent, Stand, ask_standings
 from logkeep.kafka.restore.units import Outcome
 
-TOGETHER_BYTES = 16 << 20
-"""Logs are opened at the same time while they have no more than this to send; one is always open."""
+TOGETHER_BYTES = 3 * SIDE_BY_SIDE * PIECE_BYTES
+"""Logs are opened at the same time while they hold no more than this in memory."""
+_HELD_BYTES = 3 * PIECE_BYTES
+"""What a large one holds: what is being sent, what is ready, and what is being read."""
 _TOGETHER_LOGS = 200
 _GONE_AFTER = 5
 """A topic that is not in the cluster's list so many times in a row is gone."""
@@ -161,12 +165,12 @@ class _Round:
         if not self._waiting:
             return False
         self._open, before = [log for log in self._open if not _over(log)], len(self._waiting)
-        held = sum(min(log.log.size_bytes, TOGETHER_BYTES) for log in self._open)
+        held = sum(min(log.log.size_bytes, _HELD_BYTES) for log in self._open)
         while self._waiting and len(self._open) < _TOGETHER_LOGS and (not self._open or held < TOGETHER_BYTES):
             log = self._waiting.popleft()
             log.reading.open()
             self._open.append(log)
-            held += min(log.log.size_bytes, TOGETHER_BYTES)
+            held += min(log.log.size_bytes, _HELD_BYTES)
         return len(self._waiting) < before
 
     def _advance(self) -> bool:

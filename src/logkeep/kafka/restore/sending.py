@@ -66,7 +66,7 @@ class Sender:
             if batch is None or (chosen and size + len(batch) > REQUEST_BYTES):
                 continue
             chosen.append(log)
-            parcels.append(Parcel(log.key, batch))
+            parcels.append(Parcel(log.key, batch.rest, batch.head))
             size += len(batch)
             if len(chosen) >= _MOST_LOGS or size >= REQUEST_BYTES:
                 break

@@ -95,10 +95,6 @@ class SurveyUnit(msgspec.Struct, frozen=True, kw_only=True):
     place: Place
     logs: tuple[SurveyLog, ...]
 
-    @property
-    def size_bytes(self) -> int:
-        return sum(s.stored_bytes for log in self.logs for s in log.segments)
-
 
 class SurveyResult(msgspec.Struct, frozen=True, kw_only=True):
     logs: tuple[LogSurvey, ...]
@@ -233,9 +229,9 @@ def _rebuilt(log: StoredLog) -> BatchIndex:
     """The index of a log, from its bytes. Raises Damaged."""
     pieces, found, position = LogPieces(), list[BatchIndex](), 0
     for plain in log.pieces():
-        _, batches = pieces.take(plain)
-        found.append(index_of(batches, position))
-        position += int(batches.sizes.sum())
+        for _, batches in pieces.take(plain):
+            found.append(index_of(batches, position))
+            position += int(batches.sizes.sum())
     problem = pieces.problem or pieces.end_problem()
     if problem:
         raise Damaged(problem, subject=log.name)

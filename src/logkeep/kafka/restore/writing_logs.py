@@ -205,7 +205,9 @@ class LogWriting:
             )
             for bundle in self._bundles(wanted)
         ]
-        done = self.engine.map(replay, units, ReplayResult, label="restore", weight=lambda u: u.work_bytes)
+        # What is written is read back: progress counts both, and its name says so.
+        label = "restore and compare" if self.plan.prove else "restore"
+        done = self.engine.map(replay, units, ReplayResult, label=label, weight=lambda u: u.work_bytes)
         return {TopicPartition(each.topic, each.partition): each for result in done for each in result.logs}
 
     def _proven(

@@ -81,7 +81,7 @@ def _planned(
 
 def test_offsets_are_kept_where_that_is_cheap() -> None:
     foreseen = _planned()
-    assert foreseen.refusals == foreseen.findings == ()
+    assert (foreseen.refusals, foreseen.findings) == ((), ())
     assert foreseen.plan.offsets is Offsets.PRESERVE
     assert [(log.topic, log.partition, log.base, log.start, log.end) for log in foreseen.plan.logs] == [
         ("orders", 0, 0, 10, 100),
