@@ -56,6 +56,8 @@ class KafkaRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     group_names: tuple[str, ...]
     refusals: tuple[str, ...]
     """Why the plan must not be carried out; only on a dry run, otherwise it is an error."""
+    refusal_code: int = 0
+    """With which a run would end."""
     findings: tuple[Finding, ...]
     offline: OfflinePart | None = None
     """Only with --to-log-dirs."""
@@ -151,4 +153,6 @@ def _some(names: tuple[str, ...]) -> str:
 
 
 _OFFSETS = {"preserve": "preserved", "translate": "translated"}
+_FOR_GOOD = frozenset({"foreign-writer", "marker-misplaced", "topic-gone", "proof-failed"})
+"""Findings after which going on leads nowhere."""
 _NAMED, _SHORT_S = 8, 30.0
