@@ -6,7 +6,7 @@ import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from tests.e2e.filled import Filled
-from tests.integration.kafka_restore.scene import Scene, bounds, delete_topic, read, write
+from tests.integration.kafka_restore.scene import Scene, bounds, delete_topic, read, troubles, write
 from tests.integration.processes import wait_for
 from tests.kafka.judged_configs import own_configs, topic_names
 from tests.kafka.kernels import share_kernels
@@ -171,13 +171,13 @@ def test_what_retention_would_delete_is_said_or_kept(
     scene = Scene(kafka, backed.target, topics, repo)
     scene.back_up("shortlived")
     warned = scene.restore("--dry-run", code=2)
-    assert [f["code"] for f in warned["findings"]] == ["retention-deletes"]
+    assert [f["code"] for f in troubles(warned)] == ["retention-deletes"]
     done = scene.restore("--keep-all", "--limit-produce", "1MiB")
-    assert (done["verdict"], done["findings"]) == ("proven", [])
+    assert (done["verdict"], troubles(done)) == ("proven", [])
     assert read(scene.target, "shortlived") == ["at 0", f"at {now - T}"]
     assert own_configs(scene.target, "shortlived")["retention.ms"] == "-1"
     warned = scene.restore("--rename", "shortlived=gone-soon", code=2)
-    assert (warned["verdict"], [f["code"] for f in warned["findings"]]) == ("proven", ["retention-deletes"])
+    assert (warned["verdict"], [f["code"] for f in troubles(warned)]) == ("proven", ["retention-deletes"])
 
 
 def test_replicas(backed: Scene) -> None:
