@@ -100,8 +100,10 @@ def _topics(rows: Sequence[RestoredPartition], look: Look, hint: str, left_out: 
 
 
 def _topic(rows: Sequence[RestoredPartition]) -> tuple[str, ...]:
-    sums = (count(len(rows)), count(sum(r.records for r in rows)), size(sum(r.bytes for r in rows)))
-    return (*sums, _of(r.compared for r in rows), _of(r.outcome == DONE for r in rows))
+    """Of a partition that got shares of several others there are several rows, which were compared as one."""
+    targets = {r.partition: r for r in rows}.values()
+    sums = (count(len(targets)), count(sum(r.records for r in rows)), size(sum(r.bytes for r in rows)))
+    return (*sums, _of(r.compared for r in targets), _of(r.outcome == DONE for r in targets))
 
 
 def _of(each: Iterable[bool]) -> str:

@@ -48,6 +48,17 @@ def test_what_went_wrong_is_never_summed_up() -> None:
     assert "… and 960 more partitions; --all shows every one" in partition_lines(worse, WIDE, every=False, hint=HINT)
 
 
+def test_shares_of_one_partition_are_one_partition() -> None:
+    shares = [
+        msgspec.structs.replace(PARTITION, source_partition=source, partition=p, records=2)
+        for source in range(5)
+        for p in range(7)
+    ]
+    row = partition_lines(shares, WIDE, every=False, hint=HINT)[0].splitlines()[1].split()
+    assert row[1:3] == ["7", "70"]
+    assert row[-2:] == ["all", "all"]
+
+
 @pytest.mark.parametrize("number", [FEW, FEW + 1])
 def test_few_are_shown_one_by_one(number: int) -> None:
     table = partition_lines(MANY[:number], WIDE, every=False, hint=HINT)[0]
