@@ -43,6 +43,7 @@ from logkeep.config.options import (
     PARALLEL,
     PARTITIONS,
     PROGRESS,
+    QUIET,
     RENAME,
     REPARTITION,
     REPLACE_RECORDS,
@@ -218,7 +219,7 @@ def _resumed(run: Run, place: Place, settings: ClientSettings, restore_id: Resto
         if not stored.ended_well:
             begun(restore_id)
         done = task.resume(stored, view, partial(_engine, run, view), run[LIMIT_PRODUCE])
-    if stored.ended_well:
+    if stored.ended_well and not run[QUIET]:
         run.console.note(f"restore {restore_id} had ended: nothing was sent, it was only compared once more")
     return _done(place.source, done)
 
@@ -230,9 +231,9 @@ def _telling(run: Run) -> Iterator[Callable[[RestoreId], None]]:
 
     def begun(restore_id: RestoreId) -> None:
         told.append(restore_id)
-        run.console.note(
-            f"restore {restore_id} begins; if it is interrupted: logkeep kafka restore --resume {restore_id}"
-        )
+        if not run[QUIET]:
+            way = f"logkeep kafka restore --resume {restore_id}"
+            run.console.note(f"restore {restore_id} begins; if it is interrupted: {way}")
 
     try:
         yield begun
@@ -347,8 +348,17 @@ def _planned(source: str, prepared: Prepared) -> KafkaRestoreReport:
         group_names=tuple(g.name for g in prepared.groups.groups),
         refusals=tuple(f"{each}; {each.remedy}" for each in prepared.refusals),
         refusal_code=prepared.refusals[0].exit_code if prepared.refusals else 0,
-        findings=prepared.findings,
+        findings=(*prepared.findings, *([_own_cluster(plan.cluster_id)] if prepared.target.is_source else [])),
         dry_run=True,
+    )
+
+
+def _own_cluster(cluster_id: str) -> Finding:
+    return Finding(
+        code="source-cluster",
+        severity=Severity.NOTE,
+        where=cluster_id,
+        what="this is the cluster that the backup was taken of: a run asks for its id, or for --confirm-cluster",
     )
 
 

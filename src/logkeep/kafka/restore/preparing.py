@@ -107,7 +107,6 @@ def prepare(
             foreseen, more = _asked(cluster, foreseen, groups, settings, chance.tokens())
             new = [f for f in difference_findings(foreseen.plan.topics) if f not in known]
             findings += [*new, *more]
-    findings += [_own_cluster(target)] if target.is_source else []
     ranges = {log.log: Range(log.start, log.end) for log in foreseen.plan.logs}
     return Prepared(view, target, foreseen, groups, (*findings, *gap_findings(view.gaps(ranges))))
 
@@ -178,16 +177,6 @@ def _rights(plan: RestorePlan, groups: GroupsPlan, token: str) -> RightsWanted:
         transactional_ids=(f"{TRANSACTIONAL_PREFIX}{token}",) if preserve and plan.logs else (),
         acls="acls" in plan.parts,
         quotas="quotas" in plan.parts,
-    )
-
-
-def _own_cluster(target: TargetFacts) -> Finding:
-    return Finding(
-        code="source-cluster",
-        severity=Severity.NOTE,
-        where=target.cluster_id,
-        what="this is the cluster that the backup was taken of; a run asks for its id",
-        remedy=f"--confirm-cluster {target.cluster_id} says that it is meant",
     )
 
 
