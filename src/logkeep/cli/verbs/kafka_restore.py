@@ -70,7 +70,7 @@ from logkeep.kafka.restore.preparing import Chance, Prepared, RestoreWish, prepa
 from logkeep.kafka.restore.restore import Done, KafkaRestore
 from logkeep.kafka.restore.units import Isolation, Offsets
 from logkeep.kafka.settings import ClientSettings
-from logkeep.model.findings import Severity
+from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.work import Engine
 from logkeep.repository.chain import Place
