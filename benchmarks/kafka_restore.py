@@ -69,7 +69,6 @@ _SAFE: dict[str, str | int] = {"acks": "all", "enable.idempotence": "true", "buf
 _BEST: tuple[dict[str, str | int], ...] = (
     {"batch.size": 235_000, "linger.ms": 20},
     {"batch.size": 900_000, "linger.ms": 50, "max.request.size": 4_000_000, "send.buffer.bytes": 4_000_000},
-    {"batch.size": 64_000, "linger.ms": 20, "send.buffer.bytes": 4_000_000},
 )
 _MARKERS = 600
 _LEADING = 30_000_000

@@ -5,6 +5,7 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, R
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from tests.e2e.filled import Filled
+from tests.integration.kafka_restore.scene import stored
 from tests.integration.processes import wait_for
 from tests.kafka.commands import Commands
 from tests.kafka.judged_configs import acls, add_acls, delete_acls, topic_names
@@ -41,14 +42,14 @@ def test_one_topic_that_may_not_be_written_to(
         wait_for(lambda: set(rules) - {lacking} <= acls(secured), "the rules")
         client = str(secured.sasl_file("SASL_SSL", "SCRAM-SHA-256"))
         words = ("kafka", "restore", "--command-config", client, "--yes", "--engine", "inline")
-        before = topic_names(secured), repo.tree()
+        before = topic_names(secured), stored(repo)
         told = commands.json(*words, "--dry-run", code=31)
         assert "denied-one" in str(told["refusals"])
         said = commands.error(*words, code=52)
         assert "WRITE on topic denied-one" in said
         assert "kafka-acls --add --allow-principal 'User:alice' --operation Write --topic 'denied-one'" in said
         assert "allowed-one" not in said
-        assert (topic_names(secured), repo.tree()) == before
+        assert (topic_names(secured), stored(repo)) == before
         add_acls(secured, lacking)
         wait_for(lambda: lacking in acls(secured), "the rule")
         assert commands.json(*words)["verdict"] == "proven"

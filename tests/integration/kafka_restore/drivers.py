@@ -18,6 +18,7 @@ from typing import IO, Any, Literal, NamedTuple
 from logkeep.cli import opening
 from logkeep.formats.warm import warm
 from logkeep.kafka.wire import Connection
+from logkeep.store import address
 from logkeep.store.base import Store
 from tests.faults.plan import Fault, Plan
 from tests.faults.store import FaultyStore
@@ -169,7 +170,7 @@ class _Requests:
             send_raw(connection, api, *more)
             self._sent(api)
 
-        Connection.send, Connection.send_raw = watched, watched_raw  # type: ignore[method-assign]  # our own process
+        Connection.send, Connection.send_raw = watched, watched_raw  # type: ignore[method-assign,assignment]  # our own
 
     def _sent(self, api: str) -> None:
         self.count += 1
@@ -192,13 +193,13 @@ class _KillAfterNamed:
 
 
 def _watch_stores(plan: Plan, opened: list[FaultyStore]) -> None:
-    usual = opening.open_store
+    usual = address.open_store
 
     def open_store(url: str) -> Store:
         opened.append(FaultyStore(usual(url), plan))
         return opened[-1]
 
-    opening.open_store = open_store  # type: ignore[attr-defined]  # as above
+    vars(opening)["open_store"] = open_store
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ class Killing:
                 assert restored == source, (prefix, topic)
         configs = {topic: own_configs(target, prefix + topic) for topic in SOURCES}
         if self.existing:
-            assert configs == dict.fromkeys(SOURCES, {"retention.ms": "99999999999"})
+            assert configs == {topic: {"retention.ms": "99999999999"} for topic in SOURCES}
         else:
             assert configs == {"smooth": OWN, "bumpy": {}, "later": {}}
         self._assert_groups(prefix)

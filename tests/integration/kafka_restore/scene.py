@@ -12,7 +12,7 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from tests.e2e.filled import Filled
 from tests.integration.processes import wait_for
 from tests.kafka.commands import Commands
-from tests.kafka.judged_configs import admin, own_configs, topic_names
+from tests.kafka.judged_configs import admin, configs_of, own_configs, topic_names
 from tests.kafka.matrix import Matrix
 from tests.kafka.seen import seen, watermarks
 
@@ -51,15 +51,19 @@ class Scene:
         return said
 
     def state(self) -> tuple[object, ...]:
-        """All that a restore could change by mistake; holds are put and taken away by every reader."""
+        """All that a restore could change by mistake."""
         topics = sorted(topic_names(self.target))
-        tree = {name: each for name, each in self.repo.tree().items() if not name.startswith("holds")}
-        return tree, topics, {t: own_configs(self.target, t) for t in topics}, positions(self.target)
+        return stored(self.repo), topics, configs_of(self.target, topics), positions(self.target)
 
 
-def target_topics(target: EmbeddedKafka) -> Matrix:
-    """For making topics where is restored to."""
-    return Matrix(target)
+def stored(repo: Filled) -> dict[str, str]:
+    """What a repository holds; not the holds that every reader puts and takes away, nor their directory."""
+    return {name: each for name, each in repo.tree().items() if not name.startswith("holds")}
+
+
+def troubles(done: dict[str, Any]) -> list[dict[str, Any]]:
+    """Findings but for notes: those may be about what other tests left behind."""
+    return [each for each in done["findings"] if each["severity"] != "note"]
 
 
 def write(topics: Matrix, topic: str, values: Iterable[str], partition: int = 0) -> None:

@@ -6,7 +6,7 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.repository.restores import list_restores
 from tests.e2e.filled import document_of
 from tests.e2e.test_bad_input import READ_ONLY, in_namespace
-from tests.integration.kafka_restore.scene import Scene, delete_topic, positions, read, write
+from tests.integration.kafka_restore.scene import Scene, delete_topic, positions, read, troubles, write
 from tests.kafka.judged_configs import own_configs, topic_names
 from tests.kafka.matrix import Matrix
 
@@ -82,7 +82,7 @@ def test_a_topic_that_was_made_again_is_not_ours(backed: Scene, monkeypatch: pyt
     Matrix(scene.target).create("remade")
     write(Matrix(scene.target), "remade", ["somebody else's"])
     shown = scene.restore("--resume", restore_id, code=30)
-    assert [(f["code"], f["where"]) for f in shown["findings"]] == [("topic-gone", "remade")]
+    assert [(f["code"], f["where"]) for f in troubles(shown)] == [("topic-gone", "remade")]
     scene.commands.json(*_abort(scene, restore_id, "--yes"))
     assert read(scene.target, "remade") == ["somebody else's"]
     assert own_configs(scene.target, "remade") == {}

@@ -1,14 +1,12 @@
 """Restores that cannot be meant: one error in three parts, its exit code, a target and a repository as they were."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.settings import ClientSettings, endpoints
 from tests.e2e.filled import Filled
-from tests.integration.kafka_restore.scene import Scene, positions, read, write
+from tests.integration.kafka_restore.scene import Scene, positions, read, stored, write
 from tests.kafka.judged_configs import topic_names
 from tests.kafka.kernels import share_kernels
 from tests.kafka.matrix import Matrix
@@ -21,7 +19,7 @@ pytestmark = pytest.mark.xdist_group("kafka-restore")
 @pytest.fixture(scope="module")
 def backed(
     kafka: EmbeddedKafka, target: EmbeddedKafka, topics: Matrix, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Scene]:
+) -> Scene:
     repo = Filled(tmp_path_factory.mktemp("bad") / "home")
     repo.home.mkdir()
     share_kernels(repo.home)
@@ -30,7 +28,7 @@ def backed(
     topics.create("meant", 2)
     write(topics, "meant", ["a", "b", "c"])
     scene.back_up("meant")
-    yield scene
+    return scene
 
 
 @pytest.mark.parametrize(
@@ -89,13 +87,13 @@ def test_nobody_says_yes(backed: Scene) -> None:
 def test_the_cluster_that_was_backed_up(backed: Scene) -> None:
     """Only when its id is given in so many words; and then it is a cluster like any other."""
     kafka = backed.kafka
-    before = backed.repo.tree(), topic_names(kafka), positions(kafka)
+    before = stored(backed.repo), topic_names(kafka), positions(kafka)
     words = ("kafka", "restore", "--rename", "meant=beside", "--bootstrap-servers", kafka.bootstrap, "--yes")
     said = backed.commands.error(*words, code=31)
     cluster = said.partition("--confirm-cluster ")[2].split()[0]
     assert cluster in said.partition("  try:")[0]
     backed.commands.error(*words, "--confirm-cluster", "another", code=31)
-    assert (backed.repo.tree(), topic_names(kafka), positions(kafka)) == before
+    assert (stored(backed.repo), topic_names(kafka), positions(kafka)) == before
     assert backed.commands.json(*words, "--dry-run")["cluster_id"] == cluster
     assert backed.commands.json(*words, "--confirm-cluster", cluster)["verdict"] == "proven"
     assert read(kafka, "beside") == ["a", "b", "c"]

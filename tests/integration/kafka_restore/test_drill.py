@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from logkeep.kafka.restore import writing_logs
-from tests.integration.kafka_restore.scene import Scene, positions, write
+from logkeep.kafka.restore import replay, writing_logs
+from tests.integration.kafka_restore.scene import Scene, positions, troubles, write
 from tests.integration.processes import wait_for
 from tests.kafka.group_rows import commit
 from tests.kafka.judged_configs import topic_names
@@ -43,7 +43,7 @@ def test_in_a_cluster(backed: Scene) -> None:
     before = topic_names(backed.target), positions(backed.target)
     words = ("drill", "--bootstrap-servers", backed.target.bootstrap, "--engine", "inline")
     done = backed.commands.json(*words)
-    assert (done["verdict"], done["topics"], done["records"], done["findings"]) == ("proven", 1, 3, [])
+    assert (done["verdict"], done["topics"], done["records"], troubles(done)) == ("proven", 1, 3, [])
     wait_for(lambda: topic_names(backed.target) == before[0], "the scratch topics to go")
     assert positions(backed.target) == before[1]
     _shown(backed, "proven")
@@ -68,7 +68,7 @@ def test_in_a_broker_of_its_own(backed: Scene) -> None:
 
 def test_one_that_fails(backed: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody writes into a scratch topic: 12, the place is named, and the topics go all the same."""
-    usual, before = writing_logs.replay, topic_names(backed.target)
+    usual, before = replay.replay, topic_names(backed.target)
 
     def meddled(*arguments: Any) -> Any:
         (scratch,) = topic_names(backed.target) - before
@@ -77,7 +77,7 @@ def test_one_that_fails(backed: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(writing_logs, "replay", meddled)
     done = backed.commands.json("drill", "--bootstrap-servers", backed.target.bootstrap, "--engine", "inline", code=12)
-    assert (done["verdict"], [f["code"] for f in done["findings"]]) == ("failed", ["foreign-writer"])
+    assert (done["verdict"], [f["code"] for f in troubles(done)]) == ("failed", ["foreign-writer"])
     wait_for(lambda: topic_names(backed.target) == before, "the scratch topics to go")
     _shown(backed, "failed")
 
@@ -89,5 +89,5 @@ def test_a_damaged_archive(backed: Scene) -> None:
     path.write_bytes(data[:-3] + bytes([data[-3] ^ 1]) + data[-2:])
     before = topic_names(backed.target)
     done = backed.commands.json("drill", "--bootstrap-servers", backed.target.bootstrap, "--engine", "inline", code=12)
-    assert path.name in done["findings"][0]["what"]
+    assert path.name in troubles(done)[0]["what"]
     wait_for(lambda: topic_names(backed.target) == before, "the scratch topics to go")

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from logkeep.kafka.restore import replay, writing_logs
-from tests.integration.kafka_restore.scene import Scene, group_positions, positions, read, write
+from tests.integration.kafka_restore.scene import Scene, group_positions, positions, read, troubles, write
 from tests.kafka.group_rows import commit
 from tests.kafka.judged_configs import own_configs, topic_names
 from tests.kafka.matrix import Matrix
@@ -61,13 +61,13 @@ def test_a_foreign_writer(backed: Scene, monkeypatch: pytest.MonkeyPatch, offset
     with monkeypatch.context() as patched:
         _before(patched, writing_logs, "replay", lambda: write(meddler, topic, ["foreign"], 1))
         done = _failed(scene, topic, "--offsets", offsets)
-    (finding,) = done["findings"]
+    (finding,) = troubles(done)
     assert (finding["code"], finding["where"]) == ("foreign-writer", f"{topic}/1")
     assert "the log ends at 1" in finding["what"], finding
     assert read(scene.target, topic, 1) == ["foreign"]
     assert read(scene.target, topic, 0) == RECORDS
     again = scene.restore("--resume", str(done["restore"]), code=30)
-    assert [f["where"] for f in again["findings"]] == [f"{topic}/1"]
+    assert [f["where"] for f in troubles(again)] == [f"{topic}/1"]
     scene.commands.json(
         "kafka", "restore", "abort", str(done["restore"]), "--bootstrap-servers", scene.target.bootstrap, "--yes"
     )
@@ -84,7 +84,7 @@ def test_records_taken_away_before_they_are_compared(backed: Scene, monkeypatch:
     with monkeypatch.context() as patched:
         _before(patched, replay, "prove_with", meddle)
         done = _failed(scene, "shortened", "--offsets", "translate")
-    (finding,) = done["findings"]
+    (finding,) = troubles(done)
     assert (finding["code"], finding["where"]) == ("proof-failed", "shortened/0")
     assert "the log begins at offset 7 instead of 0" in finding["what"]
     states = {p["partition"]: p["outcome"] for p in done["partitions"]}
@@ -102,7 +102,7 @@ def test_a_damaged_archive(backed: Scene) -> None:
     path.chmod(0o644)
     path.write_bytes(data)
     done = _failed(scene, "damaged")
-    (finding,) = done["findings"]
+    (finding,) = troubles(done)
     assert (finding["code"], finding["where"]) == ("archive-damaged", "damaged/1")
     assert path.name in finding["what"], finding
     assert read(scene.target, "damaged", 0) == RECORDS
@@ -117,7 +117,7 @@ def test_an_object_that_is_gone(backed: Scene) -> None:
     path = scene.repo.file("sources/prod/topics/*/*/partition=0/*.log")
     path.unlink()
     done = _failed(scene, "object-gone")
-    (finding,) = done["findings"]
+    (finding,) = troubles(done)
     assert (finding["code"], finding["where"]) == ("archive-damaged", "object-gone/0")
     assert path.name in finding["what"], finding
 

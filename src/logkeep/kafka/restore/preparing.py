@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from logkeep.errors import LogkeepError
+from logkeep.errors import LogkeepError, TargetUnsafe
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.record import GroupRecord
 from logkeep.kafka.restore.backup_view import BackupView
@@ -94,18 +94,20 @@ def prepare(
 ) -> Prepared:
     """Raises what makes a plan impossible; what only forbids to carry it out is among the refusals."""
     chosen = choose(view.record, view.manifest.cut, wish.choice)
-    surveys, engine = survey_logs(view, chosen, wish.wishes.until_ms, engine_for)
+    surveys, engine = survey_logs(view, chosen, None if wish.wishes.by_record else wish.wishes.until_ms, engine_for)
     with Cluster(settings) as cluster:
         target = gather_target(cluster, [name for _, name in chosen.topics], view.record.cluster_id)
         tasks = engine.at_once(max(len(chosen.logs), 1))
         foreseen = plan_restore(view.record, chosen, surveys, target, wish.wishes, tasks, chance.mark, chance.now_ms)
-        groups = _groups(cluster, view, foreseen.plan)
+        groups, live = _groups(cluster, view, foreseen.plan)
+        foreseen = replace(foreseen, refusals=(*foreseen.refusals, *live))
         findings = [*foreseen.findings, *_left_out(chosen, groups)]
         if not foreseen.refusals:
             known = set(difference_findings(foreseen.plan.topics))
-            foreseen, more = _asked(cluster, foreseen, groups, settings)
+            foreseen, more = _asked(cluster, foreseen, groups, settings, chance.tokens())
             new = [f for f in difference_findings(foreseen.plan.topics) if f not in known]
             findings += [*new, *more]
+    findings += [_own_cluster(target)] if target.is_source else []
     ranges = {log.log: Range(log.start, log.end) for log in foreseen.plan.logs}
     return Prepared(view, target, foreseen, groups, (*findings, *gap_findings(view.gaps(ranges))))
 
@@ -127,12 +129,15 @@ def survey_logs(
     return {each.log: each for result in found for each in result.logs}, engine
 
 
-def _groups(cluster: Cluster, view: BackupView, plan: RestorePlan) -> GroupsPlan:
-    """Raises TargetUnsafe for groups that are being read by."""
+def _groups(cluster: Cluster, view: BackupView, plan: RestorePlan) -> tuple[GroupsPlan, tuple[TargetUnsafe, ...]]:
+    """Groups that come back; and why they must not, when some of them are being read by."""
     if "groups" not in plan.parts:
-        return GroupsPlan(())
+        return GroupsPlan(()), ()
     standing = standing_of(cluster, [g.name for g in view.record.groups])
-    return plan_groups(restorable(view.record.groups), kept_routes(plan), plan.groups, standing)
+    try:
+        return plan_groups(restorable(view.record.groups), kept_routes(plan), plan.groups, standing), ()
+    except TargetUnsafe as refused:
+        return GroupsPlan(()), (refused,)
 
 
 def restorable(groups: tuple[GroupRecord, ...]) -> list[GroupRecord]:
@@ -150,28 +155,39 @@ def kept_routes(plan: RestorePlan) -> Routes:
 
 
 def _asked(
-    cluster: Cluster, foreseen: Foreseen, groups: GroupsPlan, settings: ClientSettings
+    cluster: Cluster, foreseen: Foreseen, groups: GroupsPlan, settings: ClientSettings, token: str
 ) -> tuple[Foreseen, list[Finding]]:
     """Let the target say what it would refuse: topics and configs, and what this user may not."""
     topics, refused = tried(cluster, foreseen.plan.topics)
     plan = msgspec.structs.replace(foreseen.plan, topics=tuple(topics))
-    rights = find_rights(cluster, _rights(plan, groups))
+    rights = find_rights(cluster, _rights(plan, groups, token))
     principal = principal_of(settings)
     missing = denied(rights, principal)
     refusals = (*refused, *([missing] if missing else []))
     return replace(foreseen, plan=plan, refusals=refusals), rights_findings(rights, principal)
 
 
-def _rights(plan: RestorePlan, groups: GroupsPlan) -> RightsWanted:
+def _rights(plan: RestorePlan, groups: GroupsPlan, token: str) -> RightsWanted:
     preserve = plan.offsets is Offsets.PRESERVE
     return RightsWanted(
         new_topics=tuple(t.name for t in plan.topics if not t.existing),
         existing_topics=tuple(t.name for t in plan.topics if t.existing),
         shortened=frozenset(log.topic for log in plan.logs if preserve and log.start > 0),
         groups=tuple(g.name for g in groups.groups),
-        transactional_ids=(f"{TRANSACTIONAL_PREFIX}0",) if preserve else (),
+        # One that nobody can have been granted by its name.
+        transactional_ids=(f"{TRANSACTIONAL_PREFIX}{token}",) if preserve and plan.logs else (),
         acls="acls" in plan.parts,
         quotas="quotas" in plan.parts,
+    )
+
+
+def _own_cluster(target: TargetFacts) -> Finding:
+    return Finding(
+        code="source-cluster",
+        severity=Severity.NOTE,
+        where=target.cluster_id,
+        what="this is the cluster that the backup was taken of; a run asks for its id",
+        remedy=f"--confirm-cluster {target.cluster_id} says that it is meant",
     )
 
 

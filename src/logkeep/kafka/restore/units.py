@@ -182,7 +182,7 @@ class LogResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     sent_bytes: int = 0
     """By this attempt."""
     end: int = 0
-    """The target offset after the last one; of a log whose producer was forgotten, where it ends now."""
+    """The target offset after the last one; of a log in trouble, where it was last seen to end."""
     runs: bytes = b""
     """A `formats.run_map.RunMap`, encoded: which source offset stands where."""
     others: tuple[SourceResult, ...] = ()

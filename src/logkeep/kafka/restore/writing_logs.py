@@ -113,7 +113,8 @@ class LogWriting:
             ids = make_topics(cluster, self.plan.topics, known)
         if stored is not None and known.keys() == {t.name for t in self.plan.topics}:
             return stored
-        return self._put(ids, {}, {}, after=stored.number if stored else 0)
+        kept = {log: row for log, row in _rows(stored).items() if log.topic in known} if stored else {}
+        return self._put(ids, kept, {}, after=stored.number if stored else 0)
 
     def _refuse_moved(self, cluster: Cluster) -> None:
         """Topics that were there before must still end where the plan says: somebody may have written meanwhile."""
@@ -259,6 +260,7 @@ class LogWriting:
                 producer=_producer(rows[_key(log)]),
                 transactional_id=self._transactional_id(log),
                 isolation=self.plan.isolation,
+                before_ms=log.before_ms,
                 spread_over=log.spread_over,
                 others=tuple(
                     SourceLog(
