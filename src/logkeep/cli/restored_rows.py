@@ -100,10 +100,13 @@ def _topics(rows: Sequence[RestoredPartition], look: Look, hint: str, left_out: 
 
 
 def _topic(rows: Sequence[RestoredPartition]) -> tuple[str, ...]:
-    """Of a partition that got shares of several others there are several rows, which were compared as one."""
-    targets = {r.partition: r for r in rows}.values()
+    """A partition that got shares of several others has several rows: it is good when all of them are."""
+    targets: defaultdict[int, list[RestoredPartition]] = defaultdict(list)
+    for row in rows:
+        targets[row.partition].append(row)
     sums = (count(len(targets)), count(sum(r.records for r in rows)), size(sum(r.bytes for r in rows)))
-    return (*sums, _of(r.compared for r in targets), _of(r.outcome == DONE for r in targets))
+    compared = _of(all(r.compared for r in some) for some in targets.values())
+    return (*sums, compared, _of(all(r.outcome == DONE for r in some) for some in targets.values()))
 
 
 def _of(each: Iterable[bool]) -> str:
