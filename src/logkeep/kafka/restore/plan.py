@@ -357,7 +357,7 @@ def _appended(target: TargetFacts, topics: Sequence[tuple[TopicRecord, str]]) ->
     return [
         Finding(
             code="appended",
-            severity=Severity.WARNING,
+            severity=Severity.NOTE,
             where=name,
             what=f"it holds up to {target.topics[name].records:,} records already: what comes back is put behind them",
         )

@@ -15,6 +15,7 @@ from logkeep.kafka.restore.choice import Choice, Chosen, choose
 from logkeep.kafka.restore.groups import GroupsPlan, plan_groups, rows_of
 from logkeep.kafka.restore.offsets import Kept, Moved, Routes
 from logkeep.kafka.restore.plan import Foreseen, RestorePlan, Wishes, gap_findings, plan_restore
+from logkeep.kafka.restore.refusals import named
 from logkeep.kafka.restore.rights import RightsWanted, denied, rights_findings
 from logkeep.kafka.restore.rights_asked import find_rights, principal_of
 from logkeep.kafka.restore.set_groups import standing_of
@@ -192,11 +193,10 @@ def _left_out(chosen: Chosen, groups: GroupsPlan) -> list[Finding]:
     ]
     without = [
         Finding(
-            code="group-untouched",
+            code="groups-untouched",
             severity=Severity.NOTE,
-            where=f"group {name}",
-            what="it has no position in anything that comes back",
+            where=named([f"group {name}" for name in groups.untouched]),
+            what="no position in anything that comes back: they are left alone",
         )
-        for name in groups.untouched
     ]
-    return [*internal, *without]
+    return [*internal, *(without if groups.untouched else [])]
