@@ -20,7 +20,7 @@ help:  ## list the targets
 
 install: $(VENV)/.installed  ## make .venv with the logkeep command
 
-demo: install  ## a story with a real store and a real Kafka broker: back it up twice, verify; restore comes next
+demo: install  ## a story with a real Kafka broker: two backups, an accident, a restore, and a group that goes on
 	@$(BIN)/logkeep demo --directory .demo
 
 test: check  ## set everything up and pass the whole suite

@@ -1,9 +1,8 @@
 """The Kafka of the guides: a broker that lives from one scene to another, with a plain and a secured listener.
 
-`python -m tests.docs.broker run DIRECTORY` starts it and stays until it is terminated; SIGUSR1
-kills it without a goodbye; `… dump ARGUMENTS` is Apache's
-`kafka-dump-log.sh`. Its addresses come from the environment, where the page's reader has their own: `BROKERS` and
-`TLS_BROKERS`. The user `logkeep` has exactly the rights that the guide lists.
+`python -m tests.docs.broker DIRECTORY` starts it and stays until it is terminated; SIGUSR1 kills it without a goodbye.
+Its addresses come from the environment, where the page's reader has their own: `BROKERS` and `TLS_BROKERS`. The users
+`logkeep` and `restorer` have exactly the rights that the guides list.
 """
 
 import os
@@ -31,13 +30,21 @@ from tests.servers.certificates import authority, signed
 
 PASSWORD = "correct-horse"
 READY = "ready"
-_USER = "User:logkeep"
 _LISTENERS = "PLAINTEXT:PLAINTEXT,TLS:SASL_SSL,CONTROLLER:PLAINTEXT"
-_RIGHTS = {
-    ResourceType.TOPIC: ("*", ("READ", "DESCRIBE", "DESCRIBE_CONFIGS")),
-    ResourceType.GROUP: ("*", ("DESCRIBE",)),
-    ResourceType.TRANSACTIONAL_ID: ("*", ("DESCRIBE",)),
-    ResourceType.BROKER: ("kafka-cluster", ("DESCRIBE", "DESCRIBE_CONFIGS")),
+_ALL, _PREFIX = ResourcePatternType.LITERAL, ResourcePatternType.PREFIXED
+_TOPICS = "CREATE DESCRIBE READ WRITE DESCRIBE_CONFIGS ALTER_CONFIGS DELETE"
+RIGHTS = {
+    "logkeep": (
+        (ResourceType.TOPIC, "*", _ALL, "READ DESCRIBE DESCRIBE_CONFIGS"),
+        (ResourceType.GROUP, "*", _ALL, "DESCRIBE"),
+        (ResourceType.TRANSACTIONAL_ID, "*", _ALL, "DESCRIBE"),
+        (ResourceType.BROKER, "kafka-cluster", _ALL, "DESCRIBE DESCRIBE_CONFIGS"),
+    ),
+    "restorer": (
+        (ResourceType.TOPIC, "*", _ALL, _TOPICS),
+        (ResourceType.GROUP, "*", _ALL, "READ DELETE"),
+        (ResourceType.TRANSACTIONAL_ID, "logkeep-restore-", _PREFIX, "DESCRIBE WRITE"),
+    ),
 }
 
 
@@ -73,28 +80,28 @@ class GuideKafka(EmbeddedKafka):
         signed(own, "broker", host="localhost").write_pem(self.directory / "broker.pem")
         (self.directory / "ca.pem").write_text(own.pem)
         super().start()
-        _admit(AdminClient({"bootstrap.servers": self.bootstrap}))
+        admit("logkeep")
 
 
 def _port(variable: str) -> int:
     return int(os.environ[variable].rpartition(":")[2])
 
 
-def _admit(admin: AdminClient) -> None:
-    """Make the user of the guide and give it its rights."""
+def admit(user: str) -> None:
+    """Make a user of a guide and give it its rights."""
+    admin = AdminClient({"bootstrap.servers": os.environ["BROKERS"]})
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-    made = UserScramCredentialUpsertion("logkeep", info, PASSWORD.encode())
-    waiting = [*admin.alter_user_scram_credentials([made]).values(), *admin.create_acls(list(_rules())).values()]
+    made = UserScramCredentialUpsertion(user, info, PASSWORD.encode())
+    waiting = [*admin.alter_user_scram_credentials([made]).values(), *admin.create_acls(list(_rules(user))).values()]
     for each in waiting:
         each.result(30)
 
 
-def _rules() -> Iterator[AclBinding]:
-    for kind, (name, operations) in _RIGHTS.items():
-        for operation in operations:
-            yield AclBinding(
-                kind, name, ResourcePatternType.LITERAL, _USER, "*", AclOperation[operation], AclPermissionType.ALLOW
-            )
+def _rules(user: str) -> Iterator[AclBinding]:
+    for kind, name, pattern, operations in RIGHTS[user]:
+        for operation in operations.split():
+            allowed = AclOperation[operation]
+            yield AclBinding(kind, name, pattern, f"User:{user}", "*", allowed, AclPermissionType.ALLOW)
 
 
 def write(topic: str, records: int, partitions: int) -> None:
@@ -121,13 +128,5 @@ def run(directory: Path) -> None:
     (directory / READY).unlink()
 
 
-def dump(directory: Path, arguments: list[str]) -> None:
-    absolute = [str(Path(each).absolute()) if Path(each).is_file() else each for each in arguments]
-    print(GuideKafka(directory).java_tool("org.apache.kafka.tools.DumpLogSegments", absolute), end="")
-
-
 if __name__ == "__main__":
-    if sys.argv[1] == "run":
-        run(Path(sys.argv[2]))
-    else:
-        dump(Path("../kafka").absolute(), sys.argv[2:])
+    run(Path(sys.argv[1]))

@@ -79,10 +79,19 @@ def kafka_starts() -> None:
     """A shop's cluster: two topics and a group that has read some of it. Whoever ends the shell ends it too."""
     from pyrage.x25519 import Identity  # noqa: PLC0415 - a library that other scenes need not load
 
-    from tests.docs.broker import READY  # noqa: PLC0415 - the same
+    _start_broker()
+    Path("recipient.txt").write_text(f"{Identity.generate().to_public()}\n")
+    _create("orders", 3)
+    _create("payments", 1)
+    _sell(900, 400)
+    _commit("billing", 250)
+
+
+def _start_broker() -> None:
+    from tests.docs.broker import READY  # noqa: PLC0415 - a library that other scenes need not load
 
     with Path("../broker.log").open("wb") as log:
-        command = [sys.executable, "-m", "tests.docs.broker", "run", str(_BROKER)]
+        command = [sys.executable, "-m", "tests.docs.broker", str(_BROKER)]
         running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     while not (_BROKER / READY).exists():
         if running.poll() is not None:
@@ -90,11 +99,6 @@ def kafka_starts() -> None:
         time.sleep(0.1)
     (_BROKER / "pid").write_text(str(running.pid))
     shutil.copy(_BROKER / "ca.pem", "ca.pem")
-    Path("recipient.txt").write_text(f"{Identity.generate().to_public()}\n")
-    _create("orders", 3)
-    _create("payments", 1)
-    _sell(900, 400)
-    _commit("billing", 250)
 
 
 def _create(topic: str, partitions: int) -> None:
@@ -149,6 +153,49 @@ def kafka_begins_anew() -> None:
     _sell(0, 50)
 
 
+def kafka_lost() -> None:
+    """Somebody deletes the shop's topics."""
+    from confluent_kafka.admin import AdminClient  # noqa: PLC0415
+
+    admin = AdminClient({"bootstrap.servers": os.environ["BROKERS"]})
+    for each in admin.delete_topics(["orders", "payments"]).values():
+        each.result(30)
+
+
+def kafka_restore_dies() -> None:
+    """A restore under another name is killed in the middle of its records."""
+    wanted = ["--topics", "orders", "--rename", "orders=orders-copy", "--limit-produce", "2kB", "--yes", "--quiet"]
+    target = ["--bootstrap-servers", os.environ["BROKERS"], "--confirm-cluster", _cluster_id()]
+    before = _restores_with_producers()
+    running = subprocess.Popen(["logkeep", "kafka", "restore", "latest", *wanted, *target], stdin=subprocess.DEVNULL)
+    while _restores_with_producers() == before:
+        if running.poll() is not None:
+            raise SystemExit("the restore was to be killed; it has ended")
+        time.sleep(0.05)
+    running.kill()
+    running.wait()
+
+
+def _cluster_id() -> str:
+    from confluent_kafka.admin import AdminClient  # noqa: PLC0415
+
+    return str(AdminClient({"bootstrap.servers": os.environ["BROKERS"]}).list_topics(timeout=30).cluster_id)
+
+
+def _restores_with_producers() -> set[Path]:
+    return set((_DIRECTORY / "sources" / "shop" / "restores").glob("*/producers.*.json"))
+
+
+def kafka_moves() -> None:
+    """Another cluster, with nothing in it, and a user who may do what a restore does there."""
+    from tests.docs.broker import admit  # noqa: PLC0415
+
+    kafka_stops()
+    shutil.rmtree(_BROKER)
+    _start_broker()
+    admit("restorer")
+
+
 def kafka_stops() -> None:
     """The end of the guide."""
     from tests.docs.broker import READY  # noqa: PLC0415
@@ -187,6 +234,9 @@ SCENES: dict[str, Callable[[], None]] = {
     "kafka-goes-on": kafka_goes_on,
     "kafka-forgets": kafka_forgets,
     "kafka-begins-anew": kafka_begins_anew,
+    "kafka-lost": kafka_lost,
+    "kafka-restore-dies": kafka_restore_dies,
+    "kafka-moves": kafka_moves,
     "kafka-stops": kafka_stops,
     "kafka-dies": kafka_dies,
     "kafka-disk-rots": kafka_disk_rots,

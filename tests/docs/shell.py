@@ -14,6 +14,8 @@ from pathlib import Path
 from logkeep.embedded.kafka import free_ports
 from logkeep.spark.cache import cache_dir
 from tests.docs.pages import ROOT, Command, Scene
+from tests.docs.tools import APACHE_TOOLS
+from tests.kafka.kernels import share_kernels
 
 _LIMIT_S = 300
 
@@ -47,6 +49,7 @@ def _bash(script: str, scratch: Path) -> str:
     work, home = scratch / "work", scratch / "home"
     work.mkdir()
     home.mkdir()
+    share_kernels(home)
     process = subprocess.Popen(
         ["bash"], cwd=work, env=_environment(scratch, home), text=True, start_new_session=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -69,7 +72,8 @@ def _environment(scratch: Path, home: Path) -> dict[str, str]:
     tools.mkdir()
     _tool(tools / "logkeep", "-m logkeep.cli")
     _tool(tools / "logkeep-scene", "-m tests.docs.scenes")
-    _tool(tools / "kafka-dump-log.sh", "-m tests.docs.broker dump")
+    for name in APACHE_TOOLS:
+        _tool(tools / name, f"-m tests.docs.tools {name}")
     _tool(tools / "python", "")
     plain, tls = free_ports(2)
     return {

@@ -81,7 +81,11 @@ class Filled:
 
 
 def document(done: Done) -> dict[str, Any]:
-    shown: dict[str, Any] = json.loads(done.stdout)
+    return document_of(done.stdout)
+
+
+def document_of(stdout: str) -> dict[str, Any]:
+    shown: dict[str, Any] = json.loads(stdout)
     schema = json.loads((SCHEMAS / f"{shown['verb'].replace(' ', '-')}.json").read_text())
     jsonschema.validate(shown, schema)
     return shown

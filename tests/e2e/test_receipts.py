@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -88,7 +89,7 @@ class TestShow:
         table = next(i for i, line in enumerate(lines) if line.startswith("FROM"))
         assert lines[table + 1].endswith("foreign-writer")
         assert "orders/60: offset 17 was taken" in lines
-        assert any("and 21 more partitions" in line for line in lines)
+        assert any(re.fullmatch(r"orders +61 .* 60 of 61", line) for line in lines), "the rest is summed up"
         assert (
             sum(
                 line.startswith("orders/0 ")

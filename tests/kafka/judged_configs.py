@@ -1,5 +1,7 @@
 """Configs, ACLs and topics of a broker as clients see them that are not ours."""
 
+from collections.abc import Iterable
+
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -26,10 +28,17 @@ def admin(kafka: EmbeddedKafka) -> AdminClient:
 
 def own_configs(kafka: EmbeddedKafka, topic: str) -> dict[str, str]:
     """Those that are set on the topic itself."""
-    client = admin(kafka)
-    (found,) = client.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)]).values()
-    source = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-    return {name: each.value for name, each in found.result(30).items() if each.source == source}
+    return configs_of(kafka, [topic])[topic]
+
+
+def configs_of(kafka: EmbeddedKafka, topics: Iterable[str]) -> dict[str, dict[str, str]]:
+    """By topic, those that are set on it."""
+    client, source = admin(kafka), ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    asked = client.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics])
+    return {
+        resource.name: {name: each.value for name, each in found.result(30).items() if each.source == source}
+        for resource, found in asked.items()
+    }
 
 
 def topic_names(kafka: EmbeddedKafka) -> set[str]:

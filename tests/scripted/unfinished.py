@@ -15,3 +15,11 @@ def leave_unfinished(place: Place, backup_id: BackupId, copy: Task[CopyUnit, Cop
     with writing(place, "backup", utc_now, random_token) as session:
         ongoing = begin(session, ensure_source(place, "scripted", {"id": "s-1"}, utc_now()), wanted=backup_id)
         copy(CopyUnit(place, ongoing.id, session.run, 0, 9, 13), lambda _: None)
+
+
+def leave_failed(place: Place, kind: str, identity: dict[str, str]) -> BackupId:
+    """A backup whose failure was recorded; its id."""
+    with writing(place, "backup", utc_now, random_token) as session:
+        ongoing = begin(session, ensure_source(place, kind, identity, utc_now()))
+        ongoing.fail("the source went away")
+        return ongoing.id

@@ -4,6 +4,7 @@ Colour never carries meaning alone: every state is also a word. Every symbol has
 not UTF-8.
 """
 
+import textwrap
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,21 @@ class Look:
     def line(self, text: str) -> str:
         """One line of text that came from elsewhere: a name or a message must not command the terminal."""
         return self.text(printable(text))
+
+    def prose(self, text: str, *, indent: int = 0) -> str:
+        """Like `line`, and broken between words where the terminal ends; what follows is indented."""
+        told = self.line(text)
+        if self.width is None or cell_width(told) <= self.width:
+            return told
+        lead = told[: len(told) - len(told.lstrip())]
+        return textwrap.fill(
+            told[len(lead) :],
+            self.width,
+            initial_indent=lead,
+            subsequent_indent=" " * indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
 
     def paint(self, text: str, style: str) -> str:
         return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.colour and text else text
@@ -75,11 +91,16 @@ class Look:
         """The columns that are shown: all, or without as many of the spare ones as it takes."""
         kept = list(range(len(headers)))
         least = [min(w, _FREE_LEAST) if i in loose else w for i, w in enumerate(widths)]
+        out: list[int] = []
         for name in spare:
             if self._over(least, kept) <= 0:
                 break
-            kept.remove(headers.index(name))
-        return kept
+            out.append(headers.index(name))
+            kept.remove(out[-1])
+        for column in reversed(out):  # a wide one may have made room for what went before it
+            if self._over(least, [*kept, column]) <= 0:
+                kept.append(column)
+        return sorted(kept)
 
     def pairs(self, values: Mapping[str, str]) -> str:
         """`name   value` lines, values aligned."""
@@ -136,6 +157,11 @@ def size(size_bytes: int | float) -> str:
 def count(number: int) -> str:
     """`1,234,567`."""
     return f"{number:,}"
+
+
+def plural(number: int, noun: str) -> str:
+    """`1 topic`, `2 topics`."""
+    return f"{count(number)} {noun if number == 1 else noun + 's'}"
 
 
 def duration(value: timedelta | float) -> str:

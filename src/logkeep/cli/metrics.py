@@ -46,6 +46,13 @@ _TABLE = (
     Metric("logkeep_restore_file_count", "Segments and snapshots that the last restore read."),
     Metric("logkeep_restore_success", "1 when the last restore was proven, 0 when it failed."),
     Metric("logkeep_restore_last_success_timestamp_seconds", "When the last proven restore ended (Unix time)."),
+    Metric("logkeep_restore_records", "Records that the last restore brought back."),
+    Metric("logkeep_restore_size_bytes", "Bytes of them in the target."),
+    Metric("logkeep_drill_success", "1 when the last restore drill was proven, 0 when it failed."),
+    Metric(
+        "logkeep_drill_recovery_seconds", "How long the last proven drill took: the recovery time that was reached."
+    ),
+    Metric("logkeep_drill_last_success_timestamp_seconds", "When the last proven drill ended (Unix time)."),
 )
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _TABLE}
 

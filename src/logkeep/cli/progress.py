@@ -55,21 +55,21 @@ class _Run:
         total, done = (self._total_bytes, self._bytes) if self._total_bytes else (self._total_units, self._units)
         return min(done / total, 1.0) if total else 1.0
 
-    def _words(self) -> str:
+    def _words(self, *, ended: bool = False) -> str:
         parts = [f"{self._units}/{self._total_units} units"]
         if self._total_bytes:
             parts.append(f"{size(self._bytes)} of {size(self._total_bytes)}")
         elapsed, share = self._elapsed(), self._share()
-        if elapsed >= 1.0 and self._bytes:
+        if elapsed >= 1.0 and self._bytes and self._total_bytes:
             parts.append(f"{size(self._bytes / elapsed)}/s")
-        if elapsed >= 2.0 and 0.01 <= share < 1.0:
+        if elapsed >= 2.0 and 0.01 <= share < 1.0 and not ended:
             parts.append(f"ETA {duration(elapsed * (1 - share) / share)}")
         if self._failed:
             parts.append(f"{self._failed} attempts failed")
         return ", ".join(parts)
 
     def _summary(self) -> str:
-        return f"{self._label}: {self._words()}, took {duration(self._elapsed())}"
+        return f"{self._label}: {self._words(ended=True)}, took {duration(self._elapsed())}"
 
 
 class Bar(_Run):

@@ -284,8 +284,18 @@ UNTIL_TIME: Option[int | None] = Option(
     "until-time", Moment(), None, "Cut each partition before its first record with this or a later timestamp.",
     where=Where.FLAG,
 )  # fmt: skip
+BY_RECORD: Option[bool] = Option(
+    "by-record", Bool(), False,
+    "With --until-time: leave out every record from then on, wherever it stands, in place of cutting before the first.",
+    where=Where.FLAG,
+)  # fmt: skip
 UNTIL_OFFSET: Option[tuple[str, ...]] = Option(
     "until-offset", TextList("TOPIC:P=N"), (), "Cut one partition before this offset; may be repeated.",
+    where=Where.FLAG,
+)  # fmt: skip
+REPARTITION: Option[tuple[str, ...]] = Option(
+    "repartition", TextList("TOPIC=N"), (),
+    "Give a topic N partitions, its records spread by Kafka's own hash of their keys; may be repeated.",
     where=Where.FLAG,
 )  # fmt: skip
 OFFSETS: Option[str] = Option(
@@ -335,6 +345,21 @@ NO_PROOF: Option[bool] = Option(
 )
 KEEP_ALL: Option[bool] = Option(
     "keep-all", Bool(), False, "Leave retention off in the end, so that brokers delete no old records.",
+    where=Where.FLAG,
+)  # fmt: skip
+TO_LOG_DIRS: Option[tuple[str, ...]] = Option(
+    "to-log-dirs", TextList("DIR,..."), (),
+    "Write segment files into the log directories of a broker that is stopped; may be repeated.", where=Where.FLAG,
+)  # fmt: skip
+REPLACE_RECORDS: Option[bool] = Option(
+    "replace-records", Bool(), False, "With --to-log-dirs: overwrite partitions that hold records.", where=Where.FLAG
+)
+HERE_ONLY: Option[bool] = Option(
+    "here-only", Bool(), False, "With --to-log-dirs: leave partitions without a directory here to other brokers.",
+    where=Where.FLAG,
+)  # fmt: skip
+BROKERS: Option[tuple[str, ...]] = Option(
+    "brokers", TextList("ID,..."), (), "With --to-log-dirs: all brokers of the cluster, for the printed procedure.",
     where=Where.FLAG,
 )  # fmt: skip
 EMBEDDED: Option[bool] = Option(

@@ -128,12 +128,15 @@ class EmbeddedKafka:
             **self._own,
         }
 
-    def java_tool(self, main_class: str, arguments: Sequence[str]) -> str:
-        """Run one of Apache's own tools from the same jars; its output. Raises `ServerFailed` if it fails."""
+    def java_tool(self, main_class: str, arguments: Sequence[str], typed: str = "") -> str:
+        """Run one of Apache's own tools from the same jars, with what is typed into it; its output.
+
+        Raises `ServerFailed` if it fails.
+        """
         finished = subprocess.run(
             self.command(main_class, arguments),
             cwd=self.directory,
-            stdin=subprocess.DEVNULL,
+            input=typed,
             capture_output=True,
             text=True,
             timeout=_TOOL_TIMEOUT_S,

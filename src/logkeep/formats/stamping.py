@@ -56,6 +56,8 @@ class Outgoing:
     """The source offset of each batch's first record; -1 where there is none (fillers)."""
     runs: Longs
     """Rows of (source offset, n): the source offsets of all records in their order, merged where they follow."""
+    source: int = 0
+    """Where several archived logs go into one partition: which of them these are from."""
 
     def __len__(self) -> int:
         return len(self.positions)

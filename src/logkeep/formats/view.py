@@ -13,6 +13,7 @@ import numpy.typing as npt
 from logkeep.errors import Damaged
 from logkeep.formats.compare import Stretch
 from logkeep.formats.kafka_log import CONTROL, Batches, Bytes
+from logkeep.formats.partitioner import Share
 from logkeep.formats.records import Malformed, Records, decode
 from logkeep.formats.transactions import Settled
 
@@ -30,6 +31,8 @@ class View:
     keep_offsets: bool = False
     before_ms: int | None = None
     """Records of this time or a later one do not count, wherever they stand; None: any time will do."""
+    share: Share | None = None
+    """Only records with keys of this share count; None: all keys."""
 
     def touching(self, stretch: Stretch) -> Stretch:
         """The batches with an offset of the range between their first and last."""
@@ -43,7 +46,12 @@ class View:
         return seen
 
     def inside(self, batches: Batches) -> Flags:
-        """Whether no offset of a batch lies outside of the range, and no time, as its header tells it, too late."""
+        """Whether no offset of a batch lies outside of the range, and no time, as its header tells it, too late.
+
+        Where only a share counts, no header tells whether all of a batch does.
+        """
+        if self.share is not None:
+            return np.zeros(len(batches), np.bool_)
         whole: Flags = (batches.base_offsets >= self.start) & (batches.last_offsets < self.end)
         return whole if self.before_ms is None else whole & (batches.headers["max_time_ms"] < self.before_ms)
 
@@ -67,6 +75,8 @@ def readable(buffer: Bytes, batches: Batches, view: View) -> Iterator[Records]:
         within = part.within(view.start, view.end)
         if view.before_ms is not None:
             within = within.chosen(within.times_ms < view.before_ms)
+        if view.share is not None:
+            within = within.chosen(view.share.of(within))
         if len(within):
             yield within
 

@@ -6,6 +6,8 @@ from logkeep.formats.compare import Stretch
 from logkeep.formats.fillers import filler_batches
 from logkeep.formats.kafka_log import APPEND_TIME, walk
 from logkeep.formats.outgoing import Outgoing, outgoing, stamp
+from logkeep.formats.partitioner import Share
+from logkeep.formats.regroup import regrouped
 from logkeep.formats.view import View, visible_records
 
 
@@ -21,5 +23,7 @@ def warm() -> None:
             stamp(part, -1, -1, -1)
     for records in visible_records([stretch], View(0, 1)):
         arrow_records(records)
+    for part in regrouped(visible_records([stretch], View(0, 1, share=Share(0, 1, 0)))):
+        stamp(part, -1, -1, -1)
     for filler in filler_batches(1):
         stamp(filler, -1, -1, -1)

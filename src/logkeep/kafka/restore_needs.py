@@ -75,11 +75,12 @@ def _features(topics: "Sequence[TopicReport]", record: "ClusterRecord", transact
 
 def _permissions(record: "ClusterRecord") -> list[str]:
     """The rights of a user who makes all of this again; those for what the backup does not have are left out."""
-    wanted = ["topics: CREATE, DESCRIBE, WRITE, READ", "topics: ALTER_CONFIGS, DESCRIBE_CONFIGS", "cluster: DESCRIBE"]
+    wanted = ["topics: CREATE, DESCRIBE, WRITE, READ", "topics: ALTER_CONFIGS, DESCRIBE_CONFIGS"]
+    wanted.append("transactional ids logkeep-restore-*: DESCRIBE, WRITE (to keep offsets)")
     if record.groups:
-        wanted.append("groups: READ, DESCRIBE")
+        wanted.append("groups: READ")
     if record.acls:
-        wanted.append("cluster: ALTER (ACLs)")
+        wanted.append("cluster: DESCRIBE, ALTER (ACLs)")
     if record.quotas:
-        wanted.append("cluster: ALTER_CONFIGS (quotas)")
+        wanted.append("cluster: DESCRIBE_CONFIGS, ALTER_CONFIGS (quotas)")
     return wanted

@@ -22,10 +22,13 @@ from logkeep.kafka.values import TopicPartition as LogPosition
 from logkeep.spark.cache import cache_dir
 from tests.e2e.filled import Filled
 from tests.e2e.test_bad_input import one_error
+from tests.integration.kafka_restore.killing import GROUP, SOURCES, write_sources
 from tests.integration.processes import wait_for
+from tests.kafka.commands import Commands
 from tests.kafka.judged_configs import own_configs, topic_names
 from tests.kafka.matrix import BROKER, CODECS, Matrix
 from tests.kafka.plain import PlainBrokers
+from tests.kafka.readers import read_whole
 from tests.kafka.steps import add, assert_whole, fill
 from tests.kafka.whole import Archive, new_place
 from tests.kafka.written import smoke_matrix
@@ -85,6 +88,27 @@ def test_the_smoke_matrix(older: EmbeddedKafka, repo: Filled) -> None:
     repo.run("verify", "--level", "data", str(first["id"]))
     idle = repo.json(*_backup(older))
     assert (idle["new_offsets"], idle["units"]) == (0, 0)
+
+
+def test_a_restore_in_both_modes(older: EmbeddedKafka, repo: Filled) -> None:
+    """Holes, a later start, a compacted topic and a group, by the whole command, beside what was backed up."""
+    commands, made = Commands(repo.url, repo.home), Matrix(older)
+    write_sources(made, older.bootstrap)
+    commands.json(*_backup(older, "--topics", "|".join(SOURCES)))
+    logs = [(topic, p) for topic, partitions in SOURCES.items() for p in range(partitions)]
+    source = read_whole(older.bootstrap, logs, "read_committed")
+    with Cluster(ClientSettings(endpoints(older.bootstrap))) as cluster:
+        itself = ("--confirm-cluster", cluster.metadata().cluster_id, "--bootstrap-servers", older.bootstrap, "--yes")
+    for offsets in ("preserve", "translate"):
+        words = ("kafka", "restore", "--offsets", offsets, "--rename", f"s/^/{offsets}-/", "--groups", GROUP, *itself)
+        done = commands.json(*words, "--engine", "inline")
+        assert (done["verdict"], done["group_names"]) == ("proven", [GROUP])
+        found = read_whole(older.bootstrap, [(f"{offsets}-{t}", p) for t, p in logs], "read_committed")
+        for (topic, p), expected in source.items():
+            restored = found[f"{offsets}-{topic}", p]
+            assert [r[2:] for r in restored.records] == [r[2:] for r in expected.records], topic
+            assert offsets == "translate" or restored == expected, topic
+        assert own_configs(older, f"{offsets}-smooth") == own_configs(older, "smooth")
 
 
 def test_topics_of_a_restore(older: EmbeddedKafka) -> None:

@@ -53,6 +53,7 @@ class Target:
 
     def abort(self, records: int, *, commit: bool = False) -> None:
         """A transaction of so many records and its marker."""
+        end = self._brokers.offset(self.topic, 0, -1) + records + 1
         producer = self._topics.producer(transactional_id=f"filler-{self.topic}")
         producer.init_transactions(30)
         producer.begin_transaction()
@@ -60,6 +61,9 @@ class Target:
             producer.produce(self.topic, None, b"logkeep", 0)
         producer.flush(30)
         (producer.commit_transaction if commit else producer.abort_transaction)(30)
+        wait_for(
+            lambda: self._brokers.offset(self.topic, 0, -1) == end, "the marker, which comes later than the answer"
+        )
 
     def delete_before(self, offset: int) -> None:
         for future in self._topics.admin.delete_records([TopicPartition(self.topic, 0, offset)]).values():
@@ -180,6 +184,8 @@ def test_preserved_offsets_are_proven_with_their_holes_and_their_start(
     proof = undeleted.proof(source, Offsets.PRESERVE)
     assert (proof.first_difference, proof.detail) == (0, "the log begins at offset 0 instead of 5")
     foreign.abort(2, commit=True)
+    proof = foreign.proof(source, Offsets.PRESERVE, end=36)
+    assert (proof.first_difference, "somebody else begins here and does not end" in proof.detail) == (34, True)
     proof = foreign.proof(source, Offsets.PRESERVE)
     assert (proof.first_difference, proof.detail) == (36, "a transaction of somebody else was committed here")
     good.delete_before(7)

@@ -9,6 +9,7 @@ import pytest
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.spark.cache import cache_dir
 from tests.e2e.filled import Filled
+from tests.integration.kafka_restore.scene import Scene
 from tests.kafka.kernels import share_kernels
 from tests.kafka.matrix import BROKER, Matrix
 from tests.kafka.whole import new_place
@@ -44,3 +45,8 @@ def repo(tmp_path: Path) -> Filled:
     share_kernels(made.home)
     new_place(made.root)
     return made
+
+
+@pytest.fixture
+def scene(kafka: EmbeddedKafka, target: EmbeddedKafka, topics: Matrix, repo: Filled) -> Scene:
+    return Scene(kafka, target, topics, repo)

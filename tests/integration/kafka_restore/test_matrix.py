@@ -11,6 +11,7 @@ from tests.e2e.filled import Filled
 from tests.kafka.kernels import share_kernels
 from tests.kafka.matrix import Matrix
 from tests.kafka.seen import Seen, seen, watermarks
+from tests.kafka.slow_partitioner import slow_partition
 from tests.kafka.whole import new_place
 
 pytestmark = pytest.mark.xdist_group("kafka-restore")
@@ -97,3 +98,20 @@ def test_offsets_translated(written: Written, target: EmbeddedKafka) -> None:
         found = seen(target.bootstrap, f"moved-{topic}", partition)
         assert list(found.values()) == list(expected.values()), topic
         assert list(found) == list(range(len(expected))), topic
+
+
+def test_repartitioned(written: Written, target: EmbeddedKafka) -> None:
+    """Every record once, in the partition of its key, those of a key in their order; whatever batches they were in."""
+    topics = ("codecs", "compacted", "transactions", "shapes", "append-time", "later-start")
+    wanted = [argument for topic in topics for argument in ("--topics", topic, "--repartition", f"{topic}=3")]
+    done = _restore(written, target, *wanted, "--rename", "s/^/by-key-/")
+    assert (done["verdict"], done["offsets"]) == ("proven", "translate")
+    for topic in topics:
+        before = [r for log, records in sorted(written.records.items()) if log[0] == topic for r in records.values()]
+        found = [list(seen(target.bootstrap, f"by-key-{topic}", p).values()) for p in range(3)]
+        after = [record for records in found for record in records]
+        assert sorted(after, key=repr) == sorted(before, key=repr), topic
+        for partition, records in enumerate(found):
+            assert {slow_partition(r.key, 3) for r in records if r.key is not None} <= {partition}, topic
+        for key in {r.key for r in before if r.key is not None}:
+            assert [r for r in after if r.key == key] == [r for r in before if r.key == key], (topic, key)

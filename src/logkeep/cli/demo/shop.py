@@ -1,28 +1,51 @@
-"""A shop's Kafka for the demo: a real broker, filled with nothing but Apache's own tools."""
+"""A shop's Kafka for the demo: a real broker, filled, read and emptied with nothing but Apache's own tools."""
+
+from collections.abc import Sequence
 
 from logkeep.embedded.kafka import EmbeddedKafka
 
 _TOOLS = "org.apache.kafka.tools"
+_GIVE_UP_MS = 20_000
 
 
 class Shop:
-    """Topics, records and a group's position, as a user of Kafka's scripts would make them."""
+    """What a user of Kafka's scripts would do."""
 
     def __init__(self, kafka: EmbeddedKafka) -> None:
         self._kafka = kafka
 
-    def create(self, topic: str, partitions: int) -> str:
-        return self._tool("TopicCommand", "--create", "--topic", topic, "--partitions", str(partitions))
+    def create(self, topic: str, partitions: int, **configs: str) -> None:
+        wanted = ["--topic", topic, "--partitions", str(partitions)]
+        for name, value in configs.items():
+            wanted += ["--config", f"{name.replace('_', '.')}={value}"]
+        self._tool("TopicCommand", ["--create", *wanted])
 
-    def produce(self, topic: str, records: int) -> str:
-        """Random records of 200 bytes; the tool's own line about its speed."""
+    def delete(self, topics: Sequence[str]) -> None:
+        self._tool("TopicCommand", ["--delete", "--topic", "|".join(topics)])
+
+    def write(self, topic: str, records: Sequence[tuple[str, str, str]]) -> None:
+        """Records by their headers, keys and values, through the console producer."""
+        lines = "".join("\t".join(record) + "\n" for record in records)
+        parsed = [f"--reader-property=parse.{part}=true" for part in ("headers", "key")]
+        self._tool("ConsoleProducer", ["--topic", topic, *parsed], lines)
+
+    def write_in_transactions(self, topic: str, records: int) -> None:
+        """Random records of 200 bytes, in many transactions."""
         wanted = ["--topic", topic, "--num-records", str(records), "--record-size", "200", "--throughput", "-1"]
-        return self._tool("ProducerPerformance", *wanted).splitlines()[-1]
+        decided = ["--transactional-id", "till", "--transaction-duration-ms", "50"]
+        self._tool("ProducerPerformance", [*wanted, *decided])
 
-    def advance(self, group: str, topic: str) -> str:
+    def read(self, group: str, topic: str, most: int) -> list[str]:
+        """The values of the next records of a group, which goes on behind them next time."""
+        wanted = ["--topic", topic, "--group", group, "--from-beginning", "--max-messages", str(most)]
+        waiting = ["--timeout-ms", str(_GIVE_UP_MS)]
+        return self._tool("consumer.ConsoleConsumer", [*wanted, *waiting]).splitlines()
+
+    def advance(self, group: str, topic: str) -> None:
         """Let a group stand at the end of a topic."""
         wanted = ["--group", group, "--topic", topic, "--reset-offsets", "--to-latest", "--execute"]
-        return self._tool("consumer.group.ConsumerGroupCommand", *wanted)
+        self._tool("consumer.group.ConsumerGroupCommand", wanted)
 
-    def _tool(self, name: str, *arguments: str) -> str:
-        return self._kafka.java_tool(f"{_TOOLS}.{name}", ["--bootstrap-server", self._kafka.bootstrap, *arguments])
+    def _tool(self, name: str, arguments: Sequence[str], typed: str = "") -> str:
+        where = ["--bootstrap-server", self._kafka.bootstrap]
+        return self._kafka.java_tool(f"{_TOOLS}.{name}", [*where, *arguments], typed)

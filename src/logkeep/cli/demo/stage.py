@@ -32,6 +32,7 @@ class Stage:
     cache: Path
     say: Callable[[str], None]
     resources: ExitStack
+    exported: dict[str, str] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
 
     @property
@@ -48,6 +49,11 @@ class Stage:
         self.steps.append(Step(title=title, seconds=round(seconds, 3)))
         self.say(f"   done in {duration(seconds)}\n")
 
+    def export(self, name: str, value: str) -> None:
+        """Let later commands see a variable, as a user would."""
+        self.say(f"$ export {name}={value}")
+        self.exported[name] = value
+
     def logkeep(self, *arguments: str) -> str:
         """Run a real command the way a user would, and show it with what it printed."""
         self.say(f"$ logkeep {' '.join(arguments)}")
@@ -57,10 +63,10 @@ class Stage:
             text=True,
             timeout=_TIMEOUT_S,
             check=False,
-            env={**os.environ, "LOGKEEP_CACHE_DIR": str(self.cache)},
+            env={**os.environ, "LOGKEEP_CACHE_DIR": str(self.cache), **self.exported},
         )
         for line in (done.stdout + done.stderr).splitlines():
-            self.say(f"  {line}")
+            self.say(f"  {line}".rstrip())
         if done.returncode not in {0, 2}:
             raise LogkeepError(f"the command ended with {done.returncode}", subject=f"logkeep {' '.join(arguments)}")
         return done.stdout

@@ -1,71 +1,131 @@
-"""The chapters of the demo, in the order in which they are told."""
+"""The chapters of the demo, in the order in which they are told: a shop, its backups, the accident, the way back."""
 
+import re
 from collections.abc import Callable
 
 from logkeep.cli.demo.shop import Shop
 from logkeep.cli.demo.stage import Stage
+from logkeep.cli.look import count
 from logkeep.embedded.kafka import EmbeddedKafka
-
-Chapter = Callable[[Stage], None]
+from logkeep.errors import LogkeepError
 
 _SOURCE = "shop"
-_ORDERS, _PAYMENTS, _LATER = 50_000, 20_000, 10_000
+_TOPICS = ("orders", "payments", "customers")
+_ORDERS, _LATER, _PAYMENTS, _CHANGES, _CUSTOMERS = 3_000, 1_000, 20_000, 2_000, 50
+_BILLED = 1_200
+"""Orders that the group `billing` has read when the accident happens."""
 
 
 def make_repository(stage: Stage) -> None:
-    """Probe the store, create a repository in it, list what it holds."""
-    url = f"file://{stage.repository}"
+    """Probe the store, and create a repository in it."""
     stage.repository.mkdir(mode=0o700)
     with stage.step("ask what the store can do"):
-        stage.logkeep("store", "probe", url)
+        stage.logkeep("store", "probe", f"file://{stage.repository}", "-q")
     with stage.step("create a repository"):
-        stage.logkeep("init", "-r", url)
-    with stage.step("list its backups"):
-        stage.logkeep("list", "-r", url)
-        stage.logkeep("status", "-r", url)
+        stage.export("LOGKEEP_REPO", f"file://{stage.repository}")
+        stage.logkeep("init")
 
 
-def back_up_kafka(stage: Stage) -> None:
-    """A real broker, two topics and a group; a backup, more records, and a backup of only those."""
-    kafka = EmbeddedKafka(stage.directory / "kafka", stage.cache)
+def tell_of_kafka(stage: Stage) -> None:
+    """A real broker, from the first order to the moment when it is all there again."""
+    kafka = EmbeddedKafka(stage.directory / "kafka", stage.cache, properties={"log.cleaner.backoff.ms": "500"})
     shop = Shop(kafka)
     with stage.step(f"start a real Kafka {kafka.release.version} broker"):
         stage.say(f"   its jars are kept in {stage.cache}")
         stage.resources.callback(kafka.stop)  # before the start: Ctrl-C may come while it starts
         kafka.start()
-        stage.say(f"   listening on {kafka.bootstrap}")
-    with stage.step("fill it with Apache's own producer, and let a group read up to the end"):
-        _fill(shop, stage)
-    with stage.step("back the cluster up"):
-        _backup(stage, kafka)
-    with stage.step("write more, and back up again: only what is new is copied"):
-        stage.say(f"   orders: {shop.produce('orders', _LATER)}")
-        _backup(stage, kafka)
-    with stage.step("stop the broker: from here on there is only the repository"):
+        stage.export("LOGKEEP_KAFKA_BOOTSTRAP_SERVERS", kafka.bootstrap)
+    with stage.step("open a shop, with Apache's own tools"):
+        _open(shop, stage)
+    with stage.step("let two groups read"):
+        read = _consume(shop, stage)
+    _back_up(stage, shop)
+    _look(stage)
+    _lose_and_restore(stage, shop)
+    with stage.step("let the group read on, with Apache's own consumer"):
+        _read_on(shop, stage, read)
+    with stage.step("look at the receipt"):
+        stage.logkeep("receipts", "list")
+        stage.logkeep("status")
+    with stage.step("stop the broker"):
         kafka.stop()
 
 
-def _fill(shop: Shop, stage: Stage) -> None:
-    for topic, partitions, records in (("orders", 3, _ORDERS), ("payments", 1, _PAYMENTS)):
-        shop.create(topic, partitions)
-        stage.say(f"   {topic}: {shop.produce(topic, records)}")
-    for line in shop.advance("billing", "orders").strip().splitlines():
-        stage.say(f"   {line}")
+def _open(shop: Shop, stage: Stage) -> None:
+    """Headers, transactions and a compacted topic: what a copy of records alone would not bring back."""
+    shop.create("customers", 1, cleanup_policy="compact", segment_ms="100", min_cleanable_dirty_ratio="0.01")
+    shop.write("customers", [_customer(number) for number in range(_CHANGES)])
+    shop.create("orders", 3)
+    shop.write("orders", [_order(number) for number in range(_ORDERS)])
+    stage.say(f"   orders: {count(_ORDERS)} records with keys and headers, in 3 partitions")
+    shop.create("payments", 1)
+    shop.write_in_transactions("payments", _PAYMENTS)
+    stage.say(f"   payments: {count(_PAYMENTS)} records in transactions")
+    # A new segment: what is older may be compacted, and only then has holes.
+    shop.write("customers", [_customer(number) for number in range(_CHANGES, _CHANGES + _CUSTOMERS)])
+    stage.say(f"   customers: {count(_CHANGES + _CUSTOMERS)} addresses of {_CUSTOMERS} customers, in a compacted topic")
 
 
-def _backup(stage: Stage, kafka: EmbeddedKafka) -> None:
-    where = ["-r", f"file://{stage.repository}", "--source", _SOURCE]
-    stage.logkeep("kafka", "backup", "--bootstrap-servers", kafka.bootstrap, *where)
+def _order(number: int) -> tuple[str, str, str]:
+    return f"shop:online,trace:{number:08x}", f"customer-{number % _CUSTOMERS}", f"order {number}"
 
 
-def look_at_backups(stage: Stage) -> None:
-    """What is there, what is in it, and whether every byte still has its hash."""
-    url = f"file://{stage.repository}"
-    with stage.step("look at the backups"):
-        stage.logkeep("list", "-r", url)
-        stage.logkeep("info", "latest", "-r", url)
-    with stage.step("read and hash every byte of the last one"):
-        stage.logkeep("verify", "--level", "data", "-r", url)
+def _customer(number: int) -> tuple[str, str, str]:
+    return "by:import", f"customer-{number % _CUSTOMERS}", f"address {number}"
 
 
-STORY: tuple[Chapter, ...] = (make_repository, back_up_kafka, look_at_backups)
+def _consume(shop: Shop, stage: Stage) -> list[str]:
+    read = shop.read("billing", "orders", _BILLED)
+    stage.say(f"   billing has read {count(len(read))} of {count(_ORDERS)} orders, the last of them: {read[-1]}")
+    shop.advance("audit", "payments")
+    stage.say("   audit has read all payments")
+    return read
+
+
+def _back_up(stage: Stage, shop: Shop) -> None:
+    with stage.step("back the cluster up"):
+        stage.logkeep("kafka", "backup", "--source", _SOURCE, "-q")
+    with stage.step("sell more, and back up again: only what is new is copied"):
+        shop.write("orders", [_order(number) for number in range(_ORDERS, _ORDERS + _LATER)])
+        stage.say(f"   orders: {count(_LATER)} more")
+        stage.logkeep("kafka", "backup", "--source", _SOURCE, "-q")
+
+
+def _look(stage: Stage) -> None:
+    with stage.step("look at the backups, and read every byte of the last one"):
+        stage.logkeep("list")
+        stage.logkeep("info", "latest")
+        stage.logkeep("verify", "--level", "data", "-q")
+
+
+def _lose_and_restore(stage: Stage, shop: Shop) -> None:
+    with stage.step("the accident: somebody deletes all topics"):
+        shop.delete(_TOPICS)
+        stage.say(f"   gone: {', '.join(_TOPICS)}, and with them where their groups stood")
+    with stage.step("ask what a restore would do"):
+        planned = stage.logkeep("kafka", "restore", "latest", "--dry-run", "-q")
+    with stage.step("restore: every record at its own offset, read back and compared"):
+        stage.logkeep("kafka", "restore", "latest", "--confirm-cluster", _cluster(planned), "--yes", "-q")
+
+
+def _cluster(planned: str) -> str:
+    """The id of the target, as the plan tells it: who restores into the source has to say so."""
+    found = re.search(r" to cluster (\S+)", planned)
+    if found is None:
+        raise LogkeepError("the plan does not name its target", subject="logkeep kafka restore --dry-run")
+    return found[1]
+
+
+def _read_on(shop: Shop, stage: Stage, before: list[str]) -> None:
+    """The group reads what it had not read: no order twice, and none is left out."""
+    total = _ORDERS + _LATER
+    after = shop.read("billing", "orders", total - len(before))
+    stage.say(f"   billing had read {count(len(before))} orders before the accident, and reads {count(len(after))} now")
+    twice, all_orders = set(before) & set(after), {f"order {number}" for number in range(total)}
+    if twice or set(before) | set(after) != all_orders or len(after) != total - len(before):
+        raise LogkeepError("the group does not go on where it was", subject="group billing")
+    stage.say(f"   none twice, none left out: it went on with {after[0]}")
+
+
+Chapter = Callable[[Stage], None]
+STORY: tuple[Chapter, ...] = (make_repository, tell_of_kafka)

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from logkeep.cli.look import Look, count, duration, size
+from logkeep.cli.look import Look, duration, plural, size
 from logkeep.cli.metrics import Sample, sample
 from logkeep.cli.opening import STORE_EXITS, chosen_engine, chosen_source, refuse_contradictions, restores_place
 from logkeep.cli.receipt_text import finding_lines
@@ -51,8 +51,8 @@ from logkeep.kafka.settings import ClientSettings
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
 from logkeep.repository.holds import reading
-from logkeep.repository.owner import this_process
-from logkeep.repository.restores import Verdict, newest_producers
+from logkeep.repository.owner import is_dead, this_process
+from logkeep.repository.restores import RestoreState, Verdict, list_restores, newest_producers
 
 SCRATCH = "logkeep-drill-"
 """How the names of scratch topics begin."""
@@ -79,7 +79,7 @@ def _text(report: DrillReport, look: Look) -> str:
     good = report.verdict == Verdict.PROVEN
     head = f"{look.state('OK' if good else 'FAIL')}  drill of backup {report.backup}: {report.verdict}"
     took = duration(timedelta(seconds=report.seconds))
-    amount = f"{count(report.topics)} topics · {count(report.records)} records · {size(report.bytes)}"
+    amount = f"{plural(report.topics, 'topic')} · {plural(report.records, 'record')} · {size(report.bytes)}"
     lines = [head, look.text(f"{amount} · restored and compared in {took} ({report.where})")]
     return "\n".join([*lines, *finding_lines(report.findings, look, every=False)])
 
@@ -145,6 +145,9 @@ def drill(run: Run, backup: str) -> DrillReport:
             raise prepared.refusals[0]
         task = KafkaRestore(place, restores_place(run, place, create=True), settings, run.clock, run.token)
         engine = chosen_engine(run, prepared.plan.bytes)
+        if not alone:
+            stack.callback(_sweep, task, prepared.plan.cluster_id)
+            _sweep(task, prepared.plan.cluster_id)
         done = task.begin(prepared, wish, engine, {}, drill=True)
         left = () if alone else _clean_up(task, done)
     return _report(place.source, done, left, alone=alone)
@@ -181,6 +184,17 @@ def _clean_up(task: KafkaRestore, done: Done) -> tuple[Finding, ...]:
     ids = {name: each for name, each in producers.topics.items() if each} if producers else {}
     with Cluster(task.settings) as cluster:
         return tuple(abort_topics(cluster, done.plan.topics, ids)[1])
+
+
+def _sweep(task: KafkaRestore, cluster_id: str) -> None:
+    """Scratch topics of drills that did not come to their end: of processes that are gone, or of this one."""
+    here = this_process(task.tokens())
+    for row in list_restores(task.state):
+        ours = row.owner is not None and (is_dead(row.owner, here) or row.owner.pid == here.pid)
+        if row.drill and row.state is RestoreState.ONGOING and ours:
+            stored = task.stored(row.id)
+            if stored.plan.cluster_id == cluster_id:
+                task.abort(stored)
 
 
 def _report(source: str, done: Done, left: tuple[Finding, ...], *, alone: bool) -> DrillReport:

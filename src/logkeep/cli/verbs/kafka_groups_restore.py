@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import click
 import msgspec
 
-from logkeep.cli.look import Look, count
+from logkeep.cli.look import Look, plural
 from logkeep.cli.opening import STORE_EXITS, chosen_source, restores_place
-from logkeep.cli.receipt_text import group_lines
+from logkeep.cli.restored_rows import group_lines
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
@@ -27,6 +27,7 @@ from logkeep.config.options import (
     SOURCE,
     STATE_DIR,
     TOPICS,
+    YES,
 )
 from logkeep.errors import CommitConflict, Damaged, UsageError
 from logkeep.formats.offsets_topic import PositionKey
@@ -68,15 +69,17 @@ class GroupsMoved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _text(report: GroupsMoved, look: Look) -> str:
-    lines = group_lines(report.positions, look, every=report.all) if report.positions else []
+    lines = (
+        group_lines(report.positions, look, every=report.all, hint="--all shows every one") if report.positions else []
+    )
     for name in report.untouched:
         lines.append(look.line(f"NOTE  group {name} has no position in what was restored; it is left alone"))
     would = "would put" if report.dry_run else f"restore {report.id}: put"
     back = "back " if report.rollback else ""
     lines.append(
-        look.text(
-            f"{would} {count(report.groups)} groups {back}in cluster {report.cluster_id}; "
-            f"{count(report.overwritten)} positions overwritten, {count(report.reread)} records read again"
+        look.prose(
+            f"{would} {plural(report.groups, 'group')} {back}in cluster {report.cluster_id}; "
+            f"{plural(report.overwritten, 'position')} overwritten, {plural(report.reread, 'record')} read again"
         )
     )
     if not report.dry_run:
@@ -191,11 +194,12 @@ def _foreseen(
 
 def _asked(run: Run, foreseen: GroupsMoved) -> bool:
     """Show what is going to happen and ask. False when nobody had to be asked."""
-    if run.console.interactive:
+    asks = run.console.interactive and not run[YES]
+    if asks:
         run.console.note(_text(foreseen, run.console.err_look))
     back = " back" if foreseen.rollback else ""
-    run.confirm(f"put {foreseen.groups} groups{back} in cluster {foreseen.cluster_id}?")
-    return run.console.interactive
+    run.confirm(f"put {plural(foreseen.groups, 'group')}{back} in cluster {foreseen.cluster_id}?")
+    return asks
 
 
 def _refuse_change(foreseen: GroupsMoved, now: GroupsMoved) -> None:

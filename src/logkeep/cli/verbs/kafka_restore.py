@@ -1,12 +1,13 @@
 """`logkeep kafka restore`: a backup put back into a running cluster."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import click
 
-from logkeep.cli.look import count
+from logkeep.cli.look import plural
 from logkeep.cli.metrics import Sample, sample
 from logkeep.cli.opening import (
     STORE_EXITS,
@@ -24,10 +25,13 @@ from logkeep.cli.verbs.kafka_restore_report import KafkaRestoreReport, plan_line
 from logkeep.config.option import Option
 from logkeep.config.options import (
     BOOTSTRAP_SERVERS,
+    BROKERS,
+    BY_RECORD,
     COMMAND_CONFIG,
     CONFIRM_CLUSTER,
     ENGINE,
     EXCLUDE,
+    HERE_ONLY,
     INTO_EXISTING,
     ISOLATION,
     KEEP_ALL,
@@ -39,7 +43,10 @@ from logkeep.config.options import (
     PARALLEL,
     PARTITIONS,
     PROGRESS,
+    QUIET,
     RENAME,
+    REPARTITION,
+    REPLACE_RECORDS,
     REPLICATION_FACTOR,
     REPO,
     RESTORED_GROUPS,
@@ -47,6 +54,7 @@ from logkeep.config.options import (
     SOURCE,
     SPARK_CONF,
     STATE_DIR,
+    TO_LOG_DIRS,
     TOPICS,
     UNTIL_OFFSET,
     UNTIL_TIME,
@@ -54,7 +62,7 @@ from logkeep.config.options import (
     YES,
 )
 from logkeep.config.settings import Place as Origins
-from logkeep.errors import TargetUnsafe, UsageError, VerificationFailed
+from logkeep.errors import Interrupted, LogkeepError, TargetUnsafe, UsageError, VerificationFailed
 from logkeep.kafka.restore.backup_view import BackupView, view_backup
 from logkeep.kafka.restore.choice import Choice
 from logkeep.kafka.restore.plan import DEFAULT_PARTS, PARTS, RestorePlan, Wishes
@@ -62,20 +70,20 @@ from logkeep.kafka.restore.preparing import Chance, Prepared, RestoreWish, prepa
 from logkeep.kafka.restore.restore import Done, KafkaRestore
 from logkeep.kafka.restore.units import Isolation, Offsets
 from logkeep.kafka.settings import ClientSettings
-from logkeep.model.findings import Severity
+from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.work import Engine
 from logkeep.repository.chain import Place
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
-from logkeep.repository.restores import RestoredPartition, Verdict
+from logkeep.repository.restores import RestoredPartition, RestoreState, Verdict, list_restores
 
 
 def _code(report: KafkaRestoreReport) -> int:
     if report.verdict == Verdict.FAILED:
         return 30
     if report.refusals:
-        return 31
+        return report.refusal_code
     return 2 if any(f.severity is not Severity.NOTE for f in report.findings) else 0
 
 
@@ -87,13 +95,21 @@ def _metrics(outcome: Outcome[KafkaRestoreReport]) -> Iterator[Sample]:
     yield sample("logkeep_restore_success", 1 if good else 0, source=source)
     if report is not None:
         yield sample("logkeep_restore_records", report.records, source=source)
-        yield sample("logkeep_restore_bytes", report.bytes, source=source)
+        yield sample("logkeep_restore_size_bytes", report.bytes, source=source)
+    if good:
+        yield sample("logkeep_restore_last_success_timestamp_seconds", outcome.ended.timestamp(), source=source)
 
 
 _TOLD: tuple[Option[Any], ...] = (
-    TOPICS, EXCLUDE, RENAME, PARTITIONS, UNTIL_TIME, UNTIL_OFFSET, OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS,
+    TOPICS, EXCLUDE, RENAME, PARTITIONS, REPARTITION, UNTIL_TIME, UNTIL_OFFSET, OFFSETS, ISOLATION, WHAT,
+    RESTORED_GROUPS,
 )  # fmt: skip
 _PLANNING = (*_TOLD, INTO_EXISTING, REPLICATION_FACTOR, KEEP_ALL, NO_PROOF)
+_ONLINE: tuple[Option[Any], ...] = (
+    BOOTSTRAP_SERVERS, REPARTITION, OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS, INTO_EXISTING, REPLICATION_FACTOR,
+    RESUME_RESTORE, KEEP_ALL, NO_PROOF, LIMIT_PRODUCE,
+)  # fmt: skip
+"""Options that mean nothing to a restore into files."""
 _ENGINE = (ENGINE, MASTER, PARALLEL, SPARK_CONF)
 _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
 
@@ -107,7 +123,9 @@ _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
         EXCLUDE,
         RENAME,
         PARTITIONS,
+        REPARTITION,
         UNTIL_TIME,
+        BY_RECORD,
         UNTIL_OFFSET,
         OFFSETS,
         ISOLATION,
@@ -116,6 +134,10 @@ _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
         INTO_EXISTING,
         REPLICATION_FACTOR,
         CONFIRM_CLUSTER,
+        TO_LOG_DIRS,
+        REPLACE_RECORDS,
+        HERE_ONLY,
+        BROKERS,
         RESUME_RESTORE,
         KEEP_ALL,
         NO_PROOF,
@@ -125,7 +147,7 @@ _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
         PROGRESS,
     ),
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
-    exits=(2, 10, 20, 30, 31, *STORE_EXITS),
+    exits=(2, 10, 20, 30, 31, 50, *STORE_EXITS),
     exit_code=_code,
     changes=True,
     metrics=_metrics,
@@ -143,10 +165,15 @@ def restore(run: Run, backup: str) -> KafkaRestoreReport:
     filled by an idempotent producer, fetched back and compared record by record, and only then get their own configs;
     then groups are set to the very record that each would have read next. Topics that hold records are refused.
     Whatever happens on the way, --resume RESTORE-ID goes on, and nothing comes twice.
+
+    With --to-log-dirs nothing is sent: segment files are written into the directories of a broker that is stopped.
+    The dry run prints the whole procedure for this cluster.
     """
     refuse_contradictions(run)
-    place, settings = chosen_source(run), client_settings(run)
-    resumed = run[RESUME_RESTORE]
+    place = chosen_source(run)
+    if run[TO_LOG_DIRS]:
+        return _offline(run, place, backup)
+    settings, resumed = client_settings(run), run[RESUME_RESTORE]
     if resumed is not None:
         return _resumed(run, place, settings, RestoreId(resumed))
     entry = seen(place, run.clock()).completed(backup)
@@ -160,7 +187,21 @@ def restore(run: Run, backup: str) -> KafkaRestoreReport:
         _ask(run, prepared)
         state = restores_place(run, place, create=True)
         task = KafkaRestore(place, state, settings, run.clock, run.token)
-        return _done(place.source, task.begin(prepared, wish, engines(prepared.plan.bytes), _options(run)))
+        with _telling(run) as begun:
+            done = task.begin(prepared, wish, engines(prepared.plan.bytes), _options(run), begun=begun)
+        return _done(place.source, done)
+
+
+def _offline(run: Run, place: Place, backup: str) -> KafkaRestoreReport:
+    from logkeep.cli.verbs.kafka_restore_offline import restore_to_log_dirs  # noqa: PLC0415 - only this way needs it
+
+    other = next((o for o in _ONLINE if run.settings.origin(o).place is Origins.FLAG), None)
+    if other is not None:
+        flag = other.spellings()[0].flag
+        raise UsageError(f"{flag} is about a running cluster, --to-log-dirs about one that is stopped")
+    entry = seen(place, run.clock()).completed(backup)
+    _refuse_damaged(place, BackupId(entry.id))
+    return restore_to_log_dirs(run, place, entry)
 
 
 def _resumed(run: Run, place: Place, settings: ClientSettings, restore_id: RestoreId) -> KafkaRestoreReport:
@@ -173,9 +214,34 @@ def _resumed(run: Run, place: Place, settings: ClientSettings, restore_id: Resto
     task = KafkaRestore(place, restores_place(run, place), settings, run.clock, run.token)
     stored = task.stored(restore_id)
     backup = BackupId(stored.document.backup)
-    with reading(place, backup, this_process(run.token()), "restore", run.token):
+    with reading(place, backup, this_process(run.token()), "restore", run.token), _telling(run) as begun:
         view = task.view(stored)
-        return _done(place.source, task.resume(stored, view, partial(_engine, run, view), run[LIMIT_PRODUCE]))
+        if not stored.ended_well:
+            begun(restore_id)
+        done = task.resume(stored, view, partial(_engine, run, view), run[LIMIT_PRODUCE])
+    if stored.ended_well and not run[QUIET]:
+        run.console.note(f"restore {restore_id} had ended: nothing was sent, it was only compared once more")
+    return _done(place.source, done)
+
+
+@contextmanager
+def _telling(run: Run) -> Iterator[Callable[[RestoreId], None]]:
+    """Whoever is interrupted must know how to go on: the id is told at once, and with every error after that."""
+    told: list[RestoreId] = []
+
+    def begun(restore_id: RestoreId) -> None:
+        told.append(restore_id)
+        if not run[QUIET]:
+            way = f"logkeep kafka restore --resume {restore_id}"
+            run.console.note(f"restore {restore_id} begins; if it is interrupted: {way}")
+
+    try:
+        yield begun
+    except LogkeepError as error:
+        if told:
+            ways = f"`kafka restore --resume {told[0]}` goes on, `kafka restore abort {told[0]}` gives it up"
+            error.remedy = ways if isinstance(error, Interrupted) else f"{error.remedy}; then {ways}"
+        raise
 
 
 def _engine(run: Run, view: BackupView, total: int) -> Engine:
@@ -203,6 +269,8 @@ def _wish(run: Run) -> RestoreWish:
             "groups come back with the records they stand on",
             remedy="add data to --what; or set groups alone with `logkeep kafka groups restore`",
         )
+    if run[BY_RECORD] and run[UNTIL_TIME] is None:
+        raise UsageError("--by-record is about a point in time", remedy="give one with --until-time")
     asked = run[OFFSETS]
     wishes = Wishes(
         offsets=None if asked == "auto" else Offsets(asked),
@@ -213,9 +281,10 @@ def _wish(run: Run) -> RestoreWish:
         replication_factor=run[REPLICATION_FACTOR],
         prove=not run[NO_PROOF],
         until_ms=run[UNTIL_TIME],
+        by_record=run[BY_RECORD],
         keep_all=run[KEEP_ALL],
     )
-    choice = Choice(run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET])
+    choice = Choice(run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET], run[REPARTITION])
     return RestoreWish(choice, wishes, run[LIMIT_PRODUCE])
 
 
@@ -228,12 +297,13 @@ def _options(run: Run) -> dict[str, str]:
 def _ask(run: Run, prepared: Prepared) -> None:
     """Refuse what must not be, show the plan, ask. Writing to the source itself takes its id, typed."""
     if prepared.refusals:
-        raise prepared.refusals[0]
+        raise _with_unfinished(run, prepared)
     target = prepared.target
     planned = _planned(prepared.view.place.source, prepared)
     if run.console.interactive and not run[YES]:
         run.console.note("\n".join(plan_lines(planned, run.console.err_look)))
-    question = f"restore {count(planned.records)} records to {count(len(planned.topics))} topics?"
+    amount = f"up to {plural(planned.records, 'record')} to {plural(len(planned.topics), 'topic')}"
+    question = f"restore {amount}?"
     if not target.is_source or run[CONFIRM_CLUSTER] == target.cluster_id:
         run.confirm(question)
         return
@@ -244,6 +314,19 @@ def _ask(run: Run, prepared: Prepared) -> None:
             remedy=f"if that is meant, say so with --confirm-cluster {target.cluster_id}",
         )
     run.console.confirm(f"this is the cluster that the backup was taken of; {question}", typed=target.cluster_id)
+
+
+def _with_unfinished(run: Run, prepared: Prepared) -> LogkeepError:
+    """The first refusal. Topics that are in the way may be those of a restore that was interrupted."""
+    refusal = prepared.refusals[0]
+    rows = list_restores(restores_place(run, prepared.view.place)) if isinstance(refusal, TargetUnsafe) else []
+    unfinished = [row.id for row in rows if row.state is RestoreState.ONGOING and not row.drill]
+    if unfinished:
+        refusal.remedy = (
+            f"{refusal.remedy}. Restore {unfinished[-1]} was interrupted: "
+            f"`kafka restore --resume {unfinished[-1]}` goes on with it, `kafka restore abort` takes its topics away"
+        )
+    return refusal
 
 
 def _planned(source: str, prepared: Prepared) -> KafkaRestoreReport:
@@ -263,9 +346,19 @@ def _planned(source: str, prepared: Prepared) -> KafkaRestoreReport:
         partitions=_planned_partitions(plan),
         groups=prepared.group_rows,
         group_names=tuple(g.name for g in prepared.groups.groups),
-        refusals=tuple(map(str, prepared.refusals)),
-        findings=prepared.findings,
+        refusals=tuple(f"{each}; {each.remedy}" for each in prepared.refusals),
+        refusal_code=prepared.refusals[0].exit_code if prepared.refusals else 0,
+        findings=(*prepared.findings, *([_own_cluster(plan.cluster_id)] if prepared.target.is_source else [])),
         dry_run=True,
+    )
+
+
+def _own_cluster(cluster_id: str) -> Finding:
+    return Finding(
+        code="source-cluster",
+        severity=Severity.NOTE,
+        where=cluster_id,
+        what="this is the cluster that the backup was taken of: a run asks for its id, or for --confirm-cluster",
     )
 
 
@@ -281,7 +374,7 @@ def _planned_partitions(plan: RestorePlan) -> tuple[RestoredPartition, ...]:
             bytes=log.bytes,
             end=log.end,
             outcome="planned",
-            detail=f"[{log.start}, {log.end})",
+            detail=f"[{log.start}, {log.end})" + (" by key" if log.spread_over else ""),
         )
         for log in plan.logs
     )

@@ -3,7 +3,7 @@
 import click
 import msgspec
 
-from logkeep.cli.look import Look, count
+from logkeep.cli.look import Look, plural
 from logkeep.cli.opening import STORE_EXITS, chosen_source, restores_place
 from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.run import Run
@@ -42,7 +42,7 @@ def _abort_text(report: KafkaRestoreAbortReport, look: Look) -> str:
     text=_abort_text,
     options=(REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG),
     arguments=(click.Argument(["restore_id"], metavar="RESTORE-ID", type=int),),
-    exits=(2, 31, *STORE_EXITS),
+    exits=(2, 31, 50, *STORE_EXITS),
     exit_code=lambda report: 2 if report.findings else 0,
     changes=True,
     examples=("logkeep kafka restore abort 20261114031500 --dry-run",),
@@ -56,12 +56,12 @@ def abort(run: Run, restore_id: int) -> KafkaRestoreAbortReport:
     place = chosen_source(run)
     task = KafkaRestore(place, restores_place(run, place), client_settings(run), run.clock, run.token)
     stored = task.stored(RestoreId(restore_id), given_up=True)
-    task.refuse_ended(stored)
+    task.refuse_abort(stored)
     made = tuple(t.name for t in stored.plan.topics if not t.existing)
     kept = tuple(t.name for t in stored.plan.topics if t.existing)
     findings: tuple[Finding, ...] = ()
     if not run.dry_run:
-        run.confirm(f"delete {count(len(made))} topics that restore {restore_id} made ({', '.join(made[:_NAMED])})?")
+        run.confirm(f"delete {plural(len(made), 'topic')} that restore {restore_id} made ({', '.join(made[:_NAMED])})?")
         aborted = task.abort(stored)
         made, findings = aborted.deleted, aborted.findings
     return KafkaRestoreAbortReport(

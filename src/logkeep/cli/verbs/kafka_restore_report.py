@@ -5,10 +5,31 @@ from datetime import timedelta
 
 import msgspec
 
-from logkeep.cli.look import Look, count, duration, size
-from logkeep.cli.receipt_text import finding_lines, group_lines, partition_lines
+from logkeep.cli.look import Look, duration, plural, size
+from logkeep.cli.receipt_text import finding_lines
+from logkeep.cli.restored_rows import group_lines, partition_lines, planned_lines
 from logkeep.model.findings import Finding
 from logkeep.repository.restores import RestoredGroup, RestoredPartition, Verdict
+
+
+class OfflineFile(msgspec.Struct, frozen=True, kw_only=True):
+    path: str
+    size: int
+    records: int
+    sha256: str
+
+
+class OfflinePart(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a restore into the directories of a broker that is stopped."""
+
+    running: bool
+    """Whether the broker still runs."""
+    elsewhere: tuple[str, ...]
+    """Partitions without a directory here."""
+    procedure: str
+    """What is done before and after, step by step."""
+    files: tuple[OfflineFile, ...]
+    """As they were read back."""
 
 
 class KafkaRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,61 +56,103 @@ class KafkaRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     group_names: tuple[str, ...]
     refusals: tuple[str, ...]
     """Why the plan must not be carried out; only on a dry run, otherwise it is an error."""
+    refusal_code: int = 0
+    """With which a run would end."""
     findings: tuple[Finding, ...]
+    offline: OfflinePart | None = None
+    """Only with --to-log-dirs."""
     dry_run: bool
 
 
 def restore_text(report: KafkaRestoreReport, look: Look) -> str:
     if report.dry_run:
         return "\n".join(plan_lines(report, look))
-    state = look.state("OK" if report.verdict != Verdict.FAILED else "FAIL")
-    head = f"{state}  restore {report.restore} of backup {report.backup}: {report.verdict}"
-    took = duration(timedelta(seconds=report.seconds))
-    lines = [head, look.text(f"{_amount(report)} to cluster {report.cluster_id} in {took}")]
-    lines += partition_lines(report.partitions, look, every=False) if report.partitions else []
-    lines += group_lines(report.groups, look, every=False) if report.groups else []
+    state = look.state("FAIL" if report.verdict == Verdict.FAILED else "OK")
+    name = "restore into files" if report.offline else f"restore {report.restore}"
+    head = f"{state}  {name} of backup {report.backup}: {report.verdict}"
+    lines = [head, look.text(_amount(report)), look.text(_where(report)), *_blocks(report, look)]
     lines += finding_lines(report.findings, look, every=False)
+    return "\n".join([*lines, *_what_now(report, look)])
+
+
+def _blocks(report: KafkaRestoreReport, look: Look) -> Iterator[str]:
+    hint = "--json has every one" if report.offline else f"`logkeep receipts show {report.restore} --all` has every one"
+    if report.partitions:
+        offline = report.offline is not None  # files are compared before they are in place
+        table = partition_lines(report.partitions, look, every=False, hint=hint, compared=not offline, details=offline)
+        yield from ["", *table]
+    if report.groups:
+        yield from ["", *group_lines(report.groups, look, every=False, hint=hint)]
+    yield ""
+
+
+def _what_now(report: KafkaRestoreReport, look: Look) -> list[str]:
+    """The next command, for somebody who has been up for hours."""
+    if report.offline:
+        return [look.text("now go on with the procedure that the dry run prints: start the broker, then check")]
     if report.verdict == Verdict.FAILED:
-        lines.append(f"when it is mended: logkeep kafka restore --resume {report.restore}")
-    return "\n".join(lines)
+        return [
+            "",
+            look.text(f"when it is mended, go on:  logkeep kafka restore --resume {report.restore}"),
+            look.text(f"or give it up:             logkeep kafka restore abort {report.restore}"),
+        ]
+    return [look.text(f"receipt: logkeep receipts show {report.restore}")]
+
+
+def _where(report: KafkaRestoreReport) -> str:
+    """What was not finished has no offsets to speak of yet."""
+    offsets = "" if report.verdict == Verdict.FAILED else f", offsets {_OFFSETS.get(report.offsets, report.offsets)}"
+    return f"to cluster {report.cluster_id} in {duration(timedelta(seconds=report.seconds))}{offsets}"
 
 
 def _amount(report: KafkaRestoreReport) -> str:
-    return f"{count(len(report.topics))} topics · {count(report.records)} records · {size(report.bytes)}"
+    most = "up to " if report.dry_run and not report.offline else ""
+    return f"{plural(len(report.topics), 'topic')} · {most}{plural(report.records, 'record')} · {size(report.bytes)}"
 
 
 def plan_lines(report: KafkaRestoreReport, look: Look) -> Iterator[str]:
     yield look.text(f"restore of backup {report.backup} of {report.source} to cluster {report.cluster_id}")
-    yield look.text(f"{_amount(report)} · about {duration(timedelta(seconds=report.seconds))}")
-    yield look.line(f"offsets: {report.offsets} ({report.why})")
-    headers = ("FROM", "TO", "OFFSETS", "RECORDS", "SIZE")
-    rows = [
-        (
-            f"{p.source_topic}/{p.source_partition}",
-            f"{p.topic}/{p.partition}",
-            p.detail,
-            count(p.records),
-            size(p.bytes),
-        )
-        for p in report.partitions[:_SHOWN]
-    ]
-    yield look.table(headers, rows, right="RECORDS,SIZE", spare="OFFSETS")
-    if len(report.partitions) > _SHOWN:
-        yield look.text(f"… and {count(len(report.partitions) - _SHOWN)} more partitions; --json has all")
-    if report.group_names:
-        shown = ", ".join(report.group_names[:_NAMED]) + (" …" if len(report.group_names) > _NAMED else "")
-        yield look.line(f"groups that are set: {shown} ({count(len(report.group_names))})")
-        over = [g for g in report.groups if g.previous_offset is not None and g.previous_offset != g.offset]
-        if over:
-            yield look.text(f"positions in the target that are overwritten: {count(len(over))}")
+    yield look.text(_amount(report) + ("" if report.offline else f" · {_about(report.seconds)}"))
+    yield look.prose(f"offsets: {report.offsets} ({report.why})", indent=len("offsets: "))
+    if report.partitions:
+        yield from ["", *planned_lines(report.partitions, look), ""]
+    yield from _groups(report, look)
     yield from finding_lines(report.findings, look, every=False)
     for refusal in report.refusals:
-        yield look.line(f"REFUSED {refusal}")
+        yield look.prose(f"REFUSED {refusal}", indent=len("REFUSED "))
+    if report.offline:
+        yield from _offline_lines(report.offline, look)
 
 
-def _planned_cells(row: RestoredPartition) -> tuple[str, ...]:
-    source, target = f"{row.source_topic}/{row.source_partition}", f"{row.topic}/{row.partition}"
-    return source, target, row.detail, count(row.records), size(row.bytes)
+def _about(seconds: float) -> str:
+    """Below this the start of all things counts for more than the data: nothing better can be promised."""
+    return f"about {duration(seconds)}" if seconds >= _SHORT_S else "less than a minute"
 
 
-_SHOWN, _NAMED = 40, 8
+def _groups(report: KafkaRestoreReport, look: Look) -> Iterator[str]:
+    if not report.group_names:
+        return
+    yield look.prose(f"{plural(len(report.group_names), 'group')} to be set: {_some(report.group_names)}", indent=2)
+    over = [g for g in report.groups if g.previous_offset is not None and g.previous_offset != g.offset]
+    if over:
+        yield look.text(f"{plural(len(over), 'position')} of groups in the target will be overwritten")
+
+
+def _offline_lines(offline: OfflinePart, look: Look) -> Iterator[str]:
+    if offline.running:
+        yield look.text("the broker runs: it must be stopped before the files are written")
+    if offline.elsewhere:
+        missing = plural(len(offline.elsewhere), "partition")
+        yield look.prose(f"no directory here for {missing}: {_some(offline.elsewhere)}", indent=2)
+    yield ""
+    yield from map(look.line, offline.procedure.splitlines())
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:_NAMED]) + (" …" if len(names) > _NAMED else "")
+
+
+_OFFSETS = {"preserve": "preserved", "translate": "translated"}
+_FOR_GOOD = frozenset({"foreign-writer", "marker-misplaced", "topic-gone", "proof-failed"})
+"""Findings after which going on leads nowhere."""
+_NAMED, _SHORT_S = 8, 30.0

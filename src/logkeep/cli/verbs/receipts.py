@@ -10,13 +10,12 @@ from logkeep.cli.map_file import write_map
 from logkeep.cli.opening import STORE_EXITS, chosen_source, chosen_sources, restores_place
 from logkeep.cli.receipt_text import (
     finding_lines,
-    group_lines,
-    partition_lines,
     rates_text,
     target_text,
     took,
     when,
 )
+from logkeep.cli.restored_rows import group_lines, partition_lines
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import ALL, JSON, MAP_FILE, REPO, SOURCE, STATE_DIR
@@ -33,6 +32,7 @@ from logkeep.repository.restores import (
     RestoredPartition,
     RestorePlanDocument,
     RestoreRow,
+    RestoreState,
     Target,
     list_restores,
     newest_receipt,
@@ -40,6 +40,7 @@ from logkeep.repository.restores import (
 )
 
 _STDOUT = "-"
+_HINT = "--all shows every one"
 
 
 class RestoreLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +49,7 @@ class RestoreLine(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     id: int
     state: str
-    """`ongoing`, `proven`, `unproven` (it was told not to compare), `failed` or `aborted`."""
+    """`ongoing`, `proven`, `unproven` (it was told not to compare), `set` (only groups), `failed` or `aborted`."""
     backup: int | None
     drill: bool | None
     started: str | None
@@ -84,7 +85,7 @@ def _cells(line: RestoreLine, look: Look) -> tuple[str, ...]:
         line.source,
         str(line.id),
         "-" if line.backup is None else str(line.backup),
-        _kind(line.drill),
+        "groups" if line.state == RestoreState.SET else _kind(line.drill),
         line.state,
         look.moment(started, seconds=False),
         look.moment(finished, seconds=False),
@@ -153,9 +154,9 @@ def _show_text(report: ReceiptReport, look: Look) -> str:
         return ""  # the map is the answer
     lines = [f"restore {report.restore.id}: {report.restore.state}", look.pairs(_facts(report, look))]
     if report.partitions:
-        lines += ["", *partition_lines(report.partitions, look, every=report.all)]
+        lines += ["", *partition_lines(report.partitions, look, every=report.all, hint=_HINT)]
     if report.groups:
-        lines += ["", *group_lines(report.groups, look, every=report.all)]
+        lines += ["", *group_lines(report.groups, look, every=report.all, hint=_HINT)]
     if report.findings:
         lines += ["", *finding_lines(report.findings, look, every=report.all)]
     return "\n".join(lines)
@@ -171,11 +172,12 @@ def _facts(report: ReceiptReport, look: Look) -> dict[str, str]:
         "started": when(line.started, look),
         "finished": when(line.finished, look),
         "took": took(line.duration_s) if line.duration_s is not None else "",
+        "offsets": " and ".join(sorted({row.mode for row in report.partitions})),
         "options": " ".join(f"{name}={value}" for name, value in sorted(report.options.items())),
         "rates": rates_text(report.rates),
         "map": f"{size(report.map.size)}; --map FILE writes it as CSV" if report.map else "",
         "map written to": report.map_written or "",
-        "receipts": f"{line.receipts}, the newest is shown" if line.receipts > 1 else "",
+        "receipts": f"{line.receipts} were written on the way, this is the newest" if line.receipts > 1 else "",
         "note": "interrupted: its process is gone" if line.interrupted else line.trouble or "",
     }
     return {name: value for name, value in facts.items() if value}

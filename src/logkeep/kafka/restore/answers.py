@@ -8,9 +8,6 @@ from logkeep.kafka.protocol import error_name
 from logkeep.kafka.restore.position import Trouble
 from logkeep.kafka.restore.units import Outcome
 
-_OUT_OF_STEP: Final = frozenset({45, 46, 59})
-"""Out of order, a duplicate, an unknown producer: the log is not where we think it is."""
-
 _REFUSED: Final = frozenset({2, 10, 17, 18, 21, 32, 42, 43, 44, 47, 67, 76, 87})
 """Corrupt, too large, an invalid topic, too much at once, acks, a time, the request, the format, a policy, an epoch
 that somebody raised, the codec, an invalid record: sending it again changes nothing."""
@@ -33,8 +30,3 @@ def meaning(error: int, said: str) -> Next | Trouble:
     if error in _DENIED:
         return Trouble(Outcome.DENIED, f"this user may not write there: {told}")
     return Next.ASK_AGAIN
-
-
-def out_of_step(error: int) -> bool:
-    """Whether asking again is likely to help at once, without waiting for a cluster to settle."""
-    return error in _OUT_OF_STEP

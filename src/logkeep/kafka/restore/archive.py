@@ -4,8 +4,10 @@ from collections.abc import Iterator
 
 from logkeep.errors import Damaged
 from logkeep.formats.compare import Stretch
+from logkeep.formats.partitioner import Share
+from logkeep.formats.records import Records
 from logkeep.formats.transactions import Settled, Settling
-from logkeep.formats.view import View
+from logkeep.formats.view import View, visible_records
 from logkeep.kafka.restore.units import Isolation, Offsets, ReplayLog
 from logkeep.kafka.verify import LogPieces
 from logkeep.model.segments import Segment
@@ -41,7 +43,16 @@ def settled_of(place: Place, log: ReplayLog) -> Settled | None:
 
 
 def view_of(log: ReplayLog, settled: Settled | None) -> View:
-    return View(log.start, log.end, settled, log.offsets is Offsets.PRESERVE, log.before_ms)
+    share = Share(log.partition, log.spread_over, log.log.partition) if log.spread_over else None
+    return View(log.start, log.end, settled, log.offsets is Offsets.PRESERVE, log.before_ms, share)
+
+
+def share_of(place: Place, source: ReplayLog) -> Iterator[Records]:
+    """The records of one log that go into a partition which gets a share of it. Reads transactions first."""
+    try:
+        yield from visible_records(stretches(place, source), view_of(source, settled_of(place, source)))
+    except Damaged as error:
+        raise Damaged(error.what, subject=error.subject or f"the archive of {source.log}") from error
 
 
 def _segment(place: Place, segment: Segment) -> Iterator[Stretch]:

@@ -17,12 +17,14 @@ from logkeep.repository.manifest import LogCut
 _LEGAL = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _UNTIL = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249}):(?P<partition>[0-9]{1,10})=(?P<offset>[0-9]{1,19})", re.ASCII)
 _NUMBERS = re.compile(r"[0-9]{1,9}(-[0-9]{1,9})?(,[0-9]{1,9}(-[0-9]{1,9})?)*", re.ASCII)
+_REPARTITION = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})=(?P<partitions>[0-9]{1,9})", re.ASCII)
+_MOST_PARTITIONS = 100_000
 _SHOWN = 5
 
 
 @dataclass(frozen=True)
 class Rename:
-    """`OLD=NEW` for one topic, or `s/pattern/replacement/` for all whose names match somewhere."""
+    """`OLD=NEW` for one topic, or `s/pattern/replacement/` for all whose names match somewhere: the first match."""
 
     pattern: re.Pattern[str]
     replacement: str
@@ -45,7 +47,8 @@ class Rename:
         if self.whole:
             return self.replacement if self.pattern.fullmatch(name) else None
         try:
-            return self.pattern.sub(self.replacement, name) if self.pattern.search(name) else None
+            # Once, as sed does: `.*` would match a second time, behind everything.
+            return self.pattern.sub(self.replacement, name, count=1) if self.pattern.search(name) else None
         except (re.error, IndexError) as error:
             raise UsageError(f"{self.replacement!r} cannot replace anything: {error}", remedy=_RENAME_REMEDY) from error
 
@@ -64,6 +67,8 @@ class Choice:
     """`0,3-5` for all topics, or `TOPIC:0,3-5`."""
     until_offsets: tuple[str, ...] = ()
     """`TOPIC:P=N`: records before offset N of that partition."""
+    repartition: tuple[str, ...] = ()
+    """`TOPIC=N`: that topic comes back with N partitions, its records spread by their keys."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,12 @@ class Chosen:
     """Topics that were meant and are not produced."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Old name → new name."""
+    repartitioned: Mapping[str, int] = field(default_factory=dict)
+    """Old name → how many partitions it will have instead of those it had."""
+
+    def partitions(self, topic: TopicRecord) -> int:
+        """How many it will have."""
+        return self.repartitioned.get(topic.name, topic.partitions)
 
 
 def choose(record: ClusterRecord, cut: Iterable[LogCut], choice: Choice) -> Chosen:
@@ -97,6 +108,7 @@ def choose(record: ClusterRecord, cut: Iterable[LogCut], choice: Choice) -> Chos
     meant = _meant(record.topics, choice)
     own = [t for t in meant if not t.internal]
     names = {t.name: _renamed(t.name, choice.renames) for t in own}
+    _refuse_idle(choice.renames, names)
     _refuse_clashes(names)
     partitions = _partitions(choice.partitions, names)
     until = _until(choice.until_offsets, names)
@@ -115,6 +127,7 @@ def choose(record: ClusterRecord, cut: Iterable[LogCut], choice: Choice) -> Chos
         logs=tuple(logs),
         internal=tuple(t.name for t in meant if t.internal),
         names=names,
+        repartitioned=_repartitioned(choice.repartition, names),
     )
 
 
@@ -143,6 +156,15 @@ def _renamed(name: str, renames: Sequence[str]) -> str:
                 raise UsageError(f"{name} would become {new!r}, which is no topic name", subject=f"--rename {text}")
             return new
     return name
+
+
+def _refuse_idle(renames: Sequence[str], names: Mapping[str, str]) -> None:
+    """A renaming that fits no topic is a slip of the pen: what was meant would come back under its old name."""
+    for text in renames:
+        if names and all(Rename.parse(text)(name) is None for name in names):
+            raise UsageError(
+                f"--rename {text} fits none of the topics to restore", remedy="look for a slip of the pen in it"
+            )
 
 
 def _refuse_clashes(names: Mapping[str, str]) -> None:
@@ -188,6 +210,23 @@ def _until(texts: Sequence[str], names: Mapping[str, str]) -> dict[tuple[str, in
         if match["topic"] not in names:
             raise UsageError(f"{match['topic']} is not among the topics to restore", subject=f"--until-offset {text}")
         found[match["topic"], int(match["partition"])] = int(match["offset"])
+    return found
+
+
+def _repartitioned(texts: Sequence[str], names: Mapping[str, str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for text in texts:
+        match = _REPARTITION.fullmatch(text)
+        partitions = int(match["partitions"]) if match else 0
+        if match is None or not 1 <= partitions <= _MOST_PARTITIONS:
+            raise UsageError(
+                f"{text!r} is no number of partitions for a topic",
+                remedy=f"write --repartition TOPIC=N, with N from 1 to {_MOST_PARTITIONS:,}",
+            )
+        if match["topic"] not in names:
+            raise UsageError(f"{match['topic']} is not among the topics to restore", subject=f"--repartition {text}")
+        if found.setdefault(match["topic"], partitions) != partitions:
+            raise UsageError(f"{match['topic']} cannot have two numbers of partitions", subject=f"--repartition {text}")
     return found
 
 

@@ -1,8 +1,9 @@
 """How long a restore will take, and whether it can afford to keep every offset. Pure.
 
-The rates are what one partition showed on one real broker on two cores; they are stated in the plan together with what
-follows from them. A hole costs a transaction of its own, and its marker must be in the log before anything else may be
-sent: so holes, not bytes, decide about `preserve`. Work on different partitions goes on at once.
+Rates of markers, fillers and plain batches are what one partition showed on one real broker on two cores; those of
+re-encoding and of the proof are assumed, not measured. A hole costs a transaction of its own, and its marker must be
+in the log before anything else may be sent: so holes, not bytes, decide about `preserve`.
+Work on different partitions is taken to go on at once.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,9 @@ FILLERS_PER_S = 4_000_000.0
 SENT_BYTES_PER_S = 200e6
 """Batches as they are, acknowledged by all replicas."""
 REENCODED_BYTES_PER_S = 60e6
+"""Assumed."""
 PROVEN_BYTES_PER_S = 300e6
+"""Assumed."""
 LONGEST_EXTRA_S = 600.0
 """What keeping offsets may cost before `auto` decides against it."""
 

@@ -83,7 +83,10 @@ def _groups(cluster: Cluster, view: BackupView, plan: RestorePlan, there: There)
 
 def routes_of(plan: RestorePlan, there: There) -> Routes:
     """Where the records of each source partition are now."""
-    return {TopicPartition(log.log.name, log.log.partition): [_route(plan, log, there)] for log in plan.logs}
+    routes: dict[TopicPartition, list[Moved | Kept]] = {}
+    for log in plan.logs:
+        routes.setdefault(TopicPartition(log.log.name, log.log.partition), []).append(_route(plan, log, there))
+    return routes
 
 
 def _route(plan: RestorePlan, log: PlannedLog, there: There) -> Moved | Kept:

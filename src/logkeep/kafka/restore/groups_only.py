@@ -135,7 +135,7 @@ class GroupsTask:
             self._end(receipt, started, (_finding(error),))
             raise
         # Not `proven`: that word is for records. That the groups stand where they were put has been looked at.
-        self._end(msgspec.structs.replace(receipt, verdict=Verdict.UNPROVEN), started)
+        self._end(msgspec.structs.replace(receipt, verdict=Verdict.SET), started)
         return restore_id
 
     def _end(self, receipt: ReceiptDocument, started: datetime, findings: tuple[Finding, ...] = ()) -> None:

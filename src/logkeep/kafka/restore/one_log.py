@@ -52,7 +52,7 @@ class LogReplay:
         self._queue: deque[Piece] = deque()
         self._flying: deque[Piece] = deque()
         self._returned: list[Piece] = []
-        self._runs = RunMapBuilder(log.start, log.end, log.base)
+        self._runs = [RunMapBuilder(source.start, source.end, log.base) for source in log.sources]
         self._end = Step(log.base, log.base, 0)
         self._ended = False
 
@@ -147,10 +147,11 @@ class LogReplay:
         """The hole at the head is filled up to there."""
         self.standing = Standing(log_end, self.standing.last_sequence)
 
-    def runs(self) -> RunMap:
-        """Where everything stands that was read of the stream."""
-        self._runs.skip_to(self.end)
-        return self._runs.finish()
+    def runs(self) -> list[RunMap]:
+        """Where everything stands that was read of the stream, a map for each archived log."""
+        for each in self._runs:
+            each.skip_to(self.end)
+        return [each.finish() for each in self._runs]
 
     def _understood(self, step: Step, ack: Ack) -> bool:
         """Whether the answer is that the batch is where it belongs."""
@@ -205,7 +206,7 @@ class LogReplay:
             self.fillers += total
         else:
             self.records += total
-            self._runs.place(load.runs())
+            self._runs[load.batches.source].place(load.runs())
         if load.end <= self.standing.log_end:
             self.recent.extend(load.steps()[-_REMEMBERED:])
             self._progress(int(load.batches.sizes.sum()))

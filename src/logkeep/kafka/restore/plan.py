@@ -4,23 +4,34 @@ A `RestorePlan` and the archive say everything about the bytes that are sent. A 
 and decides nothing anew.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 import msgspec
 
 from logkeep.errors import Damaged, LogkeepError, UsageError
-from logkeep.kafka.record import ClusterRecord
+from logkeep.kafka.record import ClusterRecord, TopicRecord
 from logkeep.kafka.restore.choice import Chosen, ChosenLog
 from logkeep.kafka.restore.estimate import choose_offsets, preserve_s, restore_s, said, together_s
 from logkeep.kafka.restore.refusals import refused_names, refused_targets
+from logkeep.kafka.restore.repartition import (
+    LARGEST_MADE_BYTES,
+    encoded_anew,
+    reading_s,
+    refused_repartitions,
+    repartition_findings,
+    share,
+)
 from logkeep.kafka.restore.survey import Cut, LogSurvey
 from logkeep.kafka.restore.targets import TargetFacts
 from logkeep.kafka.restore.topic_plans import TopicPlan, TopicWishes, difference_findings, plan_topic
 from logkeep.kafka.restore.units import Isolation, Offsets
 from logkeep.kafka.traits import LogTraits, all_joined
+from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName
+from logkeep.model.time import rfc3339
 from logkeep.repository.manifest import KnownGap
 
 PARTS = ("data", "configs", "groups", "acls", "quotas")
@@ -40,6 +51,8 @@ class Wishes:
     replication_factor: int | None = None
     prove: bool = True
     until_ms: int | None = None
+    by_record: bool = False
+    """Leave out every record from that time on, in place of ending each log before the first."""
     keep_all: bool = False
     """Leave retention off in the end."""
 
@@ -55,8 +68,16 @@ class PlannedLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     partition: int
     base: int
     records: int
-    """At most so many: those of aborted transactions are counted."""
+    """At most so many: those of aborted transactions are counted. Where they are spread, an equal part of them."""
     bytes: int
+    before_ms: int | None = None
+    """Records with this or a later time are left out, wherever they stand."""
+    spread_over: int = 0
+    """Over so many partitions records of the log are spread by their keys, and this one gets a share; 0: all."""
+
+    @property
+    def target(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
 
 
 class RestorePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -76,6 +97,13 @@ class RestorePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Source topic to target topic."""
     topics: tuple[TopicPlan, ...]
     logs: tuple[PlannedLog, ...]
+    """Of a topic that is repartitioned, one for each pair of an archived log and a partition; those of one partition
+    are in the order in which their records will stand there."""
+
+    @property
+    def targets(self) -> tuple[TopicPartition, ...]:
+        """Every partition that is written to, once."""
+        return tuple(dict.fromkeys(log.target for log in self.logs))
 
     @property
     def records(self) -> int:
@@ -115,23 +143,28 @@ def plan_restore(
     looked = [surveys[log.log] for log in chosen.logs]
     _refuse_damage(looked)
     _refuse_nothing(looked, wishes)
+    _refuse_kept(chosen, wishes)
     there = [name for _, name in chosen.topics if name in target.topics]
     fresh = all(target.topics[name].untouched for name in there)
     auto = choose_offsets(looked, new_topics=not there or (wishes.into_existing and fresh), at_once=at_once)
     offsets, why = auto.offsets, auto.reason
     if wishes.offsets is not None:
         offsets, why = wishes.offsets, "as asked for"
+    elif chosen.repartitioned:
+        offsets, why = Offsets.TRANSLATE, "records get new offsets: a topic gets another number of partitions"
     preserve = offsets is Offsets.PRESERVE
-    topics = _topics(record, chosen, surveys, target, wishes, preserve=preserve)
+    data = "data" in wishes.parts
+    touched = chosen.topics if data or "configs" in wishes.parts else ()
+    topics = _topics(record, replace(chosen, topics=touched), surveys, target, wishes, preserve=preserve)
     topics = [_marked(_kept(t) if wishes.keep_all else t, mark) for t in topics]
-    needed = {plan.name: _partitions(record, plan.source) for plan in topics}
+    needed = {plan.name: chosen.partitions(_topic(record, plan.source)) for plan in topics}
     refusals = [
-        *refused_names([t for t, _ in chosen.topics], chosen.names, target.names - set(there)),
+        *refused_names([t for t, _ in touched], chosen.names, target.names - set(there)),
         *refused_targets(
             target, needed, into_existing=wishes.into_existing, append=wishes.into_existing, preserve=preserve
         ),
+        *refused_repartitions(chosen, surveys, target, into_existing=wishes.into_existing),
     ]
-    data = "data" in wishes.parts
     plan = RestorePlan(
         cluster_id=target.cluster_id,
         offsets=offsets,
@@ -141,14 +174,18 @@ def plan_restore(
         parts=wishes.parts,
         groups=wishes.groups,
         names=dict(chosen.names),
-        topics=tuple(topics) if data or "configs" in wishes.parts else (),
-        logs=tuple(_log(log, surveys[log.log], target, preserve=preserve) for log in chosen.logs) if data else (),
+        topics=tuple(topics),
+        logs=tuple(_logs(chosen, surveys, target, wishes, preserve=preserve)) if data else (),
     )
-    seconds = restore_s(looked, offsets, proof=wishes.prove, at_once=at_once)
+    seconds = restore_s([encoded_anew(s, chosen) for s in looked], offsets, proof=wishes.prove, at_once=at_once)
+    seconds += together_s([reading_s(s, chosen, proof=wishes.prove) for s in looked], at_once)
     findings = (
+        *_point_in_time(looked, wishes),
+        *_appended(target, touched),
         *difference_findings(topics),
         *_cost(looked, offsets, at_once),
         *_short_lived(plan, surveys, target, now_ms),
+        *repartition_findings(chosen, surveys),
     )
     return Foreseen(plan, seconds, findings, tuple(refusals))
 
@@ -171,6 +208,15 @@ def _refuse_nothing(surveys: Sequence[LogSurvey], wishes: Wishes) -> None:
         )
 
 
+def _refuse_kept(chosen: Chosen, wishes: Wishes) -> None:
+    if chosen.repartitioned and wishes.offsets is Offsets.PRESERVE:
+        raise UsageError(
+            "a topic that gets another number of partitions cannot keep the offsets of its records",
+            subject=", ".join(f"--repartition {name}={n}" for name, n in chosen.repartitioned.items()),
+            remedy="use --offsets translate, or restore this topic by itself",
+        )
+
+
 def _topics(
     record: ClusterRecord,
     chosen: Chosen,
@@ -188,14 +234,16 @@ def _topics(
     for topic, name in chosen.topics:
         logs = [log for log in chosen.logs if log.log.name == topic.name]
         known = all_joined(traits.get((log.log.name, log.log.partition)) for log in logs)
-        seen = LogTraits(largest_batch_bytes=max((surveys[log.log].largest_batch_bytes for log in logs), default=0))
+        made = LARGEST_MADE_BYTES if topic.name in chosen.repartitioned else 0
+        largest = max((surveys[log.log].largest_batch_bytes for log in logs), default=0)
+        seen = LogTraits(largest_batch_bytes=max(largest, made))
         plans.append(
             plan_topic(
                 topic,
                 target,
                 asked,
                 name=name,
-                partitions=topic.partitions,
+                partitions=chosen.partitions(topic),
                 traits=(known or LogTraits()).joined(seen),
             )
         )
@@ -224,7 +272,7 @@ def _short_lived(
     """Topics whose retention will delete records as soon as it is in force again."""
     found = []
     for topic in plan.topics:
-        logs = [surveys[log.log] for log in plan.logs if log.topic == topic.name]
+        logs = [surveys[log] for log in dict.fromkeys(log.log for log in plan.logs if log.topic == topic.name)]
         configs = {**target.defaults, **topic.final}
         gone = [why for log in logs if (why := _deleted(log, configs, now_ms))]
         if gone and "delete" in configs.get("cleanup.policy", "delete"):
@@ -248,11 +296,26 @@ def _deleted(log: LogSurvey, configs: Mapping[str, str], now_ms: int) -> str:
     return f"there is more than retention.bytes={size}" if 0 <= size < log.bytes else ""
 
 
-def _partitions(record: ClusterRecord, topic: str) -> int:
-    return next(t.partitions for t in record.topics if t.name == topic)
+def _topic(record: ClusterRecord, name: str) -> TopicRecord:
+    return next(t for t in record.topics if t.name == name)
 
 
-def _log(log: ChosenLog, survey: LogSurvey, target: TargetFacts, *, preserve: bool) -> PlannedLog:
+def _logs(
+    chosen: Chosen, surveys: Mapping[LogName, LogSurvey], target: TargetFacts, wishes: Wishes, *, preserve: bool
+) -> Iterator[PlannedLog]:
+    """Every log, or of one that is spread a part for every partition."""
+    for log in chosen.logs:
+        partitions, survey = chosen.repartitioned.get(log.log.name, 0), surveys[log.log]
+        if not partitions:
+            yield _log(log, survey, target, wishes, preserve=preserve)
+        for partition in range(partitions):
+            there = replace(log, target=TopicPartition(log.target.topic, partition))
+            whole = _log(there, survey, target, wishes, preserve=preserve)
+            records, size = (share(n, partitions, partition) for n in (whole.records, whole.bytes))
+            yield msgspec.structs.replace(whole, records=records, bytes=size, spread_over=partitions)
+
+
+def _log(log: ChosenLog, survey: LogSurvey, target: TargetFacts, wishes: Wishes, *, preserve: bool) -> PlannedLog:
     there = target.topics.get(log.target.topic)
     within = there is not None and log.target.partition < there.partitions
     end = there.bounds[log.target.partition].high_watermark if there is not None and within else 0
@@ -266,7 +329,41 @@ def _log(log: ChosenLog, survey: LogSurvey, target: TargetFacts, *, preserve: bo
         base=0 if preserve else end,
         records=survey.records,
         bytes=survey.bytes,
+        before_ms=wishes.until_ms if wishes.by_record else None,
     )
+
+
+def _point_in_time(surveys: Sequence[LogSurvey], wishes: Wishes) -> list[Finding]:
+    """What a time means for these logs, and as which moment it was understood."""
+    if wishes.until_ms is None:
+        return []
+    moment = rfc3339(datetime.fromtimestamp(wishes.until_ms / 1000, UTC))
+    if wishes.by_record:
+        what = f"every record with a time from {moment} on is left out, wherever it stands"
+    else:
+        cut, before = (sum(s.cut is each for s in surveys) for each in (Cut.MADE, Cut.BEFORE))
+        what = (
+            f"up to {moment}: {cut} of {len(surveys)} partitions end before their first record from then on, {before} "
+            f"have nothing older, {len(surveys) - cut - before} end earlier anyway. Older records behind the first "
+            "later one do not come back"
+        )
+    remedy = (
+        "" if wishes.by_record else "where producers set times out of order, --by-record leaves out record by record"
+    )
+    return [Finding(code="until-time", severity=Severity.NOTE, where="--until-time", what=what, remedy=remedy)]
+
+
+def _appended(target: TargetFacts, topics: Sequence[tuple[TopicRecord, str]]) -> list[Finding]:
+    return [
+        Finding(
+            code="appended",
+            severity=Severity.NOTE,
+            where=name,
+            what=f"it holds up to {target.topics[name].records:,} records already: what comes back is put behind them",
+        )
+        for _, name in topics
+        if name in target.topics and target.topics[name].records
+    ]
 
 
 def _cost(surveys: Sequence[LogSurvey], offsets: Offsets, at_once: int) -> list[Finding]:

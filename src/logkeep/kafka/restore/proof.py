@@ -6,22 +6,29 @@ aborted transactions, so transactional batches of a target with preserved offset
 committed. A restored topic shows the time of a record as its own where the source showed the time of appending: the
 number of such records is in the archive's digest and is no deviation.
 
+A partition that has shares of several logs is compared with exactly these shares, chosen by keys once more.
+
 When anything differs, both are read again from the last place that agrees, to name the first record that does.
 """
 
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 
 import msgspec
 
 from logkeep.errors import Damaged, NotAuthorised
 from logkeep.formats.deviation import Deviation, first_deviation
+from logkeep.formats.records import Records
+from logkeep.formats.streams import Streams
 from logkeep.formats.transactions import Settled
 from logkeep.formats.twins import Side, Twins
 from logkeep.kafka.pipeline import Pause
 from logkeep.kafka.restore.ahead import ahead
-from logkeep.kafka.restore.archive import stretches, view_of
+from logkeep.kafka.restore.archive import share_of, stretches, view_of
 from logkeep.kafka.restore.target_log import Refuted, TargetLog
 from logkeep.kafka.restore.units import LogProof, Offsets, ReplayLog
 from logkeep.kafka.units import Brokers
@@ -63,7 +70,7 @@ class _Proof:
 
     def run(self) -> LogProof:
         with ExitStack() as stack:
-            twins = Twins(self._archive(stack), self.target.side(stack))
+            twins = self._twins(stack)
             found = self._judged(twins)
         return LogProof(
             records=twins.left_digest.records if twins.complete else 0,
@@ -72,9 +79,18 @@ class _Proof:
             first_difference=found.offset if found else -1,
             detail=found.what if found else "",
             bytes=self.target.fetched_bytes,
+            shares=twins.shares if isinstance(twins, Streams) else (),
         )
 
-    def _judged(self, twins: Twins) -> Deviation | None:
+    def _twins(self, stack: ExitStack) -> Twins | Streams:
+        if not self.log.spread_over:
+            return Twins(self._archive(stack), self.target.side(stack))
+        return Streams(
+            [partial(share_of, self.place, source) for source in self.log.sources],
+            lambda: _records(self.target.side(stack)),
+        )
+
+    def _judged(self, twins: Twins | Streams) -> Deviation | None:
         """What is wrong with the target."""
         try:
             return (None if twins.run().same else self._located(*twins.border)) or self._start()
@@ -94,19 +110,27 @@ class _Proof:
         source = stack.enter_context(closing(ahead(stretches(self.place, log), "archive")))
         return Side(source, view, view.visible, f"the archive of {log.log}")
 
+    def _archived(self, stack: ExitStack, start: int) -> Iterator[Records]:
+        """The same, record by record."""
+        if self.log.spread_over:
+            return chain.from_iterable(share_of(self.place, source) for source in self.log.sources)
+        return _records(self._archive(stack, start))
+
     def _located(self, archived: int, restored: int) -> Deviation:
         """The first record that differs, looked for from these offsets on."""
         with ExitStack() as stack:
-            left, right = self._archive(stack, archived), self.target.side(stack, restored)
-            ours, theirs = left.records(left.parts()), right.records(right.parts())
+            ours, theirs = self._archived(stack, archived), _records(self.target.side(stack, restored))
             kept = self.log.offsets is Offsets.PRESERVE
             found = first_deviation(ours, theirs, self.target.end, keep_offsets=kept)
         return found or Deviation(self.target.start, "the target changed while it was compared: compare it again")
 
     def _start(self) -> Deviation | None:
-        """Whether the log begins where it should."""
-        if self.log.offsets is not Offsets.PRESERVE:
+        """Whether the log begins where it should. A fetch shows whole batches: also what was deleted of the first."""
+        kept, first, begins = self.log.offsets is Offsets.PRESERVE, self.target.start, self.target.begins()
+        if begins == first or (not kept and (begins < first or first == self.target.end)):
             return None
-        begins = self.target.begins()
-        what = f"the log begins at offset {begins} instead of {self.log.start}"
-        return Deviation(begins, what) if begins != self.log.start else None
+        return Deviation(begins, f"the log begins at offset {begins} instead of {first}")
+
+
+def _records(side: Side) -> Iterator[Records]:
+    return side.records(side.parts())

@@ -1,14 +1,16 @@
 """The task that proves a restore once more: nothing is written, what is there is compared with the archive."""
 
+from itertools import zip_longest
+
 import msgspec
 
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.transactions import Settled
 from logkeep.formats.view import visible_records
 from logkeep.kafka.brokers import SettingsBrokers
-from logkeep.kafka.restore.archive import settled_of, stretches, view_of
+from logkeep.kafka.restore.archive import settled_of, share_of, stretches, view_of
 from logkeep.kafka.restore.proof import prove
-from logkeep.kafka.restore.units import LogResult, Offsets, Outcome, ReplayLog, ReplayResult
+from logkeep.kafka.restore.units import LogResult, Offsets, Outcome, ReplayLog, ReplayResult, SourceResult
 from logkeep.kafka.settings import ClientSettings
 from logkeep.model.work import Progress
 from logkeep.repository.chain import Place
@@ -40,6 +42,8 @@ def beginning_of(place: Place, log: ReplayLog, settled: Settled | None, end: int
     if log.offsets is Offsets.PRESERVE:
         return msgspec.structs.replace(log, end=min(max(end, log.start), log.end))
     left = end - log.base
+    if log.spread_over:
+        return _beginning_of_shares(place, log, left)
     for records in visible_records(stretches(place, log), view_of(log, settled)):
         if left < len(records):
             return msgspec.structs.replace(log, end=int(records.offsets[left]))
@@ -47,13 +51,29 @@ def beginning_of(place: Place, log: ReplayLog, settled: Settled | None, end: int
     return log
 
 
+def _beginning_of_shares(place: Place, log: ReplayLog, left: int) -> ReplayLog:
+    for index, source in enumerate(log.sources):
+        for records in share_of(place, source):
+            if left < len(records):
+                return log.up_to(index, int(records.offsets[left]))
+            left -= len(records)
+    return log
+
+
 def _proven(unit: ProveUnit, log: ReplayLog, end: int, progress: Progress) -> LogResult:
-    found = LogResult(log=log.log, topic=log.topic, partition=log.partition, outcome=Outcome.DONE, end=end)
+    found = LogResult(
+        log=log.log, topic=log.topic, partition=log.partition, outcome=Outcome.DONE, end=end, others=_others(log)
+    )
     try:
-        settled = settled_of(unit.place, log)
-        if unit.beginnings:
-            log = beginning_of(unit.place, log, settled, end)
-        proof = prove(log, unit.place, SettingsBrokers(unit.settings), settled, end, progress)
+        settled = None if log.spread_over else settled_of(unit.place, log)
+        wanted = beginning_of(unit.place, log, settled, end) if unit.beginnings else log
+        proof = prove(wanted, unit.place, SettingsBrokers(unit.settings), settled, end, progress)
     except (Damaged, ObjectMissing) as error:
         return msgspec.structs.replace(found, outcome=Outcome.DAMAGED, detail=str(error))
-    return msgspec.structs.replace(found, records=proof.records, proof=proof)
+    return msgspec.structs.replace(found, records=proof.records, proof=proof, others=_others(log, proof.shares))
+
+
+def _others(log: ReplayLog, shares: tuple[int, ...] = ()) -> tuple[SourceResult, ...]:
+    """What came from all logs but the first."""
+    known = zip_longest(log.others, shares[1:], fillvalue=None)
+    return tuple(SourceResult(log=other.log, records=records or 0, runs=b"") for other, records in known if other)

@@ -4,9 +4,10 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 
-from logkeep.formats.outgoing import outgoing
+from logkeep.formats.outgoing import Hole, Outgoing, outgoing
+from logkeep.formats.regroup import regrouped
 from logkeep.formats.transactions import Settled
-from logkeep.kafka.restore.archive import settled_of, stretches, view_of
+from logkeep.kafka.restore.archive import settled_of, share_of, stretches, view_of
 from logkeep.kafka.restore.position import Step
 from logkeep.kafka.restore.stream import Load, stream
 from logkeep.kafka.restore.units import ReplayLog
@@ -44,6 +45,12 @@ class Reading:
 
     def _stream(self) -> Iterator[Load | Step]:
         """Runs in the reader's thread, also the look at the transactions that comes first."""
-        self.settled = settled_of(self._place, self._log)
-        parts = outgoing(stretches(self._place, self._log), view_of(self._log, self.settled))
-        yield from stream(self._log, parts, lambda: self.reached)
+        yield from stream(self._log, self._parts(), lambda: self.reached)
+
+    def _parts(self) -> Iterator[Outgoing | Hole]:
+        if self._log.spread_over:
+            for index, source in enumerate(self._log.sources):
+                yield from regrouped(share_of(self._place, source), index)
+        else:
+            self.settled = settled_of(self._place, self._log)
+            yield from outgoing(stretches(self._place, self._log), view_of(self._log, self.settled))

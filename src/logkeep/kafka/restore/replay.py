@@ -25,7 +25,16 @@ from logkeep.kafka.restore.position import Trouble
 from logkeep.kafka.restore.proof import prove_with
 from logkeep.kafka.restore.reading import Reading
 from logkeep.kafka.restore.rounds import Rounds, Tools
-from logkeep.kafka.restore.units import LogProof, LogResult, Offsets, Outcome, ReplayLog, ReplayResult, ReplayUnit
+from logkeep.kafka.restore.units import (
+    LogProof,
+    LogResult,
+    Offsets,
+    Outcome,
+    ReplayLog,
+    ReplayResult,
+    ReplayUnit,
+    SourceResult,
+)
 from logkeep.model.work import Progress
 
 _READERS = 2
@@ -69,25 +78,31 @@ def replay_with(unit: ReplayUnit, progress: Progress, ways: Ways) -> ReplayResul
 def _begin_where_they_began(cluster: Cluster, logs: Sequence[ReplayLog]) -> None:
     """Take away the fillers that stand before the first offsets."""
     preserved = [log for log in logs if log.offsets is Offsets.PRESERVE and log.start > log.base]
+    there = {t.name: t.id.hex for t in cluster.metadata().topics} if preserved else {}
+    preserved = [log for log in preserved if there.get(log.topic) == log.topic_id]  # deleting goes by name alone
     if preserved:
         delete_records(cluster, {LogReplay.key_of(log): log.start for log in preserved})
 
 
 def _result(log: LogReplay, unit: ReplayUnit, progress: Progress, ways: Ways) -> LogResult:
     proof = _proven(log, unit, progress, ways) if log.done and unit.prove else None
-    trouble = log.trouble
+    trouble, runs = log.trouble, log.runs()
     return LogResult(
         log=log.log.log,
         topic=log.log.topic,
         partition=log.log.partition,
         outcome=Outcome.DONE if trouble is None else trouble.outcome,
         detail="" if trouble is None else trouble.detail,
-        records=log.records,
+        records=log.records if trouble is None else 0,
         fillers=log.fillers,
         holes=log.holes,
         sent_bytes=log.sent_bytes,
-        end=log.standing.log_end if trouble is not None and trouble.outcome is Outcome.FORGOTTEN else log.end,
-        runs=encode(log.runs()),
+        end=log.end if trouble is None else log.standing.log_end,
+        runs=encode(runs[0]),
+        others=tuple(
+            SourceResult(log=other.log, records=its.records, runs=encode(its))
+            for other, its in zip(log.log.others, runs[1:], strict=True)
+        ),
         proof=proof,
     )
 

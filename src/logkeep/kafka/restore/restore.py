@@ -6,8 +6,9 @@ what the target says of itself. As soon as a receipt says that the records are t
 by then topics have their own configs, and others may write to them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import msgspec
 
@@ -117,9 +118,19 @@ class KafkaRestore:
     tokens: TokenSource
 
     def begin(
-        self, prepared: Prepared, wish: RestoreWish, engine: Engine, options: Mapping[str, str], *, drill: bool = False
+        self,
+        prepared: Prepared,
+        wish: RestoreWish,
+        engine: Engine,
+        options: Mapping[str, str],
+        *,
+        drill: bool = False,
+        begun: Callable[[RestoreId], None] = lambda _: None,
     ) -> Done:
-        """Carry out a plan that has no refusals. Raises StoreDenied before anything is changed."""
+        """Carry out a plan that has no refusals. Raises StoreDenied before anything is changed.
+
+        `begun` is told the id as soon as there is one: whoever is interrupted must know it.
+        """
         new = NewRestore(
             backup=prepared.view.entry.id,
             kind=KIND,
@@ -129,6 +140,7 @@ class KafkaRestore:
             drill=drill,
         )
         restore_id = begin_restore(self.state, new, self.clock, self.tokens)
+        begun(restore_id)
         stored = self.stored(restore_id)
         return self._carry_out(stored, prepared.view, engine, wish.limit_produce, prepared.findings)
 
@@ -136,6 +148,7 @@ class KafkaRestore:
         """Go on with what was stored. One that has ended well is only proven once more."""
         if stored.document.drill:
             raise UsageError("a drill is not resumed", subject=str(stored.id), remedy="run it again")
+        self._refuse_another_cluster(stored.plan)
         if stored.ended_well:
             return self._prove_again(stored, view, engine_for(stored.plan.bytes))
         self._take_over(stored)
@@ -145,18 +158,18 @@ class KafkaRestore:
 
     def abort(self, stored: Stored) -> Aborted:
         """Give a restore up: topics that it made are deleted, others get their configs back. May be repeated."""
-        self.refuse_ended(stored)
+        self.refuse_abort(stored)
         self._take_over(stored)
         producers = newest_producers(self.state, stored.id)
         ids = {name: each for name, each in producers.topics.items() if each} if producers else {}
         with Cluster(self.settings) as cluster:
-            self._refuse_another_cluster(cluster, stored.plan)
             deleted, findings = abort_topics(cluster, stored.plan.topics, ids)
         put_aborted(self.state, stored.document, "given up by its user", self.clock, self.tokens)
         return Aborted(stored.id, stored.plan, tuple(deleted), tuple(findings))
 
-    def refuse_ended(self, stored: Stored) -> None:
-        """A restore that ended well is in use: what it made is not taken away again."""
+    def refuse_abort(self, stored: Stored) -> None:
+        """A restore that ended well is in use, and one in another cluster is not about the topics here."""
+        self._refuse_another_cluster(stored.plan)
         if stored.ended_well:
             raise TargetUnsafe(
                 "this restore has ended well: its topics may be in use",
@@ -203,8 +216,10 @@ class KafkaRestore:
             )
         note_resumed(self.state, stored.id, self.clock, self.tokens)
 
-    def _refuse_another_cluster(self, cluster: Cluster, plan: RestorePlan) -> None:
-        found = cluster.metadata().cluster_id
+    def _refuse_another_cluster(self, plan: RestorePlan) -> None:
+        """Asked before anything is stored or changed."""
+        with Cluster(self.settings) as cluster:
+            found = cluster.metadata().cluster_id
         if found != plan.cluster_id:
             raise UsageError(
                 f"this restore writes to the cluster {plan.cluster_id}, and this one is {found}",
@@ -219,7 +234,7 @@ class KafkaRestore:
         limit_produce: int | None,
         findings: Sequence[Finding],
     ) -> Done:
-        began = Began(self.clock(), self.tokens())
+        began = Began(datetime.fromisoformat(stored.document.started), self.tokens())  # also when it is resumed
         receipt, told = stored.there, tuple(findings)
         if receipt is None:
             writing = self._writing(stored, view, engine, began, limit_produce)
@@ -273,12 +288,14 @@ class KafkaRestore:
     def _prove_again(self, stored: Stored, view: BackupView, engine: Engine) -> Done:
         """Compare once more. What others did to the topics since is found as well; it changes nothing about before."""
         began = Began(self.clock(), self.tokens())
-        last = stored.there or stored.receipts[-1]
+        last = next(r for r in reversed(stored.receipts) if r.verdict in GOOD)
         ends = {TopicPartition(row.topic, row.partition): row.end for row in last.partitions}
         written = self._writing(stored, view, engine, began, None).prove(ends)
         good = whole(written.results, prove=True)
         receipt = msgspec.structs.replace(
             blank_receipt(self.state, stored.document, began, self.clock(), written.results),
+            started=last.started,
+            duration_s=last.duration_s,  # nothing was written: the recovery took as long as it took then
             records_there=True,
             verdict=Verdict.FAILED if not good else Verdict.PROVEN if written.results else last.verdict,
             partitions=partition_rows(stored.plan, written.results),
@@ -291,8 +308,6 @@ class KafkaRestore:
     def _writing(
         self, stored: Stored, view: BackupView, engine: Engine, began: Began, limit_produce: int | None
     ) -> LogWriting:
-        with Cluster(self.settings) as cluster:
-            self._refuse_another_cluster(cluster, stored.plan)
         return LogWriting(stored.id, view, self.state, stored.plan, self.settings, engine, began.run, limit_produce)
 
     def _done(self, stored: Stored, receipt: ReceiptDocument) -> Done:

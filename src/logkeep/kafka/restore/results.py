@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from logkeep.formats.digest import Digest
 from logkeep.formats.run_map_bytes import Route, bundle
 from logkeep.kafka.restore.plan import RestorePlan
-from logkeep.kafka.restore.units import LogResult, Outcome
+from logkeep.kafka.restore.units import LogProof, LogResult, Outcome, SourceResult
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.restores import RestoredPartition
 
@@ -16,20 +17,27 @@ def whole(results: Sequence[LogResult], *, prove: bool) -> bool:
 
 def map_of(results: Sequence[LogResult]) -> bytes:
     """The maps of all partitions as one object."""
-    return bundle({Route(r.log.name, r.log.partition, r.topic, r.partition): r.runs for r in results if r.runs})
+    return bundle(
+        {
+            Route(source.log.name, source.log.partition, r.topic, r.partition): source.runs
+            for r in results
+            for source in r.sources
+            if source.runs
+        }
+    )
 
 
 def partition_rows(plan: RestorePlan, results: Sequence[LogResult]) -> tuple[RestoredPartition, ...]:
-    """As a receipt keeps them."""
+    """As a receipt keeps them: one for each archived log that went into a partition, all with the partition's proof."""
     return tuple(
         RestoredPartition(
-            source_topic=r.log.name,
-            source_partition=r.log.partition,
+            source_topic=source.log.name,
+            source_partition=source.log.partition,
             topic=r.topic,
             partition=r.partition,
             mode=plan.offsets,
-            records=r.records,
-            bytes=r.proof.bytes if r.proof else r.sent_bytes,
+            records=source.records,
+            bytes=_bytes(r, source),
             end=r.end,
             archive_digest=r.proof.archive_digest if r.proof else "",
             target_digest=r.proof.target_digest if r.proof else "",
@@ -37,7 +45,14 @@ def partition_rows(plan: RestorePlan, results: Sequence[LogResult]) -> tuple[Res
             detail=r.detail or (r.proof.detail if r.proof else ""),
         )
         for r in results
+        for source in r.sources
     )
+
+
+def _bytes(result: LogResult, source: SourceResult) -> int:
+    """What came from one log: of several, its share by the number of records."""
+    whole = result.proof.bytes if result.proof else result.sent_bytes
+    return whole * source.records // result.records if result.others and result.records else whole
 
 
 _REMEDIES = {
@@ -56,6 +71,22 @@ def result_findings(results: Sequence[LogResult]) -> list[Finding]:
     return [f for r in results for f in _troubles(r)]
 
 
+def _retyped(where: str, proof: LogProof | None) -> list[Finding]:
+    """Only a broker can write append times: records show the same times, as those of their producers."""
+    count = Digest.parse(proof.archive_digest).append_times if proof is not None and proof.archive_digest else 0
+    if not count:
+        return []
+    return [
+        Finding(
+            code="append-times",
+            severity=Severity.NOTE,
+            where=where,
+            what=f"{count:,} records had the time at which their broker appended them: they show the same times, "
+            "and that a producer set them",
+        )
+    ]
+
+
 def _troubles(result: LogResult) -> list[Finding]:
     where = f"{result.topic}/{result.partition}"
     if result.outcome is not Outcome.DONE:
@@ -69,7 +100,7 @@ def _troubles(result: LogResult) -> list[Finding]:
             )
         ]
     if result.proof is None or result.proof.good:
-        return []
+        return _retyped(where, result.proof)
     at = f" at offset {result.proof.first_difference}" if result.proof.first_difference >= 0 else ""
     return [
         Finding(

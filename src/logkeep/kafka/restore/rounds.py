@@ -70,6 +70,13 @@ class Rounds:
     def _one(self, todo: Sequence[LogReplay]) -> ClusterError | None:
         """One look at all logs that are left, and one round with the leader of the first."""
         absent = self._look(todo)
+        passing = self._sent(todo, absent)
+        for log in todo:
+            if log.trouble is not None and log.trouble.outcome is Outcome.FOREIGN and log in self._leaders:
+                self._look_closer(log, log.trouble, self._leaders[log])
+        return passing
+
+    def _sent(self, todo: Sequence[LogReplay], absent: ClusterError | None) -> ClusterError | None:
         here = [log for log in todo if not log.finished and log in self._leaders]
         if not here:
             return absent
@@ -77,9 +84,6 @@ class Rounds:
         here = [log for log in here if self._leaders[log] == leader]
         with closing(self._tools.cluster.open_own(leader)) as connection:
             _Round(Sender(connection, leader, self._tools.courtesy), here, self).run()
-        for log in here:
-            if log.trouble is not None and log.trouble.outcome is Outcome.FOREIGN:
-                self._look_closer(log, log.trouble, leader)
         return next((log.again for log in here if log.again is not None), absent)
 
     def _look(self, todo: Sequence[LogReplay]) -> ClusterError | None:

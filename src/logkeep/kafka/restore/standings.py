@@ -45,12 +45,13 @@ def _answer(leader: int, found: Standing | Absent | Trouble) -> Answer:
     return Stand(leader, found) if isinstance(found, Standing) else found
 
 
-def _leader(metadata: ClusterMetadata, log: ReplayLog) -> int | Absent | Trouble:
+def _leader(metadata: ClusterMetadata, log: ReplayLog) -> int | Absent:
     topic = metadata.topic(log.topic)
     if topic is None:
         return Absent("the topic is not there")
     if topic.id.hex != log.topic_id:
-        return Trouble(Outcome.GONE, "the topic was deleted and made again since this was planned")
+        # Told by one broker, it may be what that one has not heard yet: only what stays is believed.
+        return Absent("the topic was deleted and made again since this was planned")
     partition = metadata.find(_key(log))
     if partition is None or partition.leader < 0:
         return Absent("nobody leads the partition")

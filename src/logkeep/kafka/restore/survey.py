@@ -95,10 +95,6 @@ class SurveyUnit(msgspec.Struct, frozen=True, kw_only=True):
     place: Place
     logs: tuple[SurveyLog, ...]
 
-    @property
-    def size_bytes(self) -> int:
-        return sum(s.stored_bytes for log in self.logs for s in log.segments)
-
 
 class SurveyResult(msgspec.Struct, frozen=True, kw_only=True):
     logs: tuple[LogSurvey, ...]

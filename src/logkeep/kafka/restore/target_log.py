@@ -11,7 +11,7 @@ from logkeep.formats.compare import Stretch
 from logkeep.formats.deviation import Deviation
 from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, Batches, Longs
 from logkeep.formats.records import Records, decode
-from logkeep.formats.transactions import COMMIT
+from logkeep.formats.transactions import COMMIT, Settling
 from logkeep.formats.twins import Flags, Side
 from logkeep.formats.view import View, chosen
 from logkeep.kafka.divergence import Cause, Position
@@ -75,14 +75,19 @@ class TargetLog:
         wanted = LiveRange(log.topic, topic_id, log.partition, start, self.end)
         reading = ahead(logs.read(wanted, leader), "target")
         stack.callback(reading.close)
+        settling = Settling()
         for part in reading:
             if isinstance(part, Lost):
                 raise self._lost(part.reason)
             self.fetched_bytes += len(part.buffer)
             self._progress(len(part.buffer))
             if self._kept:
-                _check_markers(part.touching(start, self.end))
+                ours = part.touching(start, self.end)
+                _check_markers(ours)
+                settling.take(ours.buffer, ours.batches)
             yield part
+        for still in settling.settled().open[:1]:
+            raise Refuted(Deviation(still.first_offset, "a transaction of somebody else begins here and does not end"))
 
     def _lost(self, reason: str) -> Refuted:
         return Refuted(Deviation(self.start, f"the target cannot be read to offset {self.end}: {reason}"))

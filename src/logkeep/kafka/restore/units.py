@@ -41,6 +41,16 @@ class Producer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The target offset at which its sequence number 0 stands. With holes, only what is sent by it is counted."""
 
 
+class SourceLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One archived log of several that go into a partition; fields as those of `ReplayLog`."""
+
+    log: LogName
+    start: int
+    end: int
+    segments: tuple[Segment, ...]
+    transactional: bool
+
+
 class ReplayLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One archived log and the partition it is put into."""
 
@@ -65,14 +75,37 @@ class ReplayLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     isolation: Isolation = Isolation.COMMITTED
     before_ms: int | None = None
     """Records of this time or a later one stay out, wherever they stand."""
+    spread_over: int = 0
+    """Over so many partitions records are spread by their keys, and this one gets its share; 0: all of them."""
+    others: tuple[SourceLog, ...] = ()
+    """Logs whose shares follow, one after the other; only where records are spread."""
 
     @property
     def size_bytes(self) -> int:
-        return sum(s.plain_bytes for s in self.segments)
+        """About what is sent."""
+        whole = sum(s.plain_bytes for source in self.sources for s in source.segments)
+        return whole // max(self.spread_over, 1)
+
+    @property
+    def sources(self) -> "tuple[ReplayLog, ...]":
+        """Each archived log as if it were the only one."""
+        alone = msgspec.structs.replace(self, others=()) if self.others else self
+        return (alone, *(msgspec.structs.replace(alone, **msgspec.structs.asdict(other)) for other in self.others))
+
+    def up_to(self, index: int, end: int) -> "ReplayLog":
+        """The same with only the logs up to this one, which ends here."""
+        kept = [source_of(log) for log in self.sources[: index + 1]]
+        kept[index] = msgspec.structs.replace(kept[index], end=end)
+        return msgspec.structs.replace(self, **msgspec.structs.asdict(kept[0]), others=tuple(kept[1:]))
 
     @property
     def target(self) -> str:
         return f"{self.topic}/{self.partition}"
+
+
+def source_of(log: ReplayLog) -> SourceLog:
+    """The first of its logs."""
+    return SourceLog(log=log.log, start=log.start, end=log.end, segments=log.segments, transactional=log.transactional)
 
 
 class ReplayUnit(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,10 +153,20 @@ class LogProof(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     detail: str = ""
     bytes: int = 0
     """Fetched from the target."""
+    shares: tuple[int, ...] = ()
+    """Where several logs have shares in the partition: how many records of each."""
 
     @property
     def good(self) -> bool:
         return self.first_difference < 0 and not self.detail
+
+
+class SourceResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What of one archived log came into a partition that several have shares in."""
+
+    log: LogName
+    records: int
+    runs: bytes
 
 
 class LogResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -139,10 +182,18 @@ class LogResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     sent_bytes: int = 0
     """By this attempt."""
     end: int = 0
-    """The target offset after the last one; of a log whose producer was forgotten, where it ends now."""
+    """The target offset after the last one; of a log in trouble, where it was last seen to end."""
     runs: bytes = b""
     """A `formats.run_map.RunMap`, encoded: which source offset stands where."""
+    others: tuple[SourceResult, ...] = ()
+    """Where several logs have shares in the partition: all but the first of them."""
     proof: LogProof | None = None
+
+    @property
+    def sources(self) -> tuple[SourceResult, ...]:
+        """What came from where."""
+        first = self.records - sum(other.records for other in self.others)
+        return (SourceResult(log=self.log, records=first, runs=self.runs), *self.others)
 
 
 class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from logkeep.errors import RestoreFailed, TargetUnsafe
+from logkeep.formats.warm import warm
 from logkeep.kafka.admin.new_topics import delete_topics
 from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.admin.producers import new_producer_id
@@ -23,7 +24,16 @@ from logkeep.kafka.restore.proving import ProveUnit, prove_logs
 from logkeep.kafka.restore.refusals import named
 from logkeep.kafka.restore.replay import replay
 from logkeep.kafka.restore.topics import make_topics
-from logkeep.kafka.restore.units import LogResult, Offsets, Outcome, Producer, ReplayLog, ReplayResult, ReplayUnit
+from logkeep.kafka.restore.units import (
+    LogResult,
+    Offsets,
+    Outcome,
+    Producer,
+    ReplayLog,
+    ReplayResult,
+    ReplayUnit,
+    SourceLog,
+)
 from logkeep.kafka.settings import ClientSettings
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
@@ -83,7 +93,7 @@ class LogWriting:
             if not todo:
                 break
             results |= self._replayed(todo, stored)
-        return Written(tuple(results[_key(log)] for log in self.plan.logs), dict(stored.topics), tuple(findings))
+        return Written(tuple(results[log] for log in self.plan.targets), dict(stored.topics), tuple(findings))
 
     def prove(self, ends: Ends) -> Written:
         """Compare what is there already, up to these offsets. Writes nothing."""
@@ -91,7 +101,7 @@ class LogWriting:
         if stored is None:
             return Written((), {})
         done = self._proven(ends, stored)
-        return Written(tuple(done[_key(log)] for log in self.plan.logs if _key(log) in done), dict(stored.topics))
+        return Written(tuple(done[log] for log in self.plan.targets if log in done), dict(stored.topics))
 
     def _begun(self) -> ProducersDocument:
         """Topics and producers, as they were stored or new; stored before anything is sent."""
@@ -103,7 +113,8 @@ class LogWriting:
             ids = make_topics(cluster, self.plan.topics, known)
         if stored is not None and known.keys() == {t.name for t in self.plan.topics}:
             return stored
-        return self._put(ids, {}, {}, after=stored.number if stored else 0)
+        kept = {log: row for log, row in _rows(stored).items() if log.topic in known} if stored else {}
+        return self._put(ids, kept, {}, after=stored.number if stored else 0)
 
     def _refuse_moved(self, cluster: Cluster) -> None:
         """Topics that were there before must still end where the plan says: somebody may have written meanwhile."""
@@ -135,15 +146,15 @@ class LogWriting:
             with Cluster(self.settings) as cluster:
                 new = new_producer_id(cluster)
             rows = [
-                kept.get(_key(log))
+                kept.get(log)
                 or ProducerRow(
                     topic=log.topic,
                     partition=log.partition,
                     producer_id=new.producer_id,
                     epoch=new.epoch,
-                    position=positions.get(_key(log), log.base),
+                    position=positions.get(log, base),
                 )
-                for log in self.plan.logs
+                for log, base in {_key(log): log.base for log in self.plan.logs}.items()
             ]
         return put_producers(self.state, self.restore_id, topics, rows, self.run, after=after)
 
@@ -181,7 +192,10 @@ class LogWriting:
         return good, {log: r for log, r in done.items() if log not in good}
 
     def _replayed(self, logs: Sequence[PlannedLog], stored: ProducersDocument) -> dict[TopicPartition, LogResult]:
-        tasks = self.engine.at_once(len(logs)) if logs else 1
+        wanted = self._wanted(logs, stored)
+        tasks = self.engine.at_once(len(wanted)) if wanted else 1
+        if tasks > 1:
+            warm()  # once, before processes that would all compile the same
         units = [
             ReplayUnit(
                 place=self.view.place,
@@ -190,9 +204,11 @@ class LogWriting:
                 bytes_per_s=share(self.limit_produce, tasks),
                 prove=self.plan.prove,
             )
-            for bundle in self._bundles(self._wanted(logs, stored))
+            for bundle in self._bundles(wanted)
         ]
-        done = self.engine.map(replay, units, ReplayResult, label="restore", weight=lambda u: u.work_bytes)
+        # What is written is read back: progress counts both, and its name says so.
+        label = "restore and compare" if self.plan.prove else "restore"
+        done = self.engine.map(replay, units, ReplayResult, label=label, weight=lambda u: u.work_bytes)
         return {TopicPartition(each.topic, each.partition): each for result in done for each in result.logs}
 
     def _proven(
@@ -226,7 +242,9 @@ class LogWriting:
 
     def _wanted(self, logs: Sequence[PlannedLog], stored: ProducersDocument) -> list[ReplayLog]:
         segments = self.view.segments({log.log: Range(log.start, log.end) for log in logs})
-        rows = _rows(stored)
+        rows, together = _rows(stored), dict[TopicPartition, list[PlannedLog]]()
+        for log in logs:
+            together.setdefault(_key(log), []).append(log)
         return [
             ReplayLog(
                 log=log.log,
@@ -242,8 +260,20 @@ class LogWriting:
                 producer=_producer(rows[_key(log)]),
                 transactional_id=self._transactional_id(log),
                 isolation=self.plan.isolation,
+                before_ms=log.before_ms,
+                spread_over=log.spread_over,
+                others=tuple(
+                    SourceLog(
+                        log=other.log,
+                        start=other.start,
+                        end=other.end,
+                        segments=segments[other.log],
+                        transactional=other.transactional,
+                    )
+                    for other in others
+                ),
             )
-            for log in logs
+            for log, *others in together.values()
         ]
 
     def _transactional_id(self, log: PlannedLog) -> str:
@@ -253,7 +283,7 @@ class LogWriting:
 
 
 def _key(log: PlannedLog) -> TopicPartition:
-    return TopicPartition(log.topic, log.partition)
+    return log.target
 
 
 def _rows(stored: ProducersDocument) -> dict[TopicPartition, ProducerRow]:

@@ -38,6 +38,8 @@ class Verdict(StrEnum):
     PROVEN = "proven"
     UNPROVEN = "unproven"
     """It was told not to compare what it wrote with the archive."""
+    SET = "set"
+    """Groups were put where they belong; no record was written, so that there is nothing to compare."""
     FAILED = "failed"
     ABORTED = "aborted"
 

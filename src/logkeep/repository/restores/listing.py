@@ -25,6 +25,8 @@ class RestoreState(StrEnum):
     """Begun, and neither ended nor given up; whether its process lives, its owner tells."""
     PROVEN = "proven"
     UNPROVEN = "unproven"
+    SET = "set"
+    """Only groups were moved: no restore of a backup."""
     FAILED = "failed"
     ABORTED = "aborted"
 
@@ -79,10 +81,13 @@ def last_restores(place: Place) -> dict[BackupId, RestoreRow]:
 
 
 def newest(rows: Iterable[RestoreRow]) -> dict[BackupId, RestoreRow]:
-    """By backup, the row that was finished last; rows that never finished, or tell no backup, are left out. Pure."""
+    """By backup, the row that was finished last. Pure.
+
+    Rows that never finished, that tell no backup, or that only moved groups are left out.
+    """
     found: dict[BackupId, RestoreRow] = {}
     for row in rows:
-        if row.backup is None or row.finished is None:
+        if row.backup is None or row.finished is None or row.state is RestoreState.SET:
             continue
         known = found.get(row.backup)
         if known is None or known.finished is None or (known.finished, known.id) <= (row.finished, row.id):

@@ -148,7 +148,7 @@ def test_it_is_done_only_when_the_target_is_seen_to_end_there(log: LogReplay) ->
     log.conclude()
     assert log.done
     assert (log.records, log.end) == (BATCHES * RECORDS, base)
-    assert log.runs().translate(5) == (105, True)
+    assert log.runs()[0].translate(5) == (105, True)
 
 
 def test_a_damaged_archive_is_an_outcome() -> None:

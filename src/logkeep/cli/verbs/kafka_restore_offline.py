@@ -1,0 +1,185 @@
+"""`logkeep kafka restore --to-log-dirs`: a backup as segment files of a broker that is stopped."""
+
+from datetime import datetime
+
+from logkeep.cli.look import count
+from logkeep.cli.opening import chosen_engine
+from logkeep.cli.run import Run
+from logkeep.cli.verbs.kafka_restore_report import KafkaRestoreReport, OfflineFile, OfflinePart, plan_lines
+from logkeep.config.options import (
+    BROKERS,
+    CONFIRM_CLUSTER,
+    EXCLUDE,
+    HERE_ONLY,
+    PARTITIONS,
+    RENAME,
+    REPLACE_RECORDS,
+    TO_LOG_DIRS,
+    TOPICS,
+    UNTIL_OFFSET,
+    UNTIL_TIME,
+    YES,
+)
+from logkeep.errors import TargetUnsafe, UsageError
+from logkeep.kafka.restore.backup_view import view_backup
+from logkeep.kafka.restore.choice import Choice, choose
+from logkeep.kafka.restore.offline.run import preview, restore_offline
+from logkeep.kafka.restore.offline.values import Foreseen, LogEnd, LogWritten, OfflineReport, OfflineWish
+from logkeep.kafka.restore.preparing import survey_logs
+from logkeep.kafka.salvage.disks import log_dirs
+from logkeep.model.ids import BackupId
+from logkeep.repository.chain import Place
+from logkeep.repository.fold import BackupEntry
+from logkeep.repository.restores import RestoredPartition
+
+_WHY = "files hold every record at its own offset"
+
+
+def restore_to_log_dirs(run: Run, place: Place, entry: BackupEntry) -> KafkaRestoreReport:
+    """The dry run tells the whole procedure, before and after; a run writes the files and proves them."""
+    wish = _wish(run, place, entry)
+    foreseen = preview(wish, place, run.token)
+    if run.dry_run:
+        return _planned(place.source, foreseen)
+    _ask(run, place.source, foreseen)
+    engine = chosen_engine(run, foreseen.size_bytes)
+    return _done(place.source, restore_offline(wish, place, engine, run.clock, run.token))
+
+
+def _wish(run: Run, place: Place, entry: BackupEntry) -> OfflineWish:
+    named: tuple[str, ...] = run[TO_LOG_DIRS]
+    choice = Choice(run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET])
+    return OfflineWish(
+        backup=BackupId(entry.id),
+        roots=log_dirs(named),
+        choice=choice,
+        ends=_ends(run, place, entry, choice),
+        replace=run[REPLACE_RECORDS],
+        here_only=run[HERE_ONLY],
+        brokers=_brokers(run[BROKERS]),
+    )
+
+
+def _ends(run: Run, place: Place, entry: BackupEntry, choice: Choice) -> tuple[LogEnd, ...]:
+    """Where each log ends by --until-time."""
+    until = run[UNTIL_TIME]
+    if until is None:
+        return ()
+    view = view_backup(place, entry)
+    chosen = choose(view.record, view.manifest.cut, choice)
+    found, _ = survey_logs(view, chosen, until, lambda total: chosen_engine(run, total))
+    return tuple(LogEnd(log.name, log.partition, each.end) for log, each in found.items())
+
+
+def _brokers(texts: tuple[str, ...]) -> tuple[int, ...]:
+    numbers = [number for text in texts for number in text.split(",")]
+    if not all(number.isascii() and number.isdecimal() for number in numbers):
+        raise UsageError(f"--brokers {','.join(texts)} names no brokers", remedy="give their ids: --brokers 1,2,3")
+    return tuple(map(int, numbers))
+
+
+def _ask(run: Run, source: str, foreseen: Foreseen) -> None:
+    """Show what is going to be written and ask. The cluster that was backed up takes its id, typed."""
+    if run.console.interactive and not run[YES]:
+        run.console.note("\n".join(plan_lines(_planned(source, foreseen), run.console.err_look)))
+    question = f"write the files of {count(len(foreseen.logs))} partitions?"
+    if not foreseen.own_cluster or run[CONFIRM_CLUSTER] == foreseen.cluster_id:
+        run.confirm(question)
+        return
+    if run[YES] or not run.console.interactive:
+        raise TargetUnsafe(
+            "these directories belong to the cluster that the backup was taken of",
+            subject=foreseen.cluster_id,
+            remedy=f"if that is meant, say so with --confirm-cluster {foreseen.cluster_id}",
+        )
+    run.console.confirm(f"this is the cluster that was backed up; {question}", typed=foreseen.cluster_id)
+
+
+def _planned(source: str, foreseen: Foreseen) -> KafkaRestoreReport:
+    return KafkaRestoreReport(
+        source=source,
+        backup=foreseen.backup,
+        restore=None,
+        cluster_id=foreseen.cluster_id,
+        offsets="preserve",
+        why=_WHY,
+        topics=tuple(dict.fromkeys(log.topic for log in foreseen.logs)),
+        records=sum(s.records for log in foreseen.logs for s in log.segments),
+        bytes=foreseen.size_bytes,
+        seconds=0.0,
+        verdict="planned",
+        partitions=tuple(
+            RestoredPartition(
+                source_topic=log.log.name,
+                source_partition=log.log.partition,
+                topic=log.topic,
+                partition=log.partition,
+                mode="preserve",
+                records=sum(s.records for s in log.segments),
+                bytes=log.size_bytes,
+                end=log.end,
+                outcome="planned",
+                detail=f"[{log.start}, {log.end})",
+            )
+            for log in foreseen.logs
+        ),
+        groups=(),
+        group_names=(),
+        refusals=(),
+        findings=foreseen.findings,
+        offline=_offline(foreseen),
+        dry_run=True,
+    )
+
+
+def _offline(foreseen: Foreseen, written: tuple[LogWritten, ...] = ()) -> OfflinePart:
+    return OfflinePart(
+        running=foreseen.running,
+        elsewhere=foreseen.elsewhere,
+        procedure=foreseen.procedure,
+        files=tuple(
+            OfflineFile(path=f"{log.directory}/{f.name}", size=f.size_bytes, records=f.records, sha256=f.sha256)
+            for log in written
+            for f in log.files
+        ),
+    )
+
+
+def _done(source: str, done: OfflineReport) -> KafkaRestoreReport:
+    foreseen = done.foreseen
+    took = datetime.fromisoformat(done.finished) - datetime.fromisoformat(done.started)
+    return KafkaRestoreReport(
+        source=source,
+        backup=foreseen.backup,
+        restore=None,
+        cluster_id=foreseen.cluster_id,
+        offsets="preserve",
+        why=_WHY,
+        topics=tuple(dict.fromkeys(log.topic for log in foreseen.logs)),
+        records=done.records,
+        bytes=sum(log.size_bytes for log in done.logs),
+        seconds=took.total_seconds(),
+        verdict="proven" if done.good else "failed",
+        partitions=tuple(_row(log) for log in done.logs),
+        groups=(),
+        group_names=(),
+        refusals=(),
+        findings=done.findings,
+        offline=_offline(foreseen, done.logs),
+        dry_run=False,
+    )
+
+
+def _row(log: LogWritten) -> RestoredPartition:
+    return RestoredPartition(
+        source_topic=log.log.name,
+        source_partition=log.log.partition,
+        topic=log.topic,
+        partition=log.partition,
+        mode="preserve",
+        records=log.records,
+        bytes=log.size_bytes,
+        end=log.end,
+        outcome="failed" if log.problem else "done",
+        detail=log.problem,
+    )

@@ -1,0 +1,104 @@
+"""Two archived logs spread over two partitions by the task itself: killed anywhere, and proven by what is there."""
+
+import random
+from collections import Counter
+from itertools import chain
+
+import msgspec
+import pytest
+
+from logkeep.kafka.brokers import SettingsBrokers
+from logkeep.kafka.restore.archive import share_of
+from logkeep.kafka.restore.proof import prove
+from logkeep.kafka.restore.proving import beginning_of
+from logkeep.kafka.restore.replay import replay
+from logkeep.kafka.restore.units import LogProof, Offsets, Outcome, ReplayLog, ReplayUnit, source_of
+from logkeep.kafka.settings import ClientSettings, endpoints
+from logkeep.repository.chain import Place
+from tests.integration.kafka_replay.attempts import KILLED, Attempts
+from tests.integration.kafka_replay.conftest import Archived
+from tests.integration.processes import wait_for
+from tests.kafka.replaying import committed, expected, nothing, without_offsets
+from tests.kafka.seen import watermarks
+from tests.kafka.slow_partitioner import slow_partition
+from tests.servers.shaky_kafka import Shaky
+
+pytestmark = pytest.mark.xdist_group("kafka-replay")
+
+
+def _unit(shaky: Shaky, logs: Archived, topic: str) -> ReplayUnit:
+    """Records of `bumpy`, then those of `smooth`, which have no keys."""
+    topic_id = logs.target.create(topic, 2)
+    first, second = (logs.target.log(name, 0, topic, topic_id, Offsets.TRANSLATE) for name in ("bumpy", "smooth"))
+    spread = msgspec.structs.replace(first, spread_over=2, others=(source_of(second),))
+    return ReplayUnit(
+        place=logs.archive.place,
+        settings=ClientSettings(endpoints(shaky.bootstrap)),
+        logs=tuple(msgspec.structs.replace(spread, partition=p) for p in range(2)),
+        prove=True,
+    )
+
+
+def test_attempts_are_killed_at_random_points(shaky: Shaky, logs: Archived, children: Attempts) -> None:
+    """What is there in the end is there once, by key, and proven."""
+    unit, chance, killed, ends = _unit(shaky, logs, "spread-killed"), random.Random(3), 0, list[int]()
+    for _ in range(4):
+        shaky.gate.close_after(chance.randrange(1, 9000))
+        try:
+            children.start(unit)
+            wait_for(lambda: shaky.gate.closed, "the hold")
+            killed += children.kill() == KILLED
+        finally:
+            shaky.gate.open()
+        ends.append(sum(watermarks(shaky.kafka.bootstrap, "spread-killed", p)[1] for p in range(2)))
+    assert killed >= 3
+    results = replay(unit, nothing).logs
+    assert [(r.outcome, r.proof is not None and r.proof.good) for r in results] == [(Outcome.DONE, True)] * 2
+    assert [end for end in ends if 0 < end < sum(r.end for r in results)], "no attempt died in the middle"
+    kafka, archive = shaky.kafka.bootstrap, logs.archive
+    before = [expected(kafka, archive, logs.backup_id, name, 0) for name in ("bumpy", "smooth")]
+    after = [committed(kafka, "spread-killed", p)[0] for p in range(2)]
+    assert Counter(map(repr, without_offsets(chain(*after)))) == Counter(map(repr, without_offsets(chain(*before))))
+    for partition, records in enumerate(after):
+        assert {slow_partition(key, 2) for _, _, key, *_ in records if key is not None} == {partition}
+        keyed = [r for r in before[0] if r[2] is not None and slow_partition(r[2], 2) == partition]
+        assert without_offsets(r for r in records if r[2] is not None) == without_offsets(keyed)
+        assert len(records) == results[partition].records == sum(s.records for s in results[partition].sources)
+
+
+@pytest.fixture(scope="module")
+def restored(shaky: Shaky, logs: Archived) -> tuple[ReplayLog, int]:
+    """A partition with its share, and where it ends."""
+    unit = _unit(shaky, logs, "spread-once")
+    (result, _) = replay(msgspec.structs.replace(unit, prove=False), nothing).logs
+    return unit.logs[0], result.end
+
+
+def _proof(place: Place, settings: ClientSettings, log: ReplayLog, end: int) -> LogProof:
+    return prove(log, place, SettingsBrokers(settings), None, end, nothing)
+
+
+def test_a_proof_is_of_exactly_this_share(logs: Archived, restored: tuple[ReplayLog, int]) -> None:
+    """Another share, or a log too few, is refuted with the offset at which it shows."""
+    log, end = restored
+    place, settings = logs.archive.place, logs.target.settings
+    proof = _proof(place, settings, log, end)
+    assert proof.good
+    assert sum(proof.shares) == proof.records == end
+    fewer = _proof(place, settings, msgspec.structs.replace(log, others=()), end)
+    assert (fewer.first_difference, fewer.detail) == (proof.shares[0], "there is a record after the last archived one")
+    other = _proof(place, settings, msgspec.structs.replace(log, spread_over=3), end)
+    assert 0 <= other.first_difference < proof.shares[0]
+    short = _proof(place, settings, log, end - 1)
+    assert short.first_difference == end - 1
+    assert "the target ends before it" in short.detail
+
+
+@pytest.mark.parametrize("part", [0.0, 0.1, 0.9, 1.0])
+def test_the_beginning_of_a_share_is_compared(logs: Archived, restored: tuple[ReplayLog, int], part: float) -> None:
+    """When a broker has forgotten our producer: as many records as there are, of as many logs as it takes."""
+    log, end = restored
+    place, there = logs.archive.place, int(end * part)
+    begun = beginning_of(place, log, None, there)
+    assert sum(len(records) for source in begun.sources for records in share_of(place, source)) == there
+    assert _proof(place, logs.target.settings, begun, there).good

@@ -1,0 +1,154 @@
+"""What makes a restore go on in another round: a producer that the broker forgot, topics that two restores want."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.errors import TargetUnsafe
+from logkeep.kafka.admin.offsets import describe_producers
+from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.restore.backup_view import view_backup
+from logkeep.kafka.restore.choice import Choice
+from logkeep.kafka.restore.plan import Wishes
+from logkeep.kafka.restore.preparing import Chance, Prepared, RestoreWish, prepare
+from logkeep.kafka.restore.restore import KafkaRestore
+from logkeep.kafka.restore.units import Offsets
+from logkeep.kafka.restore.writing_logs import LogWriting
+from logkeep.kafka.settings import ClientSettings, endpoints
+from logkeep.kafka.values import TopicPartition
+from logkeep.model.ids import RestoreId
+from logkeep.model.time import random_token, utc_now
+from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.restores import NewRestore, Target, Verdict, begin_restore, read_producers
+from logkeep.spark.cache import cache_dir
+from logkeep.spark.inline import InlineEngine
+from tests.kafka.matrix import BROKER, Matrix
+from tests.kafka.seen import seen
+from tests.kafka.whole import Archive, new_place
+
+pytestmark = pytest.mark.xdist_group("kafka-restore")
+RECORDS, HALF = 100, 50
+"""In batches of ten."""
+
+
+@pytest.fixture(scope="module")
+def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    """A broker that forgets producers after a second."""
+    quickly = {"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "100"}
+    directory, cache = tmp_path_factory.mktemp("forgetful"), cache_dir(os.environ, Path.home())
+    with EmbeddedKafka(directory / "broker", cache, properties=BROKER | quickly) as running:
+        yield running
+
+
+@dataclass(frozen=True)
+class Restoring:
+    """A restore of one topic, step by step."""
+
+    place: Place
+    settings: ClientSettings
+    prepared: Prepared
+    wish: RestoreWish
+
+    @property
+    def task(self) -> KafkaRestore:
+        return KafkaRestore(self.place, self.place, self.settings, utc_now, random_token)
+
+    def begin(self) -> RestoreId:
+        """Only store the plan."""
+        new = NewRestore(
+            backup=self.prepared.view.entry.id,
+            kind="kafka",
+            target=Target(cluster_id=self.prepared.target.cluster_id),
+            body=msgspec.json.encode(self.prepared.plan),
+        )
+        return begin_restore(self.place, new, utc_now, random_token)
+
+    def write(self, restore_id: RestoreId, end: int | None = None) -> None:
+        """The part that writes records; up to an earlier end it is as if it was killed there."""
+        plan = self.prepared.plan
+        if end is not None:
+            logs = tuple(msgspec.structs.replace(log, end=end) for log in plan.logs)
+            plan = msgspec.structs.replace(plan, logs=logs, prove=False)
+        view = self.prepared.view
+        LogWriting(restore_id, view, self.place, plan, self.settings, InlineEngine(), "0" * 16).write()
+
+
+def _restoring(kafka: EmbeddedKafka, root: Path, topic: str, offsets: Offsets) -> Restoring:
+    matrix = Matrix(kafka)
+    matrix.create(topic)
+    producer = matrix.producer()
+    for i in range(RECORDS):
+        producer.produce(topic, b"value %d" % i, b"%d" % i, 0)
+        if i % 10 == 9:
+            producer.flush(30)
+    archive = Archive(kafka.bootstrap, new_place(root))
+    done = archive.back_up(topic)
+    entry = read_chain(archive.place).entry(done.entry.id)
+    assert entry is not None
+    settings = ClientSettings(endpoints(kafka.bootstrap))
+    wish = RestoreWish(Choice(renames=(f"{topic}={topic}-back",)), Wishes(offsets=offsets, parts=("data", "configs")))
+    view = view_backup(archive.place, entry)
+    prepared = prepare(view, wish, settings, lambda _: InlineEngine(), Chance(utc_now, random_token))
+    assert prepared.refusals == ()
+    return Restoring(archive.place, settings, prepared, wish)
+
+
+def _wait_until_forgotten(settings: ClientSettings, topic: str) -> None:
+    log = TopicPartition(topic, 0)
+    with Cluster(settings) as cluster:
+        while describe_producers(cluster, [log])[log]:
+            pass
+
+
+@pytest.mark.parametrize("offsets", list(Offsets))
+def test_a_forgotten_producer(forgetful: EmbeddedKafka, tmp_path: Path, offsets: Offsets) -> None:
+    """What is there is compared, and another producer goes on behind it: nothing doubles, nothing is missing."""
+    topic = f"forgotten-{offsets}"
+    restoring = _restoring(forgetful, tmp_path, topic, offsets)
+    restore_id = restoring.begin()
+    restoring.write(restore_id, HALF)
+    _wait_until_forgotten(restoring.settings, f"{topic}-back")
+    done = restoring.task.resume(restoring.task.stored(restore_id), restoring.prepared.view, lambda _: InlineEngine())
+    assert done.receipt.verdict is Verdict.PROVEN
+    assert [f.code for f in done.receipt.findings] == ["producer-forgotten"]
+    assert seen(forgetful.bootstrap, f"{topic}-back", 0) == seen(forgetful.bootstrap, topic, 0)
+    first, second = (d.producers[0] for d in read_producers(restoring.place, restore_id))
+    assert (first.position, second.position) == (0, HALF)
+    assert second.producer_id != first.producer_id
+
+
+def test_a_forgotten_producer_and_foreign_records(forgetful: EmbeddedKafka, tmp_path: Path) -> None:
+    """What is there is not what was sent: said where, and nothing more is written."""
+    restoring = _restoring(forgetful, tmp_path, "mixed-up", Offsets.TRANSLATE)
+    restore_id = restoring.begin()
+    restoring.write(restore_id, HALF)
+    producer = Matrix(forgetful).producer()
+    producer.produce("mixed-up-back", b"somebody else's", partition=0)
+    producer.flush(30)
+    _wait_until_forgotten(restoring.settings, "mixed-up-back")
+    done = restoring.task.resume(restoring.task.stored(restore_id), restoring.prepared.view, lambda _: InlineEngine())
+    assert done.receipt.verdict is Verdict.FAILED
+    (finding,) = done.receipt.findings
+    assert (finding.code, finding.where) == ("proof-failed", "mixed-up-back/0")
+    assert f"offset {HALF}" in finding.what
+    assert len(seen(forgetful.bootstrap, "mixed-up-back", 0)) == HALF + 1
+
+
+def test_two_restores_want_the_same_topic(forgetful: EmbeddedKafka, tmp_path: Path) -> None:
+    """Both were planned before either made it: the second does not take what the first has made."""
+    one = _restoring(forgetful, tmp_path, "wanted-twice", Offsets.TRANSLATE)
+    again = prepare(one.prepared.view, one.wish, one.settings, lambda _: InlineEngine(), Chance(utc_now, random_token))
+    other = Restoring(one.place, one.settings, again, one.wish)
+    first, second = one.begin(), other.begin()
+    one.write(first, 0)
+    with pytest.raises(TargetUnsafe, match="did not make"):
+        other.write(second)
+    aborted = other.task.abort(other.task.stored(second))
+    assert aborted.deleted == ()
+    one.write(first)
+    assert seen(forgetful.bootstrap, "wanted-twice-back", 0) == seen(forgetful.bootstrap, "wanted-twice", 0)

@@ -1,0 +1,18 @@
+"""Batches whose record bytes are the same and whose times are not."""
+
+from logkeep.formats.compare import Stretch
+from logkeep.formats.kafka_log import APPEND_TIME, walk
+from logkeep.formats.twins import Side, Twins
+from logkeep.formats.view import View
+from tests.kafka.slow_records import Slow, batch_of
+
+
+def _appended(at_ms: int) -> Side:
+    data = batch_of(0, [Slow(0, 0, b"k", b"v")], attributes=APPEND_TIME, max_time_ms=at_ms)
+    view = View(0, 1)
+    return Side(iter([Stretch(data, walk(data).batches)]), view, view.visible, "a log")
+
+
+def test_append_times_are_compared_although_records_do_not_hold_them() -> None:
+    assert Twins(_appended(5), _appended(5)).run().same
+    assert not Twins(_appended(5), _appended(6)).run().same

@@ -1,0 +1,181 @@
+"""A restore decided from values: offsets, topics, ends, what it costs, and what has to be said about it."""
+
+import pytest
+
+from logkeep.errors import Damaged, TargetUnsafe, UsageError
+from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.record import ClusterRecord, LogRecord, TopicRecord
+from logkeep.kafka.restore.choice import Choice, Chosen, choose
+from logkeep.kafka.restore.plan import Foreseen, Wishes, plan_restore
+from logkeep.kafka.restore.survey import Cut, LogSurvey
+from logkeep.kafka.restore.targets import TargetFacts, TargetTopic
+from logkeep.kafka.restore.topics import towards
+from logkeep.kafka.restore.units import Offsets
+from logkeep.kafka.traits import LogTraits
+from logkeep.model.segments import Collection, LogName
+from logkeep.repository.manifest import LogCut
+
+NOW_MS = 1_800_000_000_000
+DAY_MS = 86_400_000
+DEFAULTS = {
+    "retention.ms": str(7 * DAY_MS),
+    "retention.bytes": "-1",
+    "cleanup.policy": "delete",
+    "max.message.bytes": "1048588",
+    "message.timestamp.after.max.ms": "3600000",
+    "message.timestamp.before.max.ms": str(2**63 - 1),
+    "message.timestamp.type": "CreateTime",
+    "compression.type": "producer",
+    "segment.bytes": "1073741824",
+    "min.insync.replicas": "1",
+}
+
+
+def _log(partition: int) -> LogName:
+    return LogName(Collection.TOPICS, "orders", "0" * 32, partition)
+
+
+def _record(configs: dict[str, str] | None = None, replicas: int = 1) -> ClusterRecord:
+    traits = LogTraits(5_000_000)
+    return ClusterRecord(
+        repository="r",
+        source="s",
+        id=1,
+        cluster_id="from",
+        topics=(TopicRecord("orders", "0" * 32, False, 2, replicas, configs or {}),),
+        logs=tuple(LogRecord("orders", p, "0" * 32, 10, 100, 100, 0, traits=traits) for p in range(2)),
+        open_transactions=(),
+        groups=(),
+        acls=None,
+        quotas=(),
+    )
+
+
+def _survey(partition: int, **more: object) -> LogSurvey:
+    counts = {"records": 90, "bytes": 9000, "first_time_ms": NOW_MS - DAY_MS, "last_time_ms": NOW_MS, **more}
+    return LogSurvey(log=_log(partition), start=10, **{"end": 100, **counts})  # type: ignore[arg-type]  # a test's own
+
+
+def _target(**topics: tuple[int, int]) -> TargetFacts:
+    """Topics by name with log start and end of their two partitions."""
+    there = {
+        name: TargetTopic(name, "1" * 32, False, (LogBounds(*bounds[:1], bounds[1], bounds[1], 0),) * 2)
+        for name, bounds in topics.items()
+    }
+    return TargetFacts("to", False, (1, 2), frozenset(there), there, DEFAULTS)
+
+
+def _planned(
+    wishes: Wishes | None = None,
+    *,
+    record: ClusterRecord | None = None,
+    target: TargetFacts | None = None,
+    surveys: tuple[LogSurvey, ...] = (),
+    mark: int = 5,
+) -> Foreseen:
+    source = record or _record()
+    chosen: Chosen = choose(source, [LogCut(_log(p), 10, 100) for p in range(2)], Choice())
+    found = {s.log: s for s in surveys or (_survey(0), _survey(1))}
+    return plan_restore(source, chosen, found, target or _target(), wishes or Wishes(), 2, mark, NOW_MS)
+
+
+def test_offsets_are_kept_where_that_is_cheap() -> None:
+    foreseen = _planned()
+    assert (foreseen.refusals, foreseen.findings) == ((), ())
+    assert foreseen.plan.offsets is Offsets.PRESERVE
+    assert [(log.topic, log.partition, log.base, log.start, log.end) for log in foreseen.plan.logs] == [
+        ("orders", 0, 0, 10, 100),
+        ("orders", 1, 0, 10, 100),
+    ]
+    assert (foreseen.plan.records, foreseen.plan.bytes) == (180, 18_000)
+
+
+def test_a_hundred_thousand_holes_are_too_many_unless_asked_for() -> None:
+    holed = (_survey(0, holes=100_000, missing=100_000), _survey(1))
+    foreseen = _planned(surveys=holed)
+    assert foreseen.plan.offsets is Offsets.TRANSLATE
+    assert "more than 10 min" in foreseen.plan.why
+    asked = _planned(Wishes(offsets=Offsets.PRESERVE), surveys=holed)
+    assert asked.plan.offsets is Offsets.PRESERVE
+    assert [f.code for f in asked.findings] == ["offsets-cost"]
+
+
+def test_records_are_appended_to_what_is_there_when_that_is_asked_for() -> None:
+    filled = _target(orders=(0, 40))
+    assert [type(e) for e in _planned(target=filled).refusals] == [TargetUnsafe]
+    foreseen = _planned(Wishes(into_existing=True), target=filled)
+    assert foreseen.refusals == ()
+    assert foreseen.plan.offsets is Offsets.TRANSLATE
+    assert [log.base for log in foreseen.plan.logs] == [40, 40]
+    kept = _planned(Wishes(into_existing=True, offsets=Offsets.PRESERVE), target=filled)
+    assert [type(e) for e in kept.refusals] == [TargetUnsafe]
+
+
+def test_topics_are_large_enough_and_have_their_mark() -> None:
+    (topic,) = _planned(record=_record({"retention.ms": "-1"})).plan.topics
+    assert int(topic.while_restoring["max.message.bytes"]) >= 5_500_000
+    assert topic.while_restoring["message.timestamp.after.max.ms"] == str(2**63 - 1 - 5)
+    assert topic.final == {"retention.ms": "-1"}
+    (other,) = _planned(record=_record({"retention.ms": "-1"}), mark=6).plan.topics
+    assert other.while_restoring != topic.while_restoring
+
+
+def test_topics_that_were_there_have_no_mark() -> None:
+    (topic,) = _planned(Wishes(into_existing=True), target=_target(orders=(0, 0))).plan.topics
+    assert topic.existing
+    assert topic.while_restoring["message.timestamp.after.max.ms"] == str(2**63 - 1)
+
+
+@pytest.mark.parametrize(
+    ("configs", "told"),
+    [
+        ({"retention.ms": str(DAY_MS // 2)}, True),
+        ({"retention.ms": str(DAY_MS * 2)}, False),
+        ({"retention.ms": "-1"}, False),
+        ({"retention.bytes": "1000"}, True),
+        ({"retention.bytes": "100000"}, False),
+        ({"retention.ms": str(DAY_MS // 2), "cleanup.policy": "compact"}, False),
+    ],
+)
+def test_what_retention_would_delete_at_once_is_said(configs: dict[str, str], told: bool) -> None:
+    found = [f.code for f in _planned(record=_record(configs)).findings]
+    assert found == (["retention-deletes"] if told else [])
+    kept = _planned(Wishes(keep_all=True), record=_record(configs))
+    assert kept.findings == ()
+    assert kept.plan.topics[0].final["retention.ms"] == "-1"
+
+
+def test_a_default_retention_counts_too() -> None:
+    old = (_survey(0, first_time_ms=NOW_MS - 30 * DAY_MS), _survey(1))
+    (finding,) = _planned(surveys=old).findings
+    assert (finding.code, finding.where) == ("retention-deletes", "orders")
+    assert "1 partition" in finding.what
+
+
+def test_parts_without_records() -> None:
+    assert _planned(Wishes(parts=("acls",))).plan.topics == ()
+    only_configs = _planned(Wishes(parts=("configs",))).plan
+    assert (len(only_configs.topics), only_configs.logs) == (1, ())
+
+
+def test_a_damaged_log_and_a_time_before_the_archive_are_refused() -> None:
+    with pytest.raises(Damaged, match="half of it"):
+        _planned(surveys=(_survey(0, damage="half of it is gone"), _survey(1)))
+    before = tuple(_survey(p, cut=Cut.BEFORE, end=10, records=0) for p in range(2))
+    with pytest.raises(UsageError, match="nothing would come back"):
+        _planned(Wishes(until_ms=1), surveys=before)
+
+
+def test_too_few_brokers() -> None:
+    with pytest.raises(TargetUnsafe, match="3 replicas are wanted") as refused:
+        _planned(record=_record(replicas=3))
+    assert "--replication-factor 2" in refused.value.remedy
+    assert _planned(Wishes(replication_factor=1), record=_record(replicas=3)).plan.topics[0].replication_factor == 1
+
+
+def test_only_what_a_restore_changes_is_changed_back() -> None:
+    (plan,) = _planned(record=_record({"flush.ms": "1000", "retention.ms": "-1"})).plan.topics
+    now = {**plan.while_restoring, "flush.ms": "5", "segment.ms": "7"}
+    back = towards(plan, now, plan.final)
+    assert back == {"flush.ms": "5", "segment.ms": "7", "retention.ms": "-1"}, "others were set meanwhile: they stay"
+    assert towards(plan, plan.final, plan.while_restoring) == plan.while_restoring
