@@ -51,7 +51,9 @@ from logkeep.repository.restores import (
     read_aborted,
     read_map,
     read_plan,
+    read_producers,
     read_receipts,
+    times_resumed,
 )
 
 GOOD = frozenset({Verdict.PROVEN, Verdict.UNPROVEN})
@@ -160,12 +162,17 @@ class KafkaRestore:
         """Give a restore up: topics that it made are deleted, others get their configs back. May be repeated."""
         self.refuse_abort(stored)
         self._take_over(stored)
-        producers = newest_producers(self.state, stored.id)
-        ids = {name: each for name, each in producers.topics.items() if each} if producers else {}
         with Cluster(self.settings) as cluster:
-            deleted, findings = abort_topics(cluster, stored.plan.topics, ids)
+            deleted, findings = abort_topics(cluster, stored.plan.topics, self.topic_ids(stored.id))
         put_aborted(self.state, stored.document, "given up by its user", self.clock, self.tokens)
         return Aborted(stored.id, stored.plan, tuple(deleted), tuple(findings))
+
+    def topic_ids(self, restore_id: RestoreId) -> dict[str, str]:
+        """The last ids that were stored of the topics of a restore."""
+        ids: dict[str, str] = {}
+        for producers in read_producers(self.state, restore_id):
+            ids |= {name: each for name, each in producers.topics.items() if each}
+        return ids
 
     def refuse_abort(self, stored: Stored) -> None:
         """A restore that ended well is in use, and one in another cluster is not about the topics here."""
@@ -247,9 +254,12 @@ class KafkaRestore:
 
     def _told(self, stored: Stored, began: Began, written: Written, findings: tuple[Finding, ...]) -> ReceiptDocument:
         """Store what the tasks said, before anything else is changed."""
+        good = whole(written.results, prove=stored.plan.prove)
+        if not good and any(r.records_there for r in read_receipts(self.state, stored.id)):
+            raise Locked("another run has finished this restore meanwhile", subject=str(stored.id))
         receipt = msgspec.structs.replace(
             blank_receipt(self.state, stored.document, began, self.clock(), written.results),
-            records_there=whole(written.results, prove=stored.plan.prove),
+            records_there=good,
             partitions=partition_rows(stored.plan, written.results),
             groups=stored.groups,
             map=put_map(self.state, stored.id, map_of(written.results), self.tokens()),
@@ -268,11 +278,10 @@ class KafkaRestore:
         producers = newest_producers(self.state, stored.id)
         maps = decode_all(read_map(self.state, stored.id, receipt.map)) if receipt.map else {}
         there = There(dict(producers.topics) if producers else {}, maps)
-        earlier = [r.groups for r in stored.receipts]
 
         def remember(rows: tuple[RestoredGroup, ...]) -> tuple[RestoredGroup, ...]:
             """Killed after this, groups can still be put back to where they stood."""
-            first = as_first_found(rows, earlier)
+            first = as_first_found(rows, [r.groups for r in read_receipts(self.state, stored.id)])
             put_receipt(self.state, msgspec.structs.replace(receipt, groups=first))
             return first
 
@@ -308,7 +317,10 @@ class KafkaRestore:
     def _writing(
         self, stored: Stored, view: BackupView, engine: Engine, began: Began, limit_produce: int | None
     ) -> LogWriting:
-        return LogWriting(stored.id, view, self.state, stored.plan, self.settings, engine, began.run, limit_produce)
+        resumed = times_resumed(self.state, stored.id)
+        return LogWriting(
+            stored.id, view, self.state, stored.plan, self.settings, engine, began.run, limit_produce, resumed
+        )
 
     def _done(self, stored: Stored, receipt: ReceiptDocument) -> Done:
         return Done(stored.id, BackupId(stored.document.backup), stored.plan, receipt)
