@@ -1,6 +1,6 @@
 """How fast does a backup come back? Against Apache's producer and consumer, a bare loop, and confluent-kafka.
 
-    python -m benchmarks.kafka_restore [--megabytes 300] [--rounds 2] [--only NAME,...] [--directory DIR]
+    python -m benchmarks.kafka_restore [--megabytes 300] [--rounds 1] [--only NAME,...] [--directory DIR]
 
 One real embedded broker, topics of four partitions written by Apache's ProducerPerformance and archived by a whole
 backup; then everything in one run. Restores are whole ones (`KafkaRestore`) into new topics on a warm local Spark with
@@ -69,7 +69,6 @@ _SAFE: dict[str, str | int] = {"acks": "all", "enable.idempotence": "true", "buf
 _BEST: tuple[dict[str, str | int], ...] = (
     {"batch.size": 235_000, "linger.ms": 20},
     {"batch.size": 900_000, "linger.ms": 50, "max.request.size": 4_000_000, "send.buffer.bytes": 4_000_000},
-    {"batch.size": 64_000, "linger.ms": 20, "send.buffer.bytes": 4_000_000},
 )
 _MARKERS = 600
 _LEADING = 30_000_000
@@ -98,15 +97,14 @@ class Bench:
     def __init__(self, kafka: OptimisedKafka, engine: SparkEngine, directory: Path, rounds: int) -> None:
         self.kafka, self.directory, self.rounds = kafka, directory, rounds
         self.engine = TimedEngine(engine, directory / "notes", lambda: client_cpu_s(kafka.pid or -1))
-        self.archive = Archive(kafka.bootstrap, new_place(directory / "repository"), self.engine)
+        self.archive = Archive(kafka.bootstrap, new_place(directory / "repository"))
         self._settings = ClientSettings(endpoints(kafka.bootstrap))
         self._task = KafkaRestore(self.archive.place, self.archive.place, self._settings, utc_now, random_token)
         self._numbers = itertools.count()
 
     def backed_up(self, topic: str) -> BackupEntry:
-        done = self.archive.back_up(topic)
-        self.engine.span()
-        return done.entry
+        """By this process: what a backup takes of memory is not to be found in the workers that restore."""
+        return self.archive.back_up(topic).entry
 
     def restored(self, entry: BackupEntry, topic: str, offsets: Offsets) -> tuple[Done, Span]:
         """Into a new topic, without the proof."""
@@ -243,6 +241,16 @@ def compare(bench: Bench, load: Load) -> None:
         print(f"| {name} | {ratio:.2f} |", flush=True)
 
 
+def memory(bench: Bench, megabytes: int) -> None:
+    """What workers need that have done nothing else yet: to send batches as they are, then to decode them all."""
+    load = Load("memory", 100, megabytes)
+    fill(bench.kafka, load)
+    done, sent = bench.restored(bench.backed_up(load.topic), load.topic, Offsets.TRANSLATE)
+    proven = bench.proven(done)
+    print("\n| new workers | peak of one, MB |\n|---|---|")
+    print(f"| sending as it is | {sent.peak_mb:.0f} |\n| the proof after it | {proven.peak_mb:.0f} |", flush=True)
+
+
 def fillings(bench: Bench) -> None:
     """What keeping offsets costs where there is something to fill, in one partition."""
     print("\n| filling, one partition | per second | what the plan reckons with |\n|---|---|---|")
@@ -272,9 +280,9 @@ def main() -> None:
         kafka = stack.enter_context(OptimisedKafka(directory / "broker", cache))
         engine = stack.enter_context(closing(SparkEngine(SparkSettings(cache, f"local[{WORKERS}]"))))
         bench = Bench(kafka, engine, directory, options.rounds)
-        Comparison(bench, Load("warm-up", 1000, 100)).ours()
         print(f"load average {os.getloadavg()[0]:.1f} at the beginning")
         began = time.monotonic()
+        memory(bench, options.megabytes)
         for name in (name for name in LOADS if name in wanted):
             size, batch, codec = LOADS[name]
             compare(bench, Load(f"load-{name}", size, options.megabytes, batch, codec))

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
 from logkeep.embedded.kafka import EmbeddedKafka
 
 PARTITIONS = 4
@@ -51,12 +54,13 @@ def fill(kafka: EmbeddedKafka, load: Load) -> None:
 
 
 def create(kafka: EmbeddedKafka, topic: str, partitions: int) -> None:
-    where = ["--bootstrap-server", kafka.bootstrap, "--topic", topic]
-    _tool(kafka, "TopicCommand", [*where, "--create", "--partitions", str(partitions)])
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
 
 
 def delete(kafka: EmbeddedKafka, topic: str) -> None:
-    _tool(kafka, "TopicCommand", ["--bootstrap-server", kafka.bootstrap, "--topic", topic, "--delete"])
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin.delete_topics([topic])[topic].result(30)
 
 
 def producer_performance(

@@ -20,7 +20,7 @@ from logkeep.kafka.restore.repartition import LARGEST_MADE_BYTES, share
 from tests.kafka.slow_batches import Seen, Source, read_sent
 from tests.kafka.slow_partitioner import slow_murmur2, slow_partition
 from tests.kafka.slow_records import Slow
-from tests.property.untimed import many
+from tests.property.untimed import many, untimed
 
 APACHE = {
     b"": 275646681,
@@ -76,7 +76,7 @@ def test_the_largest_batch_is_known_to_the_plan() -> None:
     assert BATCH_BYTES * 11 // 10 < LARGEST_MADE_BYTES
 
 
-@many
+@untimed
 @given(st.integers(0, 10**12), st.integers(1, 500))
 def test_shares_are_the_whole(whole: int, partitions: int) -> None:
     parts = [share(whole, partitions, each) for each in range(partitions)]
@@ -124,7 +124,7 @@ def _belongs(log: list[Source], wanted: Share) -> list[tuple[int, Seen]]:
     return [(offset, seen) for offset, seen in records if target(offset, seen[1]) == wanted.partition]
 
 
-@many
+@untimed
 @given(_logs(), st.integers(1, 4), st.integers(0, 3))
 def test_every_record_is_in_one_partition(log: list[Source], partitions: int, source_partition: int) -> None:
     """In the order it had, in batches that are not too large and of one codec; and the runs say which those are."""
@@ -137,11 +137,14 @@ def test_every_record_is_in_one_partition(log: list[Source], partitions: int, so
         runs = [row for each in made for row in each.runs.tolist()]
         assert [start + i for start, n in runs for i in range(n)] == [offset for offset, _ in expected]
         assert [each.total_records for each in made] == [int(each.runs[:, 1].sum()) for each in made]
+        codecs = {offset: source.attributes for source in log for offset, _ in source.seen()}
+        theirs = [batch.attributes for batch in sent for _ in batch.records]
+        assert theirs == [codecs[offset] for offset, _ in expected]
         for batch, data in zip(sent, _batches(made), strict=True):
             assert len(data) <= 400 + 61 or len(batch.records) == 1
 
 
-@many
+@untimed
 @given(_logs(), st.integers(1, 3), st.integers(1, 4), st.sampled_from((1, 100, 700, 10**6)))
 def test_batches_do_not_depend_on_the_pieces(log: list[Source], partitions: int, together: int, chunk: int) -> None:
     """Whoever tries again reads the archive in other pieces, and must send the same bytes."""
@@ -151,7 +154,7 @@ def test_batches_do_not_depend_on_the_pieces(log: list[Source], partitions: int,
     assert [data[61:] for data in pieces] == [data[61:] for data in whole]
 
 
-@many
+@untimed
 @given(_logs())
 def test_batches_are_filled(log: list[Source]) -> None:
     """Two neighbours of one codec would not have fitted into one."""

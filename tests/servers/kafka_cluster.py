@@ -68,13 +68,18 @@ class KafkaCluster:
         return topic
 
     def leader(self, topic: str) -> int:
-        return int(self._partition(topic).leader_id)
+        """-1 while the cluster tells none."""
+        found = self._partition(topic)
+        return int(found.leader_id) if found else -1
 
     def in_sync(self, topic: str) -> set[int]:
-        return set(self._partition(topic).isr_nodes)
+        found = self._partition(topic)
+        return set(found.isr_nodes) if found else set()
 
     def _partition(self, topic: str) -> Any:
-        return PlainBrokers("127.0.0.1", self.members[1].port).metadata(topic).topics[0].partitions[0]
+        """None while the cluster says nothing of it."""
+        partitions = PlainBrokers("127.0.0.1", self.members[1].port).metadata(topic).topics[0].partitions
+        return partitions[0] if partitions else None
 
 
 @contextmanager

@@ -27,21 +27,29 @@ def planned_lines(rows: Sequence[RestoredPartition], look: Look) -> list[str]:
 
 
 def partition_lines(
-    rows: Sequence[RestoredPartition], look: Look, *, every: bool, hint: str, compared: bool = True
+    rows: Sequence[RestoredPartition],
+    look: Look,
+    *,
+    every: bool,
+    hint: str,
+    compared: bool = True,
+    details: bool = True,
 ) -> list[str]:
     """What came back, and below it every detail in full; `hint` says where all of it is shown.
 
-    Without `compared` it is not told whether target and archive were: that is for other ways of proof.
+    Without `compared` it is not told whether target and archive were: that is for other ways of proof. Without
+    `details` findings are trusted to tell them.
     """
     left_out = () if compared else (_COMPARED,)
     ordered = sorted(rows, key=lambda r: (r.outcome == DONE, not r.detail, r.topic, r.partition))
     if every or len(rows) <= FEW:
-        return [_partitions(ordered, look, left_out), *_details(ordered, look)]
+        return [_partitions(ordered, look, left_out), *(_details(ordered, look) if details else [])]
     bad = [row for row in ordered if row.outcome != DONE]
     shown = bad[:SHOWN]
     more = _more(len(bad) - len(shown), "partitions", hint, look)
     lines = [_partitions(shown, look, left_out), *more] if bad else []
-    return [*lines, *_details(shown, look), *_topics(rows, look, hint, left_out)]
+    told = _details(shown, look) if details else []
+    return [*lines, *told, *_topics(rows, look, hint, left_out)]
 
 
 def _partitions(rows: Sequence[RestoredPartition], look: Look, left_out: Sequence[str]) -> str:
@@ -92,8 +100,13 @@ def _topics(rows: Sequence[RestoredPartition], look: Look, hint: str, left_out: 
 
 
 def _topic(rows: Sequence[RestoredPartition]) -> tuple[str, ...]:
-    sums = (count(len(rows)), count(sum(r.records for r in rows)), size(sum(r.bytes for r in rows)))
-    return (*sums, _of(r.compared for r in rows), _of(r.outcome == DONE for r in rows))
+    """A partition that got shares of several others has several rows: it is good when all of them are."""
+    targets: defaultdict[int, list[RestoredPartition]] = defaultdict(list)
+    for row in rows:
+        targets[row.partition].append(row)
+    sums = (count(len(targets)), count(sum(r.records for r in rows)), size(sum(r.bytes for r in rows)))
+    compared = _of(all(r.compared for r in some) for some in targets.values())
+    return (*sums, compared, _of(all(r.outcome == DONE for r in some) for some in targets.values()))
 
 
 def _of(each: Iterable[bool]) -> str:

@@ -284,6 +284,11 @@ UNTIL_TIME: Option[int | None] = Option(
     "until-time", Moment(), None, "Cut each partition before its first record with this or a later timestamp.",
     where=Where.FLAG,
 )  # fmt: skip
+BY_RECORD: Option[bool] = Option(
+    "by-record", Bool(), False,
+    "With --until-time: leave out every record from then on, wherever it stands, in place of cutting before the first.",
+    where=Where.FLAG,
+)  # fmt: skip
 UNTIL_OFFSET: Option[tuple[str, ...]] = Option(
     "until-offset", TextList("TOPIC:P=N"), (), "Cut one partition before this offset; may be repeated.",
     where=Where.FLAG,

@@ -45,6 +45,15 @@ def is_alive(owner: Owner, here: Owner) -> bool:
     return _born(owner.pid) == owner.born and (owner.pid, owner.born) != (here.pid, here.born)
 
 
+def same_process(one: Owner, other: Owner) -> bool:
+    """Whether two owners are the same process, whatever it was doing."""
+    return _where(one) == _where(other)
+
+
+def _where(owner: Owner) -> tuple[str, str, str, int, str]:
+    return owner.host, owner.boot, owner.namespace, owner.pid, owner.born
+
+
 def _text(path: str) -> str:
     try:
         return Path(path).read_text().strip()

@@ -171,14 +171,38 @@ def test_a_foreign_writer_behind_the_end(shaky: Shaky, logs: Archived) -> None:
     assert _one(unit).outcome is Outcome.FOREIGN
 
 
-def test_a_marker_among_records(shaky: Shaky, logs: Archived, children: Attempts) -> None:
+def _aborted(unit: ReplayUnit, transactional_id: str) -> None:
+    """A lone abort marker."""
+    with Cluster(unit.settings) as cluster:
+        producer = begin_producer(cluster, transactional_id, 60_000)
+        assert add_partitions(cluster, transactional_id, producer, [TopicPartition(unit.logs[0].topic, 0)])
+        assert abort_transaction(cluster, transactional_id, producer)
+
+
+def test_a_marker_of_ours_among_records(shaky: Shaky, logs: Archived, children: Attempts) -> None:
     unit = logs.target.unit("smooth", "misplaced", Offsets.PRESERVE)
     _partly(shaky, children, unit, 12_000)
-    with Cluster(unit.settings) as cluster:
-        producer = begin_producer(cluster, "meddler", 60_000)
-        assert add_partitions(cluster, "meddler", producer, [TopicPartition("misplaced", 0)])
-        assert abort_transaction(cluster, "meddler", producer)
+    _aborted(unit, unit.logs[0].transactional_id)
     wait_for(lambda: _one(unit).outcome is Outcome.MISPLACED, "the marker to be found")
+
+
+def test_a_marker_of_others_among_records(shaky: Shaky, logs: Archived, children: Attempts) -> None:
+    """It is not ours to delete what others wrote, were it only the end of a transaction."""
+    unit = logs.target.unit("smooth", "meddled-with", Offsets.PRESERVE)
+    _partly(shaky, children, unit, 12_000)
+    _aborted(unit, "meddler")
+    wait_for(lambda: _one(unit).outcome is Outcome.FOREIGN, "the marker to be found")
+    _write(shaky, "meddled-with")
+    assert _one(unit).outcome is Outcome.FOREIGN
+
+
+def test_records_of_others_beside_a_marker_of_ours(shaky: Shaky, logs: Archived, children: Attempts) -> None:
+    unit = logs.target.unit("smooth", "mixed", Offsets.PRESERVE)
+    _partly(shaky, children, unit, 12_000)
+    _aborted(unit, unit.logs[0].transactional_id)
+    wait_for(lambda: _one(unit).outcome is Outcome.MISPLACED, "the marker to be found")
+    _write(shaky, "mixed")
+    assert _one(unit).outcome is Outcome.FOREIGN, "somebody's acknowledged record would be deleted with the topic"
 
 
 def test_a_producer_that_the_broker_does_not_know(shaky: Shaky, logs: Archived, children: Attempts) -> None:

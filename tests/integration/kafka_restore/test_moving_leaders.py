@@ -68,6 +68,7 @@ def test_the_leader_is_killed_in_the_middle(cluster: KafkaCluster, tmp_path: Pat
     task = KafkaRestore(archive.place, archive.place, settings, utc_now, random_token)
     with beside(lambda: task.begin(prepared, wish, InlineEngine(), {})) as restore:
         _until_written(settings, back, RECORDS // 4)
+        wait_for(lambda: cluster.leader(back) > 1, "a leader that is not the controller")
         killed = cluster.leader(back)
         cluster.members[killed].kill()
         _until_written(settings, back, RECORDS // 2)

@@ -39,13 +39,28 @@ def test_a_plan_of_many_partitions_promises_no_outcome() -> None:
 
 
 def test_what_went_wrong_is_never_summed_up() -> None:
-    bad = msgspec.structs.replace(MANY[7], outcome="foreign-writer", detail="offset 17 was taken")
+    bad = msgspec.structs.replace(
+        MANY[7], source_partition=500, partition=500, outcome="foreign-writer", detail="offset 17 was taken"
+    )
     lines = partition_lines([*MANY, bad], WIDE, every=False, hint=HINT)
     assert lines[0].splitlines()[1].endswith("foreign-writer")
-    assert lines[1].endswith("/7: offset 17 was taken")
+    assert lines[1].endswith("/500: offset 17 was taken")
     assert "500 of 501" in lines[2]
     worse = [msgspec.structs.replace(row, outcome="refused") for row in MANY]
     assert "… and 960 more partitions; --all shows every one" in partition_lines(worse, WIDE, every=False, hint=HINT)
+
+
+def test_shares_of_one_partition_are_one_partition() -> None:
+    shares = [
+        msgspec.structs.replace(PARTITION, source_partition=source, partition=p, records=2)
+        for source in range(5)
+        for p in range(7)
+    ]
+    row = partition_lines(shares, WIDE, every=False, hint=HINT)[0].splitlines()[1].split()
+    assert row[1:3] == ["7", "70"]
+    assert row[-2:] == ["all", "all"]
+    bad = [msgspec.structs.replace(shares[0], outcome="refused"), *shares[1:]]
+    assert partition_lines(bad, WIDE, every=False, hint=HINT)[-1].endswith("6 of 7"), "one bad share is not hidden"
 
 
 @pytest.mark.parametrize("number", [FEW, FEW + 1])

@@ -51,8 +51,8 @@ from logkeep.kafka.settings import ClientSettings
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
 from logkeep.repository.holds import reading
-from logkeep.repository.owner import is_dead, this_process
-from logkeep.repository.restores import RestoreState, Verdict, list_restores, newest_producers
+from logkeep.repository.owner import is_dead, same_process, this_process
+from logkeep.repository.restores import RestoreState, Verdict, list_restores
 
 SCRATCH = "logkeep-drill-"
 """How the names of scratch topics begin."""
@@ -180,21 +180,24 @@ def _wish(run: Run, *, alone: bool) -> RestoreWish:
 
 def _clean_up(task: KafkaRestore, done: Done) -> tuple[Finding, ...]:
     """Scratch topics go, by the ids that were stored when they were made; those that stay are told."""
-    producers = newest_producers(task.state, done.restore_id)
-    ids = {name: each for name, each in producers.topics.items() if each} if producers else {}
     with Cluster(task.settings) as cluster:
-        return tuple(abort_topics(cluster, done.plan.topics, ids)[1])
+        return tuple(abort_topics(cluster, done.plan.topics, task.topic_ids(done.restore_id))[1])
 
 
 def _sweep(task: KafkaRestore, cluster_id: str) -> None:
-    """Scratch topics of drills that did not come to their end: of processes that are gone, or of this one."""
+    """Scratch topics that are still there, of drills whose process is gone, or that this one could not end."""
     here = this_process(task.tokens())
-    for row in list_restores(task.state):
-        ours = row.owner is not None and (is_dead(row.owner, here) or row.owner.pid == here.pid)
-        if row.drill and row.state is RestoreState.ONGOING and ours:
+    with Cluster(task.settings) as cluster:
+        there = {(t.name, t.id.hex) for t in cluster.metadata().topics if t.name.startswith(SCRATCH)}
+        for row in list_restores(task.state) if there else ():
+            if not row.drill or row.state is RestoreState.ABORTED:
+                continue
             stored = task.stored(row.id)
-            if stored.plan.cluster_id == cluster_id:
-                task.abort(stored)
+            owner = stored.document.owner
+            if stored.plan.cluster_id == cluster_id and (is_dead(owner, here) or same_process(owner, here)):
+                ids = task.topic_ids(row.id)
+                if there & set(ids.items()):
+                    abort_topics(cluster, stored.plan.topics, ids)
 
 
 def _report(source: str, done: Done, left: tuple[Finding, ...], *, alone: bool) -> DrillReport:

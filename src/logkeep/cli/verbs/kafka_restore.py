@@ -1,6 +1,7 @@
 """`logkeep kafka restore`: a backup put back into a running cluster."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -25,6 +26,7 @@ from logkeep.config.option import Option
 from logkeep.config.options import (
     BOOTSTRAP_SERVERS,
     BROKERS,
+    BY_RECORD,
     COMMAND_CONFIG,
     CONFIRM_CLUSTER,
     ENGINE,
@@ -41,6 +43,7 @@ from logkeep.config.options import (
     PARALLEL,
     PARTITIONS,
     PROGRESS,
+    QUIET,
     RENAME,
     REPARTITION,
     REPLACE_RECORDS,
@@ -59,7 +62,7 @@ from logkeep.config.options import (
     YES,
 )
 from logkeep.config.settings import Place as Origins
-from logkeep.errors import TargetUnsafe, UsageError, VerificationFailed
+from logkeep.errors import Interrupted, LogkeepError, TargetUnsafe, UsageError, VerificationFailed
 from logkeep.kafka.restore.backup_view import BackupView, view_backup
 from logkeep.kafka.restore.choice import Choice
 from logkeep.kafka.restore.plan import DEFAULT_PARTS, PARTS, RestorePlan, Wishes
@@ -67,20 +70,20 @@ from logkeep.kafka.restore.preparing import Chance, Prepared, RestoreWish, prepa
 from logkeep.kafka.restore.restore import Done, KafkaRestore
 from logkeep.kafka.restore.units import Isolation, Offsets
 from logkeep.kafka.settings import ClientSettings
-from logkeep.model.findings import Severity
+from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.work import Engine
 from logkeep.repository.chain import Place
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
-from logkeep.repository.restores import RestoredPartition, Verdict
+from logkeep.repository.restores import RestoredPartition, RestoreState, Verdict, list_restores
 
 
 def _code(report: KafkaRestoreReport) -> int:
     if report.verdict == Verdict.FAILED:
         return 30
     if report.refusals:
-        return 31
+        return report.refusal_code
     return 2 if any(f.severity is not Severity.NOTE for f in report.findings) else 0
 
 
@@ -122,6 +125,7 @@ _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
         PARTITIONS,
         REPARTITION,
         UNTIL_TIME,
+        BY_RECORD,
         UNTIL_OFFSET,
         OFFSETS,
         ISOLATION,
@@ -143,7 +147,7 @@ _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
         PROGRESS,
     ),
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
-    exits=(2, 10, 20, 30, 31, *STORE_EXITS),
+    exits=(2, 10, 20, 30, 31, 50, *STORE_EXITS),
     exit_code=_code,
     changes=True,
     metrics=_metrics,
@@ -183,7 +187,9 @@ def restore(run: Run, backup: str) -> KafkaRestoreReport:
         _ask(run, prepared)
         state = restores_place(run, place, create=True)
         task = KafkaRestore(place, state, settings, run.clock, run.token)
-        return _done(place.source, task.begin(prepared, wish, engines(prepared.plan.bytes), _options(run)))
+        with _telling(run) as begun:
+            done = task.begin(prepared, wish, engines(prepared.plan.bytes), _options(run), begun=begun)
+        return _done(place.source, done)
 
 
 def _offline(run: Run, place: Place, backup: str) -> KafkaRestoreReport:
@@ -208,9 +214,34 @@ def _resumed(run: Run, place: Place, settings: ClientSettings, restore_id: Resto
     task = KafkaRestore(place, restores_place(run, place), settings, run.clock, run.token)
     stored = task.stored(restore_id)
     backup = BackupId(stored.document.backup)
-    with reading(place, backup, this_process(run.token()), "restore", run.token):
+    with reading(place, backup, this_process(run.token()), "restore", run.token), _telling(run) as begun:
         view = task.view(stored)
-        return _done(place.source, task.resume(stored, view, partial(_engine, run, view), run[LIMIT_PRODUCE]))
+        if not stored.ended_well:
+            begun(restore_id)
+        done = task.resume(stored, view, partial(_engine, run, view), run[LIMIT_PRODUCE])
+    if stored.ended_well and not run[QUIET]:
+        run.console.note(f"restore {restore_id} had ended: nothing was sent, it was only compared once more")
+    return _done(place.source, done)
+
+
+@contextmanager
+def _telling(run: Run) -> Iterator[Callable[[RestoreId], None]]:
+    """Whoever is interrupted must know how to go on: the id is told at once, and with every error after that."""
+    told: list[RestoreId] = []
+
+    def begun(restore_id: RestoreId) -> None:
+        told.append(restore_id)
+        if not run[QUIET]:
+            way = f"logkeep kafka restore --resume {restore_id}"
+            run.console.note(f"restore {restore_id} begins; if it is interrupted: {way}")
+
+    try:
+        yield begun
+    except LogkeepError as error:
+        if told:
+            ways = f"`kafka restore --resume {told[0]}` goes on, `kafka restore abort {told[0]}` gives it up"
+            error.remedy = ways if isinstance(error, Interrupted) else f"{error.remedy}; then {ways}"
+        raise
 
 
 def _engine(run: Run, view: BackupView, total: int) -> Engine:
@@ -238,6 +269,8 @@ def _wish(run: Run) -> RestoreWish:
             "groups come back with the records they stand on",
             remedy="add data to --what; or set groups alone with `logkeep kafka groups restore`",
         )
+    if run[BY_RECORD] and run[UNTIL_TIME] is None:
+        raise UsageError("--by-record is about a point in time", remedy="give one with --until-time")
     asked = run[OFFSETS]
     wishes = Wishes(
         offsets=None if asked == "auto" else Offsets(asked),
@@ -248,6 +281,7 @@ def _wish(run: Run) -> RestoreWish:
         replication_factor=run[REPLICATION_FACTOR],
         prove=not run[NO_PROOF],
         until_ms=run[UNTIL_TIME],
+        by_record=run[BY_RECORD],
         keep_all=run[KEEP_ALL],
     )
     choice = Choice(run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET], run[REPARTITION])
@@ -263,7 +297,7 @@ def _options(run: Run) -> dict[str, str]:
 def _ask(run: Run, prepared: Prepared) -> None:
     """Refuse what must not be, show the plan, ask. Writing to the source itself takes its id, typed."""
     if prepared.refusals:
-        raise prepared.refusals[0]
+        raise _with_unfinished(run, prepared)
     target = prepared.target
     planned = _planned(prepared.view.place.source, prepared)
     if run.console.interactive and not run[YES]:
@@ -280,6 +314,19 @@ def _ask(run: Run, prepared: Prepared) -> None:
             remedy=f"if that is meant, say so with --confirm-cluster {target.cluster_id}",
         )
     run.console.confirm(f"this is the cluster that the backup was taken of; {question}", typed=target.cluster_id)
+
+
+def _with_unfinished(run: Run, prepared: Prepared) -> LogkeepError:
+    """The first refusal. Topics that are in the way may be those of a restore that was interrupted."""
+    refusal = prepared.refusals[0]
+    rows = list_restores(restores_place(run, prepared.view.place)) if isinstance(refusal, TargetUnsafe) else []
+    unfinished = [row.id for row in rows if row.state is RestoreState.ONGOING and not row.drill]
+    if unfinished:
+        refusal.remedy = (
+            f"{refusal.remedy}. Restore {unfinished[-1]} was interrupted: "
+            f"`kafka restore --resume {unfinished[-1]}` goes on with it, `kafka restore abort` takes its topics away"
+        )
+    return refusal
 
 
 def _planned(source: str, prepared: Prepared) -> KafkaRestoreReport:
@@ -300,8 +347,18 @@ def _planned(source: str, prepared: Prepared) -> KafkaRestoreReport:
         groups=prepared.group_rows,
         group_names=tuple(g.name for g in prepared.groups.groups),
         refusals=tuple(f"{each}; {each.remedy}" for each in prepared.refusals),
-        findings=prepared.findings,
+        refusal_code=prepared.refusals[0].exit_code if prepared.refusals else 0,
+        findings=(*prepared.findings, *([_own_cluster(plan.cluster_id)] if prepared.target.is_source else [])),
         dry_run=True,
+    )
+
+
+def _own_cluster(cluster_id: str) -> Finding:
+    return Finding(
+        code="source-cluster",
+        severity=Severity.NOTE,
+        where=cluster_id,
+        what="this is the cluster that the backup was taken of: a run asks for its id, or for --confirm-cluster",
     )
 
 

@@ -42,7 +42,7 @@ def _abort_text(report: KafkaRestoreAbortReport, look: Look) -> str:
     text=_abort_text,
     options=(REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG),
     arguments=(click.Argument(["restore_id"], metavar="RESTORE-ID", type=int),),
-    exits=(2, 31, *STORE_EXITS),
+    exits=(2, 31, 50, *STORE_EXITS),
     exit_code=lambda report: 2 if report.findings else 0,
     changes=True,
     examples=("logkeep kafka restore abort 20261114031500 --dry-run",),
@@ -56,7 +56,7 @@ def abort(run: Run, restore_id: int) -> KafkaRestoreAbortReport:
     place = chosen_source(run)
     task = KafkaRestore(place, restores_place(run, place), client_settings(run), run.clock, run.token)
     stored = task.stored(RestoreId(restore_id), given_up=True)
-    task.refuse_ended(stored)
+    task.refuse_abort(stored)
     made = tuple(t.name for t in stored.plan.topics if not t.existing)
     kept = tuple(t.name for t in stored.plan.topics if t.existing)
     findings: tuple[Finding, ...] = ()

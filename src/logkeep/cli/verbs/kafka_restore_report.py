@@ -56,6 +56,8 @@ class KafkaRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     group_names: tuple[str, ...]
     refusals: tuple[str, ...]
     """Why the plan must not be carried out; only on a dry run, otherwise it is an error."""
+    refusal_code: int = 0
+    """With which a run would end."""
     findings: tuple[Finding, ...]
     offline: OfflinePart | None = None
     """Only with --to-log-dirs."""
@@ -76,8 +78,9 @@ def restore_text(report: KafkaRestoreReport, look: Look) -> str:
 def _blocks(report: KafkaRestoreReport, look: Look) -> Iterator[str]:
     hint = "--json has every one" if report.offline else f"`logkeep receipts show {report.restore} --all` has every one"
     if report.partitions:
-        rows, compared = report.partitions, report.offline is None  # files are compared before they are in place
-        yield from ["", *partition_lines(rows, look, every=False, hint=hint, compared=compared)]
+        offline = report.offline is not None  # files are compared before they are in place
+        table = partition_lines(report.partitions, look, every=False, hint=hint, compared=not offline, details=offline)
+        yield from ["", *table]
     if report.groups:
         yield from ["", *group_lines(report.groups, look, every=False, hint=hint)]
     yield ""
@@ -89,6 +92,7 @@ def _what_now(report: KafkaRestoreReport, look: Look) -> list[str]:
         return [look.text("now go on with the procedure that the dry run prints: start the broker, then check")]
     if report.verdict == Verdict.FAILED:
         return [
+            "",
             look.text(f"when it is mended, go on:  logkeep kafka restore --resume {report.restore}"),
             look.text(f"or give it up:             logkeep kafka restore abort {report.restore}"),
         ]
@@ -96,8 +100,9 @@ def _what_now(report: KafkaRestoreReport, look: Look) -> list[str]:
 
 
 def _where(report: KafkaRestoreReport) -> str:
-    took = duration(timedelta(seconds=report.seconds))
-    return f"to cluster {report.cluster_id} in {took}, offsets {_OFFSETS.get(report.offsets, report.offsets)}"
+    """What was not finished has no offsets to speak of yet."""
+    offsets = "" if report.verdict == Verdict.FAILED else f", offsets {_OFFSETS.get(report.offsets, report.offsets)}"
+    return f"to cluster {report.cluster_id} in {duration(timedelta(seconds=report.seconds))}{offsets}"
 
 
 def _amount(report: KafkaRestoreReport) -> str:
@@ -148,4 +153,6 @@ def _some(names: tuple[str, ...]) -> str:
 
 
 _OFFSETS = {"preserve": "preserved", "translate": "translated"}
+_FOR_GOOD = frozenset({"foreign-writer", "marker-misplaced", "topic-gone", "proof-failed"})
+"""Findings after which going on leads nowhere."""
 _NAMED, _SHORT_S = 8, 30.0

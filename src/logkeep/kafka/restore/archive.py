@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import msgspec
+
 from logkeep.errors import Damaged
 from logkeep.formats.compare import Stretch
 from logkeep.formats.partitioner import Share
@@ -15,7 +17,7 @@ from logkeep.repository import layout
 from logkeep.repository.chain import Place
 from logkeep.repository.segment_bytes import StoredLog
 
-PIECE_BYTES = 4 << 20
+PIECE_BYTES = 2 << 20
 """Of the archive, read at once: several logs are open at the same time."""
 
 
@@ -34,8 +36,9 @@ def settled_of(place: Place, log: ReplayLog) -> Settled | None:
     if log.isolation is Isolation.ALL:
         return None
     settling = Settling()
-    for stretch in stretches(place, log) if log.transactional else ():
-        before_end = stretch.touching(0, log.end)
+    whole = msgspec.structs.replace(log, end=max(log.end, log.settled_to))
+    for stretch in stretches(place, whole) if log.transactional else ():
+        before_end = stretch.touching(0, whole.end)
         settling.take(before_end.buffer, before_end.batches)
         if settling.problems:
             raise Damaged(f"a transaction marker cannot be read: {settling.problems[0]}", subject=str(log.log))

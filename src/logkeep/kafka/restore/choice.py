@@ -108,6 +108,7 @@ def choose(record: ClusterRecord, cut: Iterable[LogCut], choice: Choice) -> Chos
     meant = _meant(record.topics, choice)
     own = [t for t in meant if not t.internal]
     names = {t.name: _renamed(t.name, choice.renames) for t in own}
+    _refuse_idle(choice.renames, names)
     _refuse_clashes(names)
     partitions = _partitions(choice.partitions, names)
     until = _until(choice.until_offsets, names)
@@ -155,6 +156,15 @@ def _renamed(name: str, renames: Sequence[str]) -> str:
                 raise UsageError(f"{name} would become {new!r}, which is no topic name", subject=f"--rename {text}")
             return new
     return name
+
+
+def _refuse_idle(renames: Sequence[str], names: Mapping[str, str]) -> None:
+    """A renaming that fits no topic is a slip of the pen: what was meant would come back under its old name."""
+    for text in renames:
+        if names and all(Rename.parse(text)(name) is None for name in names):
+            raise UsageError(
+                f"--rename {text} fits none of the topics to restore", remedy="look for a slip of the pen in it"
+            )
 
 
 def _refuse_clashes(names: Mapping[str, str]) -> None:

@@ -156,7 +156,8 @@ def refuse_unsafe(share: Mapping[str, bool], standing: Mapping[str, Standing]) -
         raise TargetUnsafe(
             f"{len(live)} of {len(share)} groups are being read by: {'; '.join(map(_told, live[:_SHOWN]))}"
             f"{'; …' if len(live) > _SHOWN else ''}",
-            remedy="stop these consumers, or leave their groups out with --groups; nothing was changed",
+            remedy="stop these consumers; or restore with --what data,configs and set groups later with "
+            "`kafka groups restore`; or name other groups with --groups; nothing was changed",
         )
     for name, found in there.items():
         if found.share != share[name] and found.commits:
@@ -191,10 +192,18 @@ def _placed_row(group: PlannedGroup, placed: Placed) -> RestoredGroup:
         previous_metadata="" if before is None else before.metadata,
         offset=placed.offset,
         exact=placed.exact,
-        reread=placed.again,
-        detail=_WHY[placed.reason],
+        reread=placed.again or _given_up(before, placed),
+        detail=_WHY[placed.reason] or (_FURTHER if _given_up(before, placed) else ""),
         share=group.share,
     )
+
+
+def _given_up(before: Commit | None, placed: Placed) -> int:
+    """How far a group goes back that has read further in the target: at most so many records come again."""
+    return max(0, before.offset - placed.offset) if before is not None else 0
+
+
+_FURTHER = "it has read further here meanwhile, and goes back"
 
 
 def _left_row(group: PlannedGroup, left: LeftOut) -> RestoredGroup:

@@ -1,40 +1,59 @@
-"""Who wrote what does not belong there: another producer, or the marker of a transaction that was ended too late."""
+"""Who wrote what does not belong there: somebody else, or the marker of a transaction of ours that ended too late.
+
+Only our own abort markers may be taken for our own doing, since the remedy for those is to delete the topic. One batch
+or marker of anybody else makes it theirs: acknowledged records of others are never deleted.
+"""
 
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
-from logkeep.formats.kafka_log import CONTROL
+import numpy as np
+
+from logkeep.formats.kafka_log import CONTROL, Batches
+from logkeep.kafka.admin.transactions import describe_transactions
 from logkeep.kafka.brokers import SettingsBrokers
+from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.divergence import Position
 from logkeep.kafka.fetch import FetchLimits
 from logkeep.kafka.live_log import LiveLogs, LiveRange, Lost
 from logkeep.kafka.pipeline import Patience
 from logkeep.kafka.restore.position import Step
 from logkeep.kafka.restore.units import ReplayLog
-from logkeep.kafka.settings import ClientSettings
 
 _LIMITS = FetchLimits(max_bytes=1 << 20, max_wait_ms=500)
 
 
 def is_marker(
-    settings: ClientSettings, log: ReplayLog, leader: int, steps: Sequence[Step], pause: Callable[[float], None]
+    cluster: Cluster, log: ReplayLog, leader: int, steps: Sequence[Step], pause: Callable[[float], None]
 ) -> bool:
-    """Whether a marker stands where these last steps of the target's log belong, and not in a hole."""
-    holes = [(s.start, s.end) for s in steps if s.hole]
+    """Whether a marker of ours stands where these last steps of the target's log belong, and nothing of others."""
+    known = describe_transactions(cluster, [log.transactional_id]).get(log.transactional_id)
+    if known is None:
+        return False
+    brokers, topic_id = SettingsBrokers(cluster.settings), UUID(log.topic_id)
     start = min((s.start for s in steps), default=log.producer.position)
-    brokers, topic_id = SettingsBrokers(settings), UUID(log.topic_id)
-    log_end = brokers.facts(log.topic, log.partition, Position(topic_id, start)).log_end
-    end = min(log_end, max((s.end for s in steps), default=log_end) + 1)
-    wanted = LiveRange(log.topic, topic_id, log.partition, start, end)
+    end = brokers.facts(log.topic, log.partition, Position(topic_id, start)).log_end
+    holes = [(s.start, s.end) for s in steps if s.hole]
     logs = LiveLogs(brokers, leader, _LIMITS, Patience(pause))
+    found = False
     try:
-        for part in logs.read(wanted, leader):
-            if isinstance(part, Lost):
+        # To the end of the log: a topic is only ever deleted when all of it is ours.
+        for part in logs.read(LiveRange(log.topic, topic_id, log.partition, start, end), leader):
+            if isinstance(part, Lost) or _foreign(part.batches, log.producer.producer_id, known.producer_id):
                 return False
-            control = (part.batches.headers["attributes"] & CONTROL) != 0
-            markers = part.batches.base_offsets[control].tolist()
-            if any(not any(a <= at < b for a, b in holes) for at in markers if at >= start):
-                return True
+            markers = part.batches.base_offsets[_control(part.batches)].tolist()
+            found = found or any(not any(a <= at < b for a, b in holes) for at in markers if at >= start)
     finally:
         logs.close()
-    return False
+    return found
+
+
+def _control(batches: Batches) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    return np.asarray((batches.headers["attributes"] & CONTROL) != 0)
+
+
+def _foreign(batches: Batches, ours: int, transactional: int) -> bool:
+    """Whether a batch is neither of our producer, nor of the one that fills holes; markers only of the latter."""
+    producers = batches.headers["producer_id"].astype(np.int64)
+    theirs = producers != transactional
+    return bool(np.any(np.where(_control(batches), theirs, theirs & (producers != ours))))

@@ -6,6 +6,7 @@ and decides nothing anew.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -30,6 +31,7 @@ from logkeep.kafka.traits import LogTraits, all_joined
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName
+from logkeep.model.time import rfc3339
 from logkeep.repository.manifest import KnownGap
 
 PARTS = ("data", "configs", "groups", "acls", "quotas")
@@ -49,6 +51,8 @@ class Wishes:
     replication_factor: int | None = None
     prove: bool = True
     until_ms: int | None = None
+    by_record: bool = False
+    """Leave out every record from that time on, in place of ending each log before the first."""
     keep_all: bool = False
     """Leave retention off in the end."""
 
@@ -66,6 +70,8 @@ class PlannedLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     records: int
     """At most so many: those of aborted transactions are counted. Where they are spread, an equal part of them."""
     bytes: int
+    before_ms: int | None = None
+    """Records with this or a later time are left out, wherever they stand."""
     spread_over: int = 0
     """Over so many partitions records of the log are spread by their keys, and this one gets a share; 0: all."""
 
@@ -169,11 +175,13 @@ def plan_restore(
         groups=wishes.groups,
         names=dict(chosen.names),
         topics=tuple(topics),
-        logs=tuple(_logs(chosen, surveys, target, preserve=preserve)) if data else (),
+        logs=tuple(_logs(chosen, surveys, target, wishes, preserve=preserve)) if data else (),
     )
     seconds = restore_s([encoded_anew(s, chosen) for s in looked], offsets, proof=wishes.prove, at_once=at_once)
     seconds += together_s([reading_s(s, chosen, proof=wishes.prove) for s in looked], at_once)
     findings = (
+        *_point_in_time(looked, wishes),
+        *_appended(target, touched),
         *difference_findings(topics),
         *_cost(looked, offsets, at_once),
         *_short_lived(plan, surveys, target, now_ms),
@@ -293,21 +301,21 @@ def _topic(record: ClusterRecord, name: str) -> TopicRecord:
 
 
 def _logs(
-    chosen: Chosen, surveys: Mapping[LogName, LogSurvey], target: TargetFacts, *, preserve: bool
+    chosen: Chosen, surveys: Mapping[LogName, LogSurvey], target: TargetFacts, wishes: Wishes, *, preserve: bool
 ) -> Iterator[PlannedLog]:
     """Every log, or of one that is spread a part for every partition."""
     for log in chosen.logs:
         partitions, survey = chosen.repartitioned.get(log.log.name, 0), surveys[log.log]
         if not partitions:
-            yield _log(log, survey, target, preserve=preserve)
+            yield _log(log, survey, target, wishes, preserve=preserve)
         for partition in range(partitions):
             there = replace(log, target=TopicPartition(log.target.topic, partition))
-            whole = _log(there, survey, target, preserve=preserve)
+            whole = _log(there, survey, target, wishes, preserve=preserve)
             records, size = (share(n, partitions, partition) for n in (whole.records, whole.bytes))
             yield msgspec.structs.replace(whole, records=records, bytes=size, spread_over=partitions)
 
 
-def _log(log: ChosenLog, survey: LogSurvey, target: TargetFacts, *, preserve: bool) -> PlannedLog:
+def _log(log: ChosenLog, survey: LogSurvey, target: TargetFacts, wishes: Wishes, *, preserve: bool) -> PlannedLog:
     there = target.topics.get(log.target.topic)
     within = there is not None and log.target.partition < there.partitions
     end = there.bounds[log.target.partition].high_watermark if there is not None and within else 0
@@ -321,7 +329,41 @@ def _log(log: ChosenLog, survey: LogSurvey, target: TargetFacts, *, preserve: bo
         base=0 if preserve else end,
         records=survey.records,
         bytes=survey.bytes,
+        before_ms=wishes.until_ms if wishes.by_record else None,
     )
+
+
+def _point_in_time(surveys: Sequence[LogSurvey], wishes: Wishes) -> list[Finding]:
+    """What a time means for these logs, and as which moment it was understood."""
+    if wishes.until_ms is None:
+        return []
+    moment = rfc3339(datetime.fromtimestamp(wishes.until_ms / 1000, UTC))
+    if wishes.by_record:
+        what = f"every record with a time from {moment} on is left out, wherever it stands"
+    else:
+        cut, before = (sum(s.cut is each for s in surveys) for each in (Cut.MADE, Cut.BEFORE))
+        what = (
+            f"up to {moment}: {cut} of {len(surveys)} partitions end before their first record from then on, {before} "
+            f"have nothing older, {len(surveys) - cut - before} end earlier anyway. Older records behind the first "
+            "later one do not come back"
+        )
+    remedy = (
+        "" if wishes.by_record else "where producers set times out of order, --by-record leaves out record by record"
+    )
+    return [Finding(code="until-time", severity=Severity.NOTE, where="--until-time", what=what, remedy=remedy)]
+
+
+def _appended(target: TargetFacts, topics: Sequence[tuple[TopicRecord, str]]) -> list[Finding]:
+    return [
+        Finding(
+            code="appended",
+            severity=Severity.NOTE,
+            where=name,
+            what=f"it holds up to {target.topics[name].records:,} records already: what comes back is put behind them",
+        )
+        for _, name in topics
+        if name in target.topics and target.topics[name].records
+    ]
 
 
 def _cost(surveys: Sequence[LogSurvey], offsets: Offsets, at_once: int) -> list[Finding]:

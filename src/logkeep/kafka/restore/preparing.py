@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from logkeep.errors import LogkeepError
+from logkeep.errors import LogkeepError, TargetUnsafe
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.record import GroupRecord
 from logkeep.kafka.restore.backup_view import BackupView
@@ -15,6 +15,7 @@ from logkeep.kafka.restore.choice import Choice, Chosen, choose
 from logkeep.kafka.restore.groups import GroupsPlan, plan_groups, rows_of
 from logkeep.kafka.restore.offsets import Kept, Moved, Routes
 from logkeep.kafka.restore.plan import Foreseen, RestorePlan, Wishes, gap_findings, plan_restore
+from logkeep.kafka.restore.refusals import named
 from logkeep.kafka.restore.rights import RightsWanted, denied, rights_findings
 from logkeep.kafka.restore.rights_asked import find_rights, principal_of
 from logkeep.kafka.restore.set_groups import standing_of
@@ -94,16 +95,17 @@ def prepare(
 ) -> Prepared:
     """Raises what makes a plan impossible; what only forbids to carry it out is among the refusals."""
     chosen = choose(view.record, view.manifest.cut, wish.choice)
-    surveys, engine = survey_logs(view, chosen, wish.wishes.until_ms, engine_for)
+    surveys, engine = survey_logs(view, chosen, None if wish.wishes.by_record else wish.wishes.until_ms, engine_for)
     with Cluster(settings) as cluster:
         target = gather_target(cluster, [name for _, name in chosen.topics], view.record.cluster_id)
         tasks = engine.at_once(max(len(chosen.logs), 1))
         foreseen = plan_restore(view.record, chosen, surveys, target, wish.wishes, tasks, chance.mark, chance.now_ms)
-        groups = _groups(cluster, view, foreseen.plan)
+        groups, live = _groups(cluster, view, foreseen.plan)
+        foreseen = replace(foreseen, refusals=(*foreseen.refusals, *live))
         findings = [*foreseen.findings, *_left_out(chosen, groups)]
         if not foreseen.refusals:
             known = set(difference_findings(foreseen.plan.topics))
-            foreseen, more = _asked(cluster, foreseen, groups, settings)
+            foreseen, more = _asked(cluster, foreseen, groups, settings, chance.tokens())
             new = [f for f in difference_findings(foreseen.plan.topics) if f not in known]
             findings += [*new, *more]
     ranges = {log.log: Range(log.start, log.end) for log in foreseen.plan.logs}
@@ -127,12 +129,15 @@ def survey_logs(
     return {each.log: each for result in found for each in result.logs}, engine
 
 
-def _groups(cluster: Cluster, view: BackupView, plan: RestorePlan) -> GroupsPlan:
-    """Raises TargetUnsafe for groups that are being read by."""
+def _groups(cluster: Cluster, view: BackupView, plan: RestorePlan) -> tuple[GroupsPlan, tuple[TargetUnsafe, ...]]:
+    """Groups that come back; and why they must not, when some of them are being read by."""
     if "groups" not in plan.parts:
-        return GroupsPlan(())
+        return GroupsPlan(()), ()
     standing = standing_of(cluster, [g.name for g in view.record.groups])
-    return plan_groups(restorable(view.record.groups), kept_routes(plan), plan.groups, standing)
+    try:
+        return plan_groups(restorable(view.record.groups), kept_routes(plan), plan.groups, standing), ()
+    except TargetUnsafe as refused:
+        return GroupsPlan(()), (refused,)
 
 
 def restorable(groups: tuple[GroupRecord, ...]) -> list[GroupRecord]:
@@ -150,26 +155,27 @@ def kept_routes(plan: RestorePlan) -> Routes:
 
 
 def _asked(
-    cluster: Cluster, foreseen: Foreseen, groups: GroupsPlan, settings: ClientSettings
+    cluster: Cluster, foreseen: Foreseen, groups: GroupsPlan, settings: ClientSettings, token: str
 ) -> tuple[Foreseen, list[Finding]]:
     """Let the target say what it would refuse: topics and configs, and what this user may not."""
     topics, refused = tried(cluster, foreseen.plan.topics)
     plan = msgspec.structs.replace(foreseen.plan, topics=tuple(topics))
-    rights = find_rights(cluster, _rights(plan, groups))
+    rights = find_rights(cluster, _rights(plan, groups, token))
     principal = principal_of(settings)
     missing = denied(rights, principal)
     refusals = (*refused, *([missing] if missing else []))
     return replace(foreseen, plan=plan, refusals=refusals), rights_findings(rights, principal)
 
 
-def _rights(plan: RestorePlan, groups: GroupsPlan) -> RightsWanted:
+def _rights(plan: RestorePlan, groups: GroupsPlan, token: str) -> RightsWanted:
     preserve = plan.offsets is Offsets.PRESERVE
     return RightsWanted(
         new_topics=tuple(t.name for t in plan.topics if not t.existing),
         existing_topics=tuple(t.name for t in plan.topics if t.existing),
         shortened=frozenset(log.topic for log in plan.logs if preserve and log.start > 0),
         groups=tuple(g.name for g in groups.groups),
-        transactional_ids=(f"{TRANSACTIONAL_PREFIX}0",) if preserve else (),
+        # One that nobody can have been granted by its name.
+        transactional_ids=(f"{TRANSACTIONAL_PREFIX}{token}",) if preserve and plan.logs else (),
         acls="acls" in plan.parts,
         quotas="quotas" in plan.parts,
     )
@@ -187,11 +193,10 @@ def _left_out(chosen: Chosen, groups: GroupsPlan) -> list[Finding]:
     ]
     without = [
         Finding(
-            code="group-untouched",
+            code="groups-untouched",
             severity=Severity.NOTE,
-            where=f"group {name}",
-            what="it has no position in anything that comes back",
+            where=named([f"group {name}" for name in groups.untouched]),
+            what="no position in anything that comes back: they are left alone",
         )
-        for name in groups.untouched
     ]
-    return [*internal, *without]
+    return [*internal, *(without if groups.untouched else [])]

@@ -37,14 +37,23 @@ from logkeep.repository.chain import Place
 
 
 def prove(
-    log: ReplayLog, place: Place, brokers: Brokers, settled: Settled | None, end: int, progress: Progress
+    log: ReplayLog,
+    place: Place,
+    brokers: Brokers,
+    settled: Settled | None,
+    end: int,
+    progress: Progress,
+    *,
+    finished: bool = True,
 ) -> LogProof:
     """Compare the target, up to its offset `end`, with the archive. What differs is told in the result.
+
+    The beginning of a log that is not `finished` may still have its fillers before it.
 
     Raises Damaged or another StoreError for an archive that cannot be read, ClusterUnreachable or ClusterNotReady for a
     cluster that does not answer.
     """
-    return prove_with(log, place, brokers, settled, end, progress, time.sleep)
+    return prove_with(log, place, brokers, settled, end, progress, time.sleep, finished=finished)
 
 
 def prove_with(
@@ -55,10 +64,12 @@ def prove_with(
     end: int,
     progress: Progress,
     pause: Pause,
+    *,
+    finished: bool = True,
 ) -> LogProof:
     """The same with time handed in."""
     target = TargetLog(log, brokers, end, progress, pause)
-    return _Proof(log, place, settled, target).run()
+    return _Proof(log, place, settled, target, finished).run()
 
 
 @dataclass(frozen=True)
@@ -67,6 +78,7 @@ class _Proof:
     place: Place
     settled: Settled | None
     target: TargetLog
+    finished: bool
 
     def run(self) -> LogProof:
         with ExitStack() as stack:
@@ -126,6 +138,8 @@ class _Proof:
 
     def _start(self) -> Deviation | None:
         """Whether the log begins where it should. A fetch shows whole batches: also what was deleted of the first."""
+        if not self.finished:
+            return None
         kept, first, begins = self.log.offsets is Offsets.PRESERVE, self.target.start, self.target.begins()
         if begins == first or (not kept and (begins < first or first == self.target.end)):
             return None

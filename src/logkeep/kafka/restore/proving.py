@@ -67,7 +67,8 @@ def _proven(unit: ProveUnit, log: ReplayLog, end: int, progress: Progress) -> Lo
     try:
         settled = None if log.spread_over else settled_of(unit.place, log)
         wanted = beginning_of(unit.place, log, settled, end) if unit.beginnings else log
-        proof = prove(wanted, unit.place, SettingsBrokers(unit.settings), settled, end, progress)
+        brokers = SettingsBrokers(unit.settings)
+        proof = prove(wanted, unit.place, brokers, settled, end, progress, finished=not unit.beginnings)
     except (Damaged, ObjectMissing) as error:
         return msgspec.structs.replace(found, outcome=Outcome.DAMAGED, detail=str(error))
     return msgspec.structs.replace(found, records=proof.records, proof=proof, others=_others(log, proof.shares))

@@ -83,6 +83,6 @@ def _finding(chosen: Chosen, surveys: Mapping[LogName, LogSurvey], source: str, 
         where=chosen.names[source],
         what=(
             f"records of {len(logs)} partitions are spread over {partitions} by their keys, as Kafka's producers do; "
-            f"those of one key keep their order, and groups may read some of them again{memory}"
+            f"what stood in one partition keeps its order, and groups may read records again{memory}"
         ),
     )

@@ -93,11 +93,11 @@ def _result(log: LogReplay, unit: ReplayUnit, progress: Progress, ways: Ways) ->
         partition=log.log.partition,
         outcome=Outcome.DONE if trouble is None else trouble.outcome,
         detail="" if trouble is None else trouble.detail,
-        records=log.records,
+        records=log.records if trouble is None else 0,
         fillers=log.fillers,
         holes=log.holes,
         sent_bytes=log.sent_bytes,
-        end=log.standing.log_end if trouble is not None and trouble.outcome is Outcome.FORGOTTEN else log.end,
+        end=log.end if trouble is None else log.standing.log_end,
         runs=encode(runs[0]),
         others=tuple(
             SourceResult(log=other.log, records=its.records, runs=encode(its))

@@ -6,8 +6,9 @@ what the target says of itself. As soon as a receipt says that the records are t
 by then topics have their own configs, and others may write to them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import msgspec
 
@@ -50,7 +51,9 @@ from logkeep.repository.restores import (
     read_aborted,
     read_map,
     read_plan,
+    read_producers,
     read_receipts,
+    times_resumed,
 )
 
 GOOD = frozenset({Verdict.PROVEN, Verdict.UNPROVEN})
@@ -117,9 +120,19 @@ class KafkaRestore:
     tokens: TokenSource
 
     def begin(
-        self, prepared: Prepared, wish: RestoreWish, engine: Engine, options: Mapping[str, str], *, drill: bool = False
+        self,
+        prepared: Prepared,
+        wish: RestoreWish,
+        engine: Engine,
+        options: Mapping[str, str],
+        *,
+        drill: bool = False,
+        begun: Callable[[RestoreId], None] = lambda _: None,
     ) -> Done:
-        """Carry out a plan that has no refusals. Raises StoreDenied before anything is changed."""
+        """Carry out a plan that has no refusals. Raises StoreDenied before anything is changed.
+
+        `begun` is told the id as soon as there is one: whoever is interrupted must know it.
+        """
         new = NewRestore(
             backup=prepared.view.entry.id,
             kind=KIND,
@@ -129,6 +142,7 @@ class KafkaRestore:
             drill=drill,
         )
         restore_id = begin_restore(self.state, new, self.clock, self.tokens)
+        begun(restore_id)
         stored = self.stored(restore_id)
         return self._carry_out(stored, prepared.view, engine, wish.limit_produce, prepared.findings)
 
@@ -146,18 +160,23 @@ class KafkaRestore:
 
     def abort(self, stored: Stored) -> Aborted:
         """Give a restore up: topics that it made are deleted, others get their configs back. May be repeated."""
-        self.refuse_ended(stored)
-        self._refuse_another_cluster(stored.plan)
+        self.refuse_abort(stored)
         self._take_over(stored)
-        producers = newest_producers(self.state, stored.id)
-        ids = {name: each for name, each in producers.topics.items() if each} if producers else {}
         with Cluster(self.settings) as cluster:
-            deleted, findings = abort_topics(cluster, stored.plan.topics, ids)
+            deleted, findings = abort_topics(cluster, stored.plan.topics, self.topic_ids(stored.id))
         put_aborted(self.state, stored.document, "given up by its user", self.clock, self.tokens)
         return Aborted(stored.id, stored.plan, tuple(deleted), tuple(findings))
 
-    def refuse_ended(self, stored: Stored) -> None:
-        """A restore that ended well is in use: what it made is not taken away again."""
+    def topic_ids(self, restore_id: RestoreId) -> dict[str, str]:
+        """The last ids that were stored of the topics of a restore."""
+        ids: dict[str, str] = {}
+        for producers in read_producers(self.state, restore_id):
+            ids |= {name: each for name, each in producers.topics.items() if each}
+        return ids
+
+    def refuse_abort(self, stored: Stored) -> None:
+        """A restore that ended well is in use, and one in another cluster is not about the topics here."""
+        self._refuse_another_cluster(stored.plan)
         if stored.ended_well:
             raise TargetUnsafe(
                 "this restore has ended well: its topics may be in use",
@@ -222,7 +241,7 @@ class KafkaRestore:
         limit_produce: int | None,
         findings: Sequence[Finding],
     ) -> Done:
-        began = Began(self.clock(), self.tokens())
+        began = Began(datetime.fromisoformat(stored.document.started), self.tokens())  # also when it is resumed
         receipt, told = stored.there, tuple(findings)
         if receipt is None:
             writing = self._writing(stored, view, engine, began, limit_produce)
@@ -235,9 +254,12 @@ class KafkaRestore:
 
     def _told(self, stored: Stored, began: Began, written: Written, findings: tuple[Finding, ...]) -> ReceiptDocument:
         """Store what the tasks said, before anything else is changed."""
+        good = whole(written.results, prove=stored.plan.prove)
+        if not good and any(r.records_there for r in read_receipts(self.state, stored.id)):
+            raise Locked("another run has finished this restore meanwhile", subject=str(stored.id))
         receipt = msgspec.structs.replace(
             blank_receipt(self.state, stored.document, began, self.clock(), written.results),
-            records_there=whole(written.results, prove=stored.plan.prove),
+            records_there=good,
             partitions=partition_rows(stored.plan, written.results),
             groups=stored.groups,
             map=put_map(self.state, stored.id, map_of(written.results), self.tokens()),
@@ -256,11 +278,10 @@ class KafkaRestore:
         producers = newest_producers(self.state, stored.id)
         maps = decode_all(read_map(self.state, stored.id, receipt.map)) if receipt.map else {}
         there = There(dict(producers.topics) if producers else {}, maps)
-        earlier = [r.groups for r in stored.receipts]
 
         def remember(rows: tuple[RestoredGroup, ...]) -> tuple[RestoredGroup, ...]:
             """Killed after this, groups can still be put back to where they stood."""
-            first = as_first_found(rows, earlier)
+            first = as_first_found(rows, [r.groups for r in read_receipts(self.state, stored.id)])
             put_receipt(self.state, msgspec.structs.replace(receipt, groups=first))
             return first
 
@@ -276,12 +297,14 @@ class KafkaRestore:
     def _prove_again(self, stored: Stored, view: BackupView, engine: Engine) -> Done:
         """Compare once more. What others did to the topics since is found as well; it changes nothing about before."""
         began = Began(self.clock(), self.tokens())
-        last = stored.there or stored.receipts[-1]
+        last = next(r for r in reversed(stored.receipts) if r.verdict in GOOD)
         ends = {TopicPartition(row.topic, row.partition): row.end for row in last.partitions}
         written = self._writing(stored, view, engine, began, None).prove(ends)
         good = whole(written.results, prove=True)
         receipt = msgspec.structs.replace(
             blank_receipt(self.state, stored.document, began, self.clock(), written.results),
+            started=last.started,
+            duration_s=last.duration_s,  # nothing was written: the recovery took as long as it took then
             records_there=True,
             verdict=Verdict.FAILED if not good else Verdict.PROVEN if written.results else last.verdict,
             partitions=partition_rows(stored.plan, written.results),
@@ -294,7 +317,10 @@ class KafkaRestore:
     def _writing(
         self, stored: Stored, view: BackupView, engine: Engine, began: Began, limit_produce: int | None
     ) -> LogWriting:
-        return LogWriting(stored.id, view, self.state, stored.plan, self.settings, engine, began.run, limit_produce)
+        resumed = times_resumed(self.state, stored.id)
+        return LogWriting(
+            stored.id, view, self.state, stored.plan, self.settings, engine, began.run, limit_produce, resumed
+        )
 
     def _done(self, stored: Stored, receipt: ReceiptDocument) -> Done:
         return Done(stored.id, BackupId(stored.document.backup), stored.plan, receipt)

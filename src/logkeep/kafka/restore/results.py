@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from logkeep.formats.digest import Digest
 from logkeep.formats.run_map_bytes import Route, bundle
 from logkeep.kafka.restore.plan import RestorePlan
-from logkeep.kafka.restore.units import LogResult, Outcome, SourceResult
+from logkeep.kafka.restore.units import LogProof, LogResult, Outcome, SourceResult
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.restores import RestoredPartition
 
@@ -70,6 +71,22 @@ def result_findings(results: Sequence[LogResult]) -> list[Finding]:
     return [f for r in results for f in _troubles(r)]
 
 
+def _retyped(where: str, proof: LogProof | None) -> list[Finding]:
+    """Only a broker can write append times: records show the same times, as those of their producers."""
+    count = Digest.parse(proof.archive_digest).append_times if proof is not None and proof.archive_digest else 0
+    if not count:
+        return []
+    return [
+        Finding(
+            code="append-times",
+            severity=Severity.NOTE,
+            where=where,
+            what=f"{count:,} records had the time at which their broker appended them: they show the same times, "
+            "and that a producer set them",
+        )
+    ]
+
+
 def _troubles(result: LogResult) -> list[Finding]:
     where = f"{result.topic}/{result.partition}"
     if result.outcome is not Outcome.DONE:
@@ -83,7 +100,7 @@ def _troubles(result: LogResult) -> list[Finding]:
             )
         ]
     if result.proof is None or result.proof.good:
-        return []
+        return _retyped(where, result.proof)
     at = f" at offset {result.proof.first_difference}" if result.proof.first_difference >= 0 else ""
     return [
         Finding(

@@ -172,6 +172,9 @@ def grant(resource: str, name: str, operations: Iterable[str], principal: str) -
     """The command that adds what is missing."""
     asked = " ".join(f"--operation {_spelled(each)}" for each in operations)
     where = "--cluster" if resource == "CLUSTER" else f"{_FLAGS[resource]} '{name}'"
+    if resource == "TRANSACTIONAL_ID":
+        # Each log of each restore has an id of its own; they only begin alike.
+        where = f"{_FLAGS[resource]} '{name.rpartition('-')[0]}-' --resource-pattern-type prefixed"
     return f"kafka-acls --add --allow-principal '{principal}' {asked} {where}"
 
 

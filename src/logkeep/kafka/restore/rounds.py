@@ -135,7 +135,7 @@ class Rounds:
     def _look_closer(self, log: LogReplay, found: Trouble, leader: int) -> None:
         """A marker in the wrong place is our own doing, and has another remedy than a foreign writer."""
         if log.log.transactional_id and is_marker(
-            self._tools.cluster.settings, log.log, leader, log.doubtful, self._tools.waiting.pause
+            self._tools.cluster, log.log, leader, log.doubtful, self._tools.waiting.pause
         ):
             log.trouble = replace(found, outcome=Outcome.MISPLACED)
 

@@ -49,6 +49,7 @@ class SourceLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     end: int
     segments: tuple[Segment, ...]
     transactional: bool
+    settled_to: int = -1
 
 
 class ReplayLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,6 +63,8 @@ class ReplayLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """In order; they tile the range, but for known gaps."""
     transactional: bool
     """Whether the log may hold transactions; only then are its markers looked for first."""
+    settled_to: int = -1
+    """Up to which offset they are decided, where only the beginning of the log is looked at; -1: up to its end."""
     topic: str
     topic_id: str
     """Hex."""
@@ -95,7 +98,7 @@ class ReplayLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def up_to(self, index: int, end: int) -> "ReplayLog":
         """The same with only the logs up to this one, which ends here."""
         kept = [source_of(log) for log in self.sources[: index + 1]]
-        kept[index] = msgspec.structs.replace(kept[index], end=end)
+        kept[index] = msgspec.structs.replace(kept[index], end=end, settled_to=kept[index].end)
         return msgspec.structs.replace(self, **msgspec.structs.asdict(kept[0]), others=tuple(kept[1:]))
 
     @property
@@ -105,7 +108,14 @@ class ReplayLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 def source_of(log: ReplayLog) -> SourceLog:
     """The first of its logs."""
-    return SourceLog(log=log.log, start=log.start, end=log.end, segments=log.segments, transactional=log.transactional)
+    return SourceLog(
+        log=log.log,
+        start=log.start,
+        end=log.end,
+        segments=log.segments,
+        transactional=log.transactional,
+        settled_to=log.settled_to,
+    )
 
 
 class ReplayUnit(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,7 +192,7 @@ class LogResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     sent_bytes: int = 0
     """By this attempt."""
     end: int = 0
-    """The target offset after the last one; of a log whose producer was forgotten, where it ends now."""
+    """The target offset after the last one; of a log in trouble, where it was last seen to end."""
     runs: bytes = b""
     """A `formats.run_map.RunMap`, encoded: which source offset stands where."""
     others: tuple[SourceResult, ...] = ()

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from logkeep.errors import RestoreFailed, TargetUnsafe
+from logkeep.errors import Locked, RestoreFailed, TargetUnsafe
 from logkeep.formats.warm import warm
 from logkeep.kafka.admin.new_topics import delete_topics
 from logkeep.kafka.admin.offsets import list_offsets
@@ -41,7 +41,15 @@ from logkeep.model.ids import RestoreId
 from logkeep.model.ranges import Range
 from logkeep.model.work import Engine
 from logkeep.repository.chain import Place
-from logkeep.repository.restores import ProducerRow, ProducersDocument, newest_producers, put_producers
+from logkeep.repository.restores import (
+    ProducerRow,
+    ProducersDocument,
+    newest_producers,
+    put_producers,
+    read_producers,
+    read_receipts,
+    times_resumed,
+)
 
 _ROUNDS = 3
 Ends = Mapping[TopicPartition, int]
@@ -70,6 +78,8 @@ class LogWriting:
     engine: Engine
     run: str
     limit_produce: int | None = None
+    resumed: int = 0
+    """How often the restore had been resumed when this run began."""
 
     def write(self) -> Written:
         """Raises what the cluster refuses before the first record, and what every attempt of a task raised."""
@@ -110,10 +120,13 @@ class LogWriting:
         with Cluster(self.settings) as cluster:
             if stored is None:
                 self._refuse_moved(cluster)
+            elif doomed := _doomed(self.state, self.restore_id, stored):
+                _delete(cluster, doomed)  # a run was killed while it was about to
             ids = make_topics(cluster, self.plan.topics, known)
         if stored is not None and known.keys() == {t.name for t in self.plan.topics}:
             return stored
-        return self._put(ids, {}, {}, after=stored.number if stored else 0)
+        kept = {log: row for log, row in _rows(stored).items() if log.topic in known} if stored else {}
+        return self._put(ids, kept, {}, after=stored.number if stored else 0)
 
     def _refuse_moved(self, cluster: Cluster) -> None:
         """Topics that were there before must still end where the plan says: somebody may have written meanwhile."""
@@ -164,6 +177,7 @@ class LogWriting:
 
     def _made_again(self, topics: set[str], before: ProducersDocument) -> ProducersDocument:
         """Delete and make anew. That it is going to happen is stored first: a kill in between is no riddle then."""
+        self._refuse_overtaken(before)
         kept = {log: row for log, row in _rows(before).items() if log.topic not in topics}
         told = put_producers(
             self.state,
@@ -174,13 +188,18 @@ class LogWriting:
             after=before.number,
         )
         with Cluster(self.settings) as cluster:
-            refused = delete_topics(cluster, {name: UUID(hex=before.topics[name]) for name in topics})
-            if refused:
-                raise RestoreFailed("a topic has to be made again and cannot be deleted", subject=", ".join(refused))
-            _wait_until_gone(cluster, {name: before.topics[name] for name in topics})
+            _delete(cluster, {name: before.topics[name] for name in topics})
             known = {name: each for name, each in told.topics.items() if each}
             ids = make_topics(cluster, self.plan.topics, known)
         return self._put(ids, kept, {}, after=told.number)
+
+    def _refuse_overtaken(self, before: ProducersDocument) -> None:
+        """Nothing is deleted by a run that somebody else has gone on from: by then the topic may be in use."""
+        newest = newest_producers(self.state, self.restore_id)
+        done = any(r.records_there for r in read_receipts(self.state, self.restore_id))
+        overtaken = newest is None or newest.number != before.number
+        if done or overtaken or times_resumed(self.state, self.restore_id) != self.resumed:
+            raise Locked("another run has taken this restore over", subject=str(self.restore_id))
 
     def _compared(
         self, ends: Ends, stored: ProducersDocument
@@ -259,6 +278,7 @@ class LogWriting:
                 producer=_producer(rows[_key(log)]),
                 transactional_id=self._transactional_id(log),
                 isolation=self.plan.isolation,
+                before_ms=log.before_ms,
                 spread_over=log.spread_over,
                 others=tuple(
                     SourceLog(
@@ -290,6 +310,23 @@ def _rows(stored: ProducersDocument) -> dict[TopicPartition, ProducerRow]:
 
 def _producer(row: ProducerRow) -> Producer:
     return Producer(row.producer_id, row.epoch, row.position)
+
+
+def _doomed(state: Place, restore_id: RestoreId, stored: ProducersDocument) -> dict[str, str]:
+    """Topics that are to be made again, with the ids that they had."""
+    had: dict[str, str] = {}
+    for each in read_producers(state, restore_id):
+        had |= {name: topic_id for name, topic_id in each.topics.items() if topic_id}
+    return {name: had[name] for name, topic_id in stored.topics.items() if not topic_id and name in had}
+
+
+def _delete(cluster: Cluster, ids: Mapping[str, str]) -> None:
+    there = {t.name: t.id.hex for t in cluster.metadata().topics}
+    doomed = {name: UUID(hex=each) for name, each in ids.items() if there.get(name) == each}
+    refused = delete_topics(cluster, doomed) if doomed else {}
+    if refused:
+        raise RestoreFailed("a topic has to be made again and cannot be deleted", subject=", ".join(refused))
+    _wait_until_gone(cluster, ids)
 
 
 def _wait_until_gone(cluster: Cluster, ids: Mapping[str, str]) -> None:

@@ -102,6 +102,14 @@ def _identity(root: Path) -> Identity:
     return found
 
 
+def remembered_starts(roots: Iterable[Path]) -> dict[TopicPartition, int]:
+    """Log starts that a broker remembers, where they lie behind the first segment of a log."""
+    found: dict[TopicPartition, int] = {}
+    for root in roots:
+        found |= _checkpoint(root / "log-start-offset-checkpoint", [])
+    return found
+
+
 def _copies(root: Path, who: Identity, findings: list[Finding]) -> Iterator[FoundCopy]:
     watermarks = _checkpoint(root / "replication-offset-checkpoint", findings)
     starts = _checkpoint(root / "log-start-offset-checkpoint", findings)

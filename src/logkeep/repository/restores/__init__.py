@@ -17,6 +17,7 @@ from logkeep.repository.restores.attempts import (
     owner_of,
     put_producers,
     read_producers,
+    times_resumed,
 )
 from logkeep.repository.restores.documents import (
     AbortedDocument,
@@ -76,4 +77,5 @@ __all__ = [
     "read_receipt",
     "read_receipts",
     "state_place",
+    "times_resumed",
 ]

@@ -7,7 +7,7 @@ from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.repository.chain import Place
 from logkeep.repository.owner import Owner, this_process
 from logkeep.repository.restores.documents import ProducerRow, ProducersDocument, RestorePlanDocument, ResumedDocument
-from logkeep.repository.restores.numbered import put_next, put_numbered, read_all, read_newest
+from logkeep.repository.restores.numbered import last_number, put_next, put_numbered, read_all, read_newest
 
 
 def put_producers(
@@ -60,6 +60,11 @@ def note_resumed(place: Place, restore_id: RestoreId, clock: Clock, tokens: Toke
         )
 
     return put_next(place, restore_id, make)[0].owner
+
+
+def times_resumed(place: Place, restore_id: RestoreId) -> int:
+    """How often a restore was taken up again."""
+    return last_number(place, restore_id, ResumedDocument)
 
 
 def owner_of(place: Place, plan: RestorePlanDocument) -> Owner:

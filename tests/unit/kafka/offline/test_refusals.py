@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 
 from logkeep.errors import Locked, LogDirUnusable, LogkeepError, TargetUnsafe, UsageError
+from logkeep.kafka.restore.offline import staging
 from logkeep.kafka.restore.offline.locks import alone, broker_stopped
 from logkeep.kafka.restore.offline.run import preview
 from logkeep.kafka.restore.offline.safety import check_configs, check_topics, removing
@@ -204,3 +205,33 @@ def test_nothing_is_written_by_a_preview(backed: Backed, root: Path) -> None:
     assert tree(root) == before
     assert (foreseen.cluster_id, foreseen.own_cluster, foreseen.nodes) == ("another-cluster-------", False, (1,))
     assert logs_in(root / "users-0") == {f"{0:020d}.log": b""}
+
+
+def test_a_log_start_that_the_broker_remembers(backed: Backed, root: Path) -> None:
+    """It would hide the first records of what is restored, or delete all of it."""
+    (root / "log-start-offset-checkpoint").write_text("0\n2\norders 0 0\norders 1 7\n")
+    before = tree(root)
+    with pytest.raises(TargetUnsafe, match="begins at 7, and what is restored begins at 0") as refused:
+        offline(backed.place, backed.backup, [root])
+    assert "make it again" in refused.value.remedy
+    assert tree(root) == before
+    (root / "log-start-offset-checkpoint").write_text("0\n1\norders 1 0\n")
+    assert offline(backed.place, backed.backup, [root]).good
+
+
+def test_interrupted_between_two_moves(backed: Backed, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a file system that cannot exchange names: one of the two directories is there afterwards, whichever."""
+    monkeypatch.setattr(staging, "_exchanged", lambda *_: False)
+    real = Path.rename
+
+    def rename(path: Path, target: Path) -> Path:
+        if target.name in {"orders-0", "orders-1", "users-0"} and interrupted.pop("next", False):
+            raise KeyboardInterrupt
+        return real(path, target)
+
+    interrupted = {"next": True}
+    monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises(KeyboardInterrupt):
+        offline(backed.place, backed.backup, [root])
+    assert {"orders-0", "orders-1", "users-0"} <= {p.name for p in root.iterdir()}
+    assert offline(backed.place, backed.backup, [root]).good

@@ -124,3 +124,8 @@ def test_an_earlier_end_of_one_partition() -> None:
             _chosen(include=("orders",), until_offsets=(wrong,))
     with pytest.raises(UsageError, match="not among the partitions"):
         _chosen(partitions=("0",), until_offsets=("orders:1=50",))
+
+
+def test_a_renaming_that_fits_nothing_is_a_slip_of_the_pen() -> None:
+    with pytest.raises(UsageError, match="fits none of the topics"):
+        _chosen(include=("orders",), renames=("audit=x",))

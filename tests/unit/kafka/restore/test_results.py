@@ -10,7 +10,8 @@ from logkeep.model.segments import Collection, LogName
 from logkeep.repository.restores import RestoredGroup
 
 LOG = LogName(Collection.TOPICS, "orders", "0" * 32, 0)
-PROOF = LogProof(records=3, archive_digest="a", target_digest="a")
+DIGEST = "lk1:3:00000000000000010000000000000002:0000000000000003:0"
+PROOF = LogProof(records=3, archive_digest=DIGEST, target_digest=DIGEST)
 GOOD = LogResult(log=LOG, topic="orders", partition=0, outcome=Outcome.DONE, records=3, proof=PROOF)
 
 
@@ -44,3 +45,9 @@ def test_a_group_is_rolled_back_to_where_it_stood_before_the_first_attempt() -> 
     new = RestoredGroup(group="h", topic="t", partition=0, previous_offset=None, offset=5)
     kept = as_first_found((second, new), [(first,), (second,)])
     assert [(r.previous_offset, r.previous_metadata, r.offset) for r in kept] == [(3, "m", 41), (None, "", 5)]
+
+
+def test_append_times_are_told_as_what_they_became() -> None:
+    appended = msgspec.structs.replace(PROOF, archive_digest=f"{DIGEST[:-1]}3")
+    (finding,) = result_findings([msgspec.structs.replace(GOOD, proof=appended)])
+    assert (finding.code, finding.severity) == ("append-times", "note")

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from logkeep.kafka.restore.offline.foresight import check_room, foresee, unit_of
 from logkeep.kafka.restore.offline.locks import alone, broker_stopped
-from logkeep.kafka.restore.offline.safety import check, check_configs, check_topics
+from logkeep.kafka.restore.offline.safety import check, check_configs, check_starts, check_topics
 from logkeep.kafka.restore.offline.staging import bring_back
 from logkeep.kafka.restore.offline.task import restore_log
 from logkeep.kafka.restore.offline.values import Foreseen, LogWritten, OfflineReport, OfflineUnit, OfflineWish
 from logkeep.kafka.salvage.disk_layout import Standing as DirectoryStanding
-from logkeep.kafka.salvage.disks import look
+from logkeep.kafka.salvage.disks import look, remembered_starts
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.model.work import Engine
@@ -48,6 +48,7 @@ def restore_offline(
         check(foreseen, wish)
         check_topics(prepared.image, foreseen.logs)
         check_configs(prepared.image, foreseen.logs)
+        check_starts(remembered_starts(wish.roots), foreseen.logs)
         check_room(foreseen.logs)
         results = _restored([unit_of(log, place, wish) for log in foreseen.logs], engine)
     findings = (*foreseen.findings, *(f for result in results for f in _findings(result)))

@@ -10,6 +10,7 @@ from logkeep.errors import TargetUnsafe
 from logkeep.kafka.restore.offline.procedure import HELD_OFF
 from logkeep.kafka.restore.offline.values import Foreseen, OfflineWish, PlannedLog, Standing
 from logkeep.kafka.salvage.cluster_image import ClusterImage
+from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 
 _MOST_NAMED = 5
@@ -44,6 +45,21 @@ def check_topics(image: ClusterImage | None, logs: Iterable[PlannedLog]) -> None
                 else "the cluster's topic of this name is another",
                 subject=str(log.directory),
                 remedy="start the broker once more, make the topic if it is not there, and stop it",
+            )
+
+
+def check_starts(starts: Mapping[TopicPartition, int], logs: Iterable[PlannedLog]) -> None:
+    """Raises TargetUnsafe where the broker remembers a log start behind the one that is restored.
+
+    It would hide what stands before it, or delete a log that ends before it. `starts` are those that it remembers.
+    """
+    for log in logs:
+        known = starts.get(TopicPartition(log.topic, log.partition), 0)
+        if known > log.start:
+            raise TargetUnsafe(
+                f"the broker remembers that this log begins at {known}, and what is restored begins at {log.start}",
+                subject=str(log.directory),
+                remedy="delete the topic and make it again: only then does the broker forget it",
             )
 
 

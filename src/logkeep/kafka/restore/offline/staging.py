@@ -133,7 +133,9 @@ def bring_back(root: Path, topic: str, partition: int) -> None:
 
 
 def discard(root: Path, topic: str, partition: int) -> None:
-    """Remove what this attempt and others left."""
+    """Remove what this attempt and others left; nothing while the partition has no directory but one of those."""
+    if not (root / f"{topic}-{partition}").is_dir():
+        return
     for path in leftovers(root, topic, partition):
         with telling(path):
             shutil.rmtree(path, ignore_errors=False)

@@ -13,7 +13,7 @@ from logkeep.kafka.restore.offline.locks import broker_stopped
 from logkeep.kafka.restore.offline.note import NOTE, Note, encoded, origin_of
 from logkeep.kafka.restore.offline.passing import Passing
 from logkeep.kafka.restore.offline.proof import prove
-from logkeep.kafka.restore.offline.staging import METADATA, discard, make, put, put_in_place, staged_name
+from logkeep.kafka.restore.offline.staging import METADATA, bring_back, discard, make, put, put_in_place, staged_name
 from logkeep.kafka.restore.offline.values import LogWritten, OfflineUnit
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
@@ -34,6 +34,7 @@ def restore_log_with(unit: OfflineUnit, progress: Progress, tokens: TokenSource)
         except (Damaged, ObjectMissing, UnsafeName) as error:
             return _failed(unit, str(error))
         finally:
+            bring_back(root, planned.topic, planned.partition)
             discard(root, planned.topic, planned.partition)
 
 
