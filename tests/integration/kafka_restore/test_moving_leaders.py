@@ -71,8 +71,7 @@ def test_the_leader_is_killed_in_the_middle(cluster: KafkaCluster, tmp_path: Pat
         wait_for(lambda: cluster.leader(back) > 1, "a leader that is not the controller")
         killed = cluster.leader(back)
         cluster.members[killed].kill()
-        _until_written(settings, back, RECORDS // 2)
-        cluster.members[killed].start()
+        cluster.members[killed].start()  # it may coordinate the transactions that fill holes: nobody else can
         done = restore.result()
     assert done.receipt.verdict is Verdict.PROVEN, done.receipt.findings
     expected, found = seen(_everywhere(cluster), topic, 0), seen(_everywhere(cluster), back, 0)
