@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
 )
 
 from logkeep.embedded.kafka import EmbeddedKafka
+from tests.integration.processes import wait_for
 
 EVERY_ACL = AclBindingFilter(
     ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
@@ -44,6 +45,13 @@ def configs_of(kafka: EmbeddedKafka, topics: Iterable[str]) -> dict[str, dict[st
 
 def topic_names(kafka: EmbeddedKafka) -> set[str]:
     return set(admin(kafka).list_topics(timeout=30).topics)
+
+
+def delete_topic(kafka: EmbeddedKafka, topic: str) -> None:
+    client = admin(kafka)
+    for future in client.delete_topics([topic]).values():
+        future.result(30)
+    wait_for(lambda: topic not in topic_names(kafka), "the topic to go")
 
 
 def acls(kafka: EmbeddedKafka) -> set[AclBinding]:

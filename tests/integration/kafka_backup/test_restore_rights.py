@@ -43,7 +43,7 @@ def test_one_topic_that_may_not_be_written_to(
         client = str(secured.sasl_file("SASL_SSL", "SCRAM-SHA-256"))
         words = ("kafka", "restore", "--command-config", client, "--yes", "--engine", "inline")
         before = topic_names(secured), stored(repo)
-        told = commands.json(*words, "--dry-run", code=31)
+        told = commands.json(*words, "--dry-run", code=52)
         assert "denied-one" in str(told["refusals"])
         said = commands.error(*words, code=52)
         assert "WRITE on topic denied-one" in said

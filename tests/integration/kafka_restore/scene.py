@@ -112,13 +112,6 @@ def member(kafka: EmbeddedKafka, group: str, topic: str, client_id: str) -> Iter
         consumer.close()
 
 
-def delete_topic(kafka: EmbeddedKafka, topic: str) -> None:
-    client = admin(kafka)
-    for future in client.delete_topics([topic]).values():
-        future.result(30)
-    wait_for(lambda: topic not in topic_names(kafka), "the topic to go")
-
-
 def set_config(kafka: EmbeddedKafka, topic: str, name: str, value: str) -> None:
     """Somebody changes a config of a topic."""
     client, resource = admin(kafka), ConfigResource(ConfigResource.Type.TOPIC, topic)

@@ -6,8 +6,8 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.repository.restores import list_restores
 from tests.e2e.filled import document_of
 from tests.e2e.test_bad_input import READ_ONLY, in_namespace
-from tests.integration.kafka_restore.scene import Scene, delete_topic, positions, read, troubles, write
-from tests.kafka.judged_configs import own_configs, topic_names
+from tests.integration.kafka_restore.scene import Scene, positions, read, troubles, write
+from tests.kafka.judged_configs import delete_topic, own_configs, topic_names
 from tests.kafka.matrix import Matrix
 
 pytestmark = pytest.mark.xdist_group("kafka-restore")

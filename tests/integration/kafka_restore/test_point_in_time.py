@@ -6,9 +6,9 @@ import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from tests.e2e.filled import Filled
-from tests.integration.kafka_restore.scene import Scene, bounds, delete_topic, read, troubles, write
+from tests.integration.kafka_restore.scene import Scene, bounds, read, troubles, write
 from tests.integration.processes import wait_for
-from tests.kafka.judged_configs import own_configs, topic_names
+from tests.kafka.judged_configs import delete_topic, own_configs, topic_names
 from tests.kafka.kernels import share_kernels
 from tests.kafka.matrix import Matrix
 from tests.kafka.put import batch_at, put
