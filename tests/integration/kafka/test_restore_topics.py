@@ -117,8 +117,8 @@ def test_what_is_refused_in_the_end_does_not_keep_the_rest(kafka: EmbeddedKafka,
     assert (finding.code, finding.where) == ("config-differs", plan.name)
     assert "segment.bytes should be 5" in finding.what
     assert "at least 1048576" in finding.what
-    assert own_configs(kafka, plan.name)["retention.ms"] == "77"
-    assert "cleanup.policy" not in own_configs(kafka, plan.name)
+    wait_for(lambda: own_configs(kafka, plan.name).get("retention.ms") == "77", "the other config")
+    wait_for(lambda: "cleanup.policy" not in own_configs(kafka, plan.name), "what was temporary to go")
 
 
 def test_topics_whose_ids_were_never_stored_are_recognised(kafka: EmbeddedKafka, cluster: Cluster) -> None:

@@ -4,7 +4,7 @@ A topic is known by its id. One that this restore made and whose id was never wr
 or a reply was lost) is recognised: it has exactly the configs that only a restore sets, and nothing was ever in it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from logkeep.errors import RestoreFailed, TargetUnsafe
@@ -127,9 +127,15 @@ def finish_topics(cluster: Cluster, plans: Sequence[TopicPlan], ids: Ids) -> lis
     changes = {p.name: change_between(configs[p.name].own, wanted[p.name]) for p in ours}
     reasons = {name: _piecemeal(cluster, name, changes[name]) for name in alter_topic_configs(cluster, changes)}
     found = settled(cluster, {name: each for name, each in wanted.items() if name not in reasons})
-    found |= {name: each.own for name, each in topic_configs(cluster, list(reasons)).items()} if reasons else {}
+    found |= settled(cluster, {name: _but(wanted[name], configs[name].own, reasons[name]) for name in reasons})
     differing = [_differing(p, found[p.name], reasons.get(p.name, {})) for p in ours]
     return [*(_gone(p.name) for p in plans if p not in ours), *(f for some in differing for f in some)]
+
+
+def _but(wanted: Mapping[str, str], own: Mapping[str, str], refused: Iterable[str]) -> dict[str, str]:
+    """What a topic will have when these configs stay as they are."""
+    stays = {name: own[name] for name in refused if name in own}
+    return {**{name: value for name, value in wanted.items() if name not in set(refused)}, **stays}
 
 
 def _piecemeal(cluster: Cluster, topic: str, change: ConfigChange) -> dict[str, str]:
