@@ -435,8 +435,21 @@ CALLS = {
 }
 """Every verb but those that need a server of their own."""
 
-ELSEWHERE = ("demo", "kafka backup", "kafka groups", "kafka optimize", "kafka salvage")
-"""Called in test_demo.py, in test_salvage.py and in tests/integration/kafka_backup."""
+ELSEWHERE = (
+    "demo",
+    "drill",
+    "kafka backup",
+    "kafka groups",
+    "kafka groups restore",
+    "kafka groups rollback",
+    "kafka optimize",
+    "kafka restore",
+    "kafka restore abort",
+    "kafka salvage",
+    "receipts list",
+    "receipts show",
+)
+"""Called in test_demo.py, test_salvage.py, test_receipts.py, and in tests/integration/kafka_{backup,restore}."""
 
 
 def test_every_verb_is_called_here_or_elsewhere() -> None:

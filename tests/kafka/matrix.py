@@ -2,9 +2,10 @@
 
 import struct
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -177,3 +178,9 @@ class Matrix:
             assert error == 0, error
         finally:
             connection.close()
+
+
+def let_go(producer: Producer) -> None:
+    """End a transaction that stayed open. In a long session its broker has ended it already, when its time was up."""
+    with suppress(KafkaException):
+        producer.abort_transaction(30)

@@ -8,7 +8,7 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.kafka_log import walk
 from tests.integration.processes import wait_for
 from tests.kafka.archive import on_disk
-from tests.kafka.matrix import Matrix
+from tests.kafka.matrix import Matrix, let_go
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def written_matrix(kafka: EmbeddedKafka) -> Iterator[Matrix]:
     made.create("idle", 1)
     until_cleaned(made, kafka)
     yield made
-    open_transaction.abort_transaction(30)
+    let_go(open_transaction)
 
 
 def until_cleaned(made: Matrix, kafka: EmbeddedKafka) -> None:

@@ -76,7 +76,7 @@ def _features(topics: "Sequence[TopicReport]", record: "ClusterRecord", transact
 def _permissions(record: "ClusterRecord") -> list[str]:
     """The rights of a user who makes all of this again; those for what the backup does not have are left out."""
     wanted = ["topics: CREATE, DESCRIBE, WRITE, READ", "topics: ALTER_CONFIGS, DESCRIBE_CONFIGS"]
-    wanted.append("transactional ids logkeep-restore-*: DESCRIBE, WRITE (to keep offsets)")
+    wanted.append("transactional ids logkeep-restore-*: DESCRIBE, WRITE")
     if record.groups:
         wanted.append("groups: READ")
     if record.acls:

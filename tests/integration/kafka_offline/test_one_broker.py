@@ -23,7 +23,7 @@ from logkeep.kafka.values import TopicPartition as Log
 from logkeep.model.time import random_token
 from logkeep.spark.cache import cache_dir
 from tests.integration.processes import wait_for
-from tests.kafka.matrix import BROKER, Matrix
+from tests.kafka.matrix import BROKER, Matrix, let_go
 from tests.kafka.offline import archived_as, offline, wished
 from tests.kafka.plain import PlainBrokers
 from tests.kafka.readers import Read, read_whole
@@ -79,7 +79,7 @@ def _matrix(kafka: EmbeddedKafka) -> Iterator[Matrix]:
     made.create("idle", 1)
     until_cleaned(made, kafka)
     yield made
-    open_transaction.abort_transaction(30)
+    let_go(open_transaction)
 
 
 def _at_times(kafka: EmbeddedKafka, seen: dict[tuple[str, int], Read]) -> list[int]:

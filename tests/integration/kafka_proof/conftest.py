@@ -11,7 +11,7 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.repository.chain import Place
 from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
-from tests.kafka.matrix import BROKER, Matrix
+from tests.kafka.matrix import BROKER, Matrix, let_go
 from tests.kafka.plain import PlainBrokers
 from tests.kafka.written import until_cleaned
 
@@ -44,7 +44,7 @@ def shapes(kafka: EmbeddedKafka, topics: Matrix) -> Iterator[list[str]]:
     _disorder(topics)
     until_cleaned(topics, kafka)
     yield ["compacted", "append-time", "transactions", "shapes", "later-start", "disorder"]
-    still_open.abort_transaction(30)
+    let_go(still_open)
 
 
 def _disorder(topics: Matrix) -> None:

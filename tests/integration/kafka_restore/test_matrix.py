@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from logkeep.embedded.kafka import EmbeddedKafka
 from tests.e2e.filled import Filled
 from tests.kafka.kernels import share_kernels
-from tests.kafka.matrix import Matrix
+from tests.kafka.matrix import Matrix, let_go
 from tests.kafka.seen import Seen, seen, watermarks
 from tests.kafka.slow_partitioner import slow_partition
 from tests.kafka.whole import new_place
@@ -51,7 +51,7 @@ def written(kafka: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory) -> I
         {log: seen(kafka.bootstrap, *log) for log in logs},
         {log: watermarks(kafka.bootstrap, *log) for log in logs},
     )
-    held.abort_transaction(30)
+    let_go(held)
 
 
 def _compact(kafka: EmbeddedKafka, matrix: Matrix) -> None:

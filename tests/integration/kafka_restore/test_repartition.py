@@ -24,7 +24,7 @@ from logkeep.spark.inline import InlineEngine
 from tests.e2e.filled import Filled
 from tests.kafka.group_rows import commit
 from tests.kafka.kernels import share_kernels
-from tests.kafka.matrix import Matrix
+from tests.kafka.matrix import Matrix, let_go
 from tests.kafka.seen import Seen, seen
 from tests.kafka.whole import new_place
 
@@ -61,7 +61,7 @@ def source(kafka: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory) -> It
     new_place(repo.root)
     repo.json("kafka", "backup", "--bootstrap-servers", kafka.bootstrap, "--source", "prod", "--topics", "orders")
     yield Source(repo, kafka, _records(kafka, "orders", 3))
-    held.abort_transaction(30)
+    let_go(held)
 
 
 def _orders(matrix: Matrix) -> Producer:
