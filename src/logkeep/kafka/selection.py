@@ -16,7 +16,7 @@ Meant = Callable[[str, bool], bool]
 
 def meant_by(include: Sequence[str], exclude: Sequence[str], *, internal: bool) -> Meant:
     """Raises UsageError for a bad pattern."""
-    wanted, unwanted = [_compiled(p) for p in include], [_compiled(p) for p in exclude]
+    wanted, unwanted = [compiled(p) for p in include], [compiled(p) for p in exclude]
 
     def meant(name: str, is_internal: bool) -> bool:
         return (
@@ -35,7 +35,7 @@ def choose_topics(
     meant = meant_by(include, exclude, internal=internal)
     known = sorted(topics, key=lambda t: t.name)
     chosen = [t for t in known if meant(t.name, t.internal)]
-    if include and not chosen and any(_compiled(p).fullmatch(t.name) for t in known for p in include):
+    if include and not chosen and any(compiled(p).fullmatch(t.name) for t in known for p in include):
         raise UsageError(
             f"every topic that matches {' or '.join(include)} is excluded, or internal",
             remedy="look at --exclude; internal topics need --internal",
@@ -48,7 +48,8 @@ def choose_topics(
     return chosen
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Raises UsageError for what is no pattern."""
     try:
         return re.compile(pattern)
     except re.error as error:

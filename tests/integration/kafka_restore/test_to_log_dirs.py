@@ -46,6 +46,10 @@ def test_as_the_dry_run_says(kafka: EmbeddedKafka, topics: Matrix, repo: Filled,
         assert "stop" in one_error(refused.stderr)
         refused = repo.run(*command, "--offsets", "translate", code=40)
         assert "--offsets is about a running cluster" in one_error(refused.stderr)
+        refused = repo.run(*command, "--by-record", code=40)
+        assert "--by-record is about a running cluster" in one_error(refused.stderr)
+        refused = repo.run("kafka", "restore", "--bootstrap-servers", target.bootstrap, "--here-only", code=40)
+        assert "--here-only is about files" in one_error(refused.stderr)
         _as_told(target, told["offline"]["procedure"], "kafka-topics.sh")
         while not (data / f"{topic}-1" / "partition.metadata").exists():
             pass

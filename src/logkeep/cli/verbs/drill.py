@@ -52,7 +52,7 @@ from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import is_dead, same_process, this_process
-from logkeep.repository.restores import RestoreState, Verdict, list_restores
+from logkeep.repository.restores import RestoreState, Verdict, list_restores, topic_ids
 
 SCRATCH = "logkeep-drill-"
 """How the names of scratch topics begin."""
@@ -181,7 +181,7 @@ def _wish(run: Run, *, alone: bool) -> RestoreWish:
 def _clean_up(task: KafkaRestore, done: Done) -> tuple[Finding, ...]:
     """Scratch topics go, by the ids that were stored when they were made; those that stay are told."""
     with Cluster(task.settings) as cluster:
-        return tuple(abort_topics(cluster, done.plan.topics, task.topic_ids(done.restore_id))[1])
+        return tuple(abort_topics(cluster, done.plan.topics, topic_ids(task.state, done.restore_id))[1])
 
 
 def _sweep(task: KafkaRestore, cluster_id: str) -> None:
@@ -195,7 +195,7 @@ def _sweep(task: KafkaRestore, cluster_id: str) -> None:
             stored = task.stored(row.id)
             owner = stored.document.owner
             if stored.plan.cluster_id == cluster_id and (is_dead(owner, here) or same_process(owner, here)):
-                ids = task.topic_ids(row.id)
+                ids = topic_ids(task.state, row.id)
                 if there & set(ids.items()):
                     abort_topics(cluster, stored.plan.topics, ids)
 

@@ -1,6 +1,6 @@
 """`logkeep kafka restore`: a backup put back into a running cluster."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -21,7 +21,8 @@ from logkeep.cli.rows import health_of, seen
 from logkeep.cli.run import Outcome, Run
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.kafka_backup import client_settings
-from logkeep.cli.verbs.kafka_restore_report import KafkaRestoreReport, plan_lines, restore_text
+from logkeep.cli.verbs.kafka_restore_asking import ask
+from logkeep.cli.verbs.kafka_restore_report import KafkaRestoreReport, restore_text
 from logkeep.config.option import Option
 from logkeep.config.options import (
     BOOTSTRAP_SERVERS,
@@ -59,7 +60,6 @@ from logkeep.config.options import (
     UNTIL_OFFSET,
     UNTIL_TIME,
     WHAT,
-    YES,
 )
 from logkeep.config.settings import Place as Origins
 from logkeep.errors import Interrupted, LogkeepError, TargetUnsafe, UsageError, VerificationFailed
@@ -104,12 +104,14 @@ _TOLD: tuple[Option[Any], ...] = (
     TOPICS, EXCLUDE, RENAME, PARTITIONS, REPARTITION, UNTIL_TIME, UNTIL_OFFSET, OFFSETS, ISOLATION, WHAT,
     RESTORED_GROUPS,
 )  # fmt: skip
-_PLANNING = (*_TOLD, INTO_EXISTING, REPLICATION_FACTOR, KEEP_ALL, NO_PROOF)
+_PLANNING = (*_TOLD, BY_RECORD, INTO_EXISTING, REPLICATION_FACTOR, KEEP_ALL, NO_PROOF)
 _ONLINE: tuple[Option[Any], ...] = (
-    BOOTSTRAP_SERVERS, REPARTITION, OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS, INTO_EXISTING, REPLICATION_FACTOR,
-    RESUME_RESTORE, KEEP_ALL, NO_PROOF, LIMIT_PRODUCE,
+    BOOTSTRAP_SERVERS, REPARTITION, BY_RECORD, OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS, INTO_EXISTING,
+    REPLICATION_FACTOR, RESUME_RESTORE, KEEP_ALL, NO_PROOF, LIMIT_PRODUCE,
 )  # fmt: skip
 """Options that mean nothing to a restore into files."""
+_OFFLINE: tuple[Option[Any], ...] = (REPLACE_RECORDS, HERE_ONLY, BROKERS)
+"""Options that mean nothing to any other."""
 _ENGINE = (ENGINE, MASTER, PARALLEL, SPARK_CONF)
 _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
 
@@ -173,6 +175,8 @@ def restore(run: Run, backup: str) -> KafkaRestoreReport:
     place = chosen_source(run)
     if run[TO_LOG_DIRS]:
         return _offline(run, place, backup)
+    if (other := _typed(run, _OFFLINE)) is not None:
+        raise UsageError(f"{other} is about files of a broker", remedy="name its directories with --to-log-dirs")
     settings, resumed = client_settings(run), run[RESUME_RESTORE]
     if resumed is not None:
         return _resumed(run, place, settings, RestoreId(resumed))
@@ -195,22 +199,24 @@ def restore(run: Run, backup: str) -> KafkaRestoreReport:
 def _offline(run: Run, place: Place, backup: str) -> KafkaRestoreReport:
     from logkeep.cli.verbs.kafka_restore_offline import restore_to_log_dirs  # noqa: PLC0415 - only this way needs it
 
-    other = next((o for o in _ONLINE if run.settings.origin(o).place is Origins.FLAG), None)
-    if other is not None:
-        flag = other.spellings()[0].flag
-        raise UsageError(f"{flag} is about a running cluster, --to-log-dirs about one that is stopped")
+    if (other := _typed(run, _ONLINE)) is not None:
+        raise UsageError(f"{other} is about a running cluster, --to-log-dirs about one that is stopped")
     entry = seen(place, run.clock()).completed(backup)
     _refuse_damaged(place, BackupId(entry.id))
     return restore_to_log_dirs(run, place, entry)
+
+
+def _typed(run: Run, options: Sequence[Option[Any]]) -> str | None:
+    """The first of these flags that the user typed."""
+    return next((o.spellings()[0].flag for o in options if run.settings.origin(o).place is Origins.FLAG), None)
 
 
 def _resumed(run: Run, place: Place, settings: ClientSettings, restore_id: RestoreId) -> KafkaRestoreReport:
     """What was planned then is done: nothing else may be asked for now."""
     if run.dry_run:
         raise UsageError("a restore that is resumed has its plan already", remedy="leave --dry-run out")
-    other = next((o for o in _PLANNING if run.settings.origin(o).place is Origins.FLAG), None)
-    if other is not None:
-        raise UsageError(f"a restore that is resumed has its plan already: --{other.name} cannot change it")
+    if (other := _typed(run, _PLANNING)) is not None:
+        raise UsageError(f"a restore that is resumed has its plan already: {other} cannot change it")
     task = KafkaRestore(place, restores_place(run, place), settings, run.clock, run.token)
     stored = task.stored(restore_id)
     backup = BackupId(stored.document.backup)
@@ -300,20 +306,8 @@ def _ask(run: Run, prepared: Prepared) -> None:
         raise _with_unfinished(run, prepared)
     target = prepared.target
     planned = _planned(prepared.view.place.source, prepared)
-    if run.console.interactive and not run[YES]:
-        run.console.note("\n".join(plan_lines(planned, run.console.err_look)))
     amount = f"up to {plural(planned.records, 'record')} to {plural(len(planned.topics), 'topic')}"
-    question = f"restore {amount}?"
-    if not target.is_source or run[CONFIRM_CLUSTER] == target.cluster_id:
-        run.confirm(question)
-        return
-    if run[YES] or not run.console.interactive:
-        raise TargetUnsafe(
-            "this is the cluster that the backup was taken of",
-            subject=target.cluster_id,
-            remedy=f"if that is meant, say so with --confirm-cluster {target.cluster_id}",
-        )
-    run.console.confirm(f"this is the cluster that the backup was taken of; {question}", typed=target.cluster_id)
+    ask(run, planned, f"restore {amount}?", target.cluster_id if target.is_source else "")
 
 
 def _with_unfinished(run: Run, prepared: Prepared) -> LogkeepError:

@@ -2,13 +2,15 @@
 
 from datetime import datetime
 
+import msgspec
+
 from logkeep.cli.look import count
 from logkeep.cli.opening import chosen_engine
 from logkeep.cli.run import Run
-from logkeep.cli.verbs.kafka_restore_report import KafkaRestoreReport, OfflineFile, OfflinePart, plan_lines
+from logkeep.cli.verbs.kafka_restore_asking import ask
+from logkeep.cli.verbs.kafka_restore_report import KafkaRestoreReport, OfflineFile, OfflinePart
 from logkeep.config.options import (
     BROKERS,
-    CONFIRM_CLUSTER,
     EXCLUDE,
     HERE_ONLY,
     PARTITIONS,
@@ -18,13 +20,12 @@ from logkeep.config.options import (
     TOPICS,
     UNTIL_OFFSET,
     UNTIL_TIME,
-    YES,
 )
-from logkeep.errors import TargetUnsafe, UsageError
+from logkeep.errors import UsageError
 from logkeep.kafka.restore.backup_view import view_backup
 from logkeep.kafka.restore.choice import Choice, choose
 from logkeep.kafka.restore.offline.run import preview, restore_offline
-from logkeep.kafka.restore.offline.values import Foreseen, LogEnd, LogWritten, OfflineReport, OfflineWish
+from logkeep.kafka.restore.offline.values import Foreseen, LogEnd, LogWritten, OfflineReport, OfflineWish, PlannedLog
 from logkeep.kafka.restore.preparing import survey_logs
 from logkeep.kafka.salvage.disks import log_dirs
 from logkeep.model.ids import BackupId
@@ -41,7 +42,8 @@ def restore_to_log_dirs(run: Run, place: Place, entry: BackupEntry) -> KafkaRest
     foreseen = preview(wish, place, run.token)
     if run.dry_run:
         return _planned(place.source, foreseen)
-    _ask(run, place.source, foreseen)
+    question = f"write the files of {count(len(foreseen.logs))} partitions?"
+    ask(run, _planned(place.source, foreseen), question, foreseen.cluster_id if foreseen.own_cluster else "")
     engine = chosen_engine(run, foreseen.size_bytes)
     return _done(place.source, restore_offline(wish, place, engine, run.clock, run.token))
 
@@ -78,23 +80,6 @@ def _brokers(texts: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(map(int, numbers))
 
 
-def _ask(run: Run, source: str, foreseen: Foreseen) -> None:
-    """Show what is going to be written and ask. The cluster that was backed up takes its id, typed."""
-    if run.console.interactive and not run[YES]:
-        run.console.note("\n".join(plan_lines(_planned(source, foreseen), run.console.err_look)))
-    question = f"write the files of {count(len(foreseen.logs))} partitions?"
-    if not foreseen.own_cluster or run[CONFIRM_CLUSTER] == foreseen.cluster_id:
-        run.confirm(question)
-        return
-    if run[YES] or not run.console.interactive:
-        raise TargetUnsafe(
-            "these directories belong to the cluster that the backup was taken of",
-            subject=foreseen.cluster_id,
-            remedy=f"if that is meant, say so with --confirm-cluster {foreseen.cluster_id}",
-        )
-    run.console.confirm(f"this is the cluster that was backed up; {question}", typed=foreseen.cluster_id)
-
-
 def _planned(source: str, foreseen: Foreseen) -> KafkaRestoreReport:
     return KafkaRestoreReport(
         source=source,
@@ -108,27 +93,28 @@ def _planned(source: str, foreseen: Foreseen) -> KafkaRestoreReport:
         bytes=foreseen.size_bytes,
         seconds=0.0,
         verdict="planned",
-        partitions=tuple(
-            RestoredPartition(
-                source_topic=log.log.name,
-                source_partition=log.log.partition,
-                topic=log.topic,
-                partition=log.partition,
-                mode="preserve",
-                records=sum(s.records for s in log.segments),
-                bytes=log.size_bytes,
-                end=log.end,
-                outcome="planned",
-                detail=f"[{log.start}, {log.end})",
-            )
-            for log in foreseen.logs
-        ),
+        partitions=tuple(_planned_row(log) for log in foreseen.logs),
         groups=(),
         group_names=(),
         refusals=(),
         findings=foreseen.findings,
         offline=_offline(foreseen),
         dry_run=True,
+    )
+
+
+def _planned_row(log: PlannedLog) -> RestoredPartition:
+    return RestoredPartition(
+        source_topic=log.log.name,
+        source_partition=log.log.partition,
+        topic=log.topic,
+        partition=log.partition,
+        mode="preserve",
+        records=sum(s.records for s in log.segments),
+        bytes=log.size_bytes,
+        end=log.end,
+        outcome="planned",
+        detail=f"[{log.start}, {log.end})",
     )
 
 
@@ -146,26 +132,17 @@ def _offline(foreseen: Foreseen, written: tuple[LogWritten, ...] = ()) -> Offlin
 
 
 def _done(source: str, done: OfflineReport) -> KafkaRestoreReport:
-    foreseen = done.foreseen
+    """The plan, with what became of it."""
     took = datetime.fromisoformat(done.finished) - datetime.fromisoformat(done.started)
-    return KafkaRestoreReport(
-        source=source,
-        backup=foreseen.backup,
-        restore=None,
-        cluster_id=foreseen.cluster_id,
-        offsets="preserve",
-        why=_WHY,
-        topics=tuple(dict.fromkeys(log.topic for log in foreseen.logs)),
+    return msgspec.structs.replace(
+        _planned(source, done.foreseen),
         records=done.records,
         bytes=sum(log.size_bytes for log in done.logs),
         seconds=took.total_seconds(),
         verdict="proven" if done.good else "failed",
         partitions=tuple(_row(log) for log in done.logs),
-        groups=(),
-        group_names=(),
-        refusals=(),
         findings=done.findings,
-        offline=_offline(foreseen, done.logs),
+        offline=_offline(done.foreseen, done.logs),
         dry_run=False,
     )
 

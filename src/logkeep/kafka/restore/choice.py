@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from logkeep.errors import UsageError
 from logkeep.kafka.record import ClusterRecord, TopicRecord
+from logkeep.kafka.selection import compiled
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.segments import LogName
 from logkeep.repository.manifest import LogCut
@@ -36,7 +37,7 @@ class Rename:
             parts = text[2:].split(text[1])
             if len(parts) != 3 or parts[2]:
                 raise UsageError(f"{text!r} is not s/pattern/replacement/", remedy=_RENAME_REMEDY)
-            return cls(_compiled(parts[0]), parts[1], whole=False)
+            return cls(compiled(parts[0]), parts[1], whole=False)
         old, sign, new = text.partition("=")
         if not (sign and old and new):
             raise UsageError(f"{text!r} is no renaming", remedy=_RENAME_REMEDY)
@@ -107,8 +108,9 @@ def choose(record: ClusterRecord, cut: Iterable[LogCut], choice: Choice) -> Chos
     cuts = {(c.log.name, c.log.partition): c for c in cut}
     meant = _meant(record.topics, choice)
     own = [t for t in meant if not t.internal]
-    names = {t.name: _renamed(t.name, choice.renames) for t in own}
-    _refuse_idle(choice.renames, names)
+    renames = {text: Rename.parse(text) for text in choice.renames}
+    names = {t.name: _renamed(t.name, renames) for t in own}
+    _refuse_idle(renames, names)
     _refuse_clashes(names)
     partitions = _partitions(choice.partitions, names)
     until = _until(choice.until_offsets, names)
@@ -132,7 +134,7 @@ def choose(record: ClusterRecord, cut: Iterable[LogCut], choice: Choice) -> Chos
 
 
 def _meant(topics: Sequence[TopicRecord], choice: Choice) -> list[TopicRecord]:
-    include, exclude = [_compiled(p) for p in choice.include], [_compiled(p) for p in choice.exclude]
+    include, exclude = [compiled(p) for p in choice.include], [compiled(p) for p in choice.exclude]
     found = [
         t
         for t in topics
@@ -148,9 +150,9 @@ def _meant(topics: Sequence[TopicRecord], choice: Choice) -> list[TopicRecord]:
     return found
 
 
-def _renamed(name: str, renames: Sequence[str]) -> str:
-    for text in renames:
-        new = Rename.parse(text)(name)
+def _renamed(name: str, renames: Mapping[str, Rename]) -> str:
+    for text, rename in renames.items():
+        new = rename(name)
         if new is not None:
             if not _LEGAL.fullmatch(new) or new in {".", ".."}:
                 raise UsageError(f"{name} would become {new!r}, which is no topic name", subject=f"--rename {text}")
@@ -158,10 +160,10 @@ def _renamed(name: str, renames: Sequence[str]) -> str:
     return name
 
 
-def _refuse_idle(renames: Sequence[str], names: Mapping[str, str]) -> None:
+def _refuse_idle(renames: Mapping[str, Rename], names: Mapping[str, str]) -> None:
     """A renaming that fits no topic is a slip of the pen: what was meant would come back under its old name."""
-    for text in renames:
-        if names and all(Rename.parse(text)(name) is None for name in names):
+    for text, rename in renames.items():
+        if names and all(rename(name) is None for name in names):
             raise UsageError(
                 f"--rename {text} fits none of the topics to restore", remedy="look for a slip of the pen in it"
             )
@@ -246,10 +248,3 @@ def _refuse_unknown(until: Mapping[tuple[str, int], int], logs: Sequence[ChosenL
     for topic, partition in until:
         if (topic, partition) not in there:
             raise UsageError(f"{topic}/{partition} is not among the partitions to restore", subject="--until-offset")
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise UsageError(f"{pattern!r} is not a pattern: {error}") from error

@@ -5,7 +5,6 @@ broker would not let it be moved. A plan becomes rows of a receipt, which hold w
 decided from such rows alone.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +14,7 @@ from logkeep.kafka.admin.groups import Commit, Group, Member
 from logkeep.kafka.positions import Position
 from logkeep.kafka.record import CommitRecord, GroupRecord
 from logkeep.kafka.restore.offsets import LeftOut, Omission, Placed, Positions, Reason, Routes, carried_over
+from logkeep.kafka.selection import compiled
 from logkeep.kafka.values import TopicPartition
 from logkeep.repository.restores.documents import RestoredGroup
 
@@ -114,9 +114,9 @@ def _before(standing: Standing | None) -> Commits:
 
 
 def _meant(groups: Sequence[GroupRecord], patterns: Sequence[str]) -> list[GroupRecord]:
-    compiled = [_compiled(p) for p in patterns]
+    meant = [compiled(p) for p in patterns]
     known = sorted(groups, key=lambda g: g.name)
-    found = [g for g in known if not compiled or any(p.fullmatch(g.name) for p in compiled)]
+    found = [g for g in known if not meant or any(p.fullmatch(g.name) for p in meant)]
     if patterns and not found:
         shown = ", ".join([*(g.name for g in known[:_SHOWN]), *(["…"] if len(known) > _SHOWN else [])]) or "none"
         raise UsageError(
@@ -124,13 +124,6 @@ def _meant(groups: Sequence[GroupRecord], patterns: Sequence[str]) -> list[Group
             remedy=f"patterns match whole names; the backup has: {shown}",
         )
     return found
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise UsageError(f"{pattern!r} is not a pattern: {error}") from error
 
 
 def _with_recovered(groups: Iterable[GroupRecord], found: Mapping[PositionKey, Position]) -> Iterable[GroupRecord]:

@@ -51,9 +51,9 @@ from logkeep.repository.restores import (
     read_aborted,
     read_map,
     read_plan,
-    read_producers,
     read_receipts,
     times_resumed,
+    topic_ids,
 )
 
 GOOD = frozenset({Verdict.PROVEN, Verdict.UNPROVEN})
@@ -163,16 +163,9 @@ class KafkaRestore:
         self.refuse_abort(stored)
         self._take_over(stored)
         with Cluster(self.settings) as cluster:
-            deleted, findings = abort_topics(cluster, stored.plan.topics, self.topic_ids(stored.id))
+            deleted, findings = abort_topics(cluster, stored.plan.topics, topic_ids(self.state, stored.id))
         put_aborted(self.state, stored.document, "given up by its user", self.clock, self.tokens)
         return Aborted(stored.id, stored.plan, tuple(deleted), tuple(findings))
-
-    def topic_ids(self, restore_id: RestoreId) -> dict[str, str]:
-        """The last ids that were stored of the topics of a restore."""
-        ids: dict[str, str] = {}
-        for producers in read_producers(self.state, restore_id):
-            ids |= {name: each for name, each in producers.topics.items() if each}
-        return ids
 
     def refuse_abort(self, stored: Stored) -> None:
         """A restore that ended well is in use, and one in another cluster is not about the topics here."""

@@ -46,9 +46,9 @@ from logkeep.repository.restores import (
     ProducersDocument,
     newest_producers,
     put_producers,
-    read_producers,
     read_receipts,
     times_resumed,
+    topic_ids,
 )
 
 _ROUNDS = 3
@@ -314,9 +314,7 @@ def _producer(row: ProducerRow) -> Producer:
 
 def _doomed(state: Place, restore_id: RestoreId, stored: ProducersDocument) -> dict[str, str]:
     """Topics that are to be made again, with the ids that they had."""
-    had: dict[str, str] = {}
-    for each in read_producers(state, restore_id):
-        had |= {name: topic_id for name, topic_id in each.topics.items() if topic_id}
+    had = topic_ids(state, restore_id)
     return {name: had[name] for name, topic_id in stored.topics.items() if not topic_id and name in had}
 
 

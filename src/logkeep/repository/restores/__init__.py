@@ -18,6 +18,7 @@ from logkeep.repository.restores.attempts import (
     put_producers,
     read_producers,
     times_resumed,
+    topic_ids,
 )
 from logkeep.repository.restores.documents import (
     AbortedDocument,
@@ -78,4 +79,5 @@ __all__ = [
     "read_receipts",
     "state_place",
     "times_resumed",
+    "topic_ids",
 ]

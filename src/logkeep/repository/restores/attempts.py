@@ -45,6 +45,14 @@ def newest_producers(place: Place, restore_id: RestoreId) -> ProducersDocument |
     return read_newest(place, restore_id, ProducersDocument)
 
 
+def topic_ids(place: Place, restore_id: RestoreId) -> dict[str, str]:
+    """The last ids that were stored of the topics of a restore, also of those that are about to be made again."""
+    found: dict[str, str] = {}
+    for each in read_producers(place, restore_id):
+        found |= {name: topic_id for name, topic_id in each.topics.items() if topic_id}
+    return found
+
+
 def note_resumed(place: Place, restore_id: RestoreId, clock: Clock, tokens: TokenSource) -> Owner:
     """Say that this process goes on with a restore, so that others see who works on it. The first act of a resume."""
     owner, now = this_process(tokens()), clock()
