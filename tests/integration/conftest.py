@@ -1,4 +1,4 @@
-"""The one cluster of three brokers that the suite starts; tests that use it are in the group `kafka-three`."""
+"""What several packages share: the one cluster of three brokers (group `kafka-three`), and tidying a secured one."""
 
 import os
 from collections.abc import Iterator
@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from logkeep.spark.cache import cache_dir
+from tests.integration.processes import wait_for
+from tests.kafka.judged_configs import acls, delete_acls, delete_topic, topic_names
 from tests.servers.kafka_cluster import KafkaCluster, kafka_cluster
+from tests.servers.secured_kafka import SecuredKafka
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +26,19 @@ def cluster(three_brokers: KafkaCluster) -> KafkaCluster:
         if member.pid is None:
             member.start()
     return three_brokers
+
+
+@pytest.fixture
+def as_before(secured: SecuredKafka) -> Iterator[None]:
+    """Others use this broker too: rules and topics that a test made go with it."""
+    topics, rules = topic_names(secured), acls(secured)
+    yield
+    if made := acls(secured) - rules:
+        delete_acls(secured, *made)
+    for name in _own(topic_names(secured)) - topics:
+        delete_topic(secured, name)
+    wait_for(lambda: acls(secured) == rules and _own(topic_names(secured)) <= topics, "everything as before")
+
+
+def _own(names: set[str]) -> set[str]:
+    return {name for name in names if not name.startswith("__")}

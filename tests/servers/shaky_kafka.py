@@ -65,6 +65,7 @@ class Shaky:
     topics: Matrix
     budget: Budget
     gate: Gate
+    sending: Gate
     throttled: ThrottledReplies
 
     @contextmanager
@@ -101,9 +102,9 @@ class ProxiedKafka(EmbeddedKafka):
 
 @contextmanager
 def shaky_kafka(directory: Path, cache: Path, **properties: str) -> Iterator[Shaky]:
-    budget, gate, throttled = Budget(), Gate(), ThrottledReplies()
+    budget, gate, sending, throttled = Budget(), Gate(), Gate(), ThrottledReplies()
     with (
         ProxiedKafka(directory, cache, **properties) as kafka,
-        CuttingProxy(kafka.proxied_port, kafka.inner_port, budget, gate, throttled.listener) as proxy,
+        CuttingProxy(kafka.proxied_port, kafka.inner_port, budget, gate, throttled.listener, sending) as proxy,
     ):
-        yield Shaky(kafka, proxy, f"127.0.0.1:{kafka.proxied_port}", Matrix(kafka), budget, gate, throttled)
+        yield Shaky(kafka, proxy, f"127.0.0.1:{kafka.proxied_port}", Matrix(kafka), budget, gate, sending, throttled)

@@ -1,8 +1,8 @@
 """A TCP proxy that cuts every connection after a random number of bytes from the server; then a client comes again.
 
 `with CuttingProxy(listen_port, target_port, chance) as proxy:` serves until the block ends; `proxy.cuts` counts. What
-the server sends can be held back at a chosen point, so that a test acts while its client is in the middle of it, and
-can be listened to.
+either side sends can be held back at a chosen point, so that a test acts while its client is in the middle of it; what
+the server sends can be listened to.
 """
 
 import contextlib
@@ -55,7 +55,8 @@ Listener = Callable[[bytes], None]
 class CuttingProxy:
     """`budget()` says how many bytes the next connection may bring; None means as many as it likes.
 
-    `listener()` makes an ear for one connection, which hears every byte of the server before it is passed on.
+    `gate` holds back what the server sends, `sending` what clients send. `listener()` makes an ear for one connection,
+    which hears every byte of the server before it is passed on.
     """
 
     def __init__(
@@ -65,9 +66,10 @@ class CuttingProxy:
         budget: Callable[[], int | None],
         gate: Gate | None = None,
         listener: Callable[[], Listener] | None = None,
+        sending: Gate | None = None,
     ) -> None:
         self._target, self._budget = target_port, budget
-        self._gate, self._listener_for = gate or Gate(), listener or (lambda: _deaf)
+        self._gate, self._sending, self._listener_for = gate or Gate(), sending or Gate(), listener or (lambda: _deaf)
         self._listener = socket.create_server(("127.0.0.1", listen_port))
         self._listener.settimeout(_POLL_S)
         self._stop = threading.Event()
@@ -84,6 +86,7 @@ class CuttingProxy:
     def __exit__(self, *_exc: object) -> None:
         self._stop.set()
         self._gate.open()
+        self._sending.open()
         self.hang_up()
         while self._threads:
             self._threads.pop().join()
@@ -108,7 +111,7 @@ class CuttingProxy:
                 continue
             server.settimeout(None)
             self._open |= {client, server}
-            self._start(client, server, None, _deaf)
+            self._start(client, server, None, lambda data: self._sending.passing(len(data)))
             self._start(server, client, self._budget(), self._ear())
 
     def _ear(self) -> Listener:

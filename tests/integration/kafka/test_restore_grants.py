@@ -13,28 +13,10 @@ from logkeep.kafka.restore.acls import AclPlan, apply_acls, plan_acls
 from logkeep.kafka.restore.quotas import apply_quotas, plan_quotas
 from logkeep.kafka.settings import ClientSettings, endpoints
 from tests.integration.processes import wait_for
-from tests.kafka.judged_configs import acls, add_acls, delete_acls, delete_topic, topic_names
+from tests.kafka.judged_configs import acls, add_acls, delete_acls
 from tests.servers.secured_kafka import SecuredKafka
 
-pytestmark = pytest.mark.xdist_group("kafka")
-
-
-@pytest.fixture(autouse=True)
-def as_before(secured: SecuredKafka) -> Iterator[None]:
-    """Others use this broker too: rules and topics that a test made go with it."""
-    topics, rules = topic_names(secured), acls(secured)
-    yield
-    if made := acls(secured) - rules:
-        delete_acls(secured, *made)
-    for name in _own(topic_names(secured)) - topics:
-        delete_topic(secured, name)
-    wait_for(lambda: acls(secured) == rules and _own(topic_names(secured)) <= topics, "everything as before")
-
-
-def _own(names: set[str]) -> set[str]:
-    return {name for name in names if not name.startswith("__")}
-
-
+pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.usefixtures("as_before")]
 _LITERAL, _PREFIXED = ResourcePatternType.LITERAL, ResourcePatternType.PREFIXED
 _ALLOW, _DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
 _RULES = [

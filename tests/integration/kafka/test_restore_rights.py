@@ -2,7 +2,6 @@
 
 import shlex
 import uuid
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
@@ -15,28 +14,10 @@ from logkeep.kafka.restore.rights import Right, RightsFound, RightsWanted, denie
 from logkeep.kafka.restore.rights_asked import find_rights, principal_of
 from logkeep.kafka.settings import ClientSettings, endpoints
 from tests.integration.processes import wait_for
-from tests.kafka.judged_configs import acls, add_acls, delete_acls, delete_topic, topic_names
+from tests.kafka.judged_configs import acls, add_acls, delete_acls, topic_names
 from tests.servers.secured_kafka import SecuredKafka
 
-pytestmark = pytest.mark.xdist_group("kafka")
-
-
-@pytest.fixture(autouse=True)
-def as_before(secured: SecuredKafka) -> Iterator[None]:
-    """Others use this broker too: rules and topics that a test made go with it."""
-    topics, rules = topic_names(secured), acls(secured)
-    yield
-    if made := acls(secured) - rules:
-        delete_acls(secured, *made)
-    for name in _own(topic_names(secured)) - topics:
-        delete_topic(secured, name)
-    wait_for(lambda: acls(secured) == rules and _own(topic_names(secured)) <= topics, "everything as before")
-
-
-def _own(names: set[str]) -> set[str]:
-    return {name for name in names if not name.startswith("__")}
-
-
+pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.usefixtures("as_before")]
 _NEEDED = ("CREATE", "WRITE", "READ", "ALTER_CONFIGS", "DELETE")
 _NOTHING = RightsFound((), ())
 

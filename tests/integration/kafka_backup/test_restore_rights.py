@@ -8,11 +8,11 @@ from tests.e2e.filled import Filled
 from tests.integration.kafka_restore.scene import stored
 from tests.integration.processes import wait_for
 from tests.kafka.commands import Commands
-from tests.kafka.judged_configs import acls, add_acls, delete_acls, topic_names
+from tests.kafka.judged_configs import acls, add_acls, topic_names
 from tests.kafka.matrix import Matrix
 from tests.servers.secured_kafka import SecuredKafka
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.usefixtures("as_before")]
 _RIGHTS = ("CREATE", "WRITE", "READ", "ALTER_CONFIGS", "DELETE", "DESCRIBE_CONFIGS")
 
 
@@ -38,20 +38,17 @@ def test_one_topic_that_may_not_be_written_to(
     rules.append(_rule(ResourceType.BROKER, "kafka-cluster", "DESCRIBE"))
     lacking = _rule(ResourceType.TOPIC, "denied-one", "WRITE")
     add_acls(secured, *(rule for rule in rules if rule != lacking))
-    try:
-        wait_for(lambda: set(rules) - {lacking} <= acls(secured), "the rules")
-        client = str(secured.sasl_file("SASL_SSL", "SCRAM-SHA-256"))
-        words = ("kafka", "restore", "--command-config", client, "--yes", "--engine", "inline")
-        before = topic_names(secured), stored(repo)
-        told = commands.json(*words, "--dry-run", code=52)
-        assert "denied-one" in str(told["refusals"])
-        said = commands.error(*words, code=52)
-        assert "WRITE on topic denied-one" in said
-        assert "kafka-acls --add --allow-principal 'User:alice' --operation Write --topic 'denied-one'" in said
-        assert "allowed-one" not in said
-        assert (topic_names(secured), stored(repo)) == before
-        add_acls(secured, lacking)
-        wait_for(lambda: lacking in acls(secured), "the rule")
-        assert commands.json(*words)["verdict"] == "proven"
-    finally:
-        delete_acls(secured, *rules)
+    wait_for(lambda: set(rules) - {lacking} <= acls(secured), "the rules")
+    client = str(secured.sasl_file("SASL_SSL", "SCRAM-SHA-256"))
+    words = ("kafka", "restore", "--command-config", client, "--yes", "--engine", "inline")
+    before = topic_names(secured), stored(repo)
+    told = commands.json(*words, "--dry-run", code=52)
+    assert "denied-one" in str(told["refusals"])
+    said = commands.error(*words, code=52)
+    assert "WRITE on topic denied-one" in said
+    assert "kafka-acls --add --allow-principal 'User:alice' --operation Write --topic 'denied-one'" in said
+    assert "allowed-one" not in said
+    assert (topic_names(secured), stored(repo)) == before
+    add_acls(secured, lacking)
+    wait_for(lambda: lacking in acls(secured), "the rule")
+    assert commands.json(*words)["verdict"] == "proven"

@@ -49,6 +49,14 @@ class Attempts:
         """How it ended: `KILLED`, or the outcomes of its logs, or the name of an error."""
         return str(self._answer())
 
+    @property
+    def over(self) -> bool:
+        """Whether the attempt has ended by itself; the forking program has not looked yet, or has."""
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        except FileNotFoundError:
+            return True
+
     def _say(self, what: dict[str, Any]) -> None:
         assert self._process.stdin is not None
         print(json.dumps(what), file=self._process.stdin, flush=True)

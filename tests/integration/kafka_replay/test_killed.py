@@ -60,7 +60,7 @@ class Killing:
         self.shaky.gate.close_after(size_bytes)
         try:
             self.children.start(unit)
-            wait_for(lambda: self.shaky.gate.closed or _is_over(self.children.pid), "the hold")
+            wait_for(lambda: self.shaky.gate.closed or self.children.over, "the hold")
             return self.children.kill()
         finally:
             self.shaky.gate.open()
@@ -76,14 +76,6 @@ class Killing:
         else:
             assert without_offsets(seen) == without_offsets(self.wanted)
             assert bounds == (0, len(self.wanted))
-
-
-def _is_over(pid: int) -> bool:
-    """Whether a child has ended; its parent has not looked yet, or has."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
 
 
 @pytest.fixture(scope="module", params=WAYS, ids="-".join)
@@ -143,7 +135,7 @@ def _stalled(killing: Killing, seed: int) -> None:
     assert broker is not None
     killing.shaky.gate.close_after(chance.randrange(killing.usual_bytes // 3, killing.usual_bytes))
     killing.children.start(unit)
-    wait_for(lambda: killing.shaky.gate.closed or _is_over(killing.children.pid), "the hold")
+    wait_for(lambda: killing.shaky.gate.closed or killing.children.over, "the hold")
     os.kill(broker, signal.SIGSTOP)
     try:
         killing.shaky.gate.open()

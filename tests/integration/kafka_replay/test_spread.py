@@ -39,20 +39,31 @@ def _unit(shaky: Shaky, logs: Archived, topic: str) -> ReplayUnit:
     )
 
 
+def _sent_undisturbed(shaky: Shaky, children: Attempts, unit: ReplayUnit) -> int:
+    """How many bytes an attempt sends that nothing happens to."""
+    shaky.sending.close_after(1 << 40)
+    children.start(unit)
+    assert children.ended() == ",".join([Outcome.DONE] * 2)
+    sent = (1 << 40) - shaky.sending.left
+    shaky.sending.open()
+    return sent
+
+
 def test_attempts_are_killed_at_random_points(shaky: Shaky, logs: Archived, children: Attempts) -> None:
-    """What is there in the end is there once, by key, and proven."""
+    """What is there in the end is there once, by key, and proven. Held back is what attempts send: that is the data."""
+    usual_bytes = _sent_undisturbed(shaky, children, _unit(shaky, logs, "spread-usual"))
     unit, chance, killed, ends = _unit(shaky, logs, "spread-killed"), random.Random(3), 0, list[int]()
     before = [expected(shaky.kafka.bootstrap, logs.archive, logs.backup_id, name, 0) for name in ("bumpy", "smooth")]
     whole = sum(map(len, before))
     while killed < 3 or not any(0 < end < whole for end in ends):
         assert len(ends) < 20, f"no attempt died in the middle: {ends} of {whole}"
-        shaky.gate.close_after(chance.randrange(1, 9000))
+        shaky.sending.close_after(chance.randrange(1, usual_bytes))
         try:
             children.start(unit)
-            wait_for(lambda: shaky.gate.closed, "the hold")
+            wait_for(lambda: shaky.sending.closed or children.over, "the hold")
             killed += children.kill() == KILLED
         finally:
-            shaky.gate.open()
+            shaky.sending.open()
         ends.append(sum(watermarks(shaky.kafka.bootstrap, "spread-killed", p)[1] for p in range(2)))
     results = replay(unit, nothing).logs
     assert [(r.outcome, r.proof is not None and r.proof.good) for r in results] == [(Outcome.DONE, True)] * 2
