@@ -1,0 +1,196 @@
+"""Snapshots, read: sessions, ACLs, nodes, and the seals that say whether these are the bytes that a server wrote.
+
+`SnapshotReader` streams: memory is bounded by the largest node, whatever the size of the tree. Read it in order:
+`sessions()`, `acls()`, `nodes()`, then `ending()`. Every step raises Damaged where the bytes are no snapshot; `ending`
+compares all seals, and a reader who stopped earlier knows nothing.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, Final, NamedTuple
+
+from logkeep.errors import Damaged
+from logkeep.formats.zookeeper.jute import JuteReader
+from logkeep.formats.zookeeper.transactions import Acls, acls
+
+MAGIC: Final = b"ZKSN"
+VERSION: Final = 2
+DBID: Final = -1
+HEADER: Final = struct.Struct(">4siq")
+STAT: Final = struct.Struct(">qqqqiiiqq")
+"""czxid, mzxid, ctime, mtime, version, cversion, aversion, ephemeral owner, pzxid."""
+SEAL_END: Final = b"\0\0\0\1/"
+SEAL: Final = struct.Struct(">q5s")
+OPEN_ACL_ID: Final = -1
+"""Of a node that anybody may do anything to; it is in no map."""
+_CHUNK: Final = 1 << 20
+_INT: Final = struct.Struct(">i")
+_BEHIND_DATA: Final = struct.Struct(">qqqqqiiiqq")
+
+
+class NodeRow(NamedTuple):
+    """A node as it lies in the file."""
+
+    path: bytes
+    data: bytes | None
+    acl_id: int
+    czxid: int
+    mzxid: int
+    ctime: int
+    mtime: int
+    version: int
+    cversion: int
+    aversion: int
+    owner: int
+    pzxid: int
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What stands behind the nodes. `digest_zxid` is 0 and `digest` None where none was recorded."""
+
+    size_bytes: int
+    seals: int
+    """1: as 3.4 and 3.5 write; 2: with a digest (3.6); 3: with the last processed zxid too (3.9)."""
+    digest_zxid: int = 0
+    digest: int | None = None
+    last_processed: int | None = None
+
+    def fuzzy_end(self, name_zxid: int, largest_in_nodes: int) -> int | None:
+        """The last transaction that may be in it in part; None where only a lower bound is known (before 3.6)."""
+        known = [zxid for zxid in (self.digest_zxid, self.last_processed) if zxid]
+        return max(*known, name_zxid, largest_in_nodes) if known else None
+
+
+class SnapshotReader:
+    """`source` gives the unpacked bytes."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self._source, self._buffer, self._at = source, b"", 0
+        self._adler, self._summed = zlib.adler32(b""), 0
+        """`_summed`: how much of the buffer the checksum covers already."""
+        self._before = 0
+        magic, version, _ = HEADER.unpack(self._take(HEADER.size))
+        if magic != MAGIC or version != VERSION:
+            raise Damaged("this is no snapshot: it does not begin with ZKSN and version 2")
+
+    @property
+    def position(self) -> int:
+        return self._before + self._at
+
+    def sessions(self) -> dict[int, int]:
+        """Sessions and their timeouts in ms."""
+        return {self._long(): self._int() for _ in range(self._count())}
+
+    def acls(self) -> dict[int, Acls]:
+        """Lists of ACLs under the ids by which nodes name them."""
+        return {self._long(): self._acl_list() for _ in range(self._count())}
+
+    def nodes(self) -> Iterator[NodeRow]:
+        """All nodes, parents first; the root has the path ``b""``."""
+        behind = _BEHIND_DATA
+        while (path := self._bytes()) != b"/":
+            if path is None:
+                raise Damaged("a node without a path", subject=f"byte {self.position}")
+            data = self._bytes()
+            self._need(behind.size)
+            row = behind.unpack_from(self._buffer, self._at)
+            self._at += behind.size
+            yield NodeRow(path, data, *row)
+
+    def ending(self) -> Ending:
+        """The seals and what stands between them. Whatever follows the last one is damage too."""
+        self._seal()
+        seals, digest_zxid, digest, last = 1, 0, None, None
+        if not self._at_end():
+            digest_zxid, version, digest = self._long(), self._int(), self._long()
+            digest = digest & 0xFFFF_FFFF_FFFF_FFFF if digest_zxid and version == 2 else None
+            self._seal()
+            seals = 2
+        if not self._at_end():
+            last = self._long()
+            self._seal()
+            seals = 3
+        if not self._at_end():
+            raise Damaged("there is something behind the last seal", subject=f"byte {self.position}")
+        return Ending(self.position, seals, digest_zxid, digest, last)
+
+    def _seal(self) -> None:
+        self._sum()
+        expected = self._adler
+        told, end = SEAL.unpack(self._take(SEAL.size))
+        if told != expected or end != SEAL_END:
+            where = f"byte {self.position - SEAL.size}"
+            raise Damaged("a seal does not fit the bytes before it", subject=where)
+
+    def _sum(self) -> None:
+        self._adler = zlib.adler32(memoryview(self._buffer)[self._summed : self._at], self._adler)
+        self._summed = self._at
+
+    def _need(self, size: int) -> None:
+        """Have so many bytes in the buffer. What was read is summed and let go."""
+        if len(self._buffer) - self._at >= size:
+            return
+        self._sum()
+        pieces, have = [self._buffer[self._at :]], len(self._buffer) - self._at
+        while have < size and (more := self._source.read(min(_CHUNK, max(_CHUNK, size - have)))):
+            pieces.append(more)
+            have += len(more)
+        self._before += self._at
+        self._buffer, self._at, self._summed = b"".join(pieces), 0, 0
+        if have < size:
+            raise Damaged("the file ends too early", subject=f"byte {self._before + have}")
+
+    def _take(self, size: int) -> bytes:
+        self._need(size)
+        taken = self._buffer[self._at : self._at + size]
+        self._at += size
+        return taken
+
+    def _int(self) -> int:
+        self._need(4)
+        (value,) = _INT.unpack_from(self._buffer, self._at)
+        self._at += 4
+        return int(value)
+
+    def _long(self) -> int:
+        return int.from_bytes(self._take(8), signed=True)
+
+    def _count(self) -> int:
+        count = self._int()
+        if count < 0:
+            raise Damaged(f"a list of {count} entries", subject=f"byte {self.position}")
+        return count
+
+    def _bytes(self) -> bytes | None:
+        size = self._int()
+        if size < 0:
+            if size != -1:
+                raise Damaged(f"a length of {size} bytes", subject=f"byte {self.position}")
+            return None
+        return self._take(size)
+
+    def _acl_list(self) -> Acls:
+        """Lists are short: taken entry by entry, so that the buffer is as large as it must be."""
+        count = max(self._int(), 0)
+        found = b"".join(self._acl_bytes() for _ in range(count))
+        return acls(JuteReader(_INT.pack(count) + found))
+
+    def _acl_bytes(self) -> bytes:
+        pieces = [self._take(4)]
+        for _ in range(2):
+            size = self._int()
+            pieces.append(_INT.pack(size))
+            pieces.append(self._take(max(size, 0)))
+        return b"".join(pieces)
+
+    def _at_end(self) -> bool:
+        if self._at < len(self._buffer):
+            return False
+        try:
+            self._need(1)
+        except Damaged:
+            return True
+        return False

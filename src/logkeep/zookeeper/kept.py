@@ -1,0 +1,110 @@
+"""What a backup of ZooKeeper keeps, as values, and the one way to read it: nothing else knows where it lies.
+
+A *member* is one server of an ensemble; a lone server is a member too. Coverage is per member and history: one server's
+disk is not the ensemble's past, and after a restore the same zxids hold other transactions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import BinaryIO, Protocol
+
+from logkeep.model.segments import Proof
+
+
+class Ending(StrEnum):
+    """How the file that a log was taken from ended."""
+
+    CLEAN = "clean"
+    """Padding, or nothing, behind a whole record."""
+    ACTIVE_TAIL = "active-tail"
+    """A record was being written: it was left out, and nothing is lost."""
+    TORN = "torn"
+    """A closed log that ends within a record."""
+    DAMAGED = "damaged"
+    """Something is wrong before its end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptSnapshot:
+    """A snapshot file as it was on disk. Packed ones stay packed: `name` tells how."""
+
+    member: str
+    history: str
+    name: str
+    zxid: int
+    """The last transaction applied when it was begun."""
+    fuzzy_end: int | None
+    """The last transaction that may be in it in part, as the file itself says; None before 3.6."""
+    bound: int | None
+    """Where the file says nothing: a zxid that the member had surely not passed when the snapshot was whole."""
+    digest: int | None
+    digest_zxid: int
+    nodes: int
+    size_bytes: int
+    sha256: str
+
+    @property
+    def usable_from(self) -> int | None:
+        """The first zxid that a replay from it can stand at; None when nothing bounds its end."""
+        return self.fuzzy_end if self.fuzzy_end is not None else self.bound
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptLog:
+    """A run of whole records of one log file, behind the usual 16 bytes: transactions `first` to `last`, both there."""
+
+    member: str
+    history: str
+    name: str
+    """Of the file it was taken from."""
+    first: int
+    last: int
+    records: int
+    min_time_ms: int
+    max_time_ms: int
+    last_adler: int
+    """Checksum of the last record: whether a later look at the log is at the same history."""
+    ending: Ending
+    proof: Proof
+    """`PROVEN`: known to be committed; `BOUNDED`: agreed by a majority; `UNPROVEN`: no server could be asked."""
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """What is known of a server besides its files."""
+
+    name: str
+    version: str = ""
+    host: str = ""
+    data_dir: str = ""
+    log_dir: str = ""
+    role: str = ""
+    """`standalone`, `leader`, `follower` or `observer`; empty when it could not be asked."""
+    zxid: int | None = None
+    """What it said it had processed, before the last round of copying."""
+    current_epoch: int | None = None
+    accepted_epoch: int | None = None
+
+
+class BackupView(Protocol):
+    """A backup to verify, to restore, to look into. Bundles and repositories have one each."""
+
+    @property
+    def name(self) -> str:
+        """Its id, for people."""
+
+    @property
+    def members(self) -> Sequence[Member]: ...
+
+    @property
+    def snapshots(self) -> Sequence[KeptSnapshot]: ...
+
+    @property
+    def logs(self) -> Sequence[KeptLog]:
+        """By member, history and first zxid; pieces of one history of one member do not overlap."""
+
+    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+        """The bytes that `sha256` is of: a snapshot file, or a log with its header. The caller closes it."""

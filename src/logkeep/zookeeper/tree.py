@@ -1,0 +1,220 @@
+"""The tree of znodes, changed by one transaction after the other exactly as a server does it.
+
+The digest of the whole tree is kept up to date, so that after every transaction it can be compared with the one that
+the server wrote: a replay whose digests all fit is the server's own tree. Transactions that a fuzzy snapshot holds
+already may be applied again; that they then fail in part is as in the server, and no error.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from logkeep.errors import Damaged
+from logkeep.formats.zookeeper import shown
+from logkeep.formats.zookeeper.snapshot import OPEN_ACL_ID, NodeRow
+from logkeep.formats.zookeeper.transactions import (
+    Acl,
+    Acls,
+    CloseSession,
+    Create,
+    CreateSession,
+    Delete,
+    Kind,
+    Multi,
+    SetAcl,
+    SetData,
+    Transaction,
+)
+
+OPEN_ACL: Final[Acls] = (Acl(31, b"world", b"anyone"),)
+READ_ONLY_ACL: Final[Acls] = (Acl(1, b"world", b"anyone"),)
+CONTAINER_OWNER: Final = -(1 << 63)
+TTL_MARK: Final = -(1 << 56)
+"""The highest byte of a node's owner, all ones: it has a time to live, which is in the bytes below."""
+_COUNTED: Final = struct.Struct(">qqqqqiiiq")
+_MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
+_SYSTEM: Final = b"/zookeeper/"
+
+
+class Node:
+    """One znode. `summed` is the CRC of its path and data, from which its digest is made in one step."""
+
+    __slots__ = (
+        "acls", "aversion", "ctime", "cversion", "czxid", "data", "digest", "mtime", "mzxid", "owner", "pzxid",
+        "summed", "version",
+    )  # fmt: skip
+
+    def __init__(self, data: bytes | None, acls: Acls, zxid: int, time_ms: int, owner: int) -> None:
+        self.data, self.acls, self.owner = data, acls, owner
+        self.czxid = self.mzxid = self.pzxid = zxid
+        self.ctime = self.mtime = time_ms
+        self.version = self.cversion = self.aversion = 0
+        self.summed = self.digest = 0
+
+
+class Tree:
+    """`zxid`: the last transaction that was applied. Paths are bytes, the root is ``b""``."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[bytes, Node] = {}
+        self.sessions: dict[int, int] = {}
+        self.ephemerals: dict[int, set[bytes]] = {}
+        self.digest = 0
+        self.zxid = 0
+
+    def add(self, path: bytes, node: Node) -> None:
+        """A node of a snapshot, as it is."""
+        self.nodes[path] = node
+        node.summed = zlib.crc32(node.data or b"", zlib.crc32(path))
+        self._count(path, node)
+        if is_ephemeral(node.owner):
+            self.ephemerals.setdefault(node.owner, set()).add(path)
+
+    def apply(self, transaction: Transaction) -> None:
+        change = transaction.change
+        if isinstance(change, Multi):
+            if change.applied:
+                for kind, part in change.parts:
+                    self._change(kind, part, transaction)
+        elif isinstance(change, CreateSession):
+            self.sessions[transaction.session] = change.timeout_ms
+        elif isinstance(change, CloseSession):
+            self._close(transaction.session, change.paths or (), transaction.zxid)
+        else:
+            self._change(transaction.kind, change, transaction)
+        self.zxid = transaction.zxid
+
+    def _change(self, kind: int, change: object, transaction: Transaction) -> None:
+        if isinstance(change, SetData):
+            self._set_data(change, transaction)
+        elif isinstance(change, Create):
+            self._create(kind, change, transaction)
+        elif isinstance(change, Delete):
+            self._delete(change.path, transaction.zxid)
+        elif isinstance(change, SetAcl) and (node := self.nodes.get(change.path)) is not None:
+            node.acls, node.aversion = change.acls, change.version
+            self._count(change.path, node)
+
+    def _set_data(self, change: SetData, transaction: Transaction) -> None:
+        node = self.nodes.get(change.path)
+        if node is None:
+            return
+        node.data, node.version = change.data, change.version
+        node.mzxid, node.mtime = transaction.zxid, transaction.time_ms
+        node.summed = zlib.crc32(change.data or b"", zlib.crc32(change.path))
+        self._count(change.path, node)
+
+    def _create(self, kind: int, change: Create, transaction: Transaction) -> None:
+        path = change.path
+        above = path[: path.rindex(b"/")] if b"/" in path else b""
+        parent = self.nodes.get(above)
+        if parent is None:
+            return
+        present = self.nodes.get(path)
+        if present is not None:  # a fuzzy snapshot was later than this
+            present.acls = change.acls
+            if kind == Kind.CREATE:
+                self._raise_cversion(above, parent, change.parent_cversion, transaction.zxid)
+            return
+        self._raise_cversion(above, parent, change.parent_cversion, transaction.zxid)
+        node = Node(change.data, change.acls, transaction.zxid, transaction.time_ms, _owner(change, transaction))
+        self.add(path, node)
+
+    def _raise_cversion(self, path: bytes, parent: Node, told: int, zxid: int) -> None:
+        cversion = parent.cversion + 1 if told == -1 else told
+        if cversion > parent.cversion:
+            parent.cversion, parent.pzxid = cversion, zxid
+            self._count(path, parent)
+
+    def _delete(self, path: bytes, zxid: int) -> None:
+        above = path[: path.rindex(b"/")] if b"/" in path else b""
+        parent = self.nodes.get(above)
+        if parent is not None and zxid > parent.pzxid:
+            parent.pzxid = zxid
+            self._count(above, parent)
+        node = self.nodes.pop(path, None)
+        if node is None:
+            return
+        self.digest = (self.digest - node.digest) & _MASK
+        if is_ephemeral(node.owner) and (of_session := self.ephemerals.get(node.owner)) is not None:
+            of_session.discard(path)
+
+    def _close(self, session: int, paths: Iterable[bytes], zxid: int) -> None:
+        for path in paths:
+            self._delete(path, zxid)
+        for path in self.ephemerals.pop(session, set()):
+            self._delete(path, zxid)
+        self.sessions.pop(session, None)
+
+    def _count(self, path: bytes, node: Node) -> None:
+        """Put what a node adds to the digest of the tree right."""
+        if path.startswith(_SYSTEM):
+            return
+        counted = zlib.crc32(
+            _COUNTED.pack(
+                node.czxid, node.mzxid, node.pzxid, node.ctime, node.mtime,
+                node.version, node.cversion, node.aversion, node.owner,
+            ),
+            node.summed,
+        )  # fmt: skip
+        self.digest = (self.digest + counted - node.digest) & _MASK
+        node.digest = counted
+
+
+def _owner(change: Create, transaction: Transaction) -> int:
+    if change.container:
+        return CONTAINER_OWNER
+    if change.ttl_ms is not None:
+        return TTL_MARK | change.ttl_ms
+    return transaction.session if change.ephemeral else 0
+
+
+def is_ephemeral(owner: int) -> bool:
+    """Whether a session owns the node: containers and nodes with a time to live have special owners."""
+    return owner not in (0, CONTAINER_OWNER) and owner >> 56 != -1
+
+
+def new_tree(*, with_config: bool) -> Tree:
+    """What a server begins with that has neither snapshot nor log; `/zookeeper/config` came with 3.5."""
+    tree = Tree()
+    system = [b"", b"/zookeeper", b"/zookeeper/quota"]
+    for path in system:
+        tree.add(path, Node(b"", OPEN_ACL, 0, 0, 0))
+    if with_config:
+        config = Node(b"", READ_ONLY_ACL, 0, 0, 0)
+        config.aversion = -1
+        tree.add(b"/zookeeper/config", config)
+    return tree
+
+
+def tree_of(sessions: dict[int, int], acls: dict[int, Acls], rows: Iterable[NodeRow]) -> Tree:
+    """The tree of a snapshot: exact for no zxid as long as its fuzzy end is not replayed."""
+    tree, known = Tree(), acls | {OPEN_ACL_ID: OPEN_ACL}
+    tree.sessions = dict(sessions)
+    for row in rows:
+        if row.acl_id not in known:
+            raise Damaged(f"ACL list {row.acl_id} is named and not there", subject=shown(row.path))
+        node = Node(row.data, known[row.acl_id], row.czxid, row.ctime, row.owner)
+        node.mzxid, node.pzxid, node.mtime = row.mzxid, row.pzxid, row.mtime
+        node.version, node.cversion, node.aversion = row.version, row.cversion, row.aversion
+        tree.add(row.path, node)
+    return tree
+
+
+def rows_of(tree: Tree) -> tuple[dict[int, Acls], Iterator[NodeRow]]:
+    """For writing it as a snapshot: lists of ACLs under new ids, and the nodes, parents first."""
+    ids: dict[Acls, int] = {}
+    for node in tree.nodes.values():
+        if node.acls != OPEN_ACL and node.acls not in ids:
+            ids[node.acls] = len(ids) + 1
+    return {number: acls for acls, number in ids.items()}, _rows(tree, ids | {OPEN_ACL: OPEN_ACL_ID})
+
+
+def _rows(tree: Tree, ids: dict[Acls, int]) -> Iterator[NodeRow]:
+    for path in sorted(tree.nodes, key=lambda path: path.replace(b"/", b"\0")):
+        node = tree.nodes[path]
+        yield NodeRow(
+            path, node.data, ids[node.acls], node.czxid, node.mzxid, node.ctime, node.mtime,
+            node.version, node.cversion, node.aversion, node.owner, node.pzxid,
+        )  # fmt: skip
