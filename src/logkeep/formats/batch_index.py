@@ -157,9 +157,9 @@ def decode(data: bytes, subject: str = "batch index") -> BatchIndex:
     version = data[6:8]
     if version not in (_PLAIN, _FRAMED):
         raise FormatTooNew("a batch index of a later version", subject=subject)
-    _, count, checksum = _HEAD.unpack_from(data)
+    _, count, told = _HEAD.unpack_from(data)
     body = data[_HEAD.size :]
-    if checksum(_FAMILY + version, count, body) != checksum or (version == _FRAMED and len(body) < _COUNT.size):
+    if checksum(_FAMILY + version, count, body) != told or (version == _FRAMED and len(body) < _COUNT.size):
         raise Damaged("the checksum of the batch index is wrong", subject=subject)
     frames, body = (_COUNT.unpack_from(body)[0], body[_COUNT.size :]) if version == _FRAMED else (0, body)
     rows_bytes = count * ROW.itemsize

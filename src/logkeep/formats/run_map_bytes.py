@@ -166,8 +166,8 @@ def _opened(family: bytes, data: bytes, subject: str) -> tuple[int, bytes]:
         raise Damaged("not a run map", subject=subject)
     if data[6:8] != _VERSION:
         raise FormatTooNew("a run map of a later version", subject=subject)
-    _, count, checksum = _HEAD.unpack_from(data)
+    _, count, told = _HEAD.unpack_from(data)
     body = data[_HEAD.size :]
-    if checksum(family + _VERSION, count, body) != checksum:
+    if checksum(family + _VERSION, count, body) != told:
         raise Damaged("the checksum of the run map is wrong", subject=subject)
     return count, body
