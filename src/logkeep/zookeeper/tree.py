@@ -14,6 +14,7 @@ from logkeep.errors import Damaged
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.snapshot import OPEN_ACL_ID, NodeRow
 from logkeep.formats.zookeeper.transactions import (
+    OPEN_ACL,
     Acl,
     Acls,
     CloseSession,
@@ -27,7 +28,6 @@ from logkeep.formats.zookeeper.transactions import (
     Transaction,
 )
 
-OPEN_ACL: Final[Acls] = (Acl(31, b"world", b"anyone"),)
 READ_ONLY_ACL: Final[Acls] = (Acl(1, b"world", b"anyone"),)
 CONTAINER_OWNER: Final = -(1 << 63)
 TTL_MARK: Final = -(1 << 56)
