@@ -46,7 +46,7 @@ def _created(kind: int, change: Create) -> bytes:
     return begin + struct.pack(">?i", change.ephemeral, change.parent_cversion)
 
 
-def changed(kind: int, change: Change) -> bytes:
+def changed(kind: int, change: Change) -> bytes:  # noqa: PLR0911 - one for each row of the table of formats
     """What stands behind the header."""
     match change:
         case Create():

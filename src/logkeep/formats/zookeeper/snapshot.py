@@ -107,7 +107,8 @@ class SnapshotReader:
         if not self._at_end():
             digest_zxid, version = self._long(), self._int()
             told = self._long() if version >= DIGEST_VERSION else self._bytes()  # the first version was text
-            digest = told & 0xFFFF_FFFF_FFFF_FFFF if digest_zxid and isinstance(told, int) else None
+            if digest_zxid and version == DIGEST_VERSION and isinstance(told, int):
+                digest = told & 0xFFFF_FFFF_FFFF_FFFF
             self._seal()
             seals = 2
         if not self._at_end():

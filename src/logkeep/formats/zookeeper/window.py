@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 CHUNK_BYTES: Final = 4 << 20
 _ZEROS_BEFORE: Final = 11
-"""So many zeros can be the beginning of a record, its checksum and its length, and lie in a hole or look like padding."""
+"""So many zeros can begin a record, in its checksum and its length: they may lie in a hole, or look like padding."""
 
 
 class Window:
