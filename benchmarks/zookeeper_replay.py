@@ -1,0 +1,27 @@
+"""Replaying logs: reading, decoding and applying transactions, with the digest of the tree kept after each."""
+
+from benchmarks.zookeeper_files import PAYLOADS, Workload
+from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, Transaction, decode
+from logkeep.formats.zookeeper.txnlog import bodies
+from logkeep.zookeeper.tree import Tree, new_tree
+
+
+def measure(workload: Workload) -> None:
+    for label, payload in PAYLOADS.items():
+        log = workload.log(payload)
+
+        def replayed() -> None:
+            tree = _with_nodes()
+            with log.open("rb") as source:
+                for body in bodies(source):
+                    tree.apply(decode(body))
+
+        seconds = workload.best(replayed)
+        print(f"  {label:6}replay {seconds:8.3f} s {workload.transactions / seconds:12,.0f} txn/s")
+
+
+def _with_nodes() -> Tree:
+    tree = new_tree(with_config=True)
+    for path in (b"/bench", *(b"/bench/node-%010d" % number for number in range(1000))):
+        tree.apply(Transaction(1, 1, 1, 1, 1, Create(path, b"", OPEN_ACL, ephemeral=False, parent_cversion=-1), None))
+    return tree
