@@ -2,7 +2,7 @@
 
 import json
 import os
-import urllib.request
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -58,14 +58,17 @@ def test_a_server_that_refuses_what_it_finds_says_so(tmp_path: Path) -> None:
 
 def test_the_admin_server_gives_a_snapshot(tmp_path: Path) -> None:
     with EmbeddedZooKeeper(tmp_path, CACHE, admin=True) as server:
-        with urllib.request.urlopen(f"{server.admin_url}/srvr", timeout=60) as answer:
-            assert json.load(answer)["server_stats"]["server_state"] == "standalone"
-        asked = urllib.request.Request(
-            f"{server.admin_url}/snapshot?streaming=true",
-            headers={"Authorization": f"digest super:{server.password}"},
-        )
-        with urllib.request.urlopen(asked, timeout=60) as answer:
-            assert answer.read()[:4] == b"ZKSN"
+        answer = json.loads(asked(server, "srvr"))
+        assert answer["server_stats"]["server_state"] == "standalone"
+        assert asked(server, "snapshot?streaming=true")[:4] == b"ZKSN"
+
+
+def asked(server: EmbeddedZooKeeper, command: str) -> bytes:
+    connection = HTTPConnection("127.0.0.1", server.admin_port, timeout=60)
+    connection.request("GET", f"/commands/{command}", headers={"Authorization": f"digest super:{server.password}"})
+    answer = connection.getresponse().read()
+    connection.close()
+    return answer
 
 
 def test_a_session_sees_what_another_client_sees(tmp_path: Path) -> None:
@@ -73,7 +76,7 @@ def test_a_session_sees_what_another_client_sees(tmp_path: Path) -> None:
         with raw.RawSession(server.client, password=server.password) as client:
             client.must(raw.create("/größe ☃", None), raw.create("/größe ☃/secret", b"", SECRET))
             client.must(*(raw.create(f"/größe ☃/secret/{number}", b"x" * number) for number in range(600)))
-            client.must(raw.create_container("/c", b"1"), raw.create_ttl("/t", b"2", 3_600_000), raw.delete("/c"))
+            client.must(raw.create_container("/c", b"1"), raw.create_ttl("/t", b"2", 3_600_000))
         with session(server.client, 30, [Credential("digest", f"super:{server.password}")]) as opened:
             before = opened.zxid()
             nodes = list(opened.nodes())
