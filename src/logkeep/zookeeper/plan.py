@@ -14,8 +14,9 @@ from logkeep.errors import RestoreFailed
 from logkeep.formats.zookeeper.names import counter_of, epoch_of, hex_zxid
 from logkeep.model.segments import Proof
 from logkeep.model.time import rfc3339
-from logkeep.zookeeper.coverage import Border, Holdings, Line, Span, Standing, line_of
+from logkeep.zookeeper.coverage import Border, Holdings, Line, Span, Standing
 from logkeep.zookeeper.kept import KeptLog
+from logkeep.zookeeper.line import line_of
 from logkeep.zookeeper.reach import Base, Reach, reaches_of
 
 _RANK = {Proof.UNPROVEN: 0, Proof.BOUNDED: 1, Proof.PROVEN: 2}
