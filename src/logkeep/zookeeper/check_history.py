@@ -1,7 +1,7 @@
 """What is missing, disputed or not proven in all that a backup holds of a history.
 
-Pure, and told from zxids, borders and windows alone, whatever a server would do with the files: servers start on most of
-this, with a tree that never was, and say nothing.
+Pure, and told from zxids, borders and windows alone, whatever a server would do with the files: servers start on most
+of this, with a tree that never was, and say nothing.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -88,7 +88,7 @@ def _member_findings(where: str, holdings: Holdings, line: Line) -> Iterator[See
                 kind=Class.MEMBERS_DISAGREE,
                 severity=Severity.DAMAGE,
                 where=where,
-                what=f"members {', '.join(sorted(dispute.members))} hold different transactions under the same numbers, "
+                what=f"{', '.join(sorted(dispute.members))} hold different transactions under the same numbers, "
                 f"{hex_zxid(dispute.first)} to {hex_zxid(dispute.last)}",
                 remedy="they are not of one history: compare the members, and restore from one of them by name",
             )

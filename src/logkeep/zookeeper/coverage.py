@@ -1,10 +1,10 @@
 """Which transactions are held and in which order they happened, as values: one line per history, of all members' logs.
 
-`line.line_of` makes them. A hole on one member is filled from another where every holder has the same record; where they
-do not, nobody's is used. Inside an epoch the numbers themselves say what is missing. The end of an epoch they do not
-say: a member that was brought up to date by a snapshot lacks the last transactions of an epoch and looks whole, and one
-that was cut off may keep transactions that nobody ever committed. So every border between epochs has a standing: agreed
-by a majority of the voters, to be proven by the digests of a replay, or not proven at all.
+`line.line_of` makes them. A hole on one member is filled from another, unless members hold different records under one
+number: then nobody's is used. Inside an epoch the numbers themselves say what is missing. The end of an epoch they do
+not say: a member that was brought up to date by a snapshot lacks the last transactions of an epoch and looks whole, and
+one that was cut off may keep transactions that nobody ever committed. So every border between epochs has a standing:
+agreed by a majority of the voters, to be proven by the digests of a replay, or not proven at all.
 """
 
 from collections.abc import Mapping

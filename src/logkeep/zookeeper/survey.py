@@ -50,11 +50,9 @@ def borders_in(columns: Iterator[np.ndarray[tuple[int], np.dtype[np.int64]]]) ->
 
 
 def disputes(view: BackupView, logs: Sequence[KeptLog]) -> Iterator[Dispute]:
-    """Compare the bytes of every record that two members hold."""
+    """Compare the bytes of every record that two logs hold."""
     for left, right in combinations(logs, 2):
-        if left.history != right.history or left.member == right.member:
-            continue
-        if left.first <= right.last and right.first <= left.last:
+        if left.history == right.history and left.first <= right.last and right.first <= left.last:
             members = frozenset({left.member, right.member})
             for first, last in _runs(_differing(view, left, right)):
                 yield Dispute(left.history, first, last, members)
