@@ -4,6 +4,7 @@ import hashlib
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import BinaryIO
 
 from logkeep.formats.zookeeper.names import epoch_of, log_name, snapshot_name
@@ -128,7 +129,7 @@ def add_member(
     for run in logs:
         entry = before is not None and epoch_of(before) != epoch_of(run[0])
         borders = ((before, run[0]),) if entry else ()
-        inner = tuple((a, b) for a, b in zip(run, run[1:], strict=False) if epoch_of(a) != epoch_of(b))
+        inner = tuple((a, b) for a, b in pairwise(run) if epoch_of(a) != epoch_of(b))
         view.add_log([past.records[zxid] for zxid in run], member, borders=(*borders, *inner))
         before = run[-1]
 
