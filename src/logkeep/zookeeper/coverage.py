@@ -93,6 +93,8 @@ class Line:
     spans: tuple[Span, ...]
     abandoned: tuple[tuple[int, int], ...] = ()
     """Held, and not in the history: behind the accepted end of their epoch."""
+    seen: tuple[Border, ...] = ()
+    """All borders that members' disks show, also behind transactions that nobody holds any more."""
 
     @property
     def last(self) -> int | None:
