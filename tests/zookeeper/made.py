@@ -9,11 +9,11 @@ from typing import BinaryIO
 
 from logkeep.formats.zookeeper.names import epoch_of, log_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
-from logkeep.formats.zookeeper.transactions import Change, Create, SetData, Transaction
+from logkeep.formats.zookeeper.transactions import OPEN_ACL, Change, Create, SetData, Transaction
 from logkeep.formats.zookeeper.txnlog import header, scan
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.tree import OPEN_ACL, Tree, new_tree, rows_of
+from logkeep.zookeeper.tree import Tree, new_tree, rows_of
 from tests.zookeeper import encoding
 
 BEGAN_MS = 1_700_000_000_000

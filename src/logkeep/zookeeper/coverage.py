@@ -141,5 +141,5 @@ class Holdings:
     @property
     def histories(self) -> list[str]:
         """Oldest first: they are counted."""
-        found = {kept.history for kept in (*self.snapshots, *self.logs)}
+        found = {snapshot.history for snapshot in self.snapshots} | {log.history for log in self.logs}
         return sorted(found, key=lambda name: (int(name) if name.isdecimal() else 0, name))

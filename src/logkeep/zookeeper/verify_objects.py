@@ -39,7 +39,8 @@ def named(kept: Kept) -> str:
 def check_files(view: BackupView) -> ObjectChecks:
     """Presence and size."""
     checks = ObjectChecks()
-    for kept in (*view.snapshots, *view.logs):
+    everything: list[Kept] = [*view.snapshots, *view.logs]
+    for kept in everything:
         try:
             with view.open(kept) as source:
                 size = size_of(source)
