@@ -52,6 +52,7 @@ def back_up(wish: Wish, sink: BackupSink, rounds: Rounds, ask_word: AskWord) -> 
     """Take a backup. Raises HistoryUnproven, DataDirUnusable, BackupFailed, or what the sink's store raises."""
     _check(wish)
     members = rounds.begin(wish.members, sink, new_history=wish.new_history)
+    sink.start()
     number = rounds.run(members)
     gathered = _gathered(wish, members, number, ask_word)
     return Done(sink.complete(gathered), gathered, exit_code(gathered.findings))

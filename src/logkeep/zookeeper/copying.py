@@ -43,6 +43,8 @@ class SnapshotUnit:
     member: str
     history: str
     shelf: Shelf
+    as_is: bool = False
+    """The server packed it, or another one of the same zxid: packing it ourselves would give it that one's name."""
 
 
 class CopiedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,8 +113,7 @@ def copy_snapshot(unit: SnapshotUnit, progress: Progress) -> CopiedSnapshot:
     except FileNotFoundError:
         return CopiedSnapshot(outcome=Outcome.VANISHED)
     with file, _reading(unit.path):
-        packed = unit.packing is not Packing.PLAIN
-        writer = unit.shelf.open_snapshot(unit.member, unit.history, unit.name, unit.zxid, packed=packed)
+        writer = unit.shelf.open_snapshot(unit.member, unit.history, unit.name, unit.zxid, packed=unit.as_is)
         try:
             return _checked_snapshot(unit, _Copied(file, writer, progress), writer)
         except Damaged as damage:

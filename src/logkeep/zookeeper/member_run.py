@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from logkeep.formats.zookeeper.names import Packing
 from logkeep.zookeeper.collect import Found, FoundFile, MemberPlace
 from logkeep.zookeeper.continuity import Continued
 from logkeep.zookeeper.copying import CopiedLog, CopiedPiece, CopiedSnapshot, FoundDamage, LogUnit, Outcome, SnapshotUnit
@@ -50,12 +51,14 @@ class MemberRun:
     def snapshot_units(self) -> list[SnapshotUnit]:
         """Those that are not kept yet. One that could not be read is read again: it may have been unfinished."""
         wanted = [f for f in self._seen.snapshots if f.path.name not in {*self.snapshots, *self.known_snapshots}]
+        packed = {f.zxid for f in self._seen.snapshots if f.name.packing is not Packing.PLAIN}
         return [
             SnapshotUnit(
                 path=str(f.path),
                 name=f.path.name,
                 zxid=f.zxid,
                 packing=f.name.packing,
+                as_is=f.name.packing is not Packing.PLAIN or f.zxid in packed,
                 size_bytes=f.size_bytes,
                 member=self.place.name,
                 history=self.history,

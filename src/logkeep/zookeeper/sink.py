@@ -141,5 +141,8 @@ class BackupSink(Protocol):
     @property
     def known(self) -> Known: ...
 
+    def start(self) -> None:
+        """Called once, when it is certain that there will be something to copy and before anything is."""
+
     def complete(self, gathered: Gathered) -> str:
         """Make it a backup; what people call it. Before this returns nobody sees anything of it."""

@@ -48,6 +48,9 @@ class BundleSink:
         """Where the bundle is when it is complete."""
         return self.directory / self.backup_id
 
+    def start(self) -> None:
+        """The staging directory is there already."""
+
     def complete(self, gathered: Gathered) -> str:
         if len(gathered.members) != 1:
             raise UsageError("a bundle holds one member; back several up into a repository")
