@@ -16,7 +16,9 @@ from logkeep.formats.zookeeper.names import FileKind, FileName, Packing, parse_n
 
 VERSION_2 = "version-2"
 _SMALL_FILE_BYTES = 64
-_BEFORE_VERSION_2 = "since ZooKeeper 3.0 data lies in `version-2`; these files are older, and no server of today reads them"
+_BEFORE_VERSION_2 = (
+    "since ZooKeeper 3.0 data lies in `version-2`; these files are older, and no server of today reads them"
+)
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,13 @@ def version_2(directory: Path) -> Path:
     try:
         if inner.is_dir():
             return inner
-        names = os.listdir(directory)
+        names = [entry.name for entry in directory.iterdir()]
     except OSError as error:
         raise _unusable(error, directory) from error
     if directory.name != VERSION_2 and _is_older(directory, names):
-        raise DataDirUnusable("these files are from before ZooKeeper 3", subject=str(directory), remedy=_BEFORE_VERSION_2)
+        raise DataDirUnusable(
+            "these files are from before ZooKeeper 3", subject=str(directory), remedy=_BEFORE_VERSION_2
+        )
     return directory
 
 

@@ -1,8 +1,8 @@
 """Configuration files of a server that a backup may keep: redacted copies; originals only when they are wished for.
 
 `zoo.cfg` and its dynamic files, `java.env`, `jaas.conf`, `myid`: as text, with every password replaced. Key stores and
-files that hold secrets as such are copied only with `include_secrets`. A keytab is never copied: whoever has it *is* the
-server. What was left out is named, one line each.
+files that hold secrets as such are copied only with `include_secrets`. A keytab is never copied: whoever has it *is*
+the server. What was left out is named, one line each.
 """
 
 import re
@@ -15,7 +15,9 @@ from logkeep.model.redaction import redact
 _LARGEST_BYTES = 4 << 20
 _KEYTAB = re.compile(r".*\.(?:keytab|ktab)|krb5\.keytab.*")
 _STORE = re.compile(r".*\.(?:jks|p12|pfx|keystore|truststore|bcfks|key)")
-_TEXT = re.compile(r"zoo(?:_sample)?\.cfg|zoo.*\.cfg\.dynamic.*|zoo\.cfg\.bak|java\.env|.*jaas.*\.conf|log(?:4j|back).*|myid")
+_TEXT = re.compile(
+    r"zoo(?:_sample)?\.cfg|zoo.*\.cfg\.dynamic.*|zoo\.cfg\.bak|java\.env|.*jaas.*\.conf|log(?:4j|back).*|myid"
+)
 _PEM = re.compile(r".*\.(?:pem|crt|cer)")
 
 
@@ -76,10 +78,8 @@ _KINDS = (_KEYTAB, _STORE, _TEXT, _PEM)
 
 def _kept(path: Path, *, include_secrets: bool) -> ConfigFile | str:
     """What to store of a file, or why nothing."""
-    if _KEYTAB.fullmatch(path.name):
-        return "a Kerberos keytab is never copied"
-    if _STORE.fullmatch(path.name) and not include_secrets:
-        return "a key store is copied only with --include-secrets"
+    if (refused := _refused(path.name, include_secrets=include_secrets)) is not None:
+        return refused
     try:
         if path.stat().st_size > _LARGEST_BYTES:
             return "too large for a configuration file"
@@ -91,6 +91,15 @@ def _kept(path: Path, *, include_secrets: bool) -> ConfigFile | str:
     if b"PRIVATE KEY" in content:
         return "it holds a private key, which is copied only with --include-secrets"
     return _without_secrets(path.name, content)
+
+
+def _refused(name: str, *, include_secrets: bool) -> str | None:
+    """Why a file of this name is not even read."""
+    if _KEYTAB.fullmatch(name):
+        return "a Kerberos keytab is never copied"
+    if _STORE.fullmatch(name) and not include_secrets:
+        return "a key store is copied only with --include-secrets"
+    return None
 
 
 def _without_secrets(name: str, content: bytes) -> ConfigFile:

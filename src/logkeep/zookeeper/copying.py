@@ -313,4 +313,6 @@ def _opened(path: str) -> BinaryIO:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise DataDirUnusable(f"it cannot be read: {(error.strerror or 'unknown reason').lower()}", subject=path) from error
+        raise DataDirUnusable(
+            f"it cannot be read: {(error.strerror or 'unknown reason').lower()}", subject=path
+        ) from error

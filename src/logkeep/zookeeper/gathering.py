@@ -15,7 +15,7 @@ from logkeep.zookeeper.continuity import Continued, continued
 from logkeep.zookeeper.copying import CopiedLog, CopiedSnapshot, copy_log, copy_snapshot
 from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.rounds import settled
-from logkeep.zookeeper.sink import BackupSink, Known, MemberText
+from logkeep.zookeeper.sink import BackupSink, Known
 from logkeep.zookeeper.words import ServerState
 
 Ask = Callable[[str], ServerState]
@@ -104,5 +104,3 @@ class Rounds:
 def _newest_unfinished(member: MemberRun) -> bool:
     """The newest snapshot cannot be read, and no older one is kept either: it may be finished in a moment."""
     return bool(member.unusable) and not member.snapshots and not member.known_snapshots
-
-

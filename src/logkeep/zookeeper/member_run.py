@@ -6,10 +6,18 @@ from dataclasses import dataclass, field, replace
 from logkeep.formats.zookeeper.names import Packing
 from logkeep.zookeeper.collect import Found, FoundFile, MemberPlace
 from logkeep.zookeeper.continuity import Continued
-from logkeep.zookeeper.copying import CopiedLog, CopiedPiece, CopiedSnapshot, FoundDamage, LogUnit, Outcome, SnapshotUnit
+from logkeep.zookeeper.copying import (
+    CopiedLog,
+    CopiedPiece,
+    CopiedSnapshot,
+    FoundDamage,
+    LogUnit,
+    Outcome,
+    SnapshotUnit,
+)
 from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.rounds import LogWish, Standing, logs_to_read, proven_without_server, with_bounds
-from logkeep.zookeeper.sink import MemberText, PlacedLog, PlacedSnapshot, Shelf
+from logkeep.zookeeper.sink import PlacedLog, PlacedSnapshot, Shelf
 from logkeep.zookeeper.words import ServerState
 
 
@@ -27,7 +35,6 @@ class MemberRun:
     first_found: Found | None = None
     state: ServerState | None = None
     state_after: ServerState | None = None
-    text: MemberText = MemberText()
     snapshots: dict[str, PlacedSnapshot] = field(default_factory=dict)
     told: dict[str, int] = field(default_factory=dict)
     unusable: dict[str, str] = field(default_factory=dict)

@@ -152,9 +152,11 @@ def _zxid_of(name: str) -> int:
 def _torn(member: MemberRun) -> Iterable[LostRange]:
     """What a server has processed and no file of it holds: beyond the last record that is kept."""
     standing = member.standing()
-    if standing.cap is not None and not settled(standing) and standing.last < standing.cap:
-        if epoch_of(standing.last) == epoch_of(standing.cap) and standing.newest_snapshot < standing.cap:
-            yield LostRange(member.place.name, standing.last + 1, standing.cap, "processed by the server, in no log")
+    cap = standing.cap
+    if cap is None or settled(standing) or max(standing.last, standing.newest_snapshot) >= cap:
+        return
+    if epoch_of(standing.last) == epoch_of(cap):
+        yield LostRange(member.place.name, standing.last + 1, cap, "processed by the server, in no log")
 
 
 def _open_end(member: MemberRun) -> Iterable[Finding]:

@@ -95,7 +95,7 @@ class _Zstd:
 
     def pack(self, data: memoryview | bytes) -> Iterator[bytes]:
         view = memoryview(data)
-        while len(view):
+        while view:
             taken = view[: FRAME_BYTES - len(self._held)]
             self._held += taken
             view = view[len(taken) :]

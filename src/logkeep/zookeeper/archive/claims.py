@@ -95,7 +95,9 @@ def window(
     return Window(snapshots_from, max(min(wanted), first))
 
 
-def cuts(record_logs: Iterable[LogRecord], snapshots: Iterable[SnapshotRecord], windows: dict[str, Window]) -> list[LogCut]:
+def cuts(
+    record_logs: Iterable[LogRecord], snapshots: Iterable[SnapshotRecord], windows: dict[str, Window]
+) -> list[LogCut]:
     """One for the log and one for the snapshots of each member and history."""
     found: list[LogCut] = []
     logs, shots = list(record_logs), list(snapshots)

@@ -186,5 +186,3 @@ def known_from(record: EnsembleRecord | None) -> Known:
         snapshots=frozenset((s.member, s.name) for s in record.snapshots if s.history == record.history),
         anything=True,
     )
-
-

@@ -132,7 +132,9 @@ def read_info(bundle: Path) -> BackupInfo:
         with path.open("rb") as file:
             data = file.read(_LARGEST_BYTES + 1)
     except OSError as error:
-        raise Damaged(f"it cannot be read: {(error.strerror or 'unknown reason').lower()}", subject=str(path)) from error
+        raise Damaged(
+            f"it cannot be read: {(error.strerror or 'unknown reason').lower()}", subject=str(path)
+        ) from error
     if len(data) > _LARGEST_BYTES:
         raise Damaged("it is larger than any of ours", subject=str(path))
     try:

@@ -1,11 +1,11 @@
 """Names inside a bundle, and of bundles themselves. Nothing else builds or reads them.
 
-    DIR/<id>/snapshots/snapshot.<zxid>[.gz|.zst]
-    DIR/<id>/txnlogs/log.<zxid>[.gz|.zst]
-    DIR/<id>/metadata/backup_info.json  MANIFEST.txt  zk_mntr.txt  zk_stat.txt  zk_conf.txt
-    DIR/<id>/config/…                                   only with --include-config
-    DIR/<id>/logs/backup.log  verify.log
-    DIR/.<id>.partial/                                  being written, or left by a run that was killed
+DIR/<id>/snapshots/snapshot.<zxid>[.gz|.zst]
+DIR/<id>/txnlogs/log.<zxid>[.gz|.zst]
+DIR/<id>/metadata/backup_info.json  MANIFEST.txt  zk_mntr.txt  zk_stat.txt  zk_conf.txt
+DIR/<id>/config/…                                   only with --include-config
+DIR/<id>/logs/backup.log  verify.log
+DIR/.<id>.partial/                                  being written, or left by a run that was killed
 """
 
 import re

@@ -31,7 +31,8 @@ def _manifest(info: BackupInfo, gathered: Gathered) -> Iterator[str]:
     yield from ("", f"Transaction logs ({len(info.files.txnlogs)})")
     for log in info.files.txnlogs:
         yield f"  {log.stored_name:<40} {log.size:>14} bytes  {log.checksum}"
-        yield f"    {log.start_zxid} to {log.end_zxid}, {log.transaction_count} transactions, {log.status} {log.note}".rstrip()
+        span = f"{log.start_zxid} to {log.end_zxid}, {log.transaction_count} transactions"
+        yield f"    {span}, {log.status} {log.note}".rstrip()
     yield from _configuration(gathered)
     yield from _named("Left out", info.left_out)
     yield from _named("Findings", tuple(f"{f.severity} {f.code}: {f.where}: {f.what}" for f in info.findings))

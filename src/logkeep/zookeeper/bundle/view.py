@@ -29,7 +29,9 @@ class BundleView:
     def info(self) -> BackupInfo:
         """Raises Damaged, or UsageError where there is no bundle at all."""
         if not layout.info_path(self.path).is_file() and not (self.path / layout.TXNLOGS).is_dir():
-            raise UsageError("there is no backup here", subject=str(self.path), remedy="name the directory of one backup")
+            raise UsageError(
+                "there is no backup here", subject=str(self.path), remedy="name the directory of one backup"
+            )
         return read_info(self.path)
 
     @property

@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -39,7 +39,7 @@ class BundleSink:
     shelf: BundleShelf
     clock: Clock
     started: datetime
-    known: Known = Known()
+    known: Known = field(default_factory=Known)
     info: BackupInfo | None = None
     """What was written, once it is complete."""
 
