@@ -1,8 +1,8 @@
 """What one round of a backup copies, and whether another one is needed. Pure: values in, values out.
 
 A snapshot under load is fuzzy: it needs the log up to its end. So snapshots come first, then the server is asked how
-far it is, then logs are copied up to there; and again, until the newest snapshot's end and the server's word are reached
-and the epoch stayed the same meanwhile.
+far it is, then logs are copied up to there; and again, until the newest snapshot's end and the server's word are
+reached and the epoch stayed the same meanwhile.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
