@@ -21,7 +21,7 @@ from logkeep.zookeeper.archive.sink import archiving
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.convert import export_backup, import_bundle
-from tests.zookeeper.archives import archived, archived_all, bytes_of, new_place, newest, zxids
+from tests.zookeeper.archives import archived, archived_all, bytes_of, new_local_place, new_place, newest, zxids
 from tests.zookeeper.directories import INLINE, MadeServer, bundled, content, txn
 from tests.zookeeper.encoding import LOG_HEADER
 
@@ -200,8 +200,8 @@ def test_an_unproven_tail_says_so_in_the_rows(server: MadeServer) -> None:
     assert done.exit_code == 2
 
 
-def test_a_view_travels_to_a_task(server: MadeServer) -> None:
-    place = new_place()
+def test_a_view_travels_to_a_task(server: MadeServer, tmp_path: Path) -> None:
+    place = new_local_place(tmp_path / "repository")
     archived(place, server)
     view = newest(place)
     assert pickle.loads(pickle.dumps(view)).logs == view.logs  # noqa: S301 - our own bytes
