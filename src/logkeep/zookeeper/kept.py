@@ -70,6 +70,10 @@ class KeptLog:
     """`PROVEN`: known to be committed; `BOUNDED`: agreed by a majority; `UNPROVEN`: no server could be asked."""
     size_bytes: int
     sha256: str
+    borders: tuple[tuple[int, int], ...] = ()
+    """Where epochs end inside it: the last transaction of one, and the one right behind it in this log."""
+    digests: bool | None = None
+    """Whether the server wrote digests of its tree (3.6 and later); None where nobody looked."""
 
 
 @dataclass(frozen=True, kw_only=True)
