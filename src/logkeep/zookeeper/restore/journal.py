@@ -47,6 +47,10 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     restore: Id
     phase: Phase
     places: tuple[JournalPlace, ...]
+    was_done: bool = False
+    """Servers may have written to the new data: it is not thrown away when it is rolled back."""
+    earlier: "Journal | None" = None
+    """Of the restore before, which can be rolled back again once this one is."""
 
 
 class Pointer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="restore-journal-elsewhere-1"):

@@ -53,7 +53,8 @@ class Swap:
 
     def note(self, phase: Phase) -> None:
         """The phase that begins now, on disk."""
-        self.journal = msgspec.structs.replace(self.journal, phase=phase)
+        was_done = self.journal.was_done or phase is Phase.DONE
+        self.journal = msgspec.structs.replace(self.journal, phase=phase, was_done=was_done)
         first = self._places[0]
         self._disk.replace(first.journal, encoded(self.journal), owner_of(first.data))
 

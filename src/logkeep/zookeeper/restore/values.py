@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from logkeep.errors import LogkeepError
 from logkeep.model.findings import Finding
 
 USUAL_MAXBUFFER = 0xFFFFF
@@ -46,8 +47,8 @@ class RestoreWish:
     """Members of an ensemble, though no epoch file says so. Several targets always are."""
     min_epoch: int = 0
     """An epoch that is known to have been in use, of a member that is not among the targets."""
-    replace: bool = False
-    """Directories that hold data may be replaced: they are kept beside the new ones."""
+    believe: bool = False
+    """Restore though the end of an epoch is proven neither by a digest nor by a majority."""
     version: str = ""
     """Of the servers that will start; empty when it is not known."""
     extended_types: bool | None = None
@@ -108,6 +109,13 @@ class Planned:
     findings: tuple[Finding, ...] = ()
     unchecked: tuple[str, ...] = ()
     """What could not be found out about running servers."""
+    obstacles: tuple[LogkeepError, ...] = ()
+    """Why it would be refused now, the first reason first."""
+
+    @property
+    def replaces(self) -> bool:
+        """Whether the targets hold data, for whose replacement somebody has to say yes."""
+        return any(not held.empty for held in self.held)
 
 
 class WrittenFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
