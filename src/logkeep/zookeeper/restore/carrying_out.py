@@ -47,10 +47,7 @@ def carry_out(
         except LogkeepError:
             Discard(journal, steps).all()
             raise
-        swap = Swap(journal, steps)
-        swap.note(Phase.OLD)
-        swap.forward()
-        Discard(swap.journal, steps).empty_directories()
+        _swap(journal, steps)
         return _receipt(restore, prepared, targets, started, clock())
 
 
@@ -143,6 +140,17 @@ def _prove(directory: Path, file: WrittenFile, prepared: Prepared) -> None:
             subject=os.fspath(directory / file.name),
             remedy="check the disk; the old data is untouched",
         )
+
+
+def _swap(journal: Journal, disk: Disk) -> None:
+    swap = Swap(journal, disk)
+    try:
+        swap.note(Phase.OLD)
+        swap.forward()
+        Discard(swap.journal, disk).empty_directories()
+    except RestoreFailed as error:
+        remedy = f"{error.remedy.partition(',')[0]}, then continue restore {journal.restore}, or roll it back"
+        raise RestoreFailed(error.what, subject=error.subject, remedy=remedy) from error
 
 
 def _receipt(

@@ -22,7 +22,9 @@ class Discard:
         earlier = self._journal.earlier
         first, *others = self._places
         for place in others:
-            self._leave(place, None if earlier is None else Pointer(restore=earlier.restore, data_dir=str(first.data_dir)))
+            self._leave(
+                place, None if earlier is None else Pointer(restore=earlier.restore, data_dir=str(first.data_dir))
+            )
         self._leave(first, earlier)
 
     def empty_directories(self) -> None:

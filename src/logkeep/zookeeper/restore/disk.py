@@ -89,7 +89,7 @@ def _give(what: Path | int, owner: Owner, mode: int) -> None:
     """To its owner first: a change of owner may take bits of the mode away, and must never come after they matter."""
     if (os.geteuid(), os.getegid()) != (owner.uid, owner.gid):
         os.chown(what, owner.uid, owner.gid)
-    os.chmod(what, mode)
+    os.chmod(what, mode)  # noqa: PTH101 - an open file has no path to be changed by
 
 
 @contextmanager

@@ -58,7 +58,9 @@ def _end(target: Target, disk: Disk, ask: Ask, *, forward: bool) -> Ended:
         if journal.phase in (Phase.OLD, Phase.NEW) or not forward:
             _check_stopped(seen.running)
         outcome = _forward(journal, places, disk) if forward else _back(journal, disk)
-    return Ended(journal.restore, outcome, tuple(str(p.data_dir) for p in places), _kept(journal, places), seen.unchecked)
+    return Ended(
+        journal.restore, outcome, tuple(str(p.data_dir) for p in places), _kept(journal, places), seen.unchecked
+    )
 
 
 def _journal_of(data_dir: Path) -> Journal:

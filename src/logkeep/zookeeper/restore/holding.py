@@ -1,4 +1,4 @@
-"""What the directories of a server hold before they are replaced: counts, the highest zxid, epochs, owner. Reads only."""
+"""What the directories of a server hold before they are replaced: counts, highest zxid, epochs, owner. Only reads."""
 
 import hashlib
 import os
@@ -147,7 +147,8 @@ def check_writable(places: Iterable[Place]) -> None:
     for live in _each(places):
         above = live.path.parent
         owner = (live.path if live.path.exists() else above).stat()
-        if not os.access(above, os.W_OK | os.X_OK) or (live.path.exists() and not os.access(live.path, os.W_OK)):
+        needed = [above, live.path] if live.path.exists() else [above]
+        if not all(os.access(path, os.W_OK | os.X_OK, effective_ids=True) for path in needed):
             raise TargetUnsafe("this user may not write there", subject=str(above), remedy=_AS_OWNER)
         if os.geteuid() not in (0, owner.st_uid):
             raise TargetUnsafe("it belongs to another user", subject=str(live.path), remedy=_AS_OWNER)

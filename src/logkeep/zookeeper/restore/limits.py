@@ -53,7 +53,7 @@ def parse_version(version: str) -> tuple[int, ...] | None:
     """None for a version that is not known. Raises UsageError for what is none."""
     if not version:
         return None
-    parts = version.split("-")[0].split(".")
+    parts = version.partition("-")[0].split(".")
     if len(parts) < 2 or not all(part.isdecimal() for part in parts):
         raise UsageError("this is no version of ZooKeeper", subject=version, remedy="write it as 3.9.5")
     return tuple(int(part) for part in parts)

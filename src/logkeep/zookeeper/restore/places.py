@@ -104,9 +104,17 @@ def _server_directory(path: Path) -> Path:
     if ".." in path.parts:
         raise UsageError("a path with .. in it is not taken", subject=str(path), remedy="name the directory itself")
     above = path.parent if path.name == VERSION else path
-    if not above.is_dir():
-        raise UsageError("there is no such directory", subject=str(above), remedy=_NAME_THEM)
-    return above.resolve()
+    try:
+        found = above.resolve()
+        if not found.is_dir():
+            raise UsageError("there is no such directory", subject=str(above), remedy=_NAME_THEM)
+        (found / VERSION).exists()
+    except (OSError, RuntimeError) as error:  # not to be entered; a link to itself
+        what = getattr(error, "strerror", None) or "it cannot be looked at"
+        raise TargetUnsafe(
+            what.lower(), subject=str(above), remedy="run as the user that owns it, or as root"
+        ) from error
+    return found
 
 
 def _check_known(directory: Path) -> None:

@@ -64,7 +64,7 @@ def prepare(view: BackupView, path: RestorePath, wish: RestoreWish, *, ask: Ask 
         held=held,
         findings=tuple(_findings(content, wish, path, places, held, epoch)),
         unchecked=seen.unchecked,
-        obstacles=tuple(_obstacles(content, wish, path, places, seen, size_bytes)),
+        obstacles=tuple(_obstacles(content, wish, path, places, held, seen, size_bytes)),
     )
     return Prepared(planned, places, tuple(files), path, replayed, dropped, ask)
 
@@ -125,11 +125,18 @@ def _archived_bytes(path: RestorePath) -> int:
 
 
 def _obstacles(
-    content: Content, wish: RestoreWish, path: RestorePath, places: Sequence[Place], seen: Seen, size_bytes: int
+    content: Content,
+    wish: RestoreWish,
+    path: RestorePath,
+    places: Sequence[Place],
+    held: Sequence[Held],
+    seen: Seen,
+    size_bytes: int,
 ) -> Iterator[LogkeepError]:
     for who in seen.running:
         yield TargetUnsafe(who, remedy="stop the server, of an ensemble every member, and run again")
     yield from _unfinished(places)
+    yield from _logs_elsewhere(places, held)
     yield from impossible(content, wish)
     yield from _not_as_files(wish, path)
     try:
@@ -149,6 +156,17 @@ def _unfinished(places: Sequence[Place]) -> Iterator[LogkeepError]:
 def interrupted(restore: str, place: Place) -> TargetUnsafe:
     what = f"restore {restore} was interrupted between the old data and the new"
     return TargetUnsafe(what, subject=str(place.data_dir), remedy="continue it or roll it back first")
+
+
+def _logs_elsewhere(places: Sequence[Place], held: Sequence[Held]) -> Iterator[LogkeepError]:
+    """Logs that stay where they are would be replayed on the restored tree."""
+    for place, each in zip(places, held, strict=True):
+        if each.snapshots and each.highest_zxid and not each.logs and not place.log_dir_named:
+            yield TargetUnsafe(
+                "it holds snapshots and no log: are its logs in another directory?",
+                subject=str(place.data.path),
+                remedy="look for dataLogDir in zoo.cfg and name it; if there is none, name dataDir twice",
+            )
 
 
 def _not_as_files(wish: RestoreWish, path: RestorePath) -> Iterator[LogkeepError]:
@@ -208,6 +226,3 @@ def _about(place: Place, held: Held) -> Iterator[Finding]:
     if not held.exactly:
         what = "a log that is replaced is damaged: how far it went is only estimated, and rather too high"
         yield Finding(code="replaced-damaged", severity=Severity.NOTE, where=where, what=what)
-    if held.snapshots and not held.logs and not place.log_dir_named:
-        what = "it holds snapshots and no log: its logs may lie in another directory, and would be replayed on the new data"
-        yield warning("logs-elsewhere", what, "look for dataLogDir in zoo.cfg, and name it", where)

@@ -61,7 +61,7 @@ def _of_processes(places: list[Place]) -> Seen:
     inodes = {(t.st_dev, t.st_ino) for live in lives if live.is_dir() for e in live.iterdir() for t in (e.lstat(),)}
     running, hidden = [], 0
     for process in _processes():
-        if _uses(process, {str(live) for live in lives}, places):
+        if _uses(process, {str(live) for live in lives}):
             running.append(f"process {process.name} is a server that is configured for these directories")
         try:
             if any(_is_inside(file, lives, inodes) for file in (process / "fd").iterdir()):
@@ -82,7 +82,7 @@ def _processes() -> Iterator[Path]:
 def _is_inside(file: Path, lives: list[Path], inodes: set[tuple[int, int]]) -> bool:
     """By name, or by identity: a container knows the same file under another name."""
     try:
-        link = Path(os.readlink(file))
+        link = file.readlink()
         if not link.is_absolute():
             return False
         told = file.stat()
@@ -91,14 +91,14 @@ def _is_inside(file: Path, lives: list[Path], inodes: set[tuple[int, int]]) -> b
     return (told.st_dev, told.st_ino) in inodes or any(live in link.parents for live in lives)
 
 
-def _uses(process: Path, lives: set[str], places: list[Place]) -> bool:
+def _uses(process: Path, lives: set[str]) -> bool:
     """Whether it is a server whose configuration names one of the directories."""
     try:
         words = (process / "cmdline").read_bytes().decode(errors="surrogateescape").split("\0")
         started = next((n for n, word in enumerate(words) if word.endswith(_MAINS)), None)
         if started is None:
             return False
-        named = _configured(words[started + 1 :], Path(os.readlink(process / "cwd")))
+        named = _configured(words[started + 1 :], (process / "cwd").readlink())
         return any(str((path / "version-2").resolve()) in lives for path in named)
     except (OSError, ValueError):
         return False

@@ -102,7 +102,7 @@ class Swap:
                 self._disk.sync(source)
 
     def _move(self, entry: Path, target: Path, live: Live) -> None:
-        """Where the name is taken, the file in `version-2` was written by a server that tried to start: set it apart."""
+        """Where the name is taken, what is in `version-2` was written by a server that tried to start: set it apart."""
         if not os.path.lexists(target):
             self._disk.move(entry, target)
             return
