@@ -1,5 +1,6 @@
 """The tree of a live server as a usual client sees it, taken while nothing changes: the same zxid before and after."""
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -53,16 +54,22 @@ def record(host: str, password: str) -> Recording:
     """Of a server that nobody writes to. What it does by itself (sessions and nodes that run out) is waited for."""
     with kazoo(host, password) as client:
         for _ in range(_TRIES):
-            before = zxid_of(client)
+            before = zxid_of(host)
             nodes = walk(client)
-            if nodes is not None and zxid_of(client) == before:
+            if nodes is not None and zxid_of(host) == before:
                 return Recording(before, nodes)
     raise AssertionError("the tree did not stand still")
 
 
-def zxid_of(client: Any) -> int:
-    answer: str = client.command(b"srvr")
-    (line,) = [line for line in answer.splitlines() if line.startswith("Zxid: ")]
+def zxid_of(host: str) -> int:
+    """The last transaction that one server has processed."""
+    name, port = host.rsplit(":", 1)
+    answer = b""
+    with socket.create_connection((name, int(port)), timeout=60) as connection:
+        connection.sendall(b"srvr")
+        while piece := connection.recv(8192):
+            answer += piece
+    (line,) = [line for line in answer.decode().splitlines() if line.startswith("Zxid: ")]
     return int(line.removeprefix("Zxid: "), 16)
 
 
@@ -86,7 +93,8 @@ def walk(client: Any) -> dict[str, Seen] | None:
 
 
 def _seen(data: bytes | None, stat: Any, acls: Any) -> Seen:
+    allowed = tuple((acl.perms, acl.id.scheme, acl.id.id) for acl in acls)
     return Seen(
-        data, tuple((acl.perms, acl.id.scheme, acl.id.id) for acl in acls), stat.czxid, stat.mzxid, stat.ctime, stat.mtime,
-        stat.version, stat.cversion, stat.aversion, stat.ephemeralOwner, stat.dataLength, stat.numChildren, stat.pzxid,
+        data, allowed, stat.czxid, stat.mzxid, stat.ctime, stat.mtime, stat.version,
+        stat.cversion, stat.aversion, stat.ephemeralOwner, stat.dataLength, stat.numChildren, stat.pzxid,
     )  # fmt: skip

@@ -211,7 +211,7 @@ class EmbeddedZooKeeper:
             self.config.write_text("".join(f"{key}={value}\n" for key, value in self.properties().items()))
 
     def _is_rewritten(self) -> bool:
-        """A member since 3.5 keeps the ensemble in a file of its own and names it here: it is the server's file then."""
+        """A member since 3.5 keeps the ensemble in another file and names it here: both are the server's then."""
         return self.config.exists() and "dynamicConfigFile=" in self.config.read_text()
 
 

@@ -71,7 +71,8 @@ class KeptLog:
     size_bytes: int
     sha256: str
     borders: tuple[tuple[int, int], ...] = ()
-    """Where epochs end inside it: the last transaction of one, and the one right behind it in this log."""
+    """Ends of epochs: the last transaction of one and the first of the next, as they lay one right behind the other on
+    the member's disk, in this log or from the whole and closed log file before it to this one's first."""
     digests: bool | None = None
     """Whether the server wrote digests of its tree (3.6 and later); None where nobody looked."""
 

@@ -14,8 +14,9 @@ from logkeep.errors import RestoreFailed
 from logkeep.formats.zookeeper.names import counter_of, epoch_of, hex_zxid
 from logkeep.model.segments import Proof
 from logkeep.model.time import rfc3339
-from logkeep.zookeeper.coverage import Border, Holdings, Line, Span, Standing, line_of
+from logkeep.zookeeper.coverage import Border, Holdings, Line, Span, Standing
 from logkeep.zookeeper.kept import KeptLog
+from logkeep.zookeeper.line import line_of
 from logkeep.zookeeper.reach import Base, Reach, reaches_of
 
 _RANK = {Proof.UNPROVEN: 0, Proof.BOUNDED: 1, Proof.PROVEN: 2}
@@ -147,7 +148,7 @@ def plan(
     if not able:
         return Refused(_why_not(aim, line, reaches), reachable(line, reaches, moments))
     best = max(able, key=lambda reach: (_RANK[reach.base.proof], reach.base.zxid, reach.base.snapshot is not None))
-    return _path(holdings, line, best, aim, moments)
+    return path_along(holdings, line, best, aim, moments)
 
 
 def reachable(line: Line, reaches: Sequence[Reach], moments: Moments) -> tuple[Interval, ...]:
@@ -237,7 +238,7 @@ def _why_not(aim: int, line: Line, reaches: Sequence[Reach]) -> str:
     return f"no snapshot is exact at or before {hex_zxid(aim)}"
 
 
-def _path(holdings: Holdings, line: Line, reach: Reach, until: int, moments: Moments) -> RestorePath:
+def path_along(holdings: Holdings, line: Line, reach: Reach, until: int, moments: Moments) -> RestorePath:
     borders = tuple(border for border in reach.borders if border.after <= until)
     proof, labels = _strength(line, reach, until, borders)
     slices = tuple(slices_of(line, reach.base, until, borders))

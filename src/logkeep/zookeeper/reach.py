@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from logkeep.formats.zookeeper.names import counter_of, epoch_of
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.coverage import FIRST_EVER, Border, Hole, Holdings, Line, Standing, Stretch
+from logkeep.zookeeper.coverage import FIRST_EVER, Border, Holdings, Hole, Line, Standing, Stretch
 from logkeep.zookeeper.kept import KeptSnapshot
 
 

@@ -1,7 +1,7 @@
 """Replay a path: load its snapshot, apply its transactions one by one, compare every digest that the server wrote.
 
 A path whose digests all fit gives the server's own tree. Before 3.6 there are none, and in the window of a fuzzy
-snapshot none can fit; the result tells how many were compared, up to which zxid they fitted, and the first that did not.
+snapshot none can fit; the result tells how many were compared, up to where they fitted, and the first that did not.
 Memory: the tree. Raises Damaged for bytes that are no snapshot, no record, or not the transaction that comes next.
 """
 

@@ -58,6 +58,7 @@ def scan(
     start_at: int = 0,
     until_zxid: int | None = None,
     largest_record: int | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
 ) -> ScannedLog:
     """Look at a log from where `source` stands, and no further than `most_bytes`.
 
@@ -66,7 +67,7 @@ def scan(
     header; the sink then gets records only. `until_zxid`: the last record to look at. `largest_record`: a longer body
     is damage; without it any length will do that the rest of the file has room for.
     """
-    window = Window(source, most_bytes)
+    window = Window(source, most_bytes, chunk_bytes)
     return Scan(window, sink, until_zxid or _EVERY_ZXID, largest_record or _EVERY_ZXID).log(start_at, deep=deep)
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 CHUNK_BYTES: Final = 4 << 20
-_ZEROS_BEFORE: Final = 8
-"""A record begins with a checksum, whose first bytes are zero: they may lie in a hole, or look like padding."""
+_ZEROS_BEFORE: Final = 11
+"""So many zeros can begin a record, in its checksum and its length: they may lie in a hole, or look like padding."""
 
 
 class Window:
