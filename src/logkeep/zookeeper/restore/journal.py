@@ -86,7 +86,7 @@ def _names(journal: Journal, data_dir: Path) -> bool:
 
 
 def check_members(journal: Journal) -> None:
-    """Raises TargetUnsafe for a member that does not know of the journal: nothing is moved because of its word alone."""
+    """Raises TargetUnsafe for a member that does not know of the journal: nothing is moved on its word alone."""
     first, *others = journal.places
     for place in others:
         if _read(Path(place.data_dir)) != Pointer(first.data_dir):
