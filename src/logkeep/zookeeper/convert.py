@@ -5,15 +5,16 @@ is archived, and proves that it does, exactly as one from a server's directories
 """
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
 
 from logkeep.errors import ClusterUnreachable, Damaged, UsageError
 from logkeep.formats.zookeeper.names import Packing, log_name, parse_name
+from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec
 from logkeep.model.work import EngineFor, Progress
 from logkeep.zookeeper.backup import Done, Wish, back_up
@@ -21,9 +22,19 @@ from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.documents import codec_of
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.collect import MemberPlace
+from logkeep.zookeeper.configuration import ConfigFile
 from logkeep.zookeeper.gathering import Rounds
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.sink import BackupSink, Gathered, PieceWriter, PlacedLog, PlacedSnapshot, Shelf, Stored
+from logkeep.zookeeper.sink import (
+    BackupSink,
+    Gathered,
+    MemberText,
+    PieceWriter,
+    PlacedLog,
+    PlacedSnapshot,
+    Shelf,
+    Stored,
+)
 from logkeep.zookeeper.words import ServerState
 
 _CHUNK = 4 << 20
@@ -70,7 +81,27 @@ def _doubled(unit: ConvertUnit, kept: KeptSnapshot) -> bool:
     return any(s.zxid == kept.zxid and s.name != kept.name for s in unit.view.snapshots)
 
 
-def export_backup(view: BackupView, sink: BackupSink, engine_for: EngineFor, member: str | None = None) -> Gathered:
+@dataclass(frozen=True)
+class Beside:
+    """What a backup keeps besides files."""
+
+    findings: Sequence[Finding] = ()
+    schemes: Sequence[str] = ()
+    texts: Mapping[str, MemberText] = field(default_factory=dict)
+    config: Sequence[ConfigFile] = ()
+    left_out: Sequence[str] = ()
+
+
+_NOTHING = Beside()
+
+
+def export_backup(
+    view: BackupView,
+    sink: BackupSink,
+    engine_for: EngineFor,
+    member: str | None = None,
+    beside: Beside = _NOTHING,
+) -> Gathered:
     """One member's files of a backup into a sink, the newest history of them."""
     chosen = _chosen(view, member)
     history = _newest_history(view, chosen.name)
@@ -81,7 +112,8 @@ def export_backup(view: BackupView, sink: BackupSink, engine_for: EngineFor, mem
     units = [ConvertUnit(view, one, "1", sink.shelf) for one in kept]
     engine = engine_for(sum(one.size_bytes for one in kept))
     stored = engine.map(convert_piece, units, Converted, label="export", weight=lambda u: u.kept.size_bytes)
-    gathered = _gathered(chosen, [(replace(one, history="1"), c.stored) for one, c in zip(kept, stored, strict=True)])
+    placed = [(replace(one, history="1"), c.stored) for one, c in zip(kept, stored, strict=True)]
+    gathered = _gathered(chosen, placed, beside)
     sink.complete(gathered)
     return gathered
 
@@ -103,11 +135,22 @@ def _newest_history(view: BackupView, member: str) -> str:
     return max(found, key=lambda h: (len(h), h), default="1")
 
 
-def _gathered(member: Member, placed: list[tuple[KeptSnapshot | KeptLog, Stored]]) -> Gathered:
+def _gathered(member: Member, placed: list[tuple[KeptSnapshot | KeptLog, Stored]], beside: Beside) -> Gathered:
     snapshots = [PlacedSnapshot(kept, stored) for kept, stored in placed if isinstance(kept, KeptSnapshot)]
     logs = [PlacedLog(kept, stored) for kept, stored in placed if isinstance(kept, KeptLog)]
     newest = max((*(s.kept.zxid for s in snapshots), *(p.kept.last for p in logs)), default=0)
-    return Gathered(history="1", members=[member], snapshots=snapshots, logs=logs, backup_zxid=newest)
+    return Gathered(
+        history="1",
+        members=[member],
+        snapshots=snapshots,
+        logs=logs,
+        findings=beside.findings,
+        schemes=beside.schemes,
+        texts=dict(beside.texts),
+        config=beside.config,
+        left_out=beside.left_out,
+        backup_zxid=newest,
+    )
 
 
 def import_bundle(
@@ -117,11 +160,15 @@ def import_bundle(
     *,
     new_history: bool = False,
     scratch: Path | None = None,
+    member_name: str | None = None,
 ) -> Done:
-    """A bundle as the next backup of a source. Raises HistoryUnproven where it does not continue what is there."""
+    """A bundle as the next backup of a source. Raises HistoryUnproven where it does not continue what is there.
+
+    `member_name`: whose files these are, where the source knows the server under another name than the bundle.
+    """
     member = view.members[0]
     with _directories(view, scratch) as (data_dir, log_dir):
-        place = MemberPlace(member.name, data_dir, log_dir, member.host or "bundle")
+        place = MemberPlace(member_name or member.name, data_dir, log_dir, member.host or "bundle")
         wish = Wish(members=(place,), new_history=new_history)
         rounds = Rounds(engine_for, _as_told(view, member), patience_s=0.0)
         return back_up(wish, sink, rounds, _silent)

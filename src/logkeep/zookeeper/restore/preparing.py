@@ -36,15 +36,24 @@ class Prepared:
     ask: Ask
 
 
-def prepare(view: BackupView, path: RestorePath, wish: RestoreWish, *, ask: Ask = ask_server) -> Prepared:
+def prepare(
+    view: BackupView,
+    path: RestorePath,
+    wish: RestoreWish,
+    *,
+    ask: Ask = ask_server,
+    replayed: Replayed | None = None,
+) -> Prepared:
     """Raises UsageError or TargetUnsafe for directories that no restore can go to, Damaged for a broken backup.
+
+    `replayed`: of this very path, where somebody has replayed it; its tree is changed when sessions are dropped.
 
     What else stands in the way is in `planned.obstacles`: a dry run shows it, `carry_out` raises it.
     """
     places = _places(wish)
     held = tuple(held_by(place) for place in places)
     seen = look_for_servers(places, ask)
-    replayed = replay(view, path)
+    replayed = replay(view, path) if replayed is None else replayed
     _check_replayed(path, replayed, wish)
     dropped = drop_sessions(replayed.tree) if wish.sessions is Sessions.DROP else Dropped()
     content = content_of(replayed.tree)
