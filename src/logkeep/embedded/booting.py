@@ -7,6 +7,7 @@ from pathlib import Path
 from logkeep.embedded.zookeeper import RELEASES, EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.zookeeper.boot import Boot
 from logkeep.zookeeper.client import Credential, Session, session
+from logkeep.zookeeper.kept import BackupView
 
 _ASK_S = 30.0
 
@@ -23,6 +24,15 @@ def boot_of(version: str, cache: Path, java_options: Sequence[str] = ()) -> Boot
             yield opened
 
     return start
+
+
+def version_of(view: BackupView) -> str:
+    """The newest that any member had when it was backed up; empty where none is known."""
+    return max((member.version for member in view.members), default="", key=_numbers)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdecimal())
 
 
 def nearest_release(version: str) -> str:

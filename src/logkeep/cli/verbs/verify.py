@@ -183,7 +183,7 @@ def verify(run: Run, backup: str) -> VerifyReport:
         return verify_zookeeper(run, place, backup_id, report_of)
     engine = chosen_engine(run, expected_bytes if run[LEVEL] != "files" else 0)
     owner = this_process(run.token())
-    verifier = Verifier(place, engine, owner, run.clock, run.token, _read_task(place), _deeper(run, place))
+    verifier = Verifier(place, engine, owner, run.clock, run.token, _read_task(place), _deeper(run))
     return report_of(run, place, verifier.verify(backup_id, run[LEVEL], _sample(run[SAMPLE])))
 
 
@@ -235,7 +235,7 @@ def _read_task(place: Place) -> ReadTask:
     return check_logs
 
 
-def _deeper(run: Run, place: Place) -> Deeper | None:
+def _deeper(run: Run) -> Deeper | None:
     """What looks deeper than `data`, where that is asked for."""
     if run[LEVEL] not in ("records", "source"):
         return None

@@ -197,13 +197,13 @@ def _carried_out(run: Run, state: Place, prepared: Prepared, planned: ZooKeeperR
     try:
         receipt = carry_out(prepared, replace=True, clock=run.clock, token=run.token, name=wanted.journal)
     except LogkeepError as error:
-        _note_failed(run, stored, error)
+        note_failed(run, stored, error)
         raise
     document = stored.ended(verdict_of(stored.body), planned.findings, facts_of(stored.body, receipt))
     return _done(planned, prepared, receipt, document, wanted.journal)
 
 
-def _note_failed(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
+def note_failed(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
     """What is stored of it must not hide why it failed."""
     finding = Finding(
         code=error.slug(), severity=Severity.DAMAGE, where=error.subject or "target", what=error.what,

@@ -11,7 +11,7 @@ from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
 from logkeep.cli.verbs.verify import VerifyReport, ZooKeeperVerified
 from logkeep.config.options import LEVEL
-from logkeep.embedded.booting import boot_of
+from logkeep.embedded.booting import boot_of, version_of
 from logkeep.model.ids import BackupId
 from logkeep.model.work import Progress
 from logkeep.repository.chain import Place
@@ -43,7 +43,7 @@ def verify_zookeeper(run: Run, place: Place, backup_id: BackupId, told: Told) ->
 
 
 def _boot(run: Run, place: Place, entry: BackupEntry) -> Boot:
-    return boot_of(max((m.version for m in view_of(place, entry).members), default=""), run.cache)
+    return boot_of(version_of(view_of(place, entry)), run.cache)
 
 
 def _zookeeper(look: Look) -> ZooKeeperVerified | None:
