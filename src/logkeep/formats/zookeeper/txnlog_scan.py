@@ -33,6 +33,12 @@ _KINDS: Final = {
 Sink = Callable[[memoryview], object]
 
 
+def obtained(window: Window, needed: int) -> bool:
+    """Have what `walk` asked for: a frame, or a record, which is not read before its end mark was seen."""
+    frame = needed == kernels.FRAME_BYTES
+    return (frame or window.ends_in(needed, kernels.END_MARK)) and window.fill(needed)
+
+
 class Scan:
     """One look at one log, from its first byte on."""
 
@@ -101,7 +107,7 @@ class Scan:
             if status != kernels.MORE:
                 return status, needed
             too_large = needed - kernels.FRAME_BYTES - 1 > self._largest
-            if too_large or not window.ends_in(needed, kernels.END_MARK) or not window.fill(needed):
+            if too_large or not obtained(window, needed):
                 return (kernels.BAD_LENGTH if window.held.nbytes else kernels.MORE), needed
 
     def _ask_for_digests(self, facts: Longs) -> None:
