@@ -217,7 +217,7 @@ class _LogCopy:
         return self._behind(found, start)
 
     def _peeked(self, start: int) -> int:
-        """The zxid of the record that begins there. Of one that is damaged it may be anything: nothing is made of it."""
+        """The zxid of the record that begins there. Of a damaged one it may be anything: nothing is made of it."""
         self._file.seek(max(start, HEADER_BYTES))
         return int.from_bytes(self._file.read(_FIRST_ZXID.stop)[_FIRST_ZXID], signed=True)
 

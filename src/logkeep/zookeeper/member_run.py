@@ -125,7 +125,7 @@ class MemberRun:
         self.closed_at[name] = copied.end_at if wish.closed and not copied.damage else 0
 
     def side_by_side(self, before: KeptLog, after: KeptLog) -> bool:
-        """Whether two pieces lay one right behind the other: in one file, or at the end of one and the start of the next."""
+        """Whether two pieces lay one right behind the other: in one file, or at the border of two."""
         one, other = self.spots.get(before.first), self.spots.get(after.first)
         if other is None:
             return False

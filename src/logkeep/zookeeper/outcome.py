@@ -215,7 +215,7 @@ def _doubled(member: MemberRun, one: PlacedLog) -> Finding:
         code="log-overlap",
         severity=Severity.WARNING,
         where=_where(member, one.kept.name),
-        what=f"{hex_zxid(one.kept.first)} to {hex_zxid(one.kept.last)} are in an earlier log too, and not the same there; "
+        what=f"{hex_zxid(one.kept.first)} to {hex_zxid(one.kept.last)} are in an earlier log too, and differ there; "
         "this run is not kept",
     )
 

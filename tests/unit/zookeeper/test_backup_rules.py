@@ -151,28 +151,16 @@ def test_how_far_a_piece_goes(first: int, proven: tuple[int, ...], limit: int, e
 
 
 def snapshot_at(zxid: int) -> SnapshotRecord:
+    name = f"snapshot.{zxid:x}"
     return SnapshotRecord(
-        token=TOKEN,
-        member="m",
-        history="1",
-        name=f"snapshot.{zxid:x}",
-        zxid=zxid,
-        fuzzy_end=zxid,
-        size=1,
-        sha256=NOTHING,
+        token=TOKEN, member="m", history="1", name=name, zxid=zxid, fuzzy_end=zxid, size=1, sha256=NOTHING
     )
 
 
 def log_from(first: int) -> LogRecord:
+    name, last = f"log.{first:x}", first + 9
     return LogRecord(
-        token=TOKEN,
-        member="m",
-        history="1",
-        name=f"log.{first:x}",
-        first=first,
-        last=first + 9,
-        last_adler=1,
-        max_time_ms=first + 9,
+        token=TOKEN, member="m", history="1", name=name, first=first, last=last, last_adler=1, max_time_ms=last
     )
 
 
