@@ -98,7 +98,7 @@ def _files(draw: st.DrawFn, disk: list[int], name: str, times: dict[int, int], d
             runs[-1].append(zxid)
         else:
             runs.append([zxid])
-    before: list[int | None] = [None, *(run[-1] for run in runs[:-1])]
+    before: list[int | None] = [None, *(run[-1] for run in runs)][: len(runs)]
     return [_log(run, last, name, times, digests) for run, last in zip(runs, before, strict=True)]
 
 

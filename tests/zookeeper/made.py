@@ -9,11 +9,11 @@ from typing import BinaryIO
 
 from logkeep.formats.zookeeper.names import epoch_of, log_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
-from logkeep.formats.zookeeper.transactions import Change, Create, SetData, Transaction
+from logkeep.formats.zookeeper.transactions import OPEN_ACL, Change, Create, SetData, Transaction
 from logkeep.formats.zookeeper.txnlog import header, scan
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.tree import OPEN_ACL, Tree, new_tree, rows_of
+from logkeep.zookeeper.tree import Tree, new_tree, rows_of
 from tests.zookeeper import encoding
 
 BEGAN_MS = 1_700_000_000_000
@@ -29,10 +29,12 @@ class Past:
         self.records: dict[int, bytes] = {}
         self.snapshots = {0: self._snapshot()}
         self.digest_at = {0: self.tree.digest}
+        self.nodes_at = {0: len(self.tree.nodes)}
         for zxid in self.zxids:
             self.records[zxid] = self._next(zxid)
             self.snapshots[zxid] = self._snapshot()
             self.digest_at[zxid] = self.tree.digest
+            self.nodes_at[zxid] = len(self.tree.nodes)
 
     def _next(self, zxid: int) -> bytes:
         kind, change = _change(self.tree, zxid)
@@ -122,7 +124,7 @@ def add_member(
 ) -> None:
     for zxid in snapshot_at:
         digest = past.digest_at[zxid] if past.digests and zxid else None
-        nodes = 4 + sum(name.startswith(b"/n") and int(name[2:], 16) <= zxid for name in past.tree.nodes)
+        nodes = past.nodes_at[zxid]
         end = zxid if past.digests and zxid else None
         view.add_snapshot(past.snapshots[zxid], zxid, member, fuzzy_end=end, bound=zxid, digest=digest, nodes=nodes)
     before: int | None = None
