@@ -270,7 +270,7 @@ def test_every_epoch_is_a_piece_of_its_own_and_proves_itself(tmp_path: Path) -> 
         (2 * EPOCH + 1, 2 * EPOCH + 2, Proof.PROVEN),
     ]
     assert [log.borders for log in view.logs[2:]] == [((3, EPOCH + 1),), ((EPOCH + 2, 2 * EPOCH + 1),)]
-    assert done.exit_code == 0
+    assert "end-unreachable" in {f.code for f in done.findings}  # one member of several, and no digests
 
 
 def test_an_epoch_may_end_with_a_file(server: MadeServer, tmp_path: Path) -> None:
