@@ -33,7 +33,10 @@ class Given:
 
 def given_members(run: Run) -> list[Given]:
     """Raises UsageError for what does not belong together."""
-    found = paired(run[ZK_DATA_DIRS], run[ZK_LOG_DIRS], run[ZK_HOSTS])
+    data_dirs: tuple[str, ...] = run[ZK_DATA_DIRS]
+    log_dirs: tuple[str, ...] = run[ZK_LOG_DIRS]
+    hosts: tuple[str, ...] = run[ZK_HOSTS]
+    found = paired(data_dirs, log_dirs, hosts)
     if not found:
         raise UsageError("no server is named", remedy="pass --data-dir with what its zoo.cfg has as dataDir")
     for each in found:
