@@ -1,8 +1,8 @@
 """Have a real server write golden files: `python -m tests.golden.make_zookeeper 3.9.5`.
 
 Three starts of one server, with a little of everything in between. Since 3.5 a snapshot is taken at each start, the
-later ones packed where the version can; 3.4 is told to take one after a hundred transactions or less. At the end an independent client writes down what it sees. Refuses to overwrite: what a
-server wrote once is never written again.
+later ones packed where the version can; 3.4 is told to take one after a hundred transactions or less. At the end an
+independent client writes down what it sees. Refuses to overwrite: what a server wrote once is never written again.
 """
 
 import json

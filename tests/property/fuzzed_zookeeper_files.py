@@ -94,11 +94,16 @@ def _replay(tree: Tree, log: bytes) -> None:
         pass
 
 
+def _packed(snapshot: bytes, packing: Packing) -> bytes:
+    if packing is Packing.PLAIN:
+        return snapshot
+    return gzip.compress(snapshot) if packing is Packing.GZIP else snapped(snapshot)
+
+
 def _read_snapshot(chance: random.Random, snapshot: bytes) -> tuple[bool, bool]:
     """Packed by one of the ways, and broken again then."""
     packing = chance.choice(tuple(Packing))
-    packed = {Packing.PLAIN: bytes, Packing.GZIP: gzip.compress, Packing.SNAPPY: snapped}[packing](snapshot)
-    packed = _mutated(chance, bytearray(packed), chance.choice((0, 0, 1)))
+    packed = _mutated(chance, bytearray(_packed(snapshot, packing)), chance.choice((0, 0, 1)))
     some = False
     try:
         reader = SnapshotReader(opened(io.BytesIO(packed), packing))

@@ -15,7 +15,8 @@ from logkeep.formats.zookeeper.jute import JuteReader
 
 HEADER: Final = struct.Struct(">qiqqi")
 """session, cxid, zxid, time in ms, kind."""
-DIGEST_BYTES: Final = 12
+_DIGEST: Final = struct.Struct(">iQ")
+DIGEST_BYTES: Final = _DIGEST.size
 DIGEST_VERSION: Final = 2
 NO_CVERSION: Final = -1
 
@@ -137,7 +138,8 @@ def decode(body: bytes) -> Transaction:
     session, cxid, zxid, time_ms, kind = HEADER.unpack_from(body)
     reader = JuteReader(body, HEADER.size)
     change = _decoder(_ALONE, kind)(reader)
-    return Transaction(session, cxid, zxid, time_ms, kind, change, _digest(reader))
+    rest = reader.rest()
+    return Transaction(session, cxid, zxid, time_ms, kind, change, _digest(rest) if rest else None)
 
 
 def acls(reader: JuteReader) -> Acls:
@@ -147,14 +149,11 @@ def acls(reader: JuteReader) -> Acls:
     return tuple(Acl(reader.int_(), reader.buffer() or b"", reader.buffer() or b"") for _ in range(reader.count(12)))
 
 
-def _digest(reader: JuteReader) -> int | None:
-    if not (left := reader.left):
-        return None
-    if left != DIGEST_BYTES:
-        raise Damaged(f"{left} bytes are left behind a transaction")
-    version = reader.int_()
-    digest = reader.long()
-    return digest & 0xFFFF_FFFF_FFFF_FFFF if version == DIGEST_VERSION else None
+def _digest(rest: bytes) -> int | None:
+    if len(rest) != DIGEST_BYTES:
+        raise Damaged(f"{len(rest)} bytes are left behind a transaction")
+    version, digest = _DIGEST.unpack(rest)
+    return digest if version == DIGEST_VERSION else None
 
 
 def _path(reader: JuteReader) -> bytes:

@@ -100,8 +100,8 @@ def tables(source: BinaryIO, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Records
     while more:
         status, at, needed, count = kernels.walk(window.buffer, window.at, window.end, _EVERY_ZXID, facts, rows)
         if count:
-            held = memoryview(window.buffer)[: window.end].toreadonly()
-            yield Records(held, *rows[:count].T.copy(), position=window.position - window.at)
+            data = window.buffer.data[: window.end].toreadonly()
+            yield _records(data, rows[:count].T.copy(), window.position - window.at)
         window.at = at
         more = status == kernels.MORE and obtained(window, needed)
     ended = status == kernels.END or (status == kernels.MORE and needed == kernels.FRAME_BYTES)
@@ -110,6 +110,20 @@ def tables(source: BinaryIO, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Records
         last = hex_zxid(int(facts[kernels.LAST]))
         what = "does not follow it" if status in (kernels.JUMP, kernels.BAD_ORDER) else "is damaged"
         raise Damaged(f"the record behind zxid {last} {what}", subject=f"byte {position}")
+
+
+def _records(data: memoryview, columns: Longs, position: int) -> Records:
+    return Records(
+        data=data,
+        zxid=columns[kernels.ZXID],
+        time_ms=columns[kernels.TIME],
+        session=columns[kernels.SESSION],
+        cxid=columns[kernels.CXID],
+        kind=columns[kernels.KIND],
+        body_at=columns[kernels.BODY_AT],
+        body_bytes=columns[kernels.BODY_SIZE],
+        position=position,
+    )
 
 
 def bodies(source: BinaryIO) -> Iterator[bytes]:
