@@ -23,10 +23,11 @@ def test_a_transaction_is_read_as_it_was_written(transaction: Transaction) -> No
 
 @given(drawn.transactions(), st.integers(1, 40))
 def test_bytes_too_many_or_too_few_are_refused_or_mean_something_else(transaction: Transaction, count: int) -> None:
+    """Twelve more may be a digest of a version that nobody knows, which says nothing."""
     written = body(transaction)
     for wrong in (written[:-count], written + bytes(count)):
         try:
-            assert decode(wrong) != transaction
+            assert decode(wrong) != transaction or len(wrong) == len(written) + 12
         except Damaged:
             continue
 
