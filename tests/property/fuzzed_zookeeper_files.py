@@ -12,7 +12,7 @@ import resource
 import struct
 import sys
 
-from logkeep.errors import Damaged
+from logkeep.errors import Damaged, FormatTooNew
 from logkeep.formats.zookeeper import txnlog
 from logkeep.formats.zookeeper.names import Packing
 from logkeep.formats.zookeeper.packed import opened
@@ -90,7 +90,7 @@ def _replay(tree: Tree, log: bytes) -> None:
     try:
         for each in txnlog.bodies(io.BytesIO(log)):
             tree.apply(decode(each))
-    except Damaged:
+    except (Damaged, FormatTooNew):
         pass
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeVar
 
-from logkeep.errors import Damaged
-from logkeep.formats.zookeeper.jute import JuteReader
+from logkeep.errors import Damaged, FormatTooNew
+from logkeep.formats.zookeeper.jute import NULL, JuteReader
 
 HEADER: Final = struct.Struct(">qiqqi")
 """session, cxid, zxid, time in ms, kind."""
@@ -132,7 +132,7 @@ class Transaction(NamedTuple):
 
 
 def decode(body: bytes) -> Transaction:
-    """Raises Damaged for what is no transaction of any version, however its checksum looks."""
+    """Raises Damaged for what is no transaction, however its checksum looks; FormatTooNew for kinds unknown here."""
     if len(body) < HEADER.size:
         raise Damaged(f"a transaction of {len(body)} bytes")
     session, cxid, zxid, time_ms, kind = HEADER.unpack_from(body)
@@ -143,8 +143,8 @@ def decode(body: bytes) -> Transaction:
 
 
 def acls(reader: JuteReader) -> Acls:
-    """Most lists let anybody do anything: they are all the same tuple."""
-    if reader.skipped(_OPEN_ACL_BYTES):
+    """Most lists let anybody do anything: they are all the same tuple, and so is what null means."""
+    if reader.skipped(_OPEN_ACL_BYTES) or reader.skipped(NULL):
         return OPEN_ACL
     return tuple(Acl(reader.int_(), reader.buffer() or b"", reader.buffer() or b"") for _ in range(reader.count(12)))
 
@@ -250,4 +250,4 @@ def _decoder(known: Mapping[int, Callable[[JuteReader], ChangeT]], kind: int) ->
     try:
         return known[kind]
     except KeyError:
-        raise Damaged(f"a transaction of the unknown kind {kind}") from None
+        raise FormatTooNew(f"a transaction of the unknown kind {kind}") from None

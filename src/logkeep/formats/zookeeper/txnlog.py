@@ -84,6 +84,8 @@ class Records:
     body_at: Longs
     """In `data`."""
     body_bytes: Longs
+    adler: Longs
+    """The checksums of the bodies."""
     position: int
     """Of the first byte of `data` in the file."""
 
@@ -122,6 +124,7 @@ def _records(data: memoryview, columns: Longs, position: int) -> Records:
         kind=columns[kernels.KIND],
         body_at=columns[kernels.BODY_AT],
         body_bytes=columns[kernels.BODY_SIZE],
+        adler=columns[kernels.SUM],
         position=position,
     )
 
@@ -136,7 +139,7 @@ def bodies(source: BinaryIO) -> Iterator[bytes]:
 
 def records_table(source: BinaryIO) -> dict[str, Longs]:
     """The columns of all records of a log; `body_at` counts from the beginning of the file."""
-    names = ("zxid", "time_ms", "session", "cxid", "kind", "body_at", "body_bytes")
+    names = ("zxid", "time_ms", "session", "cxid", "kind", "body_at", "body_bytes", "adler")
     found: dict[str, list[Longs]] = {name: [np.empty(0, np.int64)] for name in names}
     for records in tables(source):
         for name in names:
