@@ -116,10 +116,7 @@ class Scan:
             size = int.from_bytes(self._window.buffer[at - 4 : at].tobytes())
             try:
                 self._with_digests = decode(self._window.buffer[at : at + size].tobytes()).digest is not None
-            except (
-                Damaged,
-                FormatTooNew,
-            ):  # its checksum is right, so it is not the bytes that are wrong: replaying will tell
+            except (Damaged, FormatTooNew):  # a right checksum is all that is asked for here: replaying will tell
                 self._with_digests = False
 
     def _give(self, size: int) -> None:
