@@ -29,6 +29,8 @@ from logkeep.formats.zookeeper.transactions import (
     Transaction,
 )
 
+UNKNOWN_ACL: Final[Acls] = (Acl(0, b"", b""),)
+"""Of a node whose list of ACLs a fuzzy snapshot does not tell: the transaction that set it will, when it is applied."""
 READ_ONLY_ACL: Final[Acls] = (Acl(1, b"world", b"anyone"),)
 CONTAINER_OWNER: Final = -(1 << 63)
 TTL_MARK: Final = -(1 << 56)
@@ -223,21 +225,28 @@ def new_tree(*, with_config: bool) -> Tree:
 
 
 def tree_of(sessions: dict[int, int], acls: dict[int, Acls], rows: Iterable[NodeRow]) -> Tree:
-    """The tree of a snapshot: exact for no zxid as long as its fuzzy end is not replayed."""
+    """The tree of a snapshot: exact for no zxid as long as its fuzzy end is not replayed. A node that was made while
+    the snapshot was written may name a list of ACLs that was not there when the lists were written."""
     tree, known = Tree(), acls | {OPEN_ACL_ID: OPEN_ACL}
     tree.sessions = dict(sessions)
     for row in rows:
-        if row.acl_id not in known:
-            raise Damaged(f"ACL list {row.acl_id} is named and not there", subject=shown(row.path))
-        node = Node(row.data, known[row.acl_id], row.czxid, row.ctime, row.owner)
+        node = Node(row.data, known.get(row.acl_id, UNKNOWN_ACL), row.czxid, row.ctime, row.owner)
         node.mzxid, node.pzxid, node.mtime = row.mzxid, row.pzxid, row.mtime
         node.version, node.cversion, node.aversion = row.version, row.cversion, row.aversion
         tree.add(row.path, node)
     return tree
 
 
+def require_acls(tree: Tree) -> None:
+    """Raises Damaged for a node whose ACLs nothing told, at the end of what was replayed."""
+    left = [path for path, node in tree.nodes.items() if node.acls is UNKNOWN_ACL]
+    if left:
+        raise Damaged(f"the ACLs of {len(left)} nodes are nowhere told", subject=shown(left[0]))
+
+
 def rows_of(tree: Tree) -> tuple[dict[int, Acls], Iterator[NodeRow]]:
     """For writing it as a snapshot: lists of ACLs under new ids, and the nodes, parents first."""
+    require_acls(tree)
     ids: dict[Acls, int] = {}
     for node in tree.nodes.values():
         if node.acls != OPEN_ACL and node.acls not in ids:

@@ -86,7 +86,7 @@ def replay(member: ZooKeeperMember, last: Recording) -> Replay:
     for name, tree, ending in whole_snapshots(member.data_dir, most_cut=3):
         end = fuzzy_end(tree, ending)
         until = contiguous_end(member, tree)
-        found.run(tree, bodies(member.log_dir), until=min(until, last.zxid), exact_from=end or 0)
+        found.run(tree, bodies(member.log_dir), until=min(until, last.zxid), exact_from=end)
         if tree.zxid == last.zxid:
             ended += 1
             assert differences(last, tree) == [], name

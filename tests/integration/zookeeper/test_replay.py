@@ -130,8 +130,8 @@ def from_every_snapshot(server: EmbeddedZooKeeper, last: Recording, packing: Pac
         if tree.zxid > last.zxid:
             continue
         replay, end = Replay(), fuzzy_end(tree, ending)
-        replay.run(tree, bodies(server.log_dir), until=last.zxid, exact_from=end or 0)
-        assert replay.wrong == [] or end is None
+        replay.run(tree, bodies(server.log_dir), until=last.zxid, exact_from=end)
+        assert replay.wrong == []
         assert differences(last, tree) == [], name
         used += name.endswith(packing.value)
     assert used

@@ -2,8 +2,12 @@
 
 import zlib
 
+import pytest
+
+from logkeep.errors import Damaged
+from logkeep.formats.zookeeper.snapshot import NodeRow
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, CreateSession, Kind, SetData, Transaction
-from logkeep.zookeeper.tree import Tree, new_tree
+from logkeep.zookeeper.tree import Tree, new_tree, rows_of, tree_of
 
 
 def created(
@@ -67,3 +71,14 @@ def test_a_tree_of_plain_names_agrees_with_one_digest_only() -> None:
     tree = tree_with(created(1, b"/a", 1))
     assert tree.agrees(tree.digest)
     assert not tree.agrees(tree.digest + 1)
+
+
+def test_acls_that_a_fuzzy_snapshot_does_not_know_come_with_the_replay() -> None:
+    late = NodeRow(b"/late", b"", 75, 9, 9, 0, 0, 0, 0, 0, 0, 9)
+    root = NodeRow(b"", b"", -1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    tree = tree_of({}, {}, [root, late])
+    with pytest.raises(Damaged, match="ACLs of 1 nodes"):
+        rows_of(tree)
+    tree.apply(created(9, b"/late", 1))
+    acls, rows = rows_of(tree)
+    assert (acls, [row.acl_id for row in rows]) == ({}, [-1, -1])

@@ -8,6 +8,7 @@ compares all seals, and a reader who stopped earlier knows nothing.
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import BinaryIO, Final, NamedTuple
 
@@ -25,6 +26,7 @@ SEAL_END: Final = b"\0\0\0\1/"
 SEAL: Final = struct.Struct(">q5s")
 OPEN_ACL_ID: Final = -1
 """Of a node that anybody may do anything to; it is in no map."""
+_LAST_BLOCK_BYTES: Final = 8 + SEAL.size
 _CHUNK: Final = 1 << 20
 _INT: Final = struct.Struct(">i")
 _BEHIND_DATA: Final = struct.Struct(">qqqqqiiiqq")
@@ -53,7 +55,8 @@ class Ending:
 
     size_bytes: int
     seals: int
-    """1: as 3.4 and 3.5 write; 2: with a digest (3.6); 3: with the last processed zxid too (3.9)."""
+    """1: as 3.4 and 3.5 write; 2: with a digest (3.6); 3: with the last processed zxid too (3.9). Versions from 3.6 on
+    that were told to make no digests leave that block and its seal out."""
     digest_zxid: int = 0
     digest: int | None = None
     last_processed: int | None = None
@@ -104,20 +107,32 @@ class SnapshotReader:
         """The seals and what stands between them. Whatever follows the last one is damage too."""
         self._seal()
         seals, digest_zxid, digest, last = 1, 0, None, None
-        if not self._at_end():
-            digest_zxid, version = self._long(), self._int()
-            told = self._long() if version >= DIGEST_VERSION else self._bytes()  # the first version was text
-            if digest_zxid and version == DIGEST_VERSION and isinstance(told, int):
-                digest = told & 0xFFFF_FFFF_FFFF_FFFF
+        left = self._left(_LAST_BLOCK_BYTES)
+        if left and left != _LAST_BLOCK_BYTES:
+            digest_zxid, digest = self._digest()
             self._seal()
-            seals = 2
+            seals += 1
         if not self._at_end():
             last = self._long()
             self._seal()
-            seals = 3
+            seals += 1
         if not self._at_end():
             raise Damaged("there is something behind the last seal", subject=f"byte {self.position}")
         return Ending(self.position, seals, digest_zxid, digest, last)
+
+    def _digest(self) -> tuple[int, int | None]:
+        """A zxid and its digest, if it is one that we know: the first version was text."""
+        zxid, version = self._long(), self._int()
+        told = self._long() if version >= DIGEST_VERSION else self._bytes()
+        if zxid and version == DIGEST_VERSION and isinstance(told, int):
+            return zxid, told & 0xFFFF_FFFF_FFFF_FFFF
+        return zxid, None
+
+    def _left(self, most: int) -> int:
+        """How many bytes there still are, or more than `most`: a server without digests leaves their block out."""
+        with suppress(Damaged):
+            self._need(most + 1)
+        return min(len(self._buffer) - self._at, most + 1)
 
     def _seal(self) -> None:
         self._sum()
