@@ -20,7 +20,7 @@ class Replay:
     half_failed: int = 0
 
     def run(self, tree: Tree, bodies: Iterable[bytes], *, until: int | None = None, exact_from: int | None = 0) -> Tree:
-        """Apply what is behind the tree's zxid. Before `exact_from` a fuzzy snapshot fits no digest; None: who knows."""
+        """Apply what is behind the tree's zxid. Before `exact_from` no digest is asked for, with None never."""
         for body in bodies:
             transaction = decode(body)
             if transaction.zxid <= tree.zxid:
