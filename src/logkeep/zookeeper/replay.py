@@ -19,7 +19,7 @@ from logkeep.formats.zookeeper.txnlog import bodies
 from logkeep.zookeeper.coverage import Border, Standing
 from logkeep.zookeeper.kept import BackupView, KeptSnapshot
 from logkeep.zookeeper.plan import RestorePath, Slice
-from logkeep.zookeeper.tree import Tree, new_tree, tree_of
+from logkeep.zookeeper.tree import Tree, new_tree, require_acls, tree_of
 
 _ZXID_AT: Final = 12
 _LONG: Final = struct.Struct(">q")
@@ -57,6 +57,7 @@ def replay(view: BackupView, path: RestorePath, *, note_at: Collection[int] = ()
     if running.at != path.until:
         raise Damaged(f"the logs end at {hex_zxid(running.at)} instead of {hex_zxid(path.until)}")
     tree.zxid = path.until
+    require_acls(tree)
     return running.result()
 
 
