@@ -195,7 +195,8 @@ def _aimed_zxid(zxid: int, line: Line, reaches: Sequence[Reach]) -> int | str:
     if line.holds(zxid) or any(reach.first == zxid for reach in reaches):
         return zxid
     for border in (border for reach in reaches for border in reach.borders):
-        if border.before < zxid < border.after:  # a number that no transaction has: the epoch had ended before it
+        # a number that no transaction has, where it is known that the epoch had ended before it
+        if border.before < zxid < border.after and border.standing in (Standing.MAJORITY, Standing.BEGINNING):
             return border.before
     return f"transaction {hex_zxid(zxid)} is not held"
 

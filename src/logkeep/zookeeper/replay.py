@@ -141,8 +141,8 @@ class _Running:
         if self._mismatch is not None:
             return
         if self.tree.agrees(written):
-            self._proven = zxid
-        else:
+            self._proven, self._awaited = zxid, False
+        elif not self._awaited:
             self._mismatch = Mismatch(zxid, written, self.tree.digest)
 
     def result(self) -> Replayed:

@@ -190,3 +190,14 @@ def test_without_a_digest_nothing_is_more_than_bounded() -> None:
     found = proven_path(view, survey(view), ToEnd(), LogTimes(view))
     assert isinstance(found, Proven)
     assert (found.path.proof, found.path.labels) == (Proof.BOUNDED, ("bounded, no digest",))
+
+
+def test_a_number_between_two_epochs_is_the_end_of_the_first_only_if_that_is_known() -> None:
+    past = Past([*ONE, *TWO])
+    view = backup_of(past, snapshot_at=[0], logs=[ONE, TWO], role="follower")
+    assert isinstance(plan(survey(view), ToZxid(TWO[0] - 1), LogTimes(view)), Refused)
+    view.members.append(Member(name="b", role="leader"))
+    add_member(view, past, snapshot_at=[], logs=[[*ONE, *TWO]], member="b")
+    path = plan(survey(view), ToZxid(TWO[0] - 1), LogTimes(view))
+    assert isinstance(path, RestorePath)
+    assert path.until == ONE[-1]
