@@ -18,7 +18,7 @@ from logkeep.model.segments import Codec
 from logkeep.model.work import EngineFor, Progress
 from logkeep.zookeeper.backup import Done, Wish, back_up
 from logkeep.zookeeper.bundle import layout
-from logkeep.zookeeper.bundle.documents import codec_of
+from logkeep.zookeeper.bundle.documents import LogEntry, SnapshotEntry, codec_of
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.gathering import Rounds
@@ -74,9 +74,8 @@ def export_backup(view: BackupView, sink: BackupSink, engine_for: EngineFor, mem
     """One member's files of a backup into a sink, the newest history of them."""
     chosen = _chosen(view, member)
     history = _newest_history(view, chosen.name)
-    kept: list[KeptSnapshot | KeptLog] = [
-        one for one in (*view.snapshots, *view.logs) if (one.member, one.history) == (chosen.name, history)
-    ]
+    everything: list[KeptSnapshot | KeptLog] = [*view.snapshots, *view.logs]
+    kept = [one for one in everything if (one.member, one.history) == (chosen.name, history)]
     sink.start()
     units = [ConvertUnit(view, one, "1", sink.shelf) for one in kept]
     engine = engine_for(sum(one.size_bytes for one in kept))
@@ -99,7 +98,8 @@ def _chosen(view: BackupView, wanted: str | None) -> Member:
 
 
 def _newest_history(view: BackupView, member: str) -> str:
-    found = {one.history for one in (*view.snapshots, *view.logs) if one.member == member}
+    everything: list[KeptSnapshot | KeptLog] = [*view.snapshots, *view.logs]
+    found = {one.history for one in everything if one.member == member}
     return max(found, key=lambda h: (len(h), h), default="1")
 
 
@@ -146,7 +146,7 @@ def _as_told(view: BundleView, member: Member) -> Callable[[str], ServerState]:
 @contextmanager
 def _directories(view: BundleView, scratch: Path | None) -> Iterator[tuple[Path, Path]]:
     """The bundle's own directories when nothing in them is packed, else plain copies that are removed again."""
-    entries = (*view.info.files.snapshots, *view.info.files.txnlogs)
+    entries: list[SnapshotEntry | LogEntry] = [*view.info.files.snapshots, *view.info.files.txnlogs]
     if all(codec_of(e) is Codec.NONE for e in entries):
         yield view.path / layout.SNAPSHOTS, view.path / layout.TXNLOGS
         return

@@ -39,6 +39,8 @@ class Outcome(StrEnum):
 @dataclass(frozen=True)
 class SnapshotUnit:
     path: str
+    pinned: str
+    """Where its bytes are when its name is gone; empty: nowhere."""
     name: str
     zxid: int
     packing: Packing
@@ -64,6 +66,7 @@ class CopiedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 @dataclass(frozen=True)
 class LogUnit:
     path: str
+    pinned: str
     size_bytes: int
     member: str
     history: str
@@ -118,7 +121,7 @@ class CopiedLog(msgspec.Struct, frozen=True, kw_only=True):
 def copy_snapshot(unit: SnapshotUnit, progress: Progress) -> CopiedSnapshot:
     """Store a snapshot file as it is, if all its seals fit."""
     try:
-        file = _opened(unit.path)
+        file = _opened(unit.path, unit.pinned)
     except FileNotFoundError:
         return CopiedSnapshot(outcome=Outcome.VANISHED)
     with file, _reading(unit.path):
@@ -177,7 +180,7 @@ class _Copied:
 def copy_log(unit: LogUnit, progress: Progress) -> CopiedLog:
     """Store the records of a log up to the last one that is wanted, in as many pieces as damage makes of them."""
     try:
-        file = _opened(unit.path)
+        file = _opened(unit.path, unit.pinned)
     except FileNotFoundError:
         return CopiedLog(outcome=Outcome.VANISHED)
     with file, _reading(unit.path):
@@ -333,12 +336,14 @@ def _reading(path: str) -> Iterator[None]:
         raise BackupFailed(what, subject=path, remedy="check the disk of this server") from error
 
 
-def _opened(path: str) -> BinaryIO:
+def _opened(path: str, pinned: str = "") -> BinaryIO:
     """Raises FileNotFoundError for what was purged, DataDirUnusable for what may not be read."""
     try:
         return Path(path).open("rb")
     except FileNotFoundError:
-        raise
+        if not pinned:
+            raise
+        return Path(pinned).open("rb")
     except OSError as error:
         raise DataDirUnusable(
             f"it cannot be read: {(error.strerror or 'unknown reason').lower()}", subject=path
@@ -350,6 +355,7 @@ class VerbatimUnit:
     """A damaged file, to be stored as it is."""
 
     path: str
+    pinned: str
     name: str
     zxid: int
     size_bytes: int
@@ -365,7 +371,7 @@ class CopiedVerbatim(msgspec.Struct, frozen=True, kw_only=True):
 def copy_verbatim(unit: VerbatimUnit, progress: Progress) -> CopiedVerbatim:
     """All bytes up to the hole that the file ends with; nothing when it is gone."""
     try:
-        file = _opened(unit.path)
+        file = _opened(unit.path, unit.pinned)
     except FileNotFoundError:
         return CopiedVerbatim(stored=None)
     with file, _reading(unit.path):

@@ -111,7 +111,16 @@ class Rounds:
         """Store files that are not whole as they are: nobody can tell what a closer look will find in them."""
         work = [(m, file, positions) for m in members for file, positions in damaged_files(m)]
         units = [
-            VerbatimUnit(str(f.path), f.path.name, f.zxid, f.used_bytes, m.place.name, m.history, m.shelf)
+            VerbatimUnit(
+                str(f.path),
+                m.pins.path_of(str(f.path)),
+                f.path.name,
+                f.zxid,
+                f.used_bytes,
+                m.place.name,
+                m.history,
+                m.shelf,
+            )
             for m, f, _ in work
         ]
         engine = self.engine_for(sum(u.size_bytes for u in units))

@@ -139,7 +139,7 @@ class ArchiveSink:
         if not logs and not snapshots:
             raise BackupFailed("nothing was found that could be kept", subject=self.session.place.source)
         held = _Held([], [])
-        for member in sorted({r.member for r in (*logs, *snapshots)}):
+        for member in sorted({*(r.member for r in logs), *(s.member for s in snapshots)}):
             chosen = within(
                 [r for r in logs if r.member == member], [s for s in snapshots if s.member == member], self._since_ms
             )
@@ -197,7 +197,7 @@ def _record(
 ) -> EnsembleRecord:
     seen = {m.name for m in gathered.members}
     stay = tuple(m for m in (last.members if last is not None else ()) if m.name not in seen)
-    there = {r.member for r in (*held.logs, *held.snapshots)}
+    there = {*(r.member for r in held.logs), *(s.member for s in held.snapshots)}
     return EnsembleRecord(
         repository=place.repository,
         source=place.source,

@@ -83,7 +83,7 @@ def view_of(place: Place, entry: BackupEntry) -> ArchiveView:
         raise UnknownBackup("this is no backup of ZooKeeper", subject=f"{place.source} {entry.id}")
     folded = read_chain(place)
     table = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
-    tokens = [one.token for one in (*record.snapshots, *record.logs)]
+    tokens = [*(s.token for s in record.snapshots), *(r.token for r in record.logs)]
     if record.id != entry.id:
         raise Damaged("the record belongs to another backup", subject=f"{place.source} {entry.id}")
     return ArchiveView(place, manifest, record, rows_by_token(table.to_segments(), tokens, place.source))
