@@ -1,7 +1,7 @@
 """Files that are held open from the moment they were seen: a purge removes their names, not their bytes.
 
-A server's purge may be faster than a copy. Whoever runs on the same machine reads a pinned file through the process that
-holds it, after its name is gone; elsewhere a file that vanished is simply not there.
+A server's purge may be faster than a copy. Whoever runs on the same machine reads a pinned file through the process
+that holds it, after its name is gone; elsewhere a file that vanished is simply not there.
 """
 
 import os

@@ -284,6 +284,9 @@ class TestConversion:
             with archiving(place, clock=utc_now, tokens=random_token) as sink:
                 import_bundle(bundle, sink, INLINE)
         assert zxids(newest(place), "standalone") == [(1, 3), (4, 8), (9, 10)]
+        with new_bundle(tmp_path / "back", "x", clock=utc_now, tokens=random_token) as back:
+            export_backup(newest(place), back, INLINE)
+        assert content(BundleView(back.path)) == content(second)  # pieces of one file are one file again
         with archiving(place, clock=utc_now, tokens=random_token) as sink, pytest.raises(HistoryUnproven):
             import_bundle(first, sink, INLINE)
 

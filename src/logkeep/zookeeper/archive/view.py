@@ -8,7 +8,7 @@ from typing import BinaryIO, cast
 from logkeep.errors import Damaged, UnknownBackup
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import tables
-from logkeep.model.segments import Segment
+from logkeep.model.segments import Proof, Segment
 from logkeep.repository.attachments import read_attachment
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.content import PartReader, rows_of, served_parts
@@ -26,6 +26,9 @@ from logkeep.zookeeper.archive.record import (
 )
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.packing import PiecesStream
+from logkeep.zookeeper.planned import end_of
+from logkeep.zookeeper.replay import replay
+from logkeep.zookeeper.tree import Tree
 
 
 @dataclass(frozen=True)
@@ -102,3 +105,11 @@ def digest_at(view: ArchiveView, zxid: int) -> int | None:
                 begin = int(records.body_at[at])
                 return decode(bytes(records.data[begin : begin + int(records.body_bytes[at])])).digest
     return None
+
+
+def tree_at_end(view: ArchiveView) -> Tree | None:
+    """Replayed from what is archived to the last transaction; None where no path leads there."""
+    path = end_of(
+        view.members, view.snapshots, [log for log in view.logs if log.proof is not Proof.UNPROVEN], view.record.history
+    )
+    return None if path is None else replay(view, path).tree
