@@ -61,7 +61,7 @@ def _same_tree(found: Found, known: Known) -> bool:
 
 
 def _kindred(found: Found, known: Known, last: int) -> bool:
-    """Whether the oldest whole snapshot holds what the archive ends with: then transactions are lost, not the history."""
+    """Whether the oldest whole snapshot holds what the archive ends with: then only transactions are lost."""
     tree = known.tree()
     for file in found.snapshots if tree is not None else ():
         try:
@@ -69,11 +69,12 @@ def _kindred(found: Found, known: Known, last: int) -> bool:
                 reader = SnapshotReader(opened(stream, file.name.packing))
                 reader.sessions()
                 reader.acls()
-                rows = list(reader.nodes())
-                reader.ending()
+                same = tree is not None and same_past(tree, reader.nodes(), last)
+                if same:
+                    reader.ending()
+                return same
         except (OSError, Damaged):
             continue
-        return tree is not None and same_past(tree, rows, last)
     return False
 
 

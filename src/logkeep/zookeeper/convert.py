@@ -98,10 +98,10 @@ def export_backup(view: BackupView, sink: BackupSink, engine_for: EngineFor, mem
     units = [ConvertUnit(view, pieces, sink.shelf) for pieces in [*((s,) for s in snapshots), *logs]]
     engine = engine_for(sum(unit.size_bytes for unit in units))
     stored = engine.map(convert_file, units, Converted, label="export", weight=lambda unit: unit.size_bytes)
-    of_snapshots = [
-        PlacedSnapshot(replace(s, history=_HISTORY), c.stored) for s, c in zip(snapshots, stored, strict=False)
-    ]
-    of_logs = [_placed(pieces, c.stored) for pieces, c in zip(logs, stored[len(snapshots) :], strict=True)]
+    objects = [c.stored for c in stored]
+    renamed = [replace(s, history=_HISTORY) for s in snapshots]
+    of_snapshots = [PlacedSnapshot(*pair) for pair in zip(renamed, objects, strict=False)]
+    of_logs = [_placed(*pair) for pair in zip(logs, objects[len(snapshots) :], strict=True)]
     newest = max((*(s.zxid for s in snapshots), *(p.kept.last for p in of_logs)), default=0)
     gathered = Gathered(history=_HISTORY, members=[chosen], snapshots=of_snapshots, logs=of_logs, backup_zxid=newest)
     sink.complete(gathered)

@@ -221,7 +221,8 @@ def _doubled(member: MemberRun, one: PlacedLog) -> Finding:
 
 
 def _hole(member: MemberRun, hole: Hole) -> Finding:
-    covered = any(p.kept.zxid >= hole.last for p in member.snapshots.values())
+    outrun = member.continued.kept_to is not None and hole.last + 1 == min(p.kept.first for p in member.logs)
+    covered = any(p.kept.zxid >= hole.last for p in member.snapshots.values()) and not outrun
     return Finding(
         code="hole" if covered else "lost-transactions",
         severity=Severity.WARNING if covered else Severity.DAMAGE,

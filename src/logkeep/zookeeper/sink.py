@@ -119,7 +119,7 @@ class Known:
     digest_at: Callable[[int], int | None] = _no_digest
     """What an archived transaction of that history says of the tree after it; None where it says nothing."""
     tree: Callable[[], Tree | None] = _no_tree
-    """The tree at the end of that history; None where it cannot be had. Replays all of it: asked when nothing else is left."""
+    """The tree at the end of that history; None where it cannot be had. A replay: asked when nothing else is left."""
 
 
 @dataclass(frozen=True)

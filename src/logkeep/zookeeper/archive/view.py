@@ -8,7 +8,7 @@ from typing import BinaryIO, cast
 from logkeep.errors import Damaged, UnknownBackup
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import tables
-from logkeep.model.segments import Proof, Segment
+from logkeep.model.segments import Segment
 from logkeep.repository.attachments import read_attachment
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.content import PartReader, rows_of, served_parts
@@ -109,7 +109,7 @@ def digest_at(view: ArchiveView, zxid: int) -> int | None:
 
 def tree_at_end(view: ArchiveView) -> Tree | None:
     """Replayed from what is archived to the last transaction; None where no path leads there."""
-    path = end_of(
-        view.members, view.snapshots, [log for log in view.logs if log.proof is not Proof.UNPROVEN], view.record.history
-    )
+    tails = {r.first for r in view.record.logs if r.apart}
+    logs = [log for log in view.logs if log.first not in tails]
+    path = end_of(view.members, view.snapshots, logs, view.record.history)
     return None if path is None else replay(view, path).tree
