@@ -1,4 +1,4 @@
-"""How fast are ZooKeeper's files read, checked, replayed and backed up? Peers run in the same minutes, on the same core.
+"""How fast are ZooKeeper's files checked, replayed and backed up? Peers run in the same minutes, on the same core.
 
     python -m benchmarks.zookeeper [--parts verify replay backup] [--transactions 200000] [--rounds 5] [--large-gb 2]
 

@@ -1,4 +1,4 @@
-"""Whole backups of one server into a bundle: against reading, hashing and writing the same bytes in one pass; memory."""
+"""Whole backups of one server into a bundle: against reading, hashing and writing the same bytes; memory."""
 
 import hashlib
 import itertools
@@ -100,7 +100,6 @@ def _memory(workload: Workload, out: Path) -> None:
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     for line in done.stdout.splitlines():
         codec, grown = line.split()
-        print(
-            f"  {workload.large_bytes / 1e9:.1f} GB of 900 kB payloads, {codec}: peak {grown} MB above a small backup"
-        )
+        size_gb = workload.large_bytes / 1e9
+        print(f"  {size_gb:.1f} GB of 900 kB payloads, {codec}: peak {grown} MB above a small backup")
     log.unlink()
