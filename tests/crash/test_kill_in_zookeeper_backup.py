@@ -1,4 +1,4 @@
-"""A backup of ZooKeeper killed at every step: earlier ones as they were, the new one whole or absent; then run again."""
+"""A backup of ZooKeeper killed at its steps: earlier ones as they were, the new one whole or absent; then run again."""
 
 import os
 import shutil

@@ -95,7 +95,8 @@ def export_backup(view: BackupView, sink: BackupSink, engine_for: EngineFor, mem
     snapshots = [s for s in view.snapshots if (s.member, s.history) == (chosen.name, history)]
     logs = joined([log for log in view.logs if (log.member, log.history) == (chosen.name, history)])
     sink.start()
-    units = [ConvertUnit(view, pieces, sink.shelf) for pieces in [*((s,) for s in snapshots), *logs]]
+    files: list[tuple[KeptSnapshot | KeptLog, ...]] = [*((s,) for s in snapshots), *logs]
+    units = [ConvertUnit(view, pieces, sink.shelf) for pieces in files]
     engine = engine_for(sum(unit.size_bytes for unit in units))
     stored = engine.map(convert_file, units, Converted, label="export", weight=lambda unit: unit.size_bytes)
     objects = [c.stored for c in stored]
