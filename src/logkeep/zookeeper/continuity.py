@@ -13,9 +13,9 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.zookeeper.collect import Found, FoundFile
-from logkeep.zookeeper.copying import mark_in
 from logkeep.zookeeper.kinship import same_past
 from logkeep.zookeeper.sink import Known
+from logkeep.zookeeper.source_file import mark_in
 
 MOST_MARKS = 64
 """So many archived records are looked for in the logs of a member that was never archived."""

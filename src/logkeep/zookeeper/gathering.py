@@ -12,15 +12,9 @@ from logkeep.errors import ClusterError
 from logkeep.model.work import EngineFor
 from logkeep.zookeeper.collect import FoundFile, MemberPlace, look
 from logkeep.zookeeper.continuity import Continued, continued
-from logkeep.zookeeper.copying import (
-    CopiedLog,
-    CopiedSnapshot,
-    CopiedVerbatim,
-    VerbatimUnit,
-    copy_log,
-    copy_snapshot,
-    copy_verbatim,
-)
+from logkeep.zookeeper.copying_logs import CopiedLog, copy_log
+from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, copy_snapshot
+from logkeep.zookeeper.copying_verbatim import CopiedVerbatim, VerbatimUnit, copy_verbatim
 from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.rounds import settled
 from logkeep.zookeeper.sink import BackupSink, DamagedFile, Known

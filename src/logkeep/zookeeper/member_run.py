@@ -9,20 +9,13 @@ from logkeep.formats.zookeeper.names import Packing
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES
 from logkeep.zookeeper.collect import Found, FoundFile, MemberPlace
 from logkeep.zookeeper.continuity import Continued
-from logkeep.zookeeper.copying import (
-    CopiedLog,
-    CopiedPiece,
-    CopiedSnapshot,
-    FoundDamage,
-    LogUnit,
-    Outcome,
-    SnapshotUnit,
-    mark_in,
-)
+from logkeep.zookeeper.copying_logs import CopiedLog, CopiedPiece, FoundDamage, LogUnit
+from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, Outcome, SnapshotUnit
 from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.pins import Pins
 from logkeep.zookeeper.rounds import LogWish, Standing, logs_to_read, proven_by, with_bounds
 from logkeep.zookeeper.sink import DamagedFile, PlacedLog, PlacedSnapshot, Shelf
+from logkeep.zookeeper.source_file import mark_in
 from logkeep.zookeeper.words import ServerState
 
 
@@ -129,7 +122,7 @@ class MemberRun:
 
     def took_log(self, wish: LogWish, copied: CopiedLog) -> None:
         name = wish.file.path.name
-        if copied.outcome is Outcome.VANISHED:
+        if copied.vanished:
             return
         self.ends[name] = copied.end_at
         lasting = (d for d in self.damage.get(name, ()) if d.resumes_zxid is not None)

@@ -7,7 +7,7 @@ from logkeep.formats.zookeeper.names import epoch_of, follows, hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.collect import FoundFile
-from logkeep.zookeeper.copying import FoundDamage
+from logkeep.zookeeper.copying_logs import FoundDamage
 from logkeep.zookeeper.kept import Ending
 from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.rounds import Hole, borders, holes, settled
