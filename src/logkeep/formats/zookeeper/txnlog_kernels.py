@@ -23,8 +23,8 @@ RECORDS, FIRST, LAST, MIN_TIME, MAX_TIME, ADLER, TELLING = range(7)
 """TELLING: where in `data` the first body begins that is not a failure (these never have digests); -1: nowhere."""
 FACTS = 7
 
-ZXID, TIME, SESSION, CXID, KIND, BODY_AT, BODY_SIZE = range(7)
-ROW_COLUMNS = 7
+ZXID, TIME, SESSION, CXID, KIND, BODY_AT, BODY_SIZE, SUM = range(8)
+ROW_COLUMNS = 8
 
 MORE, FINISHED, END, BAD_LENGTH, BAD_CHECKSUM, BAD_END_MARK, BAD_ORDER, JUMP, FOUND, GAVE_UP = range(10)
 
@@ -133,7 +133,7 @@ def walk(  # noqa: PLR0911, PLR0912 - a compiled function has no exceptions to r
             found = rows[U64(row)]
             found[ZXID], found[TIME], found[KIND] = zxid, time, kind
             found[SESSION], found[CXID] = int64(data, body), int32(data, body + 8)
-            found[BODY_AT], found[BODY_SIZE] = body, size
+            found[BODY_AT], found[BODY_SIZE], found[SUM] = body, size, told
             row += 1
         at += whole
 

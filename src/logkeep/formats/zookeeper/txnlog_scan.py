@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from logkeep.errors import Damaged
+from logkeep.errors import Damaged, FormatTooNew
 from logkeep.formats.zookeeper import txnlog_kernels as kernels
 from logkeep.formats.zookeeper.scanned_log import Damage, DamageKind, Padding, ScannedLog, Stretch
 from logkeep.formats.zookeeper.transactions import decode
@@ -116,7 +116,7 @@ class Scan:
             size = int.from_bytes(self._window.buffer[at - 4 : at].tobytes())
             try:
                 self._with_digests = decode(self._window.buffer[at : at + size].tobytes()).digest is not None
-            except Damaged:  # its checksum is right, so it is not the bytes that are wrong: replaying will tell
+            except (Damaged, FormatTooNew):  # a right checksum is all that is asked for here: replaying will tell
                 self._with_digests = False
 
     def _give(self, size: int) -> None:
