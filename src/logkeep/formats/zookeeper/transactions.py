@@ -19,6 +19,7 @@ _DIGEST: Final = struct.Struct(">iQ")
 DIGEST_BYTES: Final = _DIGEST.size
 DIGEST_VERSION: Final = 2
 NO_CVERSION: Final = -1
+_CODE_BYTES: Final = 4
 
 
 class Kind(IntEnum):
@@ -217,6 +218,11 @@ def _multi(reader: JuteReader) -> Multi:
     parts = []
     for _ in range(reader.count(8)):
         kind, record = reader.int_(), reader.buffer()
+        if kind == Kind.ERROR and record is not None and len(record) != _CODE_BYTES:
+            # A leader that applied a failed multi before it wrote it calls its parts failed, and leaves them as they
+            # were: the record of the same transaction has other bytes on other members.
+            parts.append(Part(kind, Failed(0)))
+            continue
         inner = JuteReader(record or b"")
         change = _decoder(_IN_MULTI, kind)(inner)
         if inner.left:
