@@ -12,15 +12,9 @@ from logkeep.errors import ClusterError
 from logkeep.model.work import EngineFor
 from logkeep.zookeeper.collect import FoundFile, MemberPlace, look
 from logkeep.zookeeper.continuity import Continued, continued
-from logkeep.zookeeper.copying import (
-    CopiedLog,
-    CopiedSnapshot,
-    CopiedVerbatim,
-    VerbatimUnit,
-    copy_log,
-    copy_snapshot,
-    copy_verbatim,
-)
+from logkeep.zookeeper.copying_logs import CopiedLog, copy_log
+from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, copy_snapshot
+from logkeep.zookeeper.copying_verbatim import CopiedVerbatim, VerbatimUnit, copy_verbatim
 from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.rounds import settled
 from logkeep.zookeeper.sink import BackupSink, DamagedFile, Known
@@ -110,10 +104,7 @@ class Rounds:
     def keep_damaged(self, members: Sequence[MemberRun]) -> None:
         """Store files that are not whole as they are: nobody can tell what a closer look will find in them."""
         work = [(m, file, positions) for m in members for file, positions in damaged_files(m)]
-        units = [
-            VerbatimUnit(str(f.path), f.path.name, f.zxid, f.used_bytes, m.place.name, m.history, m.shelf)
-            for m, f, _ in work
-        ]
+        units = [verbatim(m, f) for m, f, _ in work]
         engine = self.engine_for(sum(u.size_bytes for u in units))
         copied = engine.map(copy_verbatim, units, CopiedVerbatim, label="damaged", weight=lambda u: u.size_bytes)
         for (member, file, positions), result in zip(work, copied, strict=True):
@@ -128,6 +119,19 @@ class Rounds:
             return self.ask(host) if host else None
         except ClusterError:
             return None
+
+
+def verbatim(member: MemberRun, file: FoundFile) -> VerbatimUnit:
+    return VerbatimUnit(
+        path=str(file.path),
+        pinned=member.pins.path_of(str(file.path)),
+        name=file.path.name,
+        zxid=file.zxid,
+        size_bytes=file.used_bytes,
+        member=member.place.name,
+        history=member.history,
+        shelf=member.shelf,
+    )
 
 
 def damaged_files(member: MemberRun) -> Iterator[tuple[FoundFile, tuple[int, ...]]]:
