@@ -55,6 +55,13 @@ def test_a_new_server_gets_the_tree_under_its_own_zxid(tmp_path: Path) -> None:
     assert (receipt.zxid, receipt.named_zxid, receipt.epoch) == (5, 5, None)
     tree, ending = loaded(tmp_path / "version-2" / "snapshot.5")
     assert {b"/a", b"/a/b", b"/c", b"/gone"} < tree.nodes.keys()
+    assert (ending.seals, ending.digest) == (1, None)
+    assert tree.digest == receipt.digest
+
+
+def test_a_server_that_is_known_to_have_digests_is_told_the_digest(tmp_path: Path) -> None:
+    receipt = _restore(made_backup(), _wish(tmp_path, digests=True))
+    _, ending = loaded(tmp_path / "version-2" / "snapshot.5")
     assert (ending.digest_zxid, ending.digest) == (5, receipt.digest)
 
 

@@ -132,7 +132,8 @@ def _stage_one(restore: str, place: Place, prepared: Prepared, disk: Disk) -> Re
 
 
 def _prove(directory: Path, file: WrittenFile, prepared: Prepared) -> None:
-    problem = prove(directory / file.name, file, prepared.planned, prepared.replayed.tree.digest)
+    digest = prepared.replayed.tree.digest if prepared.digests else None
+    problem = prove(directory / file.name, file, prepared.planned, digest)
     if problem:
         raise RestoreFailed(
             f"what was written does not read back: {problem}",

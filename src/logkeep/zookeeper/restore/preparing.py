@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from logkeep.errors import LogkeepError, RestoreFailed, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.names import Packing, hex_zxid, parse_name
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.time import Clock, utc_now
 from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.plan import RestorePath
 from logkeep.zookeeper.replay import Replayed, replay, unproven
+from logkeep.zookeeper.restore.agreement import AgreedPlan, MemberSurvey, check_agrees
 from logkeep.zookeeper.restore.holding import check_writable, held_by
 from logkeep.zookeeper.restore.journal import Phase, read_journal
 from logkeep.zookeeper.restore.limits import Content, content_of, impossible, parse_version, warning, worth_telling
@@ -33,24 +35,41 @@ class Prepared:
     path: RestorePath
     replayed: Replayed
     dropped: Dropped
+    digests: bool
     ask: Ask
 
 
-def prepare(view: BackupView, path: RestorePath, wish: RestoreWish, *, ask: Ask = ask_server) -> Prepared:
+def prepare(
+    view: BackupView,
+    path: RestorePath,
+    wish: RestoreWish,
+    *,
+    surveys: Sequence[MemberSurvey] = (),
+    agreed: AgreedPlan | None = None,
+    replayed: Replayed | None = None,
+    clock: Clock = utc_now,
+    ask: Ask = ask_server,
+) -> Prepared:
     """Raises UsageError or TargetUnsafe for directories that no restore can go to, Damaged for a broken backup.
 
-    What else stands in the way is in `planned.obstacles`: a dry run shows it, `carry_out` raises it.
+    What else stands in the way is in `planned.obstacles`: a dry run shows it, `carry_out` raises it. `surveys`: of the
+    members on other hosts. `agreed`: the plan that was made of all surveys. `replayed`: of this path, if somebody has
+    done it already; its sessions may be taken out.
     """
     places = _places(wish)
     held = tuple(held_by(place) for place in places)
     seen = look_for_servers(places, ask)
-    replayed = replay(view, path)
+    replayed = replayed or replay(view, path)
     _check_replayed(path, replayed, wish)
     dropped = drop_sessions(replayed.tree) if wish.sessions is Sessions.DROP else Dropped()
-    content = content_of(replayed.tree)
-    epoch = _epoch(view, wish, held, seen)
+    content = content_of(replayed.tree, int(clock().timestamp() * 1000))
+    least_epoch = _epoch(view, wish, held, seen, surveys)
+    epoch = least_epoch if agreed is None else agreed.epoch
     named = _named(path, wish, held, epoch)
-    files = exact_files(replayed.tree, named, epoch) if wish.form is Form.EXACT else original_files(view, path, epoch)
+    if wish.form is Form.EXACT:
+        files = exact_files(replayed.tree, named, epoch, digests=wish.digests)
+    else:
+        files = original_files(view, path, epoch)
     size_bytes = content.size_bytes if wish.form is Form.EXACT else _archived_bytes(path)
     planned = Planned(
         backup=view.name,
@@ -62,11 +81,16 @@ def prepare(view: BackupView, path: RestorePath, wish: RestoreWish, *, ask: Ask 
         nodes=content.nodes,
         size_bytes=size_bytes,
         held=held,
-        findings=tuple(_findings(content, wish, path, places, held, epoch)),
+        findings=(*_mismatch(replayed), *_findings(content, wish, path, places, held, epoch)),
         unchecked=seen.unchecked,
-        obstacles=tuple(_obstacles(content, wish, path, places, held, seen, size_bytes)),
+        obstacles=(
+            *_obstacles(content, wish, path, places, held, seen, size_bytes),
+            *(_unsurveyed(view, wish, len(held) + len(surveys), epoch) if agreed is None else ()),
+        ),
     )
-    return Prepared(planned, places, tuple(files), path, replayed, dropped, ask)
+    if agreed is not None:
+        check_agrees(planned, agreed, least_epoch or 0)
+    return Prepared(planned, places, tuple(files), path, replayed, dropped, wish.digests, ask)
 
 
 def _places(wish: RestoreWish) -> tuple[Place, ...]:
@@ -86,7 +110,7 @@ def _places(wish: RestoreWish) -> tuple[Place, ...]:
 def _check_replayed(path: RestorePath, replayed: Replayed, wish: RestoreWish) -> None:
     """Raises RestoreFailed for a tree that is not the server's, or is not known to be."""
     wrong = replayed.first_mismatch
-    if wrong is not None:
+    if wrong is not None and not wish.accept_mismatch:
         raise RestoreFailed(
             "the replayed tree is not the one that the server had",
             subject=f"zxid {hex_zxid(wrong.zxid)}",
@@ -102,14 +126,23 @@ def _check_replayed(path: RestorePath, replayed: Replayed, wish: RestoreWish) ->
         )
 
 
-def _epoch(view: BackupView, wish: RestoreWish, held: Sequence[Held], seen: Seen) -> int | None:
+def _mismatch(replayed: Replayed) -> Iterator[Finding]:
+    """Of a tree that was accepted all the same."""
+    if (wrong := replayed.first_mismatch) is not None:
+        what = "from here on the tree is not the one that the server had; it is restored because that was asked for"
+        yield Finding(code="digest-mismatch", severity=Severity.DAMAGE, where=hex_zxid(wrong.zxid), what=what)
+
+
+def _epoch(
+    view: BackupView, wish: RestoreWish, held: Sequence[Held], seen: Seen, surveys: Sequence[MemberSurvey]
+) -> int | None:
     """None for a server that stands alone and always did."""
-    if not (wish.ensemble or len(held) > 1 or any(each.epochs for each in held)):
+    if not (wish.ensemble or len(held) > 1 or surveys or any(each.epochs for each in held)):
         return None
-    epochs = [epoch for each in held for epoch in each.epochs]
+    epochs = [epoch for each in (*held, *surveys) for epoch in each.epochs]
     epochs += [e for member in view.members for e in (member.current_epoch, member.accepted_epoch) if e is not None]
     zxids = [log.last for log in view.logs] + [snapshot.fuzzy_end or snapshot.zxid for snapshot in view.snapshots]
-    zxids += [each.highest_zxid for each in held] + [state.zxid for state in seen.live]
+    zxids += [each.highest_zxid for each in (*held, *surveys)] + [state.zxid for state in seen.live]
     return epoch_above(epochs, zxids, wish.min_epoch)
 
 
@@ -144,6 +177,17 @@ def _obstacles(
         check_room(places, size_bytes)
     except TargetUnsafe as error:
         yield error
+
+
+def _unsurveyed(view: BackupView, wish: RestoreWish, looked_at: int, epoch: int | None) -> Iterator[LogkeepError]:
+    """A member that nobody looked at may have a later epoch, and would bring its old data back."""
+    if epoch is None or wish.min_epoch or looked_at >= max(len(view.members), 2):
+        return
+    yield TargetUnsafe(
+        f"only {looked_at} of the ensemble's members were looked at: another may have a later epoch",
+        remedy="survey every member and make one plan of all; or give the highest epoch that any of them has "
+        f"(currentEpoch in version-2) as the least epoch; here it is {epoch - 1}",
+    )
 
 
 def _unfinished(places: Sequence[Place]) -> Iterator[LogkeepError]:
