@@ -4,16 +4,20 @@ Both documents are JSON. A survey says how far a member got; a plan says which e
 which more is found than its survey told does not apply the plan: somebody started a server in between.
 """
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
 
 from logkeep.errors import Damaged, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.restore.holding import held_by
+from logkeep.zookeeper.restore.numbers import epoch_above
 from logkeep.zookeeper.restore.places import check_swappable, place_of
 from logkeep.zookeeper.restore.running import Ask, ask_server, look_for_servers
-from logkeep.zookeeper.restore.values import Form, Planned, Sessions, Target
+from logkeep.zookeeper.restore.values import Form, Held, Planned, RestoreWish, Sessions, Target
+from logkeep.zookeeper.words import ServerState
 
 Zxid = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Epoch = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -45,6 +49,20 @@ def survey_of(target: Target, *, ask: Ask = ask_server) -> MemberSurvey:
     held, live = held_by(place), look_for_servers([place], ask).live
     highest = max([held.highest_zxid, *(state.zxid for state in live)])
     return MemberSurvey(data_dir=str(place.data_dir), host=target.host, highest_zxid=highest, epochs=held.epochs)
+
+
+def needed_epoch(
+    view: BackupView, wish: RestoreWish, looked_at: Sequence[Held | MemberSurvey], live: Sequence[ServerState]
+) -> int | None:
+    """Above all that is known of; None for a server that stands alone and always did."""
+    several = wish.ensemble or len(looked_at) > 1
+    if not several and not any(each.epochs for each in looked_at):
+        return None
+    epochs = [epoch for each in looked_at for epoch in each.epochs]
+    epochs += [e for member in view.members for e in (member.current_epoch, member.accepted_epoch) if e is not None]
+    zxids = [log.last for log in view.logs] + [snapshot.fuzzy_end or snapshot.zxid for snapshot in view.snapshots]
+    zxids += [each.highest_zxid for each in looked_at] + [state.zxid for state in live]
+    return epoch_above(epochs, zxids, wish.min_epoch)
 
 
 def agreed_plan(planned: Planned) -> AgreedPlan:
