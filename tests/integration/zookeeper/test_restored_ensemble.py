@@ -22,7 +22,7 @@ from tests.zookeeper.load import Load
 from tests.zookeeper.recording import kazoo, record
 from tests.zookeeper.restoring import compared, connect_request, restored, target_of, view_of
 
-pytestmark = pytest.mark.xdist_group("zookeeper-restore")
+pytestmark = pytest.mark.xdist_group("zookeeper-restored-ensemble")
 _ABANDONED = 50
 
 
@@ -45,7 +45,7 @@ class Stood:
                 shutil.copytree(self.before / str(member.number) / directory.name, directory)
 
 
-@pytest.fixture(scope="module", params=["3.4.14", "3.9.5"])
+@pytest.fixture(scope="module", params=["3.9.5", pytest.param("3.4.14", marks=pytest.mark.soak)])
 def stood(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stood:
     home = tmp_path_factory.mktemp("ensemble")
     release = ZooKeeperRelease(request.param)
