@@ -69,6 +69,7 @@ def test_connections_are_cut_at_random_points(shaky: Shaky, logs: Archived, way:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("way", SOURCES, ids="-".join)
 def test_connections_are_cut_at_many_points(shaky: Shaky, logs: Archived, way: tuple[str, Offsets]) -> None:
     print(f"{way}: {_cut_at_random(shaky, logs, way, 'often', 110)} connections cut, all replays exact")
