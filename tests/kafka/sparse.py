@@ -19,16 +19,19 @@ _EAGERLY = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "s
 _OVERWRITTEN = b"overwritten"
 
 
-def write_compacted(kafka: EmbeddedKafka, topics: Matrix, topic: str, holes: int, chance: random.Random) -> None:
-    """A topic from which Kafka's own cleaner has taken records in at least so many places, one to four at each."""
+def write_compacted(
+    kafka: EmbeddedKafka, topics: Matrix, topic: str, holes: int, chance: random.Random, widest: int = 4
+) -> None:
+    """A topic from which Kafka's own cleaner has taken records in so many places or more, one to `widest` at each."""
     topics.create(topic, 1, _EAGERLY)
     producer = topics.producer(batch_num_messages=100, enable_idempotence=True)
     for hole in range(holes):
-        for _ in range(chance.randint(1, 4)):
+        for _ in range(chance.randint(1, widest)):
             producer.produce(topic, b"taken away", _OVERWRITTEN, 0)
-        for record in range(chance.randint(1, 3)):
+        for record in range(chance.randint(1, widest)):
             producer.produce(topic, b"value %d/%d" % (hole, record), b"key %d/%d" % (hole, record), 0)
-        producer.poll(0)
+        if hole % 1000 == 999:  # its queue has room for a hundred thousand
+            producer.flush(60)
     assert producer.flush(60) == 0
 
     def cleaned() -> bool:

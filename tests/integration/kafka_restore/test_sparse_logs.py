@@ -14,9 +14,9 @@ pytestmark = pytest.mark.xdist_group("kafka-restore")
 LATE_RECORDS = 300
 
 
-def _write_compacted(scene: Scene, topic: str, holes: int) -> int:
+def _write_compacted(scene: Scene, topic: str, holes: int, widest: int = 4) -> int:
     """How many holes there are, as a consumer sees them; nothing changes them any more."""
-    write_compacted(scene.kafka, scene.topics, topic, holes, seeded(topic))
+    write_compacted(scene.kafka, scene.topics, topic, holes, seeded(topic), widest)
     set_config(scene.kafka, topic, "retention.ms", "-1")
     set_config(scene.kafka, topic, "cleanup.policy", "delete")
     offsets = list(seen(scene.kafka.bootstrap, topic, 0))
@@ -58,7 +58,7 @@ def test_thousands_of_holes_and_a_first_offset_of_a_hundred_millions(scene: Scen
 
 def test_more_holes_than_are_worth_it(scene: Scene) -> None:
     """Some ten minutes of filling: `auto` says why it does not, and what was forced is told its price."""
-    there = _write_compacted(scene, "riddled", 36_000)
+    there = _write_compacted(scene, "riddled", 36_000, widest=1)
     scene.back_up("riddled")
     forced = scene.restore("--offsets", "preserve", "--dry-run")
     (cost,) = [each for each in forced["findings"] if each["code"] == "offsets-cost"]

@@ -28,6 +28,8 @@ TOGETHER_BYTES = 3 * SIDE_BY_SIDE * PIECE_BYTES
 _HELD_BYTES = 3 * PIECE_BYTES
 """What a large one holds: what is being sent, what is ready, and what is being read."""
 _TOGETHER_LOGS = 200
+_STOPPED = "brokers that stopped tell why in their server logs: a disk that is full stops a broker; start them again"
+"""They answered when the restore was planned, so it is not the address."""
 _GONE_AFTER = 5
 """A topic that is not in the cluster's list so many times in a row is gone."""
 
@@ -72,9 +74,10 @@ class Rounds:
         an engine would cure it sooner, and a later one would not know the reason any more."""
         try:
             self._tools.patience.failed(trouble)
-        except (ClusterUnreachable, ClusterNotReady):
+        except (ClusterUnreachable, ClusterNotReady) as error:
             reasons = [log.disk_failed for log in todo if log.disk_failed]
             if not reasons:
+                error.remedy = _STOPPED if isinstance(error, ClusterUnreachable) else error.remedy
                 raise
             for log in todo:
                 if not log.finished:
