@@ -18,7 +18,7 @@ from logkeep.kafka.restore.choice import Choice
 from logkeep.kafka.restore.one_log import LogReplay
 from logkeep.kafka.restore.plan import Wishes
 from logkeep.kafka.restore.preparing import Chance, Prepared, RestoreWish, prepare
-from logkeep.kafka.restore.produce import ProduceReply
+from logkeep.kafka.restore.produce import ProduceReply, parse
 from logkeep.kafka.restore.restore import Done, KafkaRestore
 from logkeep.kafka.restore.sending import Sender
 from logkeep.kafka.restore.standings import Absent, Answer, ask_standings
@@ -134,7 +134,7 @@ class Conversation:
 
     def __init__(self, patched: pytest.MonkeyPatch, before_first: Callable[[], None]) -> None:
         self.told: list[str] = []
-        send, parse = Sender.send, sending.parse
+        send = Sender.send
 
         def watched(sender: Sender, logs: Sequence[LogReplay]) -> bool:
             if not self.told:
