@@ -2,6 +2,8 @@
 
 import gzip
 import random
+from collections.abc import Iterable
+from itertools import pairwise
 
 from confluent_kafka import TopicPartition
 
@@ -44,9 +46,9 @@ def write_compacted(
     wait_for(cleaned, "the cleaner")
 
 
-def holes_of(offsets: list[int], end: int) -> int:
-    """In how many places offsets are missing behind the first one."""
-    return sum(after - before > 1 for before, after in zip(offsets, [*offsets[1:], end], strict=True))
+def holes_of(offsets: Iterable[int], start: int, end: int) -> int:
+    """In how many places of `[start, end)` offsets are missing."""
+    return sum(after - before > 1 for before, after in pairwise([start - 1, *offsets, end]))
 
 
 def write_late(kafka: EmbeddedKafka, topics: Matrix, topic: str, millions: int, records: int) -> int:

@@ -163,8 +163,9 @@ def _late_requests(port: int) -> bool:
 
 
 def _unread(port: int) -> bool:
-    """Whether bytes wait for a process that listens there, as the kernel tells it."""
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    """Whether bytes wait for a process that listens there, as the kernel tells it. Java's sockets are of both kinds."""
+    tables = (Path("/proc/net", name).read_text() for name in ("tcp", "tcp6"))
+    rows = [line.split() for table in tables for line in table.splitlines()[1:]]
     return any(int(row[1].rpartition(":")[2], 16) == port and int(row[4].rpartition(":")[2], 16) for row in rows)
 
 
