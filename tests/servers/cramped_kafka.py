@@ -18,6 +18,7 @@ class CrampedKafka(EmbeddedKafka):
     def __init__(self, directory: Path, cache: Path, *, two_directories: bool) -> None:
         more = {"log.dirs": f"{directory}/data,{directory}/other", "metadata.log.dir": f"{directory}/metadata"}
         super().__init__(directory, cache, properties=BROKER | (more if two_directories else {}))
+        self.two_directories = two_directories
 
     def allow(self, most_bytes: int) -> None:
         """From now on no file of the running broker grows beyond that."""

@@ -13,7 +13,9 @@ from logkeep.kafka.restore.units import ReplayResult, ReplayUnit
 from logkeep.model.work import Progress
 from logkeep.spark.cache import cache_dir
 from tests.e2e.filled import Filled
+from tests.e2e.test_bad_input import one_error
 from tests.integration.kafka_restore.scene import Scene, log_end, troubles
+from tests.kafka.commands import Said
 from tests.kafka.judged_configs import own_configs
 from tests.kafka.kernels import share_kernels
 from tests.kafka.matrix import Matrix
@@ -59,36 +61,54 @@ def _impatient(unit: ReplayUnit, progress: Progress) -> ReplayResult:
     return replay_with(unit, progress, Ways(pause=nothing))
 
 
-def _until_full(scene: Scene, target: CrampedKafka, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+def _until_full(scene: Scene, target: CrampedKafka, monkeypatch: pytest.MonkeyPatch) -> Said:
     target.allow(LIMIT_BYTES)
     with monkeypatch.context() as patched:
         patched.setattr(writing_logs, "replay", _impatient)
-        return scene.restore("--offsets", "preserve", code=30)
+        return scene.commands.say(*scene.restore_words("--offsets", "preserve", "--yes"))
+
+
+def _assert_told(scene: Scene, target: CrampedKafka, restore_id: str) -> None:
+    """Which partition, which broker, what it said, and what to do."""
+    receipt = scene.commands.json("receipts", "show", restore_id)
+    found = {each["where"]: each for each in troubles(receipt)}
+    full = found[f"{TOPIC}/0"]
+    assert (receipt["restore"]["state"], full["code"]) == ("failed", "disk-failed")
+    assert "broker 1 did not take a batch for offset " in full["what"]
+    assert "(56)" in full["what"], "Kafka's own name of it"
+    assert "make room on that broker's disk" in full["remedy"]
+    assert "--resume" in full["remedy"]
+    apart = target.two_directories and target.place_of(TOPIC, 0) != target.place_of(TOPIC, 1)
+    assert set(found) == ({f"{TOPIC}/0"} if apart else {f"{TOPIC}/0", f"{TOPIC}/1"})
+
+
+def _assert_told_of_the_stop(target: CrampedKafka, ended: Said) -> None:
+    """With its last directory a broker stops at once, now and then before its answer has left: that is all we know."""
+    assert not target.two_directories
+    said = one_error(ended.err)
+    assert target.bootstrap in said
+    assert "a disk that is full stops a broker" in said
 
 
 def test_it_is_said_and_gone_on_from(
     kafka: EmbeddedKafka, topics: Matrix, repo: Filled, cramped: CrampedKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene = Scene(kafka, cramped, topics, repo)
-    done = _until_full(scene, cramped, monkeypatch)
-    found = {each["where"]: each for each in troubles(done)}
-    full = found[f"{TOPIC}/0"]
-    assert (done["verdict"], full["code"]) == ("failed", "disk-failed")
-    assert "broker 1 did not take a batch for offset " in full["what"]
-    assert "(56)" in full["what"], "Kafka's own name of it"
-    assert "make room on that broker's disk" in full["remedy"]
-    assert "--resume" in full["remedy"]
-    apart = (cramped.directory / "other").exists() and cramped.place_of(TOPIC, 0) != cramped.place_of(TOPIC, 1)
-    assert set(found) == {f"{TOPIC}/0"} if apart else {f"{TOPIC}/0", f"{TOPIC}/1"}
-    (row,) = [each for each in scene.commands.json("receipts", "list")["restores"] if each["id"] == done["restore"]]
-    assert row["state"] == "failed"
+    ended = _until_full(scene, cramped, monkeypatch)
+    restore_id = str(scene.commands.json("receipts", "list")["restores"][-1]["id"])
+    assert f"--resume {restore_id}" in ended.err, "whoever was stopped must know how to go on"
+    assert ended.code in {30, 51}, ended
+    if ended.code == 30:
+        _assert_told(scene, cramped, restore_id)
+    else:
+        _assert_told_of_the_stop(cramped, ended)
 
     cramped.stop()
     cramped.start()
     there = log_end(cramped, TOPIC, 0)
     assert 0 < there < RECORDS, "it was not full in the middle"
     assert own_configs(cramped, TOPIC)["retention.ms"] == "-1", "a topic that is not whole has its own configs"
-    again = scene.restore("--resume", str(done["restore"]))
+    again = scene.restore("--resume", restore_id)
     assert (again["verdict"], troubles(again)) == ("proven", [])
     for partition in (0, 1):
         assert seen(cramped.bootstrap, TOPIC, partition) == seen(kafka.bootstrap, TOPIC, partition)
