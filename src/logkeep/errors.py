@@ -8,6 +8,7 @@
     │   ├── IllegalTransition          40   a backup's state does not allow the step
     │   ├── StoreUnsafe                40   commits would not be safe on this store
     │   ├── LogDirUnusable             40   a broker's directory is in use, unreadable, or none
+    │   ├── DataDirUnusable            40   a ZooKeeper directory is unreadable, too old, or none
     │   └── EngineUnavailable          40   Java or Spark is not usable here
     ├── Declined                        3   the user said no
     ├── StoreError                      1
@@ -20,8 +21,8 @@
     │   ├── StoreBusy                  51   429, SlowDown            (retry helps)
     │   ├── StoreDenied                52   403, EACCES, read-only
     │   └── StoreFull                  20   no space, quota
-    ├── ClusterError                    1   a Kafka cluster refused what it was asked
-    │   ├── ClusterUnreachable         51   no broker answers        (retry helps)
+    ├── ClusterError                    1   a cluster or ensemble refused what it was asked
+    │   ├── ClusterUnreachable         51   no server answers        (retry helps)
     │   ├── ClusterNotReady            51   no leader, no coordinator (retry helps)
     │   ├── AuthenticationFailed       52   a broker does not accept who we say we are
     │   ├── NotAuthorised              52   an ACL forbids it
@@ -41,6 +42,7 @@
     ├── DataGap                        21
     ├── RestoreFailed                  30
     ├── TargetUnsafe                   31
+    ├── HistoryUnproven                31   a source may not be what is archived of it
     ├── VerificationFailed             10
     ├── AuthenticityFailed             11
     ├── DrillFailed                    12
@@ -131,6 +133,12 @@ class LogDirUnusable(UsageError):
     remedy = "name the directories of `log.dirs` of brokers that are stopped"
 
 
+class DataDirUnusable(UsageError):
+    """A directory is none of ZooKeeper's, cannot be read, or holds files of before ZooKeeper 3."""
+
+    remedy = "name dataDir and dataLogDir of zoo.cfg, with or without version-2"
+
+
 class EngineUnavailable(UsageError):
     """Java or Spark cannot be used on this machine."""
 
@@ -208,13 +216,13 @@ class StoreFull(StoreError):
 
 
 class ClusterError(LogkeepError):
-    """A Kafka cluster refused what it was asked."""
+    """A Kafka cluster or a ZooKeeper ensemble refused what it was asked."""
 
-    remedy = "the message holds the broker's own words; its server log has more"
+    remedy = "the message holds the server's own words; its log has more"
 
 
 class ClusterUnreachable(ClusterError):
-    """No broker answers."""
+    """No broker or server answers."""
 
     exit_code = 51
     retry_helps = True
@@ -345,6 +353,13 @@ class TargetUnsafe(LogkeepError):
     """The restore target is not empty, is running, or is the wrong cluster."""
 
     exit_code = 31
+
+
+class HistoryUnproven(LogkeepError):
+    """Nothing proves that the source's files continue what is archived: restored data, or another ensemble."""
+
+    exit_code = 31
+    remedy = "check that it is the right ensemble; if it is, and its data was restored or purged, pass --new-history"
 
 
 class VerificationFailed(LogkeepError):

@@ -14,20 +14,21 @@ from logkeep.errors import Damaged
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.snapshot import OPEN_ACL_ID, NodeRow
 from logkeep.formats.zookeeper.transactions import (
+    NO_CVERSION,
+    OPEN_ACL,
     Acl,
     Acls,
     CloseSession,
     Create,
     CreateSession,
     Delete,
-    Kind,
     Multi,
     SetAcl,
     SetData,
+    Simple,
     Transaction,
 )
 
-OPEN_ACL: Final[Acls] = (Acl(31, b"world", b"anyone"),)
 READ_ONLY_ACL: Final[Acls] = (Acl(1, b"world", b"anyone"),)
 CONTAINER_OWNER: Final = -(1 << 63)
 TTL_MARK: Final = -(1 << 56)
@@ -35,6 +36,8 @@ TTL_MARK: Final = -(1 << 56)
 _COUNTED: Final = struct.Struct(">qqqqqiiiq")
 _MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 _SYSTEM: Final = b"/zookeeper/"
+_CHARSETS: Final = ("utf-8", "ascii", "latin-1", "gb18030", "gbk", "cp1252")
+"""In which a Java server may have counted the bytes of a path: that of its machine's locale, up to Java 17."""
 
 
 class Node:
@@ -62,34 +65,64 @@ class Tree:
         self.ephemerals: dict[int, set[bytes]] = {}
         self.digest = 0
         self.zxid = 0
+        self.charset = _CHARSETS[0]
+
+    def agrees(self, digest: int) -> bool:
+        """Whether this is the digest of the tree, as a server counts it: where paths are not ASCII, in the charset of
+        any server that wrote a digest before, or of another one, which is then the tree's."""
+        if digest == self.digest:
+            return True
+        wide = [path for path in self.nodes if not path.isascii()]
+        if not wide:
+            return False
+        before = self.charset
+        for charset in (*_CHARSETS, before):
+            self._recount(wide, charset)
+            if digest == self.digest:
+                return True
+        return False
+
+    def _recount(self, paths: Iterable[bytes], charset: str) -> None:
+        self.charset = charset
+        for path in paths:
+            node = self.nodes[path]
+            node.summed = self._summed(path, node.data)
+            self._count(path, node)
+
+    def _summed(self, path: bytes, data: bytes | None) -> int:
+        if not path.isascii() and self.charset != "utf-8":
+            path = path.decode(errors="replace").encode(self.charset, errors="replace")
+        return zlib.crc32(data or b"", zlib.crc32(path))
 
     def add(self, path: bytes, node: Node) -> None:
         """A node of a snapshot, as it is."""
         self.nodes[path] = node
-        node.summed = zlib.crc32(node.data or b"", zlib.crc32(path))
+        node.summed = self._summed(path, node.data)
         self._count(path, node)
         if is_ephemeral(node.owner):
             self.ephemerals.setdefault(node.owner, set()).add(path)
 
     def apply(self, transaction: Transaction) -> None:
         change = transaction.change
-        if isinstance(change, Multi):
+        if type(change) is SetData:
+            self._set_data(change, transaction)
+        elif isinstance(change, Multi):
             if change.applied:
-                for kind, part in change.parts:
-                    self._change(kind, part, transaction)
+                for _, part in change.parts:
+                    self._change(part, transaction)
         elif isinstance(change, CreateSession):
             self.sessions[transaction.session] = change.timeout_ms
         elif isinstance(change, CloseSession):
             self._close(transaction.session, change.paths or (), transaction.zxid)
         else:
-            self._change(transaction.kind, change, transaction)
+            self._change(change, transaction)
         self.zxid = transaction.zxid
 
-    def _change(self, kind: int, change: object, transaction: Transaction) -> None:
-        if isinstance(change, SetData):
+    def _change(self, change: Simple, transaction: Transaction) -> None:
+        if isinstance(change, Create):
+            self._create(change, transaction)
+        elif isinstance(change, SetData):
             self._set_data(change, transaction)
-        elif isinstance(change, Create):
-            self._create(kind, change, transaction)
         elif isinstance(change, Delete):
             self._delete(change.path, transaction.zxid)
         elif isinstance(change, SetAcl) and (node := self.nodes.get(change.path)) is not None:
@@ -97,15 +130,16 @@ class Tree:
             self._count(change.path, node)
 
     def _set_data(self, change: SetData, transaction: Transaction) -> None:
-        node = self.nodes.get(change.path)
+        path, data, version = change
+        node = self.nodes.get(path)
         if node is None:
             return
-        node.data, node.version = change.data, change.version
+        node.data, node.version = data, version
         node.mzxid, node.mtime = transaction.zxid, transaction.time_ms
-        node.summed = zlib.crc32(change.data or b"", zlib.crc32(change.path))
-        self._count(change.path, node)
+        node.summed = self._summed(path, data)
+        self._count(path, node)
 
-    def _create(self, kind: int, change: Create, transaction: Transaction) -> None:
+    def _create(self, change: Create, transaction: Transaction) -> None:
         path = change.path
         above = path[: path.rindex(b"/")] if b"/" in path else b""
         parent = self.nodes.get(above)
@@ -114,18 +148,18 @@ class Tree:
         present = self.nodes.get(path)
         if present is not None:  # a fuzzy snapshot was later than this
             present.acls = change.acls
-            if kind == Kind.CREATE:
-                self._raise_cversion(above, parent, change.parent_cversion, transaction.zxid)
+            if change.parent_cversion > parent.cversion:
+                self._set_cversion(above, parent, change.parent_cversion, transaction.zxid)
             return
-        self._raise_cversion(above, parent, change.parent_cversion, transaction.zxid)
+        told = parent.cversion + 1 if change.parent_cversion == NO_CVERSION else change.parent_cversion
+        if told > parent.cversion or transaction.digest is None:  # versions before 3.6 lower it too
+            self._set_cversion(above, parent, told, transaction.zxid)
         node = Node(change.data, change.acls, transaction.zxid, transaction.time_ms, _owner(change, transaction))
         self.add(path, node)
 
-    def _raise_cversion(self, path: bytes, parent: Node, told: int, zxid: int) -> None:
-        cversion = parent.cversion + 1 if told == -1 else told
-        if cversion > parent.cversion:
-            parent.cversion, parent.pzxid = cversion, zxid
-            self._count(path, parent)
+    def _set_cversion(self, path: bytes, parent: Node, cversion: int, zxid: int) -> None:
+        parent.cversion, parent.pzxid = cversion, zxid
+        self._count(path, parent)
 
     def _delete(self, path: bytes, zxid: int) -> None:
         above = path[: path.rindex(b"/")] if b"/" in path else b""
