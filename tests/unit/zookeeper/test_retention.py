@@ -68,7 +68,7 @@ def test_without_a_rule_nothing_goes() -> None:
 
 
 @given(
-    ages=st.lists(st.tuples(st.integers(-5, 60), st.sampled_from(list(Standing))), max_size=12, unique_by=lambda a: a[0]),
+    ages=st.lists(st.tuples(st.integers(-5, 60), st.sampled_from(Standing)), max_size=12, unique_by=lambda a: a[0]),
     rules=st.builds(Rules, keep_days=st.integers(0, 40), keep_count=st.integers(0, 6),
                     keep_min_count=st.integers(0, 5), delete_damaged=st.booleans()),
 )  # fmt: skip

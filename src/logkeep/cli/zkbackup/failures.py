@@ -1,8 +1,8 @@
 """Errors as zkbackup shows them: a category and an exit code that users of its design know.
 
 Whatever goes wrong in a backup ends with 20, in a restore with 30; usage and configuration with 40, "no" with 3. Finer
-codes stay where they tell a script what to do: 21 (transactions are lost), 10 (the backup is damaged), 31 (the target is
-in use).
+codes stay where they tell a script what to do: 21 (transactions are lost), 10 (the backup is damaged), 31 (the target
+is in use).
 """
 
 import json

@@ -11,8 +11,10 @@ _LARGEST = 0x7FFF_FFFF_FFFF_FFFF
 
 @dataclass(frozen=True)
 class Zxid:
-    """A transaction, as ZooKeeper prints it (`0x500000001`) or as a number. File names hold the same digits without `0x`:
-    they are refused, as `10` could be either."""
+    """A transaction, as ZooKeeper prints it (`0x500000001`) or as a number.
+
+    Names of files hold the same digits without `0x`: those are refused, as `10` could be either.
+    """
 
     metavar: str = "ZXID"
     expected: str = "a transaction id such as 0x500000001 or 21474836481"

@@ -7,6 +7,7 @@ document on stderr.
 import contextlib
 import os
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn
 
@@ -64,8 +65,7 @@ def real_world(argv: list[str]) -> World:
 def _asks_for_json(argv: list[str]) -> bool:
     """For errors that come before the settings are known."""
     flags = ("--format", "--output-format")
-    joined = any(f"{flag}=json" in argv for flag in flags)
-    return joined or any(pair in zip(argv, argv[1:], strict=False) for pair in ((flag, "json") for flag in flags))
+    return any(f"{flag}=json" in argv or (flag, "json") in pairwise(argv) for flag in flags)
 
 
 def call(argv: list[str], world: World) -> int:

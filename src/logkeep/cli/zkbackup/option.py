@@ -10,8 +10,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ZkOption(Option[T]):
-    """`key` makes the variable: `backup.base_dir` is `ZKBACKUP_BACKUP_BASE_DIR`. One key may serve several options: what
-    `backup` calls the output directory is the base directory of `list`."""
+    """`key` makes the variable: `backup.base_dir` is `ZKBACKUP_BACKUP_BASE_DIR`.
+
+    One key may serve several options: what `backup` calls the output directory is the base directory of `list`.
+    """
 
     also: tuple[str, ...] = ()
     """Other flags that mean the same."""

@@ -62,14 +62,12 @@ CONFIG_DIR: ZkOption[Path | None] = ZkOption(
     FilePath("DIR"),
     None,
     "Where zoo.cfg, java.env and jaas.conf are.",
-    default_text="conf beside the data",
+    default_text="not looked for",
 )
 
 FORCE: ZkOption[bool] = ZkOption("force", Bool(), False, "Do not ask.")
 DRY_RUN: ZkOption[bool] = ZkOption("dry-run", Bool(), False, "Show what would be done and change nothing.")
-SKIP_VERIFY: ZkOption[bool] = ZkOption(
-    "skip-verify", Bool(), False, "Do not verify the backup first (not recommended)."
-)
+SKIP_VERIFY: ZkOption[bool] = ZkOption("skip-verify", Bool(), False, "Do not verify the backup first; not wise.")
 TO_ZXID: ZkOption[int | None] = ZkOption(
     "to-zxid", Zxid(), None, "Restore the tree as it was after this transaction.", also=("--truncate-to-zxid",),
     default_text="the end of the backup",

@@ -1,4 +1,4 @@
-"""Where zkbackup's settings come from: flags, `ZKBACKUP_SECTION_KEY`, ./zkbackup.yaml, ~/.zkbackup.yaml, the system's file.
+"""Where zkbackup's settings come from: flags, `ZKBACKUP_SECTION_KEY`, ./zkbackup.yaml, ~/.zkbackup.yaml, /etc.
 
 The rules are the house's (`config.load`): unknown keys and wrong values are errors with file and line, also where a
 stronger place overrides them; an unknown variable is a warning.
