@@ -15,7 +15,10 @@ BAD: Final = "❌"
 SIGNS: Final = {Standing.VALID: GOOD, Standing.PARTIAL: FAIR, Standing.DAMAGED: BAD}
 _TITLE_WIDTH: Final = 60
 _TWINS: Final = {
-    **{GOOD: "[ok]", FAIR: "[!]", BAD: "[x]", "⏭️": "[-]"},
+    GOOD: "[ok]",
+    FAIR: "[!]",
+    BAD: "[x]",
+    "⏭️": "[-]",
     **dict.fromkeys("╔╗╚╝┌┬┐├┼┤└┴┘", "+"),
     **dict.fromkeys("═─", "-"),
     **dict.fromkeys("║│", "|"),

@@ -29,8 +29,8 @@ from logkeep.cli.zkbackup.options import (
 from logkeep.zookeeper.retention import Aged, Fate, Rules, Verdict, judge
 from logkeep.zookeeper.score import Standing
 
-HELP = """The newest --keep-min-count good backups always stay. Of the others those older than --keep-days go, and those beyond
-the newest --keep-count. Damaged ones are skipped unless --delete-damaged is given."""
+HELP = """The newest --keep-min-count good backups always stay. Of the others those older than --keep-days go, and those
+beyond the newest --keep-count. Damaged ones are skipped unless --delete-damaged is given."""
 OPTIONS = (BASE_DIR, KEEP_DAYS, KEEP_COUNT, KEEP_MIN_COUNT, DELETE_DAMAGED, DRY_RUN, FORCE, FORMAT)
 EXITS = (0, 1, 2, 3, 40, 130, 143)
 
