@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from logkeep.repository.retention import Candidate, Policy, decide
-from logkeep.zookeeper.score import Standing
+from logkeep.zookeeper.score import Condition
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,11 +33,11 @@ class Aged:
 
     name: str
     taken: datetime
-    standing: Standing
+    condition: Condition
 
     @property
     def good(self) -> bool:
-        return self.standing is not Standing.DAMAGED
+        return self.condition is not Condition.DAMAGED
 
 
 class Fate(StrEnum):

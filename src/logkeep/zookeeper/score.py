@@ -8,7 +8,7 @@ MOST_FOR_REPAIRS: Final = 20
 FOR_AN_OLD_HOLE: Final = 30
 
 
-class Standing(StrEnum):
+class Condition(StrEnum):
     """What a list says of a backup."""
 
     VALID = "valid"
@@ -27,8 +27,10 @@ def quality(*, restorable: bool, repaired_files: int = 0, old_hole: bool = False
     return 100 - repairs - (FOR_AN_OLD_HOLE if old_hole else 0)
 
 
-def standing(*, restorable: bool, repaired_files: int = 0, old_hole: bool = False, damaged_files: int = 0) -> Standing:
+def condition(
+    *, restorable: bool, repaired_files: int = 0, old_hole: bool = False, damaged_files: int = 0
+) -> Condition:
     """The word for the same facts; a damaged file that no restore of the end needs makes a backup partial."""
     if not restorable:
-        return Standing.DAMAGED
-    return Standing.PARTIAL if repaired_files or old_hole or damaged_files else Standing.VALID
+        return Condition.DAMAGED
+    return Condition.PARTIAL if repaired_files or old_hole or damaged_files else Condition.VALID

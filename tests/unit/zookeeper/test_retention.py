@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.zookeeper.retention import Aged, Fate, Rules, judge
-from logkeep.zookeeper.score import Standing, quality, standing
+from logkeep.zookeeper.score import Condition, condition, quality
 
 NOW = datetime(2026, 11, 16, 2, 0, tzinfo=UTC)
 
 
-def aged(days: float, how: Standing = Standing.VALID) -> Aged:
-    return Aged(name=f"b{days}", taken=NOW - timedelta(days=days), standing=how)
+def aged(days: float, how: Condition = Condition.VALID) -> Aged:
+    return Aged(name=f"b{days}", taken=NOW - timedelta(days=days), condition=how)
 
 
 def fates(bundles: list[Aged], rules: Rules) -> dict[str, Fate]:
@@ -30,7 +30,7 @@ def test_the_defaults_keep_a_week_and_at_least_three() -> None:
 
 
 def test_keep_min_count_counts_good_ones_only() -> None:
-    bundles = [aged(20, Standing.DAMAGED), aged(21), aged(22, Standing.PARTIAL), aged(23)]
+    bundles = [aged(20, Condition.DAMAGED), aged(21), aged(22, Condition.PARTIAL), aged(23)]
     assert fates(bundles, Rules(keep_min_count=2)) == {
         "b20": Fate.SKIP, "b21": Fate.PROTECTED, "b22": Fate.PROTECTED, "b23": Fate.DELETE,
     }  # fmt: skip
@@ -51,7 +51,7 @@ def test_the_newest_good_one_stays_whatever_the_rules_say() -> None:
 
 
 def test_damaged_ones_go_only_when_that_is_wished_and_a_good_one_is_there() -> None:
-    old, young = aged(30, Standing.DAMAGED), aged(1, Standing.DAMAGED)
+    old, young = aged(30, Condition.DAMAGED), aged(1, Condition.DAMAGED)
     assert fates([old, young, aged(2)], Rules()) == {"b30": Fate.SKIP, "b1": Fate.KEEP, "b2": Fate.KEEP}
     wished = Rules(delete_damaged=True)
     assert fates([old, young, aged(2)], wished) == {"b30": Fate.DELETE, "b1": Fate.KEEP, "b2": Fate.KEEP}
@@ -68,11 +68,11 @@ def test_without_a_rule_nothing_goes() -> None:
 
 
 @given(
-    ages=st.lists(st.tuples(st.integers(-5, 60), st.sampled_from(Standing)), max_size=12, unique_by=lambda a: a[0]),
+    ages=st.lists(st.tuples(st.integers(-5, 60), st.sampled_from(Condition)), max_size=12, unique_by=lambda a: a[0]),
     rules=st.builds(Rules, keep_days=st.integers(0, 40), keep_count=st.integers(0, 6),
                     keep_min_count=st.integers(0, 5), delete_damaged=st.booleans()),
 )  # fmt: skip
-def test_what_always_holds(ages: list[tuple[int, Standing]], rules: Rules) -> None:
+def test_what_always_holds(ages: list[tuple[int, Condition]], rules: Rules) -> None:
     bundles = [aged(days, how) for days, how in ages]
     verdicts = judge(bundles, rules, NOW)
     assert sorted(v.name for v in verdicts) == sorted(b.name for b in bundles)
@@ -95,17 +95,17 @@ def test_what_always_holds(ages: list[tuple[int, Standing]], rules: Rules) -> No
 @pytest.mark.parametrize(
     ("facts", "score", "word"),
     [
-        ({"restorable": True}, 100, Standing.VALID),
-        ({"restorable": True, "repaired_files": 1}, 95, Standing.PARTIAL),
-        ({"restorable": True, "repaired_files": 9}, 80, Standing.PARTIAL),
-        ({"restorable": True, "old_hole": True}, 70, Standing.PARTIAL),
-        ({"restorable": True, "old_hole": True, "repaired_files": 4}, 50, Standing.PARTIAL),
-        ({"restorable": False, "repaired_files": 1}, 0, Standing.DAMAGED),
+        ({"restorable": True}, 100, Condition.VALID),
+        ({"restorable": True, "repaired_files": 1}, 95, Condition.PARTIAL),
+        ({"restorable": True, "repaired_files": 9}, 80, Condition.PARTIAL),
+        ({"restorable": True, "old_hole": True}, 70, Condition.PARTIAL),
+        ({"restorable": True, "old_hole": True, "repaired_files": 4}, 50, Condition.PARTIAL),
+        ({"restorable": False, "repaired_files": 1}, 0, Condition.DAMAGED),
     ],
 )
-def test_the_score(facts: dict[str, bool], score: int, word: Standing) -> None:
-    assert (quality(**facts), standing(**facts)) == (score, word)
+def test_the_score(facts: dict[str, bool], score: int, word: Condition) -> None:
+    assert (quality(**facts), condition(**facts)) == (score, word)
 
 
 def test_a_damaged_file_that_nothing_needs_makes_it_partial() -> None:
-    assert standing(restorable=True, damaged_files=1) is Standing.PARTIAL
+    assert condition(restorable=True, damaged_files=1) is Condition.PARTIAL

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from logkeep.cli.look import Look, cell_width, printable
-from logkeep.zookeeper.score import Standing
+from logkeep.zookeeper.score import Condition
 
 GOOD: Final = "✅"
 FAIR: Final = "⚠️"
 BAD: Final = "❌"
-SIGNS: Final = {Standing.VALID: GOOD, Standing.PARTIAL: FAIR, Standing.DAMAGED: BAD}
+SIGNS: Final = {Condition.VALID: GOOD, Condition.PARTIAL: FAIR, Condition.DAMAGED: BAD}
 _TITLE_WIDTH: Final = 60
 _TWINS: Final = {
     GOOD: "[ok]",
@@ -71,5 +71,5 @@ def _padded(cell: str, width: int) -> str:
     return cell + " " * (width - cell_width(cell))
 
 
-def standing_word(standing: Standing) -> str:
-    return f"{SIGNS[standing]} {standing.value}"
+def condition_word(condition: Condition) -> str:
+    return f"{SIGNS[condition]} {condition.value}"

@@ -5,45 +5,15 @@ it is ever used as a path. What is being written (`.<id>.partial`) is no backup 
 """
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-import msgspec
-
+from logkeep.cli.zkbackup.claims import INFO, Claims, claims
 from logkeep.cli.zkbackup.kinds import BundleId
 from logkeep.errors import StoreDenied, StoreLocationMissing, UnknownBackup
 from logkeep.model.time import within_reason
-from logkeep.zookeeper.score import Standing
-
-INFO = Path("metadata", "backup_info.json")
-_LARGEST_BYTES = 256 << 20
-
-
-class _Zxid(msgspec.Struct, frozen=True):
-    decimal: int = 0
-
-
-class _Validation(msgspec.Struct, frozen=True):
-    enabled: bool = False
-    status: Standing | None = None
-    quality_score: int | None = None
-
-
-class _Statistics(msgspec.Struct, frozen=True):
-    total_size: int = 0
-    compressed_size: int = 0
-
-
-class _Info(msgspec.Struct, frozen=True):
-    """What a list needs of `backup_info.json`."""
-
-    backup_timestamp: str
-    backup_zxid: _Zxid
-    validation: _Validation = _Validation()
-    statistics: _Statistics = _Statistics()
+from logkeep.zookeeper.score import Condition
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +25,7 @@ class Shelved:
     taken: datetime
     zxid: int
     size_bytes: int
-    standing: Standing
+    condition: Condition
     problem: str = ""
 
 
@@ -86,14 +56,6 @@ def find(base: Path, wanted: str) -> Path:
     return base / wanted
 
 
-def document(directory: Path) -> dict[str, Any]:
-    """`backup_info.json` as it stands. Raises ValueError."""
-    found = msgspec.json.decode(_bytes(directory))
-    if not isinstance(found, dict):
-        raise ValueError("backup_info.json holds no mapping")  # noqa: TRY004  what is stored is a value
-    return found
-
-
 def _is_id(name: str) -> bool:
     try:
         return bool(BundleId().parse(name))
@@ -103,17 +65,21 @@ def _is_id(name: str) -> bool:
 
 def _shelved(directory: Path) -> Shelved:
     try:
-        info = msgspec.json.decode(_bytes(directory), type=_Info)
-        taken = within_reason(datetime.fromisoformat(info.backup_timestamp))
-        if taken.tzinfo is None:
-            taken = taken.replace(tzinfo=UTC)
+        info = claims(directory)
+        taken = moment_of(info)
     except (OSError, ValueError) as error:
         return _unknown(directory, error)
     return Shelved(
         name=directory.name, directory=directory, taken=taken, zxid=max(info.backup_zxid.decimal, 0),
-        size_bytes=info.statistics.total_size, standing=info.validation.status or Standing.DAMAGED,
+        size_bytes=info.statistics.total_size, condition=info.validation.status or Condition.DAMAGED,
         problem="" if info.validation.status else "it was never verified",
     )  # fmt: skip
+
+
+def moment_of(info: Claims) -> datetime:
+    """When it was taken, with a zone. Raises ValueError."""
+    moment = within_reason(datetime.fromisoformat(info.backup_timestamp))
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _unknown(directory: Path, error: Exception) -> Shelved:
@@ -125,17 +91,5 @@ def _unknown(directory: Path, error: Exception) -> Shelved:
     why = (error.strerror or "unreadable").lower() if isinstance(error, OSError) else "not a document of a backup"
     return Shelved(
         name=directory.name, directory=directory, taken=taken, zxid=0, size_bytes=0,
-        standing=Standing.DAMAGED, problem=f"{INFO}: {why}",
+        condition=Condition.DAMAGED, problem=f"{INFO}: {why}",
     )  # fmt: skip
-
-
-def _bytes(directory: Path) -> bytes:
-    with (directory / INFO).open("rb") as file:
-        content = file.read(_LARGEST_BYTES + 1)
-    if len(content) > _LARGEST_BYTES:
-        raise ValueError("too large for a document of a backup")
-    return content
-
-
-def total_size(shelf: Sequence[Shelved]) -> int:
-    return sum(one.size_bytes for one in shelf)

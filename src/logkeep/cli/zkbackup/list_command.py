@@ -3,23 +3,23 @@
 from typing import Any, Final
 
 from logkeep.cli.look import Look, size
-from logkeep.cli.zkbackup.boxes import SIGNS, framed, standing_word, title, told
+from logkeep.cli.zkbackup.boxes import SIGNS, condition_word, framed, title, told
 from logkeep.cli.zkbackup.catalogue import Shelved, shelved
 from logkeep.cli.zkbackup.frame import Answer, Job, Run
 from logkeep.cli.zkbackup.options import BASE_DIR, LIMIT, LIST_FORMAT, SORT_BY
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import rfc3339
-from logkeep.zookeeper.score import Standing
+from logkeep.zookeeper.score import Condition
 
-HELP = """Standings come from the last verification that was stored; no data is read, so this is quick however large the
+HELP = """The status comes from the last verification that was stored; no data is read, so this is quick however large the
 backups are."""
 OPTIONS = (BASE_DIR, LIST_FORMAT, SORT_BY, LIMIT)
 EXITS = (0, 1, 40)
 
 _MEANINGS: Final = {
-    Standing.VALID: "complete, can be restored",
-    Standing.PARTIAL: "damage was repaired or lies in an older part; can be restored",
-    Standing.DAMAGED: "cannot be restored, or nobody can tell",
+    Condition.VALID: "complete, can be restored",
+    Condition.PARTIAL: "damage was repaired or lies in an older part; can be restored",
+    Condition.DAMAGED: "cannot be restored, or nobody can tell",
 }
 
 
@@ -53,7 +53,7 @@ def as_document(one: Shelved) -> dict[str, Any]:
         "backup_timestamp": rfc3339(one.taken),
         "backup_zxid": {"hex": hex_zxid(one.zxid), "decimal": one.zxid},
         "size": one.size_bytes,
-        "status": one.standing.value,
+        "status": one.condition.value,
         "problem": one.problem,
     }
 
@@ -71,7 +71,7 @@ def _text(base: str, total: int, shown: list[Shelved], look: Look) -> str:
 
 def _row(one: Shelved, look: Look) -> tuple[str, ...]:
     moment = one.taken.astimezone(look.zone).strftime("%Y-%m-%d %H:%M:%S")
-    return one.name, moment, hex_zxid(one.zxid), size(one.size_bytes), standing_word(one.standing)
+    return one.name, moment, hex_zxid(one.zxid), size(one.size_bytes), condition_word(one.condition)
 
 
 JOB = Job("list", list_backups)

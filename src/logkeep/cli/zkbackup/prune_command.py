@@ -27,7 +27,7 @@ from logkeep.cli.zkbackup.options import (
     PRUNE_CONFIRMATION,
 )
 from logkeep.zookeeper.retention import Aged, Fate, Rules, Verdict, judge
-from logkeep.zookeeper.score import Standing
+from logkeep.zookeeper.score import Condition
 
 HELP = """The newest --keep-min-count good backups always stay. Of the others those older than --keep-days go, and those
 beyond the newest --keep-count. Damaged ones are skipped unless --delete-damaged is given."""
@@ -80,7 +80,7 @@ def _planned(run: Run) -> _Plan:
         delete_damaged=run[DELETE_DAMAGED],
     )  # fmt: skip
     shelf = {one.name: one for one in shelved(base)}
-    aged = [Aged(name=one.name, taken=one.taken, standing=one.standing) for one in shelf.values()]
+    aged = [Aged(name=one.name, taken=one.taken, condition=one.condition) for one in shelf.values()]
     left_over = tuple(sorted(base.glob(f"{DELETING}*")))
     return _Plan(base, rules, now, shelf, judge(aged, rules, now), left_over)
 
@@ -137,7 +137,7 @@ def _text(plan: _Plan, look: Look, *, dry_run: bool = False) -> str:
         return told("\n".join(lines), look)
     done = [f"  {GOOD} {name}" for name in plan.deleted]
     done += [f"  ⏭️ {one.name} (skipped: damaged)" for one in skipped]
-    done += [f"  {SIGNS[Standing.DAMAGED]} {name}: {why}" for name, why in plan.failed.items()]
+    done += [f"  {SIGNS[Condition.DAMAGED]} {name}: {why}" for name, why in plan.failed.items()]
     freed = sum(plan.shelf[name].size_bytes for name in plan.deleted)
     lines += [*(["Deleting...", *done, ""] if done else []), "Done."]
     lines += [f"  Deleted: {plural(len(plan.deleted), 'backup')}", f"  Skipped: {plural(len(skipped), 'backup')}"]
@@ -162,7 +162,7 @@ def _plan_lines(plan: _Plan, look: Look) -> list[str]:
 def _row(one: Shelved, plan: _Plan) -> tuple[str, str, str, str]:
     days = (plan.now - one.taken).days
     skipped = " damaged (skipped)" if one in plan.of(Fate.SKIP) else f" {plan.reasons(one.name)}"
-    return one.name, f"{plural(days, 'day')} old", size(one.size_bytes), SIGNS[one.standing] + skipped
+    return one.name, f"{plural(days, 'day')} old", size(one.size_bytes), SIGNS[one.condition] + skipped
 
 
 JOB = Job("prune", prune)
