@@ -78,6 +78,28 @@ TO_TIME: ZkOption[int | None] = ZkOption(
 SESSIONS: ZkOption[str] = ZkOption(
     "sessions", Choice(("keep", "drop")), "keep", "Drop removes all sessions and their ephemeral znodes."
 )
+FORM: ZkOption[str] = ZkOption(
+    "form", Choice(("exact", "original")), "exact",
+    "One snapshot of that very moment, or the archived files with the last log cut.",
+)  # fmt: skip
+BELIEVE: ZkOption[bool] = ZkOption(
+    "believe", Bool(), False, "Also restore across ends of epochs that nothing proves (before 3.6)."
+)
+ENSEMBLE: ZkOption[bool] = ZkOption(
+    "ensemble", Bool(), False, "The target is a member of an ensemble: epoch files are written."
+)
+MIN_EPOCH: ZkOption[int] = ZkOption(
+    "min-epoch", Int(), 0, "An epoch that is known to have been in use; the restored one lies above it."
+)
+ZK_VERSION: ZkOption[str] = ZkOption(
+    "zk-version", Text("VERSION"), "", "Version of the server that will start, to refuse what it cannot hold."
+)
+CONTINUE: ZkOption[bool] = ZkOption(
+    "continue", Bool(), False, "Bring an interrupted restore of these directories to its end."
+)
+ROLLBACK: ZkOption[bool] = ZkOption(
+    "rollback", Bool(), False, "Bring back what these directories held before the last restore."
+)
 RESTORE_CONFIRMATION: ZkOption[bool] = ZkOption(
     "restore-confirmation", Bool(), True, "Ask before a restore.", key="restore.require_confirmation", flagless=True
 )
