@@ -11,8 +11,8 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import rfc3339
 from logkeep.zookeeper.score import Condition
 
-HELP = """The status comes from the last verification that was stored; no data is read, so this is quick however large the
-backups are."""
+HELP = """The status comes from the last verification that was stored; no data is read, so this is quick however large
+the backups are."""
 OPTIONS = (BASE_DIR, LIST_FORMAT, SORT_BY, LIMIT)
 EXITS = (0, 1, 40)
 

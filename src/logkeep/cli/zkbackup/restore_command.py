@@ -49,8 +49,8 @@ from logkeep.zookeeper.restore.values import Form, RestoreReceipt, RestoreWish, 
 from logkeep.zookeeper.restore.values import Target as TargetPlace
 from logkeep.zookeeper.survey import LogTimes
 
-HELP = """The server must be stopped. By default the tree comes back as it was at the end of the backup; --to-zxid and --to-time
-choose another moment, and one that cannot be proven is refused with a list of those that can."""
+HELP = """The server must be stopped. By default the tree comes back as it was at the end of the backup; --to-zxid and
+--to-time choose another moment, and one that cannot be proven is refused with a list of those that can."""
 OPTIONS = (
     *(BACKUP_DIR, *SERVER, FORCE, DRY_RUN, SKIP_VERIFY, TO_ZXID, TO_TIME, SESSIONS, FORM),
     *(BELIEVE, ENSEMBLE, MIN_EPOCH, ZK_VERSION, CONTINUE, ROLLBACK, FORMAT, METRICS_FILE, VALIDATION_TIMEOUT),
