@@ -107,9 +107,8 @@ def _answer(run: Run, bundle: Path, done: Done, checked: Checked, took_s: float)
         files=len(known.files.snapshots) + len(known.files.txnlogs),
         damaged=known.validation.corrupted_files,
     )
-    return Answer(
-        _document(bundle, checked, code), lambda look: backup_text(bundle, done, checked, code, look), code, samples
-    )
+    document = _document(bundle, checked, code)
+    return Answer(document, lambda look: backup_text(bundle, done, checked, took_s, code, look), code, samples)
 
 
 def exit_code(done: Done, checked: Checked, *, auto_repair: bool) -> int:

@@ -7,6 +7,7 @@ of each run. Where the bundle cannot be written to (a read-only copy), the answe
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from logkeep.cli.zkbackup.frame import Run
 from logkeep.cli.zkbackup.limit import at_most
@@ -71,11 +72,12 @@ def check_bundle(
     timeout: ZkOption[int | None],
     *,
     boot: Boot | None = None,
+    scratch: Path | None = None,
     repaired: int = 0,
 ) -> Checked:
     """Verify, and store the verdict. `repaired`: files that were just repaired."""
     with at_most(run[timeout]), _shown(run, view, "verify") as progress:
-        verified = verify(view, level, boot=boot, progress=progress)
+        verified = verify(view, level, boot=boot, scratch=scratch, progress=progress)
     checked = Checked(verified, view.info.validation.repaired_files + repaired)
     store_verdict(view, checked.verified, checked.condition, checked.score, checked.repaired_files, run.clock())
     return checked

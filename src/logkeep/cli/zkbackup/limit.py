@@ -11,7 +11,7 @@ from logkeep.errors import VerificationFailed
 
 @contextmanager
 def at_most(seconds: int | None) -> Iterator[None]:
-    """Raises VerificationFailed in the main thread when the time is over: what was not seen to the end proves nothing."""
+    """Raises VerificationFailed in the main thread when the time is over: what was not finished proves nothing."""
     if seconds is None:
         yield
         return

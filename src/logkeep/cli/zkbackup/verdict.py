@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 def store_verdict(
     view: BundleView, verified: Verified, condition: Condition, score: int, repaired: int, now: datetime
 ) -> None:
-    """Replace what the document says of its validation, and add to the log. A bundle that is read-only stays as it is."""
+    """Replace what the document says of its validation, and add to the log; a read-only bundle stays as it is."""
     document: dict[str, Any] = msgspec.json.decode(document_bytes(view.path))
     document["validation"] = validation(view, verified, condition, score, repaired, now)
     try:
