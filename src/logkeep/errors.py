@@ -20,8 +20,8 @@
     │   ├── StoreBusy                  51   429, SlowDown            (retry helps)
     │   ├── StoreDenied                52   403, EACCES, read-only
     │   └── StoreFull                  20   no space, quota
-    ├── ClusterError                    1   a Kafka cluster refused what it was asked
-    │   ├── ClusterUnreachable         51   no broker answers        (retry helps)
+    ├── ClusterError                    1   a cluster or ensemble refused what it was asked
+    │   ├── ClusterUnreachable         51   no server answers        (retry helps)
     │   ├── ClusterNotReady            51   no leader, no coordinator (retry helps)
     │   ├── AuthenticationFailed       52   a broker does not accept who we say we are
     │   ├── NotAuthorised              52   an ACL forbids it
@@ -208,13 +208,13 @@ class StoreFull(StoreError):
 
 
 class ClusterError(LogkeepError):
-    """A Kafka cluster refused what it was asked."""
+    """A Kafka cluster or a ZooKeeper ensemble refused what it was asked."""
 
-    remedy = "the message holds the broker's own words; its server log has more"
+    remedy = "the message holds the server's own words; its log has more"
 
 
 class ClusterUnreachable(ClusterError):
-    """No broker answers."""
+    """No broker or server answers."""
 
     exit_code = 51
     retry_helps = True

@@ -1,0 +1,221 @@
+"""A real ZooKeeper server, alone or as a member of an ensemble, from Maven coordinates.
+
+Every supported version starts in well under a second. It listens on 127.0.0.1 alone, answers all four-letter words,
+knows nodes with a time to live, and has one super user, so that whoever started it can read a whole tree whatever its
+ACLs say.
+"""
+
+import base64
+import hashlib
+import secrets
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from logkeep.embedded.kafka import free_ports
+from logkeep.embedded.process import ServerProcess, java_command
+from logkeep.errors import ClusterUnreachable, ServerFailed
+from logkeep.spark.jars import resolve_jars, spark_home, spark_jar
+from logkeep.zookeeper.words import four_letter, parse_srvr
+
+RELEASES = ("3.4.14", "3.5.10", "3.6.4", "3.7.2", "3.8.4", "3.9.5")
+"""The last of each line that is supported."""
+_READY_S = 60.0
+_ASK_S = 2.0
+_TOOL_TIMEOUT_S = 120
+_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+_LOG4J = """\
+appender.out.type = Console
+appender.out.name = out
+appender.out.target = SYSTEM_ERR
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d %p %m (%c)%n
+rootLogger = WARN, out
+"""
+_LOGGING = ("slf4j-api-*.jar", "log4j-slf4j2-impl-*.jar", "log4j-api-2*.jar", "log4j-core-2*.jar")
+_OF_SPARK = ("metrics-core-*.jar", "snappy-java-*.jar", "commons-cli-*.jar")
+"""What ZooKeeper needs and does not ask Maven for."""
+_JETTY = ("org.eclipse.jetty:jetty-server:9.4.57.v20241219", "org.eclipse.jetty:jetty-servlet:9.4.57.v20241219")
+_JACKSON = ("jackson-core-2*.jar", "jackson-databind-*.jar", "jackson-annotations-*.jar")
+
+
+@dataclass(frozen=True)
+class ZooKeeperRelease:
+    """A version of ZooKeeper and where its jars come from."""
+
+    version: str = RELEASES[-1]
+
+    @property
+    def line(self) -> tuple[int, int]:
+        """`(3, 9)` of 3.9.5: what files look like is the same within a line."""
+        major, minor = self.version.split(".")[:2]
+        return int(major), int(minor)
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        return (f"org.apache.zookeeper:zookeeper:{self.version}",)
+
+    def class_path(self, cache: Path, *, admin: bool = False) -> list[Path]:
+        """Spark's logging jars go first: they fit each other. Each version is resolved alone, or Ivy evicts one."""
+        path = [spark_jar(pattern) for pattern in _LOGGING]
+        path += self._own_jars(cache)
+        path += [spark_jar(pattern) for pattern in _OF_SPARK]
+        if admin:
+            path += [*resolve_jars(_JETTY, cache), *(spark_jar(pattern) for pattern in _JACKSON)]
+        return path
+
+    def _own_jars(self, cache: Path) -> list[Path]:
+        """The version that PySpark brings along needs no registry."""
+        brought = [spark_home() / "jars" / f"zookeeper{part}-{self.version}.jar" for part in ("", "-jute")]
+        return brought if all(jar.exists() for jar in brought) else resolve_jars(self.coordinates, cache)
+
+
+class EmbeddedZooKeeper:
+    """`with EmbeddedZooKeeper(directory, cache) as server:` starts a server on what its directories hold."""
+
+    def __init__(
+        self,
+        directory: Path,
+        cache: Path,
+        *,
+        release: ZooKeeperRelease | None = None,
+        settings: Mapping[str, str] | None = None,
+        data_dir: Path | None = None,
+        log_dir: Path | None = None,
+        my_id: int | None = None,
+        admin: bool = False,
+        java_options: Sequence[str] = (),
+        password: str | None = None,
+    ) -> None:
+        """`settings` are lines of zoo.cfg and win over ours. `data_dir` holds `version-2`, and so does `log_dir`, which
+        is the same unless it is named. `my_id` makes it a member of an ensemble, `admin` starts the AdminServer."""
+        self.directory = directory
+        self.release = release or ZooKeeperRelease()
+        self.data_dir = data_dir or directory / "data"
+        self.log_dir = log_dir or self.data_dir
+        self.my_id = my_id
+        self.port, self.admin_port = free_ports(2)
+        self.client = f"127.0.0.1:{self.port}"
+        self.settings = dict(settings or {})
+        self.password = password or secrets.token_hex(16)
+        """Of the user `super`."""
+        self._cache, self._admin, self._java_options = cache, admin, tuple(java_options)
+        self._server: ServerProcess | None = None
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "server.log"
+
+    @property
+    def config(self) -> Path:
+        return self.directory / "zoo.cfg"
+
+    @property
+    def pid(self) -> int | None:
+        return self._server.pid if self._server else None
+
+    @property
+    def admin_url(self) -> str:
+        return f"http://127.0.0.1:{self.admin_port}/commands"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start, and return when it serves; `ServerFailed` when it refuses what the directories hold."""
+        self.launch()
+        self.wait_until_serving()
+
+    def launch(self) -> None:
+        """Start and do not wait: a member serves nobody before a majority is there."""
+        self._write_files()
+        self._server = ServerProcess("ZooKeeper", self.command(_MAIN, [str(self.config)]), self.log, cwd=self.directory)
+        self._server.start()
+
+    def wait_until_serving(self) -> None:
+        if self._server is not None:
+            self._server.wait_until(self.serves, _READY_S)
+
+    def serves(self) -> bool:
+        try:
+            return parse_srvr(four_letter(self.client, "srvr", _ASK_S)) is not None
+        except ClusterUnreachable:
+            return False
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.stop()
+
+    def kill(self) -> None:
+        """End it without a goodbye."""
+        if self._server is not None:
+            self._server.kill()
+
+    def properties(self) -> dict[str, str]:
+        """The whole of zoo.cfg."""
+        own = {
+            "dataDir": str(self.data_dir),
+            "dataLogDir": str(self.log_dir),
+            "clientPort": str(self.port),
+            "clientPortAddress": "127.0.0.1",
+            "tickTime": "500",
+            "maxClientCnxns": "0",
+            "4lw.commands.whitelist": "*",
+            "extendedTypesEnabled": "true",
+            "DigestAuthenticationProvider.superDigest": digest_id("super", self.password),
+            "admin.enableServer": "true" if self._admin else "false",
+            "admin.serverAddress": "127.0.0.1",
+            "admin.serverPort": str(self.admin_port),
+        }
+        return own | self.settings
+
+    def java_tool(self, main_class: str, arguments: Sequence[str]) -> str:
+        """Run one of Apache's own tools from the same jars; its output. Raises `ServerFailed` if it fails."""
+        finished = subprocess.run(
+            self.command(main_class, arguments),
+            cwd=self.directory,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_TOOL_TIMEOUT_S,
+            check=False,
+        )
+        if finished.returncode != 0:
+            last = (finished.stderr + finished.stdout).strip().splitlines()[-1:] or ["no message"]
+            raise ServerFailed(f"exit code {finished.returncode}: {last[0]}", subject=main_class)
+        return finished.stdout
+
+    def command(self, main_class: str, arguments: Sequence[str]) -> list[str]:
+        """How a Java program of this release is started, the server itself too."""
+        options = [
+            f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}",
+            f"-Djava.io.tmpdir={self.directory}",
+            "-Dzookeeper.jmx.log4j.disable=true",
+            *self._java_options,
+        ]
+        return java_command(self.release.class_path(self._cache, admin=self._admin), main_class, arguments, options)
+
+    def _write_files(self) -> None:
+        for needed in (self.directory, self.data_dir, self.log_dir):
+            needed.mkdir(parents=True, exist_ok=True)
+        (self.directory / "log4j2.properties").write_text(_LOG4J)
+        if self.my_id is not None:
+            (self.data_dir / "myid").write_text(f"{self.my_id}\n")
+        if not self._is_rewritten():
+            self.config.write_text("".join(f"{key}={value}\n" for key, value in self.properties().items()))
+
+    def _is_rewritten(self) -> bool:
+        """A member since 3.5 keeps the ensemble in another file and names it here: both are the server's then."""
+        return self.config.exists() and "dynamicConfigFile=" in self.config.read_text()
+
+
+def digest_id(user: str, password: str) -> str:
+    """Who someone is in an ACL of the scheme `digest`. SHA-1 is what ZooKeeper knows there."""
+    hashed = hashlib.sha1(f"{user}:{password}".encode(), usedforsecurity=False).digest()
+    return f"{user}:{base64.b64encode(hashed).decode()}"

@@ -1,0 +1,106 @@
+"""What every member of a real ensemble wrote, over several epochs and a reconfiguration, replayed for each of them."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from logkeep.embedded.zookeeper import ZooKeeperRelease
+from logkeep.formats.zookeeper.names import follows
+from logkeep.formats.zookeeper.transactions import Kind, decode
+from logkeep.spark.cache import cache_dir
+from logkeep.zookeeper.tree import Tree
+from tests.integration.processes import wait_for
+from tests.servers.zookeeper_ensemble import OBSERVER, ZooKeeperEnsemble, ZooKeeperMember
+from tests.zookeeper import raw
+from tests.zookeeper.files import bodies, loaded, snapshots
+from tests.zookeeper.judged import differences
+from tests.zookeeper.load import Load
+from tests.zookeeper.recording import Recording, record
+from tests.zookeeper.replaying import Replay, fuzzy_end
+
+pytestmark = pytest.mark.xdist_group("zookeeper")
+SETTINGS = {"snapCount": "700", "preAllocSize": "4096", "forceSync": "no"}
+
+
+@pytest.mark.parametrize("version", ("3.4.14", "3.9.5"))
+def test_each_member_replays_to_the_one_tree(version: str, tmp_path: Path) -> None:
+    judge(version, tmp_path, transactions=2_000)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("version", ("3.4.14", "3.5.10", "3.6.4", "3.7.2", "3.8.4", "3.9.5"))
+def test_each_member_of_every_line_replays_many(version: str, tmp_path: Path) -> None:
+    judge(version, tmp_path, transactions=15_000)
+
+
+def judge(version: str, directory: Path, *, transactions: int) -> None:
+    release = ZooKeeperRelease(version)
+    with ZooKeeperEnsemble(directory, cache_dir(os.environ, Path.home()), release, SETTINGS) as ensemble:
+        last = run(ensemble, transactions)
+    replayed = [replay(member, last) for member in ensemble.members.values()]
+    assert all(found.wrong == [] for found in replayed)
+    assert max(found.transactions for found in replayed) >= transactions
+    kinds = {kind for found in replayed for kind in found.kinds}
+    if release.line >= (3, 5):
+        assert Kind.RECONFIG in kinds
+    if release.line >= (3, 6):
+        assert all(found.compared for found in replayed)
+
+
+def run(ensemble: ZooKeeperEnsemble, transactions: int) -> Recording:
+    """Three epochs under load; all members show the same tree at the end."""
+    hosts = [member.client for member in ensemble.members.values()]
+    with Load(hosts, ensemble.password, line=ensemble.release.line, seed=7) as load:
+        for _ in range(2):
+            load.wait_for(transactions // 3)
+            ensemble.next_epoch()
+        if ensemble.release.line >= (3, 5):
+            leave_and_join(ensemble)
+        load.wait_for(transactions // 3)
+        with load.paused():
+            return everywhere_the_same(ensemble)
+
+
+def leave_and_join(ensemble: ZooKeeperEnsemble) -> None:
+    with raw.RawSession(ensemble.leader().client, password=ensemble.password) as client:
+        client.must(raw.reconfig(leaving=str(OBSERVER)))
+        client.must(raw.reconfig(joining=f"server.{OBSERVER}={ensemble.observer.line}"))
+    wait_for(ensemble.observer.serves, "the observer to serve again")
+
+
+def everywhere_the_same(ensemble: ZooKeeperEnsemble) -> Recording:
+    """Sessions of members that were killed run out first."""
+    while True:
+        wait_for(ensemble.agree, "the members to agree")
+        seen = [record(member.client, ensemble.password) for member in ensemble.members.values()]
+        wait_for(ensemble.agree, "the members to agree")
+        nodes = [{path: node for path, node in each.nodes.items() if path != "/zookeeper/config"} for each in seen]
+        if all(each == nodes[0] for each in nodes):
+            return seen[-1]
+
+
+def replay(member: ZooKeeperMember, last: Recording) -> Replay:
+    """From every snapshot as far as the logs are without a gap; from one of them at least to the very end."""
+    found, ended = Replay(), 0
+    for path in snapshots(member.data_dir):
+        tree, ending = loaded(path)
+        end = fuzzy_end(tree, ending)
+        until = contiguous_end(member, tree)
+        found.run(tree, bodies(member.log_dir), until=min(until, last.zxid), exact_from=end or 0)
+        if tree.zxid == last.zxid:
+            ended += 1
+            assert differences(last, tree) == [], path.name
+    assert ended
+    return found
+
+
+def contiguous_end(member: ZooKeeperMember, tree: Tree) -> int:
+    reached = tree.zxid
+    for body in bodies(member.log_dir):
+        zxid = decode(body).zxid
+        if zxid > reached:
+            if reached and not follows(reached, zxid):
+                break
+            reached = zxid
+    return reached

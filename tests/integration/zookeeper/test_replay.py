@@ -1,0 +1,127 @@
+"""Replay of what real servers of every line wrote under load, against the servers themselves.
+
+The tree is read by an independent client while the load stands still; the digests are the server's own, after every
+transaction. The whole count is in `soak`; here is a tenth of it.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
+from logkeep.formats.zookeeper.names import Packing, parse_name
+from logkeep.formats.zookeeper.transactions import Kind
+from logkeep.spark.cache import cache_dir
+from logkeep.zookeeper.tree import new_tree
+from tests.zookeeper.files import bodies, loaded, snapshots
+from tests.zookeeper.judged import differences
+from tests.zookeeper.load import Load
+from tests.zookeeper.recording import Recording, record
+from tests.zookeeper.replaying import Replay, fuzzy_end
+
+pytestmark = pytest.mark.xdist_group("zookeeper")
+SETTINGS = {"snapCount": "800", "preAllocSize": "4096"}
+JAVA = ("-Dznode.container.checkIntervalMs=300",)
+OF_ALL = {
+    Kind.CREATE, Kind.DELETE, Kind.SET_DATA, Kind.SET_ACL, Kind.MULTI, Kind.ERROR, Kind.CREATE_SESSION,
+    Kind.CLOSE_SESSION,
+}  # fmt: skip
+OF_35 = {Kind.CREATE2, Kind.CREATE_CONTAINER, Kind.DELETE_CONTAINER, Kind.CREATE_TTL}
+
+
+@dataclass(frozen=True)
+class Case:
+    version: str
+    packing: Packing = Packing.PLAIN
+    first_settings: tuple[tuple[str, str], ...] = ()
+    """Of the first half of the run alone."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        packed = {"snapshot.compression.method": self.packing.value} if self.packing else {}
+        return SETTINGS | packed
+
+
+CASES = (
+    Case("3.4.14"),
+    Case("3.5.10"),
+    Case("3.6.4", first_settings=(("closeSessionTxn.enabled", "false"),)),
+    Case("3.7.2", Packing.GZIP),
+    Case("3.8.4", Packing.SNAPPY),
+    Case("3.9.5", first_settings=(("digest.enabled", "false"),)),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.version)
+def test_a_replay_is_the_servers_own_tree(case: Case, tmp_path: Path) -> None:
+    judge(case, tmp_path, transactions=2_500)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.version)
+def test_a_replay_of_many_is_the_servers_own_tree(case: Case, tmp_path: Path) -> None:
+    judge(case, tmp_path, transactions=25_000)
+
+
+def judge(case: Case, directory: Path, *, transactions: int) -> None:
+    release = ZooKeeperRelease(case.version)
+    server = EmbeddedZooKeeper(
+        directory, cache_dir(os.environ, Path.home()), release=release, settings=case.settings, java_options=JAVA
+    )
+    recordings = run(server, case, transactions)
+    replay = from_the_beginning(server, recordings)
+    assert replay.transactions >= transactions
+    from_every_snapshot(server, recordings[-1], case.packing)
+    assert replay.wrong == []
+    if release.line >= (3, 6):
+        assert replay.compared > transactions / 3
+    assert replay.half_failed > 0
+    assert OF_ALL | (OF_35 if release.line >= (3, 5) else set()) <= set(replay.kinds)
+
+
+def run(server: EmbeddedZooKeeper, case: Case, transactions: int) -> list[Recording]:
+    """Two lives of a server, the first one ended by a kill; the tree is looked at four times."""
+    recordings = []
+    for seed in (1, 2):
+        server.settings = {**case.settings, **(dict(case.first_settings) if seed == 1 else {})}
+        with server, Load([server.client], server.password, line=server.release.line, seed=seed) as load:
+            for _ in range(2):
+                load.wait_for(transactions // 4)
+                with load.paused():
+                    recordings.append(record(server.client, server.password))
+            if seed == 1:
+                load.stop()
+                server.kill()
+    return recordings
+
+
+def from_the_beginning(server: EmbeddedZooKeeper, recordings: list[Recording]) -> Replay:
+    """Through all logs, and equal at each of the moments that were looked at."""
+    replay, tree = Replay(), new_tree(with_config=server.release.line >= (3, 5))
+    for recording in recordings:
+        replay.run(tree, bodies(server.log_dir), until=recording.zxid)
+        assert differences(recording, tree) == []
+    replay.run(tree, bodies(server.log_dir))
+    return replay
+
+
+def from_every_snapshot(server: EmbeddedZooKeeper, last: Recording, packing: Packing) -> None:
+    """However fuzzy: replayed to the last moment that was looked at, it is the same tree."""
+    found = [path for path in snapshots(server.data_dir) if fits(path, packing)]
+    assert found
+    for path in found:
+        tree, ending = loaded(path)
+        if tree.zxid > last.zxid:
+            continue
+        replay, end = Replay(), fuzzy_end(tree, ending)
+        replay.run(tree, bodies(server.log_dir), until=last.zxid, exact_from=end or 0)
+        assert replay.wrong == [] or end is None
+        assert differences(last, tree) == [], path.name
+
+
+def fits(path: Path, packing: Packing) -> bool:
+    name = parse_name(path.name)
+    return name is not None and name.packing is packing

@@ -1,0 +1,1 @@
+"""Load for real ZooKeeper servers, and independent looks at what they hold."""

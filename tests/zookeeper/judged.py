@@ -1,0 +1,52 @@
+"""Our tree held against what an independent client saw of a live server."""
+
+from collections import Counter
+
+from logkeep.formats.zookeeper import shown
+from logkeep.zookeeper.tree import Node, Tree, is_ephemeral
+from tests.zookeeper.recording import Recording, Seen
+
+CONFIG = "/zookeeper/config"
+"""Members of an ensemble fill it when they start, from a file and without a transaction: no log tells its content."""
+
+
+def visible(tree: Tree) -> dict[str, Seen]:
+    """As clients see it: the server counts deleted children too, and tells no owner that is none."""
+    children = Counter(path[: path.rindex(b"/")] for path in tree.nodes if path)
+    return {shown(path): _seen(node, children[path]) for path, node in tree.nodes.items()}
+
+
+def _seen(node: Node, children: int) -> Seen:
+    return Seen(
+        data=node.data,
+        acls=tuple((acl.perms, acl.scheme.decode(), acl.id.decode()) for acl in node.acls),
+        czxid=node.czxid,
+        mzxid=node.mzxid,
+        ctime=node.ctime,
+        mtime=node.mtime,
+        version=node.version,
+        cversion=2 * node.cversion - children,
+        aversion=node.aversion,
+        owner=node.owner if is_ephemeral(node.owner) else 0,
+        data_bytes=len(node.data or b""),
+        children=children,
+        pzxid=node.pzxid,
+    )
+
+
+def differences(live: Recording, tree: Tree, *, leave_out: tuple[str, ...] = (CONFIG,)) -> list[str]:
+    """What is not the same, in words; empty for equal trees. Also when they are not of the same moment."""
+    ours = {path: seen for path, seen in visible(tree).items() if path not in leave_out}
+    theirs = {path: seen for path, seen in live.nodes.items() if path not in leave_out}
+    found = [f"zxid {tree.zxid:x} is not {live.zxid:x}"] if tree.zxid != live.zxid else []
+    found += [f"{path} is missing" for path in theirs.keys() - ours.keys()]
+    found += [f"{path} is too much" for path in ours.keys() - theirs.keys()]
+    for path in ours.keys() & theirs.keys():
+        if ours[path] != theirs[path]:
+            found.append(f"{path}: {_fields(ours[path], theirs[path])}")
+    return found
+
+
+def _fields(ours: Seen, theirs: Seen) -> str:
+    pairs = zip(Seen._fields, ours, theirs, strict=True)
+    return ", ".join(f"{name} {ours!r:.60} is not {theirs!r:.60}" for name, ours, theirs in pairs if ours != theirs)
