@@ -23,7 +23,9 @@ R = TypeVar("R")
 
 def _edition() -> str:
     """A name for the kernels as they are: numba looks at the file of a kernel, not at those of what it calls."""
-    sources = [f for f in importlib.resources.files("logkeep.formats").iterdir() if f.name.endswith("_kernels.py")]
+    folder = importlib.resources.files("logkeep.formats")
+    every = (*folder.iterdir(), *(folder / "zookeeper").iterdir())
+    sources = [file for file in every if file.name.endswith("_kernels.py")]
     texts = (source.read_bytes() for source in sorted(sources, key=lambda f: f.name))
     return hashlib.sha256(b"".join(texts)).hexdigest()[:16]
 

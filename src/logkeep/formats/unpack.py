@@ -23,7 +23,7 @@ TOGETHER_BYTES = 16 << 20
 """About how much is unpacked before it is worked on."""
 _FIRST_BYTES = 1 << 20
 _LARGEST_BUFFER = 2**31 - 1
-_XERIAL = b"\x82SNAPPY\x00"
+XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = 16
 _STREAMS = {"gzip": "gzip", "lz4": "lz4", "zstd": "zstd"}
 
@@ -107,7 +107,7 @@ class _Unpacking:
             self._append(block, limit)
         elif CODECS[codec] == "snappy":
             for piece in _snappy_blocks(block):
-                self._append(_snappy(piece, limit - self._end), limit)
+                self._append(snappy_block(piece, limit - self._end), limit)
         elif len(block):
             self._stream(_STREAMS[CODECS[codec]], block, limit)
 
@@ -145,7 +145,7 @@ def _too_large(largest: int) -> Damaged:
 
 
 def _snappy_blocks(block: memoryview) -> Iterator[memoryview]:
-    if bytes(block[:8]) != _XERIAL:
+    if bytes(block[:8]) != XERIAL_MAGIC:
         yield block
         return
     at = _XERIAL_HEADER
@@ -159,8 +159,8 @@ def _snappy_blocks(block: memoryview) -> Iterator[memoryview]:
         at += 4 + size
 
 
-def _snappy(piece: memoryview, room: int) -> pa.Buffer:
-    """Snappy tells first how long it will be."""
+def snappy_block(piece: memoryview, room: int) -> pa.Buffer:
+    """One bare block, unpacked to no more than `room` bytes: snappy tells first how long it will be."""
     size = 0
     for index, byte in enumerate(bytes(piece[:5])):
         size |= (byte & 127) << (7 * index)

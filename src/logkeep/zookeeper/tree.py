@@ -14,6 +14,7 @@ from logkeep.errors import Damaged
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.snapshot import OPEN_ACL_ID, NodeRow
 from logkeep.formats.zookeeper.transactions import (
+    OPEN_ACL,
     Acl,
     Acls,
     CloseSession,
@@ -24,10 +25,10 @@ from logkeep.formats.zookeeper.transactions import (
     Multi,
     SetAcl,
     SetData,
+    Simple,
     Transaction,
 )
 
-OPEN_ACL: Final[Acls] = (Acl(31, b"world", b"anyone"),)
 READ_ONLY_ACL: Final[Acls] = (Acl(1, b"world", b"anyone"),)
 CONTAINER_OWNER: Final = -(1 << 63)
 TTL_MARK: Final = -(1 << 56)
@@ -73,7 +74,9 @@ class Tree:
 
     def apply(self, transaction: Transaction) -> None:
         change = transaction.change
-        if isinstance(change, Multi):
+        if type(change) is SetData:
+            self._set_data(change, transaction)
+        elif isinstance(change, Multi):
             if change.applied:
                 for kind, part in change.parts:
                     self._change(kind, part, transaction)
@@ -85,11 +88,11 @@ class Tree:
             self._change(transaction.kind, change, transaction)
         self.zxid = transaction.zxid
 
-    def _change(self, kind: int, change: object, transaction: Transaction) -> None:
-        if isinstance(change, SetData):
-            self._set_data(change, transaction)
-        elif isinstance(change, Create):
+    def _change(self, kind: int, change: Simple, transaction: Transaction) -> None:
+        if isinstance(change, Create):
             self._create(kind, change, transaction)
+        elif isinstance(change, SetData):
+            self._set_data(change, transaction)
         elif isinstance(change, Delete):
             self._delete(change.path, transaction.zxid)
         elif isinstance(change, SetAcl) and (node := self.nodes.get(change.path)) is not None:
@@ -97,13 +100,14 @@ class Tree:
             self._count(change.path, node)
 
     def _set_data(self, change: SetData, transaction: Transaction) -> None:
-        node = self.nodes.get(change.path)
+        path, data, version = change
+        node = self.nodes.get(path)
         if node is None:
             return
-        node.data, node.version = change.data, change.version
+        node.data, node.version = data, version
         node.mzxid, node.mtime = transaction.zxid, transaction.time_ms
-        node.summed = zlib.crc32(change.data or b"", zlib.crc32(change.path))
-        self._count(change.path, node)
+        node.summed = zlib.crc32(data or b"", zlib.crc32(path))
+        self._count(path, node)
 
     def _create(self, kind: int, change: Create, transaction: Transaction) -> None:
         path = change.path

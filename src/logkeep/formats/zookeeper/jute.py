@@ -13,30 +13,51 @@ NULL: Final = _INT.pack(-1)
 class JuteReader:
     """Reads values one after the other from bytes that may be hostile: no length is believed that does not fit."""
 
-    __slots__ = ("_data", "position")
+    __slots__ = ("_data", "_size", "position")
 
     def __init__(self, data: bytes, position: int = 0) -> None:
-        self._data, self.position = data, position
+        self._data, self._size, self.position = data, len(data), position
 
     @property
     def left(self) -> int:
-        return len(self._data) - self.position
+        return self._size - self.position
 
     def int_(self) -> int:
-        return int(self._unpacked(_INT))
+        at = self.position
+        self.position = at + 4
+        try:
+            value: int = _INT.unpack_from(self._data, at)[0]
+        except struct.error:
+            raise Damaged("4 bytes are missing at the end") from None
+        return value
 
     def long(self) -> int:
-        return int(self._unpacked(_LONG))
+        at = self.position
+        self.position = at + 8
+        try:
+            value: int = _LONG.unpack_from(self._data, at)[0]
+        except struct.error:
+            raise Damaged("8 bytes are missing at the end") from None
+        return value
 
     def bool_(self) -> bool:
-        return self._taken(1) != b"\0"
+        at = self.position
+        if at >= self._size:
+            raise Damaged("1 byte is missing at the end")
+        self.position = at + 1
+        return self._data[at] != 0
 
     def buffer(self) -> bytes | None:
         """Bytes, or None where null was written: an empty buffer is another thing."""
         size = self.int_()
-        if size < -1:
-            raise Damaged(f"a length of {size} bytes")
-        return None if size == -1 else self._taken(size)
+        begin = self.position
+        end = begin + size
+        if size < 0 or end > self._size:
+            if size == -1:
+                return None
+            raise Damaged(f"{size} bytes are announced and {self._size - begin} are there")
+        self.position = end
+        return self._data[begin:end]
 
     def count(self, smallest: int) -> int:
         """The number of elements of a vector, each of at least so many bytes; null counts as none."""
@@ -45,20 +66,16 @@ class JuteReader:
             raise Damaged(f"a vector of {number} elements in {self.left} bytes")
         return max(number, 0)
 
-    def _taken(self, size: int) -> bytes:
-        taken = self._data[self.position : self.position + size]
-        if len(taken) != size:
-            raise Damaged(f"{size} bytes are announced and {len(taken)} are there")
-        self.position += size
-        return taken
+    def skipped(self, expected: bytes) -> bool:
+        """Whether exactly these bytes come next; they are then behind us."""
+        if not self._data.startswith(expected, self.position):
+            return False
+        self.position += len(expected)
+        return True
 
-    def _unpacked(self, number: struct.Struct) -> int:
-        try:
-            (value,) = number.unpack_from(self._data, self.position)
-        except struct.error:
-            raise Damaged(f"{number.size} bytes are missing at the end") from None
-        self.position += number.size
-        return int(value)
+    def comes(self, expected: bytes) -> bool:
+        """Whether exactly these bytes come next."""
+        return self._data.startswith(expected, self.position)
 
 
 def packed_int(value: int) -> bytes:

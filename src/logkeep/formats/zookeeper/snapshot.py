@@ -13,7 +13,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.jute import JuteReader
-from logkeep.formats.zookeeper.transactions import Acls, acls
+from logkeep.formats.zookeeper.transactions import DIGEST_VERSION, Acls, acls
 
 MAGIC: Final = b"ZKSN"
 VERSION: Final = 2
@@ -105,8 +105,10 @@ class SnapshotReader:
         self._seal()
         seals, digest_zxid, digest, last = 1, 0, None, None
         if not self._at_end():
-            digest_zxid, version, digest = self._long(), self._int(), self._long()
-            digest = digest & 0xFFFF_FFFF_FFFF_FFFF if digest_zxid and version == 2 else None
+            digest_zxid, version = self._long(), self._int()
+            told = self._long() if version >= DIGEST_VERSION else self._bytes()  # the first version was text
+            if digest_zxid and version == DIGEST_VERSION and isinstance(told, int):
+                digest = told & 0xFFFF_FFFF_FFFF_FFFF
             self._seal()
             seals = 2
         if not self._at_end():

@@ -6,8 +6,9 @@ though its other parts keep their types: `Multi.applied` says so, and nothing el
 """
 
 import struct
+from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.jute import JuteReader
@@ -43,6 +44,9 @@ class Acl(NamedTuple):
 
 
 Acls = tuple[Acl, ...]
+OPEN_ACL: Final[Acls] = (Acl(31, b"world", b"anyone"),)
+_OPEN_ACL_BYTES: Final = struct.pack(">iii5si6s", 1, 31, 5, b"world", 6, b"anyone")
+_ONE: Final = struct.pack(">i", 1)
 
 
 class Create(NamedTuple):
@@ -112,6 +116,7 @@ class Multi(NamedTuple):
 
 
 Change = Simple | CreateSession | CloseSession | Multi
+ChangeT = TypeVar("ChangeT")
 
 
 class Transaction(NamedTuple):
@@ -131,71 +136,25 @@ def decode(body: bytes) -> Transaction:
         raise Damaged(f"a transaction of {len(body)} bytes")
     session, cxid, zxid, time_ms, kind = HEADER.unpack_from(body)
     reader = JuteReader(body, HEADER.size)
-    change = _close_session(reader) if kind == Kind.CLOSE_SESSION else _change(reader, kind, 0)
+    change = _decoder(_ALONE, kind)(reader)
     return Transaction(session, cxid, zxid, time_ms, kind, change, _digest(reader))
 
 
+def acls(reader: JuteReader) -> Acls:
+    """Most lists let anybody do anything: they are all the same tuple."""
+    if reader.skipped(_OPEN_ACL_BYTES):
+        return OPEN_ACL
+    return tuple(Acl(reader.int_(), reader.buffer() or b"", reader.buffer() or b"") for _ in range(reader.count(12)))
+
+
 def _digest(reader: JuteReader) -> int | None:
-    if reader.left == 0:
+    if not (left := reader.left):
         return None
-    if reader.left != DIGEST_BYTES:
-        raise Damaged(f"{reader.left} bytes are left behind a transaction")
+    if left != DIGEST_BYTES:
+        raise Damaged(f"{left} bytes are left behind a transaction")
     version = reader.int_()
     digest = reader.long()
     return digest & 0xFFFF_FFFF_FFFF_FFFF if version == DIGEST_VERSION else None
-
-
-def _close_session(reader: JuteReader) -> CloseSession:
-    """Versions before 3.6 write nothing, later ones the paths; a digest may follow either. Their lengths differ."""
-    if reader.left in (0, DIGEST_BYTES):
-        return CloseSession(None)
-    return CloseSession(tuple(_path(reader) for _ in range(reader.count(4))))
-
-
-def _change(reader: JuteReader, kind: int, depth: int) -> Change:
-    if kind in (Kind.CREATE, Kind.CREATE2):
-        return _create(reader)
-    if kind in (Kind.SET_DATA, Kind.RECONFIG):
-        return SetData(_path(reader), reader.buffer(), reader.int_())
-    if kind in (Kind.DELETE, Kind.DELETE_CONTAINER):
-        return Delete(_path(reader))
-    if kind == Kind.ERROR:
-        return Failed(reader.int_())
-    if depth == 0 and kind in (Kind.MULTI, Kind.CREATE_SESSION):
-        return _multi(reader) if kind == Kind.MULTI else CreateSession(reader.int_())
-    return _rare(reader, kind)
-
-
-def _rare(reader: JuteReader, kind: int) -> Change:
-    if kind == Kind.SET_ACL:
-        return SetAcl(_path(reader), acls(reader), reader.int_())
-    if kind == Kind.CHECK:
-        return Check(_path(reader), reader.int_())
-    if kind in (Kind.CREATE_CONTAINER, Kind.CREATE_TTL):
-        path, data, allowed, cversion = _path(reader), reader.buffer(), acls(reader), reader.int_()
-        if kind == Kind.CREATE_CONTAINER:
-            return Create(path, data, allowed, ephemeral=False, parent_cversion=cversion, container=True)
-        return Create(path, data, allowed, ephemeral=False, parent_cversion=cversion, ttl_ms=reader.long())
-    raise Damaged(f"a transaction of the unknown kind {kind}")
-
-
-def _create(reader: JuteReader) -> Create:
-    path, data, allowed, ephemeral = _path(reader), reader.buffer(), acls(reader), reader.bool_()
-    old = reader.left in (0, DIGEST_BYTES)
-    return Create(path, data, allowed, ephemeral, NO_CVERSION if old else reader.int_())
-
-
-def _multi(reader: JuteReader) -> Multi:
-    parts = []
-    for _ in range(reader.count(8)):
-        kind, record = reader.int_(), reader.buffer()
-        inner = JuteReader(record or b"")
-        change = _change(inner, kind, 1)
-        if inner.left:
-            raise Damaged(f"{inner.left} bytes are left behind a part of a multi")
-        assert not isinstance(change, CreateSession | CloseSession | Multi)  # noqa: S101 - depth 1 makes none
-        parts.append(Part(kind, change))
-    return Multi(tuple(parts))
 
 
 def _path(reader: JuteReader) -> bytes:
@@ -205,5 +164,91 @@ def _path(reader: JuteReader) -> bytes:
     return b"" if path == b"/" else path
 
 
-def acls(reader: JuteReader) -> Acls:
-    return tuple(Acl(reader.int_(), reader.buffer() or b"", reader.buffer() or b"") for _ in range(reader.count(12)))
+def _create(reader: JuteReader) -> Create:
+    path, data, allowed, ephemeral = _path(reader), reader.buffer(), acls(reader), reader.bool_()
+    old = reader.left in (0, DIGEST_BYTES)
+    return Create(path, data, allowed, ephemeral, NO_CVERSION if old else reader.int_())
+
+
+def _create_container(reader: JuteReader) -> Create:
+    path, data, allowed, cversion = _path(reader), reader.buffer(), acls(reader), reader.int_()
+    return Create(path, data, allowed, ephemeral=False, parent_cversion=cversion, container=True)
+
+
+def _create_with_ttl(reader: JuteReader) -> Create:
+    path, data, allowed, cversion = _path(reader), reader.buffer(), acls(reader), reader.int_()
+    return Create(path, data, allowed, ephemeral=False, parent_cversion=cversion, ttl_ms=reader.long())
+
+
+def _delete(reader: JuteReader) -> Delete:
+    return Delete(_path(reader))
+
+
+def _set_data(reader: JuteReader) -> SetData:
+    return SetData(_path(reader), reader.buffer(), reader.int_())
+
+
+def _set_acl(reader: JuteReader) -> SetAcl:
+    return SetAcl(_path(reader), acls(reader), reader.int_())
+
+
+def _check(reader: JuteReader) -> Check:
+    return Check(_path(reader), reader.int_())
+
+
+def _failed(reader: JuteReader) -> Failed:
+    return Failed(reader.int_())
+
+
+def _create_session(reader: JuteReader) -> CreateSession:
+    return CreateSession(reader.int_())
+
+
+def _close_session(reader: JuteReader) -> CloseSession:
+    """Versions before 3.6 write nothing, later ones the paths; a digest may follow either.
+
+    12 bytes are a digest, or one path of four bytes: the first number tells, a version or how many paths there are.
+    """
+    if reader.left == 0 or (reader.left == DIGEST_BYTES and not reader.comes(_ONE)):
+        return CloseSession(None)
+    return CloseSession(tuple(_path(reader) for _ in range(reader.count(4))))
+
+
+def _multi(reader: JuteReader) -> Multi:
+    parts = []
+    for _ in range(reader.count(8)):
+        kind, record = reader.int_(), reader.buffer()
+        inner = JuteReader(record or b"")
+        change = _decoder(_IN_MULTI, kind)(inner)
+        if inner.left:
+            raise Damaged(f"{inner.left} bytes are left behind a part of a multi")
+        parts.append(Part(kind, change))
+    return Multi(tuple(parts))
+
+
+_IN_MULTI: Final[dict[int, Callable[[JuteReader], Simple]]] = {
+    Kind.CREATE: _create,
+    Kind.CREATE2: _create,
+    Kind.CREATE_CONTAINER: _create_container,
+    Kind.CREATE_TTL: _create_with_ttl,
+    Kind.DELETE: _delete,
+    Kind.DELETE_CONTAINER: _delete,
+    Kind.SET_DATA: _set_data,
+    Kind.RECONFIG: _set_data,
+    Kind.SET_ACL: _set_acl,
+    Kind.CHECK: _check,
+    Kind.ERROR: _failed,
+}
+_ALONE: Final[dict[int, Callable[[JuteReader], Change]]] = {
+    **_IN_MULTI,
+    Kind.MULTI: _multi,
+    Kind.CREATE_SESSION: _create_session,
+    Kind.CLOSE_SESSION: _close_session,
+}
+
+
+def _decoder(known: Mapping[int, Callable[[JuteReader], ChangeT]], kind: int) -> Callable[[JuteReader], ChangeT]:
+    try:
+        return known[kind]
+    except KeyError:
+        raise Damaged(f"a transaction of the unknown kind {kind}") from None

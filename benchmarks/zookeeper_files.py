@@ -1,0 +1,63 @@
+"""Transaction logs to measure with, written from the description of the format."""
+
+import itertools
+import os
+import random
+import struct
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PAYLOADS = {"100 B": 100, "1 kB": 1000}
+_HEADER = struct.pack(">4siq", b"ZKLG", 2, 0)
+_ALLOCATED = 64 << 20
+
+
+@dataclass(frozen=True)
+class Workload:
+    folder: Path
+    transactions: int
+    rounds: int
+    large_bytes: int
+
+    def log(self, payload: int) -> Path:
+        """One of setData transactions, in a file with holes behind them; made once."""
+        path = self.folder / f"log.{payload}"
+        if not path.exists():
+            write_log(path, itertools.islice(set_data_bodies(payload), self.transactions))
+        return path
+
+    def best(self, work: Callable[[], object]) -> float:
+        """Seconds."""
+        times = []
+        for _ in range(self.rounds):
+            began = time.perf_counter()
+            work()
+            times.append(time.perf_counter() - began)
+        return min(times)
+
+
+def set_data_bodies(payload: int, nodes: int = 1000) -> Iterator[bytes]:
+    """Transactions without end, zxids from 1 on."""
+    noise = random.Random(1).randbytes(payload + 4096)
+    for zxid in itertools.count(1):
+        path = b"/bench/node-%010d" % (zxid % nodes)
+        data = noise[zxid % 4096 :][:payload]
+        head = struct.pack(">qiqqi", 0x10000ABCDEF0001, zxid, zxid, 1_700_000_000_000 + zxid, 5)
+        yield b"".join(
+            (
+                head, struct.pack(">i", len(path)), path, struct.pack(">i", len(data)), data,
+                struct.pack(">iiq", zxid // nodes + 1, 2, zxid * 0x9E3779B97F4A7C15 % (1 << 63)),
+            )
+        )  # fmt: skip
+
+
+def write_log(path: Path, bodies: Iterator[bytes]) -> None:
+    with path.open("wb") as file:
+        file.write(_HEADER)
+        for body in bodies:
+            file.write(struct.pack(">qi", zlib.adler32(body), len(body)) + body + b"B")
+        used = file.tell()
+    os.truncate(path, 16 + -(-used // _ALLOCATED) * _ALLOCATED)

@@ -1,0 +1,131 @@
+"""Transaction logs: what is whole in them, where they end, and what is wrong.
+
+A log is a header of 16 bytes and records; behind the last one are zeros, or nothing. `scan` checks everything that can
+be checked without knowing what transactions mean: the header, lengths, checksums, end marks, and that zxids follow each
+other. It reads forward once, holds a few megabytes, and does not touch the holes that a server leaves behind records.
+
+A file may change while it is read, for a server writes to it: what is told is true of the bytes that were read. A
+record that was just being written looks torn; the caller who knows that the log is active reads again, or leaves it
+out.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, Final
+
+import numpy as np
+
+from logkeep.errors import Damaged
+from logkeep.formats.zookeeper import txnlog_kernels as kernels
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.formats.zookeeper.scanned_log import Damage, DamageKind, Padding, ScannedLog, Stretch
+from logkeep.formats.zookeeper.txnlog_kernels import Longs
+from logkeep.formats.zookeeper.txnlog_scan import HEADER, MOST_DAMAGE, Scan, Sink
+from logkeep.formats.zookeeper.window import CHUNK_BYTES, Window
+
+__all__ = [
+    "HEADER_BYTES",
+    "MOST_DAMAGE",
+    "Damage",
+    "DamageKind",
+    "Padding",
+    "Records",
+    "ScannedLog",
+    "Sink",
+    "Stretch",
+    "bodies",
+    "header",
+    "records_table",
+    "scan",
+    "tables",
+]
+
+HEADER_BYTES: Final = len(HEADER)
+_EVERY_ZXID: Final = (1 << 63) - 1
+
+
+def header() -> bytes:
+    """What every log begins with, whoever wrote it."""
+    return HEADER
+
+
+def scan(
+    source: BinaryIO,
+    *,
+    most_bytes: int | None = None,
+    sink: Sink | None = None,
+    deep: bool = False,
+    start_at: int = 0,
+    until_zxid: int | None = None,
+    largest_record: int | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> ScannedLog:
+    """Look at a log from where `source` stands, and no further than `most_bytes`.
+
+    `sink` gets the `size_bytes` that are good, in order; a view is valid during the call only. `deep`: go on behind
+    damage, to know all of it and what can be saved. `start_at`: the byte of a record to begin with instead of the
+    header; the sink then gets records only. `until_zxid`: the last record to look at. `largest_record`: a longer body
+    is damage; without it any length will do that the rest of the file has room for.
+    """
+    window = Window(source, most_bytes, chunk_bytes)
+    return Scan(window, sink, until_zxid or _EVERY_ZXID, largest_record or _EVERY_ZXID).log(start_at, deep=deep)
+
+
+@dataclass(frozen=True)
+class Records:
+    """Columns of whole records; `data` has their bytes, and is used again when the next ones are asked for."""
+
+    data: memoryview
+    zxid: Longs
+    time_ms: Longs
+    session: Longs
+    cxid: Longs
+    kind: Longs
+    body_at: Longs
+    """In `data`."""
+    body_bytes: Longs
+    position: int
+    """Of the first byte of `data` in the file."""
+
+
+def tables(source: BinaryIO, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Records]:
+    """Checked records of a log, some megabytes at a time. Raises Damaged behind those before the first bad one."""
+    window = Window(source, chunk_bytes=chunk_bytes)
+    if not window.fill(HEADER_BYTES) or bytes(window.held[:HEADER_BYTES]) != HEADER:
+        raise Damaged("this is no transaction log: it does not begin with ZKLG and version 2")
+    window.at += HEADER_BYTES
+    facts = np.zeros(kernels.FACTS, np.int64)
+    rows = np.empty((chunk_bytes // kernels.SMALLEST_RECORD + 1, kernels.ROW_COLUMNS), np.int64)
+    more = True
+    while more:
+        status, at, needed, count = kernels.walk(window.buffer, window.at, window.end, _EVERY_ZXID, facts, rows)
+        if count:
+            held = memoryview(window.buffer)[: window.end].toreadonly()
+            yield Records(held, *rows[:count].T.copy(), position=window.position - window.at)
+        window.at = at
+        more = status == kernels.MORE and window.ends_in(needed, kernels.END_MARK) and window.fill(needed)
+    ended = status == kernels.END or (status == kernels.MORE and needed == kernels.FRAME_BYTES)
+    position = window.position
+    if not ended or not window.only_zeros():
+        last = hex_zxid(int(facts[kernels.LAST]))
+        what = "does not follow it" if status in (kernels.JUMP, kernels.BAD_ORDER) else "is damaged"
+        raise Damaged(f"the record behind zxid {last} {what}", subject=f"byte {position}")
+
+
+def bodies(source: BinaryIO) -> Iterator[bytes]:
+    """The bodies of all records, each checked. Raises Damaged at the first bad one; ends where the log does."""
+    for records in tables(source):
+        data = records.data
+        for at, size in zip(records.body_at.tolist(), records.body_bytes.tolist(), strict=True):
+            yield bytes(data[at : at + size])
+
+
+def records_table(source: BinaryIO) -> dict[str, Longs]:
+    """The columns of all records of a log; `body_at` counts from the beginning of the file."""
+    names = ("zxid", "time_ms", "session", "cxid", "kind", "body_at", "body_bytes")
+    found: dict[str, list[Longs]] = {name: [np.empty(0, np.int64)] for name in names}
+    for records in tables(source):
+        for name in names:
+            column: Longs = getattr(records, name)
+            found[name].append(column + records.position if name == "body_at" else column)
+    return {name: np.concatenate(columns) for name, columns in found.items()}

@@ -1,0 +1,189 @@
+"""Going through a transaction log: good records, damage, and the good records behind it.
+
+`txnlog.scan` is the way in, and says what is promised.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from logkeep.errors import Damaged
+from logkeep.formats.zookeeper import txnlog_kernels as kernels
+from logkeep.formats.zookeeper.scanned_log import Damage, DamageKind, Padding, ScannedLog, Stretch
+from logkeep.formats.zookeeper.transactions import decode
+from logkeep.formats.zookeeper.txnlog_kernels import Longs
+from logkeep.formats.zookeeper.window import Window
+
+HEADER: Final = struct.pack(">4siq", b"ZKLG", 2, 0)
+MOST_DAMAGE: Final = 1000
+"""A deep scan names no more places than these; a file with more is beyond help."""
+_EFFORT: Final = 256 << 20
+"""How many bytes are summed in vain before the search for a good record is given up."""
+_NO_ROWS: Final = np.empty((0, kernels.ROW_COLUMNS), np.int64)
+_KINDS: Final = {
+    kernels.BAD_LENGTH: DamageKind.LENGTH,
+    kernels.BAD_CHECKSUM: DamageKind.CHECKSUM,
+    kernels.BAD_END_MARK: DamageKind.END_MARK,
+    kernels.BAD_ORDER: DamageKind.ORDER,
+}
+
+Sink = Callable[[memoryview], object]
+
+
+class Scan:
+    """One look at one log, from its first byte on."""
+
+    def __init__(self, window: Window, sink: Sink | None, until: int, largest: int) -> None:
+        self._window, self._sink, self._until, self._largest = window, sink, until, largest
+        self._with_digests: bool | None = None
+        self._effort = _EFFORT
+        self._padding = Padding.NOTHING
+
+    def log(self, start_at: int, *, deep: bool) -> ScannedLog:
+        window = self._window
+        damage = self._begun_at(start_at) if start_at else self._header()
+        first, behind = Stretch(window.position, window.position), []
+        found: list[Damage] = []
+        if damage is None:
+            first, damage = self._stretch(window.position - (0 if start_at else len(HEADER)))
+        elif not start_at:
+            first = Stretch(0, 0)
+        padding = self._padding
+        while damage is not None:
+            found.append(damage)
+            if not deep or damage.resumes_at is None or len(found) == MOST_DAMAGE:
+                break
+            self._sink = None
+            stretch, damage = self._stretch(window.position)
+            behind.append(stretch)
+        return ScannedLog(
+            first.end - first.start, first.records, first.first_zxid, first.last_zxid, first.min_time_ms,
+            first.max_time_ms, first.last_adler, bool(self._with_digests), tuple(found), padding, tuple(behind),
+        )  # fmt: skip
+
+    def _header(self) -> Damage | None:
+        window = self._window
+        window.fill(len(HEADER))
+        seen = bytes(window.held[: len(HEADER)])
+        if seen == HEADER:
+            self._give(len(HEADER))
+            return None
+        self._padding = Padding.DAMAGE
+        if HEADER.startswith(seen):
+            return Damage(0, DamageKind.TORN, 0)
+        window.at += len(seen)
+        return self._damaged(0, DamageKind.BAD_HEADER, 0)
+
+    def _begun_at(self, start_at: int) -> Damage | None:
+        """Go to the record to begin with."""
+        there = self._window.go_to(start_at)
+        return None if there else Damage(self._window.position, DamageKind.TORN, 0)
+
+    def _stretch(self, start: int) -> tuple[Stretch, Damage | None]:
+        """Good records from here on. If something is wrong behind them, the window is then where records go on."""
+        facts = np.zeros(kernels.FACTS, np.int64)
+        facts[kernels.TELLING] = -1 if self._with_digests is None else 0
+        status, needed = self._walked(facts)
+        end = self._window.position
+        good = Stretch(start, end, *(int(fact) for fact in facts[: kernels.TELLING]))
+        return good, self._ending(status, needed, good)
+
+    def _walked(self, facts: Longs) -> tuple[int, int]:
+        """Check and give away chunk after chunk. Tells why it stopped, and how many bytes the next record asked for."""
+        window = self._window
+        while True:
+            status, at, needed, _ = kernels.walk(window.buffer, window.at, window.end, self._until, facts, _NO_ROWS)
+            self._ask_for_digests(facts)
+            self._give(at - window.at)
+            if status != kernels.MORE:
+                return status, needed
+            too_large = needed - kernels.FRAME_BYTES - 1 > self._largest
+            if too_large or not window.ends_in(needed, kernels.END_MARK) or not window.fill(needed):
+                return (kernels.BAD_LENGTH if window.held.nbytes else kernels.MORE), needed
+
+    def _ask_for_digests(self, facts: Longs) -> None:
+        """All records of a file have digests or none, for a server begins a new file when it starts."""
+        if self._with_digests is None and (at := int(facts[kernels.TELLING])) >= 0:
+            size = int.from_bytes(self._window.buffer[at - 4 : at].tobytes())
+            try:
+                self._with_digests = decode(self._window.buffer[at : at + size].tobytes()).digest is not None
+            except Damaged:  # its checksum is right, so it is not the bytes that are wrong: replaying will tell
+                self._with_digests = False
+
+    def _give(self, size: int) -> None:
+        window = self._window
+        if size and self._sink is not None:
+            self._sink(window.held[:size].toreadonly())
+        window.at += size
+
+    def _ending(self, status: int, needed: int, good: Stretch) -> Damage | None:
+        window, last = self._window, good.last_zxid
+        self._padding = Padding.DAMAGE
+        if status == kernels.FINISHED:
+            self._padding = Padding.RECORDS
+        elif status == kernels.MORE:
+            self._padding = Padding.NOTHING
+        elif status == kernels.END or (window.held.nbytes < kernels.FRAME_BYTES and not any(window.held)):
+            if not window.only_zeros() and not self._grown(good.end):
+                return self._damaged(good.end, DamageKind.LENGTH, last)
+            self._padding = Padding.ZEROS
+        elif status == kernels.JUMP:
+            return Damage(good.end, DamageKind.GAP, last, good.end, self._zxid())
+        else:
+            return self._bad_record(status, needed, good)
+        return None
+
+    def _grown(self, position: int) -> bool:
+        """Whether zeros became a record since they were read, so that what follows them is no sign of damage."""
+        now = self._window.again(position, kernels.FRAME_BYTES)
+        return now is not None and any(now)
+
+    def _bad_record(self, status: int, needed: int, good: Stretch) -> Damage:
+        """Its length is right when its checksum is, or when a good record comes behind it: nothing is sought inside."""
+        sized = status in (kernels.BAD_ORDER, kernels.BAD_END_MARK)
+        sized = sized or (status == kernels.BAD_CHECKSUM and self._record_behind(needed, good.last_zxid))
+        self._window.at += needed if sized else 1
+        return self._damaged(good.end, _KINDS[status], good.last_zxid)
+
+    def _record_behind(self, size: int, after: int) -> bool:
+        window, needed = self._window, kernels.SMALLEST_RECORD
+        while window.fill(size + needed):
+            at = window.at + size
+            status, _, needed, _ = kernels.find(window.buffer, at, window.end, after, window.left - size, -1)
+            if status != kernels.MORE or not window.ends_in(size + needed, kernels.END_MARK):
+                return status == kernels.FOUND
+        return False
+
+    def _damaged(self, position: int, kind: DamageKind, after: int) -> Damage:
+        """Look for the next good record. Without one the file is torn, unless the search was given up."""
+        status = self._sought(after)
+        if status == kernels.FOUND:
+            return Damage(position, kind, after, self._window.position, self._zxid())
+        whole = kind in (DamageKind.BAD_HEADER, DamageKind.ORDER)
+        return Damage(position, kind if whole or status == kernels.GAVE_UP else DamageKind.TORN, after)
+
+    def _sought(self, after: int) -> int:
+        window = self._window
+        while True:
+            status, at, needed, self._effort = kernels.find(
+                window.buffer, window.at, window.end, after, window.left, self._effort
+            )
+            window.at = at
+            if status != kernels.MORE:
+                self._effort += needed
+                return status
+            if needed > kernels.FRAME_BYTES + 20:
+                self._effort -= needed
+                if self._effort < 0:
+                    return kernels.GAVE_UP
+                if not window.ends_in(needed, kernels.END_MARK) or not window.fill(needed):
+                    window.at += 1
+            elif not window.next_data(kernels.FRAME_BYTES + 20):
+                return kernels.MORE
+
+    def _zxid(self) -> int:
+        """Of the whole record that the window begins with."""
+        at = kernels.FRAME_BYTES + 12
+        return int.from_bytes(self._window.held[at : at + 8], signed=True)

@@ -1,0 +1,153 @@
+"""A file seen through a buffer that moves forward: memory stays small, and holes are not read.
+
+A log is a few megabytes of records in a file of 64 MiB whose rest was never written. Where the file system can tell,
+that rest is skipped. The buffer grows only for a record that is larger, and only as far as there are bytes for it.
+"""
+
+import errno
+import io
+import os
+import stat
+from typing import BinaryIO, Final
+
+import numpy as np
+import numpy.typing as npt
+
+CHUNK_BYTES: Final = 4 << 20
+_ZEROS_BEFORE: Final = 11
+"""So many zeros can begin a record, in its checksum and its length: they may lie in a hole, or look like padding."""
+
+
+class Window:
+    """`buffer[at:end]` are bytes of the source, the first of them at `position`."""
+
+    def __init__(self, source: BinaryIO, most_bytes: int | None = None, chunk_bytes: int = CHUNK_BYTES) -> None:
+        """No more than `most_bytes` are looked at, as if the source ended there."""
+        self._source, self._chunk = source, chunk_bytes
+        self.buffer: npt.NDArray[np.uint8] = np.empty(chunk_bytes, np.uint8)
+        self.at = self.end = self._before = 0
+        self._file, self._base = _plain_file(source)
+        size = None if self._file is None else max(os.fstat(self._file).st_size - self._base, 0)
+        limits = [limit for limit in (most_bytes, size) if limit is not None]
+        self._limit = min(limits) if limits else None
+        self._hole = 0
+
+    @property
+    def position(self) -> int:
+        return self._before + self.at
+
+    @property
+    def left(self) -> int:
+        """How many bytes there can be from here on."""
+        return (1 << 62 if self._limit is None else self._limit) - self.position
+
+    @property
+    def held(self) -> memoryview:
+        return memoryview(self.buffer)[self.at : self.end]
+
+    def fill(self, size: int) -> bool:
+        """Have `size` bytes in the buffer; False when the source has no more, or cannot have as many."""
+        possible = size if size <= self.left else min(self.left, self._chunk)
+        while self.end - self.at < possible:
+            self._make_room()
+            if not self._read(possible - (self.end - self.at)):
+                return False
+        return possible == size
+
+    def go_to(self, position: int) -> bool:
+        """Forward to a byte, if the source has as many before it."""
+        if self._file is not None and position > self._before + self.end:
+            self._source.seek(self._base + position)
+            self._before, self.at, self.end = position, 0, 0
+        while self.position < position and self.fill(1):
+            self.at = min(self.end, self.at + position - self.position)
+        return self.position == position and self.left >= 0
+
+    def ends_in(self, size: int, mark: int) -> bool:
+        """Whether the last of the next `size` bytes is this one; True also where only reading them all would tell."""
+        if self._file is None or self.end - self.at >= size:
+            return True
+        return os.pread(self._file, 1, self._base + self.position + size - 1) == bytes((mark,))
+
+    def again(self, position: int, size: int) -> bytes | None:
+        """What stands there by now, in a file that can be read twice."""
+        return None if self._file is None else os.pread(self._file, size, self._base + position)
+
+    def only_zeros(self) -> bool:
+        """Go forward to where the first byte that is not zero may belong to; True when all are."""
+        while True:
+            rest = self.buffer[self.at : self.end]
+            if rest.any():
+                self.at += max(int(np.argmax(rest != 0)) - _ZEROS_BEFORE, 0)
+                return False
+            if not self.next_data(_ZEROS_BEFORE):
+                return True
+
+    def next_data(self, keep: int) -> bool:
+        """Go on behind what is held, except its last `keep` bytes, or behind the hole there. False at the end."""
+        self.at = max(self.at, self.end - keep)
+        self._over_hole()
+        self._make_room()
+        return self._read(2 * _ZEROS_BEFORE)
+
+    def _make_room(self) -> None:
+        held = self.end - self.at
+        if self.at:
+            self.buffer[:held] = self.buffer[self.at : self.end].copy() if held > self.at else self.held
+            self._before, self.at, self.end = self.position, 0, held
+        if held == len(self.buffer):
+            larger = np.empty(2 * held, np.uint8)
+            larger[:held] = self.buffer
+            self.buffer = larger
+
+    def _read(self, needed: int) -> bool:
+        """Into the free part; in a hole no more than is needed."""
+        position = self._before + self.end
+        size = min(len(self.buffer) - self.end, self._chunk)
+        if self._limit is not None:
+            size = min(size, self._limit - position)
+        if size > 0:
+            size = min(size, self._until_hole(position) or needed)
+        piece = self._source.read(size) if size > 0 else b""
+        self.buffer[self.end : self.end + len(piece)] = np.frombuffer(piece, np.uint8)
+        self.end += len(piece)
+        return bool(piece)
+
+    def _until_hole(self, position: int) -> int:
+        """How many bytes there are before the next hole; 0 within one."""
+        if self._file is None:
+            return 1 << 62
+        if position >= self._hole:
+            self._hole = self._sought(position, os.SEEK_HOLE)
+        return self._hole - position
+
+    def _over_hole(self) -> None:
+        """Let go what is held and go to the end of a hole: a record that reaches into one was found by its frame."""
+        position = self._before + self.end
+        if self._file is None or self._limit is None or position >= self._limit or self._until_hole(position):
+            return
+        target = self._sought(position, os.SEEK_DATA) - _ZEROS_BEFORE
+        if target > position:
+            self._source.seek(self._base + target)
+            self._before, self.at, self.end = target, 0, 0
+
+    def _sought(self, position: int, whence: int) -> int:
+        """The next hole, or the next data; the end of the file where there is none. The file stays where it is."""
+        assert self._file is not None  # noqa: S101 - asked by the callers
+        was = os.lseek(self._file, 0, os.SEEK_CUR)
+        try:
+            return os.lseek(self._file, self._base + position, whence) - self._base
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                return 1 << 62 if whence == os.SEEK_HOLE else position
+            return os.fstat(self._file).st_size - self._base
+        finally:
+            os.lseek(self._file, was, os.SEEK_SET)
+
+
+def _plain_file(source: BinaryIO) -> tuple[int | None, int]:
+    """Its descriptor and where it stands, for a file on a disk; None for a stream of another kind."""
+    raw = source.raw if isinstance(source, io.BufferedReader) else source
+    if not isinstance(raw, io.FileIO) or not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
+        return None, 0
+    return raw.fileno(), source.tell()
