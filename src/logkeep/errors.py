@@ -8,6 +8,7 @@
     │   ├── IllegalTransition          40   a backup's state does not allow the step
     │   ├── StoreUnsafe                40   commits would not be safe on this store
     │   ├── LogDirUnusable             40   a broker's directory is in use, unreadable, or none
+    │   ├── DataDirUnusable            40   a ZooKeeper directory is unreadable, too old, or none
     │   └── EngineUnavailable          40   Java or Spark is not usable here
     ├── Declined                        3   the user said no
     ├── StoreError                      1
@@ -41,6 +42,7 @@
     ├── DataGap                        21
     ├── RestoreFailed                  30
     ├── TargetUnsafe                   31
+    ├── HistoryUnproven                31   a source may not be what is archived of it
     ├── VerificationFailed             10
     ├── AuthenticityFailed             11
     ├── DrillFailed                    12
@@ -129,6 +131,12 @@ class LogDirUnusable(UsageError):
     """A directory is no broker's log directory, is held by a running broker, or cannot be read."""
 
     remedy = "name the directories of `log.dirs` of brokers that are stopped"
+
+
+class DataDirUnusable(UsageError):
+    """A directory is none of ZooKeeper's, cannot be read, or holds files of before ZooKeeper 3."""
+
+    remedy = "name dataDir and dataLogDir of zoo.cfg, with or without version-2"
 
 
 class EngineUnavailable(UsageError):
@@ -345,6 +353,13 @@ class TargetUnsafe(LogkeepError):
     """The restore target is not empty, is running, or is the wrong cluster."""
 
     exit_code = 31
+
+
+class HistoryUnproven(LogkeepError):
+    """Nothing proves that the source's files continue what is archived: restored data, or another ensemble."""
+
+    exit_code = 31
+    remedy = "check that it is the right ensemble; if it is, and its data was restored or purged, pass --new-history"
 
 
 class VerificationFailed(LogkeepError):

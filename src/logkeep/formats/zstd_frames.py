@@ -64,10 +64,10 @@ def compressed_balance(batches: Batches) -> int:
     return int(sizes[packed].sum()) - int(sizes[~packed].sum())
 
 
-def packed_frame(plain: memoryview) -> bytes:
+def packed_frame(plain: memoryview, level: int = LEVEL) -> bytes:
     """A frame whose content is compressed."""
     # Asked for as bytes: a view of pyarrow's own buffer has the length of the space that was set aside for it.
-    frame: bytes = pa.Codec("zstd", compression_level=LEVEL).compress(plain, asbytes=True)
+    frame: bytes = pa.Codec("zstd", compression_level=level).compress(plain, asbytes=True)
     return frame
 
 

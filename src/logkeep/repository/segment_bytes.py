@@ -5,6 +5,7 @@ one read of 8 MiB and one frame. A stored object is attacker input: frames must 
 says, and all of them together must hold exactly that; else Damaged is raised, at the latest with the last piece.
 """
 
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -22,6 +23,7 @@ from logkeep.store.base import Store
 
 _CHUNK = 8 << 20
 _LARGEST_INDEX = 256 << 20
+_GZIP = 16 + zlib.MAX_WBITS
 
 Watch = Callable[[bytes], object]
 """Is shown every stored byte once, in order: for its hash and for progress."""
@@ -82,7 +84,7 @@ class StoredLog:
             return (memoryview(chunk) for chunk in chunks)
         if self.codec is Codec.ZSTD:
             return _unpacked(chunks, self.plain_bytes, self.name)
-        raise FormatTooNew(f"logs packed with {self.codec} are not read by this release", subject=self.name)
+        return _inflated(chunks, self.plain_bytes, self.name)
 
     def _chunks(self, start: int, end: int, watch: Watch, piece_bytes: int) -> Iterator[bytes]:
         for at in range(start, end, piece_bytes):
@@ -116,6 +118,28 @@ def _unpacked(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memoryv
             rest, most = rest[end:], most - head.content_bytes
     if len(rest):
         raise Damaged("the last frame is cut off", subject=name)
+
+
+def _inflated(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memoryview]:
+    """The content of one gzip member, some megabytes at a time, and never more than `most`; its checksum is checked."""
+    inflate = zlib.decompressobj(_GZIP)
+    for chunk in chunks:
+        rest = chunk
+        while rest and not inflate.eof:
+            try:
+                piece = inflate.decompress(rest, min(_CHUNK, most + 1))
+            except zlib.error as error:
+                raise Damaged("it cannot be unpacked", subject=name) from error
+            most -= len(piece)
+            if most < 0:
+                raise Damaged("it holds more than was written", subject=name)
+            if piece:
+                yield memoryview(piece)
+            rest = inflate.unconsumed_tail
+        if inflate.unused_data or (rest and inflate.eof):
+            raise Damaged("something stands behind its end", subject=name)
+    if not inflate.eof:
+        raise Damaged("it is cut off", subject=name)
 
 
 def _measured(pieces: Iterator[memoryview], expected: int, name: str) -> Iterator[memoryview]:

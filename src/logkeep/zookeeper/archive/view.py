@@ -1,0 +1,87 @@
+"""A backup of ZooKeeper in a repository, to read."""
+
+import io
+from dataclasses import dataclass
+from functools import cached_property
+from typing import BinaryIO, cast
+
+from logkeep.errors import Damaged, UnknownBackup
+from logkeep.model.segments import Segment
+from logkeep.repository.attachments import read_attachment
+from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.content import PartReader, rows_of, served_parts
+from logkeep.repository.fold import BackupEntry
+from logkeep.repository.manifest import Manifest
+from logkeep.repository.segment_bytes import StoredLog
+from logkeep.repository.source import read_manifest
+from logkeep.zookeeper.archive.record import (
+    ROLE,
+    EnsembleRecord,
+    kept_log,
+    kept_snapshot,
+    member_of,
+    rows_by_token,
+)
+from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.packing import PiecesStream
+
+
+@dataclass(frozen=True)
+class ArchiveView:
+    """See `logkeep.zookeeper.kept.BackupView`. Picklable: a task opens the same objects from the same place."""
+
+    place: Place
+    manifest: Manifest
+    record: EnsembleRecord
+    rows: dict[str, Segment]
+    """By token, of everything that the record names."""
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest.id)
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        return tuple(member_of(m) for m in self.record.members)
+
+    @cached_property
+    def snapshots(self) -> tuple[KeptSnapshot, ...]:
+        return tuple(kept_snapshot(s, self.rows[s.token]) for s in self.record.snapshots)
+
+    @cached_property
+    def logs(self) -> tuple[KeptLog, ...]:
+        found = (kept_log(r, self.rows[r.token]) for r in self.record.logs)
+        return tuple(sorted(found, key=lambda log: (log.member, log.history, log.first)))
+
+    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+        stored = StoredLog.of(self.place, self.rows[self._token(kept)])
+        return cast("BinaryIO", io.BufferedReader(PiecesStream(stored.pieces()), 1 << 20))
+
+    def _token(self, kept: KeptSnapshot | KeptLog) -> str:
+        if isinstance(kept, KeptSnapshot):
+            fits = (s.token for s in self.record.snapshots if (s.member, s.history, s.name) == _key(kept))
+        else:
+            fits = (r.token for r in self.record.logs if (r.member, r.history, r.first) == _log_key(kept))
+        return next(fits)
+
+
+def _key(kept: KeptSnapshot) -> tuple[str, str, str]:
+    return kept.member, kept.history, kept.name
+
+
+def _log_key(kept: KeptLog) -> tuple[str, str, int]:
+    return kept.member, kept.history, kept.first
+
+
+def view_of(place: Place, entry: BackupEntry) -> ArchiveView:
+    """Read what a committed backup consists of. Raises Damaged, or UnknownBackup for another kind of source."""
+    manifest = read_manifest(place, entry)
+    record = read_attachment(place, manifest, ROLE, EnsembleRecord)
+    if record is None:
+        raise UnknownBackup("this is no backup of ZooKeeper", subject=f"{place.source} {entry.id}")
+    folded = read_chain(place)
+    table = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
+    tokens = [one.token for one in (*record.snapshots, *record.logs)]
+    if record.id != entry.id:
+        raise Damaged("the record belongs to another backup", subject=f"{place.source} {entry.id}")
+    return ArchiveView(place, manifest, record, rows_by_token(table.to_segments(), tokens, place.source))

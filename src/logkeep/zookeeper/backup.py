@@ -1,0 +1,107 @@
+"""A backup of ZooKeeper, as a list of steps: look → prove the history → rounds of copying → findings → complete.
+
+Where it goes is the sink's business: a bundle or a repository. A run that is killed anywhere leaves earlier backups as
+they were, and nothing of its own that counts.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from logkeep.errors import ClusterError, UsageError
+from logkeep.model.findings import Finding
+from logkeep.zookeeper.collect import MemberPlace
+from logkeep.zookeeper.configuration import Configuration, gather_config, usual_places
+from logkeep.zookeeper.gathering import Rounds
+from logkeep.zookeeper.member_run import MemberRun
+from logkeep.zookeeper.outcome import Told, backup_zxid, exit_code, told_of
+from logkeep.zookeeper.sink import BackupSink, Gathered, MemberText
+
+AskWord = Callable[[str, str], str]
+"""Host and four-letter word → the answer. Raises ClusterError."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user asked for."""
+
+    members: tuple[MemberPlace, ...]
+    new_history: bool = False
+    """Begin a new history: the directories are known not to continue what is archived."""
+    include_config: bool = False
+    include_secrets: bool = False
+    config_dirs: tuple[Path, ...] = ()
+    """Where configuration files lie; the usual places when none is named."""
+
+
+@dataclass(frozen=True)
+class Done:
+    name: str
+    gathered: Gathered
+    exit_code: int
+    """0: good; 2: no server could be asked, or a header was rewritten; 21: transactions are lost."""
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        return self.gathered.findings
+
+
+def back_up(wish: Wish, sink: BackupSink, rounds: Rounds, ask_word: AskWord) -> Done:
+    """Take a backup. Raises HistoryUnproven, DataDirUnusable, BackupFailed, or what the sink's store raises."""
+    _check(wish)
+    members = rounds.begin(wish.members, sink, new_history=wish.new_history)
+    sink.start()
+    number = rounds.run(members)
+    gathered = _gathered(wish, members, number, ask_word)
+    return Done(sink.complete(gathered), gathered, exit_code(gathered.findings))
+
+
+def _check(wish: Wish) -> None:
+    names = [member.name for member in wish.members]
+    if not names or len(set(names)) != len(names):
+        raise UsageError("name every member, each once", subject=", ".join(names))
+
+
+def _gathered(wish: Wish, members: Sequence[MemberRun], number: int, ask_word: AskWord) -> Gathered:
+    told = [told_of(member) for member in members]
+    config = _config(wish, members)
+    return Gathered(
+        history=members[0].history,
+        members=[member.member() for member in members],
+        snapshots=[placed for member in members for placed in member.bounded_snapshots()],
+        logs=[log for each in told for log in each.logs],
+        findings=_findings(told),
+        gaps=[lost for each in told for lost in each.lost],
+        log_starts={m.place.name: m.seen.logs[0].zxid for m in members if m.seen.logs},
+        snapshot_starts={m.place.name: m.seen.snapshots[0].zxid for m in members if m.seen.snapshots},
+        schemes=sorted(set(chain.from_iterable(member.schemes for member in members))),
+        texts={m.place.name: _text(m.place.host, ask_word) for m in members if m.state is not None},
+        config=config.files,
+        left_out=(*config.left_out, *(path for m in members for path in m.seen.strays)),
+        rounds=number,
+        backup_zxid=backup_zxid(members),
+    )
+
+
+def _findings(told: Sequence[Told]) -> list[Finding]:
+    return list(chain.from_iterable(each.findings for each in told))
+
+
+def _text(host: str, ask_word: AskWord) -> MemberText:
+    """What a server says of itself; words that it does not know or allow stay empty."""
+    answers = []
+    for word in ("mntr", "stat", "conf"):
+        try:
+            answers.append(ask_word(host, word))
+        except ClusterError:
+            answers.append("")
+    return MemberText(*answers)
+
+
+def _config(wish: Wish, members: Sequence[MemberRun]) -> Configuration:
+    if not wish.include_config:
+        return Configuration()
+    places = list(wish.config_dirs) or [p for m in members for p in usual_places(m.seen.snapshot_dir, dict(os.environ))]
+    return gather_config(list(dict.fromkeys(places)), include_secrets=wish.include_secrets)

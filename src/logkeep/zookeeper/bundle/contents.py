@@ -1,0 +1,154 @@
+"""What was gathered, as the document of a bundle says it. Pure."""
+
+from datetime import datetime
+
+from logkeep.formats.zookeeper.names import hex_zxid, log_name
+from logkeep.model.segments import Codec, Proof
+from logkeep.zookeeper.bundle import layout
+from logkeep.zookeeper.bundle.documents import (
+    Authentication,
+    BackupInfo,
+    Files,
+    LogEntry,
+    Server,
+    SnapshotEntry,
+    Statistics,
+    Validation,
+    Zxid,
+)
+from logkeep.zookeeper.kept import Ending, KeptLog, Member
+from logkeep.zookeeper.outcome import exit_code
+from logkeep.zookeeper.packing import SUFFIXES
+from logkeep.zookeeper.sink import Gathered, PlacedLog, PlacedSnapshot
+
+_REPAIRED = frozenset({"header-rewritten", "torn-tail"})
+_BROKEN = frozenset({"snapshot-damaged", "lost-transactions"})
+
+
+def stored_names(gathered: Gathered) -> dict[str, str]:
+    """The names under which tasks stored files → those that they have in the bundle."""
+    snapshots = {p.stored.name: f"{layout.SNAPSHOTS}/{_stored_snapshot(p)}" for p in gathered.snapshots}
+    logs = {p.stored.name: f"{layout.TXNLOGS}/{_stored_log(p)}" for p in gathered.logs}
+    return {**snapshots, **logs}
+
+
+def info_of(gathered: Gathered, backup_id: str, started: datetime, took_s: float, codec: Codec) -> BackupInfo:
+    stored = [p.stored for p in (*gathered.snapshots, *gathered.logs)]
+    return BackupInfo(
+        backup_id=backup_id,
+        backup_timestamp=started.isoformat(timespec="seconds"),
+        backup_zxid=Zxid(hex_zxid(gathered.backup_zxid), gathered.backup_zxid),
+        zookeeper=_server(gathered.members[0]),
+        files=Files(
+            snapshots=tuple(_snapshot(p) for p in gathered.snapshots),
+            txnlogs=tuple(_log(p) for p in gathered.logs),
+            config=tuple(c.name for c in gathered.config),
+        ),
+        validation=_validation(gathered),
+        statistics=Statistics(
+            total_size=sum(s.plain_bytes for s in stored),
+            compressed_size=sum(s.size_bytes for s in stored),
+            duration_seconds=round(took_s, 3),
+        ),
+        compression=codec,
+        history=gathered.history,
+        authentication=Authentication(schemes=tuple(gathered.schemes)),
+        left_out=tuple(gathered.left_out),
+        findings=tuple(gathered.findings),
+        exit_code=exit_code(gathered.findings),
+    )
+
+
+def _server(member: Member) -> Server:
+    return Server(
+        version=member.version,
+        host=member.host,
+        data_dir=member.data_dir,
+        log_dir=member.log_dir,
+        member=member.name,
+        role=member.role,
+        zxid=_hex(member.zxid),
+        current_epoch=member.current_epoch,
+        accepted_epoch=member.accepted_epoch,
+    )
+
+
+def _validation(gathered: Gathered) -> Validation:
+    """Every byte was checked on its way: this counts what that check saw."""
+    kept = len(gathered.snapshots) + len(gathered.logs)
+    lost = len({f.where for f in gathered.findings if f.code == "snapshot-damaged"})
+    repaired = len({f.where for f in gathered.findings if f.code in _REPAIRED})
+    broken = len({f.where for f in gathered.findings if f.code in _BROKEN})
+    return Validation(
+        enabled=True,
+        total_files=kept + lost,
+        valid_files=max(kept + lost - broken - repaired, 0),
+        corrupted_files=broken + repaired,
+        repaired_files=repaired,
+        unrecoverable_files=broken,
+    )
+
+
+def _snapshot(placed: PlacedSnapshot) -> SnapshotEntry:
+    kept, stored = placed.kept, placed.stored
+    return SnapshotEntry(
+        name=kept.name,
+        zxid=hex_zxid(kept.zxid),
+        size=kept.size_bytes,
+        checksum=f"sha256:{kept.sha256}",
+        stored_name=_stored_snapshot(placed),
+        stored_size=stored.size_bytes,
+        stored_checksum=f"sha256:{stored.sha256}",
+        fuzzy_end=_hex(kept.fuzzy_end),
+        bound=_hex(kept.bound),
+        digest=_hex(kept.digest),
+        digest_zxid=hex_zxid(kept.digest_zxid),
+        nodes=kept.nodes,
+    )
+
+
+def _log(placed: PlacedLog) -> LogEntry:
+    kept, stored = placed.kept, placed.stored
+    status, note = _status(kept)
+    return LogEntry(
+        name=log_name(kept.first),
+        start_zxid=hex_zxid(kept.first),
+        end_zxid=hex_zxid(kept.last),
+        size=kept.size_bytes,
+        status=status,
+        transaction_count=kept.records,
+        checksum=f"sha256:{kept.sha256}",
+        stored_name=_stored_log(placed),
+        stored_size=stored.size_bytes,
+        stored_checksum=f"sha256:{stored.sha256}",
+        source_name=kept.name,
+        min_time_ms=kept.min_time_ms,
+        max_time_ms=kept.max_time_ms,
+        last_adler=kept.last_adler,
+        ending=kept.ending,
+        proof=kept.proof,
+        note=note,
+    )
+
+
+def _status(kept: KeptLog) -> tuple[str, str]:
+    if kept.proof is Proof.UNPROVEN:
+        return "valid", "No server could be asked: these transactions may not be committed"
+    return {
+        Ending.CLEAN: ("valid", ""),
+        Ending.ACTIVE_TAIL: ("truncated", "A record was being written; everything before it is here"),
+        Ending.TORN: ("truncated", "The file ends within a record"),
+        Ending.DAMAGED: ("damaged", "Something is wrong in the file; this is what could be read in one run"),
+    }[kept.ending]
+
+
+def _stored_snapshot(placed: PlacedSnapshot) -> str:
+    return f"{placed.kept.name}{SUFFIXES[placed.stored.codec]}"
+
+
+def _stored_log(placed: PlacedLog) -> str:
+    return f"{log_name(placed.kept.first)}{SUFFIXES[placed.stored.codec]}"
+
+
+def _hex(zxid: int | None) -> str | None:
+    return None if zxid is None else hex_zxid(zxid)

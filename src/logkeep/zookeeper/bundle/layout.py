@@ -1,0 +1,52 @@
+"""Names inside a bundle, and of bundles themselves. Nothing else builds or reads them.
+
+DIR/<id>/snapshots/snapshot.<zxid>[.gz|.zst]
+DIR/<id>/txnlogs/log.<zxid>[.gz|.zst]
+DIR/<id>/metadata/backup_info.json  MANIFEST.txt  zk_mntr.txt  zk_stat.txt  zk_conf.txt
+DIR/<id>/config/…                                   only with --include-config
+DIR/<id>/logs/backup.log  verify.log
+DIR/.<id>.partial/                                  being written, or left by a run that was killed
+"""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+from logkeep.errors import UsageError
+
+SNAPSHOTS, TXNLOGS, METADATA, CONFIG, LOGS = "snapshots", "txnlogs", "metadata", "config", "logs"
+INFO = "backup_info.json"
+MANIFEST = "MANIFEST.txt"
+MNTR, STAT, CONF = "zk_mntr.txt", "zk_stat.txt", "zk_conf.txt"
+BACKUP_LOG, VERIFY_LOG = "backup.log", "verify.log"
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def checked_id(text: str) -> str:
+    """An id that can be the name of a directory, and only that. Raises UsageError."""
+    if not _ID.fullmatch(text) or text.startswith(".") or text in {".", ".."}:
+        raise UsageError(
+            f"{text!r} cannot be a backup id", remedy="use 1 to 64 letters, digits, '.', '_' or '-', no dot in front"
+        )
+    return text
+
+
+def default_id(now: datetime) -> str:
+    return f"backup-{now.astimezone(UTC):%Y%m%d-%H%M%S}"
+
+
+def partial(directory: Path, backup_id: str) -> Path:
+    return directory / f".{backup_id}.partial"
+
+
+def info_path(bundle: Path) -> Path:
+    return bundle / METADATA / INFO
+
+
+def bundles(directory: Path) -> list[Path]:
+    """Every bundle below a directory, by name: what has a document, and is not being written."""
+    try:
+        entries = sorted(directory.iterdir())
+    except OSError:
+        return []
+    return [e for e in entries if _ID.fullmatch(e.name) and not e.name.startswith(".") and info_path(e).is_file()]

@@ -1,0 +1,129 @@
+"""A bundle to read. Its document says what is there; the bytes say whether that is true, to whoever looks."""
+
+import io
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from logkeep.errors import Damaged, UsageError
+from logkeep.model.segments import Codec
+from logkeep.repository.segment_bytes import StoredLog
+from logkeep.store.directory import opened_below, opened_root, require_regular, speaking_of
+from logkeep.store.local import LocalStore
+from logkeep.store.local_files import READ_FLAGS
+from logkeep.zookeeper.bundle import layout
+from logkeep.zookeeper.bundle.documents import BackupInfo, LogEntry, SnapshotEntry, codec_of, read_info
+from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.packing import PiecesStream
+
+
+@dataclass(frozen=True)
+class BundleView:
+    """See `logkeep.zookeeper.kept.BackupView`. `path` is the directory of the bundle, whose name is its id."""
+
+    path: Path
+
+    @cached_property
+    def info(self) -> BackupInfo:
+        """Raises Damaged, or UsageError where there is no bundle at all."""
+        if not layout.info_path(self.path).is_file() and not (self.path / layout.TXNLOGS).is_dir():
+            raise UsageError(
+                "there is no backup here", subject=str(self.path), remedy="name the directory of one backup"
+            )
+        return read_info(self.path)
+
+    @property
+    def name(self) -> str:
+        return self.info.backup_id
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        server = self.info.zookeeper
+        return (
+            Member(
+                name=server.member,
+                version=server.version,
+                host=server.host,
+                data_dir=server.data_dir,
+                log_dir=server.log_dir,
+                role=server.role,
+                zxid=_number(server.zxid),
+                current_epoch=server.current_epoch,
+                accepted_epoch=server.accepted_epoch,
+            ),
+        )
+
+    @cached_property
+    def snapshots(self) -> tuple[KeptSnapshot, ...]:
+        return tuple(self._snapshot(entry) for entry in self.info.files.snapshots)
+
+    @cached_property
+    def logs(self) -> tuple[KeptLog, ...]:
+        return tuple(sorted((self._log(entry) for entry in self.info.files.txnlogs), key=lambda log: log.first))
+
+    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+        kind, entry = self._entry(kept)
+        name, codec = f"{kind}/{entry.stored_name}", codec_of(entry)
+        if codec is Codec.NONE:
+            return self._plain(kind, entry.stored_name)
+        stored = StoredLog(LocalStore(self.path), name, codec, entry.stored_size, entry.size)
+        return cast("BinaryIO", io.BufferedReader(PiecesStream(stored.pieces()), 1 << 20))
+
+    def stored_path(self, kept: KeptSnapshot | KeptLog) -> Path:
+        """The file that holds it, for whoever copies it as it is."""
+        kind, entry = self._entry(kept)
+        return self.path / kind / entry.stored_name
+
+    def _entry(self, kept: KeptSnapshot | KeptLog) -> tuple[str, SnapshotEntry | LogEntry]:
+        if isinstance(kept, KeptSnapshot):
+            return layout.SNAPSHOTS, next(e for e in self.info.files.snapshots if e.name == kept.name)
+        return layout.TXNLOGS, next(e for e in self.info.files.txnlogs if int(e.start_zxid, 16) == kept.first)
+
+    def _plain(self, kind: str, leaf: str) -> BinaryIO:
+        """The file itself. No link is followed."""
+        with speaking_of(f"{kind}/{leaf}"), opened_root(self.path) as root, opened_below(root, [kind]) as parent:
+            descriptor = os.open(leaf, READ_FLAGS, dir_fd=parent)
+            file = os.fdopen(descriptor, "rb")
+            require_regular(descriptor, f"{kind}/{leaf}")
+        return file
+
+    def _snapshot(self, entry: SnapshotEntry) -> KeptSnapshot:
+        return KeptSnapshot(
+            member=self.info.zookeeper.member,
+            history=self.info.history,
+            name=entry.name,
+            zxid=int(entry.zxid, 16),
+            fuzzy_end=_number(entry.fuzzy_end),
+            bound=_number(entry.bound),
+            digest=_number(entry.digest),
+            digest_zxid=int(entry.digest_zxid, 16),
+            nodes=entry.nodes,
+            size_bytes=entry.size,
+            sha256=entry.checksum.removeprefix("sha256:"),
+        )
+
+    def _log(self, entry: LogEntry) -> KeptLog:
+        first, last = int(entry.start_zxid, 16), int(entry.end_zxid, 16)
+        if first > last:
+            raise Damaged(f"{entry.name} ends before it begins", subject=str(layout.info_path(self.path)))
+        return KeptLog(
+            member=self.info.zookeeper.member,
+            history=self.info.history,
+            name=entry.source_name,
+            first=first,
+            last=last,
+            records=entry.transaction_count,
+            min_time_ms=entry.min_time_ms,
+            max_time_ms=entry.max_time_ms,
+            last_adler=entry.last_adler,
+            ending=entry.ending,
+            proof=entry.proof,
+            size_bytes=entry.size,
+            sha256=entry.checksum.removeprefix("sha256:"),
+        )
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text, 16)

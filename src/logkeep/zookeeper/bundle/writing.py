@@ -1,0 +1,172 @@
+"""A bundle being written: staged beside its place, synced, and renamed there. The rename is the commit.
+
+Until then nobody sees anything but `.<id>.partial`. A run that is killed leaves that behind; the next one with the same
+id removes it, unless its writer is alive. Files are 0600, directories 0700.
+"""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from logkeep.errors import BackupFailed, Locked, UsageError
+from logkeep.model.segments import Codec
+from logkeep.model.time import Clock, TokenSource
+from logkeep.store.directory import speaking_of
+from logkeep.store.local import PARTIAL, LocalStore
+from logkeep.store.local_files import sync_path
+from logkeep.zookeeper.bundle import layout
+from logkeep.zookeeper.bundle.contents import info_of, stored_names
+from logkeep.zookeeper.bundle.documents import BackupInfo, encoded
+from logkeep.zookeeper.bundle.shelf import BundleShelf
+from logkeep.zookeeper.bundle.texts import log_text, manifest_text
+from logkeep.zookeeper.packing import DEFAULT_LEVEL
+from logkeep.zookeeper.sink import Gathered, Known, MemberText
+
+_DIRECTORIES = (layout.SNAPSHOTS, layout.TXNLOGS, layout.METADATA, layout.LOGS)
+
+
+@dataclass
+class BundleSink:
+    """See `logkeep.zookeeper.sink.BackupSink`. Made by `new_bundle`."""
+
+    directory: Path
+    backup_id: str
+    shelf: BundleShelf
+    clock: Clock
+    started: datetime
+    known: Known = field(default_factory=Known)
+    info: BackupInfo | None = None
+    """What was written, once it is complete."""
+
+    @property
+    def path(self) -> Path:
+        """Where the bundle is when it is complete."""
+        return self.directory / self.backup_id
+
+    def start(self) -> None:
+        """The staging directory is there already."""
+
+    def complete(self, gathered: Gathered) -> str:
+        if len(gathered.members) != 1:
+            raise UsageError("a bundle holds one member; back several up into a repository")
+        took_s = (self.clock() - self.started).total_seconds()
+        info = info_of(gathered, self.backup_id, self.started, took_s, self.shelf.codec)
+        root = self.shelf.store.root
+        with speaking_of(str(root)):
+            self._settle(gathered, root)
+            self._write_documents(gathered, info, root)
+            self._commit(root)
+        self.info = info
+        return self.backup_id
+
+    def _settle(self, gathered: Gathered, root: Path) -> None:
+        """Give files their names, and remove what attempts left behind."""
+        names = stored_names(gathered)
+        for name in _DIRECTORIES:
+            (root / name).mkdir(mode=0o700, exist_ok=True)
+        for temporary, final in names.items():
+            (root / temporary).rename(root / final)
+        wanted = {root / final for final in names.values()}
+        for kind in (layout.SNAPSHOTS, layout.TXNLOGS):
+            for left in sorted((root / kind).iterdir()):
+                if left not in wanted:
+                    left.unlink()
+        shutil.rmtree(root / PARTIAL, ignore_errors=True)
+
+    def _write_documents(self, gathered: Gathered, info: BackupInfo, root: Path) -> None:
+        member = gathered.members[0].name
+        text = gathered.texts.get(member, MemberText())
+        metadata = root / layout.METADATA
+        if gathered.config:
+            (root / layout.CONFIG).mkdir(mode=0o700)
+        for config in gathered.config:
+            _write(root / layout.CONFIG / config.name, config.content)
+        _write(metadata / layout.MNTR, text.mntr.encode())
+        _write(metadata / layout.STAT, text.stat.encode())
+        _write(metadata / layout.CONF, text.conf.encode())
+        _write(metadata / layout.MANIFEST, manifest_text(info, gathered).encode())
+        _write(root / layout.LOGS / layout.BACKUP_LOG, log_text(info, gathered, self.started, self.clock()).encode())
+        _write(metadata / layout.INFO, encoded(info))
+
+    def _commit(self, root: Path) -> None:
+        for name in (*_DIRECTORIES, layout.CONFIG, "."):
+            if (root / name).is_dir():
+                sync_path(root / name)
+        if self.path.exists():
+            raise BackupFailed("another run took this id meanwhile", subject=str(self.path))
+        root.rename(self.path)
+        sync_path(self.directory)
+
+
+@contextmanager
+def new_bundle(
+    directory: Path,
+    backup_id: str | None,
+    *,
+    clock: Clock,
+    tokens: TokenSource,
+    codec: Codec = Codec.GZIP,
+    level: int = DEFAULT_LEVEL,
+) -> Iterator[BundleSink]:
+    """A place to write a bundle to. What is not complete at the end of the block is removed."""
+    started = clock()
+    name = layout.checked_id(backup_id) if backup_id is not None else layout.default_id(started)
+    with speaking_of(str(directory)):
+        _made(directory)
+        if (directory / name).exists():
+            raise UsageError("there is a backup of this id already", subject=str(directory / name))
+        root = layout.partial(directory, name)
+        lock = _staged(root)
+    try:
+        yield BundleSink(directory, name, BundleShelf(LocalStore(root, tokens), codec, level, tokens), clock, started)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)  # nothing is there after a commit
+        os.close(lock)
+
+
+def _made(directory: Path) -> None:
+    """The directory for bundles, made if it is missing; its entry is durable."""
+    missing = [path for path in (directory, *directory.absolute().parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir(mode=0o700, exist_ok=True)
+        sync_path(path.absolute().parent)
+
+
+def _staged(root: Path) -> int:
+    """An empty staging directory that is ours: locked while we live. What a killed run left there is removed."""
+    while True:
+        root.mkdir(mode=0o700, exist_ok=True)
+        descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise Locked(
+                "another run is writing this backup", subject=str(root), remedy="wait for it, or choose another id"
+            ) from None
+        if _is_still(descriptor, root):
+            break
+        os.close(descriptor)  # its writer finished and moved it away between our two steps
+    for left in sorted(root.iterdir()):
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
+    return descriptor
+
+
+def _is_still(descriptor: int, root: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), root.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _write(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(descriptor)

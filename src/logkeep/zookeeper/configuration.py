@@ -1,0 +1,116 @@
+"""Configuration files of a server that a backup may keep: redacted copies; originals only when they are wished for.
+
+`zoo.cfg` and its dynamic files, `java.env`, `jaas.conf`, `myid`: as text, with every password replaced. Key stores and
+files that hold secrets as such are copied only with `include_secrets`. A keytab is never copied: whoever has it *is*
+the server. What was left out is named, one line each.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from logkeep.model.redaction import redact
+
+_LARGEST_BYTES = 4 << 20
+_KEYTAB = re.compile(r".*\.(?:keytab|ktab)|krb5\.keytab.*")
+_STORE = re.compile(r".*\.(?:jks|p12|pfx|keystore|truststore|bcfks|key)")
+_TEXT = re.compile(
+    r"zoo(?:_sample)?\.cfg|zoo.*\.cfg\.dynamic.*|zoo\.cfg\.bak|java\.env|.*jaas.*\.conf|log(?:4j|back).*|myid"
+)
+_PEM = re.compile(r".*\.(?:pem|crt|cer)")
+
+
+@dataclass(frozen=True)
+class ConfigFile:
+    """A file to keep, as it shall be stored."""
+
+    name: str
+    content: bytes
+    redacted: bool
+
+
+@dataclass(frozen=True)
+class Configuration:
+    files: tuple[ConfigFile, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+def usual_places(data_dir: Path, environment: dict[str, str]) -> list[Path]:
+    """Where a server's configuration commonly lies; those that are there."""
+    named = [environment.get("ZOOCFGDIR"), environment.get("ZOO_CONF_DIR")]
+    homes = [environment.get("ZOOKEEPER_HOME"), environment.get("ZOO_HOME")]
+    above = data_dir.parent if data_dir.name == "version-2" else data_dir
+    places = [
+        *(Path(p) for p in named if p),
+        *(Path(h) / "conf" for h in homes if h),
+        *(above, above.parent / "conf", Path("/etc/zookeeper/conf"), Path("/etc/zookeeper"), Path("/conf")),
+    ]
+    return [place for place in dict.fromkeys(places) if place.is_dir()]
+
+
+def gather_config(places: Sequence[Path], *, include_secrets: bool) -> Configuration:
+    """Look through the directories, the first that has a name wins. Unreadable files are left out and named."""
+    files: dict[str, ConfigFile] = {}
+    left_out: list[str] = []
+    for path in _candidates(places):
+        if path.name in files:
+            continue
+        kept = _kept(path, include_secrets=include_secrets)
+        if isinstance(kept, str):
+            left_out.append(f"{path}: {kept}")
+        else:
+            files[path.name] = kept
+    return Configuration(tuple(files.values()), tuple(left_out))
+
+
+def _candidates(places: Iterable[Path]) -> Iterator[Path]:
+    for place in places:
+        try:
+            entries = sorted(place.iterdir())
+        except OSError:
+            continue
+        yield from (p for p in entries if p.is_file() and any(k.fullmatch(p.name) for k in _KINDS))
+
+
+_KINDS = (_KEYTAB, _STORE, _TEXT, _PEM)
+
+
+def _kept(path: Path, *, include_secrets: bool) -> ConfigFile | str:
+    """What to store of a file, or why nothing."""
+    if (refused := _refused(path.name, include_secrets=include_secrets)) is not None:
+        return refused
+    try:
+        if path.stat().st_size > _LARGEST_BYTES:
+            return "too large for a configuration file"
+        content = path.read_bytes()
+    except OSError as error:
+        return f"it cannot be read ({(error.strerror or 'unknown reason').lower()})"
+    if include_secrets:
+        return ConfigFile(path.name, content, redacted=False)
+    if b"PRIVATE KEY" in content:
+        return "it holds a private key, which is copied only with --include-secrets"
+    return _without_secrets(path.name, content)
+
+
+def _refused(name: str, *, include_secrets: bool) -> str | None:
+    """Why a file of this name is not even read."""
+    if _KEYTAB.fullmatch(name):
+        return "a Kerberos keytab is never copied"
+    if _STORE.fullmatch(name) and not include_secrets:
+        return "a key store is copied only with --include-secrets"
+    return None
+
+
+def _without_secrets(name: str, content: bytes) -> ConfigFile:
+    clean = redact(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    clean = _SUPER_USER.sub(rb"\1***", clean)
+    if "jaas" in name:
+        clean = _JAAS_USER.sub(rb'\1"***"', clean)
+    return ConfigFile(name, clean, redacted=clean != content)
+
+
+_JAAS_USER = re.compile(rb'((?:\buser_[^\s=]+|\bpassword)\s*=\s*)"[^"]*"')
+"""In a JAAS section of a server `user_<name>="<password>"` is a password too."""
+_SUPER_USER = re.compile(rb"(?i)(superDigest\s*[=:]\s*[\"']?)[^\s\"']+")
+"""The name and password hash of the user who may do everything."""

@@ -1,0 +1,58 @@
+"""Does a server's directory continue what is archived of its ensemble? The files hold no identity: records must tell.
+
+The last archived record of the member, or any archived record of another one, must stand in its logs with the same
+checksum. Positions alone prove nothing: after a restore the same zxids hold other transactions.
+"""
+
+from dataclasses import dataclass
+
+from logkeep.errors import HistoryUnproven
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.zookeeper.collect import Found, FoundFile
+from logkeep.zookeeper.copying import mark_in
+from logkeep.zookeeper.sink import Known
+
+MOST_MARKS = 64
+"""So many archived records are looked for in the logs of a member that was never archived."""
+
+
+@dataclass(frozen=True)
+class Continued:
+    """Where a member's log goes on: behind `kept_to`, which ends at a byte of a file."""
+
+    kept_to: int | None = None
+    file: str = ""
+    end_at: int = 0
+
+
+def continued(member: str, found: Found, known: Known) -> Continued:
+    """Raises HistoryUnproven when nothing in the files proves that they go on where the archive ends."""
+    reached = known.reached.get(member)
+    if reached is None:
+        if known.marks and not any(_holds(found, zxid, adler) for zxid, adler in known.marks[:MOST_MARKS]):
+            raise _unproven(member, known.marks[0][0], "none of the archived transactions is in its logs")
+        return Continued()
+    file = _holder(found, reached.last)
+    if file is None:
+        raise _unproven(member, reached.last, "its logs begin behind the last archived transaction")
+    mark = mark_in(file.path, reached.last)
+    if mark is None or mark.zxid != reached.last:
+        raise _unproven(member, reached.last, "its logs do not hold the last archived transaction")
+    if mark.adler != reached.adler:
+        raise _unproven(member, reached.last, "another transaction has the zxid of the last archived one")
+    return Continued(reached.last, file.path.name, mark.end_at)
+
+
+def _holder(found: Found, zxid: int) -> FoundFile | None:
+    """The log in which a transaction is, if any has it."""
+    return next((log for log in reversed(found.logs) if log.zxid <= zxid), None)
+
+
+def _holds(found: Found, zxid: int, adler: int) -> bool:
+    file = _holder(found, zxid)
+    mark = mark_in(file.path, zxid) if file is not None else None
+    return mark is not None and (mark.zxid, mark.adler) == (zxid, adler)
+
+
+def _unproven(member: str, zxid: int, why: str) -> HistoryUnproven:
+    return HistoryUnproven(f"{why} ({hex_zxid(zxid)})", subject=f"member {member}")

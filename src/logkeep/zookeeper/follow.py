@@ -1,0 +1,141 @@
+"""Following an ensemble: a look, a backup of what is new, and again, until somebody wishes to stop.
+
+Every round that found something new commits a restorable point; the loss that a disaster can cause is the time since
+the last round that ended. The active log is read from its last archived record on. The lease is held within a round
+and free between rounds. A round that failed for a reason that passes is told and tried again.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from logkeep.errors import ClusterError, Interrupted, LogkeepError
+from logkeep.repository.freshness import put_freshness
+from logkeep.zookeeper.archive.sink import ArchiveSink
+from logkeep.zookeeper.backup import AskWord, Done, Wish, back_up
+from logkeep.zookeeper.collect import look
+from logkeep.zookeeper.gathering import Rounds
+from logkeep.zookeeper.sink import Known
+
+_LONGEST_PAUSE_S = 60.0
+_LOOK_WITHIN_S = 3
+
+
+class Stopping(Protocol):
+    """Somebody's wish to stop."""
+
+    @property
+    def requested(self) -> bool:
+        """The round under way shall be the last."""
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, at most until the wish."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """What became of one round."""
+
+    number: int
+    took_s: float
+    done: Done | None = None
+    """None when nothing was new, or it failed."""
+    behind_s: float = 0.0
+    """The age of the newest moment at which the archive was seen to hold all that the members had."""
+    error: LogkeepError | None = None
+    again_in_s: float = 0.0
+
+
+@dataclass
+class Follower:
+    """`archiving` opens the sink of one round; `tell` gets every round as it ends."""
+
+    archiving: Callable[[], AbstractContextManager[ArchiveSink]]
+    wish: Wish
+    rounds: Rounds
+    ask_word: AskWord
+    stop: Stopping
+    interval_s: float
+    tell: Callable[[Round], None]
+    monotonic: Callable[[], float] = time.monotonic
+    _whole_at_s: float | None = None
+    _failures: int = 0
+
+    def run(self) -> None:
+        """Until a wish to stop. Raises what no retry cures."""
+        number = 0
+        while not self.stop.requested:
+            number += 1
+            one = self._round(number)
+            self.tell(one)
+            self.stop.wait(one.again_in_s)
+
+    def _round(self, number: int) -> Round:
+        began_s = self.monotonic()
+        done, error = None, None
+        try:
+            with self.archiving() as sink:
+                done = self._backed_up(sink)
+        except Interrupted:
+            raise
+        except LogkeepError as failed:
+            if not failed.retry_helps:
+                raise
+            error = failed
+        self._failures = self._failures + 1 if error is not None else 0
+        if error is None:
+            self._whole_at_s = began_s
+        now_s = self.monotonic()
+        behind_s = now_s - (self._whole_at_s if self._whole_at_s is not None else began_s)
+        return Round(number, now_s - began_s, done, behind_s, error, self._pause_s(now_s - began_s))
+
+    def _pause_s(self, took_s: float) -> float:
+        """What is left of the interval; after failures twice as long each time."""
+        longer = self.interval_s * 2 ** min(self._failures, 10) if self._failures else self.interval_s
+        return max(min(longer, max(_LONGEST_PAUSE_S, self.interval_s)) - took_s, 0.0)
+
+    def _backed_up(self, sink: ArchiveSink) -> Done | None:
+        """Commit what is new; nothing when nothing is."""
+        place, looked = sink.session.place, sink.session.clock()
+        if sink.known.anything and not self.wish.new_history and self._unchanged(sink.known):
+            put_freshness(place, looked, sink.session.folded.completed[-1].id, 0, self._within_s)
+            return None
+        done = back_up(self.wish, sink, self.rounds, self.ask_word)
+        self.wish = Wish(**{**vars(self.wish), "new_history": False})
+        put_freshness(place, looked, int(done.name), 0, self._within_s)
+        return done
+
+    @property
+    def _within_s(self) -> int:
+        return int(self.interval_s * _LOOK_WITHIN_S) + 60
+
+    def _unchanged(self, known: Known) -> bool:
+        """Every member says that it is where the archive is, and has no snapshot that is not kept."""
+        for place in self.wish.members:
+            reached = known.reached.get(place.name)
+            names = {f.path.name for f in look(place).snapshots}
+            try:
+                told = self.rounds.ask(place.host).zxid if place.host else None
+            except ClusterError:
+                told = None
+            if told is None or reached is None or told > reached.last:
+                return False
+            if names - {name for member, name in known.snapshots if member == place.name}:
+                return False
+        return True
+
+
+def follow(
+    archiving: Callable[[], AbstractContextManager[ArchiveSink]],
+    wish: Wish,
+    rounds: Rounds,
+    ask_word: AskWord,
+    stop: Stopping,
+    *,
+    interval_s: float,
+    tell: Callable[[Round], None],
+) -> None:
+    """Rounds of at least `interval_s` until `stop` is wished: what is lost at worst is one interval and one round."""
+    Follower(archiving, wish, rounds, ask_word, stop, interval_s, tell).run()

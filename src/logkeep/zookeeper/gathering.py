@@ -1,0 +1,106 @@
+"""The rounds of a backup: look, copy snapshots, ask the server, copy logs; until nothing is open any more.
+
+Files may be purged, logs may roll and records may be half written while this runs: none of it is an error. What is
+still open when patience ends is told as a finding.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from logkeep.errors import ClusterError
+from logkeep.model.work import EngineFor
+from logkeep.zookeeper.collect import MemberPlace, look
+from logkeep.zookeeper.continuity import Continued, continued
+from logkeep.zookeeper.copying import CopiedLog, CopiedSnapshot, copy_log, copy_snapshot
+from logkeep.zookeeper.member_run import MemberRun
+from logkeep.zookeeper.rounds import settled
+from logkeep.zookeeper.sink import BackupSink, Known
+from logkeep.zookeeper.words import ServerState
+
+Ask = Callable[[str], ServerState]
+"""Raises ClusterError when a server does not answer."""
+_PAUSE_S = 0.2
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How a backup goes about it."""
+
+    engine_for: EngineFor
+    ask: Ask
+    patience_s: float = 30.0
+    """So long is waited for logs to reach what the server and the newest snapshot say."""
+    largest_record: int | None = None
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def begin(self, members: Sequence[MemberPlace], sink: BackupSink, *, new_history: bool) -> list[MemberRun]:
+        """Prove that every member continues its history, before anything is copied. Raises HistoryUnproven."""
+        known = sink.known
+        history = str(int(known.history) + 1) if new_history and known.anything else known.history
+        carries_on = known.anything and not new_history
+        return [self._member(place, sink, known if carries_on else Known(), history) for place in members]
+
+    def run(self, members: Sequence[MemberRun]) -> int:
+        """Copy until all members are settled, or patience ends; how many rounds it took."""
+        deadline, number, open_members = self.monotonic() + self.patience_s, 0, list(members)
+        while open_members:
+            number += 1
+            had = {id(m): len(m.logs) + len(m.snapshots) for m in open_members}
+            self._round(open_members)
+            open_members = [m for m in open_members if self._goes_on(m, len(m.logs) + len(m.snapshots) > had[id(m)])]
+            if open_members and self.monotonic() >= deadline:
+                break
+            if open_members:
+                self.sleep(_PAUSE_S)
+        return number
+
+    def _member(self, place: MemberPlace, sink: BackupSink, known: Known, history: str) -> MemberRun:
+        found = look(place)
+        goes_on = continued(place.name, found, known) if known.anything else Continued()
+        kept = frozenset(name for member, name in known.snapshots if member == place.name)
+        return MemberRun(place, history, sink.shelf, goes_on, kept, self.largest_record)
+
+    def _goes_on(self, member: MemberRun, grew: bool) -> bool:
+        """Whether another round may help. Files that no server writes to do not change by waiting."""
+        if settled(member.standing()) and not _newest_unfinished(member):
+            return False
+        return grew or member.state is not None
+
+    def _round(self, members: Sequence[MemberRun]) -> None:
+        for member in members:
+            member.saw(look(member.place))
+        self._copy_snapshots(members)
+        for member in members:
+            member.asked(self._asked(member.place.host))
+        self._copy_logs(members)
+        for member in members:
+            member.state_after = self._asked(member.place.host) if member.state is not None else None
+
+    def _copy_snapshots(self, members: Sequence[MemberRun]) -> None:
+        work = [(member, unit) for member in members for unit in member.snapshot_units()]
+        units = [unit for _, unit in work]
+        engine = self.engine_for(sum(u.size_bytes for u in units))
+        copied = engine.map(copy_snapshot, units, CopiedSnapshot, label="snapshots", weight=lambda u: u.size_bytes)
+        for (member, unit), result in zip(work, copied, strict=True):
+            member.took_snapshot(unit, result)
+
+    def _copy_logs(self, members: Sequence[MemberRun]) -> None:
+        work = [(member, wish, unit) for member in members for wish, unit in member.log_units()]
+        units = [unit for *_, unit in work]
+        engine = self.engine_for(sum(u.size_bytes for u in units))
+        copied = engine.map(copy_log, units, CopiedLog, label="logs", weight=lambda u: u.size_bytes)
+        for (member, wish, _), result in zip(work, copied, strict=True):
+            member.took_log(wish, result)
+
+    def _asked(self, host: str) -> ServerState | None:
+        try:
+            return self.ask(host) if host else None
+        except ClusterError:
+            return None
+
+
+def _newest_unfinished(member: MemberRun) -> bool:
+    """The newest snapshot cannot be read, and no older one is kept either: it may be finished in a moment."""
+    return bool(member.unusable) and not member.snapshots and not member.known_snapshots

@@ -1,0 +1,208 @@
+"""One member on its way into a backup: what was seen of it, what is kept of it, how far its files were read."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from logkeep.formats.zookeeper.names import Packing
+from logkeep.zookeeper.collect import Found, FoundFile, MemberPlace
+from logkeep.zookeeper.continuity import Continued
+from logkeep.zookeeper.copying import (
+    CopiedLog,
+    CopiedPiece,
+    CopiedSnapshot,
+    FoundDamage,
+    LogUnit,
+    Outcome,
+    SnapshotUnit,
+)
+from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.rounds import LogWish, Standing, logs_to_read, proven_without_server, with_bounds
+from logkeep.zookeeper.sink import PlacedLog, PlacedSnapshot, Shelf
+from logkeep.zookeeper.words import ServerState
+
+
+@dataclass
+class MemberRun:
+    """Changed by the rounds of one backup, and by nobody else."""
+
+    place: MemberPlace
+    history: str
+    shelf: Shelf
+    continued: Continued
+    known_snapshots: frozenset[str]
+    largest_record: int | None = None
+    found: Found | None = None
+    first_found: Found | None = None
+    state: ServerState | None = None
+    state_after: ServerState | None = None
+    snapshots: dict[str, PlacedSnapshot] = field(default_factory=dict)
+    told: dict[str, int] = field(default_factory=dict)
+    unusable: dict[str, str] = field(default_factory=dict)
+    """Snapshots whose bytes are none, by name, and why."""
+    vanished: set[str] = field(default_factory=set)
+    logs: list[PlacedLog] = field(default_factory=list)
+    damage: dict[str, tuple[FoundDamage, ...]] = field(default_factory=dict)
+    """By log file. A bad end that had nothing behind it is looked at anew in every round."""
+    ends: dict[str, int] = field(default_factory=dict)
+    schemes: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if self.continued.file:
+            self.ends[self.continued.file] = self.continued.end_at
+
+    def saw(self, found: Found) -> None:
+        self.found = found
+        self.first_found = self.first_found or found
+        self.vanished.clear()
+
+    def snapshot_units(self) -> list[SnapshotUnit]:
+        """Those that are not kept yet. One that could not be read is read again: it may have been unfinished."""
+        wanted = [f for f in self._seen.snapshots if f.path.name not in {*self.snapshots, *self.known_snapshots}]
+        packed = {f.zxid for f in self._seen.snapshots if f.name.packing is not Packing.PLAIN}
+        return [
+            SnapshotUnit(
+                path=str(f.path),
+                name=f.path.name,
+                zxid=f.zxid,
+                packing=f.name.packing,
+                as_is=f.name.packing is not Packing.PLAIN or f.zxid in packed,
+                size_bytes=f.size_bytes,
+                member=self.place.name,
+                history=self.history,
+                shelf=self.shelf,
+            )
+            for f in wanted
+        ]
+
+    def took_snapshot(self, unit: SnapshotUnit, copied: CopiedSnapshot) -> None:
+        self.unusable.pop(unit.name, None)
+        if copied.outcome is Outcome.VANISHED:
+            self.vanished.add(unit.name)
+        elif copied.stored is None:
+            self.unusable[unit.name] = copied.why
+        else:
+            self.schemes.update(copied.schemes)
+            self.snapshots[unit.name] = PlacedSnapshot(self._kept_snapshot(unit, copied), copied.stored)
+
+    def asked(self, state: ServerState | None) -> None:
+        """The server's word bounds every snapshot that was whole before it was asked."""
+        self.state = state
+        if state is not None:
+            for name in self.snapshots:
+                self.told.setdefault(name, state.zxid)
+
+    def log_units(self) -> list[tuple[LogWish, LogUnit]]:
+        wishes = logs_to_read(self._seen.logs, self.ends, self.continued.kept_to)
+        kept = (s.kept for s in self.snapshots.values())
+        proven = self.state.zxid if self.state is not None else proven_without_server(kept)
+        return [(wish, self._log_unit(wish, proven)) for wish in wishes]
+
+    def took_log(self, wish: LogWish, copied: CopiedLog) -> None:
+        name = wish.file.path.name
+        if copied.outcome is Outcome.VANISHED:
+            self.vanished.add(name)
+            return
+        self.ends[name] = copied.end_at
+        lasting = (d for d in self.damage.get(name, ()) if d.resumes_zxid is not None)
+        self.damage[name] = (*lasting, *copied.damage)
+        for piece in copied.pieces:
+            self.logs.append(PlacedLog(self._kept_log(name, piece, _ending(wish, copied)), piece.stored))
+
+    def standing(self) -> Standing:
+        newest = max((p.kept for p in self.snapshots.values()), key=lambda s: s.zxid, default=None)
+        last = max((p.kept.last for p in self.logs), default=self.continued.kept_to or 0)
+        zxid = newest.zxid if newest is not None else 0
+        return Standing(
+            newest_snapshot=zxid,
+            fuzzy_end=(newest.fuzzy_end or zxid) if newest is not None else 0,
+            last=last,
+            cap=self.state.zxid if self.state is not None else None,
+            cap_after=self.state_after.zxid if self.state_after is not None else None,
+        )
+
+    def bounded_snapshots(self) -> Iterator[PlacedSnapshot]:
+        bounds = with_bounds([p.kept for p in self.snapshots.values()], self.told)
+        for placed in self.snapshots.values():
+            yield replace(placed, kept=replace(placed.kept, bound=bounds[placed.kept.name]))
+
+    def member(self) -> Member:
+        state = self.state_after or self.state
+        return Member(
+            name=self.place.name,
+            version=state.version if state else "",
+            host=self.place.host,
+            data_dir=str(self._seen.snapshot_dir),
+            log_dir=str(self._seen.log_dir),
+            role=state.mode if state else "",
+            zxid=self.state.zxid if self.state else None,
+            current_epoch=self._seen.current_epoch,
+            accepted_epoch=self._seen.accepted_epoch,
+        )
+
+    @property
+    def seen(self) -> Found:
+        return self._seen
+
+    @property
+    def _seen(self) -> Found:
+        if self.found is None:
+            raise RuntimeError("nobody has looked yet")
+        return self.found
+
+    def newest_log(self) -> FoundFile | None:
+        return self._seen.logs[-1] if self._seen.logs else None
+
+    def _log_unit(self, wish: LogWish, proven: int) -> LogUnit:
+        return LogUnit(
+            path=str(wish.file.path),
+            size_bytes=max(wish.file.used_bytes - wish.start_at, 0),
+            member=self.place.name,
+            history=self.history,
+            shelf=self.shelf,
+            start_at=wish.start_at,
+            proven_to=proven,
+            with_unproven=self.state is None,
+            largest_record=self.largest_record,
+        )
+
+    def _kept_snapshot(self, unit: SnapshotUnit, copied: CopiedSnapshot) -> KeptSnapshot:
+        assert copied.stored is not None  # noqa: S101 - asked by the caller
+        return KeptSnapshot(
+            member=self.place.name,
+            history=self.history,
+            name=unit.name,
+            zxid=unit.zxid,
+            fuzzy_end=copied.fuzzy_end,
+            bound=None,
+            digest=copied.digest,
+            digest_zxid=copied.digest_zxid,
+            nodes=copied.nodes,
+            size_bytes=copied.stored.plain_bytes,
+            sha256=copied.stored.plain_sha256,
+        )
+
+    def _kept_log(self, name: str, piece: CopiedPiece, ending: Ending) -> KeptLog:
+        return KeptLog(
+            member=self.place.name,
+            history=self.history,
+            name=name,
+            first=piece.first,
+            last=piece.last,
+            records=piece.records,
+            min_time_ms=piece.min_time_ms,
+            max_time_ms=piece.max_time_ms,
+            last_adler=piece.last_adler,
+            ending=ending,
+            proof=piece.proof,
+            size_bytes=piece.stored.plain_bytes,
+            sha256=piece.stored.plain_sha256,
+        )
+
+
+def _ending(wish: LogWish, copied: CopiedLog) -> Ending:
+    """What ended a file. A bad end with nothing good behind it, in the newest log, is a record being written."""
+    if not copied.damage:
+        return Ending.CLEAN
+    if any(d.resumes_zxid is not None for d in copied.damage):
+        return Ending.DAMAGED
+    return Ending.TORN if wish.closed else Ending.ACTIVE_TAIL

@@ -1,0 +1,239 @@
+"""What a backup tells of what it met: findings, lost transactions, and the exit code that follows from them. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from logkeep.formats.zookeeper.names import epoch_of, follows, hex_zxid
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.segments import Proof
+from logkeep.zookeeper.collect import FoundFile
+from logkeep.zookeeper.copying import FoundDamage
+from logkeep.zookeeper.kept import Ending
+from logkeep.zookeeper.member_run import MemberRun
+from logkeep.zookeeper.rounds import Hole, holes, settled
+from logkeep.zookeeper.sink import LostRange, PlacedLog
+
+GOOD, PARTIAL, LOST = 0, 2, 21
+_ANOTHER_MEMBER = "another member, or an earlier backup, may have these transactions: back that up too"
+
+
+@dataclass(frozen=True)
+class Told:
+    """Of one member."""
+
+    findings: tuple[Finding, ...]
+    lost: tuple[LostRange, ...]
+    """Everything that no piece holds."""
+    logs: tuple[PlacedLog, ...]
+    """Those that are kept: none overlaps another."""
+
+
+def told_of(member: MemberRun) -> Told:
+    logs, doubled = _apart(member.logs)
+    kept_to = member.continued.kept_to
+    before = [(kept_to, kept_to)] if kept_to is not None else []
+    open_holes = holes([*before, *((p.kept.first, p.kept.last) for p in logs)])
+    torn = list(_torn(member))
+    findings = [
+        *_strays(member),
+        *_bad_snapshots(member),
+        *(_doubled(member, one) for one in doubled),
+        *_damages(member),
+        *(_hole(member, hole) for hole in open_holes if not _from_damage(member, hole)),
+        *_open_end(member),
+        *_unasked(member),
+    ]
+    lost = [LostRange(member.place.name, h.first, h.last, _reason(member, h)) for h in open_holes]
+    return Told(tuple(findings), (*lost, *torn), tuple(logs))
+
+
+def exit_code(findings: Iterable[Finding]) -> int:
+    codes = {f.code for f in findings}
+    if codes & {"lost-transactions", "no-snapshot", "behind-the-server"}:
+        return LOST
+    return PARTIAL if codes & {"server-unreachable", "header-rewritten"} else GOOD
+
+
+def _apart(logs: Sequence[PlacedLog]) -> tuple[list[PlacedLog], list[PlacedLog]]:
+    """Pieces in order of zxid without those that overlap one before them."""
+    kept: list[PlacedLog] = []
+    doubled: list[PlacedLog] = []
+    for one in sorted(logs, key=lambda p: (p.kept.first, p.kept.last)):
+        overlaps = bool(kept) and one.kept.first <= kept[-1].kept.last
+        (doubled if overlaps else kept).append(one)
+    return kept, doubled
+
+
+def _strays(member: MemberRun) -> Iterable[Finding]:
+    for path in member.seen.strays:
+        yield Finding(
+            code="stray-file",
+            severity=Severity.WARNING,
+            where=path,
+            what="a server reads this as one of its own files, and no server wrote it; it is not copied",
+            remedy="move it out of the directory: it can keep the server from starting",
+        )
+
+
+def _bad_snapshots(member: MemberRun) -> Iterable[Finding]:
+    newest = member.seen.snapshots[-1].path.name if member.seen.snapshots else ""
+    for name, why in member.unusable.items():
+        unfinished = name == newest and bool(member.snapshots or member.known_snapshots)
+        yield Finding(
+            code="snapshot-unfinished" if unfinished else "snapshot-damaged",
+            severity=Severity.NOTE if unfinished else Severity.WARNING,
+            where=_where(member, name),
+            what=f"{'being written, or never finished' if unfinished else 'damaged'}: {why}; it is not kept",
+        )
+    if not member.snapshots and not member.known_snapshots and not _from_the_beginning(member):
+        yield Finding(
+            code="no-snapshot",
+            severity=Severity.DAMAGE,
+            where=f"member {member.place.name}",
+            what="no whole snapshot was found: nothing can be restored from this member alone",
+            remedy="restart the server, which writes one, or back up another member",
+        )
+
+
+def _from_the_beginning(member: MemberRun) -> bool:
+    """Before 3.5 a server that never had to write a snapshot has none: its logs begin with the first transaction."""
+    return any(p.kept.first == 1 for p in member.logs)
+
+
+def _damages(member: MemberRun) -> Iterable[Finding]:
+    logs = {log.path.name: log for log in member.seen.logs}
+    for name, damages in member.damage.items():
+        for damage in damages:
+            yield _damage(member, name, damage, _next_log(member.seen.logs, logs.get(name)))
+
+
+def _next_log(logs: Sequence[FoundFile], log: FoundFile | None) -> int | None:
+    return next((other.zxid for other in logs if log is not None and other.zxid > log.zxid), None)
+
+
+def _damage(member: MemberRun, name: str, damage: FoundDamage, following: int | None) -> Finding:
+    where, at = _where(member, name), f"byte {damage.position}, behind {hex_zxid(damage.after_zxid)}"
+    goes_on = damage.resumes_zxid if damage.resumes_zxid is not None else following
+    if damage.kind == "bad-header" and damage.resumes_zxid == _zxid_of(name):
+        return Finding(
+            code="header-rewritten",
+            severity=Severity.WARNING,
+            where=where,
+            what="its header was damaged; it holds no information, and the records are kept behind a good one",
+        )
+    if damage.resumes_zxid is None and following is None:
+        return Finding(
+            code="active-tail",
+            severity=Severity.NOTE,
+            where=where,
+            what=f"the last record was being written ({at}); everything before it is kept",
+        )
+    if goes_on is not None and damage.after_zxid and follows(damage.after_zxid, goes_on):
+        return Finding(
+            code="torn-tail",
+            severity=Severity.NOTE,
+            where=where,
+            what=f"a torn end ({at}); the next record elsewhere follows, nothing is lost",
+        )
+    first, last = damage.after_zxid + 1, (goes_on or damage.after_zxid) - 1
+    return Finding(
+        code="lost-transactions",
+        severity=Severity.DAMAGE,
+        where=where,
+        what=f"{damage.kind} at {at}: transactions {hex_zxid(first)} to {hex_zxid(last)} cannot be read",
+        remedy=_ANOTHER_MEMBER,
+    )
+
+
+def _zxid_of(name: str) -> int:
+    return int(name.split(".")[1], 16)
+
+
+def _torn(member: MemberRun) -> Iterable[LostRange]:
+    """What a server has processed and no file of it holds: beyond the last record that is kept."""
+    standing = member.standing()
+    cap = standing.cap
+    if cap is None or settled(standing) or max(standing.last, standing.newest_snapshot) >= cap:
+        return
+    if epoch_of(standing.last) == epoch_of(cap):
+        yield LostRange(member.place.name, standing.last + 1, cap, "processed by the server, in no log")
+
+
+def _open_end(member: MemberRun) -> Iterable[Finding]:
+    standing = member.standing()
+    if settled(standing):
+        return
+    if standing.last < standing.fuzzy_end and standing.fuzzy_end > standing.newest_snapshot:
+        yield Finding(
+            code="fuzzy-end-open",
+            severity=Severity.WARNING,
+            where=f"member {member.place.name}",
+            what=f"the newest snapshot needs the log up to {hex_zxid(standing.fuzzy_end)}, "
+            f"which ends at {hex_zxid(standing.last)}",
+            remedy="an older snapshot may do; a next backup will have the rest",
+        )
+    if any(True for _ in _torn(member)):
+        yield Finding(
+            code="behind-the-server",
+            severity=Severity.DAMAGE,
+            where=f"member {member.place.name}",
+            what=f"the server has processed {hex_zxid(standing.cap or 0)}, its logs end at {hex_zxid(standing.last)}",
+            remedy="check that the directories are those of this server; " + _ANOTHER_MEMBER,
+        )
+
+
+def _unasked(member: MemberRun) -> Iterable[Finding]:
+    if member.state is not None:
+        return
+    tail = [p.kept for p in member.logs if p.kept.proof is Proof.UNPROVEN]
+    named = f"; {hex_zxid(tail[0].first)} to {hex_zxid(tail[-1].last)} may not be committed" if tail else ""
+    yield Finding(
+        code="server-unreachable",
+        severity=Severity.WARNING,
+        where=member.place.host or f"member {member.place.name}",
+        what=f"no server could be asked how far it is{named}",
+        remedy="name a server that runs with --zk-host",
+    )
+
+
+def _doubled(member: MemberRun, one: PlacedLog) -> Finding:
+    return Finding(
+        code="log-overlap",
+        severity=Severity.WARNING,
+        where=_where(member, one.kept.name),
+        what=f"{hex_zxid(one.kept.first)} to {hex_zxid(one.kept.last)} are in an earlier log too; this run is not kept",
+    )
+
+
+def _hole(member: MemberRun, hole: Hole) -> Finding:
+    covered = any(p.kept.zxid >= hole.last for p in member.snapshots.values())
+    return Finding(
+        code="hole" if covered else "lost-transactions",
+        severity=Severity.WARNING if covered else Severity.DAMAGE,
+        where=f"member {member.place.name}",
+        what=f"no log holds {hex_zxid(hole.first)} to {hex_zxid(hole.last)}"
+        + ("; a snapshot stands behind them, so what comes after can be restored" if covered else ""),
+        remedy=_ANOTHER_MEMBER,
+    )
+
+
+def _from_damage(member: MemberRun, hole: Hole) -> bool:
+    """Whether a finding on a damaged file tells of it already."""
+    return any(d.after_zxid + 1 == hole.first for damages in member.damage.values() for d in damages)
+
+
+def _reason(member: MemberRun, hole: Hole) -> str:
+    return "damaged in the log" if _from_damage(member, hole) else "in no log of this member"
+
+
+def _where(member: MemberRun, name: str) -> str:
+    files = {f.path.name: str(f.path) for f in (*member.seen.logs, *member.seen.snapshots)}
+    return files.get(name, name)
+
+
+def backup_zxid(members: Sequence[MemberRun]) -> int:
+    """The newest transaction that the backup knows of."""
+    return max((max(s.last, s.newest_snapshot) for s in (m.standing() for m in members)), default=0)
+
+
+__all__ = ["GOOD", "LOST", "PARTIAL", "Ending", "Told", "backup_zxid", "exit_code", "told_of"]

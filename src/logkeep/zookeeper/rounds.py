@@ -1,0 +1,110 @@
+"""What one round of a backup copies, and whether another one is needed. Pure: values in, values out.
+
+A snapshot under load is fuzzy: it needs the log up to its end. So snapshots come first, then the server is asked how
+far it is, then logs are copied up to there; and again, until the newest snapshot's end and the server's word are
+reached and the epoch stayed the same meanwhile.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from logkeep.formats.zookeeper.names import counter_of, epoch_of, follows
+from logkeep.zookeeper.collect import FoundFile
+from logkeep.zookeeper.kept import KeptSnapshot
+
+
+@dataclass(frozen=True)
+class LogWish:
+    """A log file and the byte of its first record that is not kept yet; 0: all of it."""
+
+    file: FoundFile
+    start_at: int = 0
+    closed: bool = True
+    """A later log is there: nothing will be added to it."""
+
+
+def logs_to_read(logs: Sequence[FoundFile], ends: Mapping[str, int], kept_to: int | None) -> list[LogWish]:
+    """Files with something new, by name order. `ends`: how far files were read; `kept_to`: what is archived already.
+
+    A log that another one follows, and that was read after that one was there, has nothing new; reading its last bytes
+    again costs nothing, so nobody keeps book about it.
+    """
+    first = 0
+    if kept_to is not None:
+        first = max((i for i, log in enumerate(logs) if log.zxid <= kept_to), default=0)
+    return [
+        LogWish(log, ends.get(log.path.name, 0), closed=index + 1 < len(logs))
+        for index, log in enumerate(logs)
+        if index >= first
+    ]
+
+
+def proven_without_server(snapshots: Iterable[KeptSnapshot]) -> int:
+    """What is in a snapshot was committed: the furthest zxid that the files themselves prove."""
+    return max((max(s.zxid, s.digest_zxid, s.fuzzy_end or 0) for s in snapshots), default=0)
+
+
+def with_bounds(snapshots: Sequence[KeptSnapshot], told: Mapping[str, int]) -> dict[str, int | None]:
+    """For snapshots that do not say where they end: what the server had reached once they were whole.
+
+    Or where the next one began: a server writes one at a time. `told`: its word, by the name of the snapshot.
+    """
+    ordered = sorted(snapshots, key=lambda s: s.zxid)
+    bounds: dict[str, int | None] = {}
+    for at, one in enumerate(ordered):
+        later = [other.zxid for other in ordered[at + 1 :] if other.zxid > one.zxid][:1]
+        known = [*later, *([told[one.name]] if one.name in told else [])]
+        bounds[one.name] = min(known) if known and one.fuzzy_end is None else None
+    return bounds
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where one member stands at the end of a round."""
+
+    newest_snapshot: int
+    fuzzy_end: int
+    """Of the newest snapshot; its own zxid where nothing more is known."""
+    last: int
+    """The last transaction that is kept, in any piece; 0: none."""
+    cap: int | None
+    """What the server said before logs were copied; None: it could not be asked."""
+    cap_after: int | None
+    """What it said after that."""
+
+
+def settled(standing: Standing) -> bool:
+    """Whether no further round is needed."""
+    whole = standing.fuzzy_end <= standing.newest_snapshot or standing.last >= standing.fuzzy_end
+    return whole and _reached(standing) and not _other_epoch(standing)
+
+
+def _reached(standing: Standing) -> bool:
+    """The server's word is in the files. An epoch in which nothing happened yet has a zxid and no transaction."""
+    cap = standing.cap
+    return cap is None or counter_of(cap) == 0 or max(standing.last, standing.newest_snapshot) >= cap
+
+
+def _other_epoch(standing: Standing) -> bool:
+    if standing.cap is None or standing.cap_after is None:
+        return False
+    return epoch_of(standing.cap) != epoch_of(standing.cap_after)
+
+
+@dataclass(frozen=True)
+class Hole:
+    """Transactions `first` to `last` that lie between two pieces and in none."""
+
+    first: int
+    last: int
+
+
+def holes(ranges: Iterable[tuple[int, int]]) -> list[Hole]:
+    """Between runs of zxids, both ends included. What an epoch lacks at its end cannot be told from its files."""
+    found, before = [], None
+    for first, last in sorted(ranges):
+        if before is not None and first > before and not follows(before, first):
+            same_epoch = epoch_of(before) == epoch_of(first)
+            found.append(Hole(before + 1 if same_epoch else (epoch_of(first) << 32) + 1, first - 1))
+        before = max(last, before or 0)
+    return found

@@ -1,0 +1,148 @@
+"""Where a backup goes, as seen by the one that takes it: a bundle or a repository, nobody else knows which.
+
+Two sides. A `Shelf` travels into tasks: it opens new objects under names of their own and says what was stored. A
+`BackupSink` stays with the driver: it knows what earlier backups hold, and makes what the tasks stored a backup, or
+nothing at all.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+
+from logkeep.model.findings import Finding
+from logkeep.model.segments import Codec
+from logkeep.zookeeper.configuration import ConfigFile
+from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """One object that a task has stored, durably."""
+
+    name: str
+    """As the shelf named it; nothing is committed under it yet."""
+    token: str
+    codec: Codec
+    size_bytes: int
+    sha256: str
+    """Of the stored bytes."""
+    plain_bytes: int
+    plain_sha256: str
+
+
+class PieceWriter(Protocol):
+    """A stream into one new object."""
+
+    def write(self, data: memoryview | bytes) -> None:
+        """Append plain bytes; the buffer may be used again at once."""
+
+    def close(self) -> Stored:
+        """Durable, whole."""
+
+    def abort(self) -> None:
+        """Give up. Harmless after `close` and a second time."""
+
+
+class Shelf(Protocol):
+    """Picklable: a task in another process opens it anew."""
+
+    def open_snapshot(self, member: str, history: str, name: str, zxid: int, *, packed: bool) -> PieceWriter:
+        """For the snapshot file of this name. `packed`: the server compressed it already."""
+
+    def open_log(self, member: str, history: str, first: int) -> PieceWriter:
+        """For a run of records that begins with this zxid."""
+
+
+@dataclass(frozen=True)
+class PlacedSnapshot:
+    kept: KeptSnapshot
+    stored: Stored
+
+
+@dataclass(frozen=True)
+class PlacedLog:
+    kept: KeptLog
+    stored: Stored
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far one member's log is archived: its last record, and where that was seen."""
+
+    history: str
+    last: int
+    adler: int
+
+
+@dataclass(frozen=True)
+class Known:
+    """What earlier backups hold, for one that continues them. A bundle stands alone and knows nothing."""
+
+    history: str = "1"
+    """The history that the newest backup is in."""
+    reached: dict[str, Reached] = field(default_factory=dict)
+    """Per member, in that history."""
+    marks: tuple[tuple[int, int], ...] = ()
+    """zxids of that history and the checksums of their records, newest first: what a new member is compared with."""
+    snapshots: frozenset[tuple[str, str]] = frozenset()
+    """Member and file name of snapshots of that history that are kept already."""
+    anything: bool = False
+    """Whether there is an earlier backup at all."""
+
+
+@dataclass(frozen=True)
+class MemberText:
+    """What a server said of itself, for people."""
+
+    mntr: str = ""
+    stat: str = ""
+    conf: str = ""
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Everything that one run brings to its completion. `snapshots` and `logs` are what is new."""
+
+    history: str
+    members: Sequence[Member]
+    snapshots: Sequence[PlacedSnapshot]
+    logs: Sequence[PlacedLog]
+    findings: Sequence[Finding] = ()
+    gaps: Sequence["LostRange"] = ()
+    log_starts: dict[str, int] = field(default_factory=dict)
+    """Per member, the first zxid that its own directory still has a log for: what is older is the archive's alone."""
+    snapshot_starts: dict[str, int] = field(default_factory=dict)
+    """The same for snapshots."""
+    schemes: Sequence[str] = ()
+    """Of authentication, as the ACLs in the snapshots name them."""
+    texts: dict[str, MemberText] = field(default_factory=dict)
+    config: Sequence[ConfigFile] = ()
+    left_out: Sequence[str] = ()
+    """Files that were not copied, and why, one line each."""
+    rounds: int = 1
+    backup_zxid: int = 0
+
+
+@dataclass(frozen=True)
+class LostRange:
+    """Transactions of a member that no file of it holds any more, both ends included."""
+
+    member: str
+    first: int
+    last: int
+    reason: str
+
+
+class BackupSink(Protocol):
+    @property
+    def shelf(self) -> Shelf: ...
+
+    @property
+    def known(self) -> Known: ...
+
+    def start(self) -> None:
+        """Called once, when it is certain that there will be something to copy and before anything is."""
+
+    def complete(self, gathered: Gathered) -> str:
+        """Make it a backup; what people call it. Before this returns nobody sees anything of it."""
