@@ -70,6 +70,11 @@ class KeptLog:
     """`PROVEN`: known to be committed; `BOUNDED`: agreed by a majority; `UNPROVEN`: no server could be asked."""
     size_bytes: int
     sha256: str
+    borders: tuple[tuple[int, int], ...] = ()
+    """Ends of epochs: the last transaction of one and the first of the next, as they lay one right behind the other on
+    the member's disk, in this log or from the whole and closed log file before it to this one's first."""
+    digests: bool | None = None
+    """Whether the server wrote digests of its tree (3.6 and later); None where nobody looked."""
 
 
 @dataclass(frozen=True, kw_only=True)

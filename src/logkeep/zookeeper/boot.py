@@ -1,0 +1,126 @@
+"""The level `boot`: a real server replays the files by itself, and its whole tree is compared with ours.
+
+The server works on a copy: the snapshot of the path, and its logs cut behind the last transaction. How to start one
+is handed in. Sessions in the copy run out while the server runs, so nodes of sessions may be gone, and their parents may
+have changed for that; nothing else may differ.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Final, Protocol
+
+from logkeep.errors import ClusterError, Damaged, ServerFailed
+from logkeep.formats.zookeeper import shown
+from logkeep.formats.zookeeper.names import log_name
+from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, header, scan
+from logkeep.model.findings import Severity
+from logkeep.zookeeper.client import LiveNode
+from logkeep.zookeeper.coverage import Holdings
+from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.kept import BackupView, KeptSnapshot
+from logkeep.zookeeper.plan import Moments, Refused, RestorePath, Slice, ToEnd
+from logkeep.zookeeper.prove import proven_path
+from logkeep.zookeeper.tree import Node, Tree, is_ephemeral
+
+_CONFIG: Final = b"/zookeeper/config"
+"""Members of an ensemble fill it when they start, from a file and without a transaction."""
+_MOST_TOLD: Final = 20
+_CHUNK: Final = 1 << 20
+
+
+class Running(Protocol):
+    """A server that serves."""
+
+    def nodes(self) -> Iterator[LiveNode]:
+        """All of its tree."""
+
+
+Boot = Callable[[Path], AbstractContextManager[Running]]
+"""Starts a server on a data directory (which holds version-2) and ends it with the block. Raises ServerFailed."""
+
+
+def booted(view: BackupView, holdings: Holdings, moments: Moments, boot: Boot, scratch: Path) -> Iterator[Seen]:
+    """Of the end of the newest history. What cannot be restored was told before."""
+    try:
+        end = proven_path(view, holdings, ToEnd(), moments)
+    except Damaged:
+        return
+    if isinstance(end, Refused):
+        return
+    stage(view, end.path, scratch)
+    try:
+        with boot(scratch) as server:
+            found = list(tree_differences(end.replayed.tree, {node.path: node for node in server.nodes()}))
+    except (ServerFailed, ClusterError) as error:
+        yield _seen(Class.BOOT_FAILED, f"a real server does not start on it: {error}", "see the server's own log")
+        return
+    for told in found[:_MOST_TOLD]:
+        yield _seen(Class.BOOT_DIFFERS, told, "do not restore from it before this is understood")
+    if len(found) > _MOST_TOLD:
+        yield _seen(Class.BOOT_DIFFERS, f"and {len(found) - _MOST_TOLD} nodes more differ", "")
+
+
+def _seen(kind: Class, what: str, remedy: str) -> Seen:
+    return Seen(kind=kind, severity=Severity.DAMAGE, where="boot", what=what, remedy=remedy)
+
+
+def stage(view: BackupView, path: RestorePath, data_dir: Path) -> None:
+    """Write the files of a path as a server would have them, in a directory that must not hold any yet."""
+    version_2 = data_dir / "version-2"
+    version_2.mkdir(parents=True, mode=0o700)
+    if path.base.snapshot is not None:
+        _copy(view, path.base.snapshot, version_2 / path.base.snapshot.name)
+    for piece in path.slices:
+        _copy_slice(view, piece, version_2 / log_name(piece.first))
+
+
+def _copy(view: BackupView, snapshot: KeptSnapshot, target: Path) -> None:
+    with view.open(snapshot) as source, target.open("xb") as out:
+        while piece := source.read(_CHUNK):
+            out.write(piece)
+
+
+def _copy_slice(view: BackupView, piece: Slice, target: Path) -> None:
+    """Records `first` to `last`, behind a header."""
+    start = HEADER_BYTES
+    if piece.first > piece.log.first:
+        with view.open(piece.log) as source:
+            start = scan(source, until_zxid=piece.first - 1).size_bytes
+    with view.open(piece.log) as source, target.open("xb") as out:
+        out.write(header())
+        scan(source, start_at=start, until_zxid=piece.last, sink=out.write)
+
+
+def tree_differences(tree: Tree, live: Mapping[bytes, LiveNode]) -> Iterator[str]:
+    """In words, one per node. Only what the end of a session explains is passed over."""
+    children = Counter(path[: path.rindex(b"/")] for path in tree.nodes if path)
+    for path, node in tree.nodes.items():
+        seen = live.get(path)
+        if seen is None:
+            if not is_ephemeral(node.owner):
+                yield f"{shown(path)} is not in the server's tree"
+        elif path != _CONFIG and (fields := _different(node, seen, children[path], tree.zxid)):
+            yield f"{shown(path)} differs in {', '.join(fields)}"
+    for path in live.keys() - tree.nodes.keys():
+        yield f"{shown(path)} is in the server's tree only"
+
+
+def _different(node: Node, seen: LiveNode, children: int, until: int) -> list[str]:
+    left_since = seen.pzxid > until  # a session ended since, and its nodes went
+    told = {
+        "data": (node.data, seen.data),
+        "ACL": (node.acls, seen.acls),
+        "czxid": (node.czxid, seen.czxid),
+        "mzxid": (node.mzxid, seen.mzxid),
+        "ctime": (node.ctime, seen.ctime),
+        "mtime": (node.mtime, seen.mtime),
+        "version": (node.version, seen.version),
+        "aversion": (node.aversion, seen.aversion),
+        "cversion": (2 * node.cversion, seen.cversion + seen.children),
+        "owner": (node.owner if is_ephemeral(node.owner) else 0, seen.owner),
+        "children": (children, children if left_since and seen.children < children else seen.children),
+        "pzxid": (node.pzxid, node.pzxid if left_since else seen.pzxid),
+    }
+    return [name for name, (ours, theirs) in told.items() if ours != theirs]

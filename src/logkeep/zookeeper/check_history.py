@@ -1,0 +1,128 @@
+"""What is missing, disputed or not proven in all that a backup holds of a history.
+
+Pure, and told from zxids, borders and windows alone, whatever a server would do with the files: servers start on most
+of this, with a tree that never was, and say nothing.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
+from logkeep.model.findings import Severity
+from logkeep.zookeeper.check import FROM_ANOTHER
+from logkeep.zookeeper.coverage import Border, Holdings, Hole, Line, Standing
+from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.plan import Moments, Refused, RestorePath, ToEnd, plan
+from logkeep.zookeeper.reach import Base, Reach, base_of, bases_of, reach_of
+
+
+def history_findings(holdings: Holdings, line: Line, moments: Moments) -> Iterator[Seen]:
+    where = f"history {line.history}"
+    end = plan(holdings, ToEnd(), moments, history=line.history)
+    reaches = {base: reach_of(line, base) for base in bases_of(holdings, line)}
+    usable = [reach for reach in reaches.values() if reach is not None]
+    yield from _end_findings(where, end, bool(usable))
+    grave = Severity.DAMAGE if isinstance(end, Refused) else Severity.WARNING
+    yield from (_hole_finding(where, hole, grave) for hole in _holes(line, usable))
+    yield from (_border_finding(where, border) for border in _unproven(line, usable))
+    yield from _member_findings(where, holdings, line)
+    yield from _snapshot_findings(holdings, line, reaches)
+
+
+def _end_findings(where: str, end: RestorePath | Refused, something: bool) -> Iterator[Seen]:
+    if isinstance(end, RestorePath):
+        return
+    kind = Class.END_UNREACHABLE if something else Class.NOT_RESTORABLE
+    what = f"its end cannot be restored: {end.what}" if something else f"nothing in it can be restored: {end.what}"
+    intervals = "; ".join(str(interval) for interval in end.reachable)
+    remedy = f"what can be restored to: {intervals}" if intervals else FROM_ANOTHER
+    yield Seen(kind=kind, severity=Severity.DAMAGE, where=where, what=what, remedy=remedy)
+
+
+def _holes(line: Line, usable: Collection[Reach]) -> list[Hole]:
+    """Between logs, and between a snapshot and the first log behind it. Each is told once."""
+    found = {hole.before: hole for hole in line.holes}
+    for reach in usable:
+        if isinstance(reach.stopped_by, Hole):
+            found.setdefault(reach.stopped_by.before, reach.stopped_by)
+    return [found[before] for before in sorted(found)]
+
+
+def _hole_finding(where: str, hole: Hole, severity: Severity) -> Seen:
+    between = f"{hex_zxid(hole.after)} and {hex_zxid(hole.before)}"
+    return Seen(
+        kind=Class.LOST_TRANSACTIONS,
+        severity=severity,
+        where=where,
+        what=f"transactions between {between} are held by no member",
+        remedy=FROM_ANOTHER,
+        zxid=hole.after,
+        lost=hole.lost,
+    )
+
+
+def _unproven(line: Line, usable: Collection[Reach]) -> list[Border]:
+    found = {border.after: border for border in line.borders if border.standing is Standing.UNPROVEN}
+    for reach in usable:
+        if isinstance(reach.stopped_by, Border):
+            found.setdefault(reach.stopped_by.after, reach.stopped_by)
+    return [found[after] for after in sorted(found)]
+
+
+def _border_finding(where: str, border: Border) -> Seen:
+    holders = ", ".join(sorted(border.seen_by)) or "no member"
+    return Seen(
+        kind=Class.EPOCH_END_UNPROVEN,
+        severity=Severity.WARNING,
+        where=where,
+        what=f"{holders} has {hex_zxid(border.after)} right behind {hex_zxid(border.before)}: too few to know that "
+        f"epoch {epoch_of(border.before)} ended there, and these logs have no digests",
+        remedy="back up a majority of the voters, or take a backup after the next snapshot",
+        zxid=border.before,
+    )
+
+
+def _member_findings(where: str, holdings: Holdings, line: Line) -> Iterator[Seen]:
+    for dispute in holdings.disputed:
+        if dispute.history == line.history:
+            yield Seen(
+                kind=Class.MEMBERS_DISAGREE,
+                severity=Severity.DAMAGE,
+                where=where,
+                what=f"{', '.join(sorted(dispute.members))} hold different transactions under the same numbers, "
+                f"{hex_zxid(dispute.first)} to {hex_zxid(dispute.last)}",
+                remedy="they are not of one history: compare the members, and restore from one of them by name",
+            )
+    for first, last in line.abandoned:
+        yield Seen(
+            kind=Class.NEVER_COMMITTED,
+            severity=Severity.NOTE,
+            where=where,
+            what=f"{hex_zxid(first)} to {hex_zxid(last)} are held behind the accepted end of their epoch",
+            remedy="they were proposed and never committed; nothing is restored from them",
+        )
+
+
+def _snapshot_findings(holdings: Holdings, line: Line, reaches: Mapping[Base, Reach | None]) -> Iterator[Seen]:
+    for snapshot in holdings.snapshots:
+        if snapshot.history != line.history:
+            continue
+        base = base_of(snapshot, holdings.snapshots)
+        where = f"{snapshot.member}/{snapshot.name}"
+        if base is None:
+            yield Seen(
+                kind=Class.SNAPSHOT_UNBOUNDED,
+                severity=Severity.NOTE,
+                where=where,
+                what="nothing tells where the transactions end that it may hold in part",
+                remedy="an older one is used; the next snapshot, or a backup that can ask the server, bounds it",
+                zxid=snapshot.zxid,
+            )
+        elif reaches.get(base) is None:
+            yield Seen(
+                kind=Class.WINDOW_OPEN,
+                severity=Severity.WARNING,
+                where=where,
+                what=f"logs do not reach {hex_zxid(base.settled)}, where its tree becomes exact",
+                remedy="it cannot be used; an older one can, with the logs behind it",
+                zxid=snapshot.zxid,
+            )

@@ -1,0 +1,261 @@
+"""The directories of members as a backup view: for verifying a directory where it is, and for comparing members.
+
+Every log is scanned and every snapshot read through once. A log that is damaged in the middle becomes several, one per
+stretch of good records; what is wrong is in `seen`. Nothing is written, and a server may go on writing meanwhile.
+"""
+
+import hashlib
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from logkeep.errors import Damaged, UsageError
+from logkeep.formats.zookeeper.names import FileKind, FileName, epoch_of, follows, parse_name
+from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, DamageKind, ScannedLog, Stretch, header, scan, tables
+from logkeep.model.findings import Severity
+from logkeep.model.segments import Proof
+from logkeep.zookeeper.check import log_findings
+from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.snapshot_facts import Hashed, read_facts
+from logkeep.zookeeper.survey import borders_in
+
+_VERSION_2 = "version-2"
+_HISTORY = "1"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Bytes `[start, end)` of a file; a log's header stands before them wherever they are from."""
+
+    path: Path
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class DirectoryView:
+    name: str
+    members: Sequence[Member]
+    snapshots: Sequence[KeptSnapshot]
+    logs: Sequence[KeptLog]
+    seen: tuple[Seen, ...]
+    """What is wrong with the files themselves."""
+    places: dict[KeptLog | KeptSnapshot, Place]
+
+    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+        place = self.places[kept]
+        before = header() if isinstance(kept, KeptLog) else b""
+        return cast("BinaryIO", io.BufferedReader(_Part(place, before), 1 << 20))
+
+
+class _Part(io.RawIOBase):
+    """Some bytes, and then a part of a file."""
+
+    def __init__(self, place: Place, before: bytes) -> None:
+        super().__init__()
+        self._before, self._left = before, place.end - place.start
+        self._file = place.path.open("rb", buffering=0)
+        self._file.seek(place.start)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        target = memoryview(cast("bytearray", buffer)).cast("B")
+        data = self._before[: len(target)] or self._file.read(min(len(target), self._left)) or b""
+        if self._before:
+            self._before = self._before[len(data) :]
+        else:
+            self._left -= len(data)
+        target[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def directory_view(member: Member) -> DirectoryView:
+    """`member.data_dir` and `log_dir` name its directories, or their version-2; the log directory may be left out."""
+    looked = _Looked(member)
+    looked.take_logs(_files(member.log_dir or member.data_dir, FileKind.LOG, looked.seen))
+    looked.take_snapshots(_files(member.data_dir, FileKind.SNAPSHOT, looked.seen))
+    return DirectoryView(
+        member.name, (member,), tuple(looked.snapshots), tuple(looked.logs), tuple(looked.seen), looked.places
+    )
+
+
+def together(name: str, views: Sequence[DirectoryView]) -> DirectoryView:
+    """Several members as one view; their names must differ."""
+    places: dict[KeptLog | KeptSnapshot, Place] = {}
+    for view in views:
+        places |= view.places
+    return DirectoryView(
+        name,
+        tuple(member for view in views for member in view.members),
+        tuple(snapshot for view in views for snapshot in view.snapshots),
+        tuple(log for view in views for log in view.logs),
+        tuple(seen for view in views for seen in view.seen),
+        places,
+    )
+
+
+def _files(directory: str, kind: FileKind, seen: list[Seen]) -> list[tuple[Path, FileName]]:
+    """Files of a kind by zxid. Names that a server would read and that no server writes are findings."""
+    base = Path(directory)
+    base = base if base.name == _VERSION_2 else base / _VERSION_2
+    if not base.is_dir():
+        raise UsageError(f"there is no directory {_VERSION_2}", subject=directory)
+    found = []
+    for path in base.iterdir():
+        parsed = parse_name(path.name)
+        if parsed is None or parsed.kind is not kind or not path.is_file():
+            continue
+        if parsed.stray:
+            seen.append(_stray(path.name))
+        else:
+            found.append((path, parsed))
+    return sorted(found, key=lambda each: (each[1].zxid, each[0].name))
+
+
+def _stray(name: str) -> Seen:
+    return Seen(
+        kind=Class.STRAY_FILE,
+        severity=Severity.WARNING,
+        where=name,
+        what="no server writes such a name, and every server reads it",
+        remedy="move it out of version-2; it is not looked at here",
+    )
+
+
+class _Looked:
+    def __init__(self, member: Member) -> None:
+        self._member = member
+        self.snapshots: list[KeptSnapshot] = []
+        self.logs: list[KeptLog] = []
+        self.seen: list[Seen] = []
+        self.places: dict[KeptLog | KeptSnapshot, Place] = {}
+
+    def take_logs(self, files: Sequence[tuple[Path, FileName]]) -> None:
+        scans = [(path, *_scanned(path)) for path, _ in files]
+        for number, (path, scanned, sha256) in enumerate(scans):
+            later = next((other.first_zxid for _, other, _ in scans[number + 1 :] if other.records), None)
+            newest = number == len(scans) - 1
+            before = max((other.last_zxid for _, other, _ in scans[:number] if other.records), default=None)
+            self.seen += log_findings(path.name, scanned, newest=newest, before=before, next_first=later)
+            self._take_log(path, scanned, sha256, newest)
+        self._join(dict.fromkeys(path.name for path, scanned, _ in scans if not scanned.damage))
+
+    def _take_log(self, path: Path, scanned: ScannedLog, sha256: str, newest: bool) -> None:
+        torn = any(damage.kind is DamageKind.TORN for damage in scanned.damage)
+        ending = Ending.CLEAN if not scanned.damage else Ending.DAMAGED
+        if torn and len(scanned.damage) == 1:
+            ending = Ending.ACTIVE_TAIL if newest else Ending.TORN
+        if scanned.records:
+            first = Stretch(
+                HEADER_BYTES, scanned.size_bytes, scanned.records, scanned.first_zxid, scanned.last_zxid,
+                scanned.min_time_ms, scanned.max_time_ms, scanned.last_adler,
+            )  # fmt: skip
+            self._keep(path, first, sha256, ending, scanned.with_digests)
+        for stretch in scanned.behind:
+            if stretch.records:
+                self._keep(path, stretch, _sha256(path, stretch), ending, scanned.with_digests)
+
+    def _keep(self, path: Path, stretch: Stretch, sha256: str, ending: Ending, digests: bool) -> None:
+        log = KeptLog(
+            member=self._member.name,
+            history=_HISTORY,
+            name=path.name,
+            first=stretch.first_zxid,
+            last=stretch.last_zxid,
+            records=stretch.records,
+            min_time_ms=stretch.min_time_ms,
+            max_time_ms=stretch.max_time_ms,
+            last_adler=stretch.last_adler,
+            ending=ending,
+            proof=Proof.UNPROVEN if self._member.zxid is None else Proof.PROVEN,
+            size_bytes=HEADER_BYTES + stretch.end - stretch.start,
+            sha256=sha256,
+            digests=digests,
+        )
+        place = Place(path, stretch.start, stretch.end)
+        if epoch_of(log.first) != epoch_of(log.last):
+            with io.BufferedReader(_Part(place, header())) as source:
+                zxids = (records.zxid for records in tables(cast("BinaryIO", source)))
+                log = replace(log, borders=borders_in(zxids))
+        self.logs.append(log)
+        self.places[log] = place
+
+    def _join(self, whole: dict[str, None]) -> None:
+        """Ends of epochs from one file to the next: both are whole, and the first is closed."""
+        for number, (log, later) in enumerate(pairwise(list(self.logs))):
+            if log.name not in whole or epoch_of(log.last) == epoch_of(later.first):
+                continue
+            if follows(log.last, later.first):
+                joined = replace(later, borders=((log.last, later.first), *later.borders))
+                self.places[joined] = self.places.pop(later)
+                self.logs[number + 1] = joined
+
+    def take_snapshots(self, files: Sequence[tuple[Path, FileName]]) -> None:
+        for path, parsed in files:
+            try:
+                self._take_snapshot(path, parsed)
+            except Damaged as error:
+                self.seen.append(
+                    Seen(
+                        kind=Class.SNAPSHOT_DAMAGED,
+                        severity=Severity.WARNING,
+                        where=path.name,
+                        what=str(error),
+                        remedy="it is not used; an older one and the logs behind it do the same",
+                        zxid=parsed.zxid,
+                    )
+                )
+
+    def _take_snapshot(self, path: Path, parsed: FileName) -> None:
+        with path.open("rb") as file:
+            facts = read_facts(Hashed(file), path.name)
+        snapshot = KeptSnapshot(
+            member=self._member.name,
+            history=_HISTORY,
+            name=path.name,
+            zxid=parsed.zxid,
+            fuzzy_end=facts.fuzzy_end,
+            bound=self._bound(),
+            digest=facts.digest,
+            digest_zxid=facts.digest_zxid,
+            nodes=facts.nodes,
+            size_bytes=facts.size_bytes,
+            sha256=facts.sha256,
+        )
+        self.snapshots.append(snapshot)
+        self.places[snapshot] = Place(path, 0, facts.size_bytes)
+
+    def _bound(self) -> int | None:
+        """A lone server logs a transaction before it applies it: nothing in a snapshot is behind the logs."""
+        alone = self._member.role == "standalone" and self.logs
+        return self._member.zxid if not alone else max(log.last for log in self.logs)
+
+
+def _scanned(path: Path) -> tuple[ScannedLog, str]:
+    summed = hashlib.sha256()
+    with path.open("rb") as file:
+        scanned = scan(file, sink=summed.update, deep=True)
+    return scanned, summed.hexdigest()
+
+
+def _sha256(path: Path, stretch: Stretch) -> str:
+    summed = hashlib.sha256()
+    for piece in _pieces(io.BufferedReader(_Part(Place(path, stretch.start, stretch.end), header()))):
+        summed.update(piece)
+    return summed.hexdigest()
+
+
+def _pieces(source: io.BufferedReader) -> Iterator[bytes]:
+    with source:
+        while piece := source.read(1 << 20):
+            yield piece

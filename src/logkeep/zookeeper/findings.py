@@ -1,0 +1,66 @@
+"""What a check of ZooKeeper's files saw: of which class, where, at which zxid, and what can honestly be done.
+
+`Seen.finding` gives the form in which all of Logkeep stores and prints findings.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.findings import Finding, Severity
+
+
+class Class(StrEnum):
+    """Stable names, for scripts."""
+
+    ACTIVE_TAIL = "active-tail"
+    TORN_LOG = "torn-log"
+    LOG_DAMAGED = "log-damaged"
+    LOG_HEADER = "log-header"
+    LOG_EMPTY = "log-empty"
+    STRAY_FILE = "stray-file"
+    OBJECT_MISSING = "object-missing"
+    SIZE_MISMATCH = "size-mismatch"
+    HASH_MISMATCH = "hash-mismatch"
+    FACTS_DIFFER = "facts-differ"
+    SNAPSHOT_DAMAGED = "snapshot-damaged"
+    SNAPSHOT_UNBOUNDED = "snapshot-unbounded"
+    WINDOW_OPEN = "window-open"
+    LOST_TRANSACTIONS = "lost-transactions"
+    EPOCH_END_UNPROVEN = "epoch-end-unproven"
+    NEVER_COMMITTED = "never-committed"
+    MEMBERS_DISAGREE = "members-disagree"
+    END_UNREACHABLE = "end-unreachable"
+    NOT_RESTORABLE = "not-restorable"
+    DIGEST_MISMATCH = "digest-mismatch"
+    REPLAY_FAILED = "replay-failed"
+    TREES_DIFFER = "trees-differ"
+    BOOT_FAILED = "boot-failed"
+    BOOT_DIFFERS = "boot-differs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    kind: Class
+    severity: Severity
+    where: str
+    what: str
+    remedy: str = ""
+    position: int | None = None
+    """The byte in the file."""
+    zxid: int | None = None
+    """The last good transaction before it."""
+    lost: tuple[int, int] | None = None
+    """First and last transaction that are gone, where both numbers are known."""
+
+    @property
+    def finding(self) -> Finding:
+        return Finding(
+            code=self.kind, severity=self.severity, where=self.where, what=self.what + self._place(), remedy=self.remedy
+        )
+
+    def _place(self) -> str:
+        at = [] if self.position is None else [f"at byte {self.position}"]
+        at += [] if self.zxid is None else [f"behind zxid {hex_zxid(self.zxid)}"]
+        at += [] if self.lost is None else [f"lost {hex_zxid(self.lost[0])} to {hex_zxid(self.lost[1])}"]
+        return f" ({', '.join(at)})" if at else ""

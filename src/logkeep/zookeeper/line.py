@@ -1,0 +1,141 @@
+"""The line of a history, from the logs of all members: what joins them, what is missing, what never counted.
+
+Pure. Decided from the newest epoch backwards, for what came before the first transaction of an epoch is what its leader
+began with: whatever a member holds behind that point in an older epoch was never part of the history.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from logkeep.formats.zookeeper.names import counter_of, epoch_of
+from logkeep.zookeeper.coverage import Border, Dispute, Holdings, Line, Span, Standing, Stretch
+from logkeep.zookeeper.kept import KeptLog, Member
+
+_LEAST_VOTERS = 3
+"""Of an ensemble of which not all members were backed up. Two voters need the same majority."""
+_Run = tuple[int, int]
+_Held = Mapping[int, list[_Run]]
+"""What is held of each epoch: first and last of runs without a hole."""
+
+
+def quorum_of(members: Collection[Member], voters: int | None) -> int:
+    """How many voters must agree. Of an ensemble that was not backed up as a whole the least possible is taken."""
+    if voters is None and any(member.role == "standalone" for member in members):
+        return 1
+    voting = sum(member.role != "observer" for member in members)
+    return (voters or max(voting, _LEAST_VOTERS)) // 2 + 1
+
+
+def spans_of(log: KeptLog, disputed: Collection[Dispute] = ()) -> Iterator[Span]:
+    """A log as spans of one epoch each, without the records that are disputed."""
+    inside = [border for border in log.borders if border[1] != log.first]
+    starts = [log.first, *(after for _, after in inside)]
+    ends = [*(before for before, _ in inside), log.last]
+    for first, last in zip(starts, ends, strict=True):
+        at = first
+        for bad in sorted(disputed, key=lambda dispute: dispute.first):
+            if bad.last < at or bad.first > last:
+                continue
+            if at < bad.first:
+                yield Span(at, bad.first - 1, log)
+            at = bad.last + 1
+        if at <= last:
+            yield Span(at, last, log)
+
+
+def lines_of(holdings: Holdings) -> dict[str, Line]:
+    return {history: line_of(holdings, history) for history in holdings.histories}
+
+
+def line_of(holdings: Holdings, history: str, only: Collection[str] | None = None) -> Line:
+    """`only`: look at these members alone."""
+    logs = [log for log in holdings.logs if log.history == history and (only is None or log.member in only)]
+    alone = only is not None and len(only) == 1
+    disputed = [] if alone else [dispute for dispute in holdings.disputed if dispute.history == history]
+    spans = sorted((span for log in logs for span in spans_of(log, disputed)), key=lambda s: (s.first, s.last))
+    held = _merged(spans)
+    judge = _Judge(holdings, logs, held)
+    stretches, ends = _back_from_the_end(held, judge)
+    return Line(history, stretches, tuple(spans), tuple(_beyond(held, stretches, ends)))
+
+
+def _merged(spans: Iterable[Span]) -> dict[int, list[_Run]]:
+    """What is held of each epoch, as runs without a hole."""
+    held: dict[int, list[_Run]] = {}
+    for span in spans:
+        runs = held.setdefault(epoch_of(span.first), [])
+        if runs and span.first <= runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], max(runs[-1][1], span.last))
+        else:
+            runs.append((span.first, span.last))
+    return held
+
+
+class _Judge:
+    """What came right before the first transaction of an epoch."""
+
+    def __init__(self, holdings: Holdings, logs: Sequence[KeptLog], held: _Held) -> None:
+        self._held, self._ends = held, holdings.ends
+        self._quorum = quorum_of(holdings.members, holdings.voters)
+        self._watching = {member.name for member in holdings.members if member.role == "observer"}
+        self._seen: dict[int, dict[int, set[str]]] = {}
+        self._silent: set[int] = set()
+        """First transactions of epochs that are known to carry no digest."""
+        for log in logs:
+            for before, after in log.borders:
+                self._seen.setdefault(after, {}).setdefault(before, set()).add(log.member)
+            if log.digests is False:
+                self._silent.update(after for after in _epoch_starts(log))
+
+    def border(self, after: int) -> Border | None:
+        votes = {before: who for before, who in self._seen.get(after, {}).items() if self._is_held(before)}
+        below = [epoch for epoch in self._held if epoch < epoch_of(after)]
+        if below:
+            votes.setdefault(self._held[max(below)][-1][1], set())
+        if not votes:
+            return None
+        before, standing = self._chosen(after, votes)
+        otherwise = tuple(sorted(votes.keys() - {before}, key=lambda zxid: (-len(votes[zxid]), -zxid)))
+        return Border(before, after, frozenset(votes.get(before, ())), standing, otherwise)
+
+    def _chosen(self, after: int, votes: Mapping[int, set[str]]) -> tuple[int, Standing]:
+        if (proven := self._ends.get(after)) is not None and self._is_held(proven):
+            return proven, Standing.BY_DIGEST
+        for before, who in votes.items():
+            if len(who - self._watching) >= self._quorum:
+                return before, Standing.MAJORITY
+        likely = max(votes, key=lambda before: (len(votes[before]), before))
+        return likely, Standing.UNPROVEN if after in self._silent else Standing.BY_DIGEST
+
+    def _is_held(self, zxid: int) -> bool:
+        return any(first <= zxid <= last for first, last in self._held.get(epoch_of(zxid), ()))
+
+
+def _epoch_starts(log: KeptLog) -> Iterator[int]:
+    yield log.first
+    yield from (after for _, after in log.borders)
+
+
+def _back_from_the_end(held: _Held, judge: _Judge) -> tuple[tuple[Stretch, ...], dict[int, int]]:
+    """The newest epoch is in the history; what is before it is told by the borders, one after the other."""
+    found: list[Stretch] = []
+    ends: dict[int, int] = {}
+    epoch: int | None = max(held, default=None)
+    while epoch is not None:
+        runs = [run for run in held[epoch] if run[0] <= ends.get(epoch, run[0])]
+        border = judge.border(runs[0][0]) if counter_of(runs[0][0]) == 1 else None
+        for number, (first, last) in reversed(list(enumerate(runs))):
+            found.append(Stretch(first, min(last, ends.get(epoch, last)), None if number else border))
+        if border is not None:
+            ends[epoch_of(border.before)] = border.before
+        lower = (other for other in held if other < epoch)
+        epoch = max(lower, default=None) if border is None else epoch_of(border.before)
+    return tuple(reversed(found)), ends
+
+
+def _beyond(held: _Held, stretches: Sequence[Stretch], ends: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+    on_line = {epoch_of(stretch.first) for stretch in stretches}
+    for epoch, runs in sorted(held.items()):
+        for first, last in runs:
+            start = max(first, ends.get(epoch, last) + 1) if epoch in on_line else first
+            if start <= last:
+                yield start, last

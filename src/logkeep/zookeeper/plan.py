@@ -1,0 +1,315 @@
+"""Which snapshot and which logs restore a point in time, or why none do: the one place that decides it.
+
+Pure. The point is the end of what is held, a zxid, or a time (the longest run of transactions from the start of which
+none is later). Either a `RestorePath` comes back, with how well it is proven, or a `Refused` that lists what can be
+restored to instead. A path may hold borders of epochs that only its replay proves: `replay.unproven` names those left.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from logkeep.errors import RestoreFailed
+from logkeep.formats.zookeeper.names import counter_of, epoch_of, hex_zxid
+from logkeep.model.segments import Proof
+from logkeep.model.time import rfc3339
+from logkeep.zookeeper.coverage import Border, Holdings, Line, Span, Standing
+from logkeep.zookeeper.kept import KeptLog
+from logkeep.zookeeper.line import line_of
+from logkeep.zookeeper.reach import Base, Reach, reaches_of
+
+_RANK = {Proof.UNPROVEN: 0, Proof.BOUNDED: 1, Proof.PROVEN: 2}
+NO_DIGEST = "bounded, no digest"
+EPOCH_BELIEVED = "the end of an epoch is believed, not proven"
+TAIL_UNPROVEN = "no server was asked whether the last transactions were committed"
+TAIL_AGREED = "the last transactions are agreed by a majority"
+
+
+@dataclass(frozen=True)
+class ToEnd:
+    """The last transaction that is held."""
+
+
+@dataclass(frozen=True)
+class ToZxid:
+    zxid: int
+
+
+@dataclass(frozen=True)
+class ToTime:
+    """In ms since 1970, on the clocks of the leaders: these may jump, so the answer names its neighbours."""
+
+    time_ms: int
+
+
+Target = ToEnd | ToZxid | ToTime
+
+
+class Moments(Protocol):
+    """When transactions happened. Reads a log only when its bounds do not say enough."""
+
+    def time_of(self, log: KeptLog, zxid: int) -> int | None: ...
+
+    def first_later(self, log: KeptLog, first: int, last: int, time_ms: int) -> tuple[int, int] | None:
+        """Zxid and time of the first record from `first` to `last` that is later than `time_ms`."""
+
+
+def shown_time(time_ms: int) -> str:
+    """As people read it; what is stored may say anything."""
+    try:
+        return rfc3339(datetime.fromtimestamp(time_ms / 1000, UTC))
+    except (ValueError, OverflowError, OSError):
+        return f"{time_ms} ms"
+
+
+@dataclass(frozen=True)
+class Moment:
+    zxid: int
+    time_ms: int | None
+
+    def __str__(self) -> str:
+        return hex_zxid(self.zxid) if self.time_ms is None else f"{hex_zxid(self.zxid)} ({shown_time(self.time_ms)})"
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The transactions `first` to `last` of a log; others in it are not applied."""
+
+    log: KeptLog
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestorePath:
+    history: str
+    base: Base
+    slices: tuple[Slice, ...]
+    until: int
+    proof: Proof
+    labels: tuple[str, ...]
+    """What weakens the proof, for people."""
+    borders: tuple[Border, ...]
+    stands_at: Moment
+    """The last transaction that is restored."""
+    next_left_out: Moment | None
+    """The first one that is not; None where nothing later is held."""
+    with_config: bool = True
+    """Whether a server that began with nothing had /zookeeper/config."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Every transaction from one to the other can be restored to."""
+
+    first: Moment
+    last: Moment
+    proof: Proof
+
+    def __str__(self) -> str:
+        label = "" if self.proof is Proof.PROVEN else f", {NO_DIGEST if self.proof is Proof.BOUNDED else self.proof}"
+        return f"{self.first} to {self.last}{label}"
+
+
+@dataclass(frozen=True)
+class Refused:
+    what: str
+    reachable: tuple[Interval, ...]
+    neighbours: tuple[Moment, ...] = ()
+    """What is held right before and right behind a time that cannot be told."""
+
+    def error(self, subject: str) -> RestoreFailed:
+        listed = "; ".join(str(interval) for interval in self.reachable)
+        remedy = f"what can be restored to: {listed}" if listed else "no point in time can be restored from this backup"
+        return RestoreFailed(self.what, subject=subject, remedy=remedy)
+
+
+def plan(
+    holdings: Holdings,
+    target: Target,
+    moments: Moments,
+    *,
+    history: str | None = None,
+    only: Collection[str] | None = None,
+    believe: bool = False,
+) -> RestorePath | Refused:
+    """`history`: the newest one by default. `only`: these members alone. `believe`: unproven ends of epochs too."""
+    if not holdings.histories:
+        return Refused("the backup holds neither snapshots nor logs", ())
+    line = line_of(holdings, history or holdings.histories[-1], only)
+    reaches = reaches_of(holdings, line, only=only, believe=believe)
+    aim = _aimed(target, _end(holdings, line, only), line, reaches, moments)
+    if isinstance(aim, str):
+        return Refused(aim, reachable(line, reaches, moments))
+    if isinstance(aim, tuple):
+        return Refused("what happened at that time is not held", reachable(line, reaches, moments), aim)
+    able = [reach for reach in reaches if reach.has(aim)]
+    if not able:
+        return Refused(_why_not(aim, line, reaches), reachable(line, reaches, moments))
+    best = max(able, key=lambda reach: (_RANK[reach.base.proof], reach.base.zxid, reach.base.snapshot is not None))
+    return path_along(holdings, line, best, aim, moments)
+
+
+def reachable(line: Line, reaches: Sequence[Reach], moments: Moments) -> tuple[Interval, ...]:
+    """Intervals that are not inside another one as well proven, oldest first."""
+    shown: list[Reach] = []
+    for reach in sorted(reaches, key=lambda r: (-_RANK[r.base.proof], r.first, -r.last)):
+        if not any(other.first <= reach.first and reach.last <= other.last for other in shown):
+            shown.append(reach)
+    found = [Interval(_at(line, r.first, moments), _at(line, r.last, moments), r.base.proof) for r in shown]
+    return tuple(sorted(found, key=lambda interval: (interval.first.zxid, interval.last.zxid)))
+
+
+def _end(holdings: Holdings, line: Line, only: Collection[str] | None) -> int | None:
+    """The last transaction that is known of. Snapshots may know of later ones than the logs that are held."""
+    known = [] if line.last is None else [line.last]
+    for snapshot in holdings.snapshots:
+        if snapshot.history != line.history or (only is not None and snapshot.member not in only):
+            continue
+        inside = (zxid for zxid in (snapshot.zxid, snapshot.fuzzy_end) if zxid is not None)
+        known += [zxid for zxid in inside if counter_of(zxid) or not known]
+    return max((zxid for zxid in known if not _is_abandoned(line, zxid)), default=None)
+
+
+def _is_abandoned(line: Line, zxid: int) -> bool:
+    return any(first <= zxid <= last for first, last in line.abandoned)
+
+
+def _aimed(
+    target: Target, end: int | None, line: Line, reaches: Sequence[Reach], moments: Moments
+) -> int | str | tuple[Moment, ...]:
+    """A zxid; or what is wrong; or, for a time that falls where nothing is held, what is around it."""
+    if end is None:
+        return "no transaction is held, and no snapshot"
+    if isinstance(target, ToZxid):
+        return _aimed_zxid(target.zxid, line, reaches)
+    if isinstance(target, ToTime):
+        later = _first_later(line, target.time_ms, moments)
+        return end if later is None else _before(line, later, moments)
+    return end
+
+
+def _aimed_zxid(zxid: int, line: Line, reaches: Sequence[Reach]) -> int | str:
+    if line.holds(zxid) or any(reach.first == zxid for reach in reaches):
+        return zxid
+    for border in (border for reach in reaches for border in reach.borders):
+        if border.before < zxid < border.after:  # a number that no transaction has: the epoch had ended before it
+            return border.before
+    return f"transaction {hex_zxid(zxid)} is not held"
+
+
+def _first_later(line: Line, time_ms: int, moments: Moments) -> Moment | None:
+    for stretch in line.stretches:
+        at = stretch.first
+        while at <= stretch.last:
+            span = max(line.holders(at), key=lambda span: span.last)
+            last = min(span.last, stretch.last)
+            if span.log.max_time_ms > time_ms and (found := moments.first_later(span.log, at, last, time_ms)):
+                return Moment(*found)
+            at = last + 1
+    return None
+
+
+def _before(line: Line, later: Moment, moments: Moments) -> int | tuple[Moment, ...]:
+    previous: int | None = None
+    for stretch in line.stretches:
+        if stretch.first == later.zxid:
+            if stretch.border is not None:
+                return stretch.border.before
+            return (later,) if previous is None else (_at(line, previous, moments), later)
+        if stretch.first < later.zxid <= stretch.last:
+            return later.zxid - 1
+        previous = stretch.last
+    return (later,)
+
+
+def _why_not(aim: int, line: Line, reaches: Sequence[Reach]) -> str:
+    stops = [reach.stopped_by for reach in reaches if reach.last < aim and reach.stopped_by is not None]
+    for stop in stops:
+        if isinstance(stop, Border):
+            return (
+                f"nothing proves that epoch {epoch_of(stop.before)} ended with {hex_zxid(stop.before)}, "
+                f"so {hex_zxid(aim)} is out of reach"
+            )
+    if stops:
+        holes = ", ".join(f"{hex_zxid(h.after)} and {hex_zxid(h.before)}" for h in line.holes)
+        return f"transactions are missing between {holes or 'a snapshot and the first log'}"
+    return f"no snapshot is exact at or before {hex_zxid(aim)}"
+
+
+def path_along(holdings: Holdings, line: Line, reach: Reach, until: int, moments: Moments) -> RestorePath:
+    borders = tuple(border for border in reach.borders if border.after <= until)
+    proof, labels = _strength(line, reach, until, borders)
+    slices = tuple(slices_of(line, reach.base, until, borders))
+    return RestorePath(
+        history=line.history,
+        base=reach.base,
+        slices=slices,
+        until=until,
+        proof=proof,
+        labels=labels,
+        borders=borders,
+        stands_at=_at(line, until, moments),
+        next_left_out=_next(line, until, moments),
+        with_config=_with_config(holdings, slices),
+    )
+
+
+def _strength(line: Line, reach: Reach, until: int, borders: Sequence[Border]) -> tuple[Proof, tuple[str, ...]]:
+    found: list[tuple[Proof, str]] = []
+    if reach.base.proof is Proof.BOUNDED:
+        found.append((Proof.BOUNDED, NO_DIGEST))
+    if any(border.standing is Standing.UNPROVEN for border in borders):
+        found.append((Proof.UNPROVEN, EPOCH_BELIEVED))
+    around = [span.log.proof for span in line.spans if span.last >= until and span.first <= reach.last]
+    tail = max(around, key=_RANK.__getitem__, default=Proof.PROVEN)
+    if tail is not Proof.PROVEN:
+        found.append((tail, TAIL_UNPROVEN if tail is Proof.UNPROVEN else TAIL_AGREED))
+    proof = min((proof for proof, _ in found), key=_RANK.__getitem__, default=Proof.PROVEN)
+    return proof, tuple(label for _, label in found)
+
+
+def slices_of(line: Line, base: Base, until: int, borders: Sequence[Border]) -> list[Slice]:
+    """Stay in a log as long as it goes, then in the logs of the member that wrote the snapshot."""
+    behind = {border.before: border.after for border in borders}
+    found: list[Slice] = []
+    at, end = base.zxid, until
+    while at < end:
+        at = behind.get(at, at + 1)
+        span = _best(line.holders(at), found[-1].log if found else None, base.member)
+        last = min(span.last, end, *(before for before in behind if before >= at), end)
+        if found and found[-1].log == span.log and _adjacent(span.log, found[-1].last, at):
+            found[-1] = Slice(span.log, found[-1].first, last)
+        else:
+            found.append(Slice(span.log, at, last))
+        at = last
+    return found
+
+
+def _best(spans: Sequence[Span], log: KeptLog | None, member: str | None) -> Span:
+    return max(spans, key=lambda span: (span.log == log, span.log.member == member, span.last))
+
+
+def _adjacent(log: KeptLog, before: int, after: int) -> bool:
+    return after == before + 1 or (before, after) in log.borders
+
+
+def _with_config(holdings: Holdings, slices: Sequence[Slice]) -> bool:
+    if not slices:
+        return True
+    log = slices[0].log
+    version = next((member.version for member in holdings.members if member.name == log.member), "")
+    return not version.startswith("3.4") if version else log.digests is True
+
+
+def _at(line: Line, zxid: int, moments: Moments) -> Moment:
+    holders = line.holders(zxid)
+    return Moment(zxid, moments.time_of(holders[0].log, zxid) if holders else None)
+
+
+def _next(line: Line, zxid: int, moments: Moments) -> Moment | None:
+    for stretch in line.stretches:
+        if stretch.last > zxid:
+            return _at(line, max(stretch.first, zxid + 1), moments)
+    return None

@@ -1,0 +1,92 @@
+"""Plan, replay, and believe the plan only if the digests fit: what a restore and a verification do alike.
+
+Where members' logs tell different ends of an epoch and no majority decides, the digests do: the other ends are tried,
+one after the other, and the one that they prove is kept.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
+from logkeep.zookeeper.coverage import Border, Holdings
+from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.line import line_of
+from logkeep.zookeeper.plan import Interval, Moment, Moments, Refused, RestorePath, Target, plan, reachable
+from logkeep.zookeeper.reach import reaches_of
+from logkeep.zookeeper.replay import Replayed, replay, unproven
+
+_MOST_TRIES = 16
+
+
+@dataclass(frozen=True)
+class Proven:
+    """A path whose replay contradicts nothing, and what it gave."""
+
+    path: RestorePath
+    replayed: Replayed
+    holdings: Holdings
+    """With the ends of epochs that were proven on the way."""
+
+
+def proven_path(
+    view: BackupView,
+    holdings: Holdings,
+    target: Target,
+    moments: Moments,
+    *,
+    history: str | None = None,
+    only: Collection[str] | None = None,
+    believe: bool = False,
+) -> Proven | Refused:
+    """`believe`: also ends of epochs that nothing proves. Raises Damaged where the bytes are not what was kept."""
+    believed, reason, spent = holdings, None, set[tuple[int, int]]()
+    for _ in range(_MOST_TRIES):
+        path = plan(believed, target, moments, history=history, only=only, believe=believe)
+        if isinstance(path, Refused):
+            return reason or path
+        replayed = replay(view, path)
+        doubtful = () if believe else unproven(path, replayed)
+        if replayed.first_mismatch is None and not doubtful:
+            return Proven(path, replayed, believed)
+        reason = reason or _refusal(path, replayed, doubtful, believed, moments)
+        spent |= {(border.before, border.after) for border in path.borders}
+        other = _other_end(path, replayed, spent)
+        if other is None:
+            return reason
+        believed = replace(believed, ends={**believed.ends, other[1]: other[0]})
+    return reason or Refused("too many ends of epochs are in doubt", ())
+
+
+def _other_end(path: RestorePath, replayed: Replayed, spent: set[tuple[int, int]]) -> tuple[int, int] | None:
+    """Another transaction that an epoch may have ended with, at a border that lies where the digests stop to fit."""
+    wrong, proven = replayed.first_mismatch, replayed.proven_until
+    if wrong is None:
+        return None
+    for border in path.borders:
+        if border.after <= wrong.zxid and (proven is None or border.after > proven):
+            untried = [before for before in border.otherwise if (before, border.after) not in spent]
+            if untried:
+                return untried[0], border.after
+    return None
+
+
+def _refusal(
+    path: RestorePath, replayed: Replayed, doubtful: tuple[Border, ...], holdings: Holdings, moments: Moments
+) -> Refused:
+    line = line_of(holdings, path.history)
+    intervals = reachable(line, reaches_of(holdings, line), moments)
+    if (wrong := replayed.first_mismatch) is not None:
+        what = f"the digest that the server wrote at {hex_zxid(wrong.zxid)} is not the one of the replayed tree"
+        return Refused(what, tuple(_clipped(intervals, replayed.proven_until, wrong.zxid)))
+    border = doubtful[0]
+    what = f"nothing proves that epoch {epoch_of(border.before)} ended with {hex_zxid(border.before)}"
+    return Refused(what, tuple(_clipped(intervals, border.before, border.after)))
+
+
+def _clipped(intervals: tuple[Interval, ...], good: int | None, bad: int) -> Iterator[Interval]:
+    """Without what lies behind the first thing that was wrong; what begins behind it was not looked at."""
+    for interval in intervals:
+        if not interval.first.zxid < bad <= interval.last.zxid:
+            yield interval
+        elif good is not None and good >= interval.first.zxid:
+            yield replace(interval, last=Moment(good, None))

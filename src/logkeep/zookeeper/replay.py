@@ -1,0 +1,147 @@
+"""Replay a path: load its snapshot, apply its transactions one by one, compare every digest that the server wrote.
+
+A path whose digests all fit gives the server's own tree. Before 3.6 there are none, and in the window of a fuzzy
+snapshot none can fit; the result tells how many were compared, up to where they fitted, and the first that did not.
+Memory: the tree. Raises Damaged for bytes that are no snapshot, no record, or not the transaction that comes next.
+"""
+
+import struct
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import BinaryIO, Final
+
+from logkeep.errors import Damaged
+from logkeep.formats.zookeeper.names import follows, hex_zxid, parse_name
+from logkeep.formats.zookeeper.packed import opened
+from logkeep.formats.zookeeper.snapshot import SnapshotReader
+from logkeep.formats.zookeeper.transactions import decode
+from logkeep.formats.zookeeper.txnlog import bodies
+from logkeep.zookeeper.coverage import Border, Standing
+from logkeep.zookeeper.kept import BackupView, KeptSnapshot
+from logkeep.zookeeper.plan import RestorePath, Slice
+from logkeep.zookeeper.tree import Tree, new_tree, tree_of
+
+_ZXID_AT: Final = 12
+_LONG: Final = struct.Struct(">q")
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """After `zxid` the tree is not the one that the server had."""
+
+    zxid: int
+    written: int
+    replayed: int
+
+
+@dataclass(frozen=True)
+class Replayed:
+    tree: Tree
+    transactions: int
+    digests_compared: int
+    first_mismatch: Mismatch | None
+    proven_until: int | None
+    """The last transaction whose digest fitted, with all compared before it."""
+    digests_at: dict[int, int] = field(default_factory=dict)
+    """Of the replayed tree, at the zxids that were asked for."""
+
+
+def replay(view: BackupView, path: RestorePath, *, note_at: Collection[int] = ()) -> Replayed:
+    """`note_at`: zxids at which the digest of the tree is wanted."""
+    base = path.base.snapshot
+    tree = new_tree(with_config=path.with_config) if base is None else snapshot_tree(view, base)
+    running = _Running(tree, path, frozenset(note_at))
+    for piece in path.slices:
+        with view.open(piece.log) as source:
+            running.apply(piece, bodies(source))
+    if running.at != path.until:
+        raise Damaged(f"the logs end at {hex_zxid(running.at)} instead of {hex_zxid(path.until)}")
+    tree.zxid = path.until
+    return running.result()
+
+
+def snapshot_tree(view: BackupView, snapshot: KeptSnapshot) -> Tree:
+    """All nodes of a snapshot, with every seal compared. Exact for no zxid before its window is replayed."""
+    with view.open(snapshot) as stored, unpacked(stored, snapshot.name) as plain:
+        reader = SnapshotReader(plain)
+        tree = tree_of(reader.sessions(), reader.acls(), reader.nodes())
+        reader.ending()
+    tree.zxid = snapshot.zxid
+    return tree
+
+
+def unpacked(stored: BinaryIO, name: str) -> BinaryIO:
+    """The plain bytes of a snapshot: its name tells how a server packed it."""
+    parsed = parse_name(name)
+    if parsed is None:
+        raise Damaged("not the name of a snapshot", subject=name)
+    return opened(stored, parsed.packing)
+
+
+def unproven(path: RestorePath, replayed: Replayed) -> tuple[Border, ...]:
+    """Ends of epochs that neither a majority nor the digests of the replay prove."""
+    proven = replayed.proven_until
+    return tuple(
+        border
+        for border in path.borders
+        if border.standing in (Standing.BY_DIGEST, Standing.UNPROVEN) and (proven is None or border.after > proven)
+    )
+
+
+class _Running:
+    def __init__(self, tree: Tree, path: RestorePath, note_at: frozenset[int]) -> None:
+        self.tree, self.at = tree, path.base.zxid
+        self._settled, self._base = path.base.settled, path.base.snapshot
+        self._borders = {border.before: border.after for border in path.borders}
+        self._note_at, self._noted = note_at, dict[int, int]()
+        self._transactions = self._compared = 0
+        self._proven: int | None = None
+        self._mismatch: Mismatch | None = None
+        self._settle()
+
+    def apply(self, piece: Slice, records: Iterator[bytes]) -> None:
+        """The one loop over transactions: local names, since it runs once per record."""
+        tree, settled, first, last = self.tree, self._settled, piece.first, piece.last
+        for body in records:
+            zxid = _LONG.unpack_from(body, _ZXID_AT)[0]
+            if zxid < first:
+                continue
+            if zxid > last:
+                break
+            if zxid != self.at + 1 and not self._may_follow(zxid):
+                raise Damaged(f"{hex_zxid(zxid)} comes right behind {hex_zxid(self.at)}", subject=piece.log.name)
+            transaction = decode(body)
+            tree.apply(transaction)
+            self.at = zxid
+            self._transactions += 1
+            if transaction.digest is not None and zxid >= settled:
+                self._compare(zxid, transaction.digest)
+            if zxid in self._note_at:
+                self._noted[zxid] = tree.digest
+            if zxid == settled:
+                self._settle()
+        if self.at != last:
+            raise Damaged(f"ends at {hex_zxid(self.at)} instead of {hex_zxid(last)}", subject=piece.log.name)
+
+    def _may_follow(self, zxid: int) -> bool:
+        return self._borders.get(self.at) == zxid and follows(self.at, zxid)
+
+    def _settle(self) -> None:
+        """A snapshot says itself what the digest at the end of its window is, where it is of that very zxid."""
+        base = self._base
+        if base is not None and base.digest is not None and self.at == base.digest_zxid == self._settled:
+            self._compare(self.at, base.digest)
+        if self.at in self._note_at:
+            self._noted[self.at] = self.tree.digest
+
+    def _compare(self, zxid: int, written: int) -> None:
+        self._compared += 1
+        if self._mismatch is not None:
+            return
+        if written == self.tree.digest:
+            self._proven = zxid
+        else:
+            self._mismatch = Mismatch(zxid, written, self.tree.digest)
+
+    def result(self) -> Replayed:
+        return Replayed(self.tree, self._transactions, self._compared, self._mismatch, self._proven, dict(self._noted))

@@ -1,0 +1,90 @@
+"""One pass over a snapshot file: its seals, its nodes in order, its hash, and where its window ends.
+
+Memory is bounded by the largest node. Raises Damaged for anything that no server wrote.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import BinaryIO, cast
+
+from logkeep.errors import Damaged
+from logkeep.formats.zookeeper import shown
+from logkeep.formats.zookeeper.names import parse_name
+from logkeep.formats.zookeeper.packed import opened
+from logkeep.formats.zookeeper.snapshot import OPEN_ACL_ID, NodeRow, SnapshotReader
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class SnapshotFacts:
+    size_bytes: int
+    sha256: str
+    """Of the file as it lies there, packed or not."""
+    nodes: int
+    fuzzy_end: int | None
+    digest: int | None
+    digest_zxid: int
+
+
+class Hashed:
+    """A source whose bytes are hashed and counted while they are read."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self._source, self._hash = source, hashlib.sha256()
+        self.size_bytes = 0
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._source.read(size)
+        self._hash.update(data)
+        self.size_bytes += len(data)
+        return data
+
+    def drain(self) -> None:
+        while self.read(_CHUNK):
+            pass
+
+    @property
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+
+def read_facts(source: Hashed, name: str) -> SnapshotFacts:
+    """`name` tells how a server packed it. All of the source has been read when this returns."""
+    parsed = parse_name(name)
+    if parsed is None:
+        raise Damaged("not the name of a snapshot", subject=name)
+    reader = SnapshotReader(opened(cast("BinaryIO", source), parsed.packing))
+    reader.sessions()
+    nodes, largest = _walked(reader.acls().keys() | {OPEN_ACL_ID}, reader.nodes())
+    ending = reader.ending()
+    source.drain()
+    return SnapshotFacts(
+        source.size_bytes,
+        source.sha256,
+        nodes,
+        ending.fuzzy_end(parsed.zxid, largest),
+        ending.digest,
+        ending.digest_zxid,
+    )
+
+
+def _walked(acls: Iterable[int], rows: Iterable[NodeRow]) -> tuple[int, int]:
+    """How many nodes, and the largest zxid in them. A server writes a node and then all below it, so every node's
+    parent is the one before it or lies above that one."""
+    known, before, count, largest = frozenset(acls), None, 0, 0
+    for row in rows:
+        if row.acl_id not in known:
+            raise Damaged(f"ACL list {row.acl_id} is named and not there", subject=shown(row.path))
+        if not _in_order(before, row.path):
+            raise Damaged("a node comes without its parent", subject=shown(row.path))
+        before, count, largest = row.path, count + 1, max(largest, row.czxid, row.mzxid, row.pzxid)
+    return count, largest
+
+
+def _in_order(before: bytes | None, path: bytes) -> bool:
+    if before is None or path == b"":
+        return before is None and path == b""
+    parent = path[: path.rindex(b"/")] if b"/" in path else b""
+    return before == parent or before.startswith(parent + b"/")

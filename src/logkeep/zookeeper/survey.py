@@ -1,0 +1,147 @@
+"""Read what has to be read before a plan can be made: ends of epochs inside logs, where members disagree, times.
+
+`survey` gives the `Holdings` that the deciding modules work on. Logs are read forward in chunks; nothing is kept of
+them but a few numbers.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import combinations, pairwise
+from typing import Final
+
+import numpy as np
+
+from logkeep.errors import Damaged
+from logkeep.formats.zookeeper.names import epoch_of
+from logkeep.formats.zookeeper.txnlog import Records, tables
+from logkeep.zookeeper.coverage import Dispute, Holdings
+from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
+
+_FRAME_BYTES: Final = 12
+_END_MARK_BYTES: Final = 1
+
+
+def survey(view: BackupView, *, voters: int | None = None, without: Sequence[KeptLog | KeptSnapshot] = ()) -> Holdings:
+    """`without`: what is known to be damaged and must not be planned with."""
+    logs = tuple(_with_borders(view, log) for log in view.logs if log not in without)
+    snapshots = tuple(snapshot for snapshot in view.snapshots if snapshot not in without)
+    return Holdings(snapshots, logs, tuple(view.members), tuple(disputes(view, logs)), voters)
+
+
+def _with_borders(view: BackupView, log: KeptLog) -> KeptLog:
+    if log.borders or epoch_of(log.first) == epoch_of(log.last):
+        return log
+    with view.open(log) as source:
+        return replace(log, borders=borders_in(record.zxid for record in tables(source)))
+
+
+def borders_in(columns: Iterator[np.ndarray[tuple[int], np.dtype[np.int64]]]) -> tuple[tuple[int, int], ...]:
+    """Where the epoch changes in the zxids of a log, which come in pieces."""
+    found: list[tuple[int, int]] = []
+    last: int | None = None
+    for zxids in columns:
+        if last is not None and last >> 32 != int(zxids[0]) >> 32:
+            found.append((last, int(zxids[0])))
+        changes = np.flatnonzero(np.diff(zxids >> 32))
+        found += [(int(zxids[at]), int(zxids[at + 1])) for at in changes]
+        last = int(zxids[-1])
+    return tuple(found)
+
+
+def disputes(view: BackupView, logs: Sequence[KeptLog]) -> Iterator[Dispute]:
+    """Compare the bytes of every record that two logs hold."""
+    for left, right in combinations(logs, 2):
+        if left.history == right.history and left.first <= right.last and right.first <= left.last:
+            members = frozenset({left.member, right.member})
+            for first, last in _runs(_differing(view, left, right)):
+                yield Dispute(left.history, first, last, members)
+
+
+def _runs(zxids: Iterator[int]) -> Iterator[tuple[int, int]]:
+    start = last = -1
+    for zxid in zxids:
+        if zxid != last + 1 or start < 0:
+            if start >= 0:
+                yield start, last
+            start = zxid
+        last = zxid
+    if start >= 0:
+        yield start, last
+
+
+def _differing(view: BackupView, left: KeptLog, right: KeptLog) -> Iterator[int]:
+    """Zxids of records that both hold and that differ. Behind damage nothing is compared: it is found elsewhere."""
+    with ExitStack() as stack:
+        one = tables(stack.enter_context(view.open(left)))
+        other = tables(stack.enter_context(view.open(right)))
+        try:
+            yield from _compared(one, other)
+        except Damaged:
+            return
+
+
+def _compared(one: Iterator[Records], other: Iterator[Records]) -> Iterator[int]:
+    a, b = next(one, None), next(other, None)
+    while a is not None and b is not None:
+        yield from _differing_in(a, b)
+        if a.zxid[-1] <= b.zxid[-1]:
+            a = next(one, None)
+        else:
+            b = next(other, None)
+
+
+def _differing_in(a: Records, b: Records) -> Iterator[int]:
+    """Records that both have lie one behind the other in both: whole runs of bytes are compared at once."""
+    common, of_a, of_b = np.intersect1d(a.zxid, b.zxid, assume_unique=True, return_indices=True)
+    if not len(common):
+        return
+    jumps = np.flatnonzero((np.diff(of_a) != 1) | (np.diff(of_b) != 1)) + 1
+    for start, end in pairwise([0, *jumps.tolist(), len(common)]):
+        rows_a, rows_b = of_a[start:end], of_b[start:end]
+        if not np.array_equal(_bytes_of(a, rows_a[0], rows_a[-1]), _bytes_of(b, rows_b[0], rows_b[-1])):
+            for row_a, row_b in zip(rows_a.tolist(), rows_b.tolist(), strict=True):
+                if not np.array_equal(_bytes_of(a, row_a, row_a), _bytes_of(b, row_b, row_b)):
+                    yield int(a.zxid[row_a])
+
+
+def _bytes_of(records: Records, first: int, last: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    start = int(records.body_at[first]) - _FRAME_BYTES
+    end = int(records.body_at[last]) + int(records.body_bytes[last]) + _END_MARK_BYTES
+    return np.frombuffer(records.data, np.uint8)[start:end]
+
+
+class LogTimes:
+    """When transactions happened, read from the logs when it is asked."""
+
+    def __init__(self, view: BackupView) -> None:
+        self._view = view
+        self._known: dict[tuple[KeptLog, int], int | None] = {}
+
+    def time_of(self, log: KeptLog, zxid: int) -> int | None:
+        if (log, zxid) not in self._known:
+            self._known[log, zxid] = self._read(log, zxid)
+        return self._known[log, zxid]
+
+    def _read(self, log: KeptLog, zxid: int) -> int | None:
+        for records in self._tables(log):
+            if records.zxid[-1] >= zxid:
+                at = int(np.searchsorted(records.zxid, zxid))
+                return int(records.time_ms[at]) if records.zxid[at] == zxid else None
+        return None
+
+    def first_later(self, log: KeptLog, first: int, last: int, time_ms: int) -> tuple[int, int] | None:
+        for records in self._tables(log):
+            later = (records.time_ms > time_ms) & (records.zxid >= first) & (records.zxid <= last)
+            if later.any():
+                at = int(np.argmax(later))
+                return int(records.zxid[at]), int(records.time_ms[at])
+        return None
+
+    def _tables(self, log: KeptLog) -> Iterator[Records]:
+        """What can be read of it; a plan is no verification, and its replay will meet the damage."""
+        with self._view.open(log) as source:
+            try:
+                yield from tables(source)
+            except Damaged:
+                return

@@ -1,0 +1,129 @@
+"""Verify a backup of ZooKeeper, as deep as is asked for: a list of steps, each adding findings.
+
+`files`: everything is there and has its size. `data`: every byte is what was written, every seal, checksum and end mark
+fits, and nothing is missing between the files. `replay`: all transactions are applied, every digest that a server wrote
+is compared, and all snapshots lead to the same tree. `boot`: a real server is started on a copy, and its whole tree is
+compared with the replayed one. A damaged object is left out of what follows, so the reachable intervals are honest.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from logkeep.model.findings import Severity
+from logkeep.model.work import Progress
+from logkeep.zookeeper.boot import Boot, booted
+from logkeep.zookeeper.check_history import history_findings
+from logkeep.zookeeper.coverage import Holdings
+from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.line import line_of
+from logkeep.zookeeper.plan import Interval, Moments, RestorePath, ToEnd, plan, reachable
+from logkeep.zookeeper.reach import reaches_of
+from logkeep.zookeeper.survey import LogTimes, survey
+from logkeep.zookeeper.verify_objects import ObjectChecks, check_data, check_files
+from logkeep.zookeeper.verify_replay import ReplayChecks, check_replay
+
+_OF_FILES = frozenset(
+    {
+        Class.OBJECT_MISSING, Class.SIZE_MISMATCH, Class.HASH_MISMATCH, Class.FACTS_DIFFER, Class.SNAPSHOT_DAMAGED,
+        Class.LOG_DAMAGED, Class.LOG_HEADER, Class.TORN_LOG,
+    }
+)  # fmt: skip
+
+
+class Level(StrEnum):
+    FILES = "files"
+    DATA = "data"
+    REPLAY = "replay"
+    BOOT = "boot"
+
+    def covers(self, other: "Level") -> bool:
+        order = list(Level)
+        return order.index(self) >= order.index(other)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verified:
+    level: Level
+    seen: tuple[Seen, ...]
+    restorable: bool
+    """The end of the newest history can be restored, as far as this level looked."""
+    reachable: dict[str, tuple[Interval, ...]] = field(default_factory=dict)
+    """Per history."""
+    old_hole: bool = False
+    """Transactions are missing before the newest interval that can be restored."""
+    damaged_files: int = 0
+    objects: int = 0
+    bytes: int = 0
+    transactions: int = 0
+    digests_compared: int = 0
+    end: int | None = None
+    labels: tuple[str, ...] = ()
+    """What weakens the proof of the end, for people."""
+
+    @property
+    def failed(self) -> bool:
+        return any(each.severity is Severity.DAMAGE for each in self.seen)
+
+    @property
+    def lost(self) -> tuple[tuple[int, int], ...]:
+        """First and last numbers of transactions that are gone, each range once."""
+        return tuple(sorted({each.lost for each in self.seen if each.lost is not None}))
+
+
+def verify(
+    view: BackupView,
+    level: Level,
+    *,
+    voters: int | None = None,
+    known: Sequence[Seen] = (),
+    boot: Boot | None = None,
+    scratch: Path | None = None,
+    progress: Progress = lambda _: None,
+) -> Verified:
+    """`known`: what was found when the view was made. `boot` and `scratch`: how to start a server, and where."""
+    objects = check_files(view)
+    if level.covers(Level.DATA):
+        objects = check_data(view, objects, progress)
+    holdings = survey(view, voters=voters, without=objects.unusable)
+    times = LogTimes(view)
+    seen = [*known, *objects.seen]
+    if not level.covers(Level.DATA):
+        return _verified(level, seen, objects, holdings, times)
+    for history in holdings.histories:
+        seen += history_findings(holdings, line_of(holdings, history), times)
+    replayed = check_replay(view, holdings, times) if level.covers(Level.REPLAY) else ReplayChecks()
+    seen += replayed.seen
+    if level is Level.BOOT and boot is not None and scratch is not None:
+        seen += booted(view, replayed.holdings or holdings, times, boot, scratch)
+    return _verified(level, seen, objects, replayed.holdings or holdings, times, replayed)
+
+
+def _verified(
+    level: Level,
+    seen: Sequence[Seen],
+    objects: ObjectChecks,
+    holdings: Holdings,
+    moments: Moments,
+    replayed: ReplayChecks | None = None,
+) -> Verified:
+    counted = replayed or ReplayChecks()
+    end = plan(holdings, ToEnd(), moments)
+    path = end if isinstance(end, RestorePath) else None
+    lines = {history: line_of(holdings, history) for history in holdings.histories}
+    return Verified(
+        level=level,
+        seen=tuple(seen),
+        restorable=path is not None and counted.end_proven,
+        reachable={name: reachable(line, reaches_of(holdings, line), moments) for name, line in lines.items()},
+        old_hole=any(each.kind is Class.LOST_TRANSACTIONS for each in seen),
+        damaged_files=len({each.where for each in seen if each.severity is Severity.DAMAGE and each.kind in _OF_FILES}),
+        objects=objects.objects,
+        bytes=objects.bytes,
+        transactions=counted.transactions,
+        digests_compared=counted.digests_compared,
+        end=None if path is None else path.until,
+        labels=() if path is None else path.labels,
+    )

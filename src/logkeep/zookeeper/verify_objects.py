@@ -1,0 +1,129 @@
+"""The levels `files` and `data`: every stored object by itself, against what the backup says of it."""
+
+import hashlib
+import io
+from dataclasses import dataclass, field, replace
+from typing import BinaryIO
+
+from logkeep.errors import Damaged, ObjectMissing
+from logkeep.formats.zookeeper.txnlog import ScannedLog, scan
+from logkeep.model.findings import Severity
+from logkeep.model.work import Progress
+from logkeep.zookeeper.check import good_runs, log_findings, lost_of
+from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.snapshot_facts import Hashed, read_facts
+
+_CHUNK = 1 << 20
+_BRING_BACK = "bring the object back from a copy, or splice what is lost from another member or an earlier backup"
+Kept = KeptLog | KeptSnapshot
+
+
+@dataclass(frozen=True)
+class ObjectChecks:
+    seen: tuple[Seen, ...] = ()
+    unusable: tuple[Kept, ...] = ()
+    """Objects that nothing may be planned with."""
+    objects: int = 0
+    bytes: int = 0
+    scans: dict[KeptLog, ScannedLog] = field(default_factory=dict)
+    """Of logs that are not what was written: what is left of them."""
+
+
+def named(kept: Kept) -> str:
+    """How findings call it: a file may be kept in several pieces."""
+    piece = f"@{kept.first:x}" if isinstance(kept, KeptLog) and kept.name != f"log.{kept.first:x}" else ""
+    return f"{kept.member}/{kept.name}{piece}"
+
+
+def check_files(view: BackupView) -> ObjectChecks:
+    """Presence and size."""
+    checks = ObjectChecks()
+    for kept in (*view.snapshots, *view.logs):
+        try:
+            with view.open(kept) as source:
+                size = size_of(source)
+        except (ObjectMissing, FileNotFoundError, Damaged) as error:
+            checks = _worse(checks, kept, Class.OBJECT_MISSING, f"cannot be read: {error}")
+            continue
+        checks = replace(checks, objects=checks.objects + 1, bytes=checks.bytes + size)
+        if size != kept.size_bytes:
+            what = f"has {size} bytes instead of {kept.size_bytes}"
+            checks = _worse(checks, kept, Class.SIZE_MISMATCH, what)
+    return checks
+
+
+def size_of(source: BinaryIO) -> int:
+    if source.seekable():
+        return source.seek(0, io.SEEK_END)
+    size = 0
+    while piece := source.read(_CHUNK):
+        size += len(piece)
+    return size
+
+
+def check_data(view: BackupView, checks: ObjectChecks, progress: Progress) -> ObjectChecks:
+    """Every byte of what is there. A wrong size is looked into: where the damage begins is worth knowing."""
+    missing = {each.where for each in checks.seen if each.kind is Class.OBJECT_MISSING}
+    for snapshot in view.snapshots:
+        if named(snapshot) not in missing:
+            checks = _snapshot(view, snapshot, checks)
+            progress(snapshot.size_bytes)
+    for log in view.logs:
+        if named(log) not in missing:
+            checks = _log(view, log, checks)
+            progress(log.size_bytes)
+    return checks
+
+
+def _snapshot(view: BackupView, snapshot: KeptSnapshot, checks: ObjectChecks) -> ObjectChecks:
+    with view.open(snapshot) as stored:
+        source = Hashed(stored)
+        try:
+            facts = read_facts(source, snapshot.name)
+        except Damaged as error:
+            return _worse(checks, snapshot, Class.SNAPSHOT_DAMAGED, str(error))
+    if facts.sha256 != snapshot.sha256:
+        return _worse(checks, snapshot, Class.HASH_MISMATCH, "its bytes are not those that were kept")
+    told = (snapshot.fuzzy_end, snapshot.digest, snapshot.digest_zxid, snapshot.nodes)
+    if (facts.fuzzy_end, facts.digest, facts.digest_zxid, facts.nodes) != told:
+        return _worse(checks, snapshot, Class.FACTS_DIFFER, "the backup says other things of it than it holds")
+    return checks
+
+
+def _log(view: BackupView, log: KeptLog, checks: ObjectChecks) -> ObjectChecks:
+    """A log was whole when it was kept: whatever is wrong with it happened later."""
+    summed = hashlib.sha256()
+    with view.open(log) as source:
+        scanned = scan(source, sink=summed.update, deep=True)
+    told = (log.first, log.last, log.records, log.size_bytes, log.last_adler)
+    found = (scanned.first_zxid, scanned.last_zxid, scanned.records, scanned.size_bytes, scanned.last_adler)
+    wrong = [] if found == told else _wrong(log, scanned)
+    if not wrong and not scanned.damage and summed.hexdigest() != log.sha256:
+        wrong = [_seen(log, Class.HASH_MISMATCH, "its bytes are not those that were kept")]
+    if not wrong and not scanned.damage:
+        return checks
+    wrong += log_findings(named(log), scanned, newest=False)
+    return replace(
+        checks,
+        seen=(*checks.seen, *wrong),
+        unusable=(*checks.unusable, log),
+        scans={**checks.scans, log: scanned},
+    )
+
+
+def _wrong(log: KeptLog, scanned: ScannedLog) -> list[Seen]:
+    """It does not hold what the backup says: which transactions are gone, if that is it."""
+    gone = [
+        replace(_seen(log, Class.LOST_TRANSACTIONS, "transactions that were kept are gone"), lost=lost)
+        for lost in lost_of(log, good_runs(scanned))
+    ]
+    return gone or [_seen(log, Class.FACTS_DIFFER, "the backup says other things of it than it holds")]
+
+
+def _worse(checks: ObjectChecks, kept: Kept, kind: Class, what: str) -> ObjectChecks:
+    return replace(checks, seen=(*checks.seen, _seen(kept, kind, what)), unusable=(*checks.unusable, kept))
+
+
+def _seen(kept: Kept, kind: Class, what: str) -> Seen:
+    return Seen(kind=kind, severity=Severity.DAMAGE, where=named(kept), what=what, remedy=_BRING_BACK)

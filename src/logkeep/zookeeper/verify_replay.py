@@ -1,0 +1,126 @@
+"""The level `replay`: every transaction that can be reached is applied, and every digest compared.
+
+Each run of reachable transactions is replayed once, from its oldest snapshot to its end. All other snapshots in it are
+replayed to the end of their own window only, and must then have the digest that the long replay had there: that proves
+them also where no server wrote digests.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from logkeep.errors import Damaged
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.findings import Severity
+from logkeep.zookeeper.coverage import Holdings
+from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.line import line_of
+from logkeep.zookeeper.plan import Moments, Refused, ToEnd, path_along
+from logkeep.zookeeper.prove import proven_path
+from logkeep.zookeeper.reach import Reach, reaches_of
+from logkeep.zookeeper.replay import Replayed, replay, unproven
+
+_DO_NOT_USE = "nothing is restored from it; an older point, another member or an earlier backup may be whole"
+
+
+@dataclass(frozen=True)
+class ReplayChecks:
+    seen: tuple[Seen, ...] = ()
+    transactions: int = 0
+    digests_compared: int = 0
+    end_proven: bool = True
+    holdings: Holdings | None = None
+    """With the ends of epochs that digests decided."""
+
+
+def check_replay(view: BackupView, holdings: Holdings, moments: Moments) -> ReplayChecks:
+    decided, end_proven = _ends_decided(view, holdings, moments)
+    checks = _Checks(view, decided, moments)
+    for history in decided.histories:
+        line = line_of(decided, history)
+        for family in _families(reaches_of(decided, line)):
+            checks.replay(history, family)
+    return ReplayChecks(tuple(checks.seen), checks.transactions, checks.compared, end_proven, decided)
+
+
+def _ends_decided(view: BackupView, holdings: Holdings, moments: Moments) -> tuple[Holdings, bool]:
+    """Let digests decide between ends of epochs first: all that follows depends on it."""
+    if not holdings.histories:
+        return holdings, False
+    try:
+        end = proven_path(view, holdings, ToEnd(), moments)
+    except Damaged:
+        return holdings, False
+    return (holdings, False) if isinstance(end, Refused) else (end.holdings, True)
+
+
+def _families(reaches: Sequence[Reach]) -> Iterator[list[Reach]]:
+    """Reaches that end at the same transaction, the one that begins first before the others."""
+    ends = sorted({reach.last for reach in reaches})
+    for end in ends:
+        yield sorted((r for r in reaches if r.last == end), key=lambda r: (r.first, r.base.snapshot is None))
+
+
+class _Checks:
+    def __init__(self, view: BackupView, holdings: Holdings, moments: Moments) -> None:
+        self._view, self._holdings, self._moments = view, holdings, moments
+        self.seen: list[Seen] = []
+        self.transactions = self.compared = 0
+
+    def replay(self, history: str, family: Sequence[Reach]) -> None:
+        oldest, others = family[0], family[1:]
+        long = self._one(history, oldest, oldest.last, frozenset(reach.first for reach in others))
+        for reach in others:
+            short = self._one(history, reach, reach.first, frozenset({reach.first}))
+            if long is not None and short is not None:
+                self._same(reach, long, short)
+
+    def _one(self, history: str, reach: Reach, until: int, note_at: frozenset[int]) -> Replayed | None:
+        line = line_of(self._holdings, history)
+        path = path_along(self._holdings, line, reach, until, self._moments)
+        where = _named(reach)
+        try:
+            replayed = replay(self._view, path, note_at=note_at)
+        except Damaged as error:
+            self.seen.append(_damage(Class.REPLAY_FAILED, where, str(error), reach.base.zxid))
+            return None
+        self.transactions += replayed.transactions
+        self.compared += replayed.digests_compared
+        self._judge(where, replayed)
+        for border in unproven(path, replayed):
+            what = f"nothing proves that an epoch ended with {hex_zxid(border.before)} before {hex_zxid(border.after)}"
+            self.seen.append(
+                Seen(
+                    kind=Class.EPOCH_END_UNPROVEN,
+                    severity=Severity.WARNING,
+                    where=where,
+                    what=what,
+                    remedy="back up a majority of the voters",
+                    zxid=border.before,
+                )
+            )
+        return replayed
+
+    def _judge(self, where: str, replayed: Replayed) -> None:
+        wrong = replayed.first_mismatch
+        if wrong is not None:
+            what = (
+                f"at {hex_zxid(wrong.zxid)} the server wrote the digest {wrong.written:x}, and the replay has "
+                f"{wrong.replayed:x}: transactions are missing or changed before it"
+            )
+            self.seen.append(_damage(Class.DIGEST_MISMATCH, where, what, replayed.proven_until))
+
+    def _same(self, reach: Reach, long: Replayed, short: Replayed) -> None:
+        at = reach.first
+        if long.digests_at.get(at) != short.digests_at.get(at):
+            what = f"at {hex_zxid(at)} its tree is not the one that an older snapshot leads to"
+            self.seen.append(_damage(Class.TREES_DIFFER, _named(reach), what, reach.base.zxid))
+
+
+def _named(reach: Reach) -> str:
+    snapshot = reach.base.snapshot
+    return "the empty tree" if snapshot is None else f"{snapshot.member}/{snapshot.name}"
+
+
+def _damage(kind: Class, where: str, what: str, zxid: int | None) -> Seen:
+    return Seen(kind=kind, severity=Severity.DAMAGE, where=where, what=what, remedy=_DO_NOT_USE, zxid=zxid)
