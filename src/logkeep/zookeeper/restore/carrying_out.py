@@ -1,0 +1,180 @@
+"""A prepared restore, carried out: stage beside the old data, prove what was staged, swap, receipt.
+
+Until the swap begins the target is untouched, and what was staged is removed when anything goes wrong. From then on the
+journal leads to the new data or back to the old one.
+"""
+
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+from logkeep.errors import LogkeepError, RestoreFailed, TargetUnsafe
+from logkeep.model.time import Clock, TokenSource, random_token, rfc3339, utc_now
+from logkeep.zookeeper.restore.discarding import Discard
+from logkeep.zookeeper.restore.disk import Disk
+from logkeep.zookeeper.restore.holding import fingerprint_of, owner_of
+from logkeep.zookeeper.restore.journal import Journal, JournalPlace, Phase, Pointer, encoded, read_journal
+from logkeep.zookeeper.restore.locks import alone
+from logkeep.zookeeper.restore.places import Place
+from logkeep.zookeeper.restore.preparing import Prepared, interrupted
+from logkeep.zookeeper.restore.proof import prove
+from logkeep.zookeeper.restore.running import look_for_servers
+from logkeep.zookeeper.restore.swapping import Swap
+from logkeep.zookeeper.restore.values import RestoredTarget, RestoreReceipt, WrittenFile
+
+
+def carry_out(
+    prepared: Prepared,
+    *,
+    replace: bool = False,
+    clock: Clock = utc_now,
+    token: TokenSource = random_token,
+    disk: Disk | None = None,
+) -> RestoreReceipt:
+    """`replace`: somebody said yes to the replacement of what the targets hold; it is kept beside the new data."""
+    _check(prepared, replace=replace)
+    steps, started = disk or Disk(), clock()
+    restore = f"{started.astimezone(UTC):%Y%m%d%H%M%S}-{token()[:8]}"
+    with ExitStack() as stack:
+        stack.enter_context(alone(prepared.places))
+        earlier = _earlier(prepared.places, steps)
+        journal = _journal(restore, prepared, earlier)
+        try:
+            targets = _stage(journal, prepared, steps)
+            _check_unchanged(prepared)
+        except LogkeepError:
+            Discard(journal, steps).all()
+            raise
+        _swap(journal, steps)
+        return _receipt(restore, prepared, targets, started, clock())
+
+
+def _check(prepared: Prepared, *, replace: bool) -> None:
+    planned = prepared.planned
+    if planned.obstacles:
+        raise planned.obstacles[0]
+    full = [p for p, held in zip(prepared.places, planned.held, strict=True) if not held.empty]
+    if full and not replace:
+        raise TargetUnsafe(
+            "it holds data already",
+            subject=", ".join(str(place.data_dir) for place in full),
+            remedy="say that it may be replaced (--force); it is kept beside the restored data",
+        )
+
+
+def _check_unchanged(prepared: Prepared) -> None:
+    """Once more, right before the swap. Raises TargetUnsafe."""
+    running = look_for_servers(prepared.places, prepared.ask).running
+    if running:
+        raise TargetUnsafe(running[0], remedy="stop the server, of an ensemble every member, and run again")
+    for place, held in zip(prepared.places, prepared.planned.held, strict=True):
+        if fingerprint_of(place) != held.fingerprint:
+            raise TargetUnsafe(
+                "files changed there while the restore was prepared: something is writing to them",
+                subject=str(place.data_dir),
+                remedy="stop the server, also one on another host that has this directory mounted, and run again",
+            )
+
+
+def _earlier(places: Sequence[Place], disk: Disk) -> Journal | None:
+    """The journal of the restore before this one, if it ended well; what one left that died early is removed."""
+    found = None
+    for place in places:
+        journal = read_journal(place.data_dir)
+        if journal is not None and journal.phase is Phase.STAGING:
+            Discard(journal, disk).all()
+            journal = read_journal(place.data_dir)
+        if journal is not None and journal.phase in (Phase.OLD, Phase.NEW):
+            raise interrupted(journal.restore, place)
+        found = journal if place is places[0] else found
+    same = found is not None and [p.data_dir for p in found.places] == [str(p.data_dir) for p in places]
+    return found if same else None
+
+
+def _journal(restore: str, prepared: Prepared, earlier: Journal | None) -> Journal:
+    places = tuple(
+        JournalPlace(
+            str(place.data_dir),
+            str(place.log_dir),
+            tuple(str(live.path) for live in place.lives if not live.path.exists()),
+            held.fingerprint,
+        )
+        for place, held in zip(prepared.places, prepared.planned.held, strict=True)
+    )
+    return Journal(restore=restore, phase=Phase.STAGING, places=places, earlier=earlier)
+
+
+def _stage(journal: Journal, prepared: Prepared, disk: Disk) -> list[RestoredTarget]:
+    first, *others = prepared.places
+    disk.replace(first.journal, encoded(journal), owner_of(first.data))
+    pointer = encoded(Pointer(restore=journal.restore, data_dir=str(first.data_dir)))
+    for place in others:
+        disk.replace(place.journal, pointer, owner_of(place.data))
+    return [_stage_one(journal.restore, place, prepared, disk) for place in prepared.places]
+
+
+def _stage_one(restore: str, place: Place, prepared: Prepared, disk: Disk) -> RestoredTarget:
+    for live in place.lives:
+        disk.make_directory(live.staged(restore), owner_of(live))
+    files = []
+    for made in prepared.files:
+        live = place.log if made.in_log_dir else place.data
+        files.append((live, disk.write(live.staged(restore) / made.name, made.pieces(), owner_of(live))))
+    for live in place.lives:
+        disk.sync(live.staged(restore))
+    for live, file in files:
+        _prove(live.staged(restore), file, prepared)
+    kept = tuple(str(live.kept(restore)) for live in place.lives if live.path.exists())
+    return RestoredTarget(
+        data_dir=str(place.data_dir), log_dir=str(place.log_dir), files=tuple(file for _, file in files), kept=kept
+    )
+
+
+def _prove(directory: Path, file: WrittenFile, prepared: Prepared) -> None:
+    problem = prove(directory / file.name, file, prepared.planned, prepared.replayed.tree.digest)
+    if problem:
+        raise RestoreFailed(
+            f"what was written does not read back: {problem}",
+            subject=os.fspath(directory / file.name),
+            remedy="check the disk; the old data is untouched",
+        )
+
+
+def _swap(journal: Journal, disk: Disk) -> None:
+    swap = Swap(journal, disk)
+    try:
+        swap.note(Phase.OLD)
+        swap.forward()
+        Discard(swap.journal, disk).empty_directories()
+    except RestoreFailed as error:
+        remedy = f"{error.remedy.partition(',')[0]}, then continue restore {journal.restore}, or roll it back"
+        raise RestoreFailed(error.what, subject=error.subject, remedy=remedy) from error
+
+
+def _receipt(
+    restore: str, prepared: Prepared, targets: Sequence[RestoredTarget], started: datetime, now: datetime
+) -> RestoreReceipt:
+    planned, replayed, path = prepared.planned, prepared.replayed, prepared.path
+    return RestoreReceipt(
+        restore=restore,
+        backup=planned.backup,
+        zxid=planned.zxid,
+        named_zxid=planned.named,
+        epoch=planned.epoch,
+        sessions=planned.sessions,
+        form=planned.form,
+        proof=", ".join([path.proof, *path.labels]),
+        nodes=planned.nodes,
+        transactions=replayed.transactions,
+        digest=replayed.tree.digest,
+        digests_compared=replayed.digests_compared,
+        dropped_sessions=prepared.dropped.sessions,
+        dropped_ephemerals=prepared.dropped.ephemerals,
+        started=rfc3339(started),
+        finished=rfc3339(now),
+        targets=tuple(targets),
+        findings=planned.findings,
+        unchecked=planned.unchecked,
+    )

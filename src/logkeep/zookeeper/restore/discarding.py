@@ -1,0 +1,49 @@
+"""Removing what a restore needs no more. Nothing here touches `version-2`, or data that a server may have written."""
+
+from pathlib import Path
+
+from logkeep.zookeeper.restore.disk import Disk
+from logkeep.zookeeper.restore.holding import owner_of
+from logkeep.zookeeper.restore.journal import Journal, Pointer, encoded
+from logkeep.zookeeper.restore.places import Live, Place
+
+
+class Discard:
+    def __init__(self, journal: Journal, disk: Disk) -> None:
+        self._journal, self._disk = journal, disk
+        self._places = [each.place() for each in journal.places]
+
+    def all(self) -> None:
+        """The old data is in place: remove what was staged, and the journal last."""
+        for live in self._lives():
+            if not self._journal.was_done:
+                self._disk.remove_directory(live.staged(self._journal.restore))
+        self.empty_directories()
+        earlier = self._journal.earlier
+        first, *others = self._places
+        for place in others:
+            self._leave(
+                place, None if earlier is None else Pointer(restore=earlier.restore, data_dir=str(first.data_dir))
+            )
+        self._leave(first, earlier)
+
+    def empty_directories(self) -> None:
+        for live in self._lives():
+            for beside in (live.staged(self._journal.restore), live.kept(self._journal.restore)):
+                if _is_empty(beside):
+                    self._disk.remove_directory(beside)
+
+    def _leave(self, place: Place, document: Journal | Pointer | None) -> None:
+        if document is not None:
+            self._disk.replace(place.journal, encoded(document), owner_of(place.data))
+            return
+        self._disk.remove(place.journal.with_name(f".{place.journal.name}.new"))
+        self._disk.remove(place.journal)
+        self._disk.sync(place.data_dir)
+
+    def _lives(self) -> list[Live]:
+        return [live for place in self._places for live in place.lives]
+
+
+def _is_empty(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())

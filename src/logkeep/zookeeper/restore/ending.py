@@ -1,0 +1,122 @@
+"""The end of a restore that was interrupted, or the undoing of one that was not: continue, or roll back.
+
+Both work from every state that a restore, or an earlier continue or rollback, may have left.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from logkeep.errors import TargetUnsafe, UsageError
+from logkeep.zookeeper.restore.discarding import Discard
+from logkeep.zookeeper.restore.disk import Disk
+from logkeep.zookeeper.restore.holding import fingerprint_of
+from logkeep.zookeeper.restore.journal import Journal, Phase, read_journal
+from logkeep.zookeeper.restore.locks import alone
+from logkeep.zookeeper.restore.marker import MARKER
+from logkeep.zookeeper.restore.places import Place, place_of
+from logkeep.zookeeper.restore.running import Ask, ask_server, look_for_servers
+from logkeep.zookeeper.restore.swapping import Swap
+from logkeep.zookeeper.restore.values import Target
+
+
+class Outcome(StrEnum):
+    NEW = "new"
+    """The restored data is in place."""
+    OLD = "old"
+    """What was there before the restore is in place."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    restore: str
+    outcome: Outcome
+    data_dirs: tuple[str, ...]
+    kept: tuple[str, ...]
+    """Directories beside `version-2` that hold the other data, and files of servers that tried to start."""
+    unchecked: tuple[str, ...]
+
+
+def continue_restore(target: Target, *, disk: Disk | None = None, ask: Ask = ask_server) -> Ended:
+    """To the new data. One that died before all was staged leaves the old data, and is to be run again."""
+    return _end(target, disk or Disk(), ask, forward=True)
+
+
+def roll_back(target: Target, *, disk: Disk | None = None, ask: Ask = ask_server) -> Ended:
+    """To the old data, also after the restore had ended; what was restored is then kept beside it."""
+    return _end(target, disk or Disk(), ask, forward=False)
+
+
+def _end(target: Target, disk: Disk, ask: Ask, *, forward: bool) -> Ended:
+    data_dir = place_of(target).data_dir
+    journal = _journal_of(data_dir)
+    places = [_with_host(each.place(), data_dir, target.host) for each in journal.places]
+    with alone(places):
+        journal = _journal_of(data_dir)  # it may have ended while we waited
+        seen = look_for_servers(places, ask)
+        if journal.phase in (Phase.OLD, Phase.NEW) or not forward:
+            _check_stopped(seen.running)
+        outcome = _forward(journal, places, disk) if forward else _back(journal, disk)
+    return Ended(
+        journal.restore, outcome, tuple(str(p.data_dir) for p in places), _kept(journal, places), seen.unchecked
+    )
+
+
+def _journal_of(data_dir: Path) -> Journal:
+    journal = read_journal(data_dir)
+    if journal is None:
+        raise UsageError("no restore has left a journal there", subject=str(data_dir), remedy="there is nothing to end")
+    return journal
+
+
+def _with_host(place: Place, data_dir: Path, host: str) -> Place:
+    return Place(place.data_dir, place.log_dir, host if place.data_dir == data_dir else "")
+
+
+def _check_stopped(running: Sequence[str]) -> None:
+    if running:
+        raise TargetUnsafe(running[0], remedy="stop the server, of an ensemble every member, and run again")
+
+
+def _forward(journal: Journal, places: Sequence[Place], disk: Disk) -> Outcome:
+    if journal.phase is Phase.STAGING:
+        Discard(journal, disk).all()
+        return Outcome.OLD
+    if journal.phase is Phase.OLD:
+        _check_same(journal, places)
+    swap = Swap(journal, disk)
+    swap.forward()
+    Discard(swap.journal, disk).empty_directories()
+    return Outcome.NEW
+
+
+def _check_same(journal: Journal, places: Sequence[Place]) -> None:
+    """Before the marker lay there a server could start on the old data, and write to it. Raises TargetUnsafe."""
+    for told, place in zip(journal.places, places, strict=True):
+        marked = (place.log.path / MARKER).exists()
+        if not marked and fingerprint_of(place) != told.fingerprint:
+            raise TargetUnsafe(
+                "the old data has changed since the restore was interrupted",
+                subject=told.data_dir,
+                remedy="roll back, which loses nothing, and restore again",
+            )
+
+
+def _back(journal: Journal, disk: Disk) -> Outcome:
+    swap = Swap(journal, disk)
+    if journal.phase is not Phase.STAGING:
+        swap.back()
+        swap.note(Phase.STAGING)
+    Discard(swap.journal, disk).all()
+    return Outcome.OLD
+
+
+def _kept(journal: Journal, places: Sequence[Place]) -> tuple[str, ...]:
+    beside = [
+        path
+        for place in places
+        for live in place.lives
+        for path in (live.kept(journal.restore), live.staged(journal.restore), live.strange(journal.restore))
+    ]
+    return tuple(str(path) for path in beside if path.is_dir())

@@ -1,0 +1,161 @@
+"""What the directories of a server hold before they are replaced: counts, highest zxid, epochs, owner. Only reads."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from logkeep.errors import TargetUnsafe
+from logkeep.formats.zookeeper.names import FileKind, FileName, parse_name
+from logkeep.formats.zookeeper.txnlog import scan
+from logkeep.zookeeper.restore.marker import MARKER
+from logkeep.zookeeper.restore.places import Live, Place
+from logkeep.zookeeper.restore.values import Held, Owner
+
+EPOCH_FILES = ("currentEpoch", "acceptedEpoch")
+_SMALLEST_RECORD = 45
+_MOST_FILE_MODE, _MOST_DIRECTORY_MODE = 0o640, 0o750
+_LONGEST_NUMBER = 20
+
+
+def held_by(place: Place) -> Held:
+    """Raises TargetUnsafe for what cannot be read, or is not where a server would have it."""
+    entries = [entry for live in place.lives for entry in _entries(live)]
+    named = [(entry, name) for entry in entries if (name := parse_name(entry.name)) is not None]
+    _check_kinds(place, named)
+    snapshots = [name for _, name in named if name.kind is FileKind.SNAPSHOT]
+    logs = [(entry, name) for entry, name in named if name.kind is FileKind.LOG]
+    highest, exactly = _highest(logs)
+    epochs, unreadable = _epochs(place.data.path)
+    return Held(
+        snapshots=len(snapshots),
+        logs=len(logs),
+        size_bytes=sum(_size(entry) for entry in entries),
+        highest_zxid=max([highest, *(name.zxid for name in snapshots)]),
+        exactly=exactly,
+        epochs=epochs,
+        strays=(*(entry.name for entry, name in named if name.stray), *unreadable),
+        fingerprint=fingerprint_of(place),
+    )
+
+
+def fingerprint_of(place: Place) -> str:
+    """Changes when a file comes, goes, grows or is written to."""
+    found = hashlib.sha256()
+    for live in place.lives:
+        for entry in _entries(live):
+            told = entry.lstat()
+            found.update(repr((str(entry), told.st_size, told.st_mtime_ns, told.st_ino)).encode())
+    return found.hexdigest()
+
+
+def owner_of(live: Live) -> Owner:
+    """As what is replaced; where there is nothing, as the directory above."""
+    like = live.path if live.path.is_dir() else live.path.parent
+    told, of_files = like.stat(), [entry.stat().st_mode for entry in _entries(live) if entry.is_file()]
+    file_mode = _MOST_FILE_MODE
+    for mode in of_files:
+        file_mode &= stat.S_IMODE(mode) | stat.S_IRUSR | stat.S_IWUSR
+    return Owner(told.st_uid, told.st_gid, file_mode, stat.S_IMODE(told.st_mode) & _MOST_DIRECTORY_MODE | stat.S_IRWXU)
+
+
+def _entries(live: Live) -> list[Path]:
+    """All but our own marker."""
+    try:
+        return sorted(e for e in live.path.iterdir() if e.name != MARKER) if live.path.exists() else []
+    except OSError as error:
+        raise _unreadable(live.path, error) from error
+
+
+def _size(entry: Path) -> int:
+    return min((told := entry.lstat()).st_size, told.st_blocks * 512)
+
+
+def _check_kinds(place: Place, named: Iterable[tuple[Path, FileName]]) -> None:
+    """With separate directories a server refuses to start when one holds what belongs into the other."""
+    if not place.separate:
+        return
+    for entry, name in named:
+        right = place.log.path if name.kind is FileKind.LOG else place.data.path
+        if entry.parent != right:
+            raise TargetUnsafe(
+                f"a {name.kind} lies in the directory that is said to hold the other files",
+                subject=str(entry),
+                remedy="look whether dataDir and dataLogDir were named the wrong way round",
+            )
+
+
+def _highest(logs: Iterable[tuple[Path, FileName]]) -> tuple[int, bool]:
+    """The newest log that has a record decides; one that is damaged is counted as full behind its damage."""
+    highest, exactly = 0, True
+    for entry, name in sorted(logs, key=lambda log: log[1].zxid, reverse=True):
+        highest = max(highest, name.zxid)
+        last, whole = _last_zxid(entry)
+        if not whole:
+            highest, exactly = max(highest, last + _size_told(entry) // _SMALLEST_RECORD), False
+        highest = max(highest, last)
+        if last and whole:
+            break
+    return highest, exactly
+
+
+def _last_zxid(log: Path) -> tuple[int, bool]:
+    """The last zxid that can be read, and whether nothing else can be in the log."""
+    try:
+        with log.open("rb") as source:
+            scanned = scan(source, deep=True)
+    except OSError as error:
+        raise _unreadable(log, error) from error
+    resumed = [each.resumes_zxid for each in scanned.damage if each.resumes_zxid is not None]
+    return max([scanned.last_zxid or 0, *resumed]), not scanned.damage
+
+
+def _size_told(entry: Path) -> int:
+    return entry.stat().st_size
+
+
+def _epochs(directory: Path) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Numbers, and names of the files that hold none."""
+    found, unreadable = [], []
+    for path in (directory / name for name in EPOCH_FILES):
+        if path.is_file():
+            number = _number(path)
+            if number is None:
+                unreadable.append(path.name)
+            else:
+                found.append(number)
+    return tuple(found), tuple(unreadable)
+
+
+def _number(path: Path) -> int | None:
+    try:
+        with path.open("rb") as file:
+            text = file.read(_LONGEST_NUMBER).strip()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    return int(text) if text.isdigit() else None
+
+
+def _unreadable(path: Path, error: OSError) -> TargetUnsafe:
+    what = (error.strerror or "it cannot be read").lower()
+    return TargetUnsafe(what, subject=str(path), remedy="run as the user that owns it, or as root")
+
+
+def check_writable(places: Iterable[Place]) -> None:
+    """Raises TargetUnsafe where files could not be made, or could not be given to who owns the old ones."""
+    for live in _each(places):
+        above = live.path.parent
+        owner = (live.path if live.path.exists() else above).stat()
+        needed = [above, live.path] if live.path.exists() else [above]
+        if not all(os.access(path, os.W_OK | os.X_OK, effective_ids=True) for path in needed):
+            raise TargetUnsafe("this user may not write there", subject=str(above), remedy=_AS_OWNER)
+        if os.geteuid() not in (0, owner.st_uid):
+            raise TargetUnsafe("it belongs to another user", subject=str(live.path), remedy=_AS_OWNER)
+
+
+_AS_OWNER = "run as the user that the server runs as, or as root"
+
+
+def _each(places: Iterable[Place]) -> Iterator[Live]:
+    return (live for place in places for live in place.lives)

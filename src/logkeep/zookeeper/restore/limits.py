@@ -1,0 +1,104 @@
+"""What a tree holds that not every server can, and what the servers at the target would do with it. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from logkeep.errors import LogkeepError, TargetUnsafe, UsageError
+from logkeep.formats.zookeeper import shown
+from logkeep.model.findings import Finding, Severity
+from logkeep.zookeeper.restore.values import RestoreWish
+from logkeep.zookeeper.tree import CONTAINER_OWNER, TTL_MARK, Tree
+
+CONFIG = b"/zookeeper/config"
+_CONTAINERS_SINCE, _TTL_SINCE, _CONFIG_SINCE = (3, 5, 1), (3, 5, 3), (3, 5)
+_ROOM_IN_BUFFER = 1024
+"""A server reads a little more than `jute.maxbuffer` from its own files."""
+
+
+@dataclass(frozen=True)
+class Content:
+    nodes: int
+    size_bytes: int
+    """Of a snapshot of it, without sessions and ACLs."""
+    containers: int
+    ttls: int
+    largest: bytes
+    """The path of the node with the most data."""
+    largest_bytes: int
+    config: bool
+
+
+def content_of(tree: Tree) -> Content:
+    """One pass over all nodes."""
+    size = containers = ttls = most = 0
+    largest = b""
+    for path, node in tree.nodes.items():
+        data_bytes = len(node.data or b"")
+        size += 76 + len(path) + data_bytes
+        if node.owner == CONTAINER_OWNER:
+            containers += 1
+        elif node.owner & TTL_MARK == TTL_MARK:
+            ttls += 1
+        if data_bytes > most:
+            largest, most = path, data_bytes
+    return Content(len(tree.nodes), size, containers, ttls, largest, most, bool(_config(tree)))
+
+
+def _config(tree: Tree) -> bytes | None:
+    node = tree.nodes.get(CONFIG)
+    return None if node is None else node.data
+
+
+def parse_version(version: str) -> tuple[int, ...] | None:
+    """None for a version that is not known. Raises UsageError for what is none."""
+    if not version:
+        return None
+    parts = version.partition("-")[0].split(".")
+    if len(parts) < 2 or not all(part.isdecimal() for part in parts):
+        raise UsageError("this is no version of ZooKeeper", subject=version, remedy="write it as 3.9.5")
+    return tuple(int(part) for part in parts)
+
+
+def impossible(content: Content, wish: RestoreWish) -> Iterator[LogkeepError]:
+    """What the servers would silently throw away, or could not read."""
+    version = parse_version(wish.version)
+    if version is not None and content.containers and version < _CONTAINERS_SINCE:
+        yield _cannot(f"{content.containers} container nodes would be removed by ZooKeeper {wish.version}", "3.5.1")
+    if version is not None and content.ttls and version < _TTL_SINCE:
+        yield _cannot(f"{content.ttls} nodes with a time to live would be removed by ZooKeeper {wish.version}", "3.5.3")
+    elif content.ttls and wish.extended_types is False:
+        yield TargetUnsafe(
+            f"{content.ttls} nodes with a time to live would be removed: the servers do not know extended types",
+            remedy="set extendedTypesEnabled=true in zoo.cfg of every member",
+        )
+    if content.largest_bytes > wish.jute_maxbuffer + _ROOM_IN_BUFFER:
+        yield TargetUnsafe(
+            f"it holds {content.largest_bytes} bytes, and servers with jute.maxbuffer={wish.jute_maxbuffer} "
+            "do not start on it",
+            subject=shown(content.largest),
+            remedy=f"start servers and clients with -Djute.maxbuffer={content.largest_bytes + _ROOM_IN_BUFFER} "
+            "or more, and say so",
+        )
+
+
+def worth_telling(content: Content, wish: RestoreWish) -> Iterator[Finding]:
+    version = parse_version(wish.version)
+    if content.ttls and wish.extended_types is None:
+        what = f"{content.ttls} nodes with a time to live are removed by servers without extendedTypesEnabled=true"
+        yield warning("ttl-nodes", what, "set extendedTypesEnabled=true in zoo.cfg of every member before the start")
+    if content.containers and version is None:
+        what = f"{content.containers} container nodes are removed by servers before 3.5.1"
+        yield warning("container-nodes", what, "start a server of 3.5.1 or later")
+    if content.config:
+        what = "members overwrite it with their own configuration when they start"
+        if version is not None and version < _CONFIG_SINCE:
+            what = f"it is a node like others for ZooKeeper {wish.version}"
+        yield Finding(code="config-node", severity=Severity.NOTE, where=shown(CONFIG), what=what)
+
+
+def warning(code: str, what: str, remedy: str, where: str = "target") -> Finding:
+    return Finding(code=code, severity=Severity.WARNING, where=where, what=what, remedy=remedy)
+
+
+def _cannot(what: str, since: str) -> TargetUnsafe:
+    return TargetUnsafe(what, remedy=f"start a server of {since} or later")

@@ -1,0 +1,45 @@
+"""Under which zxid and epoch restored data comes back. Pure.
+
+A server that stands alone goes on counting behind the name of its newest snapshot: the name lies above everything that
+the replaced data held, so that no zxid is given out twice and no client has seen a later one than its server.
+
+Members of an ensemble get an epoch above every epoch that was ever in use. A member that was forgotten, with its old
+data, then loses every election; and since the snapshot is named after the beginning of that epoch, the forgotten member
+is behind it and is sent the whole tree. Were the snapshot named after the zxid of its tree, a member with later zxids
+would be told to cut its log instead, which leaves it with whatever later snapshot it has.
+"""
+
+from collections.abc import Iterable
+
+from logkeep.errors import TargetUnsafe
+from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
+
+HIGHEST_ZXID = (1 << 63) - 1
+_LARGEST_EPOCH = (1 << 31) - 2
+
+
+def epoch_above(epochs: Iterable[int], zxids: Iterable[int], min_epoch: int) -> int:
+    """`epochs`: of epoch files and live servers; `zxids`: of the backup and of everything that is replaced."""
+    found = 1 + max([*epochs, *(epoch_of(zxid) for zxid in zxids), min_epoch, 0])
+    if found > _LARGEST_EPOCH:
+        raise TargetUnsafe(
+            f"an epoch above {found - 1} is needed, and there is none",
+            remedy="look for a file whose name holds an absurd zxid, and move it out of the directory",
+        )
+    return found
+
+
+def lone_name(zxid: int, highest_replaced: int) -> int:
+    """The name of the snapshot of a server that stands alone; `highest_replaced` is 0 where nothing was."""
+    named = zxid if zxid > highest_replaced else highest_replaced + 1
+    if named >= HIGHEST_ZXID - 1:
+        raise TargetUnsafe(
+            f"the data that is replaced reaches to zxid {hex_zxid(highest_replaced)}, and none lies above it",
+            remedy="look for a file whose name holds an absurd zxid, and move it out of the directory",
+        )
+    return named
+
+
+def member_name(epoch: int) -> int:
+    """The beginning of the epoch, which is no transaction's zxid."""
+    return epoch << 32

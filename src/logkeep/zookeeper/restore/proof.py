@@ -1,0 +1,46 @@
+"""Staged files read back from the disk: the bytes that were written, and of a snapshot every seal and its digest."""
+
+import hashlib
+import os
+from pathlib import Path
+
+from logkeep.errors import Damaged
+from logkeep.formats.zookeeper.names import FileKind, parse_name
+from logkeep.formats.zookeeper.snapshot import SnapshotReader
+from logkeep.zookeeper.restore.values import Form, Planned, WrittenFile
+
+_PIECE_BYTES = 1 << 20
+
+
+def prove(path: Path, expected: WrittenFile, planned: Planned, digest: int) -> str:
+    """What is wrong with it; nothing when all is right."""
+    try:
+        return _bytes(path, expected) or _snapshot(path, planned, digest)
+    except OSError as error:
+        return (error.strerror or "it cannot be read").lower()
+    except Damaged as error:
+        return str(error)
+
+
+def _bytes(path: Path, expected: WrittenFile) -> str:
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # ask the disk, not our own memory of it
+        while piece := file.read(_PIECE_BYTES):
+            found.update(piece)
+    return "" if found.hexdigest() == expected.sha256 else "other bytes"
+
+
+def _snapshot(path: Path, planned: Planned, digest: int) -> str:
+    name = parse_name(path.name)
+    if planned.form is not Form.EXACT or name is None or name.kind is not FileKind.SNAPSHOT:
+        return ""
+    with path.open("rb") as file:
+        reader = SnapshotReader(file)
+        reader.sessions()
+        reader.acls()
+        nodes = sum(1 for _ in reader.nodes())
+        ending = reader.ending()
+    if nodes != planned.nodes:
+        return f"{nodes} nodes instead of {planned.nodes}"
+    return "" if (ending.digest_zxid, ending.digest) == (planned.named, digest) else "another digest"

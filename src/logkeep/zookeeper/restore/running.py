@@ -1,0 +1,116 @@
+"""Whether a server uses these directories now: asked of the system, of the server, and of the files themselves.
+
+A server that runs and has written nothing yet holds no file open; so processes that look like ZooKeeper are asked for
+their configuration too. What could not be found out is told, never passed over.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from logkeep.errors import ClusterUnreachable
+from logkeep.zookeeper.restore.places import Place
+from logkeep.zookeeper.words import ServerState, four_letter, parse_srvr
+
+_PROC = Path("/proc")
+_MAINS = ("QuorumPeerMain", "ZooKeeperServerMain")
+_ASK_S = 5.0
+_LARGEST_CONFIG = 1 << 20
+
+Ask = Callable[[str], ServerState | None]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """`running`: who uses the directories; `live`: states of servers that answered; `unchecked`: what is not known."""
+
+    running: tuple[str, ...] = ()
+    live: tuple[ServerState, ...] = ()
+    unchecked: tuple[str, ...] = ()
+
+
+def ask_server(host: str) -> ServerState | None:
+    """None when nobody is there. One that runs and serves nobody at the moment counts as a server at zxid 0."""
+    try:
+        return parse_srvr(four_letter(host, "srvr", _ASK_S)) or ServerState(0)
+    except ClusterUnreachable:
+        return None
+
+
+def look_for_servers(places: Iterable[Place], ask: Ask = ask_server) -> Seen:
+    found = [_of_processes(list(places)), *(_of_host(place, ask) for place in places)]
+    return Seen(
+        tuple(dict.fromkeys(who for seen in found for who in seen.running)),
+        tuple(state for seen in found for state in seen.live),
+        tuple(dict.fromkeys(what for seen in found for what in seen.unchecked)),
+    )
+
+
+def _of_host(place: Place, ask: Ask) -> Seen:
+    if not place.host:
+        return Seen(unchecked=(f"no host was named for {place.data_dir}, so no server was asked",))
+    state = ask(place.host)
+    return Seen() if state is None else Seen((f"a server answers at {place.host}",), (state,))
+
+
+def _of_processes(places: list[Place]) -> Seen:
+    if not (_PROC / "self" / "fd").is_dir():
+        return Seen(unchecked=("this system does not tell which files are open",))
+    lives = [live.path for place in places for live in place.lives]
+    inodes = {(t.st_dev, t.st_ino) for live in lives if live.is_dir() for e in live.iterdir() for t in (e.lstat(),)}
+    running, hidden = [], 0
+    for process in _processes():
+        if _uses(process, {str(live) for live in lives}):
+            running.append(f"process {process.name} is a server that is configured for these directories")
+        try:
+            if any(_is_inside(file, lives, inodes) for file in (process / "fd").iterdir()):
+                running.append(f"process {process.name} has files open there")
+        except PermissionError:
+            hidden += 1
+        except OSError:  # it has ended
+            continue
+    unchecked = f"the open files of {hidden} processes of other users cannot be seen"
+    return Seen(tuple(running), (), (unchecked,) if hidden else ())
+
+
+def _processes() -> Iterator[Path]:
+    own = str(os.getpid())
+    return (each for each in _PROC.iterdir() if each.name.isdecimal() and each.name != own)
+
+
+def _is_inside(file: Path, lives: list[Path], inodes: set[tuple[int, int]]) -> bool:
+    """By name, or by identity: a container knows the same file under another name."""
+    try:
+        link = file.readlink()
+        if not link.is_absolute():
+            return False
+        told = file.stat()
+    except OSError:  # closed meanwhile
+        return False
+    return (told.st_dev, told.st_ino) in inodes or any(live in link.parents for live in lives)
+
+
+def _uses(process: Path, lives: set[str]) -> bool:
+    """Whether it is a server whose configuration names one of the directories."""
+    try:
+        words = (process / "cmdline").read_bytes().decode(errors="surrogateescape").split("\0")
+        started = next((n for n, word in enumerate(words) if word.endswith(_MAINS)), None)
+        if started is None:
+            return False
+        named = _configured(words[started + 1 :], (process / "cwd").readlink())
+        return any(str((path / "version-2").resolve()) in lives for path in named)
+    except (OSError, ValueError):
+        return False
+
+
+def _configured(arguments: list[str], cwd: Path) -> list[Path]:
+    """A configuration file; or, of a server that stands alone, a port and a directory."""
+    if len(arguments) > 1 and arguments[0].isdecimal():
+        return [cwd / arguments[1]]
+    if not arguments or not arguments[0]:
+        return []
+    with (cwd / arguments[0]).open("rb") as file:
+        lines = file.read(_LARGEST_CONFIG).decode(errors="surrogateescape").splitlines()
+    pairs = [line.partition("=") for line in lines if not line.lstrip().startswith("#")]
+    return [cwd / value.strip() for key, _, value in pairs if key.strip() in ("dataDir", "dataLogDir")]

@@ -1,0 +1,125 @@
+"""Old files out, new files in, and the other way round; from every state in which an earlier run may have died.
+
+All members get their marker before a file of any of them is moved, and lose it when the last file of all is where it
+belongs: no server of the ensemble starts on a mixture. What lies in `version-2` belongs to one side only, by the phase
+of the journal, so that no list of names is needed, and what a server wrote meanwhile stays with its side.
+"""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from logkeep.zookeeper.restore.disk import Disk
+from logkeep.zookeeper.restore.holding import owner_of
+from logkeep.zookeeper.restore.journal import Journal, JournalPlace, Phase, encoded
+from logkeep.zookeeper.restore.marker import MARKER, marker_text
+from logkeep.zookeeper.restore.places import Live
+
+
+class Swap:
+    """One restore's directories, between `OLD` and `DONE`."""
+
+    def __init__(self, journal: Journal, disk: Disk) -> None:
+        self.journal, self._disk = journal, disk
+        self._places = [each.place() for each in journal.places]
+
+    def forward(self) -> None:
+        """To `DONE`: the new data is in place, the old one beside it."""
+        if self.journal.phase is Phase.OLD:
+            self._mark()
+            self._move_all(into_live=False, kept=True)
+            self.note(Phase.NEW)
+        if self.journal.phase is Phase.NEW:
+            if self._staged_left():
+                self._mark()
+                self._move_all(into_live=True, kept=False)
+            self._unmark()
+            self.note(Phase.DONE)
+
+    def back(self) -> None:
+        """The old data is in place; the new one, with all that was written to it, is beside it."""
+        if self.journal.phase in (Phase.NEW, Phase.DONE):
+            self._mark()
+            self.note(Phase.NEW)
+            self._move_all(into_live=False, kept=False)
+            self.note(Phase.OLD)
+        if self._kept_left():
+            self._mark()
+            self._move_all(into_live=True, kept=True)
+        self._unmark()
+        for place in self.journal.places:
+            self._unmake(place)
+
+    def note(self, phase: Phase) -> None:
+        """The phase that begins now, on disk."""
+        was_done = self.journal.was_done or phase is Phase.DONE
+        self.journal = msgspec.structs.replace(self.journal, phase=phase, was_done=was_done)
+        first = self._places[0]
+        self._disk.replace(first.journal, encoded(self.journal), owner_of(first.data))
+
+    def _beside(self, live: Live, *, kept: bool) -> Path:
+        return live.kept(self.journal.restore) if kept else live.staged(self.journal.restore)
+
+    def _staged_left(self) -> bool:
+        return self._left(kept=False)
+
+    def _kept_left(self) -> bool:
+        return self._left(kept=True)
+
+    def _left(self, *, kept: bool) -> bool:
+        beside = [self._beside(live, kept=kept) for place in self._places for live in place.lives]
+        return any(path.is_dir() and any(path.iterdir()) for path in beside)
+
+    def _mark(self) -> None:
+        for place in self._places:
+            for live in place.lives:
+                self._ensure(live.path, live)
+            marker = place.log.path / MARKER
+            text = marker_text(self.journal.restore, str(place.data_dir))
+            if not marker.exists() or marker.read_bytes() != text:
+                self._disk.remove(marker)
+                self._disk.write(marker, [text], owner_of(place.log))
+            self._disk.sync(place.log.path)
+
+    def _unmark(self) -> None:
+        for place in self._places:
+            marker = place.log.path / MARKER
+            if marker.exists():
+                self._disk.remove(marker)
+                self._disk.sync(place.log.path)
+
+    def _move_all(self, *, into_live: bool, kept: bool) -> None:
+        for place in self._places:
+            for live in place.lives:
+                beside = self._beside(live, kept=kept)
+                self._ensure(beside, live)
+                source, target = (beside, live.path) if into_live else (live.path, beside)
+                for entry in sorted(source.iterdir()):
+                    if entry.name != MARKER:
+                        self._move(entry, target / entry.name, live)
+                self._disk.sync(target)
+                self._disk.sync(source)
+
+    def _move(self, entry: Path, target: Path, live: Live) -> None:
+        """Where the name is taken, what is in `version-2` was written by a server that tried to start: set it apart."""
+        if not os.path.lexists(target):
+            self._disk.move(entry, target)
+            return
+        strange = live.strange(self.journal.restore)
+        self._ensure(strange, live)
+        intruder = live.path / entry.name
+        number = sum(1 for _ in strange.iterdir())
+        self._disk.move(intruder, strange / f"{number}.{entry.name}")
+        if entry != intruder:
+            self._disk.move(entry, target)
+
+    def _ensure(self, path: Path, live: Live) -> None:
+        if not path.is_dir():
+            self._disk.make_directory(path, owner_of(live))
+
+    def _unmake(self, place: JournalPlace) -> None:
+        """Take away a `version-2` that was not there before, as long as nothing is in it."""
+        for live in place.place().lives:
+            if str(live.path) in place.made and live.path.is_dir() and not any(live.path.iterdir()):
+                self._disk.remove_directory(live.path)

@@ -1,0 +1,228 @@
+"""A restore of ZooKeeper killed after every step on the file system: the old data, the new, or nothing that starts.
+
+Then it is continued, and rolled back; and these are killed at every step too. The rule by which a state is judged here
+is held against real servers in tests/integration/zookeeper/test_restore_states.py.
+"""
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from logkeep.zookeeper.restore.carrying_out import carry_out
+from logkeep.zookeeper.restore.disk import Disk
+from logkeep.zookeeper.restore.ending import continue_restore, roll_back
+from logkeep.zookeeper.restore.marker import MARKER, marker_text
+from logkeep.zookeeper.restore.places import JOURNAL
+from logkeep.zookeeper.restore.preparing import prepare
+from logkeep.zookeeper.restore.values import Form, RestoreWish, Target
+from tests.crash.points import DONE, KILLED, in_child
+from tests.crash.seeds import seeded_part
+from tests.zookeeper.made import files, made_backup, old_server
+
+Files = dict[str, bytes]
+_SHARE = 12
+
+
+class Dying:
+    """Ends the process after so many steps; 0 never."""
+
+    def __init__(self, die_after: int) -> None:
+        self.steps, self._die_after = 0, die_after
+
+    def __call__(self, _step: str) -> None:
+        self.steps += 1
+        if self.steps == self._die_after:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Scene:
+    """The directories of some members, and what a restore makes of them."""
+
+    def __init__(self, home: Path, *, members: int, separate: bool, fresh: bool, form: Form) -> None:
+        self._home, self._members, self._separate, self._form = home, members, separate, form
+        self._fresh = fresh
+        self._make(home / "old")
+        self.old = self.data(home / "old")
+        done = self.copy("done")
+        self.steps = self._counted(lambda disk: self.restore(done, disk))
+        self.new = self.data(done)
+        again = self.copy_of(done, "again")
+        self.back_steps = self._counted(lambda disk: self.back(again, disk))
+        assert self.new != self.old
+
+    def _make(self, root: Path) -> None:
+        for number in range(self._members):
+            member = root / str(number)
+            member.mkdir(parents=True)
+            (member / "logs").mkdir()
+            if not self._fresh:
+                old_server(member / "data", self._logs(root, number), epoch=3, epochs=self._members > 1)
+            else:
+                (member / "data").mkdir()
+
+    def _logs(self, root: Path, number: int) -> Path:
+        return root / str(number) / ("logs" if self._separate else "data")
+
+    def targets(self, root: Path) -> tuple[Target, ...]:
+        return tuple(Target(data_dir=root / str(n) / "data", log_dir=self._logs(root, n)) for n in range(self._members))
+
+    def copy(self, name: str) -> Path:
+        return self.copy_of(self._home / "old", name)
+
+    def copy_of(self, root: Path, name: str) -> Path:
+        """With the paths in the journal put right."""
+        target = self._home / name
+        shutil.copytree(root, target)
+        for journal in target.rglob(f"*{JOURNAL}*"):
+            journal.write_text(journal.read_text().replace(f"{root}/", f"{target}/"))
+        return target
+
+    def restore(self, root: Path, disk: Disk) -> None:
+        view = made_backup(epoch=2)
+        prepared = prepare(view, view.path(), RestoreWish(targets=self.targets(root), form=self._form))
+        carry_out(prepared, replace=True, token=lambda: "0" * 16, disk=disk)
+
+    def forward(self, root: Path, disk: Disk) -> None:
+        continue_restore(self.targets(root)[-1], disk=disk)
+
+    def back(self, root: Path, disk: Disk) -> None:
+        roll_back(self.targets(root)[-1], disk=disk)
+
+    def data(self, root: Path) -> list[Files]:
+        """What each server would find."""
+        return [self._of_member(root, number) for number in range(self._members)]
+
+    def _of_member(self, root: Path, number: int) -> Files:
+        data, logs = root / str(number) / "data" / "version-2", self._logs(root, number) / "version-2"
+        return {f"data/{name}": content for name, content in files(data).items()} | (
+            {f"logs/{name}": content for name, content in files(logs).items()} if self._separate else {}
+        )
+
+    def check(self, root: Path) -> None:
+        """No server starts on a mixture, and no two servers on different sides."""
+        sides = set()
+        for number, found in enumerate(self.data(root)):
+            marker = f"{'logs' if self._separate else 'data'}/{MARKER}"
+            content = found.pop(marker, None)
+            if content is not None and content.endswith(b"rolling it back.\n"):
+                continue
+            assert content is None or len(content) == 0, "half a marker"
+            assert found in (self.old[number], self.new[number]), f"member {number} starts on {sorted(found)}"
+            sides.add(found == self.new[number])
+        assert len(sides) < 2 or self.old == self.new
+
+    def killed(self, root: Path, action: Callable[[Path, Disk], None], die_after: int) -> str:
+        return in_child(lambda: action(root, Disk(Dying(die_after))))
+
+    def ends(self, root: Path, *, new: bool) -> None:
+        """Continue or roll back; afterwards nothing is left between."""
+        journal = Path(root / "0" / "data" / JOURNAL)
+        if journal.exists():
+            assert in_child(lambda: (self.forward if new else self.back)(root, Disk())) == DONE
+        found = self.data(root)
+        assert found == self.old if not new else found in (self.old, self.new)
+        for path in root.rglob("version-2*"):
+            assert path.name == "version-2" or any(path.iterdir()), f"{path} is left empty"
+
+    def _counted(self, action: Callable[[Disk], None]) -> int:
+        dying = Dying(0)
+        action(Disk(dying))
+        return dying.steps
+
+
+_SCENES = {
+    "one": {"members": 1, "separate": False, "fresh": False, "form": Form.EXACT},
+    "one-new": {"members": 1, "separate": True, "fresh": True, "form": Form.EXACT},
+    "separate": {"members": 1, "separate": True, "fresh": False, "form": Form.ORIGINAL},
+    "ensemble": {"members": 3, "separate": True, "fresh": False, "form": Form.EXACT},
+}
+
+
+@pytest.fixture(scope="module", params=list(_SCENES))
+def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    return Scene(tmp_path_factory.mktemp("zk"), **_SCENES[request.param])  # type: ignore[arg-type] # of one table
+
+
+def test_killed_after_every_step(scene: Scene, tmp_path: Path) -> None:
+    """Before the first file is moved a continue brings the old data back; from then on the new."""
+    outcomes = []
+    for point in range(1, scene.steps + 1):
+        root = scene.copy(f"killed-{point}")
+        assert scene.killed(root, scene.restore, point) == KILLED
+        scene.check(root)
+        other = scene.copy_of(root, f"other-{point}")
+        scene.ends(root, new=True)
+        scene.ends(other, new=False)
+        outcomes.append(scene.data(root) == scene.new)
+        shutil.rmtree(root)
+        shutil.rmtree(other)
+    assert outcomes == sorted(outcomes), "once it can be continued it always can"
+    assert True in outcomes
+    assert False in outcomes
+
+
+def test_killed_and_run_again(scene: Scene) -> None:
+    """While it is staged, a second run cleans up after the first one."""
+    root = scene.copy("staging")
+    assert scene.killed(root, scene.restore, 8) == KILLED
+    scene.restore(root, Disk())
+    assert scene.data(root) == scene.new
+    assert not list(root.rglob("version-2.new-*"))
+    shutil.rmtree(root)
+
+
+def test_an_ended_restore_killed_while_it_is_rolled_back(scene: Scene) -> None:
+    for point in range(1, scene.back_steps + 1):
+        root = scene.copy_of(scene._home / "done", f"back-{point}")
+        assert scene.killed(root, scene.back, point) == KILLED
+        scene.check(root)
+        other = scene.copy_of(root, f"back-other-{point}")
+        scene.ends(root, new=True)
+        scene.ends(other, new=False)
+        shutil.rmtree(root)
+        shutil.rmtree(other)
+
+
+def _twice(scene: Scene, point: int, second: int, *, forward: bool) -> bool:
+    """Killed, and the continue or rollback killed as well; whether there was something to kill."""
+    root = scene.copy(f"twice-{point}")
+    try:
+        assert scene.killed(root, scene.restore, point) == KILLED
+        if not (root / "0" / "data" / JOURNAL).exists():
+            return False
+        if scene.killed(root, scene.forward if forward else scene.back, second) != KILLED:
+            return False
+        scene.check(root)
+        scene.ends(root, new=not forward)
+        return True
+    finally:
+        shutil.rmtree(root)
+
+
+@pytest.mark.parametrize("forward", [True, False], ids=["continue", "rollback"])
+def test_killed_twice(scene: Scene, forward: bool) -> None:
+    """Continued, killed, rolled back; and the other way round."""
+    for point in seeded_part("killed twice", list(range(1, scene.steps + 1)), _SHARE):
+        for second in (1, 3, 7, 15, 31):
+            if not _twice(scene, point, second, forward=forward):
+                break
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("forward", [True, False], ids=["continue", "rollback"])
+def test_killed_twice_at_every_step(scene: Scene, forward: bool) -> None:
+    for point in range(1, scene.steps + 1):
+        second = 1
+        while _twice(scene, point, second, forward=forward):
+            second += 1
+
+
+def test_the_marker_says_what_to_do() -> None:
+    text = marker_text("1", "/data").decode()
+    assert "continuing" in text
+    assert "rolling it back" in text
+    assert not text.startswith("ZKLG")

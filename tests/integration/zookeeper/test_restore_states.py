@@ -1,0 +1,92 @@
+"""States of an interrupted restore, and real servers: none starts on one; continued or rolled back, all do."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
+from logkeep.errors import ServerFailed
+from logkeep.spark.cache import cache_dir
+from logkeep.zookeeper.restore.carrying_out import carry_out
+from logkeep.zookeeper.restore.disk import Disk
+from logkeep.zookeeper.restore.ending import continue_restore, roll_back
+from logkeep.zookeeper.restore.marker import MARKER
+from logkeep.zookeeper.restore.preparing import prepare
+from logkeep.zookeeper.restore.values import RestoreWish, Target
+from tests.zookeeper.made import made_backup, old_server
+from tests.zookeeper.recording import record
+from tests.zookeeper.restoring import Stopped, names, stopping_when
+
+pytestmark = pytest.mark.xdist_group("zookeeper-restore")
+VERSIONS = ("3.4.14", "3.6.4", "3.9.5")
+
+
+class Server:
+    """Directories with old data, and a restore that can be stopped."""
+
+    def __init__(self, root: Path, *, separate: bool = False) -> None:
+        self.root = root
+        self.target = Target(data_dir=root / "data", log_dir=root / "logs" if separate else root / "data")
+        self.logs = (self.target.log_dir or root) / "version-2"
+        old_server(root / "data", self.target.log_dir)
+
+    def restore(self, disk: Disk) -> None:
+        view = made_backup()
+        carry_out(prepare(view, view.path(), RestoreWish(targets=(self.target,))), replace=True, disk=disk)
+
+    def real(self, root: Path, version: str) -> EmbeddedZooKeeper:
+        """Of what this directory holds, or a copy of it."""
+        return EmbeddedZooKeeper(
+            root / "run",
+            cache_dir(os.environ, Path.home()),
+            release=ZooKeeperRelease(version),
+            data_dir=root / "data",
+            log_dir=root / self.logs.parent.name,
+        )
+
+    def lying(self) -> tuple[str, ...]:
+        """All that a server would look at."""
+        return tuple(f"{d.name}/{name}" for d in (self.root / "data", self.logs.parent) for name in self._names(d))
+
+    def _names(self, directory: Path) -> list[str]:
+        return names(directory / "version-2")
+
+    def marked(self) -> bool:
+        marker = self.logs / MARKER
+        return marker.exists() and marker.stat().st_size > 0
+
+
+@pytest.mark.parametrize("separate", [False, True], ids=["together", "separate"])
+def test_no_version_starts_in_between(tmp_path: Path, separate: bool) -> None:
+    server = Server(tmp_path / "victim", separate=separate)
+    states: dict[tuple[str, ...], Path] = {}
+
+    def look() -> bool:
+        if server.marked() and server.lying() not in states:
+            states[server.lying()] = tmp_path / f"state-{len(states)}"
+            shutil.copytree(server.root, states[server.lying()])
+        return False
+
+    server.restore(stopping_when(look))
+    assert len(states) >= 5
+    for number, root in enumerate(states.values()):
+        with pytest.raises(ServerFailed, match="exited while starting"):
+            server.real(root, VERSIONS[number % len(VERSIONS)]).start()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("forward", [True, False], ids=["continue", "rollback"])
+def test_a_server_that_tried_to_start_does_no_harm(tmp_path: Path, version: str, forward: bool) -> None:
+    """When nothing but the marker is left there it refuses, and both ways out still lead to whole data."""
+    server = Server(tmp_path)
+    with pytest.raises(Stopped):
+        server.restore(stopping_when(lambda: names(server.logs) == [MARKER]))
+    real = server.real(tmp_path, version)
+    with pytest.raises(ServerFailed, match="exited while starting"):
+        real.start()
+    (continue_restore if forward else roll_back)(server.target)
+    with real:
+        found = record(real.client, real.password).nodes
+    assert ("/c" in found, "/old40" in found) == (forward, not forward)

@@ -1,0 +1,121 @@
+"""Servers that stand alone, restored: what a client sees of them is exactly the tree of the replay."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
+from logkeep.errors import TargetUnsafe
+from logkeep.spark.cache import cache_dir
+from logkeep.zookeeper.directory_view import DirectoryView
+from logkeep.zookeeper.restore.carrying_out import carry_out
+from logkeep.zookeeper.restore.ending import roll_back
+from logkeep.zookeeper.restore.preparing import prepare
+from logkeep.zookeeper.restore.values import Form, RestoreWish, Sessions
+from logkeep.zookeeper.words import four_letter, parse_srvr
+from tests.crash.seeds import seeded
+from tests.zookeeper.load import Load
+from tests.zookeeper.recording import Recording, record
+from tests.zookeeper.restoring import compared, path_to, restored, target_of, view_of
+
+pytestmark = pytest.mark.xdist_group("zookeeper-restore")
+VERSIONS = ("3.4.14", "3.6.4", "3.9.5")
+_TRANSACTIONS = 3000
+
+
+@dataclass(frozen=True)
+class Source:
+    """A server that was loaded, looked at in between, loaded again, and stopped."""
+
+    version: str
+    server: EmbeddedZooKeeper
+    view: DirectoryView
+    seen: Recording
+
+
+def _server(directory: Path, version: str, **settings: str) -> EmbeddedZooKeeper:
+    release = ZooKeeperRelease(version)
+    return EmbeddedZooKeeper(directory, cache_dir(os.environ, Path.home()), release=release, settings=settings)
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
+    version: str = request.param
+    server = _server(tmp_path_factory.mktemp("source"), version, snapCount="800")
+    with server, Load([server.client], server.password, line=server.release.line) as load:
+        load.wait_for(_TRANSACTIONS)
+        with load.paused():
+            seen = record(server.client, server.password)
+        load.wait_for(_TRANSACTIONS)
+    yield Source(version, server, view_of([server], "standalone"), seen)
+
+
+@pytest.mark.parametrize("form", list(Form))
+def test_the_whole_backup(source: Source, tmp_path: Path, form: Form) -> None:
+    server = _server(tmp_path, source.version)
+    sessions = Sessions.DROP if form is Form.EXACT else Sessions.KEEP
+    prepared = restored(source.view, RestoreWish(targets=(target_of(server),), sessions=sessions, form=form))
+    with server:
+        assert compared(server, prepared.replayed.tree) == []
+
+
+def test_a_moment_that_was_seen(source: Source, tmp_path: Path) -> None:
+    """An independent client looked at the tree then: sessions and their nodes are back too, at the same zxid."""
+    server = _server(tmp_path, source.version)
+    prepared = restored(source.view, RestoreWish(targets=(target_of(server),)), source.seen.zxid)
+    assert prepared.replayed.tree.sessions
+    with server:
+        state = parse_srvr(four_letter(server.client, "srvr", 10))
+        assert state is not None
+        assert state.zxid == source.seen.zxid
+        found = record(server.client, server.password).nodes
+    config = "/zookeeper/config"
+    assert {p: n for p, n in found.items() if p != config} == {
+        p: n for p, n in source.seen.nodes.items() if p != config
+    }
+
+
+def test_any_moment_over_data_that_went_on(source: Source, tmp_path: Path) -> None:
+    """Into the directories of a server with later zxids: none is given out again; rolled back, all is as it was."""
+    path = path_to(source.view)
+    wanted = seeded("restore").randint(path.until - 1000, path.until)
+    server = _server(tmp_path, source.version)
+    wish = RestoreWish(targets=(target_of(server),), sessions=Sessions.DROP)
+    ahead = restored(source.view, wish)
+    with server:
+        before = record(server.client, server.password)
+    prepared = restored(source.view, wish, wanted)
+    assert prepared.planned.named > before.zxid >= ahead.planned.named
+    with server:
+        assert compared(server, prepared.replayed.tree) == []
+    roll_back(wish.targets[0])
+    with server:
+        after = record(server.client, server.password)
+    assert after.nodes == before.nodes
+
+
+def test_a_server_that_runs(source: Source, tmp_path: Path) -> None:
+    server = _server(tmp_path, source.version)
+    wish = RestoreWish(targets=(target_of(server),))
+    with server:
+        prepared = prepare(source.view, path_to(source.view), wish)
+        found = [error.what for error in prepared.planned.obstacles]
+        with pytest.raises(TargetUnsafe):
+            carry_out(prepared, replace=True)
+    assert any("configured for these directories" in what for what in found)
+    assert any("a server answers" in what for what in found)
+
+
+def test_nodes_with_a_time_to_live_on_a_server_that_does_not_know_them(source: Source, tmp_path: Path) -> None:
+    """What the plan warns of: such a server removes them without a word."""
+    if source.version == "3.4.14":
+        return  # it has none
+    server = _server(tmp_path, source.version, extendedTypesEnabled="false")
+    wish = RestoreWish(targets=(target_of(server),), sessions=Sessions.DROP, version=source.version)
+    prepared = restored(source.view, wish)
+    assert "ttl-nodes" in [finding.code for finding in prepared.planned.findings]
+    with server:
+        assert any("is too much" in line for line in compared(server, prepared.replayed.tree))
