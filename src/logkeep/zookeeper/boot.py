@@ -1,8 +1,8 @@
 """The level `boot`: a real server replays the files by itself, and its whole tree is compared with ours.
 
 The server works on a copy: the snapshot of the path, and its logs cut behind the last transaction. How to start one
-is handed in. Sessions in the copy run out while the server runs, so nodes of sessions may be gone, and their parents may
-have changed for that; nothing else may differ.
+is handed in. Sessions in the copy run out while the server runs, so nodes of sessions may be gone, and their parents
+may have changed for that; nothing else may differ.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from logkeep.errors import ClusterError, Damaged, ServerFailed
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import log_name
-from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, header, scan
+from logkeep.formats.zookeeper.txnlog import header
 from logkeep.model.findings import Severity
 from logkeep.zookeeper.client import LiveNode
 from logkeep.zookeeper.coverage import Holdings
@@ -22,6 +22,7 @@ from logkeep.zookeeper.findings import Class, Seen
 from logkeep.zookeeper.kept import BackupView, KeptSnapshot
 from logkeep.zookeeper.plan import Moments, Refused, RestorePath, Slice, ToEnd
 from logkeep.zookeeper.prove import proven_path
+from logkeep.zookeeper.slicing import give_records
 from logkeep.zookeeper.tree import Node, Tree, is_ephemeral
 
 _CONFIG: Final = b"/zookeeper/config"
@@ -83,14 +84,9 @@ def _copy(view: BackupView, snapshot: KeptSnapshot, target: Path) -> None:
 
 
 def _copy_slice(view: BackupView, piece: Slice, target: Path) -> None:
-    """Records `first` to `last`, behind a header."""
-    start = HEADER_BYTES
-    if piece.first > piece.log.first:
-        with view.open(piece.log) as source:
-            start = scan(source, until_zxid=piece.first - 1).size_bytes
-    with view.open(piece.log) as source, target.open("xb") as out:
+    with target.open("xb") as out:
         out.write(header())
-        scan(source, start_at=start, until_zxid=piece.last, sink=out.write)
+        give_records(view, piece.log, piece.first, piece.last, out.write)
 
 
 def tree_differences(tree: Tree, live: Mapping[bytes, LiveNode]) -> Iterator[str]:

@@ -5,12 +5,11 @@ stretch of good records; what is wrong is in `seen`. Nothing is written, and a s
 """
 
 import hashlib
-import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from logkeep.errors import Damaged, UsageError
 from logkeep.formats.zookeeper.names import FileKind, FileName, epoch_of, follows, parse_name
@@ -20,6 +19,7 @@ from logkeep.model.segments import Proof
 from logkeep.zookeeper.check import log_findings
 from logkeep.zookeeper.findings import Class, Seen
 from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.slicing import LogPart
 from logkeep.zookeeper.snapshot_facts import Hashed, read_facts
 from logkeep.zookeeper.survey import borders_in
 
@@ -48,35 +48,11 @@ class DirectoryView:
 
     def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
         place = self.places[kept]
-        before = header() if isinstance(kept, KeptLog) else b""
-        return cast("BinaryIO", io.BufferedReader(_Part(place, before), 1 << 20))
+        return _opened(place, header()) if isinstance(kept, KeptLog) else _opened(place, b"")
 
 
-class _Part(io.RawIOBase):
-    """Some bytes, and then a part of a file."""
-
-    def __init__(self, place: Place, before: bytes) -> None:
-        super().__init__()
-        self._before, self._left = before, place.end - place.start
-        self._file = place.path.open("rb", buffering=0)
-        self._file.seek(place.start)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        target = memoryview(cast("bytearray", buffer)).cast("B")
-        data = self._before[: len(target)] or self._file.read(min(len(target), self._left)) or b""
-        if self._before:
-            self._before = self._before[len(data) :]
-        else:
-            self._left -= len(data)
-        target[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
+def _opened(place: Place, before: bytes) -> BinaryIO:
+    return LogPart(place.path.open("rb", buffering=0), place.start, place.end, before).buffered()
 
 
 def directory_view(member: Member) -> DirectoryView:
@@ -184,9 +160,8 @@ class _Looked:
         )
         place = Place(path, stretch.start, stretch.end)
         if epoch_of(log.first) != epoch_of(log.last):
-            with io.BufferedReader(_Part(place, header())) as source:
-                zxids = (records.zxid for records in tables(cast("BinaryIO", source)))
-                log = replace(log, borders=borders_in(zxids))
+            with _opened(place, header()) as source:
+                log = replace(log, borders=borders_in(records.zxid for records in tables(source)))
         self.logs.append(log)
         self.places[log] = place
 
@@ -249,13 +224,7 @@ def _scanned(path: Path) -> tuple[ScannedLog, str]:
 
 
 def _sha256(path: Path, stretch: Stretch) -> str:
-    summed = hashlib.sha256()
-    for piece in _pieces(io.BufferedReader(_Part(Place(path, stretch.start, stretch.end), header()))):
-        summed.update(piece)
-    return summed.hexdigest()
-
-
-def _pieces(source: io.BufferedReader) -> Iterator[bytes]:
-    with source:
-        while piece := source.read(1 << 20):
-            yield piece
+    with _opened(Place(path, stretch.start, stretch.end), header()) as source:
+        hashed = Hashed(source)
+        hashed.drain()
+    return hashed.sha256

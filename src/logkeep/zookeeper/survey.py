@@ -5,7 +5,6 @@ them but a few numbers.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Final
@@ -72,37 +71,40 @@ def _runs(zxids: Iterator[int]) -> Iterator[tuple[int, int]]:
 
 def _differing(view: BackupView, left: KeptLog, right: KeptLog) -> Iterator[int]:
     """Zxids of records that both hold and that differ. Behind damage nothing is compared: it is found elsewhere."""
-    with ExitStack() as stack:
-        one = tables(stack.enter_context(view.open(left)))
-        other = tables(stack.enter_context(view.open(right)))
+    with view.open(left) as one, view.open(right) as other:
         try:
-            yield from _compared(one, other)
+            for _, differing in compared(tables(one), tables(other)):
+                yield from differing
         except Damaged:
             return
 
 
-def _compared(one: Iterator[Records], other: Iterator[Records]) -> Iterator[int]:
+def compared(one: Iterator[Records], other: Iterator[Records]) -> Iterator[tuple[int, list[int]]]:
+    """Of records that both have: how many there are, and the zxids of those that differ; some megabytes at a time."""
     a, b = next(one, None), next(other, None)
     while a is not None and b is not None:
-        yield from _differing_in(a, b)
+        yield _compared(a, b)
         if a.zxid[-1] <= b.zxid[-1]:
             a = next(one, None)
         else:
             b = next(other, None)
 
 
-def _differing_in(a: Records, b: Records) -> Iterator[int]:
+def _compared(a: Records, b: Records) -> tuple[int, list[int]]:
     """Records that both have lie one behind the other in both: whole runs of bytes are compared at once."""
     common, of_a, of_b = np.intersect1d(a.zxid, b.zxid, assume_unique=True, return_indices=True)
-    if not len(common):
-        return
+    differing: list[int] = []
     jumps = np.flatnonzero((np.diff(of_a) != 1) | (np.diff(of_b) != 1)) + 1
     for start, end in pairwise([0, *jumps.tolist(), len(common)]):
-        rows_a, rows_b = of_a[start:end], of_b[start:end]
-        if not np.array_equal(_bytes_of(a, rows_a[0], rows_a[-1]), _bytes_of(b, rows_b[0], rows_b[-1])):
-            for row_a, row_b in zip(rows_a.tolist(), rows_b.tolist(), strict=True):
-                if not np.array_equal(_bytes_of(a, row_a, row_a), _bytes_of(b, row_b, row_b)):
-                    yield int(a.zxid[row_a])
+        rows_a, rows_b = of_a[start:end].tolist(), of_b[start:end].tolist()
+        if rows_a and not _same(a, rows_a[0], rows_a[-1], b, rows_b[0], rows_b[-1]):
+            pairs = zip(rows_a, rows_b, strict=True)
+            differing += [int(a.zxid[of]) for of, at in pairs if not _same(a, of, of, b, at, at)]
+    return len(common), differing
+
+
+def _same(a: Records, first_a: int, last_a: int, b: Records, first_b: int, last_b: int) -> bool:
+    return np.array_equal(_bytes_of(a, first_a, last_a), _bytes_of(b, first_b, last_b))
 
 
 def _bytes_of(records: Records, first: int, last: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:

@@ -1,0 +1,145 @@
+"""What can honestly be made of a damaged log: the good records it still has, and the lost ones from somebody else.
+
+Pure. A repair never invents anything: a record is taken as it was written, or it is lost and named as lost. Good parts
+around a loss become logs of their own and are never glued together.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.formats.zookeeper.scanned_log import DamageKind, ScannedLog
+from logkeep.zookeeper.check import good_runs, lost_of
+from logkeep.zookeeper.kept import KeptLog
+
+_HEADER_BYTES = 16
+
+
+class Repair(StrEnum):
+    TRIMMED = "trimmed"
+    """Only bytes behind the last transaction were wrong: nothing is lost."""
+    HEADER = "header-rewritten"
+    """The first 16 bytes, which hold no information."""
+    SPLICED = "spliced"
+    """All that was lost came from another member or an earlier backup."""
+    SPLIT = "split"
+    """Transactions are lost."""
+
+
+@dataclass(frozen=True)
+class Donor:
+    """A log that has the same records as the damaged one wherever both have any."""
+
+    view: int
+    """Which of the views that were offered it is in."""
+    log: KeptLog
+    runs: tuple[tuple[int, int], ...]
+    """What it holds, in runs of one epoch."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """Good bytes `[start, end)` of the damaged object itself."""
+
+    first: int
+    last: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Records `first` to `last` of a donor."""
+
+    first: int
+    last: int
+    donor: Donor
+
+
+@dataclass(frozen=True)
+class NewLog:
+    first: int
+    last: int
+    parts: tuple[Own | Taken, ...]
+
+
+@dataclass(frozen=True)
+class RepairPlan:
+    of: KeptLog
+    kind: Repair
+    logs: tuple[NewLog, ...]
+    lost: tuple[tuple[int, int], ...]
+
+    @property
+    def spliced(self) -> tuple[Taken, ...]:
+        return tuple(part for log in self.logs for part in log.parts if isinstance(part, Taken))
+
+    def __str__(self) -> str:
+        lost = ", ".join(f"{hex_zxid(first)} to {hex_zxid(last)}" for first, last in self.lost)
+        return f"{self.of.name}: {self.kind}" + (f", lost transactions {lost}" if lost else "")
+
+
+def plan_repair(log: KeptLog, scanned: ScannedLog | None, donors: Sequence[Donor]) -> RepairPlan:
+    """`scanned`: deep; None where the object is not there at all. Donors come in the order of preference."""
+    own = list(own_parts(log, scanned)) if scanned is not None else []
+    parts: list[Own | Taken] = list(own)
+    gone = list(lost_of(log, good_runs(scanned) if scanned is not None else []))
+    lost: list[tuple[int, int]] = []
+    for first, last in gone:
+        taken, left = _from_donors(log, first, last, donors)
+        parts += taken
+        lost += left
+    logs = tuple(_joined(log, sorted(parts, key=lambda part: part.first)))
+    return RepairPlan(log, _kind(scanned, gone, lost), logs, tuple(lost))
+
+
+def own_parts(log: KeptLog, scanned: ScannedLog) -> Iterator[Own]:
+    """Records of the log itself; what was never part of it is left out with everything behind it."""
+    if scanned.records and scanned.last_zxid <= log.last:
+        yield Own(scanned.first_zxid, scanned.last_zxid, _HEADER_BYTES, scanned.size_bytes)
+    for stretch in scanned.behind:
+        if stretch.records and log.first <= stretch.first_zxid and stretch.last_zxid <= log.last:
+            yield Own(stretch.first_zxid, stretch.last_zxid, stretch.start, stretch.end)
+
+
+def _from_donors(
+    log: KeptLog, first: int, last: int, donors: Sequence[Donor]
+) -> tuple[list[Taken], list[tuple[int, int]]]:
+    following = dict(log.borders)
+    taken: list[Taken] = []
+    lost: list[tuple[int, int]] = []
+    at = first
+    while at <= last:
+        found = next(((donor, run) for donor in donors for run in donor.runs if run[0] <= at <= run[1]), None)
+        if found is not None:
+            end = min(found[1][1], last, *(before for before in following if before >= at), last)
+            taken.append(Taken(at, end, found[0]))
+        else:
+            starts = [run[0] for donor in donors for run in donor.runs if at < run[0] <= last]
+            end = min(starts) - 1 if starts else last
+            lost.append((at, end))
+        at = following.get(end, end + 1)
+    return taken, lost
+
+
+def _joined(log: KeptLog, parts: Sequence[Own | Taken]) -> Iterator[NewLog]:
+    """One log per run of parts without a loss between them."""
+    following = dict(log.borders)
+    run: list[Own | Taken] = []
+    for part in parts:
+        if run and part.first != following.get(run[-1].last, run[-1].last + 1):
+            yield NewLog(run[0].first, run[-1].last, tuple(run))
+            run = []
+        run.append(part)
+    if run:
+        yield NewLog(run[0].first, run[-1].last, tuple(run))
+
+
+def _kind(scanned: ScannedLog | None, gone: Sequence[object], lost: Sequence[object]) -> Repair:
+    if lost:
+        return Repair.SPLIT
+    if gone:
+        return Repair.SPLICED
+    bad_header = scanned is not None and any(each.kind is DamageKind.BAD_HEADER for each in scanned.damage)
+    return Repair.HEADER if bad_header else Repair.TRIMMED
