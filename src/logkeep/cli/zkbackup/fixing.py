@@ -48,7 +48,7 @@ def fix(view: BundleView, run: Run) -> Fixed:
 
 
 def neighbours(bundle: Path) -> list[BundleView]:
-    """Other backups of the same directory that can be read, newest first: whether they fit is decided record by record."""
+    """Other backups of the same directory, newest first; whether one fits is decided record by record."""
     found = []
     for one in shelved(bundle.parent):
         if one.directory == bundle or one.condition is Condition.DAMAGED or len(found) == _MOST_NEIGHBOURS:

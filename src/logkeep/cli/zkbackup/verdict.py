@@ -6,13 +6,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from logkeep.cli.zkbackup.claims import document_bytes
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.redaction import redact
 from logkeep.model.time import rfc3339
 from logkeep.zookeeper.bundle import layout
+from logkeep.zookeeper.bundle.rewriting import document_of, replace_document
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.score import Condition
 from logkeep.zookeeper.verify import Verified
@@ -24,10 +22,10 @@ def store_verdict(
     view: BundleView, verified: Verified, condition: Condition, score: int, repaired: int, now: datetime
 ) -> None:
     """Replace what the document says of its validation, and add to the log; a read-only bundle stays as it is."""
-    document: dict[str, Any] = msgspec.json.decode(document_bytes(view.path))
+    document = document_of(view.path)
     document["validation"] = validation(view, verified, condition, score, repaired, now)
     try:
-        _replace(layout.info_path(view.path), msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+        replace_document(view.path, document)
         _append(view.path / layout.LOGS / layout.VERIFY_LOG, "".join(_lines(verified, condition, score, now)))
     except OSError as error:
         why = (error.strerror or "unknown reason").lower()
@@ -65,30 +63,7 @@ def _lines(verified: Verified, condition: Condition, score: int, now: datetime) 
     return [head, *(redact(f"{when} {f.severity} {f.code}: {f.where}: {f.what}\n") for f in found)]
 
 
-def _replace(path: Path, content: bytes) -> None:
-    """Old or new as a whole, whatever happens meanwhile."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        with os.fdopen(os.open(beside, flags, 0o600), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-    _sync(path.parent)
-
-
 def _append(path: Path, text: str) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags, 0o600), "a", encoding="utf-8") as file:
         file.write(text)
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

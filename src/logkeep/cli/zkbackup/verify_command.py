@@ -1,4 +1,4 @@
-"""`zkbackup verify`: whether a backup can be restored, seen to the depth that is asked for; `--fix` mends what it can."""
+"""`zkbackup verify`: whether a backup can be restored, as deep as is asked for; `--fix` mends what can be mended."""
 
 import tempfile
 from contextlib import ExitStack
@@ -13,8 +13,8 @@ from logkeep.cli.zkbackup.verify_text import verify_document, verify_text
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.verify import Level
 
-HELP = """Whether every file is there, every byte is what was written, no transaction is missing, and whether the tree that
-they lead to is the one the server had. The verdict is stored with the backup; `zkbackup list` shows it."""
+HELP = """Whether every file is there, every byte is what was written, no transaction is missing, and whether the tree
+that they lead to is the one the server had. The verdict is stored with the backup; `zkbackup list` shows it."""
 OPTIONS = (BACKUP_DIR, LEVEL, FIX, FORMAT, METRICS_FILE, VALIDATION_TIMEOUT)
 EXITS = (0, 1, 2, 10, 40, 130, 143)
 

@@ -5,7 +5,6 @@ the new one: that is the commit. Killed before it, the bundle is as it was; kill
 still lie beside its successor instead of in `damaged/`, and nothing reads it.
 """
 
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from logkeep.store.directory import speaking_of
 from logkeep.store.local import PARTIAL, LocalStore
 from logkeep.store.local_files import sync_path
 from logkeep.zookeeper.bundle import layout
+from logkeep.zookeeper.bundle.rewriting import document_of, replace_document
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.packing import SUFFIXES, StoredWriter
@@ -59,7 +59,8 @@ class BundleRepairSink:
         """The bundle as it is from now on."""
         if not repairs and not dropped and not self._snapshots:
             return self.view
-        root, document = self.view.path, self._document()
+        root = self.view.path
+        document = document_of(root)
         replaced = _Replaced(root, document)
         with speaking_of(str(root)):
             for repair in repairs:
@@ -70,14 +71,10 @@ class BundleRepairSink:
             for snapshot in dropped:
                 replaced.snapshot(snapshot.name, None)
             document.setdefault("repairs", []).extend(_told(repair, self.clock) for repair in repairs)
-            _replace(layout.info_path(root), msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+            replace_document(root, document)
             replaced.move_originals()
             shutil.rmtree(root / PARTIAL, ignore_errors=True)
         return BundleView(root)
-
-    def _document(self) -> dict[str, Any]:
-        content: dict[str, Any] = msgspec.json.decode(layout.info_path(self.view.path).read_bytes())
-        return content
 
     def _opened(self, kind: str, name: str) -> StoredWriter:
         """Under the first suffix that is free; until it is settled, with a token behind it."""
@@ -191,18 +188,3 @@ def _told(repair: RepairPlan, clock: Clock) -> dict[str, Any]:
         ],
         "repaired_at": rfc3339(clock()),
     }
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Old or new as a whole."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        with os.fdopen(os.open(beside, flags, 0o600), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-    sync_path(path.parent)
