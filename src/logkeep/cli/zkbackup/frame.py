@@ -31,12 +31,13 @@ from logkeep.cli.zkbackup.options import (
 from logkeep.cli.zkbackup.settings import load_settings, named_file
 from logkeep.config.load import Flags
 from logkeep.config.option import Option
-from logkeep.config.settings import Settings
+from logkeep.config.settings import Place, Settings
 from logkeep.errors import ConfigError, LogkeepError, UsageError
 from logkeep.model.time import Clock
 from logkeep.model.work import ProgressSink
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,9 @@ class Run:
         self.console.confirm(question, flag="--force")
 
     def progress(self) -> ProgressSink:
-        return choose_progress("auto", self.console, self.world.monotonic, quiet=self[QUIET])
+        """None where stderr is for machines: an error is one document there."""
+        quiet = self[QUIET] or (self.json and self.console.err_look.width is None)
+        return choose_progress("auto", self.console, self.world.monotonic, quiet=quiet)
 
     def took_s(self, started: float) -> float:
         return max(self.world.monotonic() - started, 0.0)
@@ -97,6 +100,7 @@ def carry_out(job: Job, world: World, flags: Flags, arguments: Mapping[str, Any]
     """One command. Returns its exit code; raises what it raises."""
     run = begin(world, flags)
     metrics, started = _metrics_file(run), world.monotonic()
+    _log_beginning(job, run)
     try:
         answer = _uninterrupted(job, run, arguments)
     except LogkeepError as error:
@@ -105,6 +109,7 @@ def carry_out(job: Job, world: World, flags: Flags, arguments: Mapping[str, Any]
             _tell(metrics, run, job.failed(run.took_s(started)))
         raise
     told = not metrics or _tell(metrics, run, answer.samples)
+    _log.info("%s ended", job.name, extra={"exit_code": answer.exit_code, "took_s": round(run.took_s(started), 3)})
     document = json.dumps(answer.document, indent=2, ensure_ascii=False) if run.json else None
     run.console.answer(document if document is not None else answer.text(run.console.look))
     return answer.exit_code or (0 if told else 2)
@@ -119,20 +124,29 @@ def begin(world: World, flags: Flags) -> Run:
     world.console = standard_console(world.environ, force_text=wants_json)
     _begin_log(settings, world, wants_json)
     for warning in warnings:
-        logging.getLogger(__name__).warning(warning)
+        _log.warning(warning)
     return Run(settings, world.console, world, wants_json)
 
 
 def _begin_log(settings: Settings, world: World, wants_json: bool) -> None:
     file = settings[LOG_FILE] if settings[LOG_OUTPUT] == "file" else None
     world.log_file = file
-    level = "error" if settings[QUIET] else "debug" if settings[VERBOSE] else settings[LOG_LEVEL]
+    level = _level(settings)
     to_stdout = settings[LOG_OUTPUT] == "stdout" and not wants_json
     handler = set_up_logs(
         world.console, level="warning" if level == "warn" else level, form=settings[LOG_FORMAT],
         file=_made(file), to_stdout=to_stdout,
     )  # fmt: skip
     world.resources.callback(take_down_logs, handler)
+
+
+def _level(settings: Settings) -> str:
+    """--quiet and --verbose are said for this call, so they go before a configured level."""
+    if settings[QUIET]:
+        return "error"
+    if settings[VERBOSE]:
+        return "debug"
+    return settings[LOG_LEVEL] or ("warn" if settings[LOG_OUTPUT] == "stderr" else "info")
 
 
 def _made(file: Path | None) -> Path | None:
@@ -175,7 +189,16 @@ def _tell(file: MetricsFile, run: Run, samples: Iterable[Sample]) -> bool:
     return True
 
 
+def _log_beginning(job: Job, run: Run) -> None:
+    _log.info("%s began", job.name)
+    for setting in run.settings:
+        if setting.origin.place is not Place.DEFAULT:
+            _log.debug(
+                "setting", extra={"key": setting.option.name, "value": setting.shown(), "from": str(setting.origin)}
+            )
+
+
 def _log_failure(run: Run, error: LogkeepError) -> None:
     if run.world.log_file is not None:  # on a terminal the error stands already, in its three lines
         fields = {"error": error.slug(), "subject": error.subject}
-        logging.getLogger(__name__).error(error.what, extra=fields)
+        _log.error(error.what, extra=fields)

@@ -151,9 +151,9 @@ QUIET: ZkOption[bool] = ZkOption("quiet", Bool(), False, "No progress, and only 
 METRICS_FILE: ZkOption[Path | None] = ZkOption(
     "metrics-file", FilePath(), None, "Prometheus textfile to update after the run.", key="metrics.file"
 )
-LOG_LEVEL: ZkOption[str] = ZkOption(
-    "log-level", Choice(("debug", "info", "warn", "error")), "info", "Least important message to log.",
-    key="logging.level",
+LOG_LEVEL: ZkOption[str | None] = ZkOption(
+    "log-level", Choice(("debug", "info", "warn", "error")), None, "Least important message to log.",
+    key="logging.level", default_text="info; warn where the log goes to stderr",
 )  # fmt: skip
 LOG_FORMAT: ZkOption[str] = ZkOption(
     "log-format", Choice(_TEXT_OR_JSON), "text", "Log lines for people or for machines.", key="logging.format"

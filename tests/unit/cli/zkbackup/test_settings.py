@@ -119,7 +119,7 @@ def test_an_unknown_variable_is_a_warning(tmp_path: Path) -> None:
     _, warnings = load_settings({}, {"ZKBACKUP_PRUNE_KEEPDAYS": "3", "LOGKEEP_REPO": "x"}, where)
     assert warnings == ("unknown variable ZKBACKUP_PRUNE_KEEPDAYS: did you mean ZKBACKUP_PRUNE_KEEP_DAYS?",)
     assert load_settings({}, {}, where)[0][BACKUP_BEFORE_RESTORE]
-    assert load_settings({}, {}, where)[0][LOG_LEVEL] == "info"
+    assert load_settings({}, {"ZKBACKUP_LOGGING_LEVEL": "warn"}, where)[0][LOG_LEVEL] == "warn"
 
 
 def test_booleans_in_every_spelling() -> None:
