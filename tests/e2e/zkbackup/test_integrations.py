@@ -6,7 +6,6 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 from shutil import copytree
 
 import pytest
@@ -144,11 +143,3 @@ def test_the_wrapper_script_of_the_design(shop: Served, service: _Service) -> No
         bundle.name,
     )
     assert said["metadata"] == json.loads((bundle / "metadata" / "backup_info.json").read_text())
-
-
-def test_a_synced_copy_is_a_whole_backup(shop: Served, tmp_path: Path) -> None:
-    """A bundle is complete alone: another machine verifies it without anything else."""
-    bundle = Path(shop.backup()["backup_dir"])
-    copy = tmp_path / "elsewhere" / bundle.name
-    copytree(bundle, copy)
-    assert shop.json("verify", f"--backup-dir={copy}")["restorable"]

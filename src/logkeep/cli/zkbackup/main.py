@@ -58,11 +58,11 @@ def real_world(argv: list[str]) -> World:
         environ=environ,
         console=standard_console(environ),
         places=lambda named: places(environ, Path(), named),
-        json=_asks_for_json(argv),
+        json=asks_for_json(argv),
     )
 
 
-def _asks_for_json(argv: list[str]) -> bool:
+def asks_for_json(argv: list[str]) -> bool:
     """For errors that come before the settings are known."""
     flags = ("--format", "--output-format")
     return any(f"{flag}=json" in argv or (flag, "json") in pairwise(argv) for flag in flags)
