@@ -26,6 +26,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from benchmarks.client_cpu import client_cpu_s
 from benchmarks.confluent_loop import confluent_records_per_s
@@ -38,7 +39,7 @@ from benchmarks.kafka_workload import (
     fill,
     producer_performance,
 )
-from benchmarks.raw_produce import fastest
+from benchmarks.raw_produce import Fastest, fastest
 from benchmarks.restore_fillings import after_a_first_offset, with_lone_markers
 from benchmarks.timed import Span, TimedEngine
 from logkeep.formats.warm import warm
@@ -59,6 +60,7 @@ from logkeep.spark.settings import SparkSettings
 from tests.kafka.whole import Archive, new_place
 
 WORKERS = 2
+SpeedT = TypeVar("SpeedT", float, Fastest)
 LOADS = {
     "100": (100, 235_000, "none"),
     "1000": (1000, 235_000, "none"),
@@ -129,7 +131,7 @@ class Bench:
     def new_name(self, topic: str) -> str:
         return f"{topic}-{next(self._numbers)}"
 
-    def into_new(self, topic: str, partitions: int, work: Callable[[str], float]) -> float:
+    def into_new(self, topic: str, partitions: int, work: Callable[[str], SpeedT]) -> SpeedT:
         """The best of some rounds, each into a topic of its own that is deleted again."""
         found = []
         for _ in range(self.rounds):
@@ -138,6 +140,13 @@ class Bench:
             found.append(work(name))
             delete(self.kafka, name)
         return max(found)
+
+
+class Peer(NamedTuple):
+    """Of payload. `cpu_s_per_gb` is None where it is another program's business."""
+
+    speed: float
+    cpu_s_per_gb: float | None = None
 
 
 class Comparison:
@@ -162,23 +171,21 @@ class Comparison:
                     best[name] = max(best.get(name, found), found, key=lambda f: f.speed)
         return best
 
-    def peers(self) -> dict[str, float]:
-        """MB/s of payload."""
+    def peers(self) -> dict[str, Peer]:
         load, bench = self._load, self._bench
         same = {**_SAFE, "batch.size": load.batch_bytes, "linger.ms": 20, "compression.type": load.codec}
-        found = {"same": self._apache(same, None)}
+        found = {"same": Peer(self._apache(same, None))}
         payloads = bench.directory / f"payloads-{load.topic}"
         _write_payloads(payloads, load.record_bytes)
         best = [self._apache({**_SAFE, **more, "compression.type": load.codec}, payloads) for more in _BEST]
-        found["best"] = max(found["same"], *best)
-        found["consumer"] = max(consumer_performance(bench.kafka, load) for _ in range(bench.rounds))
+        found["best"] = max(found["same"], *map(Peer, best))
+        found["consumer"] = Peer(max(consumer_performance(bench.kafka, load) for _ in range(bench.rounds)))
         segments = self._segments()
         wire_mb = sum(path.stat().st_size for some in segments for path in some) / 1e6
         for connections in (1, 2):
             work = partial(fastest, bench.kafka.bootstrap, segments=segments, connections=connections)
-            found[f"bare {connections}"] = (
-                bench.into_new(load.topic, load.partitions, work) * self._payload_mb / wire_mb
-            )
+            bare, share = bench.into_new(load.topic, load.partitions, work), self._payload_mb / wire_mb
+            found[f"bare {connections}"] = Peer(bare.mb_per_s * share, bare.cpu_s_per_gb / share)
         return found
 
     def confluent(self) -> float:
@@ -223,17 +230,18 @@ def compare(bench: Bench, load: Load) -> None:
             f"| {name} | {figures.speed:.0f} | {figures.speed * records:,.0f} | {figures.cpu_s_per_gb:.2f}"
             f" | {figures.span.peak_mb:.0f} |"
         )
-    for name, speed in {**peers, "confluent-kafka": confluent}.items():
-        print(f"| {name} | {speed:.0f} | {speed * records:,.0f} | | |")
+    for name, (speed, cpu_s) in {**peers, "confluent-kafka": Peer(confluent)}.items():
+        print(f"| {name} | {speed:.0f} | {speed * records:,.0f} | {'' if cpu_s is None else f'{cpu_s:.2f}'} | |")
     translate, preserve, proof = (ours[name] for name in ("translate", "preserve", "proof"))
-    bare = max(peers["bare 1"], peers["bare 2"])
+    bare, same = max(peers["bare 1"], peers["bare 2"]), peers["same"].speed
     ratios = {
-        "restore ÷ ProducerPerformance, same batch size": translate.speed / peers["same"],
-        "restore ÷ ProducerPerformance, its best": translate.speed / peers["best"],
-        "bare loop ÷ ProducerPerformance, same batch size": bare / peers["same"],
-        "restore ÷ bare loop": translate.speed / bare,
+        "restore ÷ ProducerPerformance, same batch size": translate.speed / same,
+        "restore ÷ ProducerPerformance, its best": translate.speed / peers["best"].speed,
+        "bare loop ÷ ProducerPerformance, same batch size": bare.speed / same,
+        "restore ÷ bare loop": translate.speed / bare.speed,
+        "restore ÷ bare loop, CPU per GB": translate.cpu_s_per_gb / (bare.cpu_s_per_gb or 1),
         "time of preserve ÷ translate": translate.speed / preserve.speed,
-        "proof ÷ ConsumerPerformance": proof.speed / peers["consumer"],
+        "proof ÷ ConsumerPerformance": proof.speed / peers["consumer"].speed,
         "restore ÷ confluent-kafka in a loop": translate.speed / confluent,
     }
     print("\n| ratio | |\n|---|---|")

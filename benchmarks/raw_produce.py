@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import google_crc32c
 import numpy as np
@@ -41,26 +42,33 @@ class Sent:
     started: float
     ended: float
     bytes: int
+    cpu_s: float
+
+
+class Fastest(NamedTuple):
+    mb_per_s: float
+    cpu_s_per_gb: float
 
 
 def raw_produce(files: Files) -> Sent:
     settings = ClientSettings(endpoints(files.bootstrap))
-    started, total = time.time(), 0
+    started, cpu_s, total = time.time(), time.process_time(), 0
     with closing(Connection.open(settings.bootstrap[0], settings)) as connection:
         for partition, segments in files.partitions:
             for segment in segments:
                 total += _one(connection, TopicPartition(files.topic, partition), segment)
-    return Sent(started, time.time(), total)
+    return Sent(started, time.time(), total, time.process_time() - cpu_s)
 
 
-def fastest(bootstrap: str, topic: str, segments: Sequence[Sequence[Path]], connections: int) -> float:
-    """MB/s with so many connections, each in a process of its own. Partitions are those of `segments`."""
+def fastest(bootstrap: str, topic: str, segments: Sequence[Sequence[Path]], connections: int) -> Fastest:
+    """With so many connections, each in a process of its own. Partitions are those of `segments`."""
     parts = list(enumerate(tuple(some) for some in segments))
     works = [Files(bootstrap, topic, tuple(parts[i::connections])) for i in range(connections)]
     with ProcessPoolExecutor(connections, multiprocessing.get_context("spawn")) as pool:
         list(pool.map(time.sleep, [0.5] * connections))
         done = list(pool.map(raw_produce, works))
-    return sum(d.bytes for d in done) / 1e6 / (max(d.ended for d in done) - min(d.started for d in done))
+    size, seconds = sum(d.bytes for d in done), max(d.ended for d in done) - min(d.started for d in done)
+    return Fastest(size / 1e6 / seconds, sum(d.cpu_s for d in done) / (size / 1e9))
 
 
 def _one(connection: Connection, log: TopicPartition, segment: Path) -> int:

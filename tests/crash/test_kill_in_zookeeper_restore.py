@@ -21,7 +21,7 @@ from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.values import Form, RestoreWish, Target
 from tests.crash.points import DONE, KILLED, in_child
 from tests.crash.seeds import seeded_part
-from tests.zookeeper.made import files, made_backup, old_server
+from tests.zookeeper.made_server import files, made_backup, old_server
 
 Files = dict[str, bytes]
 _SHARE = 12

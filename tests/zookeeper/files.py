@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow
 
+from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import FileKind, Packing, parse_name
 from logkeep.formats.zookeeper.snapshot import Ending, SnapshotReader
 from logkeep.zookeeper.tree import Tree, tree_of
@@ -55,7 +56,10 @@ def plain(path: Path) -> io.BytesIO:
     assert name is not None
     packed = path.read_bytes()
     if name.packing is Packing.GZIP:
-        return io.BytesIO(gzip.decompress(packed))
+        try:
+            return io.BytesIO(gzip.decompress(packed))
+        except EOFError as error:
+            raise Damaged("cut off", subject=path.name) from error
     return io.BytesIO(_unsnapped(packed) if name.packing is Packing.SNAPPY else packed)
 
 
@@ -79,6 +83,19 @@ def _length(block: bytes) -> int:
         if byte < 0x80:
             break
     return size
+
+
+def whole_snapshots(data_dir: Path, *, most_cut: int) -> Iterator[tuple[str, Tree, Ending]]:
+    """Those that the server could finish: each end of a server may have cut one."""
+    cut = 0
+    for path in snapshots(data_dir):
+        try:
+            tree, ending = loaded(path)
+        except Damaged:
+            cut += 1
+            continue
+        yield path.name, tree, ending
+    assert cut <= most_cut, "snapshots cannot be read that were finished"
 
 
 def loaded(path: Path) -> tuple[Tree, Ending]:

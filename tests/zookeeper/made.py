@@ -1,159 +1,140 @@
-"""Small backups and directories of servers, made without a server: for decisions and for crashes."""
+"""A small past made up record by record, with the digests that a server would have written, and views in memory."""
 
 import hashlib
 import io
-import struct
-import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import BinaryIO
 
-from logkeep.formats.zookeeper.jute import packed_buffer, packed_int
-from logkeep.formats.zookeeper.names import log_name, snapshot_name
+from logkeep.formats.zookeeper.names import epoch_of, log_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
-from logkeep.formats.zookeeper.transactions import HEADER, Kind, decode
+from logkeep.formats.zookeeper.transactions import OPEN_ACL, Change, Create, SetData, Transaction
+from logkeep.formats.zookeeper.txnlog import header, scan
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.coverage import Holdings
 from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.plan import RestorePath, Target, ToEnd, plan
 from logkeep.zookeeper.tree import Tree, new_tree, rows_of
+from tests.zookeeper import encoding
 
-_OPEN = packed_int(1) + packed_int(31) + packed_buffer(b"world") + packed_buffer(b"anyone")
-SESSION = 0x100001
-
-
-def create(zxid: int, path: bytes, data: bytes = b"", *, ephemeral: bool = False) -> bytes:
-    """The body of a transaction."""
-    head = HEADER.pack(SESSION, 0, zxid, 1_700_000_000_000 + zxid % 1000, Kind.CREATE)
-    return head + packed_buffer(path) + packed_buffer(data) + _OPEN + bytes([ephemeral]) + packed_int(zxid & 0xFFFF)
+BEGAN_MS = 1_700_000_000_000
 
 
-def create_session(zxid: int) -> bytes:
-    return HEADER.pack(SESSION, 0, zxid, 1_700_000_000_000, Kind.CREATE_SESSION) + packed_int(30_000)
+class Past:
+    """Transactions under the given numbers, one after the other: `records` by zxid, `snapshots` by where they stand."""
+
+    def __init__(self, zxids: Iterable[int], *, digests: bool = True) -> None:
+        self.zxids = tuple(zxids)
+        self.digests = digests
+        self.tree = new_tree(with_config=True)
+        self.records: dict[int, bytes] = {}
+        self.snapshots = {0: self._snapshot()}
+        self.digest_at = {0: self.tree.digest}
+        self.nodes_at = {0: len(self.tree.nodes)}
+        for zxid in self.zxids:
+            self.records[zxid] = self._next(zxid)
+            self.snapshots[zxid] = self._snapshot()
+            self.digest_at[zxid] = self.tree.digest
+            self.nodes_at[zxid] = len(self.tree.nodes)
+
+    def _next(self, zxid: int) -> bytes:
+        kind, change = _change(self.tree, zxid)
+        made = Transaction(1, zxid & 0xFF, zxid, BEGAN_MS + 1000 * len(self.records), kind, change, None)
+        self.tree.apply(made)
+        return encoding.record(encoding.body(made._replace(digest=self.tree.digest if self.digests else None)))
+
+    def _snapshot(self) -> bytes:
+        acls, rows = rows_of(self.tree)
+        digest = self.tree.digest if self.digests and self.tree.zxid else None
+        return b"".join(exact_snapshot({}, acls, rows, zxid=self.tree.zxid, digest=digest))
+
+    def time_of(self, zxid: int) -> int:
+        return BEGAN_MS + 1000 * self.zxids.index(zxid)
 
 
-def create_special(zxid: int, path: bytes, ttl_ms: int | None = None) -> bytes:
-    """A container; or a node with a time to live."""
-    kind = Kind.CREATE_CONTAINER if ttl_ms is None else Kind.CREATE_TTL
-    body = HEADER.pack(SESSION, 0, zxid, 1_700_000_000_000, kind) + packed_buffer(path) + packed_buffer(b"") + _OPEN
-    return body + packed_int(zxid & 0xFFFF) + (b"" if ttl_ms is None else struct.pack(">q", ttl_ms))
-
-
-def log_bytes(bodies: Iterable[bytes]) -> bytes:
-    records = (struct.pack(">qi", zlib.adler32(body), len(body)) + body + b"B" for body in bodies)
-    return struct.pack(">4siq", b"ZKLG", 2, 0) + b"".join(records)
-
-
-def tree_after(bodies: Iterable[bytes]) -> Tree:
-    tree = new_tree(with_config=True)
-    for body in bodies:
-        tree.apply(decode(body))
-    return tree
-
-
-def snapshot_of(tree: Tree) -> bytes:
-    return b"".join(exact_snapshot(tree.sessions, *rows_of(tree), zxid=tree.zxid, digest=tree.digest))
+def _change(tree: Tree, zxid: int) -> tuple[int, Change]:
+    last = zxid & 0xFFFF_FFFF
+    if last % 3 and (path := b"/n%x" % (zxid - 1)) in tree.nodes:
+        return 5, SetData(path, b"data of %x" % zxid, tree.nodes[path].version + 1)
+    return 1, Create(b"/n%x" % zxid, b"made by %x" % zxid, OPEN_ACL, False, tree.nodes[b""].cversion + 1)
 
 
 @dataclass
-class MadeView:
-    """A backup in memory."""
+class MemoryView:
+    """What is kept, in a dictionary: tests damage it as they like."""
 
-    name: str = "made"
-    members: Sequence[Member] = (Member(name="one", version="3.9.5", role="standalone"),)
+    name: str = "memory"
+    members: list[Member] = field(default_factory=list)
     snapshots: list[KeptSnapshot] = field(default_factory=list)
     logs: list[KeptLog] = field(default_factory=list)
-    stored: dict[str, bytes] = field(default_factory=dict)
+    objects: dict[KeptLog | KeptSnapshot, bytes] = field(default_factory=dict)
 
     def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
-        return io.BytesIO(self.stored[kept.name])
+        if kept not in self.objects:
+            raise FileNotFoundError(kept.name)
+        return io.BytesIO(self.objects[kept])
 
-    def add_snapshot(self, name: str, tree: Tree, content: bytes) -> None:
-        self.stored[name] = content
-        self.snapshots.append(
-            KeptSnapshot(
-                member="one",
-                history="1",
-                name=name,
-                zxid=tree.zxid,
-                fuzzy_end=tree.zxid,
-                bound=None,
-                digest=tree.digest,
-                digest_zxid=tree.zxid,
-                nodes=len(tree.nodes),
-                size_bytes=len(content),
-                sha256=hashlib.sha256(content).hexdigest(),
-            )
-        )
+    def add_log(self, records: Sequence[bytes], member: str = "a", **facts: object) -> KeptLog:
+        content = header() + b"".join(records)
+        log = replace(kept_log(content, member), **facts)  # type: ignore[arg-type]  # any field by its name
+        self.logs.append(log)
+        self.objects[log] = content
+        return log
 
-    def add_log(self, bodies: Sequence[bytes]) -> None:
-        found, content = [decode(body) for body in bodies], log_bytes(bodies)
-        name = log_name(found[0].zxid)
-        self.stored[name] = content
-        self.logs.append(
-            KeptLog(
-                member="one",
-                history="1",
-                name=name,
-                first=found[0].zxid,
-                last=found[-1].zxid,
-                records=len(found),
-                min_time_ms=min(t.time_ms for t in found),
-                max_time_ms=max(t.time_ms for t in found),
-                last_adler=zlib.adler32(bodies[-1]),
-                ending=Ending.CLEAN,
-                proof=Proof.PROVEN,
-                size_bytes=len(content),
-                sha256=hashlib.sha256(content).hexdigest(),
-                digests=False,
-            )
-        )
-
-    def path(self, target: Target | None = None) -> RestorePath:
-        holdings = Holdings(tuple(self.snapshots), tuple(self.logs), tuple(self.members))
-        found = plan(holdings, target or ToEnd(), _NoMoments())
-        assert isinstance(found, RestorePath), found
-        return found
+    def add_snapshot(
+        self, content: bytes, zxid: int, member: str = "a", *, fuzzy_end: int | None, bound: int | None = None,
+        digest: int | None = None, nodes: int = 0,
+    ) -> KeptSnapshot:  # fmt: skip
+        snapshot = KeptSnapshot(
+            member=member, history="1", name=snapshot_name(zxid), zxid=zxid, fuzzy_end=fuzzy_end, bound=bound,
+            digest=digest, digest_zxid=fuzzy_end or 0 if digest is not None else 0, nodes=nodes,
+            size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest(),
+        )  # fmt: skip
+        self.snapshots.append(snapshot)
+        self.objects[snapshot] = content
+        return snapshot
 
 
-class _NoMoments:
-    def time_of(self, log: KeptLog, zxid: int) -> int | None:
-        return None
+def kept_log(content: bytes, member: str) -> KeptLog:
+    found = scan(io.BytesIO(content))
+    assert not found.damage
+    return KeptLog(
+        member=member, history="1", name=log_name(found.first_zxid), first=found.first_zxid, last=found.last_zxid,
+        records=found.records, min_time_ms=found.min_time_ms, max_time_ms=found.max_time_ms,
+        last_adler=found.last_adler, ending=Ending.CLEAN, proof=Proof.PROVEN, size_bytes=found.size_bytes,
+        sha256=hashlib.sha256(content).hexdigest(), digests=found.with_digests,
+    )  # fmt: skip
 
-    def first_later(self, log: KeptLog, first: int, last: int, time_ms: int) -> tuple[int, int] | None:
-        return None
 
-
-def made_backup(epoch: int = 0, more: Sequence[bytes] = ()) -> MadeView:
-    """A snapshot and a log behind it: a session with an ephemeral node, and some others."""
-    first = epoch << 32
-    bodies = [create_session(first + 1), create(first + 2, b"/a", b"one"), create(first + 3, b"/a/b", b"two")]
-    later = [create(first + 4, b"/c", b"three"), create(first + 5, b"/gone", b"", ephemeral=True), *more]
-    view = MadeView()
-    tree = tree_after(bodies)
-    view.add_snapshot(snapshot_name(tree.zxid), tree, snapshot_of(tree))
-    view.add_log(later)
+def backup_of(
+    past: Past,
+    *,
+    snapshot_at: Sequence[int],
+    logs: Sequence[Sequence[int]],
+    member: str = "a",
+    role: str = "standalone",
+) -> MemoryView:
+    """One member: exact snapshots where it is said, and its transactions in the given logs."""
+    view = MemoryView(members=[Member(name=member, role=role)])
+    add_member(view, past, snapshot_at=snapshot_at, logs=logs, member=member)
     return view
 
 
-def old_server(data_dir: Path, log_dir: Path | None = None, *, epoch: int = 0, epochs: bool = False) -> None:
-    """The directories of a server that went on a while."""
-    first = epoch << 32
-    bodies = [create(first + n, b"/old%d" % n, b"x" * n) for n in range(1, 41)]
-    for path in (data_dir, log_dir or data_dir):
-        (path / "version-2").mkdir(parents=True, exist_ok=True)
-    tree = tree_after(bodies[:20])
-    (data_dir / "version-2" / snapshot_name(tree.zxid)).write_bytes(snapshot_of(tree))
-    logs = (log_dir or data_dir) / "version-2"
-    (logs / log_name(first + 1)).write_bytes(log_bytes(bodies[:20]))
-    (logs / log_name(first + 21)).write_bytes(log_bytes(bodies[20:]) + bytes(1000))
-    (data_dir / "myid").write_text("1\n")
-    if epochs:
-        for name in ("currentEpoch", "acceptedEpoch"):
-            (data_dir / "version-2" / name).write_text(str(epoch))
+def add_member(
+    view: MemoryView, past: Past, *, snapshot_at: Sequence[int], logs: Sequence[Sequence[int]], member: str
+) -> None:
+    for zxid in snapshot_at:
+        digest = past.digest_at[zxid] if past.digests and zxid else None
+        nodes = past.nodes_at[zxid]
+        end = zxid if past.digests and zxid else None
+        view.add_snapshot(past.snapshots[zxid], zxid, member, fuzzy_end=end, bound=zxid, digest=digest, nodes=nodes)
+    before: int | None = None
+    for run in logs:
+        entry = before is not None and epoch_of(before) != epoch_of(run[0])
+        borders = ((before, run[0]),) if entry else ()
+        inner = tuple((a, b) for a, b in pairwise(run) if epoch_of(a) != epoch_of(b))
+        view.add_log([past.records[zxid] for zxid in run], member, borders=(*borders, *inner))
+        before = run[-1]
 
 
-def files(directory: Path) -> dict[str, bytes]:
-    """Every file below it, by name."""
-    return {str(p.relative_to(directory)): p.read_bytes() for p in sorted(directory.rglob("*")) if p.is_file()}
+def epoch(number: int, count: int) -> list[int]:
+    return [(number << 32) + counter for counter in range(1, count + 1)]

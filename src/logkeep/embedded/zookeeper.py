@@ -67,9 +67,12 @@ class ZooKeeperRelease:
         return path
 
     def _own_jars(self, cache: Path) -> list[Path]:
-        """The version that PySpark brings along needs no registry."""
-        brought = [spark_home() / "jars" / f"zookeeper{part}-{self.version}.jar" for part in ("", "-jute")]
-        return brought if all(jar.exists() for jar in brought) else resolve_jars(self.coordinates, cache)
+        """The version that PySpark brings along needs no registry; Apache's client asks for netty."""
+        jars = spark_home() / "jars"
+        brought = [jars / f"zookeeper{part}-{self.version}.jar" for part in ("", "-jute")]
+        if all(jar.exists() for jar in brought):
+            return [*brought, *sorted(jars.glob("netty-*.jar"))]
+        return resolve_jars(self.coordinates, cache)
 
 
 class EmbeddedZooKeeper:
@@ -187,8 +190,8 @@ class EmbeddedZooKeeper:
             check=False,
         )
         if finished.returncode != 0:
-            last = (finished.stderr + finished.stdout).strip().splitlines()[-1:] or ["no message"]
-            raise ServerFailed(f"exit code {finished.returncode}: {last[0]}", subject=main_class)
+            first = (finished.stderr + finished.stdout).strip().splitlines()[:1] or ["no message"]
+            raise ServerFailed(f"exit code {finished.returncode}: {first[0]}", subject=main_class)
         return finished.stdout
 
     def command(self, main_class: str, arguments: Sequence[str]) -> list[str]:

@@ -19,11 +19,11 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import google_crc32c
 import numpy as np
 import numpy.typing as npt
 
 from logkeep.errors import Damaged, FormatTooNew
+from logkeep.formats.checked_columns import checksum, inflate
 from logkeep.formats.kafka_log import (
     APPEND_TIME,
     CODEC_MASK,
@@ -54,8 +54,6 @@ _FAMILY, _PLAIN, _FRAMED = b"LKBIDX", b"01", b"02"
 _COUNT = struct.Struct("<I")
 _HEAD = struct.Struct("<8sII")
 _LEVEL = 6
-_MAX_RATIO = 1100
-"""zlib cannot shrink anything more than 1,032 times: a count beyond that is a lie, found before memory is taken."""
 _MAX_OFFSET = 2**63 - 1
 
 Flags = npt.NDArray[np.bool_]
@@ -149,7 +147,7 @@ def encode(index: BatchIndex) -> bytes:
     version = _FRAMED if len(index.frames) else _PLAIN
     columns = zlib.compress(_columns(index.rows) + _columns(index.frames), _LEVEL)
     body = _COUNT.pack(len(index.frames)) + columns if len(index.frames) else columns
-    return _HEAD.pack(_FAMILY + version, len(index), _checksum(version, len(index), body)) + body
+    return _HEAD.pack(_FAMILY + version, len(index), checksum(_FAMILY + version, len(index), body)) + body
 
 
 def decode(data: bytes, subject: str = "batch index") -> BatchIndex:
@@ -159,13 +157,13 @@ def decode(data: bytes, subject: str = "batch index") -> BatchIndex:
     version = data[6:8]
     if version not in (_PLAIN, _FRAMED):
         raise FormatTooNew("a batch index of a later version", subject=subject)
-    _, count, checksum = _HEAD.unpack_from(data)
+    _, count, told = _HEAD.unpack_from(data)
     body = data[_HEAD.size :]
-    if _checksum(version, count, body) != checksum or (version == _FRAMED and len(body) < _COUNT.size):
+    if checksum(_FAMILY + version, count, body) != told or (version == _FRAMED and len(body) < _COUNT.size):
         raise Damaged("the checksum of the batch index is wrong", subject=subject)
     frames, body = (_COUNT.unpack_from(body)[0], body[_COUNT.size :]) if version == _FRAMED else (0, body)
     rows_bytes = count * ROW.itemsize
-    plain = _inflate(body, rows_bytes + frames * FRAME.itemsize, subject)
+    plain = inflate(body, rows_bytes + frames * FRAME.itemsize, "batch index", subject)
     index = BatchIndex(_from_columns(plain[:rows_bytes], ROW, count), _from_columns(plain[rows_bytes:], FRAME, frames))
     if not _consistent(index.rows) or (version == _FRAMED and not _framed(index)):
         raise Damaged("the batch index contradicts itself", subject=subject)
@@ -174,24 +172,6 @@ def decode(data: bytes, subject: str = "batch index") -> BatchIndex:
 
 def _columns(rows: npt.NDArray[np.void]) -> bytes:
     return b"".join(np.ascontiguousarray(rows[name]).tobytes() for name in rows.dtype.names or ())
-
-
-def _checksum(version: bytes, count: int, body: bytes) -> int:
-    head = _FAMILY + version + struct.pack("<I", count)
-    return int(google_crc32c.extend(google_crc32c.value(head), body))
-
-
-def _inflate(body: bytes, size: int, subject: str) -> bytes:
-    if size > len(body) * _MAX_RATIO:
-        raise Damaged("the batch index promises more than it can hold", subject=subject)
-    stream = zlib.decompressobj()
-    try:
-        plain = stream.decompress(body, size + 1)
-    except zlib.error as error:
-        raise Damaged("the batch index cannot be unpacked", subject=subject) from error
-    if len(plain) != size or not stream.eof or stream.unused_data:
-        raise Damaged("the batch index has another size than it says", subject=subject)
-    return plain
 
 
 def _from_columns(plain: bytes, shape: np.dtype[np.void], count: int) -> npt.NDArray[np.void]:

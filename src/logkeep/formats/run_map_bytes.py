@@ -28,10 +28,10 @@ import zlib
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import google_crc32c
 import numpy as np
 
 from logkeep.errors import Damaged, FormatTooNew
+from logkeep.formats.checked_columns import checksum, inflate
 from logkeep.formats.kafka_log import Longs
 from logkeep.formats.run_map import RunMap
 
@@ -43,8 +43,6 @@ _BOUNDS = struct.Struct("<qqq")
 _NAME = struct.Struct("<H")
 _NUMBER = struct.Struct("<I")
 _LEVEL = 6
-_MAX_RATIO = 1100
-"""zlib cannot shrink anything more than 1,032 times: a count beyond that is a lie, found before memory is taken."""
 _COLUMN = np.dtype("<i8")
 
 
@@ -71,7 +69,7 @@ def decode(data: bytes, subject: str = "run map") -> RunMap:
     if len(body) < _BOUNDS.size or count > MAX_RUNS:
         raise Damaged("the run map has another size than it says", subject=subject)
     start, end, target_end = _BOUNDS.unpack_from(body)
-    plain = _inflate(body[_BOUNDS.size :], 3 * count * _COLUMN.itemsize, subject)
+    plain = inflate(body[_BOUNDS.size :], 3 * count * _COLUMN.itemsize, "run map", subject)
     gaps = np.frombuffer(plain, _COLUMN).astype(np.int64).reshape(3, count)
     if not 0 <= start <= end or target_end < 0 or (gaps < 0).any() or (gaps[2] < 1).any():
         raise Damaged("the run map contradicts itself", subject=subject)
@@ -160,7 +158,7 @@ def _firsts(gaps: Longs, n: Longs, first: int, subject: str) -> Longs:
 
 
 def _sealed(family: bytes, count: int, body: bytes) -> bytes:
-    return _HEAD.pack(family + _VERSION, count, _checksum(family, count, body)) + body
+    return _HEAD.pack(family + _VERSION, count, checksum(family + _VERSION, count, body)) + body
 
 
 def _opened(family: bytes, data: bytes, subject: str) -> tuple[int, bytes]:
@@ -168,26 +166,8 @@ def _opened(family: bytes, data: bytes, subject: str) -> tuple[int, bytes]:
         raise Damaged("not a run map", subject=subject)
     if data[6:8] != _VERSION:
         raise FormatTooNew("a run map of a later version", subject=subject)
-    _, count, checksum = _HEAD.unpack_from(data)
+    _, count, told = _HEAD.unpack_from(data)
     body = data[_HEAD.size :]
-    if _checksum(family, count, body) != checksum:
+    if checksum(family + _VERSION, count, body) != told:
         raise Damaged("the checksum of the run map is wrong", subject=subject)
     return count, body
-
-
-def _checksum(family: bytes, count: int, body: bytes) -> int:
-    head = family + _VERSION + struct.pack("<I", count)
-    return int(google_crc32c.extend(google_crc32c.value(head), body))
-
-
-def _inflate(body: bytes, size: int, subject: str) -> bytes:
-    if size > len(body) * _MAX_RATIO:
-        raise Damaged("the run map promises more than it can hold", subject=subject)
-    stream = zlib.decompressobj()
-    try:
-        plain = stream.decompress(body, size + 1)
-    except zlib.error as error:
-        raise Damaged("the run map cannot be unpacked", subject=subject) from error
-    if len(plain) != size or not stream.eof or stream.unused_data:
-        raise Damaged("the run map has another size than it says", subject=subject)
-    return plain

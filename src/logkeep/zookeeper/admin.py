@@ -21,7 +21,13 @@ from logkeep.formats.zookeeper.names import hex_zxid, snapshot_name
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.secret import Secret
+from logkeep.model.work import EngineFor
+from logkeep.zookeeper.backup import Done, Wish, back_up
+from logkeep.zookeeper.collect import MemberPlace
+from logkeep.zookeeper.gathering import Rounds
+from logkeep.zookeeper.sink import BackupSink
 from logkeep.zookeeper.tree import tree_of
+from logkeep.zookeeper.words import ServerState
 
 _COMMAND: Final = "/commands/snapshot?streaming=true"
 _TOO_MANY: Final = 429
@@ -45,6 +51,27 @@ class Fetched:
     exact: bool
     zxid: int
     findings: tuple[Finding, ...]
+
+
+def back_up_by_admin(
+    server: AdminServer,
+    member: str,
+    sink: BackupSink,
+    engine_for: EngineFor,
+    sleep: Callable[[float], None],
+    *,
+    attempts: int = 5,
+    scratch: Path | None = None,
+) -> Done:
+    """A backup that consists of one snapshot. Exit code 2 where that is fuzzy, which the finding explains."""
+    with fetched_snapshot(server, sleep, attempts, scratch) as found:
+        place = MemberPlace(member, found.path.parent, found.path.parent, server.url)
+        rounds = Rounds(engine_for, lambda _: ServerState(found.zxid), patience_s=0.0)
+        return back_up(Wish((place,), findings=found.findings), sink, rounds, _no_words)
+
+
+def _no_words(host: str, word: str) -> str:
+    raise ClusterUnreachable(f"an AdminServer does not answer {word}", subject=host)
 
 
 @contextmanager

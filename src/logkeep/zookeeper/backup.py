@@ -34,6 +34,8 @@ class Wish:
     include_secrets: bool = False
     config_dirs: tuple[Path, ...] = ()
     """Where configuration files lie; the usual places when none is named."""
+    findings: tuple[Finding, ...] = ()
+    """What is known already and belongs to what the backup tells."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def _gathered(wish: Wish, members: Sequence[MemberRun], number: int, ask_word: A
         members=[member.member() for member in members],
         snapshots=[placed for member in members for placed in member.bounded_snapshots()],
         logs=[log for each in told for log in each.logs],
-        findings=_findings(told),
+        findings=[*wish.findings, *_findings(told)],
         gaps=[lost for each in told for lost in each.lost],
         log_starts={m.place.name: m.seen.logs[0].zxid for m in members if m.seen.logs},
         snapshot_starts={m.place.name: m.seen.snapshots[0].zxid for m in members if m.seen.snapshots},

@@ -1,13 +1,16 @@
 """Does a server's directory continue what is archived of its ensemble? The files hold no identity: records must tell.
 
 The last archived record of the member, or any archived record of another one, must stand in its logs with the same
-checksum. Positions alone prove nothing: after a restore the same zxids hold other transactions.
+checksum; where no log reaches back so far, a snapshot's digest must be the one that an archived record tells for that
+transaction. Positions alone prove nothing: after a restore the same zxids hold other transactions.
 """
 
 from dataclasses import dataclass
 
-from logkeep.errors import HistoryUnproven
+from logkeep.errors import Damaged, HistoryUnproven
 from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.formats.zookeeper.packed import opened
+from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.zookeeper.collect import Found, FoundFile
 from logkeep.zookeeper.copying import mark_in
 from logkeep.zookeeper.sink import Known
@@ -29,11 +32,14 @@ def continued(member: str, found: Found, known: Known) -> Continued:
     """Raises HistoryUnproven when nothing in the files proves that they go on where the archive ends."""
     reached = known.reached.get(member)
     if reached is None:
-        if known.marks and not any(_holds(found, zxid, adler) for zxid, adler in known.marks[:MOST_MARKS]):
+        shares = any(_holds(found, zxid, adler) for zxid, adler in known.marks[:MOST_MARKS])
+        if known.marks and not shares and not _same_tree(found, known):
             raise _unproven(member, known.marks[0][0], "none of the archived transactions is in its logs")
         return Continued()
     file = _holder(found, reached.last)
     if file is None:
+        if _same_tree(found, known):
+            return Continued(reached.last)
         raise _unproven(member, reached.last, "its logs begin behind the last archived transaction")
     mark = mark_in(file.path, reached.last)
     if mark is None or mark.zxid != reached.last:
@@ -41,6 +47,30 @@ def continued(member: str, found: Found, known: Known) -> Continued:
     if mark.adler != reached.adler:
         raise _unproven(member, reached.last, "another transaction has the zxid of the last archived one")
     return Continued(reached.last, file.path.name, mark.end_at)
+
+
+def _same_tree(found: Found, known: Known) -> bool:
+    """Whether a snapshot is of the very tree that the archived history had at its transaction."""
+    for file in reversed(found.snapshots):
+        told = _digest_in(file)
+        if told is not None and known.digest_at(told[0]) == told[1]:
+            return True
+    return False
+
+
+def _digest_in(file: FoundFile) -> tuple[int, int] | None:
+    """The transaction and the digest that a whole snapshot tells."""
+    try:
+        with file.path.open("rb") as stream:
+            reader = SnapshotReader(opened(stream, file.name.packing))
+            reader.sessions()
+            reader.acls()
+            for _ in reader.nodes():
+                pass
+            ending = reader.ending()
+    except (OSError, Damaged):
+        return None
+    return (ending.digest_zxid, ending.digest) if ending.digest is not None else None
 
 
 def _holder(found: Found, zxid: int) -> FoundFile | None:

@@ -156,6 +156,9 @@ class _Copied:
             self._progress(len(data))
         return data
 
+    def close(self) -> None:
+        """Whoever unpacks it closes what it read from; the file is closed by who opened it."""
+
     def drain(self) -> None:
         """Whatever the reader left unread: a file is stored whole."""
         while self.read(1 << 20):

@@ -93,6 +93,8 @@ class Line:
     spans: tuple[Span, ...]
     abandoned: tuple[tuple[int, int], ...] = ()
     """Held, and not in the history: behind the accepted end of their epoch."""
+    seen: tuple[Border, ...] = ()
+    """All borders that members' disks show, also behind transactions that nobody holds any more."""
 
     @property
     def last(self) -> int | None:
@@ -139,5 +141,5 @@ class Holdings:
     @property
     def histories(self) -> list[str]:
         """Oldest first: they are counted."""
-        found = {kept.history for kept in (*self.snapshots, *self.logs)}
+        found = {snapshot.history for snapshot in self.snapshots} | {log.history for log in self.logs}
         return sorted(found, key=lambda name: (int(name) if name.isdecimal() else 0, name))

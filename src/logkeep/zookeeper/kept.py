@@ -25,6 +25,31 @@ class Ending(StrEnum):
     """Something is wrong before its end."""
 
 
+class Origin(StrEnum):
+    """Where the bytes come from."""
+
+    DISK = "disk"
+    """A server's own file."""
+    ADMIN = "admin"
+    """An AdminServer, over HTTP: there are no logs to make it exact."""
+    REPAIRED = "repaired"
+    """Written by a repair: `Provenance` tells of what."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """How something that no server wrote as it is came about."""
+
+    source_sha256: str = ""
+    """Of what it was made of."""
+    cut_at: int | None = None
+    """The byte of the source behind which nothing was taken."""
+    lost: tuple[tuple[int, int], ...] = ()
+    """Transactions that the source should have had, first and last of each run."""
+    donor: str = ""
+    """The member, or the backup, that records were taken from."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class KeptSnapshot:
     """A snapshot file as it was on disk. Packed ones stay packed: `name` tells how."""
@@ -43,6 +68,8 @@ class KeptSnapshot:
     nodes: int
     size_bytes: int
     sha256: str
+    origin: Origin = Origin.DISK
+    provenance: Provenance | None = None
 
     @property
     def usable_from(self) -> int | None:
@@ -75,6 +102,8 @@ class KeptLog:
     the member's disk, in this log or from the whole and closed log file before it to this one's first."""
     digests: bool | None = None
     """Whether the server wrote digests of its tree (3.6 and later); None where nobody looked."""
+    origin: Origin = Origin.DISK
+    provenance: Provenance | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +121,8 @@ class Member:
     """What it said it had processed, before the last round of copying."""
     current_epoch: int | None = None
     accepted_epoch: int | None = None
+    voters: int | None = None
+    """How many servers of its ensemble vote, as its configuration says; 1 for a lone server, None: not known."""
 
 
 class BackupView(Protocol):

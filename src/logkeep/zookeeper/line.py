@@ -55,7 +55,7 @@ def line_of(holdings: Holdings, history: str, only: Collection[str] | None = Non
     held = _merged(spans)
     judge = _Judge(holdings, logs, held)
     stretches, ends = _back_from_the_end(held, judge)
-    return Line(history, stretches, tuple(spans), tuple(_beyond(held, stretches, ends)))
+    return Line(history, stretches, tuple(spans), tuple(_beyond(held, stretches, ends)), tuple(judge.seen()))
 
 
 def _merged(spans: Iterable[Span]) -> dict[int, list[_Run]]:
@@ -97,14 +97,22 @@ class _Judge:
         otherwise = tuple(sorted(votes.keys() - {before}, key=lambda zxid: (-len(votes[zxid]), -zxid)))
         return Border(before, after, frozenset(votes.get(before, ())), standing, otherwise)
 
+    def seen(self) -> Iterator[Border]:
+        """Every border that a member's disk shows, also behind transactions that nobody holds any more."""
+        for after, votes in self._seen.items():
+            for before, who in votes.items():
+                yield Border(before, after, frozenset(who), self._standing(after, who))
+
+    def _standing(self, after: int, who: Collection[str]) -> Standing:
+        if len(set(who) - self._watching) >= self._quorum:
+            return Standing.MAJORITY
+        return Standing.UNPROVEN if after in self._silent else Standing.BY_DIGEST
+
     def _chosen(self, after: int, votes: Mapping[int, set[str]]) -> tuple[int, Standing]:
         if (proven := self._ends.get(after)) is not None and self._is_held(proven):
             return proven, Standing.BY_DIGEST
-        for before, who in votes.items():
-            if len(who - self._watching) >= self._quorum:
-                return before, Standing.MAJORITY
-        likely = max(votes, key=lambda before: (len(votes[before]), before))
-        return likely, Standing.UNPROVEN if after in self._silent else Standing.BY_DIGEST
+        likely = max(votes, key=lambda before: (len(votes[before] - self._watching), len(votes[before]), before))
+        return likely, self._standing(after, votes[likely])
 
     def _is_held(self, zxid: int) -> bool:
         return any(first <= zxid <= last for first, last in self._held.get(epoch_of(zxid), ()))

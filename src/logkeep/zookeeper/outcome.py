@@ -51,7 +51,7 @@ def exit_code(findings: Iterable[Finding]) -> int:
     codes = {f.code for f in findings}
     if codes & {"lost-transactions", "no-snapshot", "behind-the-server"}:
         return LOST
-    return PARTIAL if codes & {"server-unreachable", "header-rewritten"} else GOOD
+    return PARTIAL if codes & {"server-unreachable", "header-rewritten", "snapshot-fuzzy"} else GOOD
 
 
 def _apart(logs: Sequence[PlacedLog]) -> tuple[list[PlacedLog], list[PlacedLog]]:
@@ -172,7 +172,7 @@ def _open_end(member: MemberRun) -> Iterable[Finding]:
             f"which ends at {hex_zxid(standing.last)}",
             remedy="an older snapshot may do; a next backup will have the rest",
         )
-    if any(True for _ in _torn(member)):
+    if next(iter(_torn(member)), None) is not None:
         yield Finding(
             code="behind-the-server",
             severity=Severity.DAMAGE,

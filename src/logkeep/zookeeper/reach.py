@@ -116,6 +116,8 @@ def _border_behind(line: Line, zxid: int, stretch: Stretch) -> Border | None:
         return None
     if zxid == 0 and stretch.first in FIRST_EVER:
         return Border(0, stretch.first, frozenset(), Standing.BEGINNING)
+    if (seen := next((b for b in line.seen if (b.before, b.after) == (zxid, stretch.first)), None)) is not None:
+        return seen
     silent = any(span.log.digests is False for span in line.holders(stretch.first))
     return Border(zxid, stretch.first, frozenset(), Standing.UNPROVEN if silent else Standing.BY_DIGEST)
 

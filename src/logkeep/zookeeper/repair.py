@@ -106,10 +106,10 @@ def _donors(
         for candidate in other.logs:
             if other is view and (candidate in damaged or candidate.history != log.history):
                 continue
-            if candidate.first <= log.last and log.first <= candidate.last:
-                if _agrees(view, log, own, other, candidate):
-                    runs = tuple((span.first, span.last) for span in spans_of(candidate))
-                    yield Donor(number, candidate, runs)
+            overlap = candidate.first <= log.last and log.first <= candidate.last
+            if overlap and _agrees(view, log, own, other, candidate):
+                runs = tuple((span.first, span.last) for span in spans_of(candidate))
+                yield Donor(number, candidate, runs)
 
 
 def _agrees(view: BackupView, log: KeptLog, own: Sequence[Own], other: BackupView, candidate: KeptLog) -> bool:

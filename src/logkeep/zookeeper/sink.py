@@ -5,7 +5,7 @@ Two sides. A `Shelf` travels into tasks: it opens new objects under names of the
 nothing at all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -75,6 +75,10 @@ class Reached:
     adler: int
 
 
+def _no_digest(_zxid: int) -> int | None:
+    return None
+
+
 @dataclass(frozen=True)
 class Known:
     """What earlier backups hold, for one that continues them. A bundle stands alone and knows nothing."""
@@ -89,6 +93,8 @@ class Known:
     """Member and file name of snapshots of that history that are kept already."""
     anything: bool = False
     """Whether there is an earlier backup at all."""
+    digest_at: Callable[[int], int | None] = _no_digest
+    """What an archived transaction of that history says of the tree after it; None where it says nothing."""
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,8 @@ TTL_MARK: Final = -(1 << 56)
 _COUNTED: Final = struct.Struct(">qqqqqiiiq")
 _MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 _SYSTEM: Final = b"/zookeeper/"
+_CHARSETS: Final = ("utf-8", "ascii", "latin-1", "gb18030", "gbk", "cp1252")
+"""In which a Java server may have counted the bytes of a path: that of its machine's locale, up to Java 17."""
 
 
 class Node:
@@ -63,11 +65,39 @@ class Tree:
         self.ephemerals: dict[int, set[bytes]] = {}
         self.digest = 0
         self.zxid = 0
+        self.charset = _CHARSETS[0]
+
+    def agrees(self, digest: int) -> bool:
+        """Whether this is the digest of the tree, as a server counts it: where paths are not ASCII, in the charset of
+        any server that wrote a digest before, or of another one, which is then the tree's."""
+        if digest == self.digest:
+            return True
+        wide = [path for path in self.nodes if not path.isascii()]
+        if not wide:
+            return False
+        before = self.charset
+        for charset in (*_CHARSETS, before):
+            self._recount(wide, charset)
+            if digest == self.digest:
+                return True
+        return False
+
+    def _recount(self, paths: Iterable[bytes], charset: str) -> None:
+        self.charset = charset
+        for path in paths:
+            node = self.nodes[path]
+            node.summed = self._summed(path, node.data)
+            self._count(path, node)
+
+    def _summed(self, path: bytes, data: bytes | None) -> int:
+        if not path.isascii() and self.charset != "utf-8":
+            path = path.decode(errors="replace").encode(self.charset, errors="replace")
+        return zlib.crc32(data or b"", zlib.crc32(path))
 
     def add(self, path: bytes, node: Node) -> None:
         """A node of a snapshot, as it is."""
         self.nodes[path] = node
-        node.summed = zlib.crc32(node.data or b"", zlib.crc32(path))
+        node.summed = self._summed(path, node.data)
         self._count(path, node)
         if is_ephemeral(node.owner):
             self.ephemerals.setdefault(node.owner, set()).add(path)
@@ -106,7 +136,7 @@ class Tree:
             return
         node.data, node.version = data, version
         node.mzxid, node.mtime = transaction.zxid, transaction.time_ms
-        node.summed = zlib.crc32(data or b"", zlib.crc32(path))
+        node.summed = self._summed(path, data)
         self._count(path, node)
 
     def _create(self, kind: int, change: Create, transaction: Transaction) -> None:

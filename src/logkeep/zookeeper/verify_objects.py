@@ -39,7 +39,8 @@ def named(kept: Kept) -> str:
 def check_files(view: BackupView) -> ObjectChecks:
     """Presence and size."""
     checks = ObjectChecks()
-    for kept in (*view.snapshots, *view.logs):
+    everything: list[Kept] = [*view.snapshots, *view.logs]
+    for kept in everything:
         try:
             with view.open(kept) as source:
                 size = size_of(source)
@@ -95,7 +96,9 @@ def _log(view: BackupView, log: KeptLog, checks: ObjectChecks) -> ObjectChecks:
     """A log was whole when it was kept: whatever is wrong with it happened later."""
     summed = hashlib.sha256()
     with view.open(log) as source:
-        scanned = scan(source, sink=summed.update, deep=True)
+        size = size_of(source) if source.seekable() else log.size_bytes
+    with view.open(log) as source:
+        scanned = scan(source, most_bytes=size, sink=summed.update, deep=True)
     told = (log.first, log.last, log.records, log.size_bytes, log.last_adler)
     found = (scanned.first_zxid, scanned.last_zxid, scanned.records, scanned.size_bytes, scanned.last_adler)
     wrong = [] if found == told else _wrong(log, scanned)

@@ -108,6 +108,10 @@ def test_what_is_sealed_is_what_passwords_derive_to(secured: SecuredKafka, admin
         _opened(repo, pyrage.x25519.Identity.generate())
     shown = json.loads(repo.run("info", "latest", "--json").stdout)
     assert shown["kafka"]["scram_credentials"] == len(found)
+    words = ("kafka", "restore", "--bootstrap-servers", secured.bootstrap, "--rename", "open=again", "--dry-run")
+    for parts, told in (("data,acls", 1), ("data", 0)):
+        foreseen = json.loads(repo.run(*words, "--what", parts, "--json").stdout)
+        assert [f["code"] for f in foreseen["findings"]].count("scram-not-restored") == told
     repo.run("verify")
 
 

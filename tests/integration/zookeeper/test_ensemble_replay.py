@@ -13,7 +13,7 @@ from logkeep.zookeeper.tree import Tree
 from tests.integration.processes import wait_for
 from tests.servers.zookeeper_ensemble import OBSERVER, ZooKeeperEnsemble, ZooKeeperMember
 from tests.zookeeper import raw
-from tests.zookeeper.files import bodies, loaded, snapshots
+from tests.zookeeper.files import bodies, whole_snapshots
 from tests.zookeeper.judged import differences
 from tests.zookeeper.load import Load
 from tests.zookeeper.recording import Recording, record
@@ -83,14 +83,13 @@ def everywhere_the_same(ensemble: ZooKeeperEnsemble) -> Recording:
 def replay(member: ZooKeeperMember, last: Recording) -> Replay:
     """From every snapshot as far as the logs are without a gap; from one of them at least to the very end."""
     found, ended = Replay(), 0
-    for path in snapshots(member.data_dir):
-        tree, ending = loaded(path)
+    for name, tree, ending in whole_snapshots(member.data_dir, most_cut=3):
         end = fuzzy_end(tree, ending)
         until = contiguous_end(member, tree)
         found.run(tree, bodies(member.log_dir), until=min(until, last.zxid), exact_from=end or 0)
         if tree.zxid == last.zxid:
             ended += 1
-            assert differences(last, tree) == [], path.name
+            assert differences(last, tree) == [], name
     assert ended
     return found
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
-from logkeep.formats.zookeeper.names import Packing, parse_name
+from logkeep.formats.zookeeper.names import Packing
 from logkeep.formats.zookeeper.transactions import Kind
 from logkeep.spark.cache import cache_dir
 from logkeep.zookeeper.tree import new_tree
-from tests.zookeeper.files import bodies, loaded, snapshots
+from tests.zookeeper.files import bodies, whole_snapshots
 from tests.zookeeper.judged import differences
 from tests.zookeeper.load import Load
 from tests.zookeeper.recording import Recording, record
@@ -110,18 +110,13 @@ def from_the_beginning(server: EmbeddedZooKeeper, recordings: list[Recording]) -
 
 def from_every_snapshot(server: EmbeddedZooKeeper, last: Recording, packing: Packing) -> None:
     """However fuzzy: replayed to the last moment that was looked at, it is the same tree."""
-    found = [path for path in snapshots(server.data_dir) if fits(path, packing)]
-    assert found
-    for path in found:
-        tree, ending = loaded(path)
+    used = 0
+    for name, tree, ending in whole_snapshots(server.data_dir, most_cut=2):
         if tree.zxid > last.zxid:
             continue
         replay, end = Replay(), fuzzy_end(tree, ending)
         replay.run(tree, bodies(server.log_dir), until=last.zxid, exact_from=end or 0)
         assert replay.wrong == [] or end is None
-        assert differences(last, tree) == [], path.name
-
-
-def fits(path: Path, packing: Packing) -> bool:
-    name = parse_name(path.name)
-    return name is not None and name.packing is packing
+        assert differences(last, tree) == [], name
+        used += name.endswith(packing.value)
+    assert used

@@ -15,7 +15,7 @@ from logkeep.zookeeper.restore.ending import continue_restore, roll_back
 from logkeep.zookeeper.restore.marker import MARKER
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.values import RestoreWish, Target
-from tests.zookeeper.made import made_backup, old_server
+from tests.zookeeper.made_server import made_backup, old_server
 from tests.zookeeper.recording import record
 from tests.zookeeper.restoring import Stopped, names, stopping_when
 

@@ -1,9 +1,9 @@
-"""A real ensemble, restored: identical members, one epoch above all, and no way back for a member that was forgotten."""
+"""A real ensemble, restored: identical members, one epoch above all, and no way back for a forgotten one."""
 
 import os
 import shutil
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +46,7 @@ class Stood:
 
 
 @pytest.fixture(scope="module", params=["3.4.14", "3.9.5"])
-def stood(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stood]:
+def stood(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stood:
     home = tmp_path_factory.mktemp("ensemble")
     release = ZooKeeperRelease(request.param)
     ensemble = ZooKeeperEnsemble(home / "members", cache_dir(os.environ, Path.home()), release, {"snapCount": "300"})
@@ -75,7 +75,7 @@ def stood(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         assert max(int(path.name.split(".")[1], 16) for path in snapshots(member.data_dir)) > zxid
     shutil.copytree(home / "members", home / "before")
     view = view_of(list(ensemble.members.values()), "follower", state.zxid)
-    yield Stood(ensemble, view, zxid, state.zxid, home / "before")
+    return Stood(ensemble, view, zxid, state.zxid, home / "before")
 
 
 def _wish(members: Sequence[ZooKeeperMember]) -> RestoreWish:

@@ -6,7 +6,7 @@ from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.zookeeper.restore.limits import content_of, impossible, parse_version, worth_telling
 from logkeep.zookeeper.restore.sessions import drop_sessions
 from logkeep.zookeeper.restore.values import RestoreWish
-from tests.zookeeper.made import create, create_session, create_special, tree_after
+from tests.zookeeper.made_server import create, create_session, create_special, tree_after
 
 _PLAIN = [create(1, b"/a", b"12345")]
 _CONTAINER = [*_PLAIN, create_special(2, b"/box")]

@@ -20,7 +20,7 @@ from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, RestoreWish, Sessions, Target
 from logkeep.zookeeper.words import ServerState
 from tests.zookeeper.files import loaded
-from tests.zookeeper.made import MadeView, create, files, log_bytes, made_backup, old_server
+from tests.zookeeper.made_server import MadeView, create, files, log_bytes, made_backup, old_server
 
 
 def _wish(*data_dirs: Path, **more: object) -> RestoreWish:

@@ -103,7 +103,8 @@ def tables(source: BinaryIO, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Records
             held = memoryview(window.buffer)[: window.end].toreadonly()
             yield Records(held, *rows[:count].T.copy(), position=window.position - window.at)
         window.at = at
-        more = status == kernels.MORE and window.ends_in(needed, kernels.END_MARK) and window.fill(needed)
+        whole = needed == kernels.FRAME_BYTES or window.ends_in(needed, kernels.END_MARK)
+        more = status == kernels.MORE and whole and window.fill(needed)
     ended = status == kernels.END or (status == kernels.MORE and needed == kernels.FRAME_BYTES)
     position = window.position
     if not ended or not window.only_zeros():

@@ -100,7 +100,8 @@ class Scan:
             if status != kernels.MORE:
                 return status, needed
             too_large = needed - kernels.FRAME_BYTES - 1 > self._largest
-            if too_large or not window.ends_in(needed, kernels.END_MARK) or not window.fill(needed):
+            cut_off = needed > kernels.FRAME_BYTES and not window.ends_in(needed, kernels.END_MARK)
+            if too_large or cut_off or not window.fill(needed):
                 return (kernels.BAD_LENGTH if window.held.nbytes else kernels.MORE), needed
 
     def _ask_for_digests(self, facts: Longs) -> None:

@@ -126,14 +126,13 @@ def _refused(acl: Acl, why: str) -> Finding:
     )
 
 
-def scram_finding(users: Sequence[str]) -> Finding | None:
+def scram_finding(*, archived: bool) -> list[Finding]:
     """Pure: credentials that an archive has, and that no API of a running cluster takes."""
-    if not users:
-        return None
-    return Finding(
+    told = Finding(
         code="scram-not-restored",
         severity=Severity.WARNING,
-        where=named(sorted(users)),
-        what="SCRAM credentials cannot be given to a running cluster: its API wants passwords, and nobody stored them",
+        where="SCRAM credentials",
+        what="they cannot be given to a running cluster: its API wants passwords, and nobody stored them",
         remedy="set passwords with kafka-configs --alter --entity-type users, or start a new cluster with them",
     )
+    return [told] if archived else []

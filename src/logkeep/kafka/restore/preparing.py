@@ -10,6 +10,7 @@ import msgspec
 from logkeep.errors import LogkeepError, TargetUnsafe
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.record import GroupRecord
+from logkeep.kafka.restore.acls import scram_finding
 from logkeep.kafka.restore.backup_view import BackupView
 from logkeep.kafka.restore.choice import Choice, Chosen, choose
 from logkeep.kafka.restore.groups import GroupsPlan, plan_groups, rows_of
@@ -24,6 +25,7 @@ from logkeep.kafka.restore.targets import TargetFacts, gather_target
 from logkeep.kafka.restore.topic_plans import difference_findings
 from logkeep.kafka.restore.trial import tried
 from logkeep.kafka.restore.units import Offsets
+from logkeep.kafka.scram import ROLE as SCRAM_ROLE
 from logkeep.kafka.settings import ClientSettings
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
@@ -102,7 +104,7 @@ def prepare(
         foreseen = plan_restore(view.record, chosen, surveys, target, wish.wishes, tasks, chance.mark, chance.now_ms)
         groups, live = _groups(cluster, view, foreseen.plan)
         foreseen = replace(foreseen, refusals=(*foreseen.refusals, *live))
-        findings = [*foreseen.findings, *_left_out(chosen, groups)]
+        findings = [*foreseen.findings, *_left_out(chosen, groups), *_credentials(view, foreseen.plan)]
         if not foreseen.refusals:
             known = set(difference_findings(foreseen.plan.topics))
             foreseen, more = _asked(cluster, foreseen, groups, settings, chance.tokens())
@@ -179,6 +181,11 @@ def _rights(plan: RestorePlan, groups: GroupsPlan, token: str) -> RightsWanted:
         acls="acls" in plan.parts,
         quotas="quotas" in plan.parts,
     )
+
+
+def _credentials(view: BackupView, plan: RestorePlan) -> list[Finding]:
+    stored = any(a.role == SCRAM_ROLE for a in view.manifest.attachments)
+    return scram_finding(archived=stored and "acls" in plan.parts)
 
 
 def _left_out(chosen: Chosen, groups: GroupsPlan) -> list[Finding]:

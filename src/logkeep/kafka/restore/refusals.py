@@ -136,18 +136,5 @@ def _narrow(topics: Iterable[TargetTopic], partitions: Mapping[str, int]) -> lis
     ]
 
 
-def refused_cluster(facts: TargetFacts, confirmed: str) -> list[LogkeepError]:
-    """The cluster that was backed up is written to only when its id was given in so many words."""
-    if not facts.is_source or confirmed == facts.cluster_id:
-        return []
-    return [
-        TargetUnsafe(
-            "this is the cluster that the backup was taken of",
-            subject=facts.cluster_id,
-            remedy=f"if that is meant, confirm it by its id: {facts.cluster_id}",
-        )
-    ]
-
-
 def named(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" … ({len(names)} in all)" if len(names) > _NAMED else "")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from logkeep.errors import BackupFailed, UsageError
@@ -33,6 +33,7 @@ from logkeep.zookeeper.archive.record import (
     log_record,
     snapshot_record,
 )
+from logkeep.zookeeper.archive.view import digest_at, view_of
 from logkeep.zookeeper.packing import DEFAULT_LEVEL, StoredWriter
 from logkeep.zookeeper.sink import Gathered, Known, MemberText
 
@@ -75,7 +76,11 @@ class ArchiveSink:
 
     @property
     def known(self) -> Known:
-        return known_from(self.last)
+        return replace(known_from(self.last), digest_at=self._digest_at)
+
+    def _digest_at(self, zxid: int) -> int | None:
+        completed = self.session.folded.completed
+        return digest_at(view_of(self.session.place, completed[-1]), zxid) if completed else None
 
     def start(self) -> None:
         place, clock = self.session.place, self.session.clock

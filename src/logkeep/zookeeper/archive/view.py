@@ -6,6 +6,8 @@ from functools import cached_property
 from typing import BinaryIO, cast
 
 from logkeep.errors import Damaged, UnknownBackup
+from logkeep.formats.zookeeper.transactions import decode
+from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.model.segments import Segment
 from logkeep.repository.attachments import read_attachment
 from logkeep.repository.chain import Place, read_chain
@@ -85,3 +87,18 @@ def view_of(place: Place, entry: BackupEntry) -> ArchiveView:
     if record.id != entry.id:
         raise Damaged("the record belongs to another backup", subject=f"{place.source} {entry.id}")
     return ArchiveView(place, manifest, record, rows_by_token(table.to_segments(), tokens, place.source))
+
+
+def digest_at(view: ArchiveView, zxid: int) -> int | None:
+    """What the newest history's record of a transaction says of the tree after it; None when it is not there."""
+    history = view.record.history
+    log = next((one for one in view.logs if one.history == history and one.first <= zxid <= one.last), None)
+    if log is None:
+        return None
+    with view.open(log) as source:
+        for records in tables(source):
+            at = int(records.zxid.searchsorted(zxid))
+            if at < len(records.zxid) and int(records.zxid[at]) == zxid:
+                begin = int(records.body_at[at])
+                return decode(bytes(records.data[begin : begin + int(records.body_bytes[at])])).digest
+    return None

@@ -109,7 +109,7 @@ def _journal(restore: str, prepared: Prepared, earlier: Journal | None) -> Journ
 def _stage(journal: Journal, prepared: Prepared, disk: Disk) -> list[RestoredTarget]:
     first, *others = prepared.places
     disk.replace(first.journal, encoded(journal), owner_of(first.data))
-    pointer = encoded(Pointer(restore=journal.restore, data_dir=str(first.data_dir)))
+    pointer = encoded(Pointer(str(first.data_dir)))
     for place in others:
         disk.replace(place.journal, pointer, owner_of(place.data))
     return [_stage_one(journal.restore, place, prepared, disk) for place in prepared.places]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.holding import owner_of
-from logkeep.zookeeper.restore.journal import Journal, Pointer, encoded
-from logkeep.zookeeper.restore.places import Live, Place
+from logkeep.zookeeper.restore.journal import Journal, encoded
+from logkeep.zookeeper.restore.places import Live
 
 
 class Discard:
@@ -14,32 +14,25 @@ class Discard:
         self._places = [each.place() for each in journal.places]
 
     def all(self) -> None:
-        """The old data is in place: remove what was staged, and the journal last."""
+        """The old data is in place: remove what was staged, then the journal."""
         for live in self._lives():
             if not self._journal.was_done:
                 self._disk.remove_directory(live.staged(self._journal.restore))
         self.empty_directories()
-        earlier = self._journal.earlier
         first, *others = self._places
-        for place in others:
-            self._leave(
-                place, None if earlier is None else Pointer(restore=earlier.restore, data_dir=str(first.data_dir))
-            )
-        self._leave(first, earlier)
+        if self._journal.earlier is not None:  # of the same members: their pointers stay
+            self._disk.replace(first.journal, encoded(self._journal.earlier), owner_of(first.data))
+            return
+        for place in (first, *others):
+            self._disk.remove(place.journal.with_name(f".{place.journal.name}.new"))
+            self._disk.remove(place.journal)
+            self._disk.sync(place.data_dir)
 
     def empty_directories(self) -> None:
         for live in self._lives():
             for beside in (live.staged(self._journal.restore), live.kept(self._journal.restore)):
                 if _is_empty(beside):
                     self._disk.remove_directory(beside)
-
-    def _leave(self, place: Place, document: Journal | Pointer | None) -> None:
-        if document is not None:
-            self._disk.replace(place.journal, encoded(document), owner_of(place.data))
-            return
-        self._disk.remove(place.journal.with_name(f".{place.journal.name}.new"))
-        self._disk.remove(place.journal)
-        self._disk.sync(place.data_dir)
 
     def _lives(self) -> list[Live]:
         return [live for place in self._places for live in place.lives]

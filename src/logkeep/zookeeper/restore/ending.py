@@ -12,7 +12,7 @@ from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.zookeeper.restore.discarding import Discard
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.holding import fingerprint_of
-from logkeep.zookeeper.restore.journal import Journal, Phase, read_journal
+from logkeep.zookeeper.restore.journal import Journal, Phase, check_members, read_journal
 from logkeep.zookeeper.restore.locks import alone
 from logkeep.zookeeper.restore.marker import MARKER
 from logkeep.zookeeper.restore.places import Place, place_of
@@ -54,6 +54,8 @@ def _end(target: Target, disk: Disk, ask: Ask, *, forward: bool) -> Ended:
     places = [_with_host(each.place(), data_dir, target.host) for each in journal.places]
     with alone(places):
         journal = _journal_of(data_dir)  # it may have ended while we waited
+        if journal.phase is not Phase.STAGING:
+            check_members(journal)
         seen = look_for_servers(places, ask)
         if journal.phase in (Phase.OLD, Phase.NEW) or not forward:
             _check_stopped(seen.running)

@@ -53,8 +53,9 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Of the restore before, which can be rolled back again once this one is."""
 
 
-class Pointer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="restore-journal-elsewhere-1"):
-    restore: Id
+class Pointer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="restore-journal-elsewhere-1"):
+    """In the dataDir of every other member: where the journal is."""
+
     data_dir: str
 
 
@@ -68,8 +69,7 @@ def read_journal(data_dir: Path) -> Journal | None:
     if isinstance(document, Pointer):
         pointed = Path(document.data_dir)
         found = _read(pointed) if pointed.is_absolute() and pointed != data_dir else None
-        ours = isinstance(found, Journal) and found.restore == document.restore and _names(found, data_dir)
-        return found if isinstance(found, Journal) and ours else None
+        return found if isinstance(found, Journal) and _names(found, data_dir) else None
     if document is not None and not _names(document, data_dir):
         raise TargetUnsafe(
             "the journal of a restore lies here that is of other directories",
@@ -83,6 +83,19 @@ def _names(journal: Journal, data_dir: Path) -> bool:
     paths = [Path(path) for place in journal.places for path in (place.data_dir, place.log_dir)]
     plain = all(path.is_absolute() and ".." not in path.parts for path in paths)
     return plain and any(Path(place.data_dir) == data_dir for place in journal.places)
+
+
+def check_members(journal: Journal) -> None:
+    """Raises TargetUnsafe for a member that does not know of the journal: nothing is moved on its word alone."""
+    first, *others = journal.places
+    for place in others:
+        if _read(Path(place.data_dir)) != Pointer(first.data_dir):
+            raise TargetUnsafe(
+                f"the journal in {first.data_dir} says that restore {journal.restore} is of this directory too, "
+                "which does not know of it",
+                subject=place.data_dir,
+                remedy="look whether its file system is mounted, and what wrote the journal",
+            )
 
 
 def _read(data_dir: Path) -> Journal | Pointer | None:

@@ -5,7 +5,7 @@ import pytest
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.record import TopicRecord
-from logkeep.kafka.restore.refusals import refused_cluster, refused_names, refused_targets
+from logkeep.kafka.restore.refusals import refused_names, refused_targets
 from logkeep.kafka.restore.targets import TargetFacts, TargetTopic
 
 
@@ -74,12 +74,3 @@ def test_fewer_partitions_than_needed() -> None:
     (error,) = refused_targets(facts, {"narrow": 3}, into_existing=True, append=False, preserve=True)
     assert isinstance(error, TargetUnsafe)
     assert error.what == "it has 2 partitions, and 3 are needed"
-
-
-def test_the_source_itself_is_confirmed_by_its_id() -> None:
-    assert refused_cluster(_facts(), "") == []
-    for said in ("", "yes", "hers"):
-        (error,) = refused_cluster(_facts(is_source=True), said)
-        assert error.exit_code == 31
-        assert "here" in error.remedy
-    assert refused_cluster(_facts(is_source=True), "here") == []

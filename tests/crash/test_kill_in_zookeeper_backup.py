@@ -1,0 +1,131 @@
+"""A backup of ZooKeeper killed at every step: earlier ones as they were, the new one whole or absent; then run again."""
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logkeep.model.segments import Codec
+from logkeep.repository.chain import Place, read_chain
+from logkeep.store.local import LocalStore
+from logkeep.zookeeper.archive.view import view_of
+from logkeep.zookeeper.bundle.layout import bundles
+from logkeep.zookeeper.bundle.view import BundleView
+from tests.crash.points import DONE, KILLED, in_child
+from tests.faults.plan import KillAfter, no_faults
+from tests.faults.store import FaultyStore
+from tests.zookeeper.archives import archived, bytes_of, new_local_place, newest
+from tests.zookeeper.directories import MadeServer, bundled, content
+
+_CALLS = ("write", "fsync", "rename", "mkdir", "unlink", "rmdir", "ftruncate", "link", "open", "utime")
+
+
+class Steps:
+    """Counts calls to the system in this process; it dies right before or right after one of them."""
+
+    def __init__(self, die_at: int, told: Path | None = None) -> None:
+        self._count, self._die_at, self._told = 0, die_at, told
+
+    def watch(self) -> None:
+        for name in _CALLS:
+            setattr(os, name, self._watched(getattr(os, name)))
+
+    def tell(self) -> None:
+        if self._told is not None:
+            self._told.write_text(str(self._count))
+
+    def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(*arguments: Any, **named: Any) -> Any:
+            self._step()
+            result = call(*arguments, **named)
+            self._step()
+            return result
+
+        return watched
+
+    def _step(self) -> None:
+        self._count += 1
+        if self._count == self._die_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def made_server(root: Path) -> MadeServer:
+    server = MadeServer(root, zxid=8, log_apart=True)
+    server.snapshot(2)
+    server.log([1, 2, 3])
+    server.log([4, 5, 6, 7, 8])
+    return server
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_a_bundle_is_whole_or_absent(tmp_path: Path, part: int) -> None:
+    server = made_server(tmp_path / "server")
+    before, _ = bundled(server, tmp_path / "prepared", "before")
+    expected = content(before)
+
+    def run(out: Path, die_at: int, told: Path | None = None) -> str:
+        def take() -> None:
+            steps = Steps(die_at, told)
+            steps.watch()
+            bundled(server, out, "new", codec=Codec.GZIP)
+            steps.tell()
+
+        return in_child(take)
+
+    shutil.copytree(tmp_path / "prepared", tmp_path / "counted")
+    assert run(tmp_path / "counted", 0, tmp_path / "count") == DONE
+    steps = int((tmp_path / "count").read_text())
+    assert steps > 100
+    for step in range(1 + part, steps + 1, 4):
+        out = tmp_path / "out"
+        shutil.copytree(tmp_path / "prepared", out)
+        assert run(out, step) == KILLED, f"step {step} was never made"
+        there = [p.name for p in bundles(out)]
+        assert there in (["before"], ["before", "new"]), step
+        assert all(content(BundleView(out / name)) == expected for name in there), step
+        if "new" not in there:
+            assert content(bundled(server, out, "new")[0]) == expected
+        assert sorted(p.name for p in out.iterdir()) == ["before", "new"], step
+        shutil.rmtree(out)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_a_backup_in_a_repository_is_whole_or_absent(tmp_path: Path, part: int) -> None:
+    server = made_server(tmp_path / "server")
+    prepared = tmp_path / "prepared"
+    place = new_local_place(prepared)
+    archived(place, server)
+    first = bytes_of(newest(place))
+    server.add(server.log_dir / "log.4", [9, 10])
+    server.snapshot(9)
+    server.zxid = 10
+
+    def at(root: Path, store: Any = None) -> Place:
+        return Place(store or LocalStore(root), place.repository, place.source)
+
+    shutil.copytree(prepared, tmp_path / "counted")
+    counting = FaultyStore(LocalStore(tmp_path / "counted"), no_faults)
+    archived(at(tmp_path / "counted", counting), server)
+    expected = bytes_of(newest(at(tmp_path / "counted")))
+    assert len(counting.calls) > 20
+    for call in range(1 + part, len(counting.calls) + 1, 4):
+        root = tmp_path / "victim"
+        shutil.copytree(prepared, root)
+        victim = at(root, FaultyStore(LocalStore(root), KillAfter(call)))
+        assert in_child(lambda v=victim: archived(v, server)) == KILLED, call  # type: ignore[misc]  # bound now
+        _check(at(root), first, expected)
+        if len(read_chain(at(root)).completed) == 1:
+            archived(at(root), server)
+        _check(at(root), first, expected)
+        assert len(read_chain(at(root)).completed) == 2
+        shutil.rmtree(root)
+
+
+def _check(place: Place, first: dict[Any, bytes], second: dict[Any, bytes]) -> None:
+    completed = read_chain(place).completed
+    assert [bytes_of(view_of(place, entry)) for entry in completed] == [first, second][: len(completed)]
+    assert completed

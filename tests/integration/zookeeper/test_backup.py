@@ -1,0 +1,165 @@
+"""Backups of real servers while they work: nothing is missing, nothing is torn, and everything replays."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
+from logkeep.model.secret import Secret
+from logkeep.model.segments import Codec, Proof
+from logkeep.model.time import random_token, utc_now
+from logkeep.zookeeper.admin import AdminServer, back_up_by_admin
+from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.bundle.writing import new_bundle
+from tests.zookeeper.archives import new_place, newest
+from tests.zookeeper.directories import INLINE
+from tests.zookeeper.files import bodies_of, loaded
+from tests.zookeeper.judged import differences
+from tests.zookeeper.load import Load
+from tests.zookeeper.online import CACHE, archive_of, bundle_of, place_of, plain_copy, replays
+from tests.zookeeper.recording import record
+
+pytestmark = pytest.mark.xdist_group("zookeeper")
+SETTINGS = {"snapCount": "300", "preAllocSize": "4096", "forceSync": "no"}
+JAVA = ("-Dzookeeper.forceSync=no", "-Xmx256m")
+
+
+class Purging:
+    """Apache's own purge, again and again: at most three snapshots stay, and the logs that they need."""
+
+    def __init__(self, server: EmbeddedZooKeeper) -> None:
+        self._server, self._end = server, threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.runs = 0
+
+    def __enter__(self) -> "Purging":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        arguments = [str(self._server.log_dir), str(self._server.data_dir), "-n", "3"]
+        while not self._end.is_set():
+            self._server.java_tool("org.apache.zookeeper.server.PurgeTxnLog", arguments)
+            self.runs += 1
+
+
+def judge(version: str, directory: Path, backups: int) -> None:
+    release = ZooKeeperRelease(version)
+    server = EmbeddedZooKeeper(
+        directory / "server",
+        CACHE,
+        release=release,
+        settings=SETTINGS,
+        log_dir=directory / "server" / "logs",
+        java_options=JAVA,
+    )
+    compared = 0
+    with server, Load([server.client], server.password, line=release.line) as load:
+        load.wait_for(1500)
+        with Purging(server) as purging:
+            for number in range(backups):
+                load.wait_for(200)
+                view, done = bundle_of(server, directory / "out", f"b{number}", Codec.ZSTD)
+                assert done.exit_code == 0, done.findings
+                files = plain_copy(view, "standalone", directory / f"files{number}")
+                for _, replay in replays(view, "standalone", files):
+                    assert replay.wrong == []
+                    compared += replay.compared
+                assert {log.proof for log in view.logs} == {Proof.PROVEN}
+        assert purging.runs > 0
+        with load.paused():
+            live = record(server.client, server.password)
+            view, done = bundle_of(server, directory / "out", "last", Codec.GZIP)
+    assert done.exit_code == 0
+    files = plain_copy(view, "standalone", directory / "files")
+    for tree, replay in replays(view, "standalone", files):
+        assert replay.wrong == []
+        assert differences(live, tree) == []
+    assert compared > 0 or release.line < (3, 6)
+    check_with_apaches_tool(server, view, files)
+
+
+def check_with_apaches_tool(server: EmbeddedZooKeeper, view: BundleView, files: Path) -> None:
+    """The pieces are logs for Apache's own reader too."""
+    if server.release.line >= (3, 5):
+        log = view.logs[-1]
+        path = str(files / f"log.{log.first:x}")
+        told = server.java_tool("org.apache.zookeeper.server.persistence.TxnLogToolkit", ["-d", path])
+        assert f"0x{log.last:x}" in told
+
+
+@pytest.mark.parametrize("version", ["3.4.14", "3.9.5"])
+def test_a_backup_under_load_replays(version: str, tmp_path: Path) -> None:
+    judge(version, tmp_path, backups=3)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("version", ["3.4.14", "3.5.10", "3.6.4", "3.7.2", "3.8.4", "3.9.5"])
+def test_many_backups_under_load_replay(version: str, tmp_path: Path) -> None:
+    judge(version, tmp_path, backups=30)
+
+
+def test_incremental_backups_under_load_join_without_a_seam(tmp_path: Path) -> None:
+    place = new_place()
+    server = EmbeddedZooKeeper(tmp_path / "server", CACHE, settings=SETTINGS, java_options=JAVA)
+    with server, Load([server.client], server.password, line=(3, 9)) as load:
+        for _ in range(4):
+            load.wait_for(300)
+            assert archive_of(place, place_of(server, "zk1")).exit_code == 0
+        load.stop()
+        server.stop()
+        server.start()  # a new log begins, in the same epoch
+        with Load([server.client], server.password, line=(3, 9), seed=2) as more:
+            more.wait_for(300)
+            with more.paused():
+                live = record(server.client, server.password)
+                assert archive_of(place, place_of(server, "zk1")).exit_code == 0
+    view = newest(place)
+    assert view.manifest.gaps == ()
+    files = plain_copy(view, "zk1", tmp_path / "files")
+    for tree, replay in replays(view, "zk1", files):
+        assert replay.wrong == []
+        assert differences(live, tree) == []
+    pieces = [log for log in view.logs if log.name == view.logs[0].name]
+    joined = [body for log in pieces for body in bodies_of(files / f"log.{log.first:x}")]
+    assert joined == list(bodies_of(server.log_dir / "version-2" / pieces[0].name))
+
+
+def test_large_records_and_odd_names_come_through(tmp_path: Path) -> None:
+    server = EmbeddedZooKeeper(tmp_path / "server", CACHE, settings={"snapCount": "1000"}, java_options=JAVA)
+    from tests.zookeeper.recording import kazoo  # noqa: PLC0415
+
+    with server:
+        with kazoo(server.client, server.password) as client:
+            for name in ("/ümlaut", "/鍵", "/x y"):
+                client.create(name, b"z" * 900_000)
+            client.set("/鍵", b"")
+        live = record(server.client, server.password)
+        view, done = bundle_of(server, tmp_path / "out", "one", Codec.GZIP)
+    assert done.exit_code == 0
+    files = plain_copy(view, "standalone", tmp_path / "files")
+    tree, replay = replays(view, "standalone", files)[-1]
+    assert replay.wrong == []
+    assert differences(live, tree) == []
+
+
+def test_without_disk_access_a_quiet_server_gives_an_exact_snapshot(tmp_path: Path) -> None:
+    server = EmbeddedZooKeeper(tmp_path / "server", CACHE, settings=SETTINGS, java_options=JAVA, admin=True)
+    admin = AdminServer(server.admin_url.removesuffix("/commands"), Secret(f"digest super:{server.password}"))
+    with server, Load([server.client], server.password, line=(3, 9)) as load:
+        load.wait_for(500)
+        with load.paused():
+            live = record(server.client, server.password)
+            with new_bundle(tmp_path / "out", "one", clock=utc_now, tokens=random_token, codec=Codec.NONE) as sink:
+                done = back_up_by_admin(admin, "zk1", sink, INLINE, threading.Event().wait)
+    view = BundleView(sink.path)
+    assert done.exit_code == 0, done.findings
+    (snapshot,) = view.snapshots
+    assert (snapshot.fuzzy_end, snapshot.zxid) == (live.zxid, live.zxid)
+    tree, _ = loaded(view.stored_path(snapshot))
+    assert differences(live, tree) == []

@@ -1,0 +1,192 @@
+"""The decisions of a backup, by values alone."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logkeep.formats.zookeeper.names import epoch_of, follows, parse_name
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.ranges import Range, tile
+from logkeep.model.segments import Codec, Proof
+from logkeep.zookeeper.archive.claims import claimed, window
+from logkeep.zookeeper.archive.record import LogRecord, SnapshotRecord
+from logkeep.zookeeper.collect import FoundFile
+from logkeep.zookeeper.configuration import gather_config
+from logkeep.zookeeper.kept import Ending, KeptLog
+from logkeep.zookeeper.outcome import exit_code
+from logkeep.zookeeper.rounds import Hole, Standing, holes, logs_to_read, settled
+from logkeep.zookeeper.sink import PlacedLog, Stored
+
+EPOCH = 1 << 32
+NOTHING = "0" * 64
+TOKEN = "0123456789abcdef"
+
+
+def file_of(name: str) -> FoundFile:
+    parsed = parse_name(name)
+    assert parsed is not None
+    return FoundFile(Path(name), parsed, 100, 100)
+
+
+def standing(**told: int | None) -> Standing:
+    usual: dict[str, int | None] = {"newest_snapshot": 5, "fuzzy_end": 8, "last": 9, "cap": 9, "cap_after": 12}
+    return Standing(**{**usual, **told})  # type: ignore[arg-type]  # a table of numbers
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({}, True),
+        ({"last": 7, "cap": 7}, False),  # the fuzzy end is not reached
+        ({"last": 0, "fuzzy_end": 5, "cap": 5}, True),  # an exact snapshot needs no log
+        ({"last": 8}, False),  # the server has processed 9
+        ({"last": 8, "cap": None, "cap_after": None}, True),
+        ({"cap_after": EPOCH + 1}, False),  # another leader meanwhile
+        ({"cap": EPOCH, "cap_after": EPOCH}, True),  # an epoch in which nothing happened yet
+        ({"cap": EPOCH + 1, "cap_after": EPOCH + 1}, False),
+        ({"newest_snapshot": 20, "fuzzy_end": 20, "cap": 20}, True),  # it came by a snapshot from the leader
+    ],
+)
+def test_when_another_round_is_needed(told: dict[str, int | None], expected: bool) -> None:
+    assert settled(standing(**told)) is expected
+
+
+def test_logs_before_the_one_that_holds_the_archived_end_are_not_read() -> None:
+    logs = [file_of(name) for name in ("log.1", "log.10", "log.20", "log.30")]
+    wishes = logs_to_read(logs, {"log.20": 777}, 0x25)
+    assert [(w.file.path.name, w.start_at, w.closed) for w in wishes] == [("log.20", 777, True), ("log.30", 0, False)]
+    assert len(logs_to_read(logs, {}, None)) == 4
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        ([(1, 5), (6, 9)], []),
+        ([(1, 5), (8, 9)], [Hole(6, 7)]),
+        ([(1, 5), (EPOCH + 1, EPOCH + 4)], []),
+        ([(1, 5), (EPOCH + 3, EPOCH + 4)], [Hole(EPOCH + 1, EPOCH + 2)]),
+        ([(1, 5), (3 * EPOCH + 1, 3 * EPOCH + 4)], []),  # a skipped epoch is legal; only a digest can tell
+        ([], []),
+    ],
+)
+def test_holes_between_runs(runs: list[tuple[int, int]], expected: list[Hole]) -> None:
+    assert holes(runs) == expected
+
+
+zxids = st.builds(lambda epoch, counter: epoch * EPOCH + counter, st.integers(0, 3), st.integers(1, 60))
+
+
+@given(st.lists(st.tuples(zxids, st.integers(0, 20)), max_size=8), st.none() | zxids)
+def test_claims_and_gaps_tile_the_log_exactly(drawn: list[tuple[int, int]], before: int | None) -> None:
+    """Whatever pieces there are, and whatever they continue: no position twice, none forgotten."""
+    runs: list[tuple[int, int]] = []
+    for first, length in sorted(drawn):
+        last = first + length
+        if first > (runs[-1][1] if runs else before or 0) and epoch_of(last) == epoch_of(first):
+            runs.append((first, last))
+    found = claimed("m", "1", [placed(*run) for run in runs], before, "gone")
+    if not runs:
+        assert not found.segments
+        return
+    start = runs[0][0] if before is None else before + 1
+    pieces = [Range(s.start, s.end) for s in found.segments] + [Range(g.start, g.end) for g in found.gaps]
+    tiling = tile(Range(start, runs[-1][1] + 1), pieces)
+    assert not tiling.gaps
+    assert not tiling.overlaps
+    joined = [before, *(last for _, last in runs)] if before is not None else [last for _, last in runs]
+    firsts = [first for first, _ in runs][0 if before is not None else 1 :]
+    breaks = sum(not follows(a, b) for a, b in zip(joined, firsts, strict=False) if a is not None)
+    assert len(found.gaps) == breaks
+
+
+def placed(first: int, last: int) -> PlacedLog:
+    kept = KeptLog(
+        member="m",
+        history="1",
+        name="log.1",
+        first=first,
+        last=last,
+        records=last - first + 1,
+        min_time_ms=0,
+        max_time_ms=0,
+        last_adler=1,
+        ending=Ending.CLEAN,
+        proof=Proof.PROVEN,
+        size_bytes=100,
+        sha256=NOTHING,
+    )
+    stored = Stored(
+        name="x", token=TOKEN, codec=Codec.NONE, size_bytes=100, sha256=NOTHING, plain_bytes=100, plain_sha256=NOTHING
+    )
+    return PlacedLog(kept, stored)
+
+
+def test_a_backup_reaches_as_far_back_as_the_directory_and_never_loses_its_newest_snapshot() -> None:
+    snapshots = [snapshot_at(zxid) for zxid in (10, 20, 30)]
+    logs = [log_from(first) for first in (1, 15, 25)]
+    assert window(snapshots, logs, 20, 15).snapshots_from == 20
+    assert window(snapshots, logs, 20, 15).logs_from == 15
+    assert window(snapshots, logs, 20, 25).logs_from == 21  # the log that the kept snapshot needs stays
+    assert window(snapshots, logs, 99, 25).snapshots_from == 30  # the newest in the directory is not whole yet
+
+
+def snapshot_at(zxid: int) -> SnapshotRecord:
+    return SnapshotRecord(token=TOKEN, member="m", history="1", name=f"snapshot.{zxid:x}", zxid=zxid)
+
+
+def log_from(first: int) -> LogRecord:
+    return LogRecord(
+        token=TOKEN, member="m", history="1", name=f"log.{first:x}", first=first, last=first + 9, last_adler=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        ([], 0),
+        (["active-tail", "torn-tail", "hole", "stray-file", "snapshot-unfinished"], 0),
+        (["server-unreachable"], 2),
+        (["header-rewritten"], 2),
+        (["server-unreachable", "lost-transactions"], 21),
+        (["no-snapshot"], 21),
+        (["behind-the-server"], 21),
+    ],
+)
+def test_what_a_backup_exits_with(codes: list[str], expected: int) -> None:
+    assert exit_code(Finding(code=c, severity=Severity.NOTE, where="", what="") for c in codes) == expected
+
+
+class TestConfiguration:
+    def test_passwords_are_replaced_and_secrets_left_out_by_name(self, tmp_path: Path) -> None:
+        made = {
+            "zoo.cfg": "dataDir=/data\nssl.keyStore.password=topsecret\n",
+            "jaas.conf": 'Server {\n  user_bob="hush"\n  password="hush";\n};\n',
+            "java.env": "SERVER_JVMFLAGS=-Dzookeeper.DigestAuthenticationProvider.superDigest=super:AbC=\n",
+            "zoo.cfg.dynamic.100000000": "server.1=a:2888:3888\n",
+            "keystore.jks": "jks",
+            "server.keytab": "kt",
+            "cert.pem": "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n",
+            "notes.txt": "none of our business",
+        }
+        for name, text in made.items():
+            (tmp_path / name).write_text(text)
+        found = gather_config([tmp_path], include_secrets=False)
+        kept = {c.name: c.content.decode() for c in found.files}
+        assert set(kept) == {"zoo.cfg", "jaas.conf", "java.env", "zoo.cfg.dynamic.100000000"}
+        assert "dataDir=/data" in kept["zoo.cfg"]
+        for secret in ("topsecret", "hush", "AbC"):
+            assert secret not in "".join(kept.values())
+        told = "\n".join(found.left_out)
+        assert all(name in told for name in ("keystore.jks", "server.keytab", "cert.pem"))
+        assert {c.name for c in found.files if c.redacted} == {"zoo.cfg", "jaas.conf", "java.env"}
+
+    def test_originals_come_when_they_are_asked_for_and_keytabs_never(self, tmp_path: Path) -> None:
+        (tmp_path / "jaas.conf").write_text('password="hush"')
+        (tmp_path / "keystore.jks").write_bytes(b"jks")
+        (tmp_path / "server.keytab").write_bytes(b"kt")
+        found = gather_config([tmp_path], include_secrets=True)
+        assert {c.name: c.content for c in found.files} == {"jaas.conf": b'password="hush"', "keystore.jks": b"jks"}
+        assert len(found.left_out) == 1
+        assert "keytab is never copied" in found.left_out[0]

@@ -1,0 +1,60 @@
+"""Repositories with backups of ZooKeeper, for tests."""
+
+from pathlib import Path
+
+from logkeep.model.segments import Codec
+from logkeep.model.time import random_token, utc_now
+from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.format import StoreFacts
+from logkeep.repository.opening import create_repository
+from logkeep.store.base import Store
+from logkeep.store.local import LocalStore
+from logkeep.store.memory import MemoryStore
+from logkeep.zookeeper.archive.sink import archiving
+from logkeep.zookeeper.archive.view import ArchiveView, view_of
+from logkeep.zookeeper.backup import Done, Wish, back_up
+from logkeep.zookeeper.kept import BackupView
+from tests.zookeeper.directories import MadeServer, rounds
+
+
+def new_place(store: Store | None = None, source: str = "zk") -> Place:
+    made = store or MemoryStore()
+    repository = create_repository(made, StoreFacts(True, True, True), utc_now(), random_token)
+    return Place(made, repository.document.repository, source)
+
+
+def new_local_place(root: Path) -> Place:
+    store = LocalStore(root)
+    store.create()
+    return new_place(store)
+
+
+def archived(
+    place: Place, server: MadeServer, *, name: str = "zk1", new_history: bool = False, codec: Codec = Codec.NONE
+) -> Done:
+    with archiving(place, clock=utc_now, tokens=random_token, codec=codec) as sink:
+        return back_up(Wish((server.place(name),), new_history=new_history), sink, rounds(server), lambda _, word: word)
+
+
+def archived_all(place: Place, servers: list[MadeServer], *, new_history: bool = False) -> Done:
+    """All of them at once, as members `zk1`, `zk2` and so on."""
+    places = tuple(s.place(f"zk{n + 1}", f"made:{n}") for n, s in enumerate(servers))
+    with archiving(place, clock=utc_now, tokens=random_token) as sink:
+        return back_up(Wish(places, new_history=new_history), sink, rounds(*servers), lambda _, word: word)
+
+
+def newest(place: Place) -> ArchiveView:
+    return view_of(place, read_chain(place).completed[-1])
+
+
+def zxids(view: BackupView, member: str = "zk1") -> list[tuple[int, int]]:
+    return [(log.first, log.last) for log in view.logs if log.member == member]
+
+
+def bytes_of(view: BackupView) -> dict[tuple[str, str, str, int], bytes]:
+    found = {}
+    for one in (*view.snapshots, *view.logs):
+        with view.open(one) as file:
+            key = getattr(one, "first", None)
+            found[one.member, one.history, one.name, one.zxid if key is None else key] = file.read()  # type: ignore[union-attr]  # logs have a first zxid
+    return found

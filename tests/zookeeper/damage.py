@@ -1,0 +1,102 @@
+"""Directories of real servers, damaged on purpose, and what a real server makes of them."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
+from logkeep.errors import ServerFailed
+from logkeep.spark.cache import cache_dir
+from tests.zookeeper.files import logs, snapshots
+from tests.zookeeper.load import Load
+from tests.zookeeper.recording import Recording, Seen, record
+from tests.zookeeper.slow_log import SlowRecord, good_records
+
+PASSWORD = "damage"
+SETTINGS = {"snapCount": "500", "preAllocSize": "64", "forceSync": "no"}
+CONFIG = "/zookeeper/config"
+
+
+class Server(StrEnum):
+    """What a real server does with a directory."""
+
+    REFUSES = "refuses"
+    RIGHT = "right"
+    """It starts, with the tree that was there."""
+    WRONG = "wrong"
+    """It starts, with another tree, and says nothing."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A directory that a real server wrote, and the tree that it had when it was stopped."""
+
+    data_dir: Path
+    release: ZooKeeperRelease
+    truth: Recording
+
+    def copied(self, target: Path) -> Path:
+        shutil.copytree(self.data_dir, target)
+        return target
+
+    def records(self) -> list[SlowRecord]:
+        return [record for path in logs(self.data_dir) for record in good_records(path.read_bytes())]
+
+
+def server(directory: Path, release: ZooKeeperRelease, data_dir: Path, **settings: str) -> EmbeddedZooKeeper:
+    return EmbeddedZooKeeper(
+        directory,
+        cache_dir(os.environ, Path.home()),
+        release=release,
+        settings={**SETTINGS, **settings},
+        data_dir=data_dir,
+        password=PASSWORD,
+        java_options=("-Xmx256m",),
+    )
+
+
+def write(directory: Path, version: str, steps: int = 12) -> Written:
+    """Some thousand transactions of all kinds; all sessions are closed at the end, so nothing runs out later."""
+    release = ZooKeeperRelease(version)
+    with server(directory / "writer", release, directory / "data") as running:
+        load = Load([running.client], PASSWORD, line=release.line, seed=3)
+        for _ in range(steps):
+            load.step()
+        load.close()
+        truth = record(running.client, PASSWORD)
+    return Written(directory / "data", release, truth)
+
+
+def keep_one_snapshot(data_dir: Path, number: int = 0) -> Path:
+    """So that a server needs all logs behind it."""
+    found = snapshots(data_dir)
+    for path in found:
+        if path != found[number]:
+            path.unlink()
+    return found[number]
+
+
+def verdict(data_dir: Path, truth: Recording, release: ZooKeeperRelease, scratch: Path) -> Server:
+    """Start a real server on it and look at its whole tree."""
+    try:
+        with server(scratch, release, data_dir) as running:
+            found = record(running.client, PASSWORD)
+    except ServerFailed:
+        return Server.REFUSES
+    return Server.RIGHT if _tree(found) == _tree(truth) else Server.WRONG
+
+
+def _tree(recording: Recording) -> dict[str, Seen]:
+    return {path: node for path, node in recording.nodes.items() if path != CONFIG}
+
+
+@contextmanager
+def patched(path: Path) -> Iterator[bytearray]:
+    """The bytes of a file, to be changed in place."""
+    content = bytearray(path.read_bytes())
+    yield content
+    path.write_bytes(content)
