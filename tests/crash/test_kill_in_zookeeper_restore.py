@@ -24,7 +24,7 @@ from tests.crash.seeds import seeded_part
 from tests.zookeeper.made_server import files, made_backup, old_server
 
 Files = dict[str, bytes]
-_SHARE = 12
+_SOME, _FEW = 10, 3
 
 
 class Dying:
@@ -43,7 +43,7 @@ class Scene:
     """The directories of some members, and what a restore makes of them."""
 
     def __init__(self, home: Path, *, members: int, separate: bool, fresh: bool, form: Form) -> None:
-        self._home, self._members, self._separate, self._form = home, members, separate, form
+        self.home, self._members, self._separate, self._form = home, members, separate, form
         self._fresh = fresh
         self._make(home / "old")
         self.old = self.data(home / "old")
@@ -71,11 +71,11 @@ class Scene:
         return tuple(Target(data_dir=root / str(n) / "data", log_dir=self._logs(root, n)) for n in range(self._members))
 
     def copy(self, name: str) -> Path:
-        return self.copy_of(self._home / "old", name)
+        return self.copy_of(self.home / "old", name)
 
     def copy_of(self, root: Path, name: str) -> Path:
         """With the paths in the journal put right."""
-        target = self._home / name
+        target = self.home / name
         shutil.copytree(root, target)
         for journal in target.rglob(f"*{JOURNAL}*"):
             journal.write_text(journal.read_text().replace(f"{root}/", f"{target}/"))
@@ -147,10 +147,14 @@ def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return Scene(tmp_path_factory.mktemp("zk"), **_SCENES[request.param])  # type: ignore[arg-type] # of one table
 
 
-def test_killed_after_every_step(scene: Scene, tmp_path: Path) -> None:
+def _part(what: str, last: int, count: int) -> list[int]:
+    return seeded_part(what, list(range(1, last + 1)), -(-last // count))
+
+
+def _ended_from(scene: Scene, points: list[int]) -> None:
     """Before the first file is moved a continue brings the old data back; from then on the new."""
     outcomes = []
-    for point in range(1, scene.steps + 1):
+    for point in points:
         root = scene.copy(f"killed-{point}")
         assert scene.killed(root, scene.restore, point) == KILLED
         scene.check(root)
@@ -161,8 +165,38 @@ def test_killed_after_every_step(scene: Scene, tmp_path: Path) -> None:
         shutil.rmtree(root)
         shutil.rmtree(other)
     assert outcomes == sorted(outcomes), "once it can be continued it always can"
-    assert True in outcomes
-    assert False in outcomes
+    assert outcomes[-1]
+
+
+def _rolled_back_from(scene: Scene, points: list[int]) -> None:
+    for point in points:
+        root = scene.copy_of(scene.home / "done", f"back-{point}")
+        assert scene.killed(root, scene.back, point) == KILLED
+        scene.check(root)
+        other = scene.copy_of(root, f"back-other-{point}")
+        scene.ends(root, new=True)
+        scene.ends(other, new=False)
+        shutil.rmtree(root)
+        shutil.rmtree(other)
+
+
+def test_killed(scene: Scene) -> None:
+    points = _part("killed", scene.steps - 1, _SOME)
+    _ended_from(scene, [*points, scene.steps])
+
+
+@pytest.mark.soak
+def test_killed_after_every_step(scene: Scene) -> None:
+    _ended_from(scene, list(range(1, scene.steps + 1)))
+
+
+def test_killed_while_it_is_rolled_back(scene: Scene) -> None:
+    _rolled_back_from(scene, _part("rolled back", scene.back_steps, _SOME))
+
+
+@pytest.mark.soak
+def test_killed_after_every_step_while_it_is_rolled_back(scene: Scene) -> None:
+    _rolled_back_from(scene, list(range(1, scene.back_steps + 1)))
 
 
 def test_killed_and_run_again(scene: Scene) -> None:
@@ -173,18 +207,6 @@ def test_killed_and_run_again(scene: Scene) -> None:
     assert scene.data(root) == scene.new
     assert not list(root.rglob("version-2.new-*"))
     shutil.rmtree(root)
-
-
-def test_an_ended_restore_killed_while_it_is_rolled_back(scene: Scene) -> None:
-    for point in range(1, scene.back_steps + 1):
-        root = scene.copy_of(scene._home / "done", f"back-{point}")
-        assert scene.killed(root, scene.back, point) == KILLED
-        scene.check(root)
-        other = scene.copy_of(root, f"back-other-{point}")
-        scene.ends(root, new=True)
-        scene.ends(other, new=False)
-        shutil.rmtree(root)
-        shutil.rmtree(other)
 
 
 def _twice(scene: Scene, point: int, second: int, *, forward: bool) -> bool:
@@ -206,8 +228,8 @@ def _twice(scene: Scene, point: int, second: int, *, forward: bool) -> bool:
 @pytest.mark.parametrize("forward", [True, False], ids=["continue", "rollback"])
 def test_killed_twice(scene: Scene, forward: bool) -> None:
     """Continued, killed, rolled back; and the other way round."""
-    for point in seeded_part("killed twice", list(range(1, scene.steps + 1)), _SHARE):
-        for second in (1, 3, 7, 15, 31):
+    for point in _part("killed twice", scene.steps, _FEW):
+        for second in (2, 9, 23):
             if not _twice(scene, point, second, forward=forward):
                 break
 

@@ -45,7 +45,7 @@ class _Unpacked(io.RawIOBase):
             piece = self._piece()
             if piece is None:
                 return 0
-            self._ready = memoryview(piece)
+            self._ready = memoryview(piece).cast("B")
         size = min(len(room), len(self._ready))
         room[:size], self._ready = self._ready[:size], self._ready[size:]
         return size

@@ -21,6 +21,7 @@ MOST_DAMAGE: Final = 1000
 """A deep scan names no more places than these; a file with more is beyond help."""
 _EFFORT: Final = 256 << 20
 """How many bytes are summed in vain before the search for a good record is given up."""
+_EFFORT_OF_A_LOOK: Final = 4096
 _NO_ROWS: Final = np.empty((0, kernels.ROW_COLUMNS), np.int64)
 _KINDS: Final = {
     kernels.BAD_LENGTH: DamageKind.LENGTH,
@@ -176,11 +177,11 @@ class Scan:
                 self._effort += needed
                 return status
             if needed > kernels.FRAME_BYTES + 20:
-                self._effort -= needed
+                possible = window.ends_in(needed, kernels.END_MARK) and window.fill(needed)
+                self._effort -= max(window.held.nbytes, _EFFORT_OF_A_LOOK)
                 if self._effort < 0:
                     return kernels.GAVE_UP
-                if not window.ends_in(needed, kernels.END_MARK) or not window.fill(needed):
-                    window.at += 1
+                window.at += not possible
             elif not window.next_data(kernels.FRAME_BYTES + 20):
                 return kernels.MORE
 

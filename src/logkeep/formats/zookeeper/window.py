@@ -38,7 +38,7 @@ class Window:
 
     @property
     def left(self) -> int:
-        """How many bytes there can be from here on."""
+        """How many bytes there can be from here on; of a stream nobody knows before its end was seen."""
         return (1 << 62 if self._limit is None else self._limit) - self.position
 
     @property
@@ -109,9 +109,12 @@ class Window:
         if size > 0:
             size = min(size, self._until_hole(position) or needed)
         piece = self._source.read(size) if size > 0 else b""
+        if not piece:
+            self._limit = position
+            return False
         self.buffer[self.end : self.end + len(piece)] = np.frombuffer(piece, np.uint8)
         self.end += len(piece)
-        return bool(piece)
+        return True
 
     def _until_hole(self, position: int) -> int:
         """How many bytes there are before the next hole; 0 within one."""

@@ -108,10 +108,9 @@ def _journal(restore: str, prepared: Prepared, earlier: Journal | None) -> Journ
 
 def _stage(journal: Journal, prepared: Prepared, disk: Disk) -> list[RestoredTarget]:
     first, *others = prepared.places
+    for place in others:  # before the journal: whoever finds it, finds all members
+        disk.replace(place.journal, encoded(Pointer(str(first.data_dir))), owner_of(place.data))
     disk.replace(first.journal, encoded(journal), owner_of(first.data))
-    pointer = encoded(Pointer(str(first.data_dir)))
-    for place in others:
-        disk.replace(place.journal, pointer, owner_of(place.data))
     return [_stage_one(journal.restore, place, prepared, disk) for place in prepared.places]
 
 

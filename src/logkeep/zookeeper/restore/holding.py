@@ -43,10 +43,10 @@ def held_by(place: Place) -> Held:
 def fingerprint_of(place: Place) -> str:
     """Changes when a file comes, goes, grows or is written to."""
     found = hashlib.sha256()
-    for live in place.lives:
+    for number, live in enumerate(place.lives):
         for entry in _entries(live):
             told = entry.lstat()
-            found.update(repr((str(entry), told.st_size, told.st_mtime_ns, told.st_ino)).encode())
+            found.update(repr((number, entry.name, told.st_size, told.st_mtime_ns)).encode())
     return found.hexdigest()
 
 

@@ -5,6 +5,7 @@ their configuration too. What could not be found out is told, never passed over.
 """
 
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,8 +65,9 @@ def _of_processes(places: list[Place]) -> Seen:
         if _uses(process, {str(live) for live in lives}):
             running.append(f"process {process.name} is a server that is configured for these directories")
         try:
-            if any(_is_inside(file, lives, inodes) for file in (process / "fd").iterdir()):
-                running.append(f"process {process.name} has files open there")
+            with os.scandir(process / "fd") as files:
+                if any(_is_inside(file, lives, inodes) for file in files):
+                    running.append(f"process {process.name} has files open there")
         except PermissionError:
             hidden += 1
         except OSError:  # it has ended
@@ -79,16 +81,16 @@ def _processes() -> Iterator[Path]:
     return (each for each in _PROC.iterdir() if each.name.isdecimal() and each.name != own)
 
 
-def _is_inside(file: Path, lives: list[Path], inodes: set[tuple[int, int]]) -> bool:
-    """By name, or by identity: a container knows the same file under another name."""
+def _is_inside(file: os.DirEntry[str], lives: list[Path], inodes: set[tuple[int, int]]) -> bool:
+    """By identity, for a container knows the same file under another name; or by the name of one that was deleted."""
     try:
-        link = file.readlink()
-        if not link.is_absolute():
-            return False
         told = file.stat()
+        if (told.st_dev, told.st_ino) in inodes:
+            return True
+        link = Path(file.path).readlink() if stat.S_ISREG(told.st_mode) and not told.st_nlink else None
     except OSError:  # closed meanwhile
         return False
-    return (told.st_dev, told.st_ino) in inodes or any(live in link.parents for live in lives)
+    return link is not None and any(live in link.parents for live in lives)
 
 
 def _uses(process: Path, lives: set[str]) -> bool:

@@ -40,8 +40,9 @@ class Swap:
     def back(self) -> None:
         """The old data is in place; the new one, with all that was written to it, is beside it."""
         if self.journal.phase in (Phase.NEW, Phase.DONE):
+            if self.journal.phase is Phase.DONE:  # before the marker: it is removed by whoever finds it in this phase
+                self.note(Phase.NEW)
             self._mark()
-            self.note(Phase.NEW)
             self._move_all(into_live=False, kept=False)
             self.note(Phase.OLD)
         if self._kept_left():
