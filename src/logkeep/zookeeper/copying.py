@@ -19,6 +19,7 @@ from logkeep.formats.zookeeper.names import Packing
 from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, header, scan
+from logkeep.formats.zookeeper.window import CHUNK_BYTES
 from logkeep.model.segments import Proof
 from logkeep.model.work import Progress
 from logkeep.zookeeper.sink import PieceWriter, Shelf, Stored
@@ -72,6 +73,7 @@ class LogUnit:
     with_unproven: bool = False
     """Whether what is behind it is kept too, in a piece of its own."""
     largest_record: int | None = None
+    chunk_bytes: int = CHUNK_BYTES
 
 
 class CopiedPiece(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,7 +204,7 @@ class _LogCopy:
         """One run of records; where the next one begins when this one ended in damage."""
         place = _Lazily(self._unit, start, self._file, self._progress)
         try:
-            found = _scanned(self._file, start, until, place.write, self._unit.largest_record)
+            found = _scanned(self._file, start, until, place.write, self._unit.largest_record, self._unit.chunk_bytes)
             if found.records:
                 self.pieces.append(_piece(found, place.close(), proof, start))
         finally:
@@ -273,10 +275,16 @@ def _base(start: int) -> int:
 
 
 def _scanned(
-    file: BinaryIO, start: int, until: int | None, sink: Callable[[memoryview], object] | None, largest: int | None
+    file: BinaryIO,
+    start: int,
+    until: int | None,
+    sink: Callable[[memoryview], object] | None,
+    largest: int | None,
+    chunk_bytes: int = CHUNK_BYTES,
 ) -> ScannedLog:
     file.seek(_base(start))
-    return scan(file, sink=sink, start_at=1 if start else 0, until_zxid=until, largest_record=largest)
+    begin = 1 if start else 0
+    return scan(file, sink=sink, start_at=begin, until_zxid=until, largest_record=largest, chunk_bytes=chunk_bytes)
 
 
 @dataclass(frozen=True)

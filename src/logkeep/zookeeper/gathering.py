@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from logkeep.errors import ClusterError
+from logkeep.formats.zookeeper.window import CHUNK_BYTES
 from logkeep.model.work import EngineFor
 from logkeep.zookeeper.collect import MemberPlace, look
 from logkeep.zookeeper.continuity import Continued, continued
@@ -32,6 +33,8 @@ class Rounds:
     patience_s: float = 30.0
     """So long is waited for logs to reach what the server and the newest snapshot say."""
     largest_record: int | None = None
+    chunk_bytes: int = CHUNK_BYTES
+    """How many bytes of a log are read at once."""
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
@@ -60,7 +63,7 @@ class Rounds:
         found = look(place)
         goes_on = continued(place.name, found, known) if known.anything else Continued()
         kept = frozenset(name for member, name in known.snapshots if member == place.name)
-        return MemberRun(place, history, sink.shelf, goes_on, kept, self.largest_record)
+        return MemberRun(place, history, sink.shelf, goes_on, kept, self.largest_record, self.chunk_bytes)
 
     def _goes_on(self, member: MemberRun, grew: bool) -> bool:
         """Whether another round may help. Files that no server writes to do not change by waiting."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from logkeep.formats.zookeeper.names import Packing
+from logkeep.formats.zookeeper.window import CHUNK_BYTES
 from logkeep.zookeeper.collect import Found, FoundFile, MemberPlace
 from logkeep.zookeeper.continuity import Continued
 from logkeep.zookeeper.copying import (
@@ -31,6 +32,7 @@ class MemberRun:
     continued: Continued
     known_snapshots: frozenset[str]
     largest_record: int | None = None
+    chunk_bytes: int = CHUNK_BYTES
     found: Found | None = None
     first_found: Found | None = None
     state: ServerState | None = None
@@ -163,6 +165,7 @@ class MemberRun:
             proven_to=proven,
             with_unproven=self.state is None,
             largest_record=self.largest_record,
+            chunk_bytes=self.chunk_bytes,
         )
 
     def _kept_snapshot(self, unit: SnapshotUnit, copied: CopiedSnapshot) -> KeptSnapshot:

@@ -2,15 +2,22 @@
 
 import json
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
+from typing import Any
 
 import pytest
 
+from logkeep.cli.zkbackup import backup_command, checking
+from logkeep.formats.zookeeper.txnlog import scan
+from logkeep.spark.threads import ThreadedEngine
+from logkeep.zookeeper import copying
 from tests.e2e.zkbackup.served import Served
-from tests.unit.cli.zkbackup.bundles import put
+from tests.unit.cli.calling import clean_environment
+from tests.unit.cli.zkbackup.bundles import PROGRAM, put
 
 pytestmark = pytest.mark.xdist_group("zookeeper")
 
@@ -26,7 +33,7 @@ def still(shop: Served) -> Served:
 def _configured(shop: Served, **sections: dict[str, object]) -> None:
     """A zkbackup.yaml in the working directory; JSON is YAML."""
     here = {"data_dir": str(shop.home / "data"), "log_dir": str(shop.home / "datalog"), "host": shop.server.client}
-    whole = {"zookeeper": here, "backup": {"base_dir": str(shop.base)}}
+    whole: dict[str, dict[str, object]] = {"zookeeper": {**here}, "backup": {"base_dir": str(shop.base)}}
     for name, keys in sections.items():
         whole[name] = {**whole.get(name, {}), **keys}
     (shop.home / "zkbackup.yaml").write_text(json.dumps(whole))
@@ -108,19 +115,38 @@ def test_timeout(still: Served, deaf: str) -> None:
     assert "server-unreachable" in {f["code"] for f in taken["findings"]}
 
 
-def test_validation_timeout(still: Served) -> None:
-    _configured(still)
-    bundle = Path(still.json("backup", "--compression=none")["backup_dir"])
-    large = max((bundle / "txnlogs").iterdir(), key=lambda path: path.stat().st_size)
-    assert large.stat().st_size
+def test_validation_timeout(still: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verification that never ends is ended, and has failed."""
     _configured(still, advanced={"validation_timeout": 1})
-    assert still.json("verify", f"--backup-dir={bundle}")["status"] == "valid"
+    bundle = still.json("backup")["backup_dir"]
+    monkeypatch.setattr(checking, "verify", lambda *_words, **_more: threading.Event().wait())
+    said = json.loads(still.run("verify", "--backup-dir", bundle, "--format=json", code=10).stderr)
+    assert (said["category"], said["message"]) == ("validation", "the verification was not finished within 1 s")
+
+
+def test_copy_buffer_size_and_concurrent_copies(still: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked for is what the copying is told."""
+    chunks, parallel = [], []
+
+    def spying_scan(*words: Any, **more: Any) -> Any:
+        chunks.append(more["chunk_bytes"])
+        return scan(*words, **more)
+
+    def spying_engine(at_once: int, **more: Any) -> Any:
+        parallel.append(at_once)
+        return ThreadedEngine(at_once, **more)
+
+    monkeypatch.setattr(copying, "scan", spying_scan)
+    monkeypatch.setattr(backup_command, "ThreadedEngine", spying_engine)
+    _configured(still, advanced={"copy_buffer_size": 8192}, backup={"concurrent_copies": 3})
+    assert still.json("backup")["status"] == "valid"
+    assert (set(chunks), parallel) == ({8192}, [3])
 
 
 @pytest.mark.parametrize("key", ["require_confirmation", "verify_before_restore", "backup_before_restore"])
 def test_restore_keys(still: Served, key: str) -> None:
     _configured(still)
-    bundle = Path(still.json("backup")["backup_dir"])
+    bundle = Path(still.json("backup", "--compression=none")["backup_dir"])
     for name in ("new", "newlog"):
         (still.home / name).mkdir()
     words = ("restore", f"--backup-dir={bundle}", f"--zk-data-dir={still.home / 'new'}",
@@ -139,7 +165,7 @@ def test_restore_keys(still: Served, key: str) -> None:
     # With its verification a damaged file is noticed before anything else; without, the replay meets it.
     damaged = max((bundle / "txnlogs").iterdir(), key=lambda path: path.stat().st_size)
     damaged.write_bytes(damaged.read_bytes()[:-40] + b"\xff" * 40)
-    without = still.run(*words, "--force", code=30).stderr
+    without = still.run(*words, "--force", code=10).stderr
     _configured(still, restore={key: True})
     verified = still.run(*words, "--force", code=30).stderr
     assert "warning: " in verified
@@ -171,13 +197,13 @@ def test_logging_level_format_output_and_file(still: Served) -> None:
 def test_logging_to_stdout_and_stderr(still: Served) -> None:
     _configured(still, logging={"output": "stdout"})
     done = still.run("backup", "--backup-id=a")
-    assert "info " in done.stdout
-    assert " info " not in done.stderr
-    assert "info " in still.run("backup", "--backup-id=b", "--format=json").stderr
-    _configured(still, logging={"output": "stderr"})
+    assert "backup began" in done.stdout
+    assert "backup began" not in done.stderr
+    assert "backup began" in still.run("backup", "--backup-id=b", "--format=json").stderr
+    _configured(still, logging={"output": "stderr", "level": "info"})
     done = still.run("backup", "--backup-id=c")
-    assert "info " in done.stderr
-    assert " info " not in done.stdout
+    assert "backup began" in done.stderr
+    assert "backup began" not in done.stdout
 
 
 def test_metrics_file(still: Served) -> None:
@@ -197,15 +223,15 @@ def test_metrics_file(still: Served) -> None:
     assert f'logkeep_backup_success{{source="{still.server.client}"}} 1.0' in text
 
 
-def test_two_at_the_same_time(still: Served) -> None:
-    """Concurrent backups with different ids; the same id is refused."""
+def test_several_at_the_same_time(still: Served) -> None:
+    """Under different ids; an id that is there already is refused."""
     _configured(still)
-    codes: list[int] = []
-    words = [("backup", f"--backup-id=n{number}") for number in range(3)]
-    threads = [threading.Thread(target=lambda w=w: codes.append(still.run(*w).returncode)) for w in words]  # type: ignore[misc]  # a default binds the loop's value
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert codes == [0, 0, 0]
+    env = clean_environment(still.home)
+    started = [
+        subprocess.Popen([*PROGRAM, "backup", f"--backup-id=n{number}", "--quiet"], env=env, cwd=still.home,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for number in range(2)
+    ]  # fmt: skip
+    said = [process.communicate(timeout=120)[0].decode() for process in started]
+    assert [process.returncode for process in started] == [0, 0], said
     still.run("backup", "--backup-id=n0", code=40)

@@ -87,6 +87,7 @@ def _rounds(run: Run) -> Rounds:
         engine_for=lambda _bytes: engine,
         ask=lambda host: server_state(host, run[TIMEOUT]),
         largest_record=run[MAX_RECORD_SIZE],
+        chunk_bytes=run[COPY_BUFFER_SIZE],
     )
 
 

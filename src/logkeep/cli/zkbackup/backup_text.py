@@ -39,7 +39,7 @@ def backup_text(bundle: Path, done: Done, checked: Checked, took_s: float, code:
 
 def _facts(gathered: Gathered, took_s: float) -> list[str]:
     member = gathered.members[0]
-    stored = [placed.stored for placed in (*gathered.snapshots, *gathered.logs)]
+    stored = [*(placed.stored for placed in gathered.snapshots), *(placed.stored for placed in gathered.logs)]
     plain, kept = sum(s.plain_bytes for s in stored), sum(s.size_bytes for s in stored)
     transactions = sum(placed.kept.records for placed in gathered.logs)
     server = f"{member.version} ({member.role}) at {member.host}" if member.version else f"no answer from {member.host}"

@@ -16,6 +16,7 @@ from logkeep.cli.zkbackup.verdict import store_verdict
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Progress, ProgressSink
 from logkeep.zookeeper.boot import Boot
+from logkeep.zookeeper.bundle.rewriting import document_of
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.coverage import Holdings
 from logkeep.zookeeper.score import Condition, condition, quality
@@ -29,6 +30,8 @@ class Checked:
     verified: Verified
     repaired_files: int
     """By the backup itself, or by --fix."""
+    end: int
+    """The last transaction that the backup had when it was taken."""
 
     @property
     def level(self) -> str:
@@ -39,23 +42,28 @@ class Checked:
         return tuple(seen.finding for seen in self.verified.seen)
 
     @property
+    def restorable(self) -> bool:
+        """The end that was taken, not one that is left when damaged files are not counted."""
+        return self.verified.restorable and (self.verified.end or 0) >= self.end
+
+    @property
     def condition(self) -> Condition:
         found = self.verified
         return condition(
-            restorable=found.restorable, repaired_files=self.repaired_files, old_hole=found.old_hole,
+            restorable=self.restorable, repaired_files=self.repaired_files, old_hole=found.old_hole,
             damaged_files=found.damaged_files,
         )  # fmt: skip
 
     @property
     def score(self) -> int:
         found = self.verified
-        return quality(restorable=found.restorable, repaired_files=self.repaired_files, old_hole=found.old_hole)
+        return quality(restorable=self.restorable, repaired_files=self.repaired_files, old_hole=found.old_hole)
 
     @property
     def exit_code(self) -> int:
         """10: something is damaged or lost; 2: worth a look."""
         severities = {finding.severity for finding in self.findings}
-        if Severity.DAMAGE in severities or not self.verified.restorable:
+        if Severity.DAMAGE in severities or not self.restorable:
             return 10
         return 2 if Severity.WARNING in severities else 0
 
@@ -78,9 +86,15 @@ def check_bundle(
     """Verify, and store the verdict. `repaired`: files that were just repaired."""
     with at_most(run[timeout]), _shown(run, view, "verify") as progress:
         verified = verify(view, level, boot=boot, scratch=scratch, progress=progress)
-    checked = Checked(verified, view.info.validation.repaired_files + repaired)
-    store_verdict(view, checked.verified, checked.condition, checked.score, checked.repaired_files, run.clock())
+    checked = Checked(verified, view.info.validation.repaired_files + repaired, end_of(view))
+    store_verdict(view, checked, run.clock())
     return checked
+
+
+def end_of(view: BundleView) -> int:
+    """The last transaction that the backup had, also one that a repair could not bring back."""
+    lost = [int(each["to"], 16) for repair in document_of(view.path).get("repairs", []) for each in repair["lost"]]
+    return max([*(log.last for log in view.logs), *lost], default=0)
 
 
 def usable_holdings(view: BundleView, run: Run, *, verify: bool, timeout: ZkOption[int | None]) -> Holdings:
@@ -90,19 +104,23 @@ def usable_holdings(view: BundleView, run: Run, *, verify: bool, timeout: ZkOpti
         with at_most(run[timeout]), _shown(run, view, "verify") as progress:
             objects = check_data(view, objects, progress)
     for seen in objects.seen:
-        run.console.warn(str(seen.finding.where) + ": " + seen.finding.what)
+        run.console.warn(f"{seen.finding.where}: {seen.finding.what}")
     return survey(view, without=objects.unusable)
 
 
 @contextmanager
 def _shown(run: Run, view: BundleView, label: str) -> Iterator[Progress]:
     """Progress for work that tells bytes."""
-    sink, total = run.progress(), sum(kept.size_bytes for kept in (*view.snapshots, *view.logs))
+    sink, total = run.progress(), _size_of(view)
     sink.start(label, total, 1)
     try:
         yield _Bytes(sink)
     finally:
         sink.finish()
+
+
+def _size_of(view: BundleView) -> int:
+    return sum(s.size_bytes for s in view.snapshots) + sum(log.size_bytes for log in view.logs)
 
 
 class _Bytes:

@@ -34,6 +34,8 @@ class Fixed:
     view: BundleView
     repaired: int = 0
     told: tuple[str, ...] = ()
+    lost: bool = False
+    """Transactions are gone for good."""
 
 
 def fix(view: BundleView, run: Run) -> Fixed:
@@ -44,12 +46,12 @@ def fix(view: BundleView, run: Run) -> Fixed:
     told += [
         f"{snapshot.name}: damaged, and no other backup has it; it is not used any more" for snapshot in done.dropped
     ]
-    return Fixed(BundleView(view.path), len(done.repairs) + len(done.copied), tuple(told))
+    return Fixed(BundleView(view.path), len(done.repairs) + len(done.copied), tuple(told), bool(done.lost))
 
 
 def neighbours(bundle: Path) -> list[BundleView]:
     """Other backups of the same directory, newest first; whether one fits is decided record by record."""
-    found = []
+    found: list[BundleView] = []
     for one in shelved(bundle.parent):
         if one.directory == bundle or one.condition is Condition.DAMAGED or len(found) == _MOST_NEIGHBOURS:
             continue

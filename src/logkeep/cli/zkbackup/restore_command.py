@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from logkeep.cli.zkbackup.checking import usable_holdings
+from logkeep.cli.zkbackup.checking import end_of, usable_holdings
 from logkeep.cli.zkbackup.frame import Answer, Job, Run
 from logkeep.cli.zkbackup.measures import restore_failed, restore_samples
 from logkeep.cli.zkbackup.options import (
@@ -39,7 +39,8 @@ from logkeep.cli.zkbackup.options import (
     ZK_VERSION,
 )
 from logkeep.cli.zkbackup.restore_text import ended_text, plan_document, plan_text, restored_text
-from logkeep.errors import ConfigError, UsageError
+from logkeep.errors import ConfigError, RestoreFailed, UsageError
+from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.plan import Refused, RestorePath, Target, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.restore.carrying_out import carry_out
@@ -111,7 +112,19 @@ def _path(run: Run, view: BundleView) -> RestorePath:
     found = plan(holdings, _moment(run), LogTimes(view), believe=run[BELIEVE])
     if isinstance(found, Refused):
         raise found.error(view.name)
+    _check_end(run, view, found)
     return found
+
+
+def _check_end(run: Run, view: BundleView, path: RestorePath) -> None:
+    """Who names no moment wants all of the backup, not what is left of it. Raises RestoreFailed."""
+    wanted = end_of(view)
+    if run[TO_ZXID] is None and run[TO_TIME] is None and path.until < wanted:
+        raise RestoreFailed(
+            f"its end, {hex_zxid(wanted)}, cannot be restored: a file that holds it is damaged",
+            subject=view.name,
+            remedy=f"`zkbackup verify --fix` may mend it; --to-zxid {hex_zxid(path.until)} restores what is left",
+        )
 
 
 def _moment(run: Run) -> Target:

@@ -91,7 +91,8 @@ def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path, host: s
         "",
         "2. Check its zxid:",
         f"   echo srvr | nc {name or host} {port or 2181} | grep Zxid",
-        f"   expected, until the first session: {hex_zxid(receipt.named_zxid)}",
+        f"   expected, until the first session: {hex_zxid(receipt.named_zxid)}"
+        + (f" (its tree stands at {hex_zxid(receipt.zxid)})" if receipt.zxid != receipt.named_zxid else ""),
         "",
         "3. Look at the data:",
         f"   zkCli.sh -server {host}",

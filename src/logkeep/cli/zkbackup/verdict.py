@@ -4,7 +4,7 @@ import logging
 import os
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.redaction import redact
@@ -18,35 +18,51 @@ from logkeep.zookeeper.verify import Verified
 _log = logging.getLogger(__name__)
 
 
-def store_verdict(
-    view: BundleView, verified: Verified, condition: Condition, score: int, repaired: int, now: datetime
-) -> None:
+class Verdict(Protocol):
+    """What is known of a backup once it was verified."""
+
+    @property
+    def verified(self) -> Verified: ...
+
+    @property
+    def repaired_files(self) -> int: ...
+
+    @property
+    def restorable(self) -> bool: ...
+
+    @property
+    def condition(self) -> Condition: ...
+
+    @property
+    def score(self) -> int: ...
+
+
+def store_verdict(view: BundleView, verdict: Verdict, now: datetime) -> None:
     """Replace what the document says of its validation, and add to the log; a read-only bundle stays as it is."""
     document = document_of(view.path)
-    document["validation"] = validation(view, verified, condition, score, repaired, now)
+    document["validation"] = validation(view, verdict, now)
     try:
         replace_document(view.path, document)
-        _append(view.path / layout.LOGS / layout.VERIFY_LOG, "".join(_lines(verified, condition, score, now)))
+        _append(view.path / layout.LOGS / layout.VERIFY_LOG, "".join(_lines(verdict, now)))
     except OSError as error:
         why = (error.strerror or "unknown reason").lower()
         _log.warning("the verdict cannot be stored with the backup: %s", why, extra={"backup": view.name})
 
 
-def validation(
-    view: BundleView, verified: Verified, condition: Condition, score: int, repaired: int, now: datetime
-) -> dict[str, Any]:
+def validation(view: BundleView, verdict: Verdict, now: datetime) -> dict[str, Any]:
     """The fields of the design, and what lists need."""
+    verified = verdict.verified
     total, damaged = len(view.snapshots) + len(view.logs), verified.damaged_files
     return {
         "enabled": True,
         "total_files": total,
         "valid_files": max(total - damaged, 0),
         "corrupted_files": damaged,
-        "repaired_files": repaired,
+        "repaired_files": verdict.repaired_files,
         "unrecoverable_files": damaged,
-        "status": condition.value,
-        "quality_score": score,
-        "restorable": verified.restorable,
+        "status": verdict.condition.value,
+        "quality_score": verdict.score,
+        "restorable": verdict.restorable,
         "old_hole": verified.old_hole,
         "level": verified.level.value,
         "verified_at": rfc3339(now),
@@ -56,10 +72,11 @@ def validation(
     }
 
 
-def _lines(verified: Verified, condition: Condition, score: int, now: datetime) -> list[str]:
+def _lines(verdict: Verdict, now: datetime) -> list[str]:
     when = rfc3339(now)
-    head = f"{when} verified at level {verified.level}: {condition}, quality {score}/100\n"
-    found = [seen.finding for seen in verified.seen]
+    level = verdict.verified.level
+    head = f"{when} verified at level {level}: {verdict.condition}, quality {verdict.score}/100\n"
+    found = [seen.finding for seen in verdict.verified.seen]
     return [head, *(redact(f"{when} {f.severity} {f.code}: {f.where}: {f.what}\n") for f in found)]
 
 

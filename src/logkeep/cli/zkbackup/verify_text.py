@@ -104,7 +104,7 @@ def verify_document(view: BundleView, checked: Checked, repairs: list[str]) -> d
         "level": checked.level,
         "status": checked.condition.value,
         "quality_score": checked.score,
-        "restorable": found.restorable,
+        "restorable": checked.restorable,
         "files": {
             "snapshots": [_entry(e.name, e.zxid, e.size, checked.findings) for e in info.files.snapshots],
             "txnlogs": [_log_entry(e, checked.findings) for e in info.files.txnlogs],

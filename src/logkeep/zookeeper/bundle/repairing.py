@@ -142,8 +142,14 @@ class _Replaced:
         for kind, name in self.originals:
             original = self.root / kind / name
             if original.exists():
-                original.rename(aside / name)
+                original.rename(_free(aside, name))
         sync_path(aside)
+
+
+def _free(directory: Path, name: str) -> Path:
+    """A file of that name may be there from an earlier repair, or from the backup itself."""
+    number = sum(path.name.startswith(name) for path in directory.iterdir())
+    return directory / (f"{name}.{number}" if number else name)
 
 
 def _log_entry(repair: RepairPlan, kept: KeptLog, stored: Stored) -> dict[str, Any]:
