@@ -80,12 +80,14 @@ def _newest(bundle: Path) -> Path:
 
 def test_damage_in_a_bundle_and_its_honest_repair(shop: Served, bundle: Path) -> None:
     """No other backup has the record: it is named as lost, and stays named."""
-    _flip(_newest(bundle), 40)
+    rotten = _newest(bundle)
+    _flip(rotten, 40)
+    content = rotten.read_bytes()
     found = shop.json("verify", f"--backup-dir={bundle}", code=10)
     assert (found["status"], found["restorable"], found["quality_score"]) == ("damaged", False, 0)
     fixed = shop.json("verify", f"--backup-dir={bundle}", "--fix", code=10)
     assert fixed["repairs"]
-    assert (bundle / "damaged" / _newest(bundle).name.removesuffix(".gz")).exists()
+    assert (bundle / "damaged" / rotten.name).read_bytes() == content
     again = shop.json("verify", f"--backup-dir={bundle}", code=10)
     assert again["status"] == "damaged"
     assert json.loads((bundle / "metadata" / "backup_info.json").read_text())["repairs"][0]["lost"]

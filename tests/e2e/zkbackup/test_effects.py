@@ -163,7 +163,7 @@ def test_restore_keys(still: Served, key: str) -> None:
         assert json.loads(said.stderr)["category"] == "configuration"
         return
     # With its verification a damaged file is noticed before anything else; without, the replay meets it.
-    damaged = max((bundle / "txnlogs").iterdir(), key=lambda path: path.stat().st_size)
+    damaged = max((bundle / "txnlogs").iterdir(), key=lambda path: int(path.suffix[1:], 16))
     damaged.write_bytes(damaged.read_bytes()[:-40] + b"\xff" * 40)
     without = still.run(*words, "--force", code=10).stderr
     _configured(still, restore={key: True})
