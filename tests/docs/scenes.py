@@ -261,7 +261,7 @@ def zookeeper_disk_rots() -> None:
 def zookeeper_nights() -> None:
     """Two weeks of backups, one each night."""
     for days in range(1, 15):
-        taken = utc_now() - timedelta(days=days)
+        taken = utc_now() - timedelta(days=days) + timedelta(hours=1)
         night = Path("backups", f"night-{days:02}")
         shutil.copytree("backups/tonight", night)
         info = night / "metadata" / "backup_info.json"
