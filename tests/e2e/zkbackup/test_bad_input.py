@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 from shutil import copytree
+from typing import Any
 
 import pytest
 
@@ -12,8 +13,8 @@ from tests.e2e.zkbackup.served import Served
 pytestmark = pytest.mark.xdist_group("zookeeper")
 
 
-def _error(shop: Served, *words: str, code: int) -> dict[str, str]:
-    said: dict[str, str] = json.loads(shop.run(*words, "--format=json", code=code).stderr.splitlines()[-1])
+def _error(shop: Served, *words: str, code: int) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads(shop.run(*words, "--format=json", code=code).stderr.splitlines()[-1])
     assert said["exit_code"] == code
     assert said["remedy"]
     return said
@@ -31,7 +32,7 @@ def test_what_is_missing_is_named(shop: Served) -> None:
     assert "--zk-data-dir" in _error(shop, "backup", f"--output-dir={shop.base}", code=40)["message"]
     assert "--backup-dir" in _error(shop, "verify", code=40)["message"]
     assert "--backup-dir" in _error(shop, "restore", *shop.flags, code=40)["message"]
-    assert "nightly" in _error(shop, "info", "nightly", code=40)["context"]["subject"]  # type: ignore[index]  # a mapping
+    assert "nightly" in _error(shop, "info", "nightly", code=40)["context"]["subject"]
     assert _error(shop, "info", "../x", code=40)["category"] == "user"
     assert "bakup" in shop.run("bakup", code=40).stderr
     assert "did you mean --zk-host?" in shop.run("backup", "--zk-hst=x", code=40).stderr
@@ -127,6 +128,36 @@ def test_a_bundle_that_cannot_be_written_to_is_verified_all_the_same(shop: Serve
     assert found["status"] == "valid"
     if os.geteuid() != 0:
         assert json.loads((bundle / "metadata" / "backup_info.json").read_text())["validation"]["level"] == "data"
+
+
+def test_what_is_missing_beside_the_data_and_what_is_too_much(shop: Served, bundle: Path) -> None:
+    (bundle / "metadata" / "MANIFEST.txt").unlink()
+    (bundle / "txnlogs" / "log.77.bak").write_bytes(b"x")
+    found = shop.json("verify", f"--backup-dir={bundle}", "--level=files", code=2)
+    assert {(f["code"], f["where"]) for f in found["findings"]} == {
+        ("object-missing", "metadata/MANIFEST.txt"), ("stray-file", "txnlogs/log.77.bak"),
+    }  # fmt: skip
+    assert (found["status"], found["restorable"]) == ("valid", True)
+
+
+def test_configuration_is_kept_without_its_secrets(shop: Served) -> None:
+    conf = shop.home / "conf"
+    conf.mkdir()
+    (conf / "zoo.cfg").write_text("clientPort=2181\nssl.keyStore.password=hunter2\n")
+    (conf / "zk.keytab").write_bytes(b"ticket")
+    (conf / "server.jks").write_bytes(b"keys")
+    bundle = Path(shop.backup("--include-config", f"--zk-conf-dir={conf}")["backup_dir"])
+    kept = bundle / "config" / "zoo.cfg"
+    assert "clientPort=2181" in kept.read_text()
+    assert "hunter2" not in "".join(p.read_text(errors="replace") for p in bundle.rglob("*") if p.is_file())
+    assert kept.stat().st_mode & 0o777 == 0o600
+    manifest = (bundle / "metadata" / "MANIFEST.txt").read_text()
+    assert "zk.keytab" in manifest
+    assert "server.jks" in manifest
+    secret = Path(shop.backup("--include-secrets", f"--zk-conf-dir={conf}", "--backup-id=all")["backup_dir"])
+    assert (secret / "config" / "server.jks").read_bytes() == b"keys"
+    assert "hunter2" in (secret / "config" / "zoo.cfg").read_text()
+    assert not (secret / "config" / "zk.keytab").exists()
 
 
 def test_a_moment_that_is_not_held(shop: Served, bundle: Path) -> None:

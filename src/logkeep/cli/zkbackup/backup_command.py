@@ -54,7 +54,7 @@ OPTIONS = (
     *(MAX_RECORD_SIZE, COPY_BUFFER_SIZE, VALIDATION_TIMEOUT),
 )
 EXITS = (0, 2, 3, 10, 20, 21, 40, 130, 143)
-_MEMBER = "standalone"
+_MEMBER = "server"
 
 
 def backup(run: Run) -> Answer:

@@ -58,12 +58,11 @@ def framed(headers: Sequence[str], rows: Sequence[Sequence[str]], look: Look) ->
     if look.width is not None and sum(widths) + 3 * len(widths) + 1 > look.width:
         return look.table(headers, cells[1:], right=headers[0])
     lines = ["│ " + " │ ".join(_padded(c, w) for c, w in zip(row, widths, strict=True)) + " │" for row in cells]
-    top, middle, bottom = (_rule(widths, ends) for ends in ("┌┬┐", "├┼┤", "└┴┘"))
+    top, middle, bottom = _rule(widths, "┌", "┬", "┐"), _rule(widths, "├", "┼", "┤"), _rule(widths, "└", "┴", "┘")
     return told("\n".join([top, lines[0], middle, *lines[1:], bottom]), look)
 
 
-def _rule(widths: Sequence[int], ends: str) -> str:
-    left, between, right = ends
+def _rule(widths: Sequence[int], left: str, between: str, right: str) -> str:
     return left + between.join("─" * (width + 2) for width in widths) + right
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from logkeep.cli.zkbackup.frame import Run
 from logkeep.cli.zkbackup.limit import at_most
 from logkeep.cli.zkbackup.option import ZkOption
+from logkeep.cli.zkbackup.structure import structure_seen
 from logkeep.cli.zkbackup.verdict import store_verdict
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Progress, ProgressSink
@@ -85,7 +86,7 @@ def check_bundle(
 ) -> Checked:
     """Verify, and store the verdict. `repaired`: files that were just repaired."""
     with at_most(run[timeout]), _shown(run, view, "verify") as progress:
-        verified = verify(view, level, boot=boot, scratch=scratch, progress=progress)
+        verified = verify(view, level, known=structure_seen(view), boot=boot, scratch=scratch, progress=progress)
     checked = Checked(verified, view.info.validation.repaired_files + repaired, end_of(view))
     store_verdict(view, checked, run.clock())
     return checked

@@ -4,17 +4,19 @@ A backup is deleted by first giving it a name that no command looks at: one that
 any more, and the next prune removes the rest of it.
 """
 
+import logging
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from logkeep.cli.look import Look, plural, size
 from logkeep.cli.zkbackup.boxes import GOOD, SIGNS, branches, columns, title, told
 from logkeep.cli.zkbackup.catalogue import Shelved, shelved
 from logkeep.cli.zkbackup.frame import Answer, Job, Run
+from logkeep.cli.zkbackup.left_over import DELETING, left_over
 from logkeep.cli.zkbackup.options import (
     BASE_DIR,
     DELETE_DAMAGED,
@@ -34,7 +36,7 @@ beyond the newest --keep-count. Damaged ones are skipped unless --delete-damaged
 OPTIONS = (BASE_DIR, KEEP_DAYS, KEEP_COUNT, KEEP_MIN_COUNT, DELETE_DAMAGED, DRY_RUN, FORCE, FORMAT)
 EXITS = (0, 1, 2, 3, 40, 130, 143)
 
-DELETING: Final = ".deleted-"
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -69,6 +71,7 @@ def prune(run: Run) -> Answer:
     for one in going:
         _delete(one, plan)
     for rest in plan.left_over:
+        _log.info("removed what a killed run left", extra={"directory": str(rest)})
         _remove(rest, plan)
     return Answer(_document(plan, dry_run=False), lambda look: _text(plan, look), 2 if plan.failed else 0)
 
@@ -81,8 +84,7 @@ def _planned(run: Run) -> _Plan:
     )  # fmt: skip
     shelf = {one.name: one for one in shelved(base)}
     aged = [Aged(name=one.name, taken=one.taken, condition=one.condition) for one in shelf.values()]
-    left_over = tuple(sorted(base.glob(f"{DELETING}*")))
-    return _Plan(base, rules, now, shelf, judge(aged, rules, now), left_over)
+    return _Plan(base, rules, now, shelf, judge(aged, rules, now), tuple(left_over(base, now)))
 
 
 def _delete(one: Shelved, plan: _Plan) -> None:
@@ -121,6 +123,7 @@ def _document(plan: _Plan, *, dry_run: bool) -> dict[str, Any]:
         "deleted": list(plan.deleted),
         "skipped": [one.name for one in plan.of(Fate.SKIP)],
         "failed": dict(plan.failed),
+        "left_over": [path.name for path in plan.left_over],
         "freed_bytes": sum(one.size_bytes for one in freed),
         "backups": [
             {"backup_id": v.name, "verdict": v.fate.value, "reasons": list(v.reasons)} for v in plan.verdicts

@@ -32,7 +32,7 @@ def verify_text(view: BundleView, checked: Checked, repairs: list[str], look: Lo
     lines = [
         *title("Backup verification"),
         *(f"Backup ID: {view.name}", f"Taken: {info.backup_timestamp}", f"ZXID: {info.backup_zxid.hex}"),
-        *(f"Level: {checked.level}", "", f"Directory: {GOOD} complete", f"Document: {GOOD} valid", ""),
+        *(f"Level: {checked.level}", "", _structure(findings), f"Document: {GOOD} valid", ""),
         *("Snapshots:", *(_snapshot(entry, findings) for entry in info.files.snapshots), ""),
         *("Transaction logs:", *(line for entry in info.files.txnlogs for line in _log(entry, findings)), ""),
         *_coverage(checked),
@@ -44,6 +44,11 @@ def verify_text(view: BundleView, checked: Checked, repairs: list[str], look: Lo
         *("", "Advice:", f"  - {_ADVICE[checked.condition]}"),
     ]
     return told("\n".join(lines), look)
+
+
+def _structure(findings: tuple[Finding, ...]) -> str:
+    missing = [f.where for f in findings if f.code == "object-missing" and f.severity is Severity.WARNING]
+    return f"Directory: {FAIR} without {', '.join(missing)}" if missing else f"Directory: {GOOD} complete"
 
 
 def _about(name: str, findings: tuple[Finding, ...]) -> Finding | None:

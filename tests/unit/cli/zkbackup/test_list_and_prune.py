@@ -1,5 +1,6 @@
 """`zkbackup list` and `zkbackup prune` on documents."""
 
+import fcntl
 import json
 import os
 import pty
@@ -170,6 +171,21 @@ def test_an_interrupted_prune_is_finished_by_the_next(base: Path) -> None:
     left = put(base, ".deleted-old")
     assert zkbackup("prune", "--backup-base-dir", str(base), "--force", home=base.parent).returncode == 0
     assert not left.exists()
+
+
+def test_what_a_killed_backup_left_goes_unless_it_is_young_or_at_work(base: Path) -> None:
+    put(base, "new")
+    old, young, at_work = (put(base, f".{name}.partial") for name in ("old", "young", "at-work"))
+    for path in (old, at_work):
+        os.utime(path, (0, 0))
+    descriptor = os.open(at_work, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        done = zkbackup("prune", "--backup-base-dir", str(base), "--force", "--format=json", home=base.parent)
+    finally:
+        os.close(descriptor)
+    assert json.loads(done.stdout)["left_over"] == [".old.partial"]
+    assert [path.exists() for path in (old, young, at_work)] == [False, True, True]
 
 
 def test_a_link_inside_a_backup_is_not_followed(base: Path) -> None:
