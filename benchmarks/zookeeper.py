@@ -3,7 +3,8 @@
     python -m benchmarks.zookeeper [--parts verify replay] [--transactions 200000] [--rounds 5] [--large-gb 2]
 
 Logs are made of setData transactions of 100 B and 1 kB, as 3.9 writes them, and end in holes as a server leaves them.
-Every process runs on one core. Bytes are used bytes: padding counts for nobody. Times are the best of `--rounds`.
+Every process runs on one core. Bytes are used bytes: padding counts for nobody. Times are CPU seconds with those of
+the kernel, the best of `--rounds`.
 """
 
 import argparse

@@ -6,11 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.zookeeper_files import PAYLOADS, Workload, set_data_bodies, write_log
+from benchmarks.zookeeper_files import PAYLOADS, Workload, cpu_s, set_data_bodies, write_log
 from logkeep.formats.zookeeper.txnlog import ScannedLog, scan
 from logkeep.spark.jars import spark_home
 
@@ -48,11 +46,11 @@ def _speeds(label: str, workload: Workload, log: Path) -> None:
         "sha256sum": workload.best(lambda: _run("sha256sum", str(used))),
         "verify + write": workload.best(lambda: _copied(log, copy)),
         "read + sha256 + write": workload.best(lambda: _plain_copy(used, copy)),
-        "TxnLogToolkit -d": _once(lambda: _run(*_toolkit(log))),
+        "TxnLogToolkit -d": cpu_s(lambda: _run(*_toolkit(log))),
     }
     for name, seconds in times.items():
         speed = f"{found.size_bytes / seconds / 1e6:9,.0f} MB/s {found.records / seconds / 1e6:7.2f} M txn/s"
-        print(f"  {label:6}{name:24}{seconds:8.3f} s {speed}")
+        print(f"  {label:6}{name:24}{seconds:8.2f} s {speed}")
     pairs = (("verify", "sha256sum"), ("verify", "TxnLogToolkit -d"), ("verify + write", "read + sha256 + write"))
     for ours, peer in pairs:
         print(f"  {label:6}{ours} / {peer}: {times[peer] / times[ours]:.2f} x")
@@ -101,12 +99,6 @@ def _toolkit(log: Path) -> list[str]:
 
 def _run(*command: str) -> None:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
-def _once(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
 
 
 def _padding(workload: Workload) -> None:

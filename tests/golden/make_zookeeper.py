@@ -1,7 +1,7 @@
 """Have a real server write golden files: `python -m tests.golden.make_zookeeper 3.9.5`.
 
-Three starts of one server, with a little of everything in between; a snapshot is taken at each start, the later ones
-packed where the version can. At the end an independent client writes down what it sees. Refuses to overwrite: what a
+Three starts of one server, with a little of everything in between. Since 3.5 a snapshot is taken at each start, the
+later ones packed where the version can; 3.4 is told to take one after a hundred transactions or less. At the end an independent client writes down what it sees. Refuses to overwrite: what a
 server wrote once is never written again.
 """
 
@@ -43,6 +43,7 @@ def main(version: str) -> None:
 def _filled(directory: Path, data_dir: Path, release: ZooKeeperRelease) -> Recording:
     cache = cache_dir(os.environ, Path.home())
     options = ["-Xmx128m", f"-Dzookeeper.preAllocSize={_ALLOCATED_KIB}"]
+    options += ["-Dzookeeper.snapCount=100"] if release.line < (3, 5) else []
     for number, packing in enumerate(_PACKINGS):
         packed = [f"-Dzookeeper.snapshot.compression.method={packing}"] if packing and release.line >= (3, 6) else []
         server = EmbeddedZooKeeper(

@@ -83,7 +83,7 @@ def replayed(tree: Tree, transactions: list[Transaction], until: int) -> tuple[T
 
 def test_logs_are_whole(golden: Golden) -> None:
     logs = golden.named(FileKind.LOG)
-    assert len(logs) == 3
+    assert len(logs) >= 3
     for name, log in logs:
         found = txnlog.scan(io.BytesIO(log))
         assert (found.first_zxid, found.damage, found.padding) == (name.zxid, (), txnlog.Padding.ZEROS)
@@ -110,6 +110,7 @@ def test_snapshots_are_whole(golden: Golden) -> None:
 
 def test_every_snapshot_leads_to_the_tree_that_a_client_saw(golden: Golden) -> None:
     live, transactions = golden.recorded(), golden.transactions()
+    assert len(golden.named(FileKind.SNAPSHOT)) >= 3
     for name, snapshot in golden.named(FileKind.SNAPSHOT):
         tree, compared = replayed(loaded(name, snapshot)[0], transactions, live.zxid)
         assert differences(live, tree, leave_out=()) == []

@@ -1,5 +1,6 @@
 """Repositories with backups of ZooKeeper, for tests."""
 
+from datetime import timedelta
 from pathlib import Path
 
 from logkeep.model.segments import Codec
@@ -30,9 +31,15 @@ def new_local_place(root: Path) -> Place:
 
 
 def archived(
-    place: Place, server: MadeServer, *, name: str = "zk1", new_history: bool = False, codec: Codec = Codec.NONE
+    place: Place,
+    server: MadeServer,
+    *,
+    name: str = "zk1",
+    new_history: bool = False,
+    codec: Codec = Codec.NONE,
+    window: timedelta | None = None,
 ) -> Done:
-    with archiving(place, clock=utc_now, tokens=random_token, codec=codec) as sink:
+    with archiving(place, clock=utc_now, tokens=random_token, codec=codec, history_window=window) as sink:
         return back_up(Wish((server.place(name),), new_history=new_history), sink, rounds(server), lambda _, word: word)
 
 

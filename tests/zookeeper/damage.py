@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from logkeep.embedded.kafka import free_ports
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.errors import ServerFailed
 from logkeep.spark.cache import cache_dir
@@ -17,7 +18,8 @@ from tests.zookeeper.recording import Recording, Seen, record
 from tests.zookeeper.slow_log import SlowRecord, good_records
 
 PASSWORD = "damage"
-SETTINGS = {"snapCount": "500", "preAllocSize": "64", "forceSync": "no"}
+SETTINGS = {"snapCount": "300", "preAllocSize": "64", "forceSync": "no", "initLimit": "20", "syncLimit": "10"}
+JAVA = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 CONFIG = "/zookeeper/config"
 
 
@@ -55,11 +57,11 @@ def server(directory: Path, release: ZooKeeperRelease, data_dir: Path, **setting
         settings={**SETTINGS, **settings},
         data_dir=data_dir,
         password=PASSWORD,
-        java_options=("-Xmx256m",),
+        java_options=JAVA,
     )
 
 
-def write(directory: Path, version: str, steps: int = 12) -> Written:
+def write(directory: Path, version: str, steps: int = 7) -> Written:
     """Some thousand transactions of all kinds; all sessions are closed at the end, so nothing runs out later."""
     release = ZooKeeperRelease(version)
     with server(directory / "writer", release, directory / "data") as running:
@@ -69,6 +71,33 @@ def write(directory: Path, version: str, steps: int = 12) -> Written:
         load.close()
         truth = record(running.client, PASSWORD)
     return Written(directory / "data", release, truth)
+
+
+def write_epochs(directory: Path, version: str, epochs: int = 3) -> Written:
+    """An ensemble of one member, which begins an epoch whenever it starts. Only what 3.4 knows too is asked of it."""
+    release = ZooKeeperRelease(version)
+    for number in range(epochs):
+        with _member(directory / "writer", release, directory / "data") as running:
+            load = Load([running.client], PASSWORD, line=(3, 4), seed=number)
+            load.step()
+            load.step()
+            load.close()
+            truth = record(running.client, PASSWORD)
+    return Written(directory / "data", release, truth)
+
+
+def _member(directory: Path, release: ZooKeeperRelease, data_dir: Path) -> EmbeddedZooKeeper:
+    quorum, election = free_ports(2)
+    return EmbeddedZooKeeper(
+        directory,
+        cache_dir(os.environ, Path.home()),
+        release=release,
+        settings={**SETTINGS, "standaloneEnabled": "false", "server.1": f"127.0.0.1:{quorum}:{election}"},
+        data_dir=data_dir,
+        my_id=1,
+        password=PASSWORD,
+        java_options=JAVA,
+    )
 
 
 def keep_one_snapshot(data_dir: Path, number: int = 0) -> Path:

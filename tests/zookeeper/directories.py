@@ -48,6 +48,7 @@ class MadeServer:
     root: Path
     zxid: int | None = None
     log_apart: bool = False
+    mode: str = "standalone"
     asked: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -98,7 +99,7 @@ def rounds(*servers: MadeServer, patience_s: float = 0.0) -> Rounds:
         server.asked.append(host)
         if server.zxid is None:
             raise ClusterUnreachable("nobody is there", subject=host)
-        return ServerState(server.zxid, "standalone", "3.9.5")
+        return ServerState(server.zxid, server.mode, "3.9.5")
 
     return Rounds(INLINE, ask, patience_s=patience_s, sleep=lambda _: None)
 

@@ -27,11 +27,10 @@ acls = st.lists(
     st.builds(Acl, ints, st.sampled_from([b"world", b"digest", b""]), st.binary(max_size=12)), max_size=3
 ).map(tuple)
 
-_created = st.tuples(st.sampled_from([1, 15]), st.builds(Create, paths, data, acls, st.booleans(), ints))
-_container = st.tuples(st.just(19), st.builds(Create, paths, data, acls, st.just(False), ints, st.just(True)))
-_with_ttl = st.tuples(
-    st.just(21), st.builds(Create, paths, data, acls, st.just(False), ints, st.just(False), st.integers(0, 1 << 40))
-)
+_no, _yes, _none = st.just(False), st.just(True), st.none()
+_created = st.tuples(st.sampled_from([1, 15]), st.builds(Create, paths, data, acls, st.booleans(), ints, _no, _none))
+_container = st.tuples(st.just(19), st.builds(Create, paths, data, acls, _no, ints, _yes, _none))
+_with_ttl = st.tuples(st.just(21), st.builds(Create, paths, data, acls, _no, ints, _no, st.integers(0, 1 << 40)))
 _simple = st.one_of(
     _created,
     _container,

@@ -1,20 +1,14 @@
-"""The files that a real server wrote, read by a small reader that shares nothing with the product but the values."""
+"""The files that a real server wrote, all of them, in their order."""
 
-import gzip
-import io
-import struct
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow
-
 from logkeep.errors import Damaged
-from logkeep.formats.zookeeper.names import FileKind, Packing, parse_name
+from logkeep.formats.zookeeper import txnlog
+from logkeep.formats.zookeeper.names import FileKind, parse_name
+from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import Ending, SnapshotReader
 from logkeep.zookeeper.tree import Tree, tree_of
-
-_XERIAL = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1)
 
 
 def logs(log_dir: Path) -> list[Path]:
@@ -39,50 +33,7 @@ def bodies(log_dir: Path) -> Iterator[bytes]:
 
 def bodies_of(path: Path) -> Iterator[bytes]:
     with path.open("rb") as log:
-        assert log.read(16) == struct.pack(">4siq", b"ZKLG", 2, 0)
-        while len(head := log.read(12)) == 12:
-            checksum, size = struct.unpack(">qi", head)
-            if size == 0:
-                return
-            body = log.read(size)
-            assert zlib.adler32(body) == checksum
-            assert log.read(1) == b"B"
-            yield body
-
-
-def plain(path: Path) -> io.BytesIO:
-    """The bytes of a snapshot as they were before they were packed."""
-    name = parse_name(path.name)
-    assert name is not None
-    packed = path.read_bytes()
-    if name.packing is Packing.GZIP:
-        try:
-            return io.BytesIO(gzip.decompress(packed))
-        except EOFError as error:
-            raise Damaged("cut off", subject=path.name) from error
-    return io.BytesIO(_unsnapped(packed) if name.packing is Packing.SNAPPY else packed)
-
-
-def _unsnapped(packed: bytes) -> bytes:
-    assert packed[:16] == _XERIAL
-    codec, position, pieces = pyarrow.Codec("snappy"), 16, []
-    while position < len(packed):
-        (size,) = struct.unpack_from(">i", packed, position)
-        block = packed[position + 4 : position + 4 + size]
-        pieces.append(codec.decompress(block, _length(block), asbytes=True))
-        position += 4 + size
-    return b"".join(pieces)
-
-
-def _length(block: bytes) -> int:
-    """A snappy block begins with its plain size, seven bits in a byte, the lowest first."""
-    size = shift = 0
-    for byte in block:
-        size |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
-    return size
+        yield from txnlog.bodies(log)
 
 
 def whole_snapshots(data_dir: Path, *, most_cut: int) -> Iterator[tuple[str, Tree, Ending]]:
@@ -100,9 +51,11 @@ def whole_snapshots(data_dir: Path, *, most_cut: int) -> Iterator[tuple[str, Tre
 
 def loaded(path: Path) -> tuple[Tree, Ending]:
     """The raw tree of a snapshot, fuzzy as it may be, and what stands behind it; every seal was compared."""
-    reader = SnapshotReader(plain(path))
-    tree = tree_of(reader.sessions(), reader.acls(), reader.nodes())
     name = parse_name(path.name)
     assert name is not None
+    with opened(path.open("rb"), name.packing) as plain:
+        reader = SnapshotReader(plain)
+        tree = tree_of(reader.sessions(), reader.acls(), reader.nodes())
+        ending = reader.ending()
     tree.zxid = name.zxid
-    return tree, reader.ending()
+    return tree, ending

@@ -4,10 +4,8 @@ from collections import Counter
 
 from logkeep.formats.zookeeper import shown
 from logkeep.zookeeper.tree import Node, Tree, is_ephemeral
+from logkeep.zookeeper.unlogged import data_is_unlogged, stat_is_unlogged
 from tests.zookeeper.recording import Recording, Seen
-
-CONFIG = "/zookeeper/config"
-"""Members of an ensemble fill it when they start, from a file and without a transaction: no log tells its content."""
 
 
 def visible(tree: Tree) -> dict[str, Seen]:
@@ -34,10 +32,9 @@ def _seen(node: Node, children: int) -> Seen:
     )
 
 
-def differences(live: Recording, tree: Tree, *, leave_out: tuple[str, ...] = (CONFIG,)) -> list[str]:
+def differences(live: Recording, tree: Tree) -> list[str]:
     """What is not the same, in words; empty for equal trees. Also when they are not of the same moment."""
-    ours = {path: seen for path, seen in visible(tree).items() if path not in leave_out}
-    theirs = {path: seen for path, seen in live.nodes.items() if path not in leave_out}
+    ours, theirs = logged(visible(tree)), logged(live.nodes)
     found = [f"zxid {tree.zxid:x} is not {live.zxid:x}"] if tree.zxid != live.zxid else []
     found += [f"{path} is missing" for path in theirs.keys() - ours.keys()]
     found += [f"{path} is too much" for path in ours.keys() - theirs.keys()]
@@ -45,6 +42,19 @@ def differences(live: Recording, tree: Tree, *, leave_out: tuple[str, ...] = (CO
         if ours[path] != theirs[path]:
             found.append(f"{path}: {_fields(ours[path], theirs[path])}")
     return found
+
+
+def logged(nodes: dict[str, Seen]) -> dict[str, Seen]:
+    """Without what servers change by themselves."""
+    return {path: _logged(path.encode(), seen) for path, seen in nodes.items()}
+
+
+def _logged(path: bytes, seen: Seen) -> Seen:
+    if data_is_unlogged(path):
+        seen = seen._replace(data=None, data_bytes=0)
+    if stat_is_unlogged(path):
+        seen = seen._replace(version=0, mzxid=0, mtime=0)
+    return seen
 
 
 def _fields(ours: Seen, theirs: Seen) -> str:

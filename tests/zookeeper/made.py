@@ -12,7 +12,8 @@ from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Change, Create, SetData, Transaction
 from logkeep.formats.zookeeper.txnlog import header, scan
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.kept import BackupView, Ending, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.repair_plan import RepairPlan
 from logkeep.zookeeper.tree import Tree, new_tree, rows_of
 from tests.zookeeper import encoding
 
@@ -138,3 +139,53 @@ def add_member(
 
 def epoch(number: int, count: int) -> list[int]:
     return [(number << 32) + counter for counter in range(1, count + 1)]
+
+
+def in_memory(view: BackupView) -> MemoryView:
+    """A copy of another view."""
+    copied = MemoryView(view.name, list(view.members), list(view.snapshots), list(view.logs))
+    for kept in (*copied.snapshots, *copied.logs):
+        with view.open(kept) as source:
+            copied.objects[kept] = source.read()
+    return copied
+
+
+@dataclass
+class MemorySink:
+    """Puts new objects in the place of damaged ones, in a view of its own."""
+
+    view: MemoryView
+    made: dict[KeptLog | KeptSnapshot, bytes] = field(default_factory=dict)
+
+    def new_log(self, repair: RepairPlan, first: int) -> "MemoryWriter":
+        return MemoryWriter(self)
+
+    def new_snapshot(self, snapshot: KeptSnapshot, source: BackupView) -> None:
+        with source.open(snapshot) as stream:
+            self.made[snapshot] = stream.read()
+
+    def complete(self, repairs: Sequence[RepairPlan], dropped: Sequence[KeptSnapshot]) -> MemoryView:
+        gone: list[KeptLog | KeptSnapshot] = [*(each.of for each in repairs), *dropped]
+        new = [kept for kept in self.made if isinstance(kept, KeptLog)]
+        return MemoryView(
+            "mended",
+            self.view.members,
+            [kept for kept in self.view.snapshots if kept not in gone],
+            [*(kept for kept in self.view.logs if kept not in gone), *new],
+            {**self.view.objects, **self.made},
+        )
+
+
+@dataclass
+class MemoryWriter:
+    sink: MemorySink
+    content: bytes = b""
+
+    def write(self, data: memoryview | bytes) -> None:
+        self.content += data
+
+    def close(self, kept: KeptLog) -> None:
+        self.sink.made[kept] = self.content
+
+    def abort(self) -> None:
+        return

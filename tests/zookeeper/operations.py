@@ -46,8 +46,15 @@ class Operations:
         self._choices = [choice for _, choice in choices]
 
     def first(self) -> list[Op]:
-        """The directories that everything is put into."""
-        return [raw.create(self.base, b"")] + [raw.create(f"{self.base}/{name}", None) for name in self._directories()]
+        """The directories that everything is put into, and a quota on them, which makes the server count."""
+        quota = f"/zookeeper/quota{self.base}"
+        return [
+            raw.create(self.base, b""),
+            *(raw.create(f"{self.base}/{name}", None) for name in self._directories()),
+            raw.create(quota, b""),
+            raw.create(f"{quota}/zookeeper_limits", b"count=1000000,bytes=-1"),
+            raw.create(f"{quota}/zookeeper_stats", b"count=0,bytes=0"),
+        ]
 
     def next_op(self) -> Op:
         return self._random.choices(self._choices, self._weights)[0]()
@@ -74,7 +81,11 @@ class Operations:
         return raw.set_data(self._path(), self._data())
 
     def _create(self) -> Op:
-        return raw.create(self._path(), self._data(), self._random.choice((raw.OPEN, *ACLS)))
+        return raw.create(self._path(), self._data(), self._random.choice((raw.OPEN, *ACLS, self._new_acl())))
+
+    def _new_acl(self) -> tuple[Acl, ...]:
+        """One that no node had before: a fuzzy snapshot may name it and not know it."""
+        return ((31, "digest", f"user{self._random.getrandbits(60):x}:fZ9bDQwq9xpE1bAj4+O6cMx5gZ2="), *raw.OPEN)
 
     def _create2(self) -> Op:
         return raw.create(self._path(), self._data(), kind=15)
@@ -86,7 +97,7 @@ class Operations:
         return raw.create(f"{self._path()}-ephemeral", self._data(), flags=raw.EPHEMERAL)
 
     def _set_acl(self) -> Op:
-        return raw.set_acl(self._path(), self._random.choice(ACLS))
+        return raw.set_acl(self._path(), self._random.choice((*ACLS, self._new_acl())))
 
     def _wrong_version(self) -> Op:
         return raw.set_data(self._path(), b"never", 1 << 30)

@@ -5,8 +5,9 @@ they were, and nothing of its own that counts.
 """
 
 import os
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from logkeep.zookeeper.gathering import Rounds
 from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.outcome import Told, backup_zxid, exit_code, told_of
 from logkeep.zookeeper.sink import BackupSink, Gathered, MemberText
+from logkeep.zookeeper.words import ServerState
 
 AskWord = Callable[[str, str], str]
 """Host and four-letter word → the answer. Raises ClusterError."""
@@ -56,8 +58,11 @@ def back_up(wish: Wish, sink: BackupSink, rounds: Rounds, ask_word: AskWord) -> 
     members = rounds.begin(wish.members, sink, new_history=wish.new_history)
     sink.start()
     number = rounds.run(members)
+    rounds.keep_damaged(members)
     gathered = _gathered(wish, members, number, ask_word)
-    return Done(sink.complete(gathered), gathered, exit_code(gathered.findings))
+    completed = sink.complete(gathered)
+    told = replace(gathered, findings=[*gathered.findings, *completed.findings])
+    return Done(completed.name, told, exit_code(told.findings))
 
 
 def _check(wish: Wish) -> None:
@@ -67,6 +72,9 @@ def _check(wish: Wish) -> None:
 
 
 def _gathered(wish: Wish, members: Sequence[MemberRun], number: int, ask_word: AskWord) -> Gathered:
+    texts = {m.place.name: _text(m.place.host, ask_word) for m in members if m.state is not None}
+    for member in members:
+        member.voters = voters_in(texts.get(member.place.name, MemberText()).conf, member.state)
     told = [told_of(member) for member in members]
     config = _config(wish, members)
     return Gathered(
@@ -76,10 +84,9 @@ def _gathered(wish: Wish, members: Sequence[MemberRun], number: int, ask_word: A
         logs=[log for each in told for log in each.logs],
         findings=[*wish.findings, *_findings(told)],
         gaps=[lost for each in told for lost in each.lost],
-        log_starts={m.place.name: m.seen.logs[0].zxid for m in members if m.seen.logs},
-        snapshot_starts={m.place.name: m.seen.snapshots[0].zxid for m in members if m.seen.snapshots},
+        damaged=[one for member in members for one in member.damaged],
         schemes=sorted(set(chain.from_iterable(member.schemes for member in members))),
-        texts={m.place.name: _text(m.place.host, ask_word) for m in members if m.state is not None},
+        texts=texts,
         config=config.files,
         left_out=(*config.left_out, *(path for m in members for path in m.seen.strays)),
         rounds=number,
@@ -107,3 +114,14 @@ def _config(wish: Wish, members: Sequence[MemberRun]) -> Configuration:
         return Configuration()
     places = list(wish.config_dirs) or [p for m in members for p in usual_places(m.seen.snapshot_dir, dict(os.environ))]
     return gather_config(list(dict.fromkeys(places)), include_secrets=wish.include_secrets)
+
+
+_SERVER = re.compile(r"^server\.\d+=(?P<rest>.*)$", re.MULTILINE)
+
+
+def voters_in(conf: str, state: ServerState | None) -> int | None:
+    """How many servers vote, as `conf` says since 3.5: its lines name all members."""
+    if state is not None and state.mode == "standalone":
+        return 1
+    lines = _SERVER.findall(conf)
+    return sum(":observer" not in line for line in lines) or None

@@ -12,18 +12,18 @@ from logkeep.zookeeper.check import FROM_ANOTHER
 from logkeep.zookeeper.coverage import Border, Holdings, Hole, Line, Standing
 from logkeep.zookeeper.findings import Class, Seen
 from logkeep.zookeeper.plan import Moments, Refused, RestorePath, ToEnd, plan
-from logkeep.zookeeper.reach import Base, Reach, base_of, bases_of, reach_of
+from logkeep.zookeeper.reach import Base, Reach, base_of, bases_of, reach_of, stop_of
 
 
 def history_findings(holdings: Holdings, line: Line, moments: Moments) -> Iterator[Seen]:
     where = f"history {line.history}"
     end = plan(holdings, ToEnd(), moments, history=line.history)
     reaches = {base: reach_of(line, base) for base in bases_of(holdings, line)}
-    usable = [reach for reach in reaches.values() if reach is not None]
-    yield from _end_findings(where, end, bool(usable))
+    stops = [stop_of(line, base) for base in reaches]
+    yield from _end_findings(where, end, any(reaches.values()))
     grave = Severity.DAMAGE if isinstance(end, Refused) else Severity.WARNING
-    yield from (_hole_finding(where, hole, grave) for hole in _holes(line, usable))
-    yield from (_border_finding(where, border) for border in _unproven(line, usable))
+    yield from (_hole_finding(where, hole, grave) for hole in _holes(line, stops))
+    yield from (_border_finding(where, border) for border in _unproven(line, stops))
     yield from _member_findings(where, holdings, line)
     yield from _snapshot_findings(holdings, line, reaches)
 
@@ -38,12 +38,12 @@ def _end_findings(where: str, end: RestorePath | Refused, something: bool) -> It
     yield Seen(kind=kind, severity=Severity.DAMAGE, where=where, what=what, remedy=remedy)
 
 
-def _holes(line: Line, usable: Collection[Reach]) -> list[Hole]:
+def _holes(line: Line, stops: Collection[Border | Hole | None]) -> list[Hole]:
     """Between logs, and between a snapshot and the first log behind it. Each is told once."""
     found = {hole.before: hole for hole in line.holes}
-    for reach in usable:
-        if isinstance(reach.stopped_by, Hole):
-            found.setdefault(reach.stopped_by.before, reach.stopped_by)
+    for stop in stops:
+        if isinstance(stop, Hole):
+            found.setdefault(stop.before, stop)
     return [found[before] for before in sorted(found)]
 
 
@@ -60,11 +60,11 @@ def _hole_finding(where: str, hole: Hole, severity: Severity) -> Seen:
     )
 
 
-def _unproven(line: Line, usable: Collection[Reach]) -> list[Border]:
+def _unproven(line: Line, stops: Collection[Border | Hole | None]) -> list[Border]:
     found = {border.after: border for border in line.borders if border.standing is Standing.UNPROVEN}
-    for reach in usable:
-        if isinstance(reach.stopped_by, Border):
-            found.setdefault(reach.stopped_by.after, reach.stopped_by)
+    for stop in stops:
+        if isinstance(stop, Border):
+            found.setdefault(stop.after, stop)
     return [found[after] for after in sorted(found)]
 
 

@@ -40,6 +40,8 @@ class FoundFile:
     """As the file says, with padding."""
     used_bytes: int
     """At most so many bytes are no holes."""
+    changed_ns: int = 0
+    """When it was last written to."""
 
     @property
     def zxid(self) -> int:
@@ -119,7 +121,7 @@ def _files(directory: Path) -> Iterator[FoundFile]:
                     if name is not None and entry.is_file(follow_symlinks=True):
                         status = entry.stat()
                         used = min(status.st_size, status.st_blocks * 512)
-                        yield FoundFile(Path(entry.path), name, status.st_size, used)
+                        yield FoundFile(Path(entry.path), name, status.st_size, used, status.st_mtime_ns)
     except OSError as error:
         raise _unusable(error, directory) from error
 

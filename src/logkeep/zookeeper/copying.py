@@ -5,6 +5,8 @@ was opened, a snapshot that is not finished, a record that was just being writte
 and for a store that refuses.
 """
 
+import errno
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,15 +17,16 @@ from typing import BinaryIO, cast
 import msgspec
 
 from logkeep.errors import BackupFailed, Damaged, DataDirUnusable
-from logkeep.formats.zookeeper.names import Packing
+from logkeep.formats.zookeeper.names import Packing, epoch_of
 from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
-from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, header, scan
+from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, Padding, ScannedLog, header, scan
 from logkeep.formats.zookeeper.window import CHUNK_BYTES
 from logkeep.model.segments import Proof
 from logkeep.model.work import Progress
 from logkeep.zookeeper.sink import PieceWriter, Shelf, Stored
 
+_CHUNK = 1 << 20
 _FIRST_ZXID = slice(24, 32)
 """Within a record: checksum, length, session and cxid come before it."""
 
@@ -68,10 +71,12 @@ class LogUnit:
     shelf: Shelf
     start_at: int = 0
     """The byte of the first record that is wanted; 0: from the header on."""
-    proven_to: int | None = None
-    """The last transaction that is known to be committed; None: all that are here are."""
-    with_unproven: bool = False
-    """Whether what is behind it is kept too, in a piece of its own."""
+    limit: int | None = None
+    """The last transaction that is wanted; None: all that there are."""
+    proven: tuple[int, ...] = ()
+    """Transactions that are known to be committed: with each all before it in its epoch, and no others."""
+    tail_from: int | None = None
+    """What is behind this zxid and not proven may be rewritten by the server: it is stored apart."""
     largest_record: int | None = None
     chunk_bytes: int = CHUNK_BYTES
 
@@ -87,8 +92,12 @@ class CopiedPiece(msgspec.Struct, frozen=True, kw_only=True):
     max_time_ms: int
     last_adler: int
     proof: Proof
+    digests: bool
+    tail: bool
+    start_at: int
+    """The byte of its first record in the file."""
     end_at: int
-    """The byte behind its last record in the file."""
+    """The byte behind its last one."""
 
 
 class FoundDamage(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,34 +196,37 @@ class _LogCopy:
         self.at = unit.start_at
 
     def run(self) -> None:
-        """Committed records first, what may not be committed after them."""
-        unit = self._unit
-        if unit.proven_to is None or unit.proven_to > 0:
-            self._through(unit.proven_to, Proof.PROVEN)
-        if unit.proven_to is not None and unit.with_unproven:
-            self._through(None, Proof.UNPROVEN)
-
-    def _through(self, until: int | None, proof: Proof) -> None:
-        """From where we are to a zxid, over damage if there is some."""
+        """One piece after the other: of one epoch each, and either proven or not."""
+        if self._unit.limit is not None and self._unit.limit < 1:
+            return
         following: int | None = self.at
         while following is not None:
-            following = self._piece(following, until, proof)
+            following = self._piece(following)
 
-    def _piece(self, start: int, until: int | None, proof: Proof) -> int | None:
-        """One run of records; where the next one begins when this one ended in damage."""
-        place = _Lazily(self._unit, start, self._file, self._progress)
+    def _piece(self, start: int) -> int | None:
+        """One run of records, and where the next one begins."""
+        until, proof = wanted_until(self._peeked(start), self._unit.proven, self._unit.limit)
+        tail_from = self._unit.tail_from
+        tail = proof is Proof.UNPROVEN and tail_from is not None and self._peeked(start) > tail_from
+        place = _Lazily(self._unit, start, self._progress, tail=tail)
         try:
             found = _scanned(self._file, start, until, place.write, self._unit.largest_record, self._unit.chunk_bytes)
             if found.records:
-                self.pieces.append(_piece(found, place.close(), proof, start))
+                self.pieces.append(_piece(found, place.close(), proof, start, tail=tail))
         finally:
             place.abort()
-        self.at = start + found.size_bytes if found.size_bytes else start
+        self.at = start + found.size_bytes
         return self._behind(found, start)
+
+    def _peeked(self, start: int) -> int:
+        """The zxid of the record that begins there. Of a damaged one it may be anything: nothing is made of it."""
+        self._file.seek(max(start, HEADER_BYTES))
+        return int.from_bytes(self._file.read(_FIRST_ZXID.stop)[_FIRST_ZXID], signed=True)
 
     def _behind(self, found: ScannedLog, start: int) -> int | None:
         if not found.damage:
-            return None
+            wanted = self._unit.limit is None or self._peeked(self.at) <= self._unit.limit
+            return self.at if found.padding is Padding.RECORDS and found.records and wanted else None
         base = _base(start)
         first = found.damage[0]
         after = first.after_zxid or (self.pieces[-1].last if self.pieces else 0)
@@ -228,8 +240,8 @@ class _LogCopy:
 class _Lazily:
     """Opens the object with the first records, whose zxid names it: a log without records is not stored at all."""
 
-    def __init__(self, unit: LogUnit, start: int, file: BinaryIO, progress: Progress) -> None:
-        self._unit, self._start, self._file, self._progress = unit, start, file, progress
+    def __init__(self, unit: LogUnit, start: int, progress: Progress, *, tail: bool) -> None:
+        self._unit, self._start, self._progress, self._tail = unit, start, progress, tail
         self._writer: PieceWriter | None = None
 
     def write(self, data: memoryview) -> None:
@@ -239,7 +251,7 @@ class _Lazily:
                 self._start = HEADER_BYTES
                 return
             first = int.from_bytes(records[_FIRST_ZXID], signed=True)
-            self._writer = self._unit.shelf.open_log(self._unit.member, self._unit.history, first)
+            self._writer = self._unit.shelf.open_log(self._unit.member, self._unit.history, first, tail=self._tail)
             self._writer.write(header())
             data, self._start = records, max(self._start, HEADER_BYTES)
         self._writer.write(data)
@@ -255,7 +267,16 @@ class _Lazily:
             self._writer.abort()
 
 
-def _piece(found: ScannedLog, stored: Stored, proof: Proof, start: int) -> CopiedPiece:
+def wanted_until(first: int, proven: tuple[int, ...], limit: int | None) -> tuple[int, Proof]:
+    """How far a piece goes that begins with a transaction: to where its epoch, or what is known of it, ends."""
+    known = max((zxid for zxid in proven if epoch_of(zxid) == epoch_of(first)), default=-1)
+    if first <= known:
+        return known, Proof.PROVEN
+    end = first | 0xFFFF_FFFF
+    return end if limit is None else min(end, limit), Proof.UNPROVEN
+
+
+def _piece(found: ScannedLog, stored: Stored, proof: Proof, start: int, *, tail: bool) -> CopiedPiece:
     return CopiedPiece(
         stored=stored,
         first=found.first_zxid,
@@ -265,6 +286,9 @@ def _piece(found: ScannedLog, stored: Stored, proof: Proof, start: int) -> Copie
         max_time_ms=found.max_time_ms,
         last_adler=found.last_adler,
         proof=proof,
+        digests=found.with_digests,
+        tail=tail,
+        start_at=max(start, HEADER_BYTES),
         end_at=start + found.size_bytes,
     )
 
@@ -327,3 +351,52 @@ def _opened(path: str) -> BinaryIO:
         raise DataDirUnusable(
             f"it cannot be read: {(error.strerror or 'unknown reason').lower()}", subject=path
         ) from error
+
+
+@dataclass(frozen=True)
+class VerbatimUnit:
+    """A damaged file, to be stored as it is."""
+
+    path: str
+    name: str
+    zxid: int
+    size_bytes: int
+    member: str
+    history: str
+    shelf: Shelf
+
+
+class CopiedVerbatim(msgspec.Struct, frozen=True, kw_only=True):
+    stored: Stored | None
+
+
+def copy_verbatim(unit: VerbatimUnit, progress: Progress) -> CopiedVerbatim:
+    """All bytes up to the hole that the file ends with; nothing when it is gone."""
+    try:
+        file = _opened(unit.path)
+    except FileNotFoundError:
+        return CopiedVerbatim(stored=None)
+    with file, _reading(unit.path):
+        writer = unit.shelf.open_damaged(unit.member, unit.history, unit.name, unit.zxid)
+        try:
+            left = _data_end(file)
+            while left and (piece := file.read(min(left, _CHUNK))):
+                writer.write(piece)
+                progress(len(piece))
+                left -= len(piece)
+            return CopiedVerbatim(stored=writer.close())
+        finally:
+            writer.abort()
+
+
+def _data_end(file: BinaryIO) -> int:
+    """Where the last bytes end that are no hole."""
+    descriptor, end = file.fileno(), 0
+    try:
+        while True:
+            end = os.lseek(descriptor, os.lseek(descriptor, end, os.SEEK_DATA), os.SEEK_HOLE)
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # a file system that does not tell
+            end = os.fstat(descriptor).st_size
+    file.seek(0)
+    return end

@@ -5,18 +5,26 @@ still open when patience ends is told as a finding.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from logkeep.errors import ClusterError
 from logkeep.formats.zookeeper.window import CHUNK_BYTES
 from logkeep.model.work import EngineFor
-from logkeep.zookeeper.collect import MemberPlace, look
+from logkeep.zookeeper.collect import FoundFile, MemberPlace, look
 from logkeep.zookeeper.continuity import Continued, continued
-from logkeep.zookeeper.copying import CopiedLog, CopiedSnapshot, copy_log, copy_snapshot
+from logkeep.zookeeper.copying import (
+    CopiedLog,
+    CopiedSnapshot,
+    CopiedVerbatim,
+    VerbatimUnit,
+    copy_log,
+    copy_snapshot,
+    copy_verbatim,
+)
 from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.rounds import settled
-from logkeep.zookeeper.sink import BackupSink, Known
+from logkeep.zookeeper.sink import BackupSink, DamagedFile, Known
 from logkeep.zookeeper.words import ServerState
 
 Ask = Callable[[str], ServerState]
@@ -32,9 +40,12 @@ class Rounds:
     ask: Ask
     patience_s: float = 30.0
     """So long is waited for logs to reach what the server and the newest snapshot say."""
+    most_rounds: int = 200
     largest_record: int | None = None
     chunk_bytes: int = CHUNK_BYTES
     """How many bytes of a log are read at once."""
+    hashed: dict[tuple[str, int, int], str] = field(default_factory=dict)
+    """Snapshots that were compared with kept ones: not again while they stay as they are."""
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
@@ -53,7 +64,7 @@ class Rounds:
             had = {id(m): len(m.logs) + len(m.snapshots) for m in open_members}
             self._round(open_members)
             open_members = [m for m in open_members if self._goes_on(m, len(m.logs) + len(m.snapshots) > had[id(m)])]
-            if open_members and self.monotonic() >= deadline:
+            if open_members and (self.monotonic() >= deadline or number == self.most_rounds):
                 break
             if open_members:
                 self.sleep(_PAUSE_S)
@@ -62,8 +73,10 @@ class Rounds:
     def _member(self, place: MemberPlace, sink: BackupSink, known: Known, history: str) -> MemberRun:
         found = look(place)
         goes_on = continued(place.name, found, known) if known.anything else Continued()
-        kept = frozenset(name for member, name in known.snapshots if member == place.name)
-        return MemberRun(place, history, sink.shelf, goes_on, kept, self.largest_record, self.chunk_bytes)
+        kept = {name: facts for (member, name), facts in known.snapshots.items() if member == place.name}
+        return MemberRun(
+            place, history, sink.shelf, goes_on, kept, self.largest_record, self.chunk_bytes, hashed=self.hashed
+        )
 
     def _goes_on(self, member: MemberRun, grew: bool) -> bool:
         """Whether another round may help. Files that no server writes to do not change by waiting."""
@@ -77,9 +90,11 @@ class Rounds:
         self._copy_snapshots(members)
         for member in members:
             member.asked(self._asked(member.place.host))
+            member.saw(look(member.place))  # logs roll while snapshots are copied
         self._copy_logs(members)
         for member in members:
             member.state_after = self._asked(member.place.host) if member.state is not None else None
+            member.saw(look(member.place))
 
     def _copy_snapshots(self, members: Sequence[MemberRun]) -> None:
         work = [(member, unit) for member in members for unit in member.snapshot_units()]
@@ -97,11 +112,40 @@ class Rounds:
         for (member, wish, _), result in zip(work, copied, strict=True):
             member.took_log(wish, result)
 
+    def keep_damaged(self, members: Sequence[MemberRun]) -> None:
+        """Store files that are not whole as they are: nobody can tell what a closer look will find in them."""
+        work = [(m, file, positions) for m in members for file, positions in damaged_files(m)]
+        units = [
+            VerbatimUnit(str(f.path), f.path.name, f.zxid, f.used_bytes, m.place.name, m.history, m.shelf)
+            for m, f, _ in work
+        ]
+        engine = self.engine_for(sum(u.size_bytes for u in units))
+        copied = engine.map(copy_verbatim, units, CopiedVerbatim, label="damaged", weight=lambda u: u.size_bytes)
+        for (member, file, positions), result in zip(work, copied, strict=True):
+            if result.stored is not None:
+                found = DamagedFile(
+                    member.place.name, member.history, file.path.name, file.zxid, positions, result.stored
+                )
+                member.damaged.append(found)
+
     def _asked(self, host: str) -> ServerState | None:
         try:
             return self.ask(host) if host else None
         except ClusterError:
             return None
+
+
+def damaged_files(member: MemberRun) -> Iterator[tuple[FoundFile, tuple[int, ...]]]:
+    """Files with something wrong in them that time will not mend."""
+    newest = member.newest_log()
+    for log in member.seen.logs:
+        found = member.damage.get(log.path.name, ())
+        lasting = [d for d in found if d.resumes_zxid is not None or log != newest]
+        if lasting:
+            yield log, tuple(d.position for d in lasting)
+    for snapshot in member.seen.snapshots[:-1]:
+        if snapshot.path.name in member.unusable:
+            yield snapshot, ()
 
 
 def _newest_unfinished(member: MemberRun) -> bool:

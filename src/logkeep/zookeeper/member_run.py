@@ -1,9 +1,12 @@
 """One member on its way into a backup: what was seen of it, what is kept of it, how far its files were read."""
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from logkeep.formats.zookeeper.names import Packing
+from logkeep.formats.zookeeper.txnlog import HEADER_BYTES
 from logkeep.formats.zookeeper.window import CHUNK_BYTES
 from logkeep.zookeeper.collect import Found, FoundFile, MemberPlace
 from logkeep.zookeeper.continuity import Continued
@@ -15,10 +18,11 @@ from logkeep.zookeeper.copying import (
     LogUnit,
     Outcome,
     SnapshotUnit,
+    mark_in,
 )
 from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.rounds import LogWish, Standing, logs_to_read, proven_without_server, with_bounds
-from logkeep.zookeeper.sink import PlacedLog, PlacedSnapshot, Shelf
+from logkeep.zookeeper.rounds import LogWish, Standing, logs_to_read, proven_by, with_bounds
+from logkeep.zookeeper.sink import DamagedFile, PlacedLog, PlacedSnapshot, Shelf
 from logkeep.zookeeper.words import ServerState
 
 
@@ -30,36 +34,45 @@ class MemberRun:
     history: str
     shelf: Shelf
     continued: Continued
-    known_snapshots: frozenset[str]
+    known_snapshots: Mapping[str, tuple[int, str]]
+    """Size and sha256 of those that are kept already, by name."""
     largest_record: int | None = None
     chunk_bytes: int = CHUNK_BYTES
     found: Found | None = None
-    first_found: Found | None = None
+    still: bool = False
+    """Nothing changed in its directories while they were copied."""
     state: ServerState | None = None
     state_after: ServerState | None = None
     snapshots: dict[str, PlacedSnapshot] = field(default_factory=dict)
     told: dict[str, int] = field(default_factory=dict)
     unusable: dict[str, str] = field(default_factory=dict)
     """Snapshots whose bytes are none, by name, and why."""
-    vanished: set[str] = field(default_factory=set)
     logs: list[PlacedLog] = field(default_factory=list)
     damage: dict[str, tuple[FoundDamage, ...]] = field(default_factory=dict)
     """By log file. A bad end that had nothing behind it is looked at anew in every round."""
     ends: dict[str, int] = field(default_factory=dict)
+    spots: dict[int, tuple[str, int, int]] = field(default_factory=dict)
+    """Where a piece lay, by its first zxid: file, first byte, the byte behind it."""
+    closed_at: dict[str, int] = field(default_factory=dict)
+    """Files that are whole and that another one follows: where their last record ends."""
+    hashed: dict[tuple[str, int, int], str] = field(default_factory=dict)
+    """Files that were hashed, by path, size and time: shared by the rounds of a run that follows."""
     schemes: set[str] = field(default_factory=set)
+    damaged: list[DamagedFile] = field(default_factory=list)
+    voters: int | None = None
 
     def __post_init__(self) -> None:
         if self.continued.file:
             self.ends[self.continued.file] = self.continued.end_at
 
     def saw(self, found: Found) -> None:
+        """Once more, maybe: `still` tells whether it was the same as before."""
+        self.still = self.found == found
         self.found = found
-        self.first_found = self.first_found or found
-        self.vanished.clear()
 
     def snapshot_units(self) -> list[SnapshotUnit]:
         """Those that are not kept yet. One that could not be read is read again: it may have been unfinished."""
-        wanted = [f for f in self._seen.snapshots if f.path.name not in {*self.snapshots, *self.known_snapshots}]
+        wanted = [f for f in self._seen.snapshots if f.path.name not in self.snapshots and not self._is_known(f)]
         packed = {f.zxid for f in self._seen.snapshots if f.name.packing is not Packing.PLAIN}
         return [
             SnapshotUnit(
@@ -79,8 +92,8 @@ class MemberRun:
     def took_snapshot(self, unit: SnapshotUnit, copied: CopiedSnapshot) -> None:
         self.unusable.pop(unit.name, None)
         if copied.outcome is Outcome.VANISHED:
-            self.vanished.add(unit.name)
-        elif copied.stored is None:
+            return
+        if copied.stored is None:
             self.unusable[unit.name] = copied.why
         else:
             self.schemes.update(copied.schemes)
@@ -95,20 +108,48 @@ class MemberRun:
 
     def log_units(self) -> list[tuple[LogWish, LogUnit]]:
         wishes = logs_to_read(self._seen.logs, self.ends, self.continued.kept_to)
-        kept = (s.kept for s in self.snapshots.values())
-        proven = self.state.zxid if self.state is not None else proven_without_server(kept)
-        return [(wish, self._log_unit(wish, proven)) for wish in wishes]
+        cap = self.state.zxid if self.state is not None else None
+        alone = self.state is not None and self.state.mode == "standalone"
+        proven = proven_by((s.kept for s in self.snapshots.values()), cap, alone=alone)
+        return [(wish, self._log_unit(wish, cap, proven)) for wish in wishes]
 
     def took_log(self, wish: LogWish, copied: CopiedLog) -> None:
         name = wish.file.path.name
         if copied.outcome is Outcome.VANISHED:
-            self.vanished.add(name)
             return
         self.ends[name] = copied.end_at
         lasting = (d for d in self.damage.get(name, ()) if d.resumes_zxid is not None)
         self.damage[name] = (*lasting, *copied.damage)
         for piece in copied.pieces:
-            self.logs.append(PlacedLog(self._kept_log(name, piece, _ending(wish, copied)), piece.stored))
+            kept = self._kept_log(name, piece, _ending(wish, copied))
+            self.logs.append(PlacedLog(kept, piece.stored, piece.tail))
+            self.spots[kept.first] = (name, piece.start_at, piece.end_at)
+        self.closed_at[name] = copied.end_at if wish.closed and not copied.damage else 0
+
+    def side_by_side(self, before: KeptLog, after: KeptLog) -> bool:
+        """Whether two pieces lay one right behind the other: in one file, or at the border of two."""
+        one, other = self.spots.get(before.first), self.spots.get(after.first)
+        if other is None:
+            return False
+        return one is not None and self._joined(one[0], one[2], other)
+
+    def follows_archive(self, first: KeptLog) -> bool:
+        """The same for the last archived record and the first piece of this run."""
+        spot = self.spots.get(first.first)
+        return spot is not None and self._joined(self.continued.file, self.continued.end_at, spot)
+
+    def _joined(self, file: str, end_at: int, spot: tuple[str, int, int]) -> bool:
+        if file == spot[0]:
+            return end_at == spot[1]
+        names = [log.path.name for log in self._seen.logs]
+        next_one = spot[0] in names[1:] and names[names.index(spot[0]) - 1] == file
+        return next_one and spot[1] == HEADER_BYTES and self.closed_at.get(file) == end_at
+
+    def holds(self, name: str, kept: KeptLog) -> bool:
+        """Whether a log file holds the last record of a piece, the same one."""
+        file = next((log for log in self._seen.logs if log.path.name == name), None)
+        mark = mark_in(file.path, kept.last) if file is not None else None
+        return mark is not None and (mark.zxid, mark.adler) == (kept.last, kept.last_adler)
 
     def standing(self) -> Standing:
         newest = max((p.kept for p in self.snapshots.values()), key=lambda s: s.zxid, default=None)
@@ -123,7 +164,10 @@ class MemberRun:
         )
 
     def bounded_snapshots(self) -> Iterator[PlacedSnapshot]:
-        bounds = with_bounds([p.kept for p in self.snapshots.values()], self.told)
+        """Where no server runs and no file changes, the end of the logs bounds what a snapshot may hold."""
+        last = self.standing().last
+        told = self.told or (dict.fromkeys(self.snapshots, last) if self.still and last else {})
+        bounds = with_bounds([p.kept for p in self.snapshots.values()], told)
         for placed in self.snapshots.values():
             yield replace(placed, kept=replace(placed.kept, bound=bounds[placed.kept.name]))
 
@@ -139,6 +183,7 @@ class MemberRun:
             zxid=self.state.zxid if self.state else None,
             current_epoch=self._seen.current_epoch,
             accepted_epoch=self._seen.accepted_epoch,
+            voters=self.voters,
         )
 
     @property
@@ -154,7 +199,17 @@ class MemberRun:
     def newest_log(self) -> FoundFile | None:
         return self._seen.logs[-1] if self._seen.logs else None
 
-    def _log_unit(self, wish: LogWish, proven: int) -> LogUnit:
+    def _is_known(self, file: FoundFile) -> bool:
+        """A snapshot may be written anew under its old name: only the same bytes are the same snapshot."""
+        known = self.known_snapshots.get(file.path.name)
+        if known is None or known[0] != file.size_bytes:
+            return False
+        seen = (str(file.path), file.size_bytes, file.changed_ns)
+        if seen not in self.hashed:
+            self.hashed[seen] = sha256_of(file.path)
+        return self.hashed[seen] == known[1]
+
+    def _log_unit(self, wish: LogWish, cap: int | None, proven: tuple[int, ...]) -> LogUnit:
         return LogUnit(
             path=str(wish.file.path),
             size_bytes=max(wish.file.used_bytes - wish.start_at, 0),
@@ -162,8 +217,9 @@ class MemberRun:
             history=self.history,
             shelf=self.shelf,
             start_at=wish.start_at,
-            proven_to=proven,
-            with_unproven=self.state is None,
+            limit=cap,
+            proven=proven,
+            tail_from=max(proven, default=0) if cap is None else None,
             largest_record=self.largest_record,
             chunk_bytes=self.chunk_bytes,
         )
@@ -197,6 +253,7 @@ class MemberRun:
             last_adler=piece.last_adler,
             ending=ending,
             proof=piece.proof,
+            digests=piece.digests,
             size_bytes=piece.stored.plain_bytes,
             sha256=piece.stored.plain_sha256,
         )
@@ -209,3 +266,12 @@ def _ending(wish: LogWish, copied: CopiedLog) -> Ending:
     if any(d.resumes_zxid is not None for d in copied.damage):
         return Ending.DAMAGED
     return Ending.TORN if wish.closed else Ending.ACTIVE_TAIL
+
+
+def sha256_of(path: Path) -> str:
+    """Empty for a file that is gone or cannot be read: nothing has that hash."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""

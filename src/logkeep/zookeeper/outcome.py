@@ -1,7 +1,7 @@
 """What a backup tells of what it met: findings, lost transactions, and the exit code that follows from them. Pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from logkeep.formats.zookeeper.names import epoch_of, follows, hex_zxid
 from logkeep.model.findings import Finding, Severity
@@ -10,7 +10,7 @@ from logkeep.zookeeper.collect import FoundFile
 from logkeep.zookeeper.copying import FoundDamage
 from logkeep.zookeeper.kept import Ending
 from logkeep.zookeeper.member_run import MemberRun
-from logkeep.zookeeper.rounds import Hole, holes, settled
+from logkeep.zookeeper.rounds import Hole, borders, holes, settled
 from logkeep.zookeeper.sink import LostRange, PlacedLog
 
 GOOD, PARTIAL, LOST = 0, 2, 21
@@ -29,7 +29,8 @@ class Told:
 
 
 def told_of(member: MemberRun) -> Told:
-    logs, doubled = _apart(member.logs)
+    logs, doubled = _apart(member)
+    logs = _with_borders(member, logs)
     kept_to = member.continued.kept_to
     before = [(kept_to, kept_to)] if kept_to is not None else []
     open_holes = holes([*before, *((p.kept.first, p.kept.last) for p in logs)])
@@ -49,19 +50,32 @@ def told_of(member: MemberRun) -> Told:
 
 def exit_code(findings: Iterable[Finding]) -> int:
     codes = {f.code for f in findings}
-    if codes & {"lost-transactions", "no-snapshot", "behind-the-server"}:
+    if codes & {"lost-transactions", "no-snapshot", "behind-the-server", "end-unreachable"}:
         return LOST
     return PARTIAL if codes & {"server-unreachable", "header-rewritten", "snapshot-fuzzy"} else GOOD
 
 
-def _apart(logs: Sequence[PlacedLog]) -> tuple[list[PlacedLog], list[PlacedLog]]:
-    """Pieces in order of zxid without those that overlap one before them."""
+def _apart(member: MemberRun) -> tuple[list[PlacedLog], list[PlacedLog]]:
+    """Pieces in order of zxid without those that overlap one before them; and of these the ones that say otherwise."""
     kept: list[PlacedLog] = []
     doubled: list[PlacedLog] = []
-    for one in sorted(logs, key=lambda p: (p.kept.first, p.kept.last)):
-        overlaps = bool(kept) and one.kept.first <= kept[-1].kept.last
-        (doubled if overlaps else kept).append(one)
+    for one in sorted(member.logs, key=lambda p: (p.kept.first, -p.kept.last)):
+        if not kept or one.kept.first > kept[-1].kept.last:
+            kept.append(one)
+        elif one.kept.last > kept[-1].kept.last or not member.holds(kept[-1].kept.name, one.kept):
+            doubled.append(one)
     return kept, doubled
+
+
+def _with_borders(member: MemberRun, logs: Sequence[PlacedLog]) -> list[PlacedLog]:
+    told = borders([p.kept for p in logs], member.side_by_side)
+    found = [replace(placed, kept=kept) for placed, kept in zip(logs, told, strict=True)]
+    before = member.continued.kept_to
+    if found and before is not None and member.follows_archive(found[0].kept) and follows(before, found[0].kept.first):
+        first = found[0].kept
+        if epoch_of(before) != epoch_of(first.first):
+            found[0] = replace(found[0], kept=replace(first, borders=((before, first.first),)))
+    return found
 
 
 def _strays(member: MemberRun) -> Iterable[Finding]:
@@ -201,7 +215,8 @@ def _doubled(member: MemberRun, one: PlacedLog) -> Finding:
         code="log-overlap",
         severity=Severity.WARNING,
         where=_where(member, one.kept.name),
-        what=f"{hex_zxid(one.kept.first)} to {hex_zxid(one.kept.last)} are in an earlier log too; this run is not kept",
+        what=f"{hex_zxid(one.kept.first)} to {hex_zxid(one.kept.last)} are in an earlier log too, and differ there; "
+        "this run is not kept",
     )
 
 

@@ -91,6 +91,11 @@ def reach_of(line: Line, base: Base, *, believe: bool = False) -> Reach | None:
     return None if first is None or first > last else Reach(base, first, last, borders, stopped)
 
 
+def stop_of(line: Line, base: Base) -> Border | Hole | None:
+    """What ends the walk from a snapshot, also where the end of its window is not reached."""
+    return _walked(line, base.zxid, believe=False)[2]
+
+
 def _walked(line: Line, start: int, believe: bool) -> tuple[int, tuple[Border, ...], Border | Hole | None]:
     last, borders = start, list[Border]()
     for stretch in line.stretches:

@@ -138,7 +138,7 @@ class _Running:
         self._compared += 1
         if self._mismatch is not None:
             return
-        if written == self.tree.digest:
+        if self.tree.agrees(written):
             self._proven = zxid
         else:
             self._mismatch = Mismatch(zxid, written, self.tree.digest)

@@ -5,12 +5,12 @@ far it is, then logs are copied up to there; and again, until the newest snapsho
 reached and the epoch stayed the same meanwhile.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from logkeep.formats.zookeeper.names import counter_of, epoch_of, follows
 from logkeep.zookeeper.collect import FoundFile
-from logkeep.zookeeper.kept import KeptSnapshot
+from logkeep.zookeeper.kept import KeptLog, KeptSnapshot
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,31 @@ def logs_to_read(logs: Sequence[FoundFile], ends: Mapping[str, int], kept_to: in
     ]
 
 
-def proven_without_server(snapshots: Iterable[KeptSnapshot]) -> int:
-    """What is in a snapshot was committed: the furthest zxid that the files themselves prove."""
-    return max((max(s.zxid, s.digest_zxid, s.fuzzy_end or 0) for s in snapshots), default=0)
+def proven_by(snapshots: Iterable[KeptSnapshot], cap: int | None, *, alone: bool) -> tuple[int, ...]:
+    """Per epoch the furthest transaction that is known to be committed: each proves those before it in its epoch only.
+
+    What is in a snapshot was committed, and so was what a server has processed. A server that is alone commits all that
+    it logs. The last transactions of an earlier epoch may have been given up by the leader after it.
+    """
+    known: dict[int, int] = {}
+    told = [max(s.zxid, s.digest_zxid, s.fuzzy_end or 0) for s in snapshots]
+    for zxid in [*told, *(() if cap is None else (cap,))]:
+        known[epoch_of(zxid)] = max(zxid, known.get(epoch_of(zxid), 0))
+    if alone and cap is not None:
+        known.update({epoch: (epoch << 32) | 0xFFFF_FFFF for epoch in range(epoch_of(cap))})
+    return tuple(known.values())
+
+
+def borders(pieces: Sequence[KeptLog], joined: Callable[[KeptLog, KeptLog], bool]) -> list[KeptLog]:
+    """Pieces in order of zxid, each with the end of the epoch before it where the two lay side by side on the disk."""
+    found: list[KeptLog] = []
+    for piece in pieces:
+        before = found[-1] if found else None
+        other_epoch = before is not None and epoch_of(before.last) != epoch_of(piece.first)
+        if before is not None and other_epoch and follows(before.last, piece.first) and joined(before, piece):
+            piece = replace(piece, borders=((before.last, piece.first),))  # noqa: PLW2901 - the same piece, told more of
+        found.append(piece)
+    return found
 
 
 def with_bounds(snapshots: Sequence[KeptSnapshot], told: Mapping[str, int]) -> dict[str, int | None]:

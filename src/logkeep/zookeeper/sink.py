@@ -5,7 +5,7 @@ Two sides. A `Shelf` travels into tasks: it opens new objects under names of the
 nothing at all.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -50,8 +50,11 @@ class Shelf(Protocol):
     def open_snapshot(self, member: str, history: str, name: str, zxid: int, *, packed: bool) -> PieceWriter:
         """For the snapshot file of this name. `packed`: the server compressed it already."""
 
-    def open_log(self, member: str, history: str, first: int) -> PieceWriter:
-        """For a run of records that begins with this zxid."""
+    def open_log(self, member: str, history: str, first: int, *, tail: bool = False) -> PieceWriter:
+        """For a run of records that begins with this zxid. `tail`: it may be rewritten, so nothing continues it."""
+
+    def open_damaged(self, member: str, history: str, name: str, zxid: int) -> PieceWriter:
+        """For a damaged file as it is, beside what could be read of it."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,21 @@ class PlacedSnapshot:
 @dataclass(frozen=True)
 class PlacedLog:
     kept: KeptLog
+    stored: Stored
+    tail: bool = False
+    """No server said that it is committed: the next backup begins before it."""
+
+
+@dataclass(frozen=True)
+class DamagedFile:
+    """A file as it was found, for whoever wants to look closer."""
+
+    member: str
+    history: str
+    name: str
+    zxid: int
+    positions: tuple[int, ...]
+    """The bytes at which something is wrong, as far as they are known."""
     stored: Stored
 
 
@@ -89,8 +107,8 @@ class Known:
     """Per member, in that history."""
     marks: tuple[tuple[int, int], ...] = ()
     """zxids of that history and the checksums of their records, newest first: what a new member is compared with."""
-    snapshots: frozenset[tuple[str, str]] = frozenset()
-    """Member and file name of snapshots of that history that are kept already."""
+    snapshots: Mapping[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
+    """Size and sha256 of the snapshots of that history that are kept already, by member and file name."""
     anything: bool = False
     """Whether there is an earlier backup at all."""
     digest_at: Callable[[int], int | None] = _no_digest
@@ -116,10 +134,7 @@ class Gathered:
     logs: Sequence[PlacedLog]
     findings: Sequence[Finding] = ()
     gaps: Sequence["LostRange"] = ()
-    log_starts: dict[str, int] = field(default_factory=dict)
-    """Per member, the first zxid that its own directory still has a log for: what is older is the archive's alone."""
-    snapshot_starts: dict[str, int] = field(default_factory=dict)
-    """The same for snapshots."""
+    damaged: Sequence[DamagedFile] = ()
     schemes: Sequence[str] = ()
     """Of authentication, as the ACLs in the snapshots name them."""
     texts: dict[str, MemberText] = field(default_factory=dict)
@@ -140,6 +155,14 @@ class LostRange:
     reason: str
 
 
+@dataclass(frozen=True)
+class Completed:
+    name: str
+    """What people call the backup."""
+    findings: tuple[Finding, ...] = ()
+    """What was found on the way into it."""
+
+
 class BackupSink(Protocol):
     @property
     def shelf(self) -> Shelf: ...
@@ -150,5 +173,8 @@ class BackupSink(Protocol):
     def start(self) -> None:
         """Called once, when it is certain that there will be something to copy and before anything is."""
 
-    def complete(self, gathered: Gathered) -> str:
-        """Make it a backup; what people call it. Before this returns nobody sees anything of it."""
+    def complete(self, gathered: Gathered) -> "Completed":
+        """Make it a backup. Before this returns nobody sees anything of it.
+
+        Asks the planner of restores first: raises BackupFailed for what nothing could be restored from.
+        """

@@ -14,6 +14,7 @@ from logkeep.errors import Damaged
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.snapshot import OPEN_ACL_ID, NodeRow
 from logkeep.formats.zookeeper.transactions import (
+    NO_CVERSION,
     OPEN_ACL,
     Acl,
     Acls,
@@ -21,7 +22,6 @@ from logkeep.formats.zookeeper.transactions import (
     Create,
     CreateSession,
     Delete,
-    Kind,
     Multi,
     SetAcl,
     SetData,
@@ -108,19 +108,19 @@ class Tree:
             self._set_data(change, transaction)
         elif isinstance(change, Multi):
             if change.applied:
-                for kind, part in change.parts:
-                    self._change(kind, part, transaction)
+                for _, part in change.parts:
+                    self._change(part, transaction)
         elif isinstance(change, CreateSession):
             self.sessions[transaction.session] = change.timeout_ms
         elif isinstance(change, CloseSession):
             self._close(transaction.session, change.paths or (), transaction.zxid)
         else:
-            self._change(transaction.kind, change, transaction)
+            self._change(change, transaction)
         self.zxid = transaction.zxid
 
-    def _change(self, kind: int, change: Simple, transaction: Transaction) -> None:
+    def _change(self, change: Simple, transaction: Transaction) -> None:
         if isinstance(change, Create):
-            self._create(kind, change, transaction)
+            self._create(change, transaction)
         elif isinstance(change, SetData):
             self._set_data(change, transaction)
         elif isinstance(change, Delete):
@@ -139,7 +139,7 @@ class Tree:
         node.summed = self._summed(path, data)
         self._count(path, node)
 
-    def _create(self, kind: int, change: Create, transaction: Transaction) -> None:
+    def _create(self, change: Create, transaction: Transaction) -> None:
         path = change.path
         above = path[: path.rindex(b"/")] if b"/" in path else b""
         parent = self.nodes.get(above)
@@ -148,18 +148,18 @@ class Tree:
         present = self.nodes.get(path)
         if present is not None:  # a fuzzy snapshot was later than this
             present.acls = change.acls
-            if kind == Kind.CREATE:
-                self._raise_cversion(above, parent, change.parent_cversion, transaction.zxid)
+            if change.parent_cversion > parent.cversion:
+                self._set_cversion(above, parent, change.parent_cversion, transaction.zxid)
             return
-        self._raise_cversion(above, parent, change.parent_cversion, transaction.zxid)
+        told = parent.cversion + 1 if change.parent_cversion == NO_CVERSION else change.parent_cversion
+        if told > parent.cversion or transaction.digest is None:  # versions before 3.6 lower it too
+            self._set_cversion(above, parent, told, transaction.zxid)
         node = Node(change.data, change.acls, transaction.zxid, transaction.time_ms, _owner(change, transaction))
         self.add(path, node)
 
-    def _raise_cversion(self, path: bytes, parent: Node, told: int, zxid: int) -> None:
-        cversion = parent.cversion + 1 if told == -1 else told
-        if cversion > parent.cversion:
-            parent.cversion, parent.pzxid = cversion, zxid
-            self._count(path, parent)
+    def _set_cversion(self, path: bytes, parent: Node, cversion: int, zxid: int) -> None:
+        parent.cversion, parent.pzxid = cversion, zxid
+        self._count(path, parent)
 
     def _delete(self, path: bytes, zxid: int) -> None:
         above = path[: path.rindex(b"/")] if b"/" in path else b""

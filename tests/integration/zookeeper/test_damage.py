@@ -3,28 +3,48 @@
 Each row says what 3.4.14, 3.6.4 and 3.9.5 themselves do with the same directory. That a server starts is no proof.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from logkeep.embedded.zookeeper import ZooKeeperRelease
+from logkeep.formats.zookeeper.snapshot import SnapshotReader
+from logkeep.model.findings import Severity
+from logkeep.zookeeper.client import Credential, Session, session
 from logkeep.zookeeper.directory_view import directory_view
 from logkeep.zookeeper.findings import Class
 from logkeep.zookeeper.kept import Member
 from logkeep.zookeeper.plan import Refused, ToEnd, ToZxid
 from logkeep.zookeeper.prove import Proven, proven_path
+from logkeep.zookeeper.repair import repair
+from logkeep.zookeeper.repair_plan import Repair
 from logkeep.zookeeper.survey import LogTimes, survey
 from logkeep.zookeeper.verify import Level, Verified, verify
-from tests.zookeeper.damage import Server, Written, keep_one_snapshot, patched, verdict, write
+from tests.zookeeper.damage import (
+    PASSWORD,
+    Server,
+    Written,
+    keep_one_snapshot,
+    patched,
+    server,
+    verdict,
+    write,
+    write_epochs,
+)
 from tests.zookeeper.files import logs, snapshots
 from tests.zookeeper.judged import differences
+from tests.zookeeper.made import MemorySink, in_memory
 from tests.zookeeper.slow_log import SlowRecord, good_records
 
 pytestmark = pytest.mark.xdist_group("zookeeper")
 VERSIONS = ("3.4.14", "3.6.4", "3.9.5")
 REFUSES, RIGHT, WRONG = Server.REFUSES, Server.RIGHT, Server.WRONG
 Lost = tuple[int, int] | None
+TAIL = 30
+"""So many records the last log is cut by: the very last ones end sessions, and change no node."""
 
 
 @dataclass(frozen=True)
@@ -109,23 +129,25 @@ def middle_magic(data_dir: Path) -> Lost:
 
 
 def first_log_missing(data_dir: Path) -> Lost:
-    """The one that holds what comes right behind the snapshot."""
+    """The one that holds what comes right behind the snapshot, and those before it; also the one behind it, for the
+    first may hold nothing but what the fuzzy snapshot has already."""
     kept = keep_one_snapshot(data_dir, 1)
     zxid = int(kept.name.split(".")[1], 16)
     for path in logs(data_dir):
         records = good_records(path.read_bytes())
         if records and records[0].zxid <= zxid + 1 <= records[-1].zxid:
-            for earlier in logs(data_dir):
-                if earlier <= path or int(earlier.name.split(".")[1], 16) <= records[0].zxid:
-                    earlier.unlink()
-            return zxid + 1, records[-1].zxid
+            number = logs(data_dir).index(path)
+            behind = good_records(logs(data_dir)[number + 1].read_bytes())
+            for gone in logs(data_dir)[: number + 2]:
+                gone.unlink()
+            return zxid + 1, behind[-1].zxid
     raise AssertionError("no log holds what comes behind the snapshot")
 
 
 def last_cut(data_dir: Path) -> Lost:
     keep_one_snapshot(data_dir)
     path = logs(data_dir)[-1]
-    record = good_records(path.read_bytes())[-1]
+    record = good_records(path.read_bytes())[-TAIL]
     path.write_bytes(path.read_bytes()[: record.position + 20])
     return None
 
@@ -144,20 +166,56 @@ def newest_snapshot_cut(data_dir: Path) -> Lost:
     return None
 
 
-def newest_snapshot_flipped(data_dir: Path) -> Lost:
-    with patched(snapshots(data_dir)[-1]) as content:
-        content[len(content) // 2] ^= 1
+STAT_BYTES, OWNER_AT = 68, 9
+"""Behind the data of a node; from its end back to the last byte of its owner."""
+
+
+def newest_snapshot_flipped(back: int) -> Callable[[Path], Lost]:
+    """One bit, so many bytes before the end of a node that has data and no owner."""
+
+    def damage(data_dir: Path) -> Lost:
+        path = snapshots(data_dir)[-1]
+        with path.open("rb") as file, patched(path) as content:
+            reader = SnapshotReader(file)
+            reader.sessions(), reader.acls()
+            ends = [reader.position for row in reader.nodes() if row.data and row.owner == 0]
+            content[ends[len(ends) // 2] - back] ^= 1
+        return None
+
+    return damage
+
+
+def last_empty(data_dir: Path) -> Lost:
+    keep_one_snapshot(data_dir)
+    last = logs(data_dir)[-1]
+    zxid = good_records(last.read_bytes())[-1].zxid
+    (last.parent / f"log.{zxid + 1:x}").write_bytes(b"")
+    return None
+
+
+def only_snapshot_bad(data_dir: Path) -> Lost:
+    """The logs go back to the beginning, so nothing is lost."""
+    path = keep_one_snapshot(data_dir)
+    path.write_bytes(path.read_bytes()[:-40])
+    return None
+
+
+def no_snapshot(data_dir: Path) -> Lost:
+    keep_one_snapshot(data_dir).unlink()
     return None
 
 
 def stray(data_dir: Path) -> Lost:
     path = logs(data_dir)[-1]
-    (path.parent / f"{path.name}.bak").write_bytes(b"not a log")
+    (path.parent / f"{path.name}.bak").write_bytes(b"not a log" * 10)
     return None
 
 
 LOSS = frozenset({Class.LOST_TRANSACTIONS, Class.END_UNREACHABLE})
+GAP = frozenset({Class.LOST_TRANSACTIONS})
 DAMAGED = LOSS | {Class.LOG_DAMAGED}
+HEADER, TORN, EMPTY = frozenset({Class.LOG_HEADER}), frozenset({Class.ACTIVE_TAIL}), frozenset({Class.LOG_EMPTY})
+SNAPSHOT, STRAY = frozenset({Class.SNAPSHOT_DAMAGED}), frozenset({Class.STRAY_FILE})
 ROWS = (
     Row("a bit of a body", flip_body, DAMAGED, (REFUSES, REFUSES, REFUSES)),
     Row("a bit of a checksum", flip_checksum, DAMAGED, (REFUSES, REFUSES, REFUSES)),
@@ -169,13 +227,17 @@ ROWS = (
     Row("a page of zeros", zero_page, DAMAGED, (WRONG, WRONG, REFUSES)),
     Row("a log in the middle is gone", middle_missing, LOSS, (WRONG, WRONG, REFUSES)),
     Row("a log in the middle is empty", middle_empty, LOSS | {Class.TORN_LOG}, (REFUSES, REFUSES, REFUSES)),
-    Row("a log in the middle has another magic", middle_magic, frozenset({Class.LOG_HEADER}), (REFUSES,) * 3),
-    Row("the log behind the snapshot is gone", first_log_missing, LOSS, (WRONG, WRONG, WRONG)),
-    Row("the last log is cut", last_cut, frozenset({Class.ACTIVE_TAIL}), (WRONG, WRONG, WRONG)),
-    Row("the last log is a header", last_only_header, frozenset({Class.LOG_EMPTY}), (RIGHT, RIGHT, RIGHT)),
-    Row("the newest snapshot is cut", newest_snapshot_cut, frozenset({Class.SNAPSHOT_DAMAGED}), (RIGHT,) * 3),
-    Row("the newest snapshot has a flip", newest_snapshot_flipped, frozenset({Class.SNAPSHOT_DAMAGED}), (RIGHT,) * 3),
-    Row("a stray file", stray, frozenset({Class.STRAY_FILE}), (REFUSES, REFUSES, REFUSES)),
+    Row("a log in the middle has another magic", middle_magic, HEADER, (REFUSES, REFUSES, REFUSES)),
+    Row("the log behind the snapshot is gone", first_log_missing, GAP, (WRONG, WRONG, WRONG)),
+    Row("the last log is cut", last_cut, TORN, (WRONG, WRONG, WRONG)),
+    Row("the last log is a header", last_only_header, EMPTY, (RIGHT, RIGHT, RIGHT)),
+    Row("the last log is empty", last_empty, TORN, (REFUSES, REFUSES, RIGHT)),
+    Row("the newest snapshot is cut", newest_snapshot_cut, SNAPSHOT, (RIGHT, RIGHT, RIGHT)),
+    Row("the newest snapshot has other data", newest_snapshot_flipped(STAT_BYTES + 1), SNAPSHOT, (RIGHT, RIGHT, RIGHT)),
+    Row("the newest snapshot has another owner", newest_snapshot_flipped(OWNER_AT), SNAPSHOT, (RIGHT, RIGHT, RIGHT)),
+    Row("the only snapshot is cut", only_snapshot_bad, SNAPSHOT, (RIGHT, REFUSES, REFUSES)),
+    Row("logs and no snapshot", no_snapshot, frozenset(), (RIGHT, REFUSES, REFUSES)),
+    Row("a stray file", stray, STRAY, (RIGHT, REFUSES, REFUSES)),
 )
 
 
@@ -184,19 +246,26 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return write(tmp_path_factory.mktemp("damage"), request.param)
 
 
-def looked_at(written: Written, data_dir: Path) -> tuple[Verified, Proven | Refused]:
-    member = Member(name="m", role="standalone", version=written.release.version, data_dir=str(data_dir), zxid=1 << 62)
+def looked_at(written: Written, data_dir: Path, role: str = "standalone") -> tuple[Verified, Proven | Refused]:
+    member = Member(name="m", role=role, version=written.release.version, data_dir=str(data_dir), zxid=1 << 62)
     view = directory_view(member)
     verified = verify(view, Level.REPLAY, known=view.seen)
     holdings = survey(view)
     return verified, proven_path(view, holdings, ToEnd(), LogTimes(view))
 
 
+def as_it_was(written: Written, end: Proven) -> bool:
+    """Whoever looked closed a session after that: the last zxid is a later one, the tree is not."""
+    tree = end.replayed.tree
+    assert tree.zxid == written.truth.zxid + 1
+    return differences(replace(written.truth, zxid=tree.zxid), tree) == []
+
+
 def test_the_directory_is_good_before_it_is_damaged(written: Written, tmp_path: Path) -> None:
     verified, end = looked_at(written, written.data_dir)
     assert isinstance(end, Proven)
     assert not verified.failed
-    assert differences(written.truth, end.replayed.tree) == []
+    assert as_it_was(written, end)
     assert len(logs(written.data_dir)) >= 3
     assert len(snapshots(written.data_dir)) >= 3
 
@@ -212,13 +281,13 @@ def test_a_row_of_damage(row: Row, written: Written, tmp_path: Path) -> None:
     if lost is not None:
         assert isinstance(end, Refused)
         assert verified.failed
-        assert any(each.last.zxid == lost[0] - 1 for each in end.reachable)
-    elif row.kinds == {Class.ACTIVE_TAIL}:
+        assert [each.last.zxid for each in end.reachable] in ([lost[0] - 1], [])
+    elif row.damage is last_cut:
         assert isinstance(end, Proven)
-        assert end.path.until == written.records()[-1].zxid - 1
-    elif row.kinds != {Class.LOG_HEADER}:
+        assert end.path.until == written.records()[-TAIL].zxid - 1
+    elif row.damage is not middle_magic:
         assert isinstance(end, Proven)
-        assert differences(written.truth, end.replayed.tree) == []
+        assert as_it_was(written, end)
     does = verdict(data_dir, written.truth, written.release, tmp_path / "server")
     assert does is row.servers[VERSIONS.index(written.release.version)]
 
@@ -236,3 +305,76 @@ def test_what_can_still_be_reached_is_exact(written: Written, tmp_path: Path) ->
         trees.append(found.replayed.tree)
     assert trees[0].digest == trees[1].digest
     assert trees[0].nodes.keys() == trees[1].nodes.keys()
+
+
+EPOCHS = ("3.6.4", "3.9.5")
+
+
+@pytest.fixture(scope="module", params=EPOCHS)
+def epochs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Written:
+    return write_epochs(tmp_path_factory.mktemp("epochs"), request.param)
+
+
+def test_a_loss_at_the_end_of_an_epoch_is_found_by_digests_alone(epochs: Written, tmp_path: Path) -> None:
+    """No number tells it, and every server starts on it: also 3.4.14 on the same files."""
+    data_dir = epochs.copied(tmp_path / "data")
+    _, end = looked_at(epochs, data_dir, role="leader")
+    assert isinstance(end, Proven)
+    assert len(end.path.borders) >= 1
+    keep_one_snapshot(data_dir)
+    first = [path for path in logs(data_dir) if int(path.name.split(".")[1], 16) >> 32 == 1][-1]
+    records = good_records(first.read_bytes())
+    first.write_bytes(first.read_bytes()[: records[-TAIL].position])
+    verified, end = looked_at(epochs, data_dir, role="leader")
+    assert isinstance(end, Refused)
+    assert "digest" in end.what
+    assert Class.DIGEST_MISMATCH in {each.kind for each in verified.seen}
+    assert not verified.restorable
+    assert [each.last.zxid for each in end.reachable] == [records[-TAIL].zxid - 1]
+    older = Written(data_dir, ZooKeeperRelease("3.4.14"), epochs.truth)
+    for release in (epochs.release, older.release):
+        copied = older.copied(tmp_path / release.version)
+        assert verdict(copied, epochs.truth, release, tmp_path / f"server-{release.version}") is Server.WRONG
+
+
+def test_a_real_server_agrees_with_the_replay(written: Written, tmp_path: Path) -> None:
+    view = directory_view(
+        Member(name="m", role="standalone", version=written.release.version, data_dir=str(written.data_dir))
+    )
+
+    @contextmanager
+    def boot(data_dir: Path) -> Iterator[Session]:
+        may_all = Credential("digest", f"super:{PASSWORD}")
+        with (
+            server(tmp_path / "server", written.release, data_dir) as running,
+            session(running.client, 30, [may_all]) as client,
+        ):
+            yield client
+
+    good = verify(view, Level.BOOT, known=view.seen, boot=boot, scratch=tmp_path / "scratch")
+    assert not good.failed
+
+    @contextmanager
+    def boot_less(data_dir: Path) -> Iterator[Session]:
+        logs(data_dir)[-1].unlink()
+        with boot(data_dir) as client:
+            yield client
+
+    less = verify(view, Level.BOOT, known=view.seen, boot=boot_less, scratch=tmp_path / "less")
+    assert {each.kind for each in less.seen if each.severity is Severity.DAMAGE} == {Class.BOOT_DIFFERS}
+
+
+def test_records_of_a_real_server_are_spliced_from_another_copy(written: Written) -> None:
+    whole = directory_view(Member(name="m", role="standalone", data_dir=str(written.data_dir)))
+    view = in_memory(whole)
+    log = view.logs[1]
+    content = bytearray(view.objects[log])
+    content[len(content) // 2] ^= 1
+    view.objects[log] = bytes(content)
+    alone = repair(view, MemorySink(view), level=Level.REPLAY)
+    assert [each.kind for each in alone.repairs] == [Repair.SPLIT]
+    assert len(alone.lost) == 1
+    done = repair(view, MemorySink(view), earlier=[whole], level=Level.REPLAY)
+    assert [each.kind for each in done.repairs] == [Repair.SPLICED]
+    assert not done.verified.failed
+    assert done.verified.restorable

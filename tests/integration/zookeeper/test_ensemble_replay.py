@@ -14,7 +14,7 @@ from tests.integration.processes import wait_for
 from tests.servers.zookeeper_ensemble import OBSERVER, ZooKeeperEnsemble, ZooKeeperMember
 from tests.zookeeper import raw
 from tests.zookeeper.files import bodies, whole_snapshots
-from tests.zookeeper.judged import differences
+from tests.zookeeper.judged import differences, logged
 from tests.zookeeper.load import Load
 from tests.zookeeper.recording import Recording, record
 from tests.zookeeper.replaying import Replay, fuzzy_end
@@ -75,7 +75,7 @@ def everywhere_the_same(ensemble: ZooKeeperEnsemble) -> Recording:
         wait_for(ensemble.agree, "the members to agree")
         seen = [record(member.client, ensemble.password) for member in ensemble.members.values()]
         wait_for(ensemble.agree, "the members to agree")
-        nodes = [{path: node for path, node in each.nodes.items() if path != "/zookeeper/config"} for each in seen]
+        nodes = [logged(each.nodes) for each in seen]
         if all(each == nodes[0] for each in nodes):
             return seen[-1]
 

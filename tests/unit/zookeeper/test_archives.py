@@ -2,6 +2,7 @@
 
 import pickle
 import shutil
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -103,7 +104,7 @@ def test_lost_transactions_are_known_gaps(server: MadeServer) -> None:
     assert [(g.start, g.end) for g in read_manifest(place, read_chain(place).completed[-1]).gaps] == [(9, 11)]
 
 
-def test_what_the_server_purged_leaves_the_next_backup_and_stays_in_the_last(server: MadeServer) -> None:
+def test_what_the_server_purged_stays_unless_a_window_is_wished(server: MadeServer) -> None:
     place = new_place()
     archived(place, server)
     server.snapshot(8)
@@ -112,11 +113,63 @@ def test_what_the_server_purged_leaves_the_next_backup_and_stays_in_the_last(ser
     (server.log_dir / "log.1").unlink()
     (server.snapshot_dir / "snapshot.2").unlink()
     archived(place, server)
+    assert [s.zxid for s in newest(place).snapshots] == [2, 8]
+    assert zxids(newest(place)) == [(1, 3), (4, 8), (9, 9)]
+    archived(place, server, window=timedelta(days=1))  # the transactions of the tests are years old
     view = newest(place)
-    assert [s.zxid for s in view.snapshots] == [8]
-    assert zxids(view) == [(4, 8), (9, 9)]
+    assert ([s.zxid for s in view.snapshots], zxids(view)) == ([8], [(9, 9)])
     table = rows_of(PartReader(place), view.manifest, served_parts(view.manifest, read_chain(place)))
-    assert {s.first for s in table.to_segments() if s.log.collection is Collection.TXNLOGS} == {4, 9}
+    assert {s.first for s in table.to_segments() if s.log.collection is Collection.TXNLOGS} == {9}
+
+
+def test_a_tail_that_nobody_proved_is_not_what_the_next_backup_continues(server: MadeServer) -> None:
+    """The server may rewrite it: that is no other history."""
+    place = new_place()
+    server.zxid = None
+    archived(place, server)
+    assert zxids(newest(place)) == [(1, 2), (3, 3), (4, 8)]
+    server.log([3, 4, 5], data=b"rewritten")
+    server.log([1, 2])
+    (server.log_dir / "log.4").unlink()
+    server.zxid = 5
+    archived(place, server)
+    view = newest(place)
+    assert zxids(view) == [(1, 2), (3, 5)]
+    assert bytes_of(view)[("zk1", "1", "log.3", 3)] == LOG_HEADER + b"".join(txn(z, b"rewritten") for z in (3, 4, 5))
+
+
+def test_a_snapshot_that_was_written_anew_under_its_name_is_stored_anew(server: MadeServer) -> None:
+    place = new_place()
+    archived(place, server)
+    server.snapshot(2, until=3)
+    archived(place, server)
+    (snapshot,) = newest(place).snapshots
+    assert snapshot.fuzzy_end == 3
+    archived(place, server)
+    assert len(list(place.store.list("sources/zk/snapshots/"))) == 2
+
+
+def test_a_damaged_file_is_kept_as_it_is(server: MadeServer) -> None:
+    broken = bytearray((server.log_dir / "log.4").read_bytes())
+    broken[len(LOG_HEADER) + len(txn(4)) + 40] ^= 1
+    (server.log_dir / "log.4").write_bytes(broken)
+    place = new_place()
+    done = archived(place, server)
+    assert done.exit_code == 21
+    (record,) = newest(place).record.damaged
+    stored = next(i.name for i in place.store.list("sources/zk/snapshots/zk1/damaged/"))
+    assert (record.name, place.store.get(stored, 1 << 30)) == ("log.4", bytes(broken))
+
+
+def test_the_end_of_an_epoch_that_nothing_proves_is_a_known_gap(tmp_path: Path) -> None:
+    """No digests, and too few members: what came last in the epoch before is not known."""
+    made = MadeServer(tmp_path / "server", zxid=EPOCH + 1, mode="follower")
+    made.snapshot(2)
+    made.log([1, 2, 3, EPOCH + 1])
+    place = new_place()
+    archived(place, made)
+    (gap,) = read_manifest(place, read_chain(place).completed[-1]).gaps
+    assert (gap.start, gap.end, gap.reason) == (4, EPOCH + 1, "end of epoch 0 unproven")
 
 
 class TestHistory:

@@ -10,10 +10,11 @@ from logkeep.formats.zookeeper.names import epoch_of, follows, parse_name
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range, tile
 from logkeep.model.segments import Codec, Proof
-from logkeep.zookeeper.archive.claims import claimed, window
+from logkeep.zookeeper.archive.claims import claimed, within
 from logkeep.zookeeper.archive.record import LogRecord, SnapshotRecord
 from logkeep.zookeeper.collect import FoundFile
 from logkeep.zookeeper.configuration import gather_config
+from logkeep.zookeeper.copying import wanted_until
 from logkeep.zookeeper.kept import Ending, KeptLog
 from logkeep.zookeeper.outcome import exit_code
 from logkeep.zookeeper.rounds import Hole, Standing, holes, logs_to_read, settled
@@ -78,15 +79,17 @@ def test_holes_between_runs(runs: list[tuple[int, int]], expected: list[Hole]) -
 zxids = st.builds(lambda epoch, counter: epoch * EPOCH + counter, st.integers(0, 3), st.integers(1, 60))
 
 
-@given(st.lists(st.tuples(zxids, st.integers(0, 20)), max_size=8), st.none() | zxids)
-def test_claims_and_gaps_tile_the_log_exactly(drawn: list[tuple[int, int]], before: int | None) -> None:
+@given(st.lists(st.tuples(zxids, st.integers(0, 20)), max_size=8), st.none() | zxids, st.booleans())
+def test_claims_and_gaps_tile_the_log_exactly(drawn: list[tuple[int, int]], before: int | None, trusting: bool) -> None:
     """Whatever pieces there are, and whatever they continue: no position twice, none forgotten."""
     runs: list[tuple[int, int]] = []
     for first, length in sorted(drawn):
         last = first + length
         if first > (runs[-1][1] if runs else before or 0) and epoch_of(last) == epoch_of(first):
             runs.append((first, last))
-    found = claimed("m", "1", [placed(*run) for run in runs], before, "gone")
+    chain = [before, *(last for _, last in runs)] if before is not None else [last for _, last in runs]
+    believed = {(a, b) for a in chain for b, _ in runs} if trusting else set()
+    found = claimed([placed(*run) for run in runs], before, believed)
     if not runs:
         assert not found.segments
         return
@@ -95,9 +98,9 @@ def test_claims_and_gaps_tile_the_log_exactly(drawn: list[tuple[int, int]], befo
     tiling = tile(Range(start, runs[-1][1] + 1), pieces)
     assert not tiling.gaps
     assert not tiling.overlaps
-    joined = [before, *(last for _, last in runs)] if before is not None else [last for _, last in runs]
     firsts = [first for first, _ in runs][0 if before is not None else 1 :]
-    breaks = sum(not follows(a, b) for a, b in zip(joined, firsts, strict=False) if a is not None)
+    joined = [follows(a, b) and (trusting or b == a + 1) for a, b in zip(chain, firsts, strict=False)]
+    breaks = joined.count(False)
     assert len(found.gaps) == breaks
 
 
@@ -123,22 +126,41 @@ def placed(first: int, last: int) -> PlacedLog:
     return PlacedLog(kept, stored)
 
 
-def test_a_backup_reaches_as_far_back_as_the_directory_and_never_loses_its_newest_snapshot() -> None:
-    snapshots = [snapshot_at(zxid) for zxid in (10, 20, 30)]
-    logs = [log_from(first) for first in (1, 15, 25)]
-    assert window(snapshots, logs, 20, 15).snapshots_from == 20
-    assert window(snapshots, logs, 20, 15).logs_from == 15
-    assert window(snapshots, logs, 20, 25).logs_from == 21  # the log that the kept snapshot needs stays
-    assert window(snapshots, logs, 99, 25).snapshots_from == 30  # the newest in the directory is not whole yet
+def test_a_backup_reaches_as_far_back_as_it_is_told_and_keeps_the_snapshot_for_it() -> None:
+    snapshots, logs = [snapshot_at(zxid) for zxid in (10, 20, 30)], [log_from(first) for first in (1, 11, 21, 31)]
+    everything = within(logs, snapshots, None)
+    assert (everything[0], everything[1]) == (logs, snapshots)
+    kept_logs, kept_snapshots = within(logs, snapshots, 25)  # the time of a transaction is its zxid here
+    assert [s.zxid for s in kept_snapshots] == [20, 30]
+    assert [r.first for r in kept_logs] == [21, 31]
+    assert within(logs, snapshots[:0], 25)[0] == logs  # without a snapshot nothing is let go
+
+
+@pytest.mark.parametrize(
+    ("first", "proven", "limit", "expected"),
+    [
+        (5, (8,), None, (8, Proof.PROVEN)),
+        (9, (8,), None, (0xFFFF_FFFF, Proof.UNPROVEN)),
+        (9, (8,), 20, (20, Proof.UNPROVEN)),
+        (5, (EPOCH + 8,), EPOCH + 8, (0xFFFF_FFFF, Proof.UNPROVEN)),  # another epoch's word proves nothing here
+        (EPOCH + 1, (EPOCH + 8, 4), EPOCH + 8, (EPOCH + 8, Proof.PROVEN)),
+    ],
+)
+def test_how_far_a_piece_goes(first: int, proven: tuple[int, ...], limit: int, expected: tuple[int, Proof]) -> None:
+    assert wanted_until(first, proven, limit) == expected
 
 
 def snapshot_at(zxid: int) -> SnapshotRecord:
-    return SnapshotRecord(token=TOKEN, member="m", history="1", name=f"snapshot.{zxid:x}", zxid=zxid)
+    name = f"snapshot.{zxid:x}"
+    return SnapshotRecord(
+        token=TOKEN, member="m", history="1", name=name, zxid=zxid, fuzzy_end=zxid, size=1, sha256=NOTHING
+    )
 
 
 def log_from(first: int) -> LogRecord:
+    name, last = f"log.{first:x}", first + 9
     return LogRecord(
-        token=TOKEN, member="m", history="1", name=f"log.{first:x}", first=first, last=first + 9, last_adler=1
+        token=TOKEN, member="m", history="1", name=name, first=first, last=last, last_adler=1, max_time_ms=last
     )
 
 
@@ -152,6 +174,7 @@ def log_from(first: int) -> LogRecord:
         (["server-unreachable", "lost-transactions"], 21),
         (["no-snapshot"], 21),
         (["behind-the-server"], 21),
+        (["end-unreachable"], 21),
     ],
 )
 def test_what_a_backup_exits_with(codes: list[str], expected: int) -> None:

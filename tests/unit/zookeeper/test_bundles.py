@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.errors import Damaged, DataDirUnusable, Locked, StoreDenied, StoreFull, UsageError
+from logkeep.errors import BackupFailed, Damaged, DataDirUnusable, Locked, StoreDenied, StoreFull, UsageError
 from logkeep.model.segments import Codec, Proof
 from logkeep.model.time import random_token, utc_now
 from logkeep.zookeeper.bundle.layout import bundles
@@ -183,9 +183,9 @@ def test_an_unfinished_snapshot_is_left_out_and_told(server: MadeServer, tmp_pat
 def test_without_any_whole_snapshot_nothing_can_be_restored_from_later_logs(tmp_path: Path) -> None:
     made = MadeServer(tmp_path / "server", zxid=8)
     made.log([4, 5, 6, 7, 8])
-    _, done = bundled(made, tmp_path / "out")
-    assert "no-snapshot" in {f.code for f in done.findings}
-    assert done.exit_code == 21
+    with pytest.raises(BackupFailed, match="nothing could be restored"):
+        bundled(made, tmp_path / "out")
+    assert bundles(tmp_path / "out") == []
 
 
 def test_a_snapshot_that_says_nothing_of_its_end_is_bounded_by_the_server(tmp_path: Path) -> None:
@@ -237,6 +237,73 @@ def test_only_used_bytes_are_stored(tmp_path: Path) -> None:
     made.log([1, 2, 3], padding=1 << 34)
     view, _ = bundled(made, tmp_path / "out")
     assert view.logs[0].size_bytes < 1000
+
+
+def test_an_end_that_cannot_be_restored_is_told(server: MadeServer, tmp_path: Path) -> None:
+    server.log([11, 12])
+    server.zxid = 12
+    _, done = bundled(server, tmp_path / "out")
+    assert "end-unreachable" in {f.code for f in done.findings}
+
+
+def test_a_damaged_file_is_kept_as_it_is_too(server: MadeServer, tmp_path: Path) -> None:
+    broken = bytearray((server.log_dir / "log.4").read_bytes())
+    broken[len(LOG_HEADER) + len(txn(4)) + 40] ^= 1
+    (server.log_dir / "log.4").write_bytes(broken)
+    view, _ = bundled(server, tmp_path / "out")
+    assert (view.path / "damaged" / "log.4").read_bytes() == broken
+    (entry,) = view.info.files.damaged
+    assert (entry.name, entry.positions) == ("log.4", (len(LOG_HEADER) + len(txn(4)),))
+
+
+def test_every_epoch_is_a_piece_of_its_own_and_proves_itself(tmp_path: Path) -> None:
+    """What a server has processed in one epoch says nothing of the last transactions of another."""
+    made = MadeServer(tmp_path / "server", zxid=2 * EPOCH + 2, mode="follower")
+    made.snapshot(1)
+    made.log([1, 2, 3, EPOCH + 1, EPOCH + 2, 2 * EPOCH + 1, 2 * EPOCH + 2])
+    made.snapshot(EPOCH + 1, until=EPOCH + 2)
+    view, done = bundled(made, tmp_path / "out")
+    assert [(log.first, log.last, log.proof) for log in view.logs] == [
+        (1, 1, Proof.PROVEN),
+        (2, 3, Proof.UNPROVEN),
+        (EPOCH + 1, EPOCH + 2, Proof.PROVEN),
+        (2 * EPOCH + 1, 2 * EPOCH + 2, Proof.PROVEN),
+    ]
+    assert [log.borders for log in view.logs[2:]] == [((3, EPOCH + 1),), ((EPOCH + 2, 2 * EPOCH + 1),)]
+    assert "end-unreachable" in {f.code for f in done.findings}  # one member of several, and no digests
+
+
+def test_an_epoch_may_end_with_a_file(server: MadeServer, tmp_path: Path) -> None:
+    server.log([EPOCH + 1])
+    server.zxid = EPOCH + 1
+    view, _ = bundled(server, tmp_path / "out")
+    assert view.logs[-1].borders == ((8, EPOCH + 1),)
+
+
+def test_a_torn_file_shows_no_end_of_an_epoch(server: MadeServer, tmp_path: Path) -> None:
+    server.log([4, 5, 6, 7, 8], tail=txn(9)[:-5], padding=0)
+    server.log([EPOCH + 1])
+    server.zxid = EPOCH + 1
+    view, _ = bundled(server, tmp_path / "out")
+    assert view.logs[-1].borders == ()
+
+
+def test_the_same_records_twice_are_kept_once(server: MadeServer, tmp_path: Path) -> None:
+    server.log([6, 7])
+    view, done = bundled(server, tmp_path / "out", "same")
+    assert [(log.first, log.last) for log in view.logs] == [(1, 3), (4, 8)]
+    assert "log-overlap" not in {f.code for f in done.findings}
+    server.log([6, 7], data=b"other")
+    _, done = bundled(server, tmp_path / "out", "other")
+    assert "log-overlap" in {f.code for f in done.findings}
+
+
+def test_without_a_server_the_end_of_still_logs_bounds_a_snapshot(tmp_path: Path) -> None:
+    made = MadeServer(tmp_path / "server")
+    made.snapshot(2, digest=False)
+    made.log(range(1, 9))
+    view, _ = bundled(made, tmp_path / "out")
+    assert [(s.fuzzy_end, s.bound) for s in view.snapshots] == [(None, 8)]
 
 
 class TestRefusals:

@@ -1,62 +1,17 @@
 """Repairs of backups in memory: what comes back is what was written, and what does not is named."""
 
-from dataclasses import dataclass, field
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.formats.zookeeper.txnlog import header
-from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.kept import KeptLog, Member
 from logkeep.zookeeper.repair import repair
-from logkeep.zookeeper.repair_plan import Repair, RepairPlan
+from logkeep.zookeeper.repair_plan import Repair
 from logkeep.zookeeper.verify import Level
-from tests.zookeeper.made import MemoryView, Past, add_member, backup_of
+from tests.zookeeper.made import MemorySink, MemoryView, Past, add_member, backup_of
 
 PAST = Past(range(1, 31))
 LOGS = (range(1, 11), range(11, 21), range(21, 31))
-
-
-@dataclass
-class MemorySink:
-    """Puts new objects in the place of damaged ones, in a view of its own."""
-
-    view: MemoryView
-    made: dict[KeptLog | KeptSnapshot, bytes] = field(default_factory=dict)
-
-    def new_log(self, repair: RepairPlan, first: int) -> "MemoryWriter":
-        return MemoryWriter(self)
-
-    def new_snapshot(self, snapshot: KeptSnapshot, source: BackupView) -> None:
-        with source.open(snapshot) as stream:
-            self.made[snapshot] = stream.read()
-
-    def complete(self, repairs: object, dropped: object) -> MemoryView:
-        assert isinstance(repairs, list)
-        assert isinstance(dropped, tuple)
-        gone = [*(each.of for each in repairs), *dropped]
-        new = [kept for kept in self.made if isinstance(kept, KeptLog)]
-        return MemoryView(
-            "mended",
-            self.view.members,
-            [kept for kept in self.view.snapshots if kept not in gone],
-            [*(kept for kept in self.view.logs if kept not in gone), *new],
-            {**self.view.objects, **self.made},
-        )
-
-
-@dataclass
-class MemoryWriter:
-    sink: MemorySink
-    content: bytes = b""
-
-    def write(self, data: memoryview | bytes) -> None:
-        self.content += data
-
-    def close(self, kept: KeptLog) -> None:
-        self.sink.made[kept] = self.content
-
-    def abort(self) -> None:
-        return
 
 
 def damaged(zxid: int, *, with_member: bool = False) -> MemoryView:

@@ -20,7 +20,7 @@ from logkeep.formats.zookeeper import txnlog_kernels as kernels
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.formats.zookeeper.scanned_log import Damage, DamageKind, Padding, ScannedLog, Stretch
 from logkeep.formats.zookeeper.txnlog_kernels import Longs
-from logkeep.formats.zookeeper.txnlog_scan import HEADER, MOST_DAMAGE, Scan, Sink
+from logkeep.formats.zookeeper.txnlog_scan import HEADER, MOST_DAMAGE, Scan, Sink, obtained
 from logkeep.formats.zookeeper.window import CHUNK_BYTES, Window
 
 __all__ = [
@@ -106,8 +106,7 @@ def tables(source: BinaryIO, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Records
             held = memoryview(window.buffer)[: window.end].toreadonly()
             yield Records(held, *rows[:count].T.copy(), position=window.position - window.at)
         window.at = at
-        whole = needed == kernels.FRAME_BYTES or window.ends_in(needed, kernels.END_MARK)
-        more = status == kernels.MORE and whole and window.fill(needed)
+        more = status == kernels.MORE and obtained(window, needed)
     ended = status == kernels.END or (status == kernels.MORE and needed == kernels.FRAME_BYTES)
     position = window.position
     if not ended or not window.only_zeros():

@@ -33,6 +33,12 @@ _KINDS: Final = {
 Sink = Callable[[memoryview], object]
 
 
+def obtained(window: Window, needed: int) -> bool:
+    """Have what `walk` asked for: a frame, or a record, which is not read before its end mark was seen."""
+    frame = needed == kernels.FRAME_BYTES
+    return (frame or window.ends_in(needed, kernels.END_MARK)) and window.fill(needed)
+
+
 class Scan:
     """One look at one log, from its first byte on."""
 
@@ -102,8 +108,7 @@ class Scan:
             self._give(at - window.at)
             if status != kernels.MORE:
                 return status, needed
-            cut_off = needed > kernels.FRAME_BYTES and not window.ends_in(needed, kernels.END_MARK)
-            if cut_off or not window.fill(needed):
+            if not obtained(window, needed):
                 return (kernels.BAD_LENGTH if window.held.nbytes else kernels.MORE), needed
 
     def _ask_for_digests(self, facts: Longs) -> None:

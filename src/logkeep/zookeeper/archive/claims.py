@@ -1,17 +1,23 @@
 """Which positions the pieces of a backup answer for, and which it admits to lack. Pure.
 
-Zxids jump when an epoch begins; the piece that begins there claims everything from the end of the one before, so that
-the claims of a log tile it without holes. A real hole is a known gap.
+Zxids jump when an epoch begins. Where it is known what came before, the piece that begins there claims everything from
+the end of the one before, so that the claims of a log tile it without holes; where it is not known, and where
+transactions are lost, there is a known gap.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from logkeep.formats.zookeeper.names import follows
-from logkeep.model.segments import Collection, Segment
+from logkeep.formats.zookeeper.names import epoch_of, follows
+from logkeep.model.segments import Codec, Proof, Segment
+from logkeep.model.segments import Collection as Kind
 from logkeep.repository.manifest import KnownGap, LogCut
 from logkeep.zookeeper.archive.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
-from logkeep.zookeeper.sink import PlacedLog, PlacedSnapshot
+from logkeep.zookeeper.sink import DamagedFile, PlacedLog, PlacedSnapshot, Stored
+
+DAMAGED = "damaged"
+"""The history under which files are kept that are not whole: they stand alone, as snapshots do."""
+_LOST = "no file of this member holds them"
 
 
 @dataclass(frozen=True)
@@ -20,100 +26,129 @@ class Claimed:
     gaps: list[KnownGap]
 
 
-def claimed(member: str, history: str, logs: Sequence[PlacedLog], before: int | None, reason: str) -> Claimed:
-    """`before`: the last archived transaction that these pieces continue; None: they are the first."""
+def claimed(
+    logs: Sequence[PlacedLog], before: int | None, believed: Collection[tuple[int, int]], apart: str = ""
+) -> Claimed:
+    """Of one member. `before`: the last archived transaction that these pieces continue; None: they are the first.
+
+    `believed`: ends of epochs of which it is known what came behind them. `apart`: the history that tails go under.
+    """
     done = Claimed([], [])
-    log = log_of(Collection.TXNLOGS, member, history)
+    last_apart: int | None = None
     for placed in sorted(logs, key=lambda p: p.kept.first):
-        first = placed.kept.first
-        start = first
-        if before is not None and follows(before, first):
-            start = before + 1
-        elif before is not None:
-            done.gaps.append(KnownGap(log, before + 1, first, reason))
-        done.segments.append(_segment(placed, start))
-        before = placed.kept.last
+        history = apart if placed.tail else placed.kept.history
+        previous = last_apart if placed.tail else before
+        start = _start(placed, previous, believed)
+        if previous is not None and start > previous + 1:
+            log = log_of(Kind.TXNLOGS, placed.kept.member, history)
+            done.gaps.append(KnownGap(log, previous + 1, start, _reason(previous, placed.kept.first)))
+        done.segments.append(_segment(placed, history, start))
+        if placed.tail:
+            last_apart = placed.kept.last
+        else:
+            before = placed.kept.last
     return done
 
 
-def _segment(placed: PlacedLog, start: int) -> Segment:
-    kept, stored = placed.kept, placed.stored
-    return Segment(
-        log=log_of(Collection.TXNLOGS, kept.member, kept.history),
+def _start(placed: PlacedLog, before: int | None, believed: Collection[tuple[int, int]]) -> int:
+    first = placed.kept.first
+    if before is None or not follows(before, first):
+        return first
+    return before + 1 if first == before + 1 or (before, first) in believed else first
+
+
+def _reason(before: int, first: int) -> str:
+    return f"end of epoch {epoch_of(before)} unproven" if follows(before, first) else _LOST
+
+
+def _segment(placed: PlacedLog, history: str, start: int) -> Segment:
+    kept = placed.kept
+    return _row(
+        placed.stored,
+        log=log_of(Kind.TXNLOGS, kept.member, history),
         start=start,
         end=kept.last + 1,
         first=kept.first,
-        token=stored.token,
         proof=kept.proof,
         records=kept.records,
-        stored_bytes=stored.size_bytes,
-        plain_bytes=stored.plain_bytes,
         base_time_ms=kept.min_time_ms,
         max_time_ms=kept.max_time_ms,
-        sha256=stored.sha256,
-        plain_sha256=stored.plain_sha256,
-        codec=stored.codec,
     )
 
 
 def snapshot_segment(placed: PlacedSnapshot) -> Segment:
-    kept, stored = placed.kept, placed.stored
-    return Segment(
-        log=log_of(Collection.SNAPSHOTS, kept.member, kept.history),
-        start=kept.zxid,
-        end=kept.zxid + 1,
-        first=kept.zxid,
-        token=stored.token,
-        records=kept.nodes,
-        stored_bytes=stored.size_bytes,
-        plain_bytes=stored.plain_bytes,
+    return _alone(placed.stored, placed.kept.member, placed.kept.history, placed.kept.zxid, placed.kept.nodes)
+
+
+def damaged_segment(found: DamagedFile) -> Segment:
+    return _alone(found.stored, found.member, DAMAGED, found.zxid, 0)
+
+
+def _alone(stored: Stored, member: str, history: str, zxid: int, records: int) -> Segment:
+    log = log_of(Kind.SNAPSHOTS, member, history)
+    return _row(
+        stored,
+        log=log,
+        start=zxid,
+        end=zxid + 1,
+        first=zxid,
+        proof=Proof.PROVEN,
+        records=records,
         base_time_ms=-1,
         max_time_ms=-1,
-        sha256=stored.sha256,
-        plain_sha256=stored.plain_sha256,
-        codec=stored.codec,
     )
 
 
-@dataclass(frozen=True)
-class Window:
-    """What a backup keeps of one member: snapshots from one zxid on, and logs from another."""
+def _row(stored: Stored, **told: object) -> Segment:
+    return Segment(
+        token=stored.token,
+        stored_bytes=stored.size_bytes,
+        plain_bytes=stored.plain_bytes,
+        sha256=stored.sha256,
+        plain_sha256=stored.plain_sha256,
+        codec=Codec(stored.codec),
+        **told,  # type: ignore[arg-type]  # the two callers above name what is left
+    )
 
-    snapshots_from: int
-    logs_from: int
 
+def within(
+    logs: Sequence[LogRecord], snapshots: Sequence[SnapshotRecord], since_ms: int | None
+) -> tuple[list[LogRecord], list[SnapshotRecord]]:
+    """Of one member: what is needed to restore every point since a time, and all that there is without one.
 
-def window(
-    snapshots: Sequence[SnapshotRecord], logs: Sequence[LogRecord], oldest_snapshot: int | None, oldest_log: int | None
-) -> Window:
-    """As far back as the member's own directory goes, and never so that the newest snapshot or its log is left out."""
-    newest = max((s.zxid for s in snapshots), default=0)
-    snapshots_from = min(newest, newest if oldest_snapshot is None else oldest_snapshot)
-    kept = [s.zxid for s in snapshots if s.zxid >= snapshots_from]
-    first = min((r.first for r in logs), default=0)
-    wanted = [oldest_log if oldest_log is not None else first, *((min(kept) + 1,) if kept else ())]
-    return Window(snapshots_from, max(min(wanted), first))
+    That is the newest snapshot whose window ends before the first transaction of that time, with the log behind it;
+    where no snapshot is known to end before it, everything stays.
+    """
+    wanted = [r.first for r in logs if since_ms is not None and r.max_time_ms >= since_ms]
+    start = min(wanted, default=max((r.last for r in logs), default=0))
+    ends = {s.zxid: max(s.fuzzy_end, s.zxid) for s in snapshots if s.fuzzy_end is not None}
+    ends |= {s.zxid: max(s.bound, s.zxid) for s in snapshots if s.fuzzy_end is None and s.bound is not None}
+    bases = [zxid for zxid, end in ends.items() if end <= start]
+    if since_ms is None or not bases:
+        return list(logs), list(snapshots)
+    base = max(bases)
+    return [r for r in logs if r.last > base], [s for s in snapshots if s.zxid >= base]
 
 
 def cuts(
-    record_logs: Iterable[LogRecord], snapshots: Iterable[SnapshotRecord], windows: dict[str, Window]
+    logs: Iterable[LogRecord], snapshots: Iterable[SnapshotRecord], damaged: Iterable[DamagedFile]
 ) -> list[LogCut]:
-    """One for the log and one for the snapshots of each member and history."""
-    found: list[LogCut] = []
-    logs, shots = list(record_logs), list(snapshots)
-    for member, history in sorted({(r.member, r.history) for r in (*logs, *shots)}):
-        ends = [r.last + 1 for r in logs if (r.member, r.history) == (member, history)]
-        zxids = [s.zxid for s in shots if (s.member, s.history) == (member, history)]
-        if ends:
-            start = min(windows[member].logs_from, max(ends))
-            found.append(LogCut(log_of(Collection.TXNLOGS, member, history), start, max(ends)))
-        if zxids:
-            found.append(LogCut(log_of(Collection.SNAPSHOTS, member, history), min(zxids), max(zxids) + 1))
-    return found
+    """What a backup covers of each log: the log, the tail and the snapshots of each member."""
+    spans: dict[tuple[Kind, str, str], list[tuple[int, int]]] = {}
+    for one in logs:
+        spans.setdefault((Kind.TXNLOGS, one.member, one.apart or one.history), []).append((one.first, one.last + 1))
+    for each in snapshots:
+        spans.setdefault((Kind.SNAPSHOTS, each.member, each.history), []).append((each.zxid, each.zxid + 1))
+    for file in damaged:
+        spans.setdefault((Kind.SNAPSHOTS, file.member, DAMAGED), []).append((file.zxid, file.zxid + 1))
+    return [
+        LogCut(log_of(kind, member, history), min(a for a, _ in found), max(b for _, b in found))
+        for (kind, member, history), found in sorted(spans.items())
+    ]
 
 
-def carried(record: EnsembleRecord | None, history: str) -> tuple[tuple[LogRecord, ...], tuple[SnapshotRecord, ...]]:
-    """What the backup before holds of this history: it belongs to the next one too."""
+def carried(record: EnsembleRecord | None, history: str) -> tuple[list[LogRecord], list[SnapshotRecord]]:
+    """What the backup before holds of this history: it belongs to the next one too, except for tails."""
     if record is None or record.history != history:
-        return (), ()
-    return record.logs, record.snapshots
+        return [], []
+    return [r for r in record.logs if not r.apart], list(record.snapshots)

@@ -10,10 +10,10 @@ import msgspec
 
 from logkeep.errors import Damaged
 from logkeep.model.ids import StoredId
-from logkeep.model.segments import Collection, LogName, Position, Segment, Token
+from logkeep.model.segments import Collection, LogName, Position, Segment, Sha256, Token
 from logkeep.repository.documents import MIB, SourceDocument
-from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.sink import Known, PlacedLog, PlacedSnapshot, Reached
+from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member, Origin
+from logkeep.zookeeper.sink import DamagedFile, Known, PlacedLog, PlacedSnapshot, Reached
 
 ROLE = "ensemble"
 KIND = "zookeeper"
@@ -29,6 +29,7 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     zxid: Position | None = None
     current_epoch: int | None = None
     accepted_epoch: int | None = None
+    voters: int | None = None
     mntr: str = ""
     stat: str = ""
     conf: str = ""
@@ -47,6 +48,10 @@ class SnapshotRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Hexadecimal: it has 64 bits, which not every reader of JSON can hold. Empty: none."""
     digest_zxid: Position = 0
     nodes: Position = 0
+    size: Position
+    sha256: Sha256
+    """Of the file, so that the same name is not taken for the same file."""
+    origin: Origin = Origin.DISK
 
 
 class LogRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -57,7 +62,22 @@ class LogRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     first: Position
     last: Position
     last_adler: Position
+    max_time_ms: int
     ending: Ending = Ending.CLEAN
+    borders: tuple[tuple[Position, Position], ...] = ()
+    digests: bool | None = None
+    apart: str = ""
+    """The history that its object is stored under, where no server said that it is committed: nothing continues it."""
+
+
+class DamagedRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A file that is not whole, kept as it was found."""
+
+    token: Token
+    member: str
+    name: str
+    zxid: Position
+    positions: tuple[int, ...] = ()
 
 
 class ConfigRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -75,6 +95,7 @@ class EnsembleRecord(SourceDocument, frozen=True, kw_only=True, tag="zookeeper-e
     members: tuple[MemberRecord, ...]
     snapshots: tuple[SnapshotRecord, ...]
     logs: tuple[LogRecord, ...]
+    damaged: tuple[DamagedRecord, ...] = ()
     schemes: tuple[str, ...] = ()
     config: tuple[ConfigRecord, ...] = ()
     left_out: tuple[str, ...] = ()
@@ -93,10 +114,14 @@ def snapshot_record(placed: PlacedSnapshot) -> SnapshotRecord:
         digest="" if kept.digest is None else f"{kept.digest:016x}",
         digest_zxid=kept.digest_zxid,
         nodes=kept.nodes,
+        size=kept.size_bytes,
+        sha256=kept.sha256,
+        origin=kept.origin,
     )
 
 
-def log_record(placed: PlacedLog) -> LogRecord:
+def log_record(placed: PlacedLog, apart: str) -> LogRecord:
+    """`apart`: where tails are stored."""
     kept = placed.kept
     return LogRecord(
         token=placed.stored.token,
@@ -106,7 +131,17 @@ def log_record(placed: PlacedLog) -> LogRecord:
         first=kept.first,
         last=kept.last,
         last_adler=kept.last_adler,
+        max_time_ms=kept.max_time_ms,
         ending=kept.ending,
+        borders=kept.borders,
+        digests=kept.digests,
+        apart=apart if placed.tail else "",
+    )
+
+
+def damaged_record(found: DamagedFile) -> DamagedRecord:
+    return DamagedRecord(
+        token=found.stored.token, member=found.member, name=found.name, zxid=found.zxid, positions=found.positions
     )
 
 
@@ -121,6 +156,7 @@ def member_of(record: MemberRecord) -> Member:
         zxid=record.zxid,
         current_epoch=record.current_epoch,
         accepted_epoch=record.accepted_epoch,
+        voters=record.voters,
     )
 
 
@@ -137,6 +173,7 @@ def kept_snapshot(record: SnapshotRecord, row: Segment) -> KeptSnapshot:
         nodes=record.nodes,
         size_bytes=row.plain_bytes,
         sha256=row.plain_sha256,
+        origin=record.origin,
     )
 
 
@@ -155,6 +192,8 @@ def kept_log(record: LogRecord, row: Segment) -> KeptLog:
         proof=row.proof,
         size_bytes=row.plain_bytes,
         sha256=row.plain_sha256,
+        borders=record.borders,
+        digests=record.digests,
     )
 
 
@@ -175,14 +214,15 @@ def known_from(record: EnsembleRecord | None) -> Known:
     """What the newest backup means for the next one."""
     if record is None:
         return Known()
-    logs = sorted((r for r in record.logs if r.history == record.history), key=lambda r: r.last, reverse=True)
+    held = sorted((r for r in record.logs if r.history == record.history), key=lambda r: r.last, reverse=True)
+    logs = [r for r in held if not r.apart] or held
     reached: dict[str, Reached] = {}
-    for one in logs:
+    for one in (r for r in logs if not r.apart):
         reached.setdefault(one.member, Reached(one.history, one.last, one.last_adler))
     return Known(
         history=record.history,
         reached=reached,
         marks=tuple((one.last, one.last_adler) for one in logs),
-        snapshots=frozenset((s.member, s.name) for s in record.snapshots if s.history == record.history),
+        snapshots={(s.member, s.name): (s.size, s.sha256) for s in record.snapshots if s.history == record.history},
         anything=True,
     )

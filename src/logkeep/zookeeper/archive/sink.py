@@ -1,14 +1,14 @@
 """A repository as the place where a backup of ZooKeeper goes: what is new is stored, what is known is taken over."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from logkeep.errors import BackupFailed, UsageError
-from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
-from logkeep.model.segments import Codec, Collection
+from logkeep.model.segments import Codec, Segment
+from logkeep.model.segments import Collection as Kind
 from logkeep.model.time import Clock, TokenSource, random_token
 from logkeep.repository import layout
 from logkeep.repository.attachments import put_attachment, read_attachment
@@ -19,7 +19,16 @@ from logkeep.repository.format import ZSTD_FRAMES, require_feature
 from logkeep.repository.lease import DEFAULT_TTL
 from logkeep.repository.source import check_source, ensure_source, read_manifest
 from logkeep.repository.writing import Writing, writing
-from logkeep.zookeeper.archive.claims import Claimed, Window, carried, claimed, cuts, snapshot_segment, window
+from logkeep.zookeeper.archive.claims import (
+    DAMAGED,
+    Claimed,
+    carried,
+    claimed,
+    cuts,
+    damaged_segment,
+    snapshot_segment,
+    within,
+)
 from logkeep.zookeeper.archive.record import (
     KIND,
     ROLE,
@@ -28,16 +37,19 @@ from logkeep.zookeeper.archive.record import (
     LogRecord,
     MemberRecord,
     SnapshotRecord,
+    damaged_record,
+    kept_log,
+    kept_snapshot,
     known_from,
     log_of,
     log_record,
+    member_of,
     snapshot_record,
 )
 from logkeep.zookeeper.archive.view import digest_at, view_of
 from logkeep.zookeeper.packing import DEFAULT_LEVEL, StoredWriter
-from logkeep.zookeeper.sink import Gathered, Known, MemberText
-
-_GAP = "no file of this member holds them"
+from logkeep.zookeeper.planned import Planned, planned
+from logkeep.zookeeper.sink import Completed, Gathered, Known, MemberText
 
 
 @dataclass(frozen=True)
@@ -48,14 +60,19 @@ class ArchiveShelf:
     codec: Codec
     level: int = DEFAULT_LEVEL
     tokens: TokenSource = random_token
+    apart: str = "tail"
+    """The history that the tails of this run are stored under; no other run has it."""
 
     def open_snapshot(self, member: str, history: str, name: str, zxid: int, *, packed: bool) -> StoredWriter:
-        return self._opened(Collection.SNAPSHOTS, member, history, zxid, Codec.NONE if packed else self.codec)
+        return self._opened(Kind.SNAPSHOTS, member, history, zxid, Codec.NONE if packed else self.codec)
 
-    def open_log(self, member: str, history: str, first: int) -> StoredWriter:
-        return self._opened(Collection.TXNLOGS, member, history, first, self.codec)
+    def open_log(self, member: str, history: str, first: int, *, tail: bool = False) -> StoredWriter:
+        return self._opened(Kind.TXNLOGS, member, self.apart if tail else history, first, self.codec)
 
-    def _opened(self, collection: Collection, member: str, history: str, first: int, codec: Codec) -> StoredWriter:
+    def open_damaged(self, member: str, history: str, name: str, zxid: int) -> StoredWriter:
+        return self._opened(Kind.SNAPSHOTS, member, DAMAGED, zxid, Codec.NONE)
+
+    def _opened(self, collection: Kind, member: str, history: str, first: int, codec: Codec) -> StoredWriter:
         token = self.tokens()
         name = layout.object_of(self.place.source, log_of(collection, member, history), first, token, codec)
         return StoredWriter(self.place.store.open_new(name), name, token, codec, self.level)
@@ -70,6 +87,8 @@ class ArchiveSink:
     last: EnsembleRecord | None
     wanted: BackupId | None = None
     tags: tuple[str, ...] = ()
+    history_window: timedelta | None = None
+    """How far back the backup must reach; None: as far as anything is archived."""
     entry: BackupEntry | None = None
     """The committed backup, once it is complete."""
     _ongoing: list[OngoingBackup] = field(default_factory=list)
@@ -89,83 +108,96 @@ class ArchiveSink:
         source = ensure_source(place, KIND, {}, clock())
         self._ongoing.append(begin(self.session, source, wanted=self.wanted, tags=self.tags))
 
-    def complete(self, gathered: Gathered) -> str:
+    def complete(self, gathered: Gathered) -> Completed:
         ongoing = self._ongoing[-1]
         if any(not config.redacted and _tells(config.name) for config in gathered.config):
             raise UsageError("files with secrets are kept in bundles only", remedy="leave --include-secrets away")
-        record, outcome = self._outcome(gathered, ongoing)
+        held = self._held(gathered)
+        told = self._planned(gathered, held)
+        record = _record(self.session.place, ongoing.id, gathered, held, self.last)
         ref = put_attachment(self.session.place, ongoing.id, ROLE, record, self.session.tokens())
-        self.entry = ongoing.complete(
-            Outcome(cut=outcome.cut, new=outcome.new, gaps=outcome.gaps, attachments=(ref,), findings=outcome.findings)
-        )
-        return str(ongoing.id)
-
-    def _outcome(self, gathered: Gathered, ongoing: OngoingBackup) -> tuple[EnsembleRecord, Outcome]:
-        old_logs, old_snapshots = carried(self.last, gathered.history)
-        logs = (*old_logs, *map(log_record, gathered.logs))
-        snapshots = (*old_snapshots, *map(snapshot_record, gathered.snapshots))
-        windows = _windows(gathered, logs, snapshots)
-        logs = tuple(r for r in logs if r.last >= windows[r.member].logs_from)
-        snapshots = tuple(s for s in snapshots if s.zxid >= windows[s.member].snapshots_from)
-        claims = self._claims(gathered)
+        claims = self._claims(gathered, told.believed)
         new = [*(s for c in claims for s in c.segments), *map(snapshot_segment, gathered.snapshots)]
-        cut = cuts(logs, snapshots, windows)
-        if not cut:
-            raise BackupFailed("nothing was found that could be kept", subject=self.session.place.source)
-        gaps = [gap for c in claims for gap in c.gaps]
-        record = _record(self.session.place, ongoing.id, gathered, logs, snapshots, self.last)
-        return record, Outcome(cut=cut, new=new, gaps=gaps, findings=_stored(gathered))
+        self.entry = ongoing.complete(
+            Outcome(
+                cut=cuts(held.logs, held.snapshots, gathered.damaged),
+                new=[*new, *map(damaged_segment, gathered.damaged)],
+                gaps=[gap for c in claims for gap in c.gaps],
+                attachments=(ref,),
+                findings=(*gathered.findings, *told.findings),
+            )
+        )
+        return Completed(str(ongoing.id), told.findings)
 
-    def _claims(self, gathered: Gathered) -> list[Claimed]:
+    def _held(self, gathered: Gathered) -> "_Held":
+        """Everything that the backup will consist of: what is carried over and still wanted, and what is new."""
+        old_logs, old_snapshots = carried(self.last, gathered.history)
+        anew = {(p.kept.member, p.kept.name) for p in gathered.snapshots}
+        logs = [*old_logs, *(log_record(p, self.shelf.apart) for p in gathered.logs)]
+        snapshots = [*(s for s in old_snapshots if (s.member, s.name) not in anew)]
+        snapshots += map(snapshot_record, gathered.snapshots)
+        if not logs and not snapshots:
+            raise BackupFailed("nothing was found that could be kept", subject=self.session.place.source)
+        held = _Held([], [])
+        for member in sorted({r.member for r in (*logs, *snapshots)}):
+            chosen = within(
+                [r for r in logs if r.member == member], [s for s in snapshots if s.member == member], self._since_ms
+            )
+            held.logs.extend(chosen[0])
+            held.snapshots.extend(chosen[1])
+        return held
+
+    @property
+    def _since_ms(self) -> int | None:
+        if self.history_window is None:
+            return None
+        return int((self.session.clock() - self.history_window).timestamp() * 1000)
+
+    def _planned(self, gathered: Gathered, held: "_Held") -> Planned:
+        """The planner sees the rows of the backup as a reader of it will."""
+        new_logs = {p.stored.token: p.kept for p in gathered.logs}
+        new_snapshots = {p.stored.token: p.kept for p in gathered.snapshots}
+        old = self._old_rows()
+        logs = [new_logs.get(r.token) or kept_log(r, old[r.token]) for r in held.logs]
+        snapshots = [new_snapshots.get(s.token) or kept_snapshot(s, old[s.token]) for s in held.snapshots]
+        seen = {m.name for m in gathered.members}
+        stay = [member_of(m) for m in (self.last.members if self.last else ()) if m.name not in seen]
+        return planned([*gathered.members, *stay], snapshots, logs, gathered.history, self.session.place.source)
+
+    def _old_rows(self) -> dict[str, Segment]:
+        completed = self.session.folded.completed
+        return view_of(self.session.place, completed[-1]).rows if completed else {}
+
+    def _claims(self, gathered: Gathered, believed: Collection[tuple[int, int]]) -> list[Claimed]:
         known = self.known if self.last is not None and self.last.history == gathered.history else Known()
-        result = []
+        found = []
         for member in gathered.members:
             reached = known.reached.get(member.name)
             logs = [p for p in gathered.logs if p.kept.member == member.name]
-            before = reached.last if reached is not None else None
-            result.append(claimed(member.name, gathered.history, logs, before, _GAP))
-        return result
+            found.append(claimed(logs, reached.last if reached else None, believed, self.shelf.apart))
+        return found
+
+
+@dataclass(frozen=True)
+class _Held:
+    logs: list[LogRecord]
+    snapshots: list[SnapshotRecord]
 
 
 def _tells(name: str) -> bool:
     return not name.endswith((".cfg", "myid", ".env")) and "dynamic" not in name and not name.startswith("log")
 
 
-def _stored(gathered: Gathered) -> tuple[Finding, ...]:
-    return tuple(gathered.findings)
-
-
-def _windows(
-    gathered: Gathered, logs: tuple[LogRecord, ...], snapshots: tuple[SnapshotRecord, ...]
-) -> dict[str, Window]:
-    names = {r.member for r in (*logs, *snapshots)}
-    return {
-        name: window(
-            [s for s in snapshots if s.member == name],
-            [r for r in logs if r.member == name],
-            gathered.snapshot_starts.get(name, _oldest([s.zxid for s in snapshots if s.member == name])),
-            gathered.log_starts.get(name, _oldest([r.first for r in logs if r.member == name])),
-        )
-        for name in names
-    }
-
-
-def _oldest(zxids: list[int]) -> int | None:
-    """A member that this run did not look at keeps all that it has."""
-    return min(zxids, default=None)
-
-
 def _record(
     place: Place,
     backup_id: BackupId,
     gathered: Gathered,
-    logs: tuple[LogRecord, ...],
-    snapshots: tuple[SnapshotRecord, ...],
+    held: _Held,
     last: EnsembleRecord | None,
 ) -> EnsembleRecord:
     seen = {m.name for m in gathered.members}
     stay = tuple(m for m in (last.members if last is not None else ()) if m.name not in seen)
-    there = {r.member for r in (*logs, *snapshots)}
+    there = {r.member for r in (*held.logs, *held.snapshots)}
     return EnsembleRecord(
         repository=place.repository,
         source=place.source,
@@ -173,8 +205,9 @@ def _record(
         history=gathered.history,
         backup_zxid=gathered.backup_zxid,
         members=(*_members(gathered), *(m for m in stay if m.name in there)),
-        snapshots=snapshots,
-        logs=logs,
+        snapshots=tuple(held.snapshots),
+        logs=tuple(held.logs),
+        damaged=tuple(map(damaged_record, gathered.damaged)),
         schemes=tuple(gathered.schemes),
         config=tuple(ConfigRecord(name=c.name, content=c.content, redacted=c.redacted) for c in gathered.config),
         left_out=tuple(gathered.left_out),
@@ -194,6 +227,7 @@ def _members(gathered: Gathered) -> Iterator[MemberRecord]:
             zxid=member.zxid,
             current_epoch=member.current_epoch,
             accepted_epoch=member.accepted_epoch,
+            voters=member.voters,
             mntr=text.mntr,
             stat=text.stat,
             conf=text.conf,
@@ -217,6 +251,7 @@ def archiving(
     level: int = DEFAULT_LEVEL,
     wanted: BackupId | None = None,
     tags: tuple[str, ...] = (),
+    history_window: timedelta | None = None,
     lease_ttl: timedelta = DEFAULT_TTL,
 ) -> Iterator[ArchiveSink]:
     """Hold the source's lease, know its newest backup, and be ready to take the next one."""
@@ -224,4 +259,5 @@ def archiving(
         check_wanted(wanted, session.folded.last_id)
         check_source(place, KIND, {})
         last = last_record(place, session.folded)
-        yield ArchiveSink(session, ArchiveShelf(place, codec, level, tokens), last, wanted, tags)
+        shelf = ArchiveShelf(place, codec, level, tokens, f"tail-{tokens()}")
+        yield ArchiveSink(session, shelf, last, wanted, tags, history_window)

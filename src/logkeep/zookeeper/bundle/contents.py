@@ -8,6 +8,7 @@ from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.documents import (
     Authentication,
     BackupInfo,
+    DamagedEntry,
     Files,
     LogEntry,
     Server,
@@ -19,7 +20,7 @@ from logkeep.zookeeper.bundle.documents import (
 from logkeep.zookeeper.kept import Ending, KeptLog, Member
 from logkeep.zookeeper.outcome import exit_code
 from logkeep.zookeeper.packing import SUFFIXES
-from logkeep.zookeeper.sink import Gathered, PlacedLog, PlacedSnapshot
+from logkeep.zookeeper.sink import DamagedFile, Gathered, PlacedLog, PlacedSnapshot
 
 _REPAIRED = frozenset({"header-rewritten", "torn-tail"})
 _BROKEN = frozenset({"snapshot-damaged", "lost-transactions"})
@@ -29,7 +30,8 @@ def stored_names(gathered: Gathered) -> dict[str, str]:
     """The names under which tasks stored files → those that they have in the bundle."""
     snapshots = {p.stored.name: f"{layout.SNAPSHOTS}/{_stored_snapshot(p)}" for p in gathered.snapshots}
     logs = {p.stored.name: f"{layout.TXNLOGS}/{_stored_log(p)}" for p in gathered.logs}
-    return {**snapshots, **logs}
+    damaged = {d.stored.name: f"{layout.DAMAGED}/{d.name}" for d in gathered.damaged}
+    return {**snapshots, **logs, **damaged}
 
 
 def info_of(gathered: Gathered, backup_id: str, started: datetime, took_s: float, codec: Codec) -> BackupInfo:
@@ -43,6 +45,7 @@ def info_of(gathered: Gathered, backup_id: str, started: datetime, took_s: float
             snapshots=tuple(_snapshot(p) for p in gathered.snapshots),
             txnlogs=tuple(_log(p) for p in gathered.logs),
             config=tuple(c.name for c in gathered.config),
+            damaged=tuple(_damaged(d) for d in gathered.damaged),
         ),
         validation=_validation(gathered),
         statistics=Statistics(
@@ -59,6 +62,13 @@ def info_of(gathered: Gathered, backup_id: str, started: datetime, took_s: float
     )
 
 
+def _damaged(found: DamagedFile) -> DamagedEntry:
+    stored = found.stored
+    return DamagedEntry(
+        name=found.name, size=stored.plain_bytes, checksum=f"sha256:{stored.plain_sha256}", positions=found.positions
+    )
+
+
 def _server(member: Member) -> Server:
     return Server(
         version=member.version,
@@ -70,6 +80,7 @@ def _server(member: Member) -> Server:
         zxid=_hex(member.zxid),
         current_epoch=member.current_epoch,
         accepted_epoch=member.accepted_epoch,
+        voters=member.voters,
     )
 
 
@@ -104,6 +115,7 @@ def _snapshot(placed: PlacedSnapshot) -> SnapshotEntry:
         digest=_hex(kept.digest),
         digest_zxid=hex_zxid(kept.digest_zxid),
         nodes=kept.nodes,
+        origin=kept.origin,
     )
 
 
@@ -127,13 +139,15 @@ def _log(placed: PlacedLog) -> LogEntry:
         last_adler=kept.last_adler,
         ending=kept.ending,
         proof=kept.proof,
+        borders=tuple((hex_zxid(a), hex_zxid(b)) for a, b in kept.borders),
+        digests=kept.digests,
         note=note,
     )
 
 
 def _status(kept: KeptLog) -> tuple[str, str]:
-    if kept.proof is Proof.UNPROVEN:
-        return "valid", "No server could be asked: these transactions may not be committed"
+    if kept.proof is Proof.UNPROVEN and kept.ending is Ending.CLEAN:
+        return "valid", "Nothing here proves that these transactions were committed"
     return {
         Ending.CLEAN: ("valid", ""),
         Ending.ACTIVE_TAIL: ("truncated", "A record was being written; everything before it is here"),

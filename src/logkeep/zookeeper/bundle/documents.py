@@ -15,7 +15,7 @@ from logkeep.formats.zookeeper.names import FileKind, Packing, parse_name
 from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec, Proof
 from logkeep.zookeeper.bundle import layout
-from logkeep.zookeeper.kept import Ending
+from logkeep.zookeeper.kept import Ending, Origin
 
 VERSION: Final = "1.0"
 _LARGEST_BYTES: Final = 64 << 20
@@ -40,6 +40,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     zxid: Hex | None = None
     current_epoch: int | None = None
     accepted_epoch: int | None = None
+    voters: int | None = None
 
 
 class SnapshotEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +56,7 @@ class SnapshotEntry(msgspec.Struct, frozen=True, kw_only=True):
     digest: Hex | None = None
     digest_zxid: Hex = "0x0"
     nodes: Count = 0
+    origin: Origin = Origin.DISK
 
 
 class LogEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,13 +78,25 @@ class LogEntry(msgspec.Struct, frozen=True, kw_only=True):
     last_adler: int
     ending: Ending
     proof: Proof
+    borders: tuple[tuple[Hex, Hex], ...] = ()
+    digests: bool | None = None
     note: str = ""
+
+
+class DamagedEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A file as it was found, below `damaged`."""
+
+    name: str
+    size: Count
+    checksum: Checksum
+    positions: tuple[int, ...] = ()
 
 
 class Files(msgspec.Struct, frozen=True, kw_only=True):
     snapshots: tuple[SnapshotEntry, ...]
     txnlogs: tuple[LogEntry, ...]
     config: tuple[str, ...] = ()
+    damaged: tuple[DamagedEntry, ...] = ()
 
 
 class Validation(msgspec.Struct, frozen=True, kw_only=True):

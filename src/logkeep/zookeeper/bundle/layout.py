@@ -4,6 +4,7 @@ DIR/<id>/snapshots/snapshot.<zxid>[.gz|.zst]
 DIR/<id>/txnlogs/log.<zxid>[.gz|.zst]
 DIR/<id>/metadata/backup_info.json  MANIFEST.txt  zk_mntr.txt  zk_stat.txt  zk_conf.txt
 DIR/<id>/config/…                                   only with --include-config
+DIR/<id>/damaged/<name>                             files that are not whole, as they were found
 DIR/<id>/logs/backup.log  verify.log
 DIR/.<id>.partial/                                  being written, or left by a run that was killed
 """
@@ -15,6 +16,7 @@ from pathlib import Path
 from logkeep.errors import UsageError
 
 SNAPSHOTS, TXNLOGS, METADATA, CONFIG, LOGS = "snapshots", "txnlogs", "metadata", "config", "logs"
+DAMAGED = "damaged"
 INFO = "backup_info.json"
 MANIFEST = "MANIFEST.txt"
 MNTR, STAT, CONF = "zk_mntr.txt", "zk_stat.txt", "zk_conf.txt"

@@ -22,7 +22,10 @@ class BundleShelf:
     def open_snapshot(self, member: str, history: str, name: str, zxid: int, *, packed: bool) -> StoredWriter:
         return self._opened(f"{layout.SNAPSHOTS}/{name}", Codec.NONE if packed else self.codec)
 
-    def open_log(self, member: str, history: str, first: int) -> StoredWriter:
+    def open_damaged(self, member: str, history: str, name: str, zxid: int) -> StoredWriter:
+        return self._opened(f"{layout.DAMAGED}/{name}", Codec.NONE)
+
+    def open_log(self, member: str, history: str, first: int, *, tail: bool = False) -> StoredWriter:
         return self._opened(f"{layout.TXNLOGS}/{log_name(first)}", self.codec)
 
     def _opened(self, name: str, codec: Codec) -> StoredWriter:

@@ -52,6 +52,7 @@ class BundleView:
                 zxid=_number(server.zxid),
                 current_epoch=server.current_epoch,
                 accepted_epoch=server.accepted_epoch,
+                voters=server.voters,
             ),
         )
 
@@ -102,6 +103,7 @@ class BundleView:
             nodes=entry.nodes,
             size_bytes=entry.size,
             sha256=entry.checksum.removeprefix("sha256:"),
+            origin=entry.origin,
         )
 
     def _log(self, entry: LogEntry) -> KeptLog:
@@ -122,6 +124,8 @@ class BundleView:
             proof=entry.proof,
             size_bytes=entry.size,
             sha256=entry.checksum.removeprefix("sha256:"),
+            borders=tuple((int(before, 16), int(after, 16)) for before, after in entry.borders),
+            digests=entry.digests,
         )
 
 

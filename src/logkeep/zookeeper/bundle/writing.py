@@ -9,11 +9,12 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
 from logkeep.errors import BackupFailed, Locked, UsageError
+from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec
 from logkeep.model.time import Clock, TokenSource
 from logkeep.store.directory import speaking_of
@@ -25,7 +26,8 @@ from logkeep.zookeeper.bundle.documents import BackupInfo, encoded
 from logkeep.zookeeper.bundle.shelf import BundleShelf
 from logkeep.zookeeper.bundle.texts import log_text, manifest_text
 from logkeep.zookeeper.packing import DEFAULT_LEVEL
-from logkeep.zookeeper.sink import Gathered, Known, MemberText
+from logkeep.zookeeper.planned import planned
+from logkeep.zookeeper.sink import Completed, Gathered, Known, MemberText
 
 _DIRECTORIES = (layout.SNAPSHOTS, layout.TXNLOGS, layout.METADATA, layout.LOGS)
 
@@ -51,9 +53,11 @@ class BundleSink:
     def start(self) -> None:
         """The staging directory is there already."""
 
-    def complete(self, gathered: Gathered) -> str:
+    def complete(self, gathered: Gathered) -> Completed:
         if len(gathered.members) != 1:
             raise UsageError("a bundle holds one member; back several up into a repository")
+        found = self._planned(gathered)
+        gathered = replace(gathered, findings=[*gathered.findings, *found])
         took_s = (self.clock() - self.started).total_seconds()
         info = info_of(gathered, self.backup_id, self.started, took_s, self.shelf.codec)
         root = self.shelf.store.root
@@ -62,7 +66,11 @@ class BundleSink:
             self._write_documents(gathered, info, root)
             self._commit(root)
         self.info = info
-        return self.backup_id
+        return Completed(self.backup_id, found)
+
+    def _planned(self, gathered: Gathered) -> tuple[Finding, ...]:
+        snapshots, logs = [p.kept for p in gathered.snapshots], [p.kept for p in gathered.logs]
+        return planned(gathered.members, snapshots, logs, gathered.history, str(self.path)).findings
 
     def _settle(self, gathered: Gathered, root: Path) -> None:
         """Give files their names, and remove what attempts left behind."""
@@ -72,8 +80,8 @@ class BundleSink:
         for temporary, final in names.items():
             (root / temporary).rename(root / final)
         wanted = {root / final for final in names.values()}
-        for kind in (layout.SNAPSHOTS, layout.TXNLOGS):
-            for left in sorted((root / kind).iterdir()):
+        for kind in (layout.SNAPSHOTS, layout.TXNLOGS, layout.DAMAGED):
+            for left in sorted((root / kind).iterdir()) if (root / kind).is_dir() else ():
                 if left not in wanted:
                     left.unlink()
         shutil.rmtree(root / PARTIAL, ignore_errors=True)
@@ -94,7 +102,7 @@ class BundleSink:
         _write(metadata / layout.INFO, encoded(info))
 
     def _commit(self, root: Path) -> None:
-        for name in (*_DIRECTORIES, layout.CONFIG, "."):
+        for name in (*_DIRECTORIES, layout.CONFIG, layout.DAMAGED, "."):
             if (root / name).is_dir():
                 sync_path(root / name)
         if self.path.exists():

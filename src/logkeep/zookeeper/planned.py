@@ -1,0 +1,56 @@
+"""Can this be restored? Asked of the planner that restores use, over exactly what a backup will hold, before it does.
+
+Pure. A backup from which nothing can be restored is none; one whose end cannot be reached says so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from logkeep.errors import BackupFailed
+from logkeep.model.findings import Finding, Severity
+from logkeep.zookeeper.coverage import Holdings, Standing
+from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.line import line_of
+from logkeep.zookeeper.plan import Refused, ToEnd, plan
+
+
+class _Timeless:
+    """Which moments transactions belong to is of no interest here."""
+
+    def time_of(self, log: KeptLog, zxid: int) -> int | None:
+        return None
+
+    def first_later(self, log: KeptLog, first: int, last: int, time_ms: int) -> tuple[int, int] | None:
+        return None
+
+
+@dataclass(frozen=True)
+class Planned:
+    findings: tuple[Finding, ...]
+    believed: frozenset[tuple[int, int]]
+    """Ends of epochs, as last and first transaction, that a majority agrees on or that digests will prove."""
+
+
+def planned(
+    members: Sequence[Member], snapshots: Sequence[KeptSnapshot], logs: Sequence[KeptLog], history: str, subject: str
+) -> Planned:
+    """Raises BackupFailed where no point in time can be restored."""
+    voters = max((m.voters for m in members if m.voters is not None), default=None)
+    holdings = Holdings(tuple(snapshots), tuple(logs), tuple(members), voters=voters)
+    path = plan(holdings, ToEnd(), _Timeless(), history=history)
+    if isinstance(path, Refused) and not path.reachable:
+        raise BackupFailed(
+            f"nothing could be restored from it: {path.what}",
+            subject=subject,
+            remedy="back up another member, or restart this one, which makes it write a snapshot",
+        )
+    good = {Standing.MAJORITY, Standing.BY_DIGEST, Standing.BEGINNING}
+    borders = line_of(holdings, history).borders
+    believed = frozenset((b.before, b.after) for b in borders if b.standing in good)
+    return Planned(_told(path) if isinstance(path, Refused) else (), believed)
+
+
+def _told(refused: Refused) -> tuple[Finding, ...]:
+    reachable = "; ".join(str(interval) for interval in refused.reachable)
+    what = f"its end cannot be restored: {refused.what}; what can: {reachable}"
+    return (Finding(code="end-unreachable", severity=Severity.DAMAGE, where="backup", what=what),)
