@@ -251,8 +251,8 @@ def zookeeper_accident() -> None:
 
 
 def zookeeper_disk_rots() -> None:
-    """One byte in the middle of an archived log turns over."""
-    rotten = max(Path("backups/tonight/txnlogs").iterdir(), key=lambda path: path.stat().st_size)
+    """One byte in the middle of the newest archived log turns over."""
+    rotten = max(Path("backups/tonight/txnlogs").iterdir(), key=lambda path: int(path.name.split(".")[1], 16))
     data = bytearray(rotten.read_bytes())
     data[len(data) // 2] ^= 0xFF
     rotten.write_bytes(data)

@@ -22,7 +22,7 @@ _ASSESSMENT = {
 }
 _ADVICE = {
     Condition.VALID: "nothing to do; keep it as a restore point",
-    Condition.PARTIAL: "keep it, and take a new backup soon: what is missing here is not in later ones",
+    Condition.PARTIAL: "take a new backup, and keep this one until the new one is verified",
     Condition.DAMAGED: "take a new backup now; restore from this one only to the intervals above",
 }
 

@@ -20,6 +20,7 @@ from logkeep.store.directory import speaking_of
 from logkeep.store.local import PARTIAL, LocalStore
 from logkeep.store.local_files import sync_path
 from logkeep.zookeeper.bundle import layout
+from logkeep.zookeeper.bundle.documents import LogEntry
 from logkeep.zookeeper.bundle.rewriting import document_of, replace_document
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
@@ -27,7 +28,6 @@ from logkeep.zookeeper.packing import SUFFIXES, StoredWriter
 from logkeep.zookeeper.repair_plan import RepairPlan
 from logkeep.zookeeper.sink import Stored
 
-DAMAGED: Final = "damaged"
 _CODECS: Final = (Codec.GZIP, Codec.ZSTD, Codec.NONE)
 
 
@@ -137,7 +137,7 @@ class _Replaced:
 
     def move_originals(self) -> None:
         """What was damaged stays, apart from what is read."""
-        aside = self.root / DAMAGED
+        aside = self.root / layout.DAMAGED
         aside.mkdir(mode=0o700, exist_ok=True)
         for kind, name in self.originals:
             original = self.root / kind / name
@@ -154,23 +154,29 @@ def _free(directory: Path, name: str) -> Path:
 
 def _log_entry(repair: RepairPlan, kept: KeptLog, stored: Stored) -> dict[str, Any]:
     whole = kept.last == repair.of.last and not repair.lost
-    return {
-        "name": log_name(kept.first),
-        "start_zxid": hex_zxid(kept.first),
-        "end_zxid": hex_zxid(kept.last),
-        "size": kept.size_bytes,
-        "status": "valid" if whole else "truncated",
-        "transaction_count": kept.records,
-        "checksum": f"sha256:{kept.sha256}",
-        **_stored_fields(stored),
-        "source_name": kept.name,
-        "min_time_ms": kept.min_time_ms,
-        "max_time_ms": kept.max_time_ms,
-        "last_adler": kept.last_adler,
-        "ending": kept.ending.value,
-        "proof": kept.proof.value,
-        "note": f"Repaired: {repair}",
-    }
+    entry = LogEntry(
+        name=log_name(kept.first),
+        start_zxid=hex_zxid(kept.first),
+        end_zxid=hex_zxid(kept.last),
+        size=kept.size_bytes,
+        status="valid" if whole else "truncated",
+        transaction_count=kept.records,
+        checksum=f"sha256:{kept.sha256}",
+        stored_name=stored.name.rpartition("/")[2],
+        stored_size=stored.size_bytes,
+        stored_checksum=f"sha256:{stored.sha256}",
+        source_name=kept.name,
+        min_time_ms=kept.min_time_ms,
+        max_time_ms=kept.max_time_ms,
+        last_adler=kept.last_adler,
+        ending=kept.ending,
+        proof=kept.proof,
+        borders=tuple((hex_zxid(before), hex_zxid(after)) for before, after in kept.borders),
+        digests=kept.digests,
+        note=f"Repaired: {repair}",
+    )
+    built: dict[str, Any] = msgspec.to_builtins(entry)
+    return built
 
 
 def _stored_fields(stored: Stored) -> dict[str, Any]:
