@@ -70,8 +70,8 @@ def backup(run: Run) -> Answer:
 
 
 def _wish(run: Run) -> Wish:
-    data_dir = run.needed(DATA_DIR, "--zk-data-dir")
-    place = MemberPlace(_MEMBER, data_dir, run[LOG_DIR] or data_dir, run[HOST])
+    data_dir = run.needed(DATA_DIR, "--zk-data-dir").absolute()
+    place = MemberPlace(_MEMBER, data_dir, (run[LOG_DIR] or data_dir).absolute(), run[HOST])
     config_dir = run[CONFIG_DIR]
     return Wish(
         members=(place,),

@@ -116,6 +116,7 @@ def _shown(run: Run, view: BundleView, label: str) -> Iterator[Progress]:
     sink.start(label, total, 1)
     try:
         yield _Bytes(sink)
+        sink.update(total, 1, 0)
     finally:
         sink.finish()
 

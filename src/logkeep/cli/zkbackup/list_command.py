@@ -24,7 +24,7 @@ _MEANINGS: Final = {
 
 
 def list_backups(run: Run) -> Answer:
-    base = run[BASE_DIR]
+    base = run[BASE_DIR].absolute()
     everything = sorted_by(run[SORT_BY], shelved(base))
     shown = everything[: run[LIMIT] or None]
     if run[LIST_FORMAT] == "simple":

@@ -77,7 +77,7 @@ def prune(run: Run) -> Answer:
 
 
 def _planned(run: Run) -> _Plan:
-    base, now = run[BASE_DIR], run.clock()
+    base, now = run[BASE_DIR].absolute(), run.clock()
     rules = Rules(
         keep_days=run[KEEP_DAYS], keep_count=run[KEEP_COUNT], keep_min_count=run[KEEP_MIN_COUNT],
         delete_damaged=run[DELETE_DAMAGED],

@@ -102,6 +102,8 @@ def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path, host: s
         "   zkServer.sh stop",
         f"   zkbackup restore --rollback {places}",
         "   zkServer.sh start",
+        "",
+        "A next backup into a repository (`logkeep zookeeper backup`) needs --new-history; a next `zkbackup backup` does not.",
     ]  # fmt: skip
     return told("\n".join(lines), look)
 

@@ -92,10 +92,11 @@ def _coverage(checked: Checked) -> list[str]:
 
 def _proof(checked: Checked) -> list[str]:
     found = checked.verified
+    weaker = [f"  - {FAIR} {label}" for label in found.labels]
     if not found.transactions:
-        return []
+        return weaker
     digests = f"{count(found.digests_compared)} digests compared"
-    return [f"  - Replayed: {plural(found.transactions, 'transaction')}, {digests}"]
+    return [f"  - Replayed: {plural(found.transactions, 'transaction')}, {digests}", *weaker]
 
 
 def verify_document(view: BundleView, checked: Checked, repairs: list[str]) -> dict[str, Any]:
@@ -126,6 +127,7 @@ def verify_document(view: BundleView, checked: Checked, repairs: list[str]) -> d
         "lost": [{"from": hex_zxid(first), "to": hex_zxid(last)} for first, last in found.lost],
         "transactions": found.transactions,
         "digests_compared": found.digests_compared,
+        "labels": list(found.labels),
         "findings": msgspec.to_builtins(checked.findings),
         "repairs": repairs,
     }
