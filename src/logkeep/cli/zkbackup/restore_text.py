@@ -103,7 +103,7 @@ def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path, host: s
         f"   zkbackup restore --rollback {places}",
         "   zkServer.sh start",
         "",
-        "A next backup into a repository (`logkeep zookeeper backup`) needs --new-history; a next `zkbackup backup` does not.",
+        "Where a repository holds backups of this server, the next one needs --new-history.",
     ]  # fmt: skip
     return told("\n".join(lines), look)
 
