@@ -23,9 +23,15 @@ class Workload:
 
     def log(self, payload: int) -> Path:
         """One of setData transactions, in a file with holes behind them; made once."""
-        path = self.folder / f"log.{payload}"
+        return self._made(f"log.{payload}", set_data_bodies(payload))
+
+    def mixed_log(self) -> Path:
+        return self._made("log.mixed", mixed_bodies(100))
+
+    def _made(self, name: str, bodies: Iterator[bytes]) -> Path:
+        path = self.folder / name
         if not path.exists():
-            write_log(path, itertools.islice(set_data_bodies(payload), self.transactions))
+            write_log(path, itertools.islice(bodies, self.transactions))
         return path
 
     def best(self, work: Callable[[], object]) -> float:
@@ -54,6 +60,23 @@ def set_data_bodies(payload: int, nodes: int = 1000) -> Iterator[bytes]:
                 struct.pack(">iiq", zxid // nodes + 1, 2, zxid * 0x9E3779B97F4A7C15 % (1 << 63)),
             )
         )  # fmt: skip
+
+
+def mixed_bodies(payload: int) -> Iterator[bytes]:
+    """A life of a node: created, set twice, deleted; zxids from 1 on."""
+    noise = random.Random(2).randbytes(payload)
+    data = struct.pack(">i", payload) + noise
+    acls = struct.pack(">iii5si6s", 1, 31, 5, b"world", 6, b"anyone")
+    for zxid in itertools.count(1):
+        name = b"/bench/mixed-%010d" % ((zxid - 1) // 4)
+        path = struct.pack(">i", len(name)) + name
+        kind, rest = (
+            (1, path + data + acls + struct.pack(">?i", False, zxid)),
+            (5, path + data + struct.pack(">i", 1)),
+            (5, path + data + struct.pack(">i", 2)),
+            (2, path),
+        )[(zxid - 1) % 4]
+        yield struct.pack(">qiqqi", 0x10000ABCDEF0001, zxid, zxid, 1_700_000_000_000, kind) + rest
 
 
 def write_log(path: Path, bodies: Iterator[bytes]) -> None:

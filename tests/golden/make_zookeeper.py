@@ -1,8 +1,8 @@
-"""Have a real server write golden files: `python -m tests.golden.make_zookeeper 3.9.5`.
+"""Have a real server write golden files: `python -m tests.golden.make_zookeeper 3.9.5 [no-digests]`.
 
 Three starts of one server, with a little of everything in between. Since 3.5 a snapshot is taken at each start, the
-later ones packed where the version can; 3.4 is told to take one after a hundred transactions or less. At the end an independent client writes down what it sees. Refuses to overwrite: what a
-server wrote once is never written again.
+later ones packed where the version can; 3.4 is told to take one after a hundred transactions or less. At the end an
+independent client writes down what it sees. Refuses to overwrite: what a server wrote once is never written again.
 """
 
 import json
@@ -24,13 +24,13 @@ _PACKINGS = ("", "gz", "snappy")
 _ALLOCATED_KIB = 16
 
 
-def main(version: str) -> None:
-    target = HERE / f"{version}.tar.xz"
+def main(version: str, *flags: str) -> None:
+    target = HERE / f"{'-'.join((version, *flags))}.tar.xz"
     if target.exists():
         sys.exit(f"{target} exists and is never written again")
     with tempfile.TemporaryDirectory() as scratch:
         data_dir = Path(scratch) / "data"
-        recording = _filled(Path(scratch), data_dir, ZooKeeperRelease(version))
+        recording = _filled(Path(scratch), data_dir, ZooKeeperRelease(version), digests=not flags)
         told = Path(scratch) / "recorded.json"
         told.write_text(_as_json(recording), encoding="utf-8")
         target.parent.mkdir(exist_ok=True)
@@ -40,10 +40,11 @@ def main(version: str) -> None:
             tar.add(told, told.name, filter=_anonymous)
 
 
-def _filled(directory: Path, data_dir: Path, release: ZooKeeperRelease) -> Recording:
+def _filled(directory: Path, data_dir: Path, release: ZooKeeperRelease, *, digests: bool) -> Recording:
     cache = cache_dir(os.environ, Path.home())
     options = ["-Xmx128m", f"-Dzookeeper.preAllocSize={_ALLOCATED_KIB}"]
     options += ["-Dzookeeper.snapCount=100"] if release.line < (3, 5) else []
+    options += [] if digests else ["-Dzookeeper.digest.enabled=false"]
     for number, packing in enumerate(_PACKINGS):
         packed = [f"-Dzookeeper.snapshot.compression.method={packing}"] if packing and release.line >= (3, 6) else []
         server = EmbeddedZooKeeper(
@@ -79,4 +80,4 @@ def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -38,6 +38,7 @@ CASES: dict[str, tuple[str, Change]] = {
     "create": (f"00000001 {PATH} 00000001 78 {OPEN} 01 00000003", Create(b"/a", b"x", ANYONE, True, 3)),
     "create of 3.3": (f"00000001 {PATH} 00000001 78 {OPEN} 00", Create(b"/a", b"x", ANYONE, False, -1)),
     "create2, null": (f"0000000f {PATH} ffffffff 00000000 00 00000000", Create(b"/a", None, (), False, 0)),
+    "create, ACLs null": (f"00000001 {PATH} 00000000 ffffffff 00 00000000", Create(b"/a", b"", ANYONE, False, 0)),
     "container": (f"00000013 {PATH} 00000000 {OPEN} 00000001", Create(b"/a", b"", ANYONE, False, 1, True)),
     "ttl": (
         f"00000015 {PATH} 00000000 {OPEN} 00000001 00000000000003e8",
@@ -119,6 +120,7 @@ def test_columns_of_a_log() -> None:
         "kind": [-10],
         "body_at": [28],
         "body_bytes": [36],
+        "adler": [0x51350812],
     }
 
 
@@ -157,10 +159,11 @@ def sealed(*blocks: str) -> bytes:
         ((DIGEST_BLOCK,), Ending(275, 2, 9, (1 << 64) - 1)),
         ((DIGEST_BLOCK, "000000000000000a"), Ending(296, 3, 9, (1 << 64) - 1, 10)),
         (("0000000000000000 00000002 0000000000000000",), Ending(275, 2)),
+        (("000000000000000a",), Ending(263, 2, last_processed=10)),
         (("0000000000000009 00000001 00000004 61626364",), Ending(275, 2, 9)),
         (("0000000000000009 00000003 0000000000000001",), Ending(275, 2, 9)),
     ],
-    ids=["3.4", "3.6", "3.9", "no digest", "first version of the digest", "a later one"],
+    ids=["3.4", "3.6", "3.9", "no digest", "3.9 with digests turned off", "first version of the digest", "a later one"],
 )
 def test_a_snapshot(blocks: tuple[str, ...], ending: Ending) -> None:
     reader = SnapshotReader(io.BytesIO(sealed(TREE, *blocks)))
@@ -183,7 +186,9 @@ def test_where_a_snapshot_may_be_fuzzy() -> None:
     assert Ending(1, 2, 7, 1).fuzzy_end(5, 6) == 7
     assert Ending(1, 3, 7, 1, 8).fuzzy_end(5, 6) == 8
     assert Ending(1, 3, 7, 1, 8).fuzzy_end(5, 9) == 9
-    assert Ending(1, 3, 0, None, 8).fuzzy_end(12, 9) == 12
+    assert Ending(1, 3, 0, None, 8).fuzzy_end(12, 9) is None
+    assert Ending(1, 2, last_processed=8).fuzzy_end(5, 8) is None
+    assert Ending(1, 1).fuzzy_end(0, 0) == 0
 
 
 def test_jute() -> None:

@@ -3,7 +3,6 @@
 import io
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import BinaryIO
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -132,9 +131,8 @@ def test_a_file_on_disk_is_the_same_as_memory(cases: list[tuple[bytes, int]], be
             with path.open("r+b") as file:
                 file.truncate(before + len(log) + (1 << 14))
             with path.open("rb", -1 if buffered else 0) as opened:
-                source: BinaryIO = opened  # type: ignore[assignment]  # an unbuffered file is one, too
-                source.seek(before)
-                on_disk = txnlog.scan(source, chunk_bytes=chunk, deep=True)
+                opened.seek(before)
+                on_disk = txnlog.scan(opened, chunk_bytes=chunk, deep=True)
             assert on_disk == txnlog.scan(io.BytesIO(log + bytes(1 << 14)), chunk_bytes=chunk, deep=True)
 
 
@@ -150,7 +148,8 @@ def _used(log: bytes, good: list[SlowRecord]) -> int:
 
 def _every_good(log: bytes) -> list[SlowRecord]:
     """Good records in order, each of a later zxid than the one before, wherever they begin."""
-    found, at = [], 16
+    found: list[SlowRecord] = []
+    at = 16
     while (record := next_good(log, at, found[-1].zxid if found else 0)) is not None:
         found.append(record)
         at = record.end

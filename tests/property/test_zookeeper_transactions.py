@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from logkeep.errors import Damaged
+from logkeep.errors import Damaged, FormatTooNew
 from logkeep.formats.zookeeper import txnlog
 from logkeep.formats.zookeeper.transactions import CloseSession, Transaction, decode
 from tests.zookeeper import drawn
@@ -23,11 +23,12 @@ def test_a_transaction_is_read_as_it_was_written(transaction: Transaction) -> No
 
 @given(drawn.transactions(), st.integers(1, 40))
 def test_bytes_too_many_or_too_few_are_refused_or_mean_something_else(transaction: Transaction, count: int) -> None:
+    """Twelve more may be a digest of a version that nobody knows, which says nothing."""
     written = body(transaction)
     for wrong in (written[:-count], written + bytes(count)):
         try:
-            assert decode(wrong) != transaction
-        except Damaged:
+            assert decode(wrong) != transaction or len(wrong) == len(written) + 12
+        except (Damaged, FormatTooNew):
             continue
 
 
@@ -36,7 +37,7 @@ def test_any_bytes_are_a_transaction_or_damaged(noise: bytes) -> None:
     for kind in (1, 2, 5, 7, 13, 14, 15, 16, 19, 20, 21, -1, -10, -11, 99):
         try:
             decode(bytes(28) + kind.to_bytes(4, signed=True) + noise)
-        except Damaged:
+        except (Damaged, FormatTooNew):
             continue
 
 
@@ -55,5 +56,5 @@ def test_a_multi_in_a_multi_is_refused() -> None:
     """No server writes one, and it could be as deep as the file is long."""
     inner = (0).to_bytes(4)
     outer = (1).to_bytes(4) + (14).to_bytes(4) + len(inner).to_bytes(4) + inner
-    with pytest.raises(Damaged, match="unknown kind"):
+    with pytest.raises(FormatTooNew, match="unknown kind"):
         decode(bytes(28) + (14).to_bytes(4) + outer)

@@ -61,9 +61,9 @@ def changed(kind: int, change: Change) -> bytes:  # noqa: PLR0911 - one for each
             return buffer(_shown(path)) + struct.pack(">i", version)
         case Failed(number) | CreateSession(number):
             return struct.pack(">i", number)
-        case CloseSession(None):
-            return b""
         case CloseSession(paths):
+            if paths is None:
+                return b""
             return struct.pack(">i", len(paths)) + b"".join(buffer(_shown(path)) for path in paths)
         case Multi(parts):
             written = (struct.pack(">i", part.kind) + buffer(changed(part.kind, part.change)) for part in parts)

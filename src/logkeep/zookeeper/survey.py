@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from logkeep.errors import Damaged, ObjectMissing
+from logkeep.formats.zookeeper.agreement import same_transaction
 from logkeep.formats.zookeeper.names import epoch_of
 from logkeep.formats.zookeeper.txnlog import Records, tables
 from logkeep.zookeeper.coverage import Dispute, Holdings
@@ -102,7 +103,7 @@ def _compared(a: Records, b: Records) -> tuple[int, list[int]]:
         rows_a, rows_b = of_a[start:end].tolist(), of_b[start:end].tolist()
         if rows_a and not _same(a, rows_a[0], rows_a[-1], b, rows_b[0], rows_b[-1]):
             pairs = zip(rows_a, rows_b, strict=True)
-            differing += [int(a.zxid[of]) for of, at in pairs if not _same(a, of, of, b, at, at)]
+            differing += [int(a.zxid[of]) for of, at in pairs if not same_transaction(_body(a, of), _body(b, at))]
     return len(common), differing
 
 
@@ -114,6 +115,11 @@ def _bytes_of(records: Records, first: int, last: int) -> np.ndarray[tuple[int],
     start = int(records.body_at[first]) - _FRAME_BYTES
     end = int(records.body_at[last]) + int(records.body_bytes[last]) + _END_MARK_BYTES
     return np.frombuffer(records.data, np.uint8)[start:end]
+
+
+def _body(records: Records, row: int) -> bytes:
+    start = int(records.body_at[row])
+    return bytes(records.data[start : start + int(records.body_bytes[row])])
 
 
 class LogTimes:

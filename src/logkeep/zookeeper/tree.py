@@ -7,7 +7,7 @@ already may be applied again; that they then fail in part is as in the server, a
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Final
 
 from logkeep.errors import Damaged
@@ -30,6 +30,8 @@ from logkeep.formats.zookeeper.transactions import (
 )
 
 READ_ONLY_ACL: Final[Acls] = (Acl(1, b"world", b"anyone"),)
+UNRESOLVED_ACL: Final[Acls] = (Acl(0, b"", b"unresolved"),)
+"""In place of a list that is not known yet: this very tuple, no equal one."""
 CONTAINER_OWNER: Final = -(1 << 63)
 TTL_MARK: Final = -(1 << 56)
 """The highest byte of a node's owner, all ones: it has a time to live, which is in the bytes below."""
@@ -99,7 +101,7 @@ class Tree:
         self.nodes[path] = node
         node.summed = self._summed(path, node.data)
         self._count(path, node)
-        if is_ephemeral(node.owner):
+        if node.owner and is_ephemeral(node.owner, self.sessions):
             self.ephemerals.setdefault(node.owner, set()).add(path)
 
     def apply(self, transaction: Transaction) -> None:
@@ -171,7 +173,7 @@ class Tree:
         if node is None:
             return
         self.digest = (self.digest - node.digest) & _MASK
-        if is_ephemeral(node.owner) and (of_session := self.ephemerals.get(node.owner)) is not None:
+        if node.owner and (of_session := self.ephemerals.get(node.owner)) is not None:
             of_session.discard(path)
 
     def _close(self, session: int, paths: Iterable[bytes], zxid: int) -> None:
@@ -204,9 +206,12 @@ def _owner(change: Create, transaction: Transaction) -> int:
     return transaction.session if change.ephemeral else 0
 
 
-def is_ephemeral(owner: int) -> bool:
-    """Whether a session owns the node: containers and nodes with a time to live have special owners."""
-    return owner not in (0, CONTAINER_OWNER) and owner >> 56 != -1
+def is_ephemeral(owner: int, sessions: Container[int] = ()) -> bool:
+    """Whether a session owns the node: containers and nodes with a time to live have special owners.
+
+    The ids that server 255 gives to sessions look like a time to live: a session that is known is one.
+    """
+    return owner in sessions or (owner not in (0, CONTAINER_OWNER) and owner >> 56 != -1)
 
 
 def new_tree(*, with_config: bool) -> Tree:
@@ -223,21 +228,37 @@ def new_tree(*, with_config: bool) -> Tree:
 
 
 def tree_of(sessions: dict[int, int], acls: dict[int, Acls], rows: Iterable[NodeRow]) -> Tree:
-    """The tree of a snapshot: exact for no zxid as long as its fuzzy end is not replayed."""
+    """The tree of a snapshot: exact for no zxid as long as its fuzzy end is not replayed.
+
+    A list of ACLs that came up while the snapshot was written may be named and not be there; the transaction that
+    brought it is then in the log. Raises Damaged for a node that comes before its parent.
+    """
     tree, known = Tree(), acls | {OPEN_ACL_ID: OPEN_ACL}
     tree.sessions = dict(sessions)
     for row in rows:
-        if row.acl_id not in known:
-            raise Damaged(f"ACL list {row.acl_id} is named and not there", subject=shown(row.path))
-        node = Node(row.data, known[row.acl_id], row.czxid, row.ctime, row.owner)
+        if row.path and row.path[: row.path.rfind(b"/")] not in tree.nodes:
+            raise Damaged("a node comes before its parent", subject=shown(row.path))
+        node = Node(row.data, known.get(row.acl_id, UNRESOLVED_ACL), row.czxid, row.ctime, row.owner)
         node.mzxid, node.pzxid, node.mtime = row.mzxid, row.pzxid, row.mtime
         node.version, node.cversion, node.aversion = row.version, row.cversion, row.aversion
         tree.add(row.path, node)
     return tree
 
 
+def unresolved(tree: Tree) -> list[bytes]:
+    """Nodes whose ACLs nobody told."""
+    return [path for path, node in tree.nodes.items() if node.acls is UNRESOLVED_ACL]
+
+
+def require_acls(tree: Tree) -> None:
+    """Raises Damaged for a node whose ACLs are unknown still when the fuzzy end was replayed."""
+    if left := unresolved(tree):
+        raise Damaged(f"the ACLs of {len(left)} nodes are nowhere told", subject=shown(left[0]))
+
+
 def rows_of(tree: Tree) -> tuple[dict[int, Acls], Iterator[NodeRow]]:
     """For writing it as a snapshot: lists of ACLs under new ids, and the nodes, parents first."""
+    require_acls(tree)
     ids: dict[Acls, int] = {}
     for node in tree.nodes.values():
         if node.acls != OPEN_ACL and node.acls not in ids:

@@ -36,7 +36,7 @@ def test_packed_snapshots(name: str, packing: Packing) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["log.5f8f.bak", "log.1c00.fixed", "log.1.gz", "snapshot.1.zst", "log.01", "log.8000000000000000"]
+    "name", ["log.5f8f.bak", "log.1c00.fixed", "log.1.gz", "snapshot.1.zst", "log.01", "log.AB", "log.8000000000000000"]
 )
 def test_strangers_that_a_server_would_read(name: str) -> None:
     found = parse_name(name)

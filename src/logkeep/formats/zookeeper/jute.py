@@ -49,15 +49,19 @@ class JuteReader:
 
     def buffer(self) -> bytes | None:
         """Bytes, or None where null was written: an empty buffer is another thing."""
-        size = self.int_()
-        begin = self.position
+        begin = self.position + 4
+        try:
+            size: int = _INT.unpack_from(self._data, begin - 4)[0]
+        except struct.error:
+            raise Damaged("4 bytes are missing at the end") from None
         end = begin + size
-        if size < 0 or end > self._size:
-            if size == -1:
-                return None
+        if size >= 0 and end <= self._size:
+            self.position = end
+            return self._data[begin:end]
+        if size != -1:
             raise Damaged(f"{size} bytes are announced and {self._size - begin} are there")
-        self.position = end
-        return self._data[begin:end]
+        self.position = begin
+        return None
 
     def count(self, smallest: int) -> int:
         """The number of elements of a vector, each of at least so many bytes; null counts as none."""
@@ -76,6 +80,11 @@ class JuteReader:
     def comes(self, expected: bytes) -> bool:
         """Whether exactly these bytes come next."""
         return self._data.startswith(expected, self.position)
+
+    def rest(self) -> bytes:
+        """Whatever is left; nothing is then."""
+        begin, self.position = self.position, self._size
+        return self._data[begin:]
 
 
 def packed_int(value: int) -> bytes:

@@ -8,7 +8,7 @@ import re
 from enum import StrEnum
 from typing import NamedTuple
 
-_NAME = re.compile(r"(?P<kind>log|snapshot)\.(?P<zxid>[0-9a-f]{1,16})(?P<rest>\..*)?")
+_NAME = re.compile(r"(?P<kind>log|snapshot)\.(?P<zxid>[0-9a-fA-F]{1,16})(?P<rest>\..*)?")
 _SUFFIXES = {"": "", ".gz": "gz", ".snappy": "snappy"}
 
 

@@ -25,6 +25,7 @@ SEAL_END: Final = b"\0\0\0\1/"
 SEAL: Final = struct.Struct(">q5s")
 OPEN_ACL_ID: Final = -1
 """Of a node that anybody may do anything to; it is in no map."""
+_LAST_BLOCK: Final = 8 + SEAL.size
 _CHUNK: Final = 1 << 20
 _INT: Final = struct.Struct(">i")
 _BEHIND_DATA: Final = struct.Struct(">qqqqqiiiqq")
@@ -59,9 +60,14 @@ class Ending:
     last_processed: int | None = None
 
     def fuzzy_end(self, name_zxid: int, largest_in_nodes: int) -> int | None:
-        """The last transaction that may be in it in part; None where only a lower bound is known (before 3.6)."""
-        known = [zxid for zxid in (self.digest_zxid, self.last_processed) if zxid]
-        return max(*known, name_zxid, largest_in_nodes) if known else None
+        """The last transaction that may be in it in part; None where only a lower bound is known.
+
+        That is so before 3.6, where digests are turned off, and in what a learner writes down after it was synced. Only
+        the tree in which nothing ever happened needs no word of the server.
+        """
+        if self.digest_zxid:
+            return max(self.digest_zxid, self.last_processed or 0, name_zxid, largest_in_nodes)
+        return None if name_zxid or largest_in_nodes else 0
 
 
 class SnapshotReader:
@@ -101,23 +107,33 @@ class SnapshotReader:
             yield NodeRow(path, data, *row)
 
     def ending(self) -> Ending:
-        """The seals and what stands between them. Whatever follows the last one is damage too."""
+        """The seals and what stands between them. Whatever follows the last one is damage too.
+
+        3.9 with digests turned off writes the last zxid right behind the first seal: what is left tells which it is.
+        """
         self._seal()
         seals, digest_zxid, digest, last = 1, 0, None, None
-        if not self._at_end():
-            digest_zxid, version = self._long(), self._int()
-            told = self._long() if version >= DIGEST_VERSION else self._bytes()  # the first version was text
-            if digest_zxid and version == DIGEST_VERSION and isinstance(told, int):
-                digest = told & 0xFFFF_FFFF_FFFF_FFFF
-            self._seal()
-            seals = 2
-        if not self._at_end():
+        left = self._left(_LAST_BLOCK + 1)
+        if left and left != _LAST_BLOCK:
+            digest_zxid, digest = self._digest()
+            seals += 1
+            left = self._left(_LAST_BLOCK + 1)
+        if left:
             last = self._long()
             self._seal()
-            seals = 3
-        if not self._at_end():
+            seals += 1
+        if self._left(1):
             raise Damaged("there is something behind the last seal", subject=f"byte {self.position}")
         return Ending(self.position, seals, digest_zxid, digest, last)
+
+    def _digest(self) -> tuple[int, int | None]:
+        """Of which zxid, and what it is; the first version of it was text, which nothing compares any more."""
+        zxid, version = self._long(), self._int()
+        told = self._long() if version >= DIGEST_VERSION else self._bytes()
+        self._seal()
+        if not zxid or version != DIGEST_VERSION or not isinstance(told, int):
+            return zxid, None
+        return zxid, told & 0xFFFF_FFFF_FFFF_FFFF
 
     def _seal(self) -> None:
         self._sum()
@@ -188,11 +204,10 @@ class SnapshotReader:
             pieces.append(self._take(max(size, 0)))
         return b"".join(pieces)
 
-    def _at_end(self) -> bool:
-        if self._at < len(self._buffer):
-            return False
+    def _left(self, most: int) -> int:
+        """How many bytes there still are, or `most` when there are as many."""
         try:
-            self._need(1)
+            self._need(most)
         except Damaged:
-            return True
-        return False
+            return len(self._buffer) - self._at
+        return most

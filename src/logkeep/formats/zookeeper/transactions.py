@@ -10,14 +10,16 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeVar
 
-from logkeep.errors import Damaged
-from logkeep.formats.zookeeper.jute import JuteReader
+from logkeep.errors import Damaged, FormatTooNew
+from logkeep.formats.zookeeper.jute import NULL, JuteReader
 
 HEADER: Final = struct.Struct(">qiqqi")
 """session, cxid, zxid, time in ms, kind."""
-DIGEST_BYTES: Final = 12
+_DIGEST: Final = struct.Struct(">iQ")
+DIGEST_BYTES: Final = _DIGEST.size
 DIGEST_VERSION: Final = 2
 NO_CVERSION: Final = -1
+_CODE_BYTES: Final = 4
 
 
 class Kind(IntEnum):
@@ -131,30 +133,28 @@ class Transaction(NamedTuple):
 
 
 def decode(body: bytes) -> Transaction:
-    """Raises Damaged for what is no transaction of any version, however its checksum looks."""
+    """Raises Damaged for what is no transaction, however its checksum looks; FormatTooNew for kinds unknown here."""
     if len(body) < HEADER.size:
         raise Damaged(f"a transaction of {len(body)} bytes")
     session, cxid, zxid, time_ms, kind = HEADER.unpack_from(body)
     reader = JuteReader(body, HEADER.size)
     change = _decoder(_ALONE, kind)(reader)
-    return Transaction(session, cxid, zxid, time_ms, kind, change, _digest(reader))
+    rest = reader.rest()
+    return Transaction(session, cxid, zxid, time_ms, kind, change, _digest(rest) if rest else None)
 
 
 def acls(reader: JuteReader) -> Acls:
-    """Most lists let anybody do anything: they are all the same tuple."""
-    if reader.skipped(_OPEN_ACL_BYTES):
+    """Most lists let anybody do anything: they are all the same tuple, and so is what null means."""
+    if reader.skipped(_OPEN_ACL_BYTES) or reader.skipped(NULL):
         return OPEN_ACL
     return tuple(Acl(reader.int_(), reader.buffer() or b"", reader.buffer() or b"") for _ in range(reader.count(12)))
 
 
-def _digest(reader: JuteReader) -> int | None:
-    if not (left := reader.left):
-        return None
-    if left != DIGEST_BYTES:
-        raise Damaged(f"{left} bytes are left behind a transaction")
-    version = reader.int_()
-    digest = reader.long()
-    return digest & 0xFFFF_FFFF_FFFF_FFFF if version == DIGEST_VERSION else None
+def _digest(rest: bytes) -> int | None:
+    if len(rest) != DIGEST_BYTES:
+        raise Damaged(f"{len(rest)} bytes are left behind a transaction")
+    version, digest = _DIGEST.unpack(rest)
+    return digest if version == DIGEST_VERSION else None
 
 
 def _path(reader: JuteReader) -> bytes:
@@ -218,12 +218,19 @@ def _multi(reader: JuteReader) -> Multi:
     parts = []
     for _ in range(reader.count(8)):
         kind, record = reader.int_(), reader.buffer()
-        inner = JuteReader(record or b"")
-        change = _decoder(_IN_MULTI, kind)(inner)
-        if inner.left:
-            raise Damaged(f"{inner.left} bytes are left behind a part of a multi")
-        parts.append(Part(kind, change))
+        parts.append(Part(kind, _part(kind, record or b"")))
     return Multi(tuple(parts))
+
+
+def _part(kind: int, record: bytes) -> Simple:
+    """Followers and observers may have marked a part as failed before they wrote it, and left its record as it was."""
+    if kind == Kind.ERROR and len(record) != _CODE_BYTES:
+        return Failed(0)
+    inner = JuteReader(record)
+    change = _decoder(_IN_MULTI, kind)(inner)
+    if inner.left:
+        raise Damaged(f"{inner.left} bytes are left behind a part of a multi")
+    return change
 
 
 _IN_MULTI: Final[dict[int, Callable[[JuteReader], Simple]]] = {
@@ -251,4 +258,4 @@ def _decoder(known: Mapping[int, Callable[[JuteReader], ChangeT]], kind: int) ->
     try:
         return known[kind]
     except KeyError:
-        raise Damaged(f"a transaction of the unknown kind {kind}") from None
+        raise FormatTooNew(f"a transaction of the unknown kind {kind}") from None

@@ -42,6 +42,7 @@ __all__ = [
 
 HEADER_BYTES: Final = len(HEADER)
 _EVERY_ZXID: Final = (1 << 63) - 1
+_ANY_SIZE: Final = (1 << 31) - 1
 
 
 def header() -> bytes:
@@ -68,7 +69,7 @@ def scan(
     is damage; without it any length will do that the rest of the file has room for.
     """
     window = Window(source, most_bytes, chunk_bytes)
-    return Scan(window, sink, until_zxid or _EVERY_ZXID, largest_record or _EVERY_ZXID).log(start_at, deep=deep)
+    return Scan(window, sink, until_zxid or _EVERY_ZXID, largest_record or _ANY_SIZE).log(start_at, deep=deep)
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,8 @@ class Records:
     body_at: Longs
     """In `data`."""
     body_bytes: Longs
+    adler: Longs
+    """The checksums of the bodies."""
     position: int
     """Of the first byte of `data` in the file."""
 
@@ -98,10 +101,12 @@ def tables(source: BinaryIO, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Records
     rows = np.empty((chunk_bytes // kernels.SMALLEST_RECORD + 1, kernels.ROW_COLUMNS), np.int64)
     more = True
     while more:
-        status, at, needed, count = kernels.walk(window.buffer, window.at, window.end, _EVERY_ZXID, facts, rows)
+        status, at, needed, count = kernels.walk(
+            window.buffer, window.at, window.end, _EVERY_ZXID, _ANY_SIZE, facts, rows
+        )
         if count:
-            held = memoryview(window.buffer)[: window.end].toreadonly()
-            yield Records(held, *rows[:count].T.copy(), position=window.position - window.at)
+            data = window.buffer.data[: window.end].toreadonly()
+            yield _records(data, rows[:count].T.copy(), window.position - window.at)
         window.at = at
         more = status == kernels.MORE and obtained(window, needed)
     ended = status == kernels.END or (status == kernels.MORE and needed == kernels.FRAME_BYTES)
@@ -110,6 +115,21 @@ def tables(source: BinaryIO, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Records
         last = hex_zxid(int(facts[kernels.LAST]))
         what = "does not follow it" if status in (kernels.JUMP, kernels.BAD_ORDER) else "is damaged"
         raise Damaged(f"the record behind zxid {last} {what}", subject=f"byte {position}")
+
+
+def _records(data: memoryview, columns: Longs, position: int) -> Records:
+    return Records(
+        data=data,
+        zxid=columns[kernels.ZXID],
+        time_ms=columns[kernels.TIME],
+        session=columns[kernels.SESSION],
+        cxid=columns[kernels.CXID],
+        kind=columns[kernels.KIND],
+        body_at=columns[kernels.BODY_AT],
+        body_bytes=columns[kernels.BODY_SIZE],
+        adler=columns[kernels.SUM],
+        position=position,
+    )
 
 
 def bodies(source: BinaryIO) -> Iterator[bytes]:
@@ -122,7 +142,7 @@ def bodies(source: BinaryIO) -> Iterator[bytes]:
 
 def records_table(source: BinaryIO) -> dict[str, Longs]:
     """The columns of all records of a log; `body_at` counts from the beginning of the file."""
-    names = ("zxid", "time_ms", "session", "cxid", "kind", "body_at", "body_bytes")
+    names = ("zxid", "time_ms", "session", "cxid", "kind", "body_at", "body_bytes", "adler")
     found: dict[str, list[Longs]] = {name: [np.empty(0, np.int64)] for name in names}
     for records in tables(source):
         for name in names:

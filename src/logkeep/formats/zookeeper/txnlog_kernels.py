@@ -23,8 +23,8 @@ RECORDS, FIRST, LAST, MIN_TIME, MAX_TIME, ADLER, TELLING = range(7)
 """TELLING: where in `data` the first body begins that is not a failure (these never have digests); -1: nowhere."""
 FACTS = 7
 
-ZXID, TIME, SESSION, CXID, KIND, BODY_AT, BODY_SIZE = range(7)
-ROW_COLUMNS = 7
+ZXID, TIME, SESSION, CXID, KIND, BODY_AT, BODY_SIZE, SUM = range(8)
+ROW_COLUMNS = 8
 
 MORE, FINISHED, END, BAD_LENGTH, BAD_CHECKSUM, BAD_END_MARK, BAD_ORDER, JUMP, FOUND, GAVE_UP = range(10)
 
@@ -87,9 +87,9 @@ def follows(earlier: Number, later: Number) -> bool:
 
 @kernel
 def walk(  # noqa: PLR0911, PLR0912 - a compiled function has no exceptions to raise: each check returns its answer
-    data: Bytes, at: int, end: int, until: int, facts: Longs, rows: Longs
+    data: Bytes, at: int, end: int, until: int, largest: int, facts: Longs, rows: Longs
 ) -> tuple[int, int, int, int]:
-    """Check records from `at` on, up to the one with zxid `until`.
+    """Check records from `at` on, up to the one with zxid `until`. No body may have more than `largest` bytes.
 
     Returns why it stopped, where (a record begins there), how many bytes from there on were needed or looked at, and
     how many rows were filled. END: a length of 0 stands there, and a checksum of 0.
@@ -103,7 +103,7 @@ def walk(  # noqa: PLR0911, PLR0912 - a compiled function has no exceptions to r
         told, size = int64(data, at), int32(data, at + 8)
         if size == 0 and told == 0:
             return END, at, FRAME_BYTES, row
-        if size < SMALLEST_BODY:
+        if size < SMALLEST_BODY or size > largest:
             return BAD_LENGTH, at, FRAME_BYTES, row
         whole = FRAME_BYTES + size + 1
         if end - at < whole:
@@ -133,7 +133,7 @@ def walk(  # noqa: PLR0911, PLR0912 - a compiled function has no exceptions to r
             found = rows[U64(row)]
             found[ZXID], found[TIME], found[KIND] = zxid, time, kind
             found[SESSION], found[CXID] = int64(data, body), int32(data, body + 8)
-            found[BODY_AT], found[BODY_SIZE] = body, size
+            found[BODY_AT], found[BODY_SIZE], found[SUM] = body, size, told
             row += 1
         at += whole
 

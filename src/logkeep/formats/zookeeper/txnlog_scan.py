@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from logkeep.errors import Damaged
+from logkeep.errors import Damaged, FormatTooNew
 from logkeep.formats.zookeeper import txnlog_kernels as kernels
 from logkeep.formats.zookeeper.scanned_log import Damage, DamageKind, Padding, ScannedLog, Stretch
 from logkeep.formats.zookeeper.transactions import decode
@@ -101,13 +101,14 @@ class Scan:
         """Check and give away chunk after chunk. Tells why it stopped, and how many bytes the next record asked for."""
         window = self._window
         while True:
-            status, at, needed, _ = kernels.walk(window.buffer, window.at, window.end, self._until, facts, _NO_ROWS)
+            status, at, needed, _ = kernels.walk(
+                window.buffer, window.at, window.end, self._until, self._largest, facts, _NO_ROWS
+            )
             self._ask_for_digests(facts)
             self._give(at - window.at)
             if status != kernels.MORE:
                 return status, needed
-            too_large = needed - kernels.FRAME_BYTES - 1 > self._largest
-            if too_large or not obtained(window, needed):
+            if not obtained(window, needed):
                 return (kernels.BAD_LENGTH if window.held.nbytes else kernels.MORE), needed
 
     def _ask_for_digests(self, facts: Longs) -> None:
@@ -116,7 +117,7 @@ class Scan:
             size = int.from_bytes(self._window.buffer[at - 4 : at].tobytes())
             try:
                 self._with_digests = decode(self._window.buffer[at : at + size].tobytes()).digest is not None
-            except Damaged:  # its checksum is right, so it is not the bytes that are wrong: replaying will tell
+            except (Damaged, FormatTooNew):  # a right checksum is all that is asked for here: replaying will tell
                 self._with_digests = False
 
     def _give(self, size: int) -> None:

@@ -43,7 +43,7 @@ class Window:
 
     @property
     def held(self) -> memoryview:
-        return memoryview(self.buffer)[self.at : self.end]
+        return self.buffer.data[self.at : self.end]
 
     def fill(self, size: int) -> bool:
         """Have `size` bytes in the buffer; False when the source has no more, or cannot have as many."""

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from logkeep.errors import LogkeepError, RestoreFailed, TargetUnsafe
+from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import Clock, TokenSource, random_token, rfc3339, utc_now
 from logkeep.zookeeper.restore.discarding import Discard
 from logkeep.zookeeper.restore.disk import Disk
@@ -140,7 +141,8 @@ def _stage_one(restore: str, place: Place, prepared: Prepared, disk: Disk) -> Re
 
 
 def _prove(directory: Path, file: WrittenFile, prepared: Prepared) -> None:
-    problem = prove(directory / file.name, file, prepared.planned, prepared.replayed.tree.digest)
+    digest = prepared.replayed.tree.digest if prepared.digests else None
+    problem = prove(directory / file.name, file, prepared.planned, digest)
     if problem:
         raise RestoreFailed(
             f"what was written does not read back: {problem}",
@@ -160,10 +162,17 @@ def _swap(journal: Journal, disk: Disk) -> None:
         raise RestoreFailed(error.what, subject=error.subject, remedy=remedy) from error
 
 
+def _proof(prepared: Prepared) -> str:
+    wrong = prepared.replayed.first_mismatch
+    if wrong is not None:
+        return f"disproven: the server's digest at {hex_zxid(wrong.zxid)} is another one, which was accepted"
+    return ", ".join([prepared.path.proof, *prepared.path.labels])
+
+
 def _receipt(
     restore: str, prepared: Prepared, targets: Sequence[RestoredTarget], started: datetime, now: datetime
 ) -> RestoreReceipt:
-    planned, replayed, path = prepared.planned, prepared.replayed, prepared.path
+    planned, replayed = prepared.planned, prepared.replayed
     return RestoreReceipt(
         restore=restore,
         backup=planned.backup,
@@ -172,7 +181,7 @@ def _receipt(
         epoch=planned.epoch,
         sessions=planned.sessions,
         form=planned.form,
-        proof=", ".join([path.proof, *path.labels]),
+        proof=_proof(prepared),
         nodes=planned.nodes,
         transactions=replayed.transactions,
         digest=replayed.tree.digest,
