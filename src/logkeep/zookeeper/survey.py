@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from logkeep.errors import Damaged
+from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.agreement import same_transaction
 from logkeep.formats.zookeeper.names import epoch_of
 from logkeep.formats.zookeeper.txnlog import Records, tables
@@ -32,8 +32,11 @@ def survey(view: BackupView, *, voters: int | None = None, without: Sequence[Kep
 def _with_borders(view: BackupView, log: KeptLog) -> KeptLog:
     if log.borders or epoch_of(log.first) == epoch_of(log.last):
         return log
-    with view.open(log) as source:
-        return replace(log, borders=borders_in(record.zxid for record in tables(source)))
+    try:
+        with view.open(log) as source:
+            return replace(log, borders=borders_in(record.zxid for record in tables(source)))
+    except (Damaged, ObjectMissing):  # a plan is no verification, and its replay will meet the damage
+        return log
 
 
 def borders_in(columns: Iterator[np.ndarray[tuple[int], np.dtype[np.int64]]]) -> tuple[tuple[int, int], ...]:
@@ -72,12 +75,12 @@ def _runs(zxids: Iterator[int]) -> Iterator[tuple[int, int]]:
 
 def _differing(view: BackupView, left: KeptLog, right: KeptLog) -> Iterator[int]:
     """Zxids of records that both hold and that differ. Behind damage nothing is compared: it is found elsewhere."""
-    with view.open(left) as one, view.open(right) as other:
-        try:
+    try:
+        with view.open(left) as one, view.open(right) as other:
             for _, differing in compared(tables(one), tables(other)):
                 yield from differing
-        except Damaged:
-            return
+    except (Damaged, ObjectMissing):
+        return
 
 
 def compared(one: Iterator[Records], other: Iterator[Records]) -> Iterator[tuple[int, list[int]]]:
@@ -148,8 +151,8 @@ class LogTimes:
 
     def _tables(self, log: KeptLog) -> Iterator[Records]:
         """What can be read of it; a plan is no verification, and its replay will meet the damage."""
-        with self._view.open(log) as source:
-            try:
+        try:
+            with self._view.open(log) as source:
                 yield from tables(source)
-            except Damaged:
-                return
+        except (Damaged, ObjectMissing):
+            return

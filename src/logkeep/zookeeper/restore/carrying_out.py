@@ -33,11 +33,15 @@ def carry_out(
     clock: Clock = utc_now,
     token: TokenSource = random_token,
     disk: Disk | None = None,
+    name: str | None = None,
 ) -> RestoreReceipt:
-    """`replace`: somebody said yes to the replacement of what the targets hold; it is kept beside the new data."""
+    """`replace`: somebody said yes to the replacement of what the targets hold; it is kept beside the new data.
+
+    `name`: how its journal shall call it, where somebody has to know before it begins: one that `journal_name` made.
+    """
     _check(prepared, replace=replace)
     steps, started = disk or Disk(), clock()
-    restore = f"{started.astimezone(UTC):%Y%m%d%H%M%S}-{token()[:8]}"
+    restore = name or journal_name(started, token)
     with ExitStack() as stack:
         stack.enter_context(alone(prepared.places))
         earlier = _earlier(prepared.places, steps)
@@ -50,6 +54,10 @@ def carry_out(
             raise
         _swap(journal, steps)
         return _receipt(restore, prepared, targets, started, clock())
+
+
+def journal_name(now: datetime, token: TokenSource) -> str:
+    return f"{now.astimezone(UTC):%Y%m%d%H%M%S}-{token()[:8]}"
 
 
 def _check(prepared: Prepared, *, replace: bool) -> None:
