@@ -144,7 +144,8 @@ def epoch(number: int, count: int) -> list[int]:
 def in_memory(view: BackupView) -> MemoryView:
     """A copy of another view."""
     copied = MemoryView(view.name, list(view.members), list(view.snapshots), list(view.logs))
-    for kept in (*copied.snapshots, *copied.logs):
+    everything: list[KeptLog | KeptSnapshot] = [*copied.snapshots, *copied.logs]
+    for kept in everything:
         with view.open(kept) as source:
             copied.objects[kept] = source.read()
     return copied
