@@ -208,8 +208,9 @@ def no_snapshot(data_dir: Path) -> Lost:
 
 
 def stray(data_dir: Path) -> Lost:
-    path = logs(data_dir)[-1]
-    (path.parent / f"{path.name}.bak").write_bytes(b"not a log" * 10)
+    """With a number of its own: which of two files of the same number a server reads is chance."""
+    path, _, record = middle(data_dir)
+    (path.parent / f"log.{record.zxid:x}.bak").write_bytes(b"not a log" * 10)
     return None
 
 
