@@ -1,6 +1,6 @@
-"""How fast are ZooKeeper's files read, checked and replayed? Peers run in the same minutes, on the same core.
+"""How fast are ZooKeeper's files checked, replayed and backed up? Peers run in the same minutes, on the same core.
 
-    python -m benchmarks.zookeeper [--parts verify replay] [--transactions 200000] [--rounds 5] [--large-gb 2]
+    python -m benchmarks.zookeeper [--parts verify replay backup] [--transactions 200000] [--rounds 5] [--large-gb 2]
 
 Logs are made of setData transactions of 100 B and 1 kB, as 3.9 writes them, and end in holes as a server leaves them.
 Every process runs on one core. Bytes are used bytes: padding counts for nobody. Times are CPU seconds with those of
@@ -13,12 +13,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import zookeeper_replay, zookeeper_verify
+from benchmarks import zookeeper_backup, zookeeper_replay, zookeeper_verify
 from benchmarks.zookeeper_files import Workload
 
 PARTS: dict[str, Callable[[Workload], None]] = {
     "verify": zookeeper_verify.measure,
     "replay": zookeeper_replay.measure,
+    "backup": zookeeper_backup.measure,
 }
 
 

@@ -1,4 +1,4 @@
-"""A backup of ZooKeeper killed at every step: earlier ones as they were, the new one whole or absent; then run again."""
+"""A backup of ZooKeeper killed at its steps: earlier ones as they were, the new one whole or absent; then run again."""
 
 import os
 import shutil
@@ -16,11 +16,13 @@ from logkeep.zookeeper.archive.view import view_of
 from logkeep.zookeeper.bundle.layout import bundles
 from logkeep.zookeeper.bundle.view import BundleView
 from tests.crash.points import DONE, KILLED, in_child
+from tests.crash.seeds import seeded_part
 from tests.faults.plan import KillAfter, no_faults
 from tests.faults.store import FaultyStore
 from tests.zookeeper.archives import archived, bytes_of, new_local_place, newest
 from tests.zookeeper.directories import MadeServer, bundled, content
 
+_SHARE = 10
 _CALLS = ("write", "fsync", "rename", "mkdir", "unlink", "rmdir", "ftruncate", "link", "open", "utime")
 
 
@@ -61,8 +63,33 @@ def made_server(root: Path) -> MadeServer:
     return server
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_a_bundle_is_whole_or_absent(tmp_path: Path, part: int) -> None:
+def all_of(points: int) -> list[int]:
+    return list(range(1, points + 1))
+
+
+def a_share_of(points: int) -> list[int]:
+    return seeded_part("zookeeper backup", all_of(points), _SHARE)
+
+
+def test_a_bundle_is_whole_or_absent(tmp_path: Path) -> None:
+    kill_in_a_bundle(tmp_path, a_share_of)
+
+
+def test_a_backup_in_a_repository_is_whole_or_absent(tmp_path: Path) -> None:
+    kill_in_an_archive(tmp_path, a_share_of)
+
+
+@pytest.mark.soak
+def test_a_bundle_is_whole_or_absent_wherever_it_is_killed(tmp_path: Path) -> None:
+    kill_in_a_bundle(tmp_path, all_of)
+
+
+@pytest.mark.soak
+def test_a_backup_in_a_repository_is_whole_or_absent_wherever_it_is_killed(tmp_path: Path) -> None:
+    kill_in_an_archive(tmp_path, all_of)
+
+
+def kill_in_a_bundle(tmp_path: Path, chosen: Callable[[int], list[int]]) -> None:
     server = made_server(tmp_path / "server")
     before, _ = bundled(server, tmp_path / "prepared", "before")
     expected = content(before)
@@ -80,7 +107,7 @@ def test_a_bundle_is_whole_or_absent(tmp_path: Path, part: int) -> None:
     assert run(tmp_path / "counted", 0, tmp_path / "count") == DONE
     steps = int((tmp_path / "count").read_text())
     assert steps > 100
-    for step in range(1 + part, steps + 1, 4):
+    for step in chosen(steps):
         out = tmp_path / "out"
         shutil.copytree(tmp_path / "prepared", out)
         assert run(out, step) == KILLED, f"step {step} was never made"
@@ -93,8 +120,7 @@ def test_a_bundle_is_whole_or_absent(tmp_path: Path, part: int) -> None:
         shutil.rmtree(out)
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_a_backup_in_a_repository_is_whole_or_absent(tmp_path: Path, part: int) -> None:
+def kill_in_an_archive(tmp_path: Path, chosen: Callable[[int], list[int]]) -> None:
     server = made_server(tmp_path / "server")
     prepared = tmp_path / "prepared"
     place = new_local_place(prepared)
@@ -112,7 +138,7 @@ def test_a_backup_in_a_repository_is_whole_or_absent(tmp_path: Path, part: int) 
     archived(at(tmp_path / "counted", counting), server)
     expected = bytes_of(newest(at(tmp_path / "counted")))
     assert len(counting.calls) > 20
-    for call in range(1 + part, len(counting.calls) + 1, 4):
+    for call in chosen(len(counting.calls)):
         root = tmp_path / "victim"
         shutil.copytree(prepared, root)
         victim = at(root, FaultyStore(LocalStore(root), KillAfter(call)))

@@ -14,7 +14,7 @@ from logkeep.store.memory import MemoryStore
 from logkeep.zookeeper.archive.sink import archiving
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.backup import Done, Wish, back_up
-from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
 from tests.zookeeper.directories import MadeServer, rounds
 
 
@@ -60,8 +60,9 @@ def zxids(view: BackupView, member: str = "zk1") -> list[tuple[int, int]]:
 
 def bytes_of(view: BackupView) -> dict[tuple[str, str, str, int], bytes]:
     found = {}
-    for one in (*view.snapshots, *view.logs):
+    everything: list[KeptSnapshot | KeptLog] = [*view.snapshots, *view.logs]
+    for one in everything:
         with view.open(one) as file:
-            key = getattr(one, "first", None)
-            found[one.member, one.history, one.name, one.zxid if key is None else key] = file.read()  # type: ignore[union-attr]  # logs have a first zxid
+            zxid = one.first if isinstance(one, KeptLog) else one.zxid
+            found[one.member, one.history, one.name, zxid] = file.read()
     return found

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from logkeep.formats.zookeeper.names import log_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
-from logkeep.formats.zookeeper.transactions import SetData, Transaction
+from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, SetData, Transaction, decode
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
 from logkeep.model.work import EngineFor
@@ -41,6 +41,12 @@ def txn(zxid: int, data: bytes = b"data") -> bytes:
     )
 
 
+def created(zxid: int) -> bytes:
+    """A whole record of one that creates a node of its own."""
+    change = Create(f"/n{zxid}".encode(), b"", OPEN_ACL, False, -1)
+    return record(body(Transaction(7, 1, zxid, 1_700_000_000_000 + zxid, 1, change, None)))
+
+
 @dataclass
 class MadeServer:
     """One server's directories. `zxid`: what it says when it is asked; None: it does not answer."""
@@ -63,10 +69,19 @@ class MadeServer:
     def log_dir(self) -> Path:
         return self.root / "logs" / "version-2" if self.log_apart else self.snapshot_dir
 
-    def log(self, zxids: Sequence[int], *, padding: int = MIB, tail: bytes = b"", data: bytes = b"data") -> Path:
+    def log(
+        self,
+        zxids: Sequence[int],
+        *,
+        padding: int = MIB,
+        tail: bytes = b"",
+        data: bytes = b"data",
+        creating: bool = False,
+    ) -> Path:
         path = self.log_dir / log_name(zxids[0])
         with path.open("wb") as file:
-            file.write(LOG_HEADER + b"".join(txn(zxid, data) for zxid in zxids) + tail)
+            records = [created(zxid) if creating else txn(zxid, data) for zxid in zxids]
+            file.write(LOG_HEADER + b"".join(records) + tail)
             if padding:
                 file.truncate(file.tell() + padding)
         return path
@@ -77,9 +92,11 @@ class MadeServer:
         end = content.rstrip(b"\0")
         path.write_bytes(end + b"".join(txn(zxid, data) for zxid in zxids) + bytes(MIB))
 
-    def snapshot(self, zxid: int, *, until: int | None = None, digest: bool = True) -> Path:
-        """Of an empty tree. `until`: where it says that it ends."""
+    def snapshot(self, zxid: int, *, until: int | None = None, digest: bool = True, nodes: Sequence[int] = ()) -> Path:
+        """Of a tree with nodes that these transactions created. `until`: where it says that it ends."""
         tree = new_tree(with_config=False)
+        for number in nodes:
+            tree.apply(decode(created(number)[12:-1]))
         acls, rows = rows_of(tree)
         path = self.snapshot_dir / snapshot_name(zxid)
         told = tree.digest if digest else None

@@ -15,7 +15,7 @@ from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.client import server_state
 from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.gathering import Rounds
-from logkeep.zookeeper.kept import BackupView, KeptLog
+from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.tree import Tree
 from logkeep.zookeeper.words import four_letter
 from tests.zookeeper.directories import INLINE
@@ -51,7 +51,8 @@ def archive_of(place: Place, *members: MemberPlace, new_history: bool = False) -
 def plain_copy(view: BackupView, member: str, directory: Path) -> Path:
     """One member's files under their usual names, as Apache's own tools want them."""
     directory.mkdir()
-    for one in (*view.snapshots, *view.logs):
+    everything: list[KeptSnapshot | KeptLog] = [*view.snapshots, *view.logs]
+    for one in everything:
         if one.member == member:
             name = f"log.{one.first:x}" if isinstance(one, KeptLog) else one.name
             with view.open(one) as source:
@@ -71,7 +72,7 @@ def contiguous(view: BackupView, member: str, zxid: int) -> list[KeptLog]:
     return found
 
 
-def replays(view: BackupView, member: str, files: Path) -> list[tuple[Tree, Replay]]:
+def replays(view: BackupView, member: str, files: Path, until: int | None = None) -> list[tuple[Tree, Replay]]:
     """From every snapshot to the end of what is kept behind it; the fuzzy end of each must be reached."""
     found = []
     for snapshot in (one for one in view.snapshots if one.member == member):
@@ -80,7 +81,7 @@ def replays(view: BackupView, member: str, files: Path) -> list[tuple[Tree, Repl
         end, replay = fuzzy_end(tree, ending), Replay()
         assert snapshot.fuzzy_end == end
         for log in logs:
-            replay.run(tree, bodies_of(files / f"log.{log.first:x}"), exact_from=end or 0)
+            replay.run(tree, bodies_of(files / f"log.{log.first:x}"), until=until, exact_from=end or 0)
         reached = max([tree.zxid, *(log.last for log in logs)])
         assert end is None or reached >= end, f"{snapshot.name} ends at {end:x}, its log at {reached:x}"
         found.append((tree, replay))

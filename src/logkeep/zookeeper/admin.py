@@ -25,6 +25,7 @@ from logkeep.model.work import EngineFor
 from logkeep.zookeeper.backup import Done, Wish, back_up
 from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.gathering import Rounds
+from logkeep.zookeeper.kept import Origin
 from logkeep.zookeeper.sink import BackupSink
 from logkeep.zookeeper.tree import tree_of
 from logkeep.zookeeper.words import ServerState
@@ -65,7 +66,7 @@ def back_up_by_admin(
 ) -> Done:
     """A backup that consists of one snapshot. Exit code 2 where that is fuzzy, which the finding explains."""
     with fetched_snapshot(server, sleep, attempts, scratch) as found:
-        place = MemberPlace(member, found.path.parent, found.path.parent, server.url)
+        place = MemberPlace(member, found.path.parent, found.path.parent, server.url, Origin.ADMIN)
         rounds = Rounds(engine_for, lambda _: ServerState(found.zxid), patience_s=0.0)
         return back_up(Wish((place,), findings=found.findings), sink, rounds, _no_words)
 

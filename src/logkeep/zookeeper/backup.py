@@ -56,9 +56,13 @@ def back_up(wish: Wish, sink: BackupSink, rounds: Rounds, ask_word: AskWord) -> 
     """Take a backup. Raises HistoryUnproven, DataDirUnusable, BackupFailed, or what the sink's store raises."""
     _check(wish)
     members = rounds.begin(wish.members, sink, new_history=wish.new_history)
-    sink.start()
-    number = rounds.run(members)
-    rounds.keep_damaged(members)
+    try:
+        sink.start()
+        number = rounds.run(members)
+        rounds.keep_damaged(members)
+    finally:
+        for member in members:
+            member.pins.close()
     gathered = _gathered(wish, members, number, ask_word)
     completed = sink.complete(gathered)
     told = replace(gathered, findings=[*gathered.findings, *completed.findings])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from logkeep.errors import DataDirUnusable
 from logkeep.formats.zookeeper.names import FileKind, FileName, Packing, parse_name
+from logkeep.zookeeper.kept import Origin
 
 VERSION_2 = "version-2"
 _SMALL_FILE_BYTES = 64
@@ -30,6 +31,8 @@ class MemberPlace:
     log_dir: Path
     host: str = ""
     """`host:port` for clients; empty when the server shall not be asked."""
+    origin: Origin = Origin.DISK
+    """Where the files come from; nobody but who fetched them can tell."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 The last archived record of the member, or any archived record of another one, must stand in its logs with the same
 checksum; where no log reaches back so far, a snapshot's digest must be the one that an archived record tells for that
-transaction. Positions alone prove nothing: after a restore the same zxids hold other transactions.
+transaction, or its nodes must be those of the archived tree as far as nobody touched them since. Positions alone prove
+nothing: after a restore the same zxids hold other transactions.
 """
 
 from dataclasses import dataclass
@@ -12,8 +13,9 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.zookeeper.collect import Found, FoundFile
-from logkeep.zookeeper.copying import mark_in
+from logkeep.zookeeper.kinship import same_past
 from logkeep.zookeeper.sink import Known
+from logkeep.zookeeper.source_file import mark_in
 
 MOST_MARKS = 64
 """So many archived records are looked for in the logs of a member that was never archived."""
@@ -38,7 +40,7 @@ def continued(member: str, found: Found, known: Known) -> Continued:
         return Continued()
     file = _holder(found, reached.last)
     if file is None:
-        if _same_tree(found, known):
+        if _same_tree(found, known) or _kindred(found, known, reached.last):
             return Continued(reached.last)
         raise _unproven(member, reached.last, "its logs begin behind the last archived transaction")
     mark = mark_in(file.path, reached.last)
@@ -55,6 +57,24 @@ def _same_tree(found: Found, known: Known) -> bool:
         told = _digest_in(file)
         if told is not None and known.digest_at(told[0]) == told[1]:
             return True
+    return False
+
+
+def _kindred(found: Found, known: Known, last: int) -> bool:
+    """Whether the oldest whole snapshot holds what the archive ends with: then only transactions are lost."""
+    tree = known.tree()
+    for file in found.snapshots if tree is not None else ():
+        try:
+            with file.path.open("rb") as stream:
+                reader = SnapshotReader(opened(stream, file.name.packing))
+                reader.sessions()
+                reader.acls()
+                same = tree is not None and same_past(tree, reader.nodes(), last)
+                if same:
+                    reader.ending()
+                return same
+        except (OSError, Damaged):
+            continue
     return False
 
 

@@ -4,86 +4,176 @@ An export copies what one member has in a backup. An import is a backup whose so
 is archived, and proves that it does, exactly as one from a server's directories.
 """
 
+import hashlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
 
 from logkeep.errors import ClusterUnreachable, Damaged, UsageError
 from logkeep.formats.zookeeper.names import Packing, log_name, parse_name
+from logkeep.formats.zookeeper.txnlog import HEADER_BYTES
+from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec
 from logkeep.model.work import EngineFor, Progress
 from logkeep.zookeeper.backup import Done, Wish, back_up
 from logkeep.zookeeper.bundle import layout
-from logkeep.zookeeper.bundle.documents import codec_of
+from logkeep.zookeeper.bundle.documents import LogEntry, SnapshotEntry, codec_of
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.collect import MemberPlace
+from logkeep.zookeeper.configuration import ConfigFile
 from logkeep.zookeeper.gathering import Rounds
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.sink import BackupSink, Gathered, PieceWriter, PlacedLog, PlacedSnapshot, Shelf, Stored
+from logkeep.zookeeper.sink import (
+    BackupSink,
+    Gathered,
+    MemberText,
+    PieceWriter,
+    PlacedLog,
+    PlacedSnapshot,
+    Shelf,
+    Stored,
+)
 from logkeep.zookeeper.words import ServerState
 
 _CHUNK = 4 << 20
+_HISTORY = "1"
+"""Of a bundle: it has no other."""
 
 
 @dataclass(frozen=True)
 class ConvertUnit:
     view: BackupView
-    kept: KeptSnapshot | KeptLog
-    history: str
+    pieces: tuple[KeptSnapshot | KeptLog, ...]
+    """One file; or pieces of one log file that follow each other and become one again."""
     shelf: Shelf
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(piece.size_bytes for piece in self.pieces)
 
 
 class Converted(msgspec.Struct, frozen=True):
     stored: Stored
 
 
-def convert_piece(unit: ConvertUnit, progress: Progress) -> Converted:
-    """One object, as it is. Raises Damaged when it is not what its backup says."""
+def convert_file(unit: ConvertUnit, progress: Progress) -> Converted:
+    """Copy what a file consists of. Raises Damaged when a piece is not what its backup says."""
     writer = _opened(unit)
     try:
-        with unit.view.open(unit.kept) as source:
-            while piece := source.read(_CHUNK):
-                writer.write(piece)
-                progress(len(piece))
-        stored = writer.close()
-        if stored.plain_sha256 != unit.kept.sha256:
-            raise Damaged("its bytes are not those that were backed up", subject=f"{unit.view.name}: {unit.kept.name}")
-        return Converted(stored)
+        for number, piece in enumerate(unit.pieces):
+            _copy(unit.view, piece, writer, progress, HEADER_BYTES if number else 0)
+        return Converted(writer.close())
     finally:
         writer.abort()
 
 
+def _copy(
+    view: BackupView, kept: KeptSnapshot | KeptLog, writer: PieceWriter, progress: Progress, without: int
+) -> None:
+    """`without`: so many bytes of it are not wanted again, but hashed."""
+    summed = hashlib.sha256()
+    with view.open(kept) as source:
+        while piece := source.read(_CHUNK):
+            summed.update(piece)
+            writer.write(memoryview(piece)[without:])
+            without = max(without - len(piece), 0)
+            progress(len(piece))
+    if summed.hexdigest() != kept.sha256:
+        raise Damaged("its bytes are not those that were backed up", subject=f"{view.name}: {kept.name}")
+
+
 def _opened(unit: ConvertUnit) -> PieceWriter:
-    kept, shelf = unit.kept, unit.shelf
+    kept, shelf = unit.pieces[0], unit.shelf
     if isinstance(kept, KeptLog):
-        return shelf.open_log(kept.member, unit.history, kept.first)
+        return shelf.open_log(kept.member, _HISTORY, kept.first)
     parsed = parse_name(kept.name)
     packed = parsed is not None and parsed.packing is not Packing.PLAIN
-    return shelf.open_snapshot(kept.member, unit.history, kept.name, kept.zxid, packed=packed or _doubled(unit, kept))
+    return shelf.open_snapshot(kept.member, _HISTORY, kept.name, kept.zxid, packed=packed or _doubled(unit, kept))
 
 
 def _doubled(unit: ConvertUnit, kept: KeptSnapshot) -> bool:
     return any(s.zxid == kept.zxid and s.name != kept.name for s in unit.view.snapshots)
 
 
-def export_backup(view: BackupView, sink: BackupSink, engine_for: EngineFor, member: str | None = None) -> Gathered:
+@dataclass(frozen=True)
+class Beside:
+    """What a backup keeps besides files."""
+
+    findings: Sequence[Finding] = ()
+    schemes: Sequence[str] = ()
+    texts: Mapping[str, MemberText] = field(default_factory=dict)
+    config: Sequence[ConfigFile] = ()
+    left_out: Sequence[str] = ()
+
+
+_NOTHING = Beside()
+
+
+def export_backup(
+    view: BackupView,
+    sink: BackupSink,
+    engine_for: EngineFor,
+    member: str | None = None,
+    beside: Beside = _NOTHING,
+) -> Gathered:
     """One member's files of a backup into a sink, the newest history of them."""
     chosen = _chosen(view, member)
     history = _newest_history(view, chosen.name)
-    kept: list[KeptSnapshot | KeptLog] = [
-        one for one in (*view.snapshots, *view.logs) if (one.member, one.history) == (chosen.name, history)
-    ]
+    snapshots = [s for s in view.snapshots if (s.member, s.history) == (chosen.name, history)]
+    logs = joined([log for log in view.logs if (log.member, log.history) == (chosen.name, history)])
     sink.start()
-    units = [ConvertUnit(view, one, "1", sink.shelf) for one in kept]
-    engine = engine_for(sum(one.size_bytes for one in kept))
-    stored = engine.map(convert_piece, units, Converted, label="export", weight=lambda u: u.kept.size_bytes)
-    gathered = _gathered(chosen, [(replace(one, history="1"), c.stored) for one, c in zip(kept, stored, strict=True)])
+    files: list[tuple[KeptSnapshot | KeptLog, ...]] = [*((s,) for s in snapshots), *logs]
+    units = [ConvertUnit(view, pieces, sink.shelf) for pieces in files]
+    engine = engine_for(sum(unit.size_bytes for unit in units))
+    stored = engine.map(convert_file, units, Converted, label="export", weight=lambda unit: unit.size_bytes)
+    objects = [c.stored for c in stored]
+    renamed = [replace(s, history=_HISTORY) for s in snapshots]
+    of_snapshots = [PlacedSnapshot(*pair) for pair in zip(renamed, objects, strict=False)]
+    of_logs = [_placed(*pair) for pair in zip(logs, objects[len(snapshots) :], strict=True)]
+    newest = max((*(s.zxid for s in snapshots), *(p.kept.last for p in of_logs)), default=0)
+    gathered = Gathered(
+        history=_HISTORY,
+        members=[chosen],
+        snapshots=of_snapshots,
+        logs=of_logs,
+        findings=beside.findings,
+        schemes=beside.schemes,
+        texts=dict(beside.texts),
+        config=beside.config,
+        left_out=beside.left_out,
+        backup_zxid=newest,
+    )
     sink.complete(gathered)
     return gathered
+
+
+def joined(logs: Sequence[KeptLog]) -> list[tuple[KeptLog, ...]]:
+    """Pieces of one file that follow each other and are known alike: they become one file again. Pure."""
+    found: list[tuple[KeptLog, ...]] = []
+    for log in sorted(logs, key=lambda one: one.first):
+        last = found[-1][-1] if found else None
+        adjacent = last is not None and (last.name, last.proof) == (log.name, log.proof) and log.first == last.last + 1
+        found[-1:] = [(*found[-1], log)] if adjacent else [*found[-1:], (log,)]
+    return found
+
+
+def _placed(pieces: tuple[KeptLog, ...], stored: Stored) -> PlacedLog:
+    whole = replace(
+        pieces[-1],
+        history=_HISTORY,
+        first=pieces[0].first,
+        records=sum(one.records for one in pieces),
+        min_time_ms=min(one.min_time_ms for one in pieces),
+        max_time_ms=max(one.max_time_ms for one in pieces),
+        borders=pieces[0].borders,
+        size_bytes=stored.plain_bytes,
+        sha256=stored.plain_sha256,
+    )
+    return PlacedLog(whole, stored)
 
 
 def _chosen(view: BackupView, wanted: str | None) -> Member:
@@ -99,15 +189,9 @@ def _chosen(view: BackupView, wanted: str | None) -> Member:
 
 
 def _newest_history(view: BackupView, member: str) -> str:
-    found = {one.history for one in (*view.snapshots, *view.logs) if one.member == member}
+    everything: list[KeptSnapshot | KeptLog] = [*view.snapshots, *view.logs]
+    found = {one.history for one in everything if one.member == member}
     return max(found, key=lambda h: (len(h), h), default="1")
-
-
-def _gathered(member: Member, placed: list[tuple[KeptSnapshot | KeptLog, Stored]]) -> Gathered:
-    snapshots = [PlacedSnapshot(kept, stored) for kept, stored in placed if isinstance(kept, KeptSnapshot)]
-    logs = [PlacedLog(kept, stored) for kept, stored in placed if isinstance(kept, KeptLog)]
-    newest = max((*(s.kept.zxid for s in snapshots), *(p.kept.last for p in logs)), default=0)
-    return Gathered(history="1", members=[member], snapshots=snapshots, logs=logs, backup_zxid=newest)
 
 
 def import_bundle(
@@ -117,11 +201,15 @@ def import_bundle(
     *,
     new_history: bool = False,
     scratch: Path | None = None,
+    member_name: str | None = None,
 ) -> Done:
-    """A bundle as the next backup of a source. Raises HistoryUnproven where it does not continue what is there."""
+    """A bundle as the next backup of a source. Raises HistoryUnproven where it does not continue what is there.
+
+    `member_name`: whose files these are, where the source knows the server under another name than the bundle.
+    """
     member = view.members[0]
     with _directories(view, scratch) as (data_dir, log_dir):
-        place = MemberPlace(member.name, data_dir, log_dir, member.host or "bundle")
+        place = MemberPlace(member_name or member.name, data_dir, log_dir, member.host or "bundle")
         wish = Wish(members=(place,), new_history=new_history)
         rounds = Rounds(engine_for, _as_told(view, member), patience_s=0.0)
         return back_up(wish, sink, rounds, _silent)
@@ -146,7 +234,7 @@ def _as_told(view: BundleView, member: Member) -> Callable[[str], ServerState]:
 @contextmanager
 def _directories(view: BundleView, scratch: Path | None) -> Iterator[tuple[Path, Path]]:
     """The bundle's own directories when nothing in them is packed, else plain copies that are removed again."""
-    entries = (*view.info.files.snapshots, *view.info.files.txnlogs)
+    entries: list[SnapshotEntry | LogEntry] = [*view.info.files.snapshots, *view.info.files.txnlogs]
     if all(codec_of(e) is Codec.NONE for e in entries):
         yield view.path / layout.SNAPSHOTS, view.path / layout.TXNLOGS
         return

@@ -9,18 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from logkeep.errors import ClusterError
+from logkeep.formats.zookeeper.window import CHUNK_BYTES
 from logkeep.model.work import EngineFor
 from logkeep.zookeeper.collect import FoundFile, MemberPlace, look
 from logkeep.zookeeper.continuity import Continued, continued
-from logkeep.zookeeper.copying import (
-    CopiedLog,
-    CopiedSnapshot,
-    CopiedVerbatim,
-    VerbatimUnit,
-    copy_log,
-    copy_snapshot,
-    copy_verbatim,
-)
+from logkeep.zookeeper.copying_logs import CopiedLog, copy_log
+from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, copy_snapshot
+from logkeep.zookeeper.copying_verbatim import CopiedVerbatim, VerbatimUnit, copy_verbatim
 from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.rounds import settled
 from logkeep.zookeeper.sink import BackupSink, DamagedFile, Known
@@ -41,6 +36,8 @@ class Rounds:
     """So long is waited for logs to reach what the server and the newest snapshot say."""
     most_rounds: int = 200
     largest_record: int | None = None
+    chunk_bytes: int = CHUNK_BYTES
+    """How many bytes of a log are read at once."""
     hashed: dict[tuple[str, int, int], str] = field(default_factory=dict)
     """Snapshots that were compared with kept ones: not again while they stay as they are."""
     monotonic: Callable[[], float] = time.monotonic
@@ -71,7 +68,9 @@ class Rounds:
         found = look(place)
         goes_on = continued(place.name, found, known) if known.anything else Continued()
         kept = {name: facts for (member, name), facts in known.snapshots.items() if member == place.name}
-        return MemberRun(place, history, sink.shelf, goes_on, kept, self.largest_record, hashed=self.hashed)
+        return MemberRun(
+            place, history, sink.shelf, goes_on, kept, self.largest_record, self.chunk_bytes, hashed=self.hashed
+        )
 
     def _goes_on(self, member: MemberRun, grew: bool) -> bool:
         """Whether another round may help. Files that no server writes to do not change by waiting."""
@@ -110,10 +109,7 @@ class Rounds:
     def keep_damaged(self, members: Sequence[MemberRun]) -> None:
         """Store files that are not whole as they are: nobody can tell what a closer look will find in them."""
         work = [(m, file, positions) for m in members for file, positions in damaged_files(m)]
-        units = [
-            VerbatimUnit(str(f.path), f.path.name, f.zxid, f.used_bytes, m.place.name, m.history, m.shelf)
-            for m, f, _ in work
-        ]
+        units = [verbatim(m, f) for m, f, _ in work]
         engine = self.engine_for(sum(u.size_bytes for u in units))
         copied = engine.map(copy_verbatim, units, CopiedVerbatim, label="damaged", weight=lambda u: u.size_bytes)
         for (member, file, positions), result in zip(work, copied, strict=True):
@@ -128,6 +124,19 @@ class Rounds:
             return self.ask(host) if host else None
         except ClusterError:
             return None
+
+
+def verbatim(member: MemberRun, file: FoundFile) -> VerbatimUnit:
+    return VerbatimUnit(
+        path=str(file.path),
+        pinned=member.pins.path_of(str(file.path)),
+        name=file.path.name,
+        zxid=file.zxid,
+        size_bytes=file.used_bytes,
+        member=member.place.name,
+        history=member.history,
+        shelf=member.shelf,
+    )
 
 
 def damaged_files(member: MemberRun) -> Iterator[tuple[FoundFile, tuple[int, ...]]]:

@@ -1,27 +1,22 @@
 """One member on its way into a backup: what was seen of it, what is kept of it, how far its files were read."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from logkeep.formats.zookeeper.names import Packing
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES
+from logkeep.formats.zookeeper.window import CHUNK_BYTES
 from logkeep.zookeeper.collect import Found, FoundFile, MemberPlace
 from logkeep.zookeeper.continuity import Continued
-from logkeep.zookeeper.copying import (
-    CopiedLog,
-    CopiedPiece,
-    CopiedSnapshot,
-    FoundDamage,
-    LogUnit,
-    Outcome,
-    SnapshotUnit,
-    mark_in,
-)
+from logkeep.zookeeper.copying_logs import CopiedLog, CopiedPiece, FoundDamage, LogUnit
+from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, Outcome, SnapshotUnit
 from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.pins import Pins
 from logkeep.zookeeper.rounds import LogWish, Standing, logs_to_read, proven_by, with_bounds
 from logkeep.zookeeper.sink import DamagedFile, PlacedLog, PlacedSnapshot, Shelf
+from logkeep.zookeeper.source_file import mark_in
 from logkeep.zookeeper.words import ServerState
 
 
@@ -36,7 +31,9 @@ class MemberRun:
     known_snapshots: Mapping[str, tuple[int, str]]
     """Size and sha256 of those that are kept already, by name."""
     largest_record: int | None = None
+    chunk_bytes: int = CHUNK_BYTES
     found: Found | None = None
+    _looked: Found | None = None
     still: bool = False
     """Nothing changed in its directories while they were copied."""
     state: ServerState | None = None
@@ -57,6 +54,7 @@ class MemberRun:
     """Files that were hashed, by path, size and time: shared by the rounds of a run that follows."""
     schemes: set[str] = field(default_factory=set)
     damaged: list[DamagedFile] = field(default_factory=list)
+    pins: Pins = field(default_factory=Pins)
     voters: int | None = None
 
     def __post_init__(self) -> None:
@@ -65,8 +63,20 @@ class MemberRun:
 
     def saw(self, found: Found) -> None:
         """Once more, maybe: `still` tells whether it was the same as before."""
-        self.still = self.found == found
-        self.found = found
+        self.still = self._looked == found
+        self._looked = found
+        self.pins.hold((*found.snapshots, *found.logs))
+        self.found = self._with_purged(found)
+
+    def _with_purged(self, found: Found) -> Found:
+        """What was purged meanwhile and is still held counts as if it were there."""
+        if self.found is None:
+            return found
+        return replace(
+            found,
+            snapshots=_joined_files(self.found.snapshots, found.snapshots, self.pins),
+            logs=_joined_files(self.found.logs, found.logs, self.pins),
+        )
 
     def snapshot_units(self) -> list[SnapshotUnit]:
         """Those that are not kept yet. One that could not be read is read again: it may have been unfinished."""
@@ -75,6 +85,7 @@ class MemberRun:
         return [
             SnapshotUnit(
                 path=str(f.path),
+                pinned=self.pins.path_of(str(f.path)),
                 name=f.path.name,
                 zxid=f.zxid,
                 packing=f.name.packing,
@@ -113,7 +124,7 @@ class MemberRun:
 
     def took_log(self, wish: LogWish, copied: CopiedLog) -> None:
         name = wish.file.path.name
-        if copied.outcome is Outcome.VANISHED:
+        if copied.vanished:
             return
         self.ends[name] = copied.end_at
         lasting = (d for d in self.damage.get(name, ()) if d.resumes_zxid is not None)
@@ -210,6 +221,7 @@ class MemberRun:
     def _log_unit(self, wish: LogWish, cap: int | None, proven: tuple[int, ...]) -> LogUnit:
         return LogUnit(
             path=str(wish.file.path),
+            pinned=self.pins.path_of(str(wish.file.path)),
             size_bytes=max(wish.file.used_bytes - wish.start_at, 0),
             member=self.place.name,
             history=self.history,
@@ -219,6 +231,7 @@ class MemberRun:
             proven=proven,
             tail_from=max(proven, default=0) if cap is None else None,
             largest_record=self.largest_record,
+            chunk_bytes=self.chunk_bytes,
         )
 
     def _kept_snapshot(self, unit: SnapshotUnit, copied: CopiedSnapshot) -> KeptSnapshot:
@@ -235,6 +248,7 @@ class MemberRun:
             nodes=copied.nodes,
             size_bytes=copied.stored.plain_bytes,
             sha256=copied.stored.plain_sha256,
+            origin=self.place.origin,
         )
 
     def _kept_log(self, name: str, piece: CopiedPiece, ending: Ending) -> KeptLog:
@@ -263,6 +277,12 @@ def _ending(wish: LogWish, copied: CopiedLog) -> Ending:
     if any(d.resumes_zxid is not None for d in copied.damage):
         return Ending.DAMAGED
     return Ending.TORN if wish.closed else Ending.ACTIVE_TAIL
+
+
+def _joined_files(before: Sequence[FoundFile], now: Sequence[FoundFile], pins: Pins) -> tuple[FoundFile, ...]:
+    names = {file.path.name for file in now}
+    purged = [file for file in before if file.path.name not in names and pins.path_of(str(file.path))]
+    return tuple(sorted([*purged, *now], key=lambda file: (file.zxid, file.path.name)))
 
 
 def sha256_of(path: Path) -> str:

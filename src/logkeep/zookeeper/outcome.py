@@ -7,7 +7,7 @@ from logkeep.formats.zookeeper.names import epoch_of, follows, hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.collect import FoundFile
-from logkeep.zookeeper.copying import FoundDamage
+from logkeep.zookeeper.copying_logs import FoundDamage
 from logkeep.zookeeper.kept import Ending
 from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.rounds import Hole, borders, holes, settled
@@ -46,6 +46,11 @@ def told_of(member: MemberRun) -> Told:
     ]
     lost = [LostRange(member.place.name, h.first, h.last, _reason(member, h)) for h in open_holes]
     return Told(tuple(findings), (*lost, *torn), tuple(logs))
+
+
+def foreseen(member: MemberRun) -> list[Finding]:
+    """What is known before anything is copied."""
+    return [*_strays(member), *_unasked(member)]
 
 
 def exit_code(findings: Iterable[Finding]) -> int:
@@ -221,7 +226,8 @@ def _doubled(member: MemberRun, one: PlacedLog) -> Finding:
 
 
 def _hole(member: MemberRun, hole: Hole) -> Finding:
-    covered = any(p.kept.zxid >= hole.last for p in member.snapshots.values())
+    outrun = member.continued.kept_to is not None and hole.last + 1 == min(p.kept.first for p in member.logs)
+    covered = any(p.kept.zxid >= hole.last for p in member.snapshots.values()) and not outrun
     return Finding(
         code="hole" if covered else "lost-transactions",
         severity=Severity.WARNING if covered else Severity.DAMAGE,
@@ -251,4 +257,4 @@ def backup_zxid(members: Sequence[MemberRun]) -> int:
     return max((max(s.last, s.newest_snapshot) for s in (m.standing() for m in members)), default=0)
 
 
-__all__ = ["GOOD", "LOST", "PARTIAL", "Ending", "Told", "backup_zxid", "exit_code", "told_of"]
+__all__ = ["GOOD", "LOST", "PARTIAL", "Ending", "Told", "backup_zxid", "exit_code", "foreseen", "told_of"]

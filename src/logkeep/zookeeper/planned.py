@@ -11,7 +11,7 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.coverage import Holdings, Standing
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.line import line_of
-from logkeep.zookeeper.plan import Refused, ToEnd, plan
+from logkeep.zookeeper.plan import Refused, RestorePath, ToEnd, plan
 
 
 class _Timeless:
@@ -48,6 +48,15 @@ def planned(
     borders = line_of(holdings, history).borders
     believed = frozenset((b.before, b.after) for b in borders if b.standing in good)
     return Planned(_told(path) if isinstance(path, Refused) else (), believed)
+
+
+def end_of(
+    members: Sequence[Member], snapshots: Sequence[KeptSnapshot], logs: Sequence[KeptLog], history: str
+) -> RestorePath | None:
+    """How the last transaction is reached, if it can be; ends of epochs are believed."""
+    holdings = Holdings(tuple(snapshots), tuple(logs), tuple(members))
+    path = plan(holdings, ToEnd(), _Timeless(), history=history, believe=True)
+    return path if isinstance(path, RestorePath) else None
 
 
 def _told(refused: Refused) -> tuple[Finding, ...]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import BinaryIO, Final
 
 from logkeep.errors import Damaged
-from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import follows, hex_zxid, parse_name
 from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
@@ -21,7 +20,7 @@ from logkeep.formats.zookeeper.txnlog import bodies
 from logkeep.zookeeper.coverage import Border, Standing
 from logkeep.zookeeper.kept import BackupView, KeptSnapshot
 from logkeep.zookeeper.plan import RestorePath, Slice
-from logkeep.zookeeper.tree import Tree, new_tree, tree_of, unresolved
+from logkeep.zookeeper.tree import Tree, new_tree, require_acls, tree_of
 
 _ZXID_AT: Final = 12
 _LONG: Final = struct.Struct(">q")
@@ -58,9 +57,8 @@ def replay(view: BackupView, path: RestorePath, *, note_at: Collection[int] = ()
             running.apply(piece, bodies(source))
     if running.at != path.until:
         raise Damaged(f"the logs end at {hex_zxid(running.at)} instead of {hex_zxid(path.until)}")
-    for unknown in unresolved(tree):
-        raise Damaged("its list of ACLs is named and nowhere told", subject=shown(unknown))
     tree.zxid = path.until
+    require_acls(tree)
     return running.result()
 
 

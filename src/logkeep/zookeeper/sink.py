@@ -15,6 +15,7 @@ from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec
 from logkeep.zookeeper.configuration import ConfigFile
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.tree import Tree
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +94,10 @@ class Reached:
     adler: int
 
 
+def _no_tree() -> Tree | None:
+    return None
+
+
 def _no_digest(_zxid: int) -> int | None:
     return None
 
@@ -113,6 +118,8 @@ class Known:
     """Whether there is an earlier backup at all."""
     digest_at: Callable[[int], int | None] = _no_digest
     """What an archived transaction of that history says of the tree after it; None where it says nothing."""
+    tree: Callable[[], Tree | None] = _no_tree
+    """The tree at the end of that history; None where it cannot be had. A replay: asked when nothing else is left."""
 
 
 @dataclass(frozen=True)

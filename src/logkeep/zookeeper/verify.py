@@ -82,9 +82,13 @@ def verify(
     boot: Boot | None = None,
     scratch: Path | None = None,
     progress: Progress = lambda _: None,
+    objects: ObjectChecks | None = None,
 ) -> Verified:
-    """`known`: what was found when the view was made. `boot` and `scratch`: how to start a server, and where."""
-    objects = check_files(view)
+    """`known`: what was found when the view was made. `boot` and `scratch`: how to start a server, and where.
+
+    `objects`: what a look at presence and sizes saw, where somebody has looked already.
+    """
+    objects = check_files(view) if objects is None else objects
     if level.covers(Level.DATA):
         objects = check_data(view, objects, progress)
     holdings = survey(view, voters=voters, without=objects.unusable)

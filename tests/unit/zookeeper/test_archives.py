@@ -182,6 +182,26 @@ class TestHistory:
         assert refused.value.exit_code == 31
         assert len(read_chain(place).completed) == 1
 
+    def test_a_purge_that_outran_us_is_a_loss_and_no_other_history(self, tmp_path: Path) -> None:
+        """Untouched nodes of the archived tree are in the later snapshot: that is evidence."""
+        place = new_place()
+        made = MadeServer(tmp_path / "server", zxid=3)
+        made.snapshot(0)
+        made.log([1, 2, 3], creating=True)
+        archived(place, made)
+        later = MadeServer(tmp_path / "later", zxid=31)
+        later.snapshot(30, nodes=(1, 2, 3))
+        later.log([31])
+        done = archived(place, later)
+        assert done.exit_code == 21
+        gaps = read_manifest(place, read_chain(place).completed[-1]).gaps
+        assert [(g.start, g.end) for g in gaps] == [(4, 31)]
+        strange = MadeServer(tmp_path / "strange", zxid=51)
+        strange.snapshot(50, nodes=(1, 2, 9))
+        strange.log([51])
+        with pytest.raises(HistoryUnproven):
+            archived(place, strange)
+
     def test_another_ensemble_is_refused(self, server: MadeServer, tmp_path: Path) -> None:
         place = new_place()
         archived(place, server)
@@ -284,6 +304,9 @@ class TestConversion:
             with archiving(place, clock=utc_now, tokens=random_token) as sink:
                 import_bundle(bundle, sink, INLINE)
         assert zxids(newest(place), "standalone") == [(1, 3), (4, 8), (9, 10)]
+        with new_bundle(tmp_path / "back", "x", clock=utc_now, tokens=random_token) as back:
+            export_backup(newest(place), back, INLINE)
+        assert content(BundleView(back.path)) == content(second)  # pieces of one file are one file again
         with archiving(place, clock=utc_now, tokens=random_token) as sink, pytest.raises(HistoryUnproven):
             import_bundle(first, sink, INLINE)
 

@@ -14,7 +14,7 @@ from logkeep.zookeeper.archive.claims import claimed, within
 from logkeep.zookeeper.archive.record import LogRecord, SnapshotRecord
 from logkeep.zookeeper.collect import FoundFile
 from logkeep.zookeeper.configuration import gather_config
-from logkeep.zookeeper.copying import wanted_until
+from logkeep.zookeeper.copying_logs import wanted_until
 from logkeep.zookeeper.kept import Ending, KeptLog
 from logkeep.zookeeper.outcome import exit_code
 from logkeep.zookeeper.rounds import Hole, Standing, holes, logs_to_read, settled

@@ -19,6 +19,7 @@ _DIGEST: Final = struct.Struct(">iQ")
 DIGEST_BYTES: Final = _DIGEST.size
 DIGEST_VERSION: Final = 2
 NO_CVERSION: Final = -1
+_CODE_BYTES: Final = 4
 
 
 class Kind(IntEnum):
@@ -217,12 +218,19 @@ def _multi(reader: JuteReader) -> Multi:
     parts = []
     for _ in range(reader.count(8)):
         kind, record = reader.int_(), reader.buffer()
-        inner = JuteReader(record or b"")
-        change = _decoder(_IN_MULTI, kind)(inner)
-        if inner.left:
-            raise Damaged(f"{inner.left} bytes are left behind a part of a multi")
-        parts.append(Part(kind, change))
+        parts.append(Part(kind, _part(kind, record or b"")))
     return Multi(tuple(parts))
+
+
+def _part(kind: int, record: bytes) -> Simple:
+    """Followers and observers may have marked a part as failed before they wrote it, and left its record as it was."""
+    if kind == Kind.ERROR and len(record) != _CODE_BYTES:
+        return Failed(0)
+    inner = JuteReader(record)
+    change = _decoder(_IN_MULTI, kind)(inner)
+    if inner.left:
+        raise Damaged(f"{inner.left} bytes are left behind a part of a multi")
+    return change
 
 
 _IN_MULTI: Final[dict[int, Callable[[JuteReader], Simple]]] = {

@@ -46,10 +46,11 @@ from logkeep.zookeeper.archive.record import (
     member_of,
     snapshot_record,
 )
-from logkeep.zookeeper.archive.view import digest_at, view_of
+from logkeep.zookeeper.archive.view import digest_at, tree_at_end, view_of
 from logkeep.zookeeper.packing import DEFAULT_LEVEL, StoredWriter
 from logkeep.zookeeper.planned import Planned, planned
 from logkeep.zookeeper.sink import Completed, Gathered, Known, MemberText
+from logkeep.zookeeper.tree import Tree
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,11 @@ class ArchiveSink:
 
     @property
     def known(self) -> Known:
-        return replace(known_from(self.last), digest_at=self._digest_at)
+        return replace(known_from(self.last), digest_at=self._digest_at, tree=self._tree)
+
+    def _tree(self) -> Tree | None:
+        completed = self.session.folded.completed
+        return tree_at_end(view_of(self.session.place, completed[-1])) if completed else None
 
     def _digest_at(self, zxid: int) -> int | None:
         completed = self.session.folded.completed
@@ -139,7 +144,7 @@ class ArchiveSink:
         if not logs and not snapshots:
             raise BackupFailed("nothing was found that could be kept", subject=self.session.place.source)
         held = _Held([], [])
-        for member in sorted({r.member for r in (*logs, *snapshots)}):
+        for member in sorted({*(r.member for r in logs), *(s.member for s in snapshots)}):
             chosen = within(
                 [r for r in logs if r.member == member], [s for s in snapshots if s.member == member], self._since_ms
             )
@@ -197,7 +202,7 @@ def _record(
 ) -> EnsembleRecord:
     seen = {m.name for m in gathered.members}
     stay = tuple(m for m in (last.members if last is not None else ()) if m.name not in seen)
-    there = {r.member for r in (*held.logs, *held.snapshots)}
+    there = {*(r.member for r in held.logs), *(s.member for s in held.snapshots)}
     return EnsembleRecord(
         repository=place.repository,
         source=place.source,

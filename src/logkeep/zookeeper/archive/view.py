@@ -9,6 +9,7 @@ from logkeep.errors import Damaged, UnknownBackup
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.model.segments import Segment
+from logkeep.repository import layout
 from logkeep.repository.attachments import read_attachment
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.content import PartReader, rows_of, served_parts
@@ -26,6 +27,9 @@ from logkeep.zookeeper.archive.record import (
 )
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.packing import PiecesStream
+from logkeep.zookeeper.planned import end_of
+from logkeep.zookeeper.replay import replay
+from logkeep.zookeeper.tree import Tree
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,10 @@ class ArchiveView:
         stored = StoredLog.of(self.place, self.rows[self._token(kept)])
         return cast("BinaryIO", io.BufferedReader(PiecesStream(stored.pieces()), 1 << 20))
 
+    def object_name(self, kept: KeptSnapshot | KeptLog) -> str:
+        """Under which it lies in the store."""
+        return layout.segment(self.place.source, self.rows[self._token(kept)])
+
     def _token(self, kept: KeptSnapshot | KeptLog) -> str:
         if isinstance(kept, KeptSnapshot):
             fits = (s.token for s in self.record.snapshots if (s.member, s.history, s.name) == _key(kept))
@@ -83,7 +91,7 @@ def view_of(place: Place, entry: BackupEntry) -> ArchiveView:
         raise UnknownBackup("this is no backup of ZooKeeper", subject=f"{place.source} {entry.id}")
     folded = read_chain(place)
     table = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
-    tokens = [one.token for one in (*record.snapshots, *record.logs)]
+    tokens = [*(s.token for s in record.snapshots), *(r.token for r in record.logs)]
     if record.id != entry.id:
         raise Damaged("the record belongs to another backup", subject=f"{place.source} {entry.id}")
     return ArchiveView(place, manifest, record, rows_by_token(table.to_segments(), tokens, place.source))
@@ -102,3 +110,11 @@ def digest_at(view: ArchiveView, zxid: int) -> int | None:
                 begin = int(records.body_at[at])
                 return decode(bytes(records.data[begin : begin + int(records.body_bytes[at])])).digest
     return None
+
+
+def tree_at_end(view: ArchiveView) -> Tree | None:
+    """Replayed from what is archived to the last transaction; None where no path leads there."""
+    tails = {r.first for r in view.record.logs if r.apart}
+    logs = [log for log in view.logs if log.first not in tails]
+    path = end_of(view.members, view.snapshots, logs, view.record.history)
+    return None if path is None else replay(view, path).tree

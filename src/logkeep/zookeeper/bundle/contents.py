@@ -35,7 +35,7 @@ def stored_names(gathered: Gathered) -> dict[str, str]:
 
 
 def info_of(gathered: Gathered, backup_id: str, started: datetime, took_s: float, codec: Codec) -> BackupInfo:
-    stored = [p.stored for p in (*gathered.snapshots, *gathered.logs)]
+    stored = [*(p.stored for p in gathered.snapshots), *(p.stored for p in gathered.logs)]
     return BackupInfo(
         backup_id=backup_id,
         backup_timestamp=started.isoformat(timespec="seconds"),

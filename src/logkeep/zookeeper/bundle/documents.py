@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import msgspec
 
 from logkeep.errors import Damaged, FormatTooNew
-from logkeep.formats.zookeeper.names import FileKind, Packing, parse_name
+from logkeep.formats.zookeeper.names import FileKind, parse_name
 from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec, Proof
 from logkeep.zookeeper.bundle import layout
@@ -167,19 +167,14 @@ def codec_of(entry: SnapshotEntry | LogEntry) -> Codec:
 
 
 def _check_names(info: BackupInfo, path: Path) -> None:
-    snapshots = [(e, FileKind.SNAPSHOT, e.zxid) for e in info.files.snapshots]
-    logs = [(e, FileKind.LOG, e.start_zxid) for e in info.files.txnlogs]
-    for entry, kind, zxid in [*snapshots, *logs]:
-        parsed = parse_name(entry.name)
+    names = [
+        *((e.name, e.stored_name, FileKind.SNAPSHOT, e.zxid) for e in info.files.snapshots),
+        *((e.name, e.stored_name, FileKind.LOG, e.start_zxid) for e in info.files.txnlogs),
+    ]
+    for name, stored, kind, zxid in names:
+        parsed = parse_name(name)
         usual = parsed is not None and parsed.kind is kind and not parsed.stray and parsed.zxid == int(zxid, 16)
-        suffix = entry.stored_name.removeprefix(entry.name)
-        if not usual or not entry.stored_name.startswith(entry.name) or suffix not in _SUFFIX:
-            raise Damaged(f"{entry.stored_name[:80]!r} is no name of a stored file", subject=str(path))
-    stored = [e.stored_name for e, *_ in [*snapshots, *logs]]
-    if len(set(stored)) != len(stored):
+        if not usual or not stored.startswith(name) or stored.removeprefix(name) not in _SUFFIX:
+            raise Damaged(f"{stored[:80]!r} is no name of a stored file", subject=str(path))
+    if len({stored for _, stored, *_ in names}) != len(names):
         raise Damaged("two entries have the same file", subject=str(path))
-
-
-def packing_of(entry: SnapshotEntry) -> Packing:
-    parsed = parse_name(entry.name)
-    return parsed.packing if parsed is not None else Packing.PLAIN

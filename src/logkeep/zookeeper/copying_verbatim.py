@@ -1,0 +1,64 @@
+"""The task that copies a damaged file as it is, beside what could be read of it."""
+
+import errno
+import os
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import msgspec
+
+from logkeep.model.work import Progress
+from logkeep.zookeeper.sink import Shelf, Stored
+from logkeep.zookeeper.source_file import opened_file, reading
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class VerbatimUnit:
+    """A damaged file, to be stored as it is."""
+
+    path: str
+    pinned: str
+    name: str
+    zxid: int
+    size_bytes: int
+    member: str
+    history: str
+    shelf: Shelf
+
+
+class CopiedVerbatim(msgspec.Struct, frozen=True, kw_only=True):
+    stored: Stored | None
+
+
+def copy_verbatim(unit: VerbatimUnit, progress: Progress) -> CopiedVerbatim:
+    """All bytes up to the hole that the file ends with; nothing when it is gone."""
+    try:
+        file = opened_file(unit.path, unit.pinned)
+    except FileNotFoundError:
+        return CopiedVerbatim(stored=None)
+    with file, reading(unit.path):
+        writer = unit.shelf.open_damaged(unit.member, unit.history, unit.name, unit.zxid)
+        try:
+            left = _data_end(file)
+            while left and (piece := file.read(min(left, _CHUNK))):
+                writer.write(piece)
+                progress(len(piece))
+                left -= len(piece)
+            return CopiedVerbatim(stored=writer.close())
+        finally:
+            writer.abort()
+
+
+def _data_end(file: BinaryIO) -> int:
+    """Where the last bytes end that are no hole."""
+    descriptor, end = file.fileno(), 0
+    try:
+        while True:
+            end = os.lseek(descriptor, os.lseek(descriptor, end, os.SEEK_DATA), os.SEEK_HOLE)
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # a file system that does not tell
+            end = os.fstat(descriptor).st_size
+    file.seek(0)
+    return end

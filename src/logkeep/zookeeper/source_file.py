@@ -1,0 +1,73 @@
+"""A server's file, opened and read for a backup: what was purged, what may not be read, and what a disk refuses."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from logkeep.errors import BackupFailed, DataDirUnusable
+from logkeep.formats.zookeeper.txnlog import ScannedLog, scan
+from logkeep.formats.zookeeper.window import CHUNK_BYTES
+
+
+def base_of(start: int) -> int:
+    """From which byte on positions are counted when a scan begins at a record: the skipped bytes are not read."""
+    return start - 1 if start else 0
+
+
+def scanned(
+    file: BinaryIO,
+    start: int,
+    until: int | None,
+    sink: Callable[[memoryview], object] | None,
+    largest: int | None,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> ScannedLog:
+    file.seek(base_of(start))
+    begin = 1 if start else 0
+    return scan(file, sink=sink, start_at=begin, until_zxid=until, largest_record=largest, chunk_bytes=chunk_bytes)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The last record at or below a zxid in a file: which it is, its checksum, and the byte behind it."""
+
+    zxid: int
+    adler: int
+    end_at: int
+
+
+def mark_in(path: Path, zxid: int) -> Mark | None:
+    """Look for a record. None when the file is gone, or holds nothing at or below that zxid."""
+    try:
+        file = opened_file(str(path))
+    except FileNotFoundError:
+        return None
+    with file, reading(str(path)):
+        found = scanned(file, 0, zxid, None, None)
+    return Mark(found.last_zxid, found.last_adler, found.size_bytes) if found.records else None
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """A disk that cannot be read is the source's trouble. Stores have errors of their own."""
+    try:
+        yield
+    except OSError as error:
+        what = f"the file cannot be read: {(error.strerror or 'unknown reason').lower()}"
+        raise BackupFailed(what, subject=path, remedy="check the disk of this server") from error
+
+
+def opened_file(path: str, pinned: str = "") -> BinaryIO:
+    """Raises FileNotFoundError for what was purged, DataDirUnusable for what may not be read."""
+    try:
+        return Path(path).open("rb")
+    except FileNotFoundError:
+        if not pinned:
+            raise
+        return Path(pinned).open("rb")
+    except OSError as error:
+        raise DataDirUnusable(
+            f"it cannot be read: {(error.strerror or 'unknown reason').lower()}", subject=path
+        ) from error

@@ -1,0 +1,111 @@
+"""Backups of a real ensemble into a repository, through elections; and following one server under load."""
+
+import threading
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
+from logkeep.model.segments import Proof
+from logkeep.model.time import random_token, utc_now
+from logkeep.repository.chain import Place, read_chain
+from logkeep.zookeeper.archive.sink import ArchiveSink, archiving
+from logkeep.zookeeper.backup import Wish
+from logkeep.zookeeper.follow import Round, follow
+from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble
+from tests.zookeeper.archives import new_place, newest
+from tests.zookeeper.load import Load
+from tests.zookeeper.online import CACHE, archive_of, asking, place_of, plain_copy, replays, word
+
+pytestmark = pytest.mark.xdist_group("zookeeper")
+SETTINGS = {"snapCount": "700", "preAllocSize": "4096", "forceSync": "no"}
+
+
+def test_all_members_through_an_election(tmp_path: Path) -> None:
+    place = new_place()
+    with (
+        ZooKeeperEnsemble(tmp_path / "zk", CACHE, ZooKeeperRelease("3.9.5"), SETTINGS) as ensemble,
+        Load([m.client for m in ensemble.members.values()], ensemble.password, line=(3, 9)) as load,
+    ):
+        members = [place_of(m, f"zk{n}") for n, m in ensemble.members.items()]
+        load.wait_for(600)
+        assert archive_of(place, *members).exit_code == 0
+        ensemble.next_epoch()
+        load.wait_for(600)
+        done = archive_of(place, *members)
+    assert done.exit_code == 0, done.findings
+    view = newest(place)
+    assert {m.name for m in view.members} == {"zk1", "zk2", "zk3", "zk4"}
+    assert {m.role for m in view.members} == {"leader", "follower", "observer"}
+    assert {m.voters for m in view.members} == {3}
+    epochs = {log.first >> 32 for log in view.logs}
+    assert len(epochs) > 1
+    assert all(log.first >> 32 == log.last >> 32 for log in view.logs)
+    newest_epoch = max(epochs)
+    assert {log.proof for log in view.logs if log.first >> 32 == newest_epoch} == {Proof.PROVEN}
+    compared = 0
+    for member in view.members:
+        files = plain_copy(view, member.name, tmp_path / member.name)
+        for _, replay in replays(view, member.name, files):
+            assert replay.wrong == []
+            compared += replay.compared
+    assert compared > 1000
+
+
+class Rounds:
+    """Follows until so many rounds committed something."""
+
+    def __init__(self, wanted: int) -> None:
+        self._wanted, self._end = wanted, threading.Event()
+        self.seen: list[Round] = []
+
+    @property
+    def requested(self) -> bool:
+        return self._end.is_set()
+
+    def wait(self, seconds: float) -> None:
+        self._end.wait(seconds)
+
+    def tell(self, one: Round) -> None:
+        self.seen.append(one)
+        if sum(r.done is not None for r in self.seen) >= self._wanted:
+            self._end.set()
+
+
+def test_following_commits_what_is_new_and_nothing_else(tmp_path: Path) -> None:
+    place = new_place()
+    server = EmbeddedZooKeeper(tmp_path / "server", CACHE, settings=SETTINGS)
+
+    def sink() -> AbstractContextManager[ArchiveSink]:
+        return archiving(place, clock=utc_now, tokens=random_token)
+
+    with server:
+        with Load([server.client], server.password, line=(3, 9), most_per_s=500) as load:
+            load.wait_for(200)
+            busy = Rounds(4)
+            follow(sink, Wish((place_of(server, "zk1"),)), asking(), word, busy, interval_s=0.2, tell=busy.tell)
+        assert [r.error for r in busy.seen if r.error] == []
+        quiet = Rounds(1)  # what came since; then nothing is new any more
+        follow(sink, Wish((place_of(server, "zk1"),)), asking(), word, quiet, interval_s=0.2, tell=quiet.tell)
+        committed = len(read_chain(place).completed)
+        check_nothing_new(place, server, sink)
+        assert len(read_chain(place).completed) == committed
+    view = newest(place)
+    assert view.manifest.gaps == ()
+    files = plain_copy(view, "zk1", tmp_path / "files")
+    assert all(replay.wrong == [] for _, replay in replays(view, "zk1", files))
+    assert all(r.behind_s >= 0 for r in (*busy.seen, *quiet.seen))
+
+
+def check_nothing_new(place: Place, server: EmbeddedZooKeeper, sink: object) -> None:
+    """A round that finds nothing commits nothing, and says that it looked."""
+
+    class Once(Rounds):
+        def tell(self, one: Round) -> None:
+            self.seen.append(one)
+            self._end.set()
+
+    once = Once(1)
+    follow(sink, Wish((place_of(server, "zk1"),)), asking(), word, once, interval_s=0.2, tell=once.tell)  # type: ignore[arg-type]  # handed on
+    assert [r.done for r in once.seen] == [None]
