@@ -57,7 +57,8 @@ def choose(view: BackupView, target: Target, *, believe: bool = False, progress:
         checks = check_data(along, ObjectChecks(), progress)
         if not checks.unusable:
             break
-        good |= {*along.snapshots, *along.logs} - set(checks.unusable)
+        looked_at: set[KeptLog | KeptSnapshot] = {*along.snapshots, *along.logs}
+        good |= looked_at - set(checks.unusable)
         unusable += checks.unusable
         seen += checks.seen
     found = proven_path(view, holdings, target, moments, believe=believe)
