@@ -15,9 +15,8 @@ from logkeep.repository.fold import BackupEntry
 from logkeep.repository.verifying import Asked, Proven
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.boot import Boot
-from logkeep.zookeeper.kept import KeptLog, KeptSnapshot
 from logkeep.zookeeper.verify import Level, Verified, verify
-from logkeep.zookeeper.verify_objects import ObjectChecks, named
+from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, named
 
 _GONE = frozenset({"object-missing", "size-mismatch"})
 
@@ -35,7 +34,8 @@ class Look:
 
     def __call__(self, asked: Asked) -> Proven:
         view = view_of(asked.place, self.entry)
-        names = {named(kept): view.object_name(kept) for kept in (*view.snapshots, *view.logs)}
+        everything: list[Kept] = [*view.snapshots, *view.logs]
+        names = {named(kept): view.object_name(kept) for kept in everything}
         gone = {finding.where for finding in asked.checked.findings if finding.code in _GONE}
         found = verify(
             view, self.level, boot=self.boot, scratch=self.scratch, progress=self.progress, objects=_present(view, gone)
@@ -48,7 +48,7 @@ class Look:
 
 def _present(view: ArchiveView, gone: set[str]) -> ObjectChecks:
     """What the repository's own look has seen already."""
-    kept: list[KeptSnapshot | KeptLog] = [*view.snapshots, *view.logs]
+    kept: list[Kept] = [*view.snapshots, *view.logs]
     missing = tuple(one for one in kept if view.object_name(one) in gone)
     there = [one for one in kept if one not in missing]
     return ObjectChecks((), missing, len(there), sum(one.size_bytes for one in there))
