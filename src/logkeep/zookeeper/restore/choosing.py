@@ -13,7 +13,7 @@ from logkeep.zookeeper.plan import Refused, RestorePath, Target, plan
 from logkeep.zookeeper.prove import proven_path
 from logkeep.zookeeper.replay import Replayed
 from logkeep.zookeeper.survey import LogTimes, survey
-from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, check_data
+from logkeep.zookeeper.verify_objects import ObjectChecks, check_data
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class _Along:
 
 def choose(view: BackupView, target: Target, *, believe: bool = False, progress: Progress = lambda _: None) -> Chosen:
     """Raises RestoreFailed, with what can be restored to instead."""
-    unusable, seen, good = list[Kept](), list[Seen](), set[Kept]()
+    unusable, seen, good = list[KeptLog | KeptSnapshot](), list[Seen](), set[KeptLog | KeptSnapshot]()
     moments = LogTimes(view)
     while True:
         holdings = survey(view, without=unusable)
@@ -57,7 +57,8 @@ def choose(view: BackupView, target: Target, *, believe: bool = False, progress:
         checks = check_data(along, ObjectChecks(), progress)
         if not checks.unusable:
             break
-        good |= set[Kept]([*along.snapshots, *along.logs]) - set(checks.unusable)
+        looked_at: set[KeptLog | KeptSnapshot] = {*along.snapshots, *along.logs}
+        good |= looked_at - set(checks.unusable)
         unusable += checks.unusable
         seen += checks.seen
     found = proven_path(view, holdings, target, moments, believe=believe)
@@ -66,7 +67,7 @@ def choose(view: BackupView, target: Target, *, believe: bool = False, progress:
     return Chosen(found.path, found.replayed, tuple(seen))
 
 
-def _along(view: BackupView, path: RestorePath, good: set[Kept]) -> _Along:
+def _along(view: BackupView, path: RestorePath, good: set[KeptLog | KeptSnapshot]) -> _Along:
     """As the view has them: a survey adds to what it says of logs."""
     wanted = {(piece.log.member, piece.log.history, piece.log.first) for piece in path.slices}
     base = () if path.base.snapshot is None or path.base.snapshot in good else (path.base.snapshot,)
