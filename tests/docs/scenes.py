@@ -4,6 +4,7 @@
 scripted source; those that begin with `kafka` play in the real broker of `tests.docs.broker`.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -224,6 +225,57 @@ def kafka_disk_rots() -> None:
     rotten.write_bytes(data)
 
 
+def zookeeper_starts() -> None:
+    """A shop keeps its settings in ZooKeeper. Whoever ends the shell ends the server too."""
+    from tests.docs.zookeeper import client, start  # noqa: PLC0415 - a library that other scenes need not load
+
+    start()
+    shop = client()
+    shop.create("/shop/price", b"42", makepath=True)
+    for number in range(100):
+        shop.create(f"/shop/orders/{number}", b"new", makepath=True)
+    shop.stop()
+    shop.close()
+
+
+def zookeeper_accident() -> None:
+    """Orders come in, and then somebody deletes the whole shop."""
+    from tests.docs.zookeeper import client  # noqa: PLC0415
+
+    shop = client()
+    for number in range(100, 150):
+        shop.create(f"/shop/orders/{number}", b"new")
+    shop.delete("/shop", recursive=True)
+    shop.stop()
+    shop.close()
+
+
+def zookeeper_disk_rots() -> None:
+    """One byte in the middle of the newest archived log turns over."""
+    rotten = max(Path("backups/tonight/txnlogs").iterdir(), key=lambda path: int(path.name.split(".")[1], 16))
+    data = bytearray(rotten.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    rotten.write_bytes(data)
+
+
+def zookeeper_nights() -> None:
+    """Two weeks of backups, one each night."""
+    for days in range(1, 15):
+        taken = utc_now() - timedelta(days=days) + timedelta(hours=1)
+        night = Path("backups", f"night-{days:02}")
+        shutil.copytree("backups/tonight", night)
+        info = night / "metadata" / "backup_info.json"
+        document = json.loads(info.read_text())
+        info.write_text(json.dumps({**document, "backup_id": night.name, "backup_timestamp": taken.isoformat()}))
+
+
+def zookeeper_stops() -> None:
+    """The end of the guide."""
+    from tests.docs.zookeeper import stop  # noqa: PLC0415
+
+    stop()
+
+
 SCENES: dict[str, Callable[[], None]] = {
     "nightly-backups": nightly_backups,
     "run-dies": run_dies,
@@ -240,6 +292,11 @@ SCENES: dict[str, Callable[[], None]] = {
     "kafka-stops": kafka_stops,
     "kafka-dies": kafka_dies,
     "kafka-disk-rots": kafka_disk_rots,
+    "zookeeper-starts": zookeeper_starts,
+    "zookeeper-accident": zookeeper_accident,
+    "zookeeper-disk-rots": zookeeper_disk_rots,
+    "zookeeper-nights": zookeeper_nights,
+    "zookeeper-stops": zookeeper_stops,
 }
 
 if __name__ == "__main__":

@@ -71,11 +71,13 @@ def _environment(scratch: Path, home: Path) -> dict[str, str]:
     tools = scratch / "bin"
     tools.mkdir()
     _tool(tools / "logkeep", "-m logkeep.cli")
+    _tool(tools / "zkbackup", "-m logkeep.cli.zkbackup")
+    _tool(tools / "zkServer.sh", "-m tests.docs.zookeeper")
     _tool(tools / "logkeep-scene", "-m tests.docs.scenes")
     for name in APACHE_TOOLS:
         _tool(tools / name, f"-m tests.docs.tools {name}")
     _tool(tools / "python", "")
-    plain, tls = free_ports(2)
+    plain, tls, zookeeper = free_ports(3)
     return {
         "PATH": f"{tools}{os.pathsep}{os.environ.get('PATH', '/usr/bin:/bin')}",
         "HOME": str(home),
@@ -84,6 +86,7 @@ def _environment(scratch: Path, home: Path) -> dict[str, str]:
         # Where the reader has a cluster; `tests.docs.broker` starts one there when a page asks for it.
         "BROKERS": f"127.0.0.1:{plain}",
         "TLS_BROKERS": f"localhost:{tls}",
+        "ZK": f"127.0.0.1:{zookeeper}",
         "SCENE_CACHE": str(cache_dir(os.environ, Path.home())),
     }
 

@@ -19,9 +19,9 @@ _MAKE = re.compile(r"^make (?P<target>[a-z]+)", re.M)
 
 
 def _with_its_server(page: Path) -> Any:
-    """Pages that need a broker run where all tests with one do: no more than one at a time."""
-    needs_kafka = "<!-- scene: kafka-" in page.read_text()
-    return pytest.param(page, id=page.name, marks=pytest.mark.xdist_group("kafka") if needs_kafka else ())
+    """Pages that need a server run where all tests with one do: no more than one at a time."""
+    kinds = [kind for kind in ("kafka", "zookeeper") if f"<!-- scene: {kind}-" in page.read_text()]
+    return pytest.param(page, id=page.name, marks=[pytest.mark.xdist_group(kind) for kind in kinds])
 
 
 @pytest.mark.parametrize("page", [_with_its_server(page) for page in PAGES])

@@ -1,4 +1,4 @@
-"""Apache's own command line tools for the pages, from the jars of the embedded broker.
+"""Apache's own command line tools for the pages, from the jars of the embedded servers.
 
 `python -m tests.docs.tools NAME ARGUMENTS` does what the script of that name does.
 """
@@ -9,12 +9,18 @@ from pathlib import Path
 APACHE_TOOLS = {
     "kafka-dump-log.sh": "org.apache.kafka.tools.DumpLogSegments",
     "kafka-consumer-groups.sh": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "zkCli.sh": "org.apache.zookeeper.ZooKeeperMain",
 }
 
 
 def run(name: str, arguments: list[str]) -> None:
     from tests.docs.broker import GuideKafka  # noqa: PLC0415 - the shell needs only the names
 
+    if name.startswith("zk"):
+        from tests.docs.zookeeper import guide_server  # noqa: PLC0415 - as above
+
+        print(guide_server().java_tool(APACHE_TOOLS[name], arguments), end="")
+        return
     absolute = [str(Path(each).absolute()) if Path(each).is_file() else each for each in arguments]
     print(GuideKafka(Path("../kafka").absolute()).java_tool(APACHE_TOOLS[name], absolute), end="")
 

@@ -97,6 +97,8 @@ def test_with_digests_a_path_is_what_happened_unless_an_end_of_an_epoch_is_left_
 ) -> None:
     target = data.draw(st.sampled_from(past.committed))
     path = plan(past.holdings, ToZxid(target), DictTimes(past.times))
+    if isinstance(path, RestorePath):
+        assert path.until == target
     if isinstance(path, RestorePath) and applied(path) != past.true_run(path.base.zxid, target):
         assert any(border.standing is Standing.BY_DIGEST for border in path.borders)
 

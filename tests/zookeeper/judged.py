@@ -1,6 +1,7 @@
 """Our tree held against what an independent client saw of a live server."""
 
 from collections import Counter
+from collections.abc import Collection
 
 from logkeep.formats.zookeeper import shown
 from logkeep.zookeeper.tree import Node, Tree, is_ephemeral
@@ -32,9 +33,12 @@ def _seen(node: Node, children: int) -> Seen:
     )
 
 
-def differences(live: Recording, tree: Tree) -> list[str]:
+def differences(live: Recording, tree: Tree, *, leave_out: Collection[str] = ()) -> list[str]:
     """What is not the same, in words; empty for equal trees. Also when they are not of the same moment."""
-    ours, theirs = logged(visible(tree)), logged(live.nodes)
+    ours, theirs = (
+        {path: seen for path, seen in logged(nodes).items() if path not in leave_out}
+        for nodes in (visible(tree), live.nodes)
+    )
     found = [f"zxid {tree.zxid:x} is not {live.zxid:x}"] if tree.zxid != live.zxid else []
     found += [f"{path} is missing" for path in theirs.keys() - ours.keys()]
     found += [f"{path} is too much" for path in ours.keys() - theirs.keys()]

@@ -126,7 +126,7 @@ def add_member(
     for zxid in snapshot_at:
         digest = past.digest_at[zxid] if past.digests and zxid else None
         nodes = past.nodes_at[zxid]
-        end = zxid if past.digests and zxid else None
+        end = zxid if past.digests or not zxid else None
         view.add_snapshot(past.snapshots[zxid], zxid, member, fuzzy_end=end, bound=zxid, digest=digest, nodes=nodes)
     before: int | None = None
     for run in logs:
@@ -144,7 +144,8 @@ def epoch(number: int, count: int) -> list[int]:
 def in_memory(view: BackupView) -> MemoryView:
     """A copy of another view."""
     copied = MemoryView(view.name, list(view.members), list(view.snapshots), list(view.logs))
-    for kept in (*copied.snapshots, *copied.logs):
+    everything: list[KeptLog | KeptSnapshot] = [*copied.snapshots, *copied.logs]
+    for kept in everything:
         with view.open(kept) as source:
             copied.objects[kept] = source.read()
     return copied

@@ -27,7 +27,7 @@ class Operations:
     """`next_op` for ever. `line` is that of the server's version: older ones know less."""
 
     def __init__(self, base: str, seed: int, line: tuple[int, int], payload_bytes: int = 100) -> None:
-        self.base, self._random, self._payload_bytes = base, Random(seed), payload_bytes
+        self.base, self._random, self._payload_bytes, self._line = base, Random(seed), payload_bytes, line
         self._numbered: deque[str] = deque()
         choices: list[tuple[int, Callable[[], Op]]] = [
             (30, self._set_data),
@@ -51,6 +51,7 @@ class Operations:
         return [
             raw.create(self.base, b""),
             *(raw.create(f"{self.base}/{name}", None) for name in self._directories()),
+            *(raw.create(f"{self.base}/acl{number}", b"", acls) for number, acls in enumerate(ACLS)),
             raw.create(quota, b""),
             raw.create(f"{quota}/zookeeper_limits", b"count=1000000,bytes=-1"),
             raw.create(f"{quota}/zookeeper_stats", b"count=0,bytes=0"),
@@ -84,7 +85,12 @@ class Operations:
         return raw.create(self._path(), self._data(), self._random.choice((raw.OPEN, *ACLS, self._new_acl())))
 
     def _new_acl(self) -> tuple[Acl, ...]:
-        """One that no node had before: a fuzzy snapshot may name it and not know it."""
+        """One that no node had before: a fuzzy snapshot may name it and not know it.
+
+        Servers before 3.6 that load such a snapshot cannot serve the node any more: they get lists that stay in use.
+        """
+        if self._line < (3, 6):
+            return raw.OPEN
         return ((31, "digest", f"user{self._random.getrandbits(60):x}:fZ9bDQwq9xpE1bAj4+O6cMx5gZ2="), *raw.OPEN)
 
     def _create2(self) -> Op:

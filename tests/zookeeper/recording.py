@@ -83,7 +83,8 @@ def walk(client: Any) -> dict[str, Seen] | None:
             now, waiting = waiting[:_AT_ONCE], waiting[_AT_ONCE:]
             asked = [(path, client.get_async(path), client.get_acls_async(path)) for path in now]
             for path, data, acls in asked:
-                found[path] = _seen(*data.get(timeout=60), acls.get(timeout=60)[0])
+                value, stat = data.get(timeout=60)
+                found[path] = _seen(value, stat, acls.get(timeout=60)[0])
             inner = [(path, client.get_children_async(path)) for path in now if found[path].children]
             for path, children in inner:
                 waiting += [f"{path.rstrip('/')}/{name}" for name in children.get(timeout=60)]

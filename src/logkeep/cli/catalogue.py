@@ -120,6 +120,26 @@ VERBS: tuple[Entry, ...] = (
         "Merge the small objects of frequent backups into larger ones, for all backups at once.",
     ),
     Entry(
+        "zookeeper backup",
+        "logkeep.cli.verbs.zookeeper_backup:backup",
+        "Back up ZooKeeper from the files of one server or of several, while they run.",
+    ),
+    Entry(
+        "zookeeper restore",
+        "logkeep.cli.verbs.zookeeper_restore:restore",
+        "Put the tree of a backup in place of the data of servers that are stopped.",
+    ),
+    Entry(
+        "zookeeper export",
+        "logkeep.cli.verbs.zookeeper_convert:export",
+        "Write one member's files of a backup as a bundle, which `zkbackup` reads.",
+    ),
+    Entry(
+        "zookeeper import",
+        "logkeep.cli.verbs.zookeeper_convert:import_",
+        "Take a bundle into a repository, as the next backup of its source.",
+    ),
+    Entry(
         "receipts list",
         "logkeep.cli.verbs.receipts:list_receipts",
         "List all restores and drills, oldest first, with how each of them ended.",
@@ -141,5 +161,6 @@ GROUPS: dict[str, str] = {
     "kafka": "Back up and restore Kafka clusters.",
     "receipts": "Look at restores and drills, and at what they proved.",
     "store": "Look at object stores.",
+    "zookeeper": "Back up and restore ZooKeeper.",
 }
 """Summaries of the groups that the first words of two-word verbs make."""

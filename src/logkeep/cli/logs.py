@@ -28,12 +28,16 @@ def choose_level(level: str | None, *, quiet: bool, verbose: int, to_file: bool)
     return level or ("info" if to_file else "warning")
 
 
-def set_up_logs(console: Console, *, level: str, form: str, file: Path | None) -> logging.Handler:
-    """Send all logs of this process to the file or to stderr. Raises ConfigError when the file cannot be opened.
+def set_up_logs(
+    console: Console, *, level: str, form: str, file: Path | None, to_stdout: bool = False
+) -> logging.Handler:
+    """Send all logs of this process to the file, else to stderr (or stdout, where a program offers that).
+
+    Raises ConfigError when the file cannot be opened.
 
     Libraries are kept at warning whatever the level: their debug output tells more than anybody wants, keys included.
     """
-    handler = _FileHandler(file) if file else _ConsoleHandler(console)
+    handler = _FileHandler(file) if file else _ConsoleHandler(console, to_stdout=to_stdout)
     handler.setFormatter(_RedactingFormatter(form))
     handler.setLevel(_LEVELS[level])
     root = logging.getLogger()
@@ -54,12 +58,16 @@ def take_down_logs(handler: logging.Handler) -> None:
 class _ConsoleHandler(logging.Handler):
     """Through the console, so that a log line steps around the progress bar."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, to_stdout: bool) -> None:
         super().__init__()
-        self._console = console
+        self._console, self._to_stdout = console, to_stdout
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._console.note(self.format(record), redacted=True)
+        line = self.format(record)
+        if self._to_stdout:
+            self._console.answer(line)
+        else:
+            self._console.note(line, redacted=True)
 
 
 class _FileHandler(logging.StreamHandler[IO[str]]):

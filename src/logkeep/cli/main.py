@@ -44,7 +44,7 @@ def main(verbs: Sequence[Entry] = VERBS) -> NoReturn:
 def call(argv: list[str], world: World, verbs: Sequence[Entry] = VERBS) -> int:
     """One call of the program in a given world; returns the exit code and never raises."""
     with contextlib.ExitStack() as last:
-        last.callback(_close_quietly, world)
+        last.callback(close_quietly, world)
         try:
             return _parsed(argv, world, verbs)
         except LogkeepError as error:
@@ -57,7 +57,7 @@ def call(argv: list[str], world: World, verbs: Sequence[Entry] = VERBS) -> int:
         except (KeyboardInterrupt, click.Abort) as stop:  # before or after the verb itself
             return _fail(as_error(stop.__cause__ or stop), world)
         except Exception as error:  # noqa: BLE001  the last line of defence: users never see a traceback
-            return _fail(_crashed(error, argv, world), world)
+            return _fail(crashed(error, argv, world), world)
 
 
 def _parsed(argv: list[str], world: World, verbs: Sequence[Entry]) -> int:
@@ -74,7 +74,8 @@ def _fail(error: LogkeepError, world: World) -> int:
     return error.exit_code
 
 
-def _crashed(error: Exception, argv: list[str], world: World) -> LogkeepError:
+def crashed(error: Exception, argv: list[str], world: World) -> LogkeepError:
+    """A bug of ours as an error, its traceback kept where a developer finds it."""
     if world.verbose > 1:
         world.console.note(redacted_traceback(error))
     if world.log_file is not None:
@@ -84,7 +85,8 @@ def _crashed(error: Exception, argv: list[str], world: World) -> LogkeepError:
     return unexpected(error, str(kept) if kept else "a run with -vv")
 
 
-def _close_quietly(world: World) -> None:
+def close_quietly(world: World) -> None:
+    """End what the run had open; a problem there is told and hides nothing."""
     try:
         world.resources.close()
     except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001  the verb's own result must not be lost

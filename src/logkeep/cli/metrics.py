@@ -14,16 +14,17 @@ from pathlib import Path
 
 from logkeep.errors import ConfigError
 
-_PREFIX = "logkeep_"
+_PREFIXES = ("logkeep_", "zkbackup_")
 _LARGEST = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One line of the reference. All are gauges: a textfile tells the last run, it cannot count."""
+    """One line of the reference. Gauges tell the last run; counters count the runs that wrote this file."""
 
     name: str
     help: str
+    counts: bool = False
 
 
 _TABLE = (
@@ -53,6 +54,20 @@ _TABLE = (
         "logkeep_drill_recovery_seconds", "How long the last proven drill took: the recovery time that was reached."
     ),
     Metric("logkeep_drill_last_success_timestamp_seconds", "When the last proven drill ended (Unix time)."),
+    Metric("zkbackup_backup_duration_seconds", "How long the last backup by zkbackup took."),
+    Metric("zkbackup_backup_size_bytes", "Plain bytes in the last backup by zkbackup."),
+    Metric("zkbackup_backup_file_count", "Snapshots and logs in the last backup by zkbackup."),
+    Metric("zkbackup_backup_corruption_count", "Damaged files that the last backup by zkbackup met."),
+    Metric("zkbackup_backup_success", "1 when the last backup by zkbackup was completed, 0 when it failed."),
+    Metric("zkbackup_backup_success_total", "Backups by zkbackup that were completed.", counts=True),
+    Metric("zkbackup_backup_failure_total", "Backups by zkbackup that failed.", counts=True),
+    Metric("zkbackup_restore_duration_seconds", "How long the last restore by zkbackup took."),
+    Metric("zkbackup_restore_file_count", "Files that the last restore by zkbackup read."),
+    Metric("zkbackup_restore_success", "1 when the last restore by zkbackup was proven, 0 when it failed."),
+    Metric("zkbackup_verify_duration_seconds", "How long the last verification by zkbackup took."),
+    Metric("zkbackup_verify_valid_files", "Files that it found right."),
+    Metric("zkbackup_verify_corrupted_files", "Files that it found damaged or missing."),
+    Metric("zkbackup_verify_repaired_files", "Files that it repaired."),
 )
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _TABLE}
 
@@ -68,6 +83,13 @@ class Sample:
     @property
     def key(self) -> tuple[str, tuple[tuple[str, str], ...]]:
         return self.name, tuple(sorted(self.labels.items()))
+
+    def after(self, earlier: "Sample | None") -> "Sample":
+        """What the file says now: a counter goes on from what it said before."""
+        known = METRICS.get(self.name)
+        if earlier is None or known is None or not known.counts:
+            return self
+        return Sample(self.name, earlier.value + self.value, self.labels)
 
 
 def sample(name: str, value: float, *, source: str) -> Sample:
@@ -88,10 +110,14 @@ class MetricsFile:
         self._read()
 
     def update(self, samples: Iterable[Sample]) -> None:
-        """Put these values in place of earlier ones with the same labels; keep all others. Raises ConfigError."""
+        """Put these values in place of earlier ones with the same labels, add to counters; keep all others.
+
+        Raises ConfigError.
+        """
         try:
             with _only_writer(self.path.parent):
-                merged = {s.key: s for s in self._read()} | {s.key: s for s in samples}
+                earlier = {s.key: s for s in self._read()}
+                merged = earlier | {s.key: s.after(earlier.get(s.key)) for s in samples}
                 self._write(render(merged.values()))
         except OSError as error:
             raise self._error(f"the metrics file cannot be written: {error.strerror}") from error
@@ -140,7 +166,7 @@ def parse(text: str) -> list[Sample]:
         for family in text_string_to_metric_families(text)
         for s in family.samples
     ]
-    if any(not s.name.startswith(_PREFIX) for s in found) or (text.strip() and not found):
+    if any(not s.name.startswith(_PREFIXES) for s in found) or (text.strip() and not found):
         raise ValueError("not our metrics")
     return found
 
@@ -152,7 +178,8 @@ def render(samples: Iterable[Sample]) -> str:
     for s in sorted(samples, key=lambda s: s.key):
         if s.name != last:
             known = METRICS.get(s.name)
-            lines += [f"# HELP {s.name} {known.help if known else ''}".rstrip(), f"# TYPE {s.name} gauge"]
+            kind = "counter" if known and known.counts else "gauge"
+            lines += [f"# HELP {s.name} {known.help if known else ''}".rstrip(), f"# TYPE {s.name} {kind}"]
             last = s.name
         labels = ",".join(f'{name}="{_escaped(value)}"' for name, value in s.key[1])
         lines.append(f"{s.name}{{{labels}}} {s.value!r}" if labels else f"{s.name} {s.value!r}")

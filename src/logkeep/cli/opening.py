@@ -122,7 +122,7 @@ def chosen_engine(run: Run, total_bytes: int, stop: "Stop | None" = None) -> Eng
 class WarmEngines:
     """Engines for a run of many rounds: small rounds are worked on here, large ones on one Spark that stays."""
 
-    def __init__(self, run: Run, stop: "Stop") -> None:
+    def __init__(self, run: Run, stop: "Stop | None" = None) -> None:
         self._run, self._stop = run, stop
         self._spark: Engine | None = None
 

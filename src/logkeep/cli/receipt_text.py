@@ -21,7 +21,9 @@ def took(seconds: float | None) -> str:
 
 
 def target_text(target: Target) -> str:
-    """`staging (cluster I_CW…)`"""
+    """`staging (cluster I_CW…)`; what is no cluster has a name alone."""
+    if not target.cluster_id and target.name:
+        return target.name
     cluster = f"cluster {target.cluster_id}"
     return f"{target.name} ({cluster})" if target.name else cluster
 

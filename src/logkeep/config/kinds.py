@@ -240,6 +240,31 @@ class Moment(_FromText):
 
 
 @dataclass(frozen=True)
+class Zxid:
+    """A transaction of ZooKeeper, as it prints them (`0x500000001`) or as a number.
+
+    Names of files hold the same digits without `0x`: such a text is refused, since `10` could be either.
+    """
+
+    metavar: str = "ZXID"
+    expected: str = "a transaction id such as 0x500000001 or 21474836481"
+
+    def parse(self, text: str) -> int:
+        if not re.fullmatch(r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,19}", text):
+            raise _wrong(self, text)
+        number = int(text, 16) if text[:2].lower() == "0x" else int(text)
+        if number >= 1 << 63:
+            raise _wrong(self, text)
+        return number
+
+    def from_yaml(self, value: object) -> int:
+        return self.parse(str(value))
+
+    def show(self, value: object) -> str:
+        return f"0x{value:x}" if isinstance(value, int) else str(value)
+
+
+@dataclass(frozen=True)
 class Ratio(_FromText):
     """A part of the whole, above 0 and at most 1."""
 

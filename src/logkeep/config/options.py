@@ -22,6 +22,7 @@ from logkeep.config.kinds import (
     SparkConf,
     Text,
     TextList,
+    Zxid,
 )
 from logkeep.config.option import Option, Where
 
@@ -33,7 +34,8 @@ REPO: Option[str | None] = Option(
 )  # fmt: skip
 SOURCE: Option[str | None] = Option(
     "source", SourceName(), None,
-    "Source to work on; not needed when the repository holds only one. A first Kafka backup without it makes `kafka`.",
+    "Source to work on; not needed when the repository holds only one. A first backup without it "
+    "makes `kafka` or `zookeeper`.",
     key="repository.source", variables=("LOGKEEP_SOURCE",),
 )  # fmt: skip
 CONFIG: Option[Path | None] = Option(
@@ -173,12 +175,13 @@ MAX_AGE: Option[timedelta | None] = Option(
 )
 MAX_LAG: Option[int | None] = Option(
     "max-lag", Int(0, 10**18 - 1), None,
-    "Objective: exit 60 when the last look of `kafka backup --follow` lacked more offsets.",
+    "Objective: exit 60 when the last look of a run with --follow lacked more offsets.",
     key="status.max_lag",
 )  # fmt: skip
 LEVEL: Option[str] = Option(
-    "level", Choice(("files", "data", "records", "source")), "files",
-    "files compares names and sizes; data hashes every byte; records decodes them; source compares with the cluster.",
+    "level", Choice(("files", "data", "records", "source", "replay", "boot")), "files",
+    "files compares names and sizes; data reads every byte. Kafka: records decodes them, source compares with the "
+    "cluster. ZooKeeper: replay applies every transaction, boot asks a real server.",
     key="verify.level",
 )  # fmt: skip
 SAMPLE: Option[Fraction] = Option(
@@ -363,12 +366,91 @@ BROKERS: Option[tuple[str, ...]] = Option(
     where=Where.FLAG,
 )  # fmt: skip
 EMBEDDED: Option[bool] = Option(
-    "embedded", Bool(), False, "Start a broker on this machine, and throw it away afterwards.", where=Where.FLAG
+    "embedded", Bool(), False, "Start a server on this machine, and throw it away afterwards.", where=Where.FLAG
 )
 RESUME_RESTORE: Option[int | None] = Option(
     "resume-restore", Int(1, 10**18 - 1, "RESTORE-ID"), None, "Go on with a restore that was interrupted.",
     where=Where.FLAG, typed="resume",
 )  # fmt: skip
+
+ZK_DATA_DIRS: Option[tuple[str, ...]] = Option(
+    "data-dir", TextList("[NAME=]DIR"), (),
+    "dataDir of a server, or its version-2; once for each member of an ensemble.", key="zookeeper.data_dir",
+)  # fmt: skip
+ZK_LOG_DIRS: Option[tuple[str, ...]] = Option(
+    "log-dir", TextList("[NAME=]DIR"), (), "dataLogDir of a server; once for each member that has one.",
+    key="zookeeper.log_dir", default_text="as --data-dir",
+)  # fmt: skip
+ZK_HOSTS: Option[tuple[str, ...]] = Option(
+    "zk-host", TextList("[NAME=]HOST:PORT"), (), "Where a server can be asked; once for each member.",
+    key="zookeeper.host", default_text="it is not asked",
+)  # fmt: skip
+NEW_HISTORY: Option[bool] = Option(
+    "new-history", Bool(), False, "The data was restored or replaced: begin a new history.", where=Where.FLAG
+)
+ZK_COMPRESSION: Option[str] = Option(
+    "zk-compression", Choice(("none", "gzip", "zstd")), "none", "How files are stored.",
+    key="zookeeper.compression", typed="compression",
+)  # fmt: skip
+ZK_INTERVAL: Option[timedelta] = Option(
+    "zk-interval", Duration(), timedelta(seconds=5), "With --follow: from the beginning of a round to the next.",
+    key="zookeeper.interval", typed="interval",
+)  # fmt: skip
+INCLUDE_CONFIG: Option[bool] = Option(
+    "include-config", Bool(), False, "Keep zoo.cfg and its like too, without passwords.",
+    key="zookeeper.include_config",
+)  # fmt: skip
+CONFIG_DIRS: Option[tuple[str, ...]] = Option(
+    "config-dir", TextList("DIR"), (), "Where these files are; may be repeated.", key="zookeeper.config_dir",
+    default_text="the usual places",
+)  # fmt: skip
+TO_ZXID: Option[int | None] = Option(
+    "to-zxid", Zxid(), None, "The tree as it was after this transaction.", where=Where.FLAG,
+    default_text="the end of the backup",
+)  # fmt: skip
+TO_TIME: Option[int | None] = Option(
+    "to-time", Moment(), None, "The tree as it was at this time, on the clocks of the servers.", where=Where.FLAG
+)
+SESSIONS: Option[str] = Option(
+    "sessions", Choice(("keep", "drop")), "keep", "drop leaves sessions and their ephemeral nodes out.",
+    where=Where.FLAG,
+)  # fmt: skip
+FORM: Option[str] = Option(
+    "form", Choice(("exact", "original")), "exact",
+    "One exact snapshot under a zxid that was never used, or the archived files as they are.", where=Where.FLAG,
+)  # fmt: skip
+ENSEMBLE: Option[bool] = Option(
+    "ensemble", Bool(), False, "The server is a member of an ensemble, though no epoch file says so.", where=Where.FLAG
+)
+MIN_EPOCH: Option[int] = Option(
+    "min-epoch", Int(), 0, "An epoch that was in use by members that are not named here.", where=Where.FLAG
+)
+BELIEVE: Option[bool] = Option(
+    "believe", Bool(), False, "Restore also where nothing proves which transaction ended an epoch.", where=Where.FLAG
+)
+ZK_VERSION: Option[str | None] = Option(
+    "zk-version", Text("VERSION"), None, "Of the servers that will start: 3.9.5.", key="zookeeper.version",
+    default_text="not known",
+)  # fmt: skip
+JUTE_MAXBUFFER: Option[int] = Option(
+    "jute-maxbuffer", Int(1), 0xFFFFF, "What the servers that will start have as jute.maxbuffer.",
+    key="zookeeper.jute_maxbuffer",
+)  # fmt: skip
+CONTINUE: Option[bool] = Option(
+    "continue", Bool(), False, "End a restore that was interrupted: the restored data.", where=Where.FLAG
+)
+ROLLBACK: Option[bool] = Option(
+    "rollback", Bool(), False, "Undo a restore: what was there before comes back.", where=Where.FLAG
+)
+MEMBER: Option[str | None] = Option(
+    "member", Text("NAME"), None, "Which member of the ensemble.", where=Where.FLAG, default_text="the only one"
+)
+TO_DIR: Option[Path | None] = Option(
+    "to", FilePath("DIR"), None, "Directory that the bundle is made in.", where=Where.FLAG
+)
+BUNDLE_ID: Option[str | None] = Option(
+    "bundle-id", Text("ID"), None, "Name of the bundle.", where=Where.FLAG, default_text="backup-YYYYMMDD-HHMMSS"
+)
 
 OPTIONS: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))
 

@@ -96,7 +96,7 @@ class Verifier:
     read: ReadTask = hash_objects
     """How objects are read at the level `data`."""
     deeper: Deeper | None = None
-    """What looks deeper than `data`; kinds of sources bring it."""
+    """What looks at more than the bytes of each object, in place of `read`; kinds of sources bring it."""
 
     def verify(self, backup_id: BackupId, level: str, sample: Sample = EVERYTHING) -> Verified:
         """Check one backup at a level, store the result, and give all findings."""
@@ -111,7 +111,7 @@ class Verifier:
         rows = check_backup(self.place, folded, entry, checked)
         if rows is None or level == "files":
             return Proven(level)
-        if level == "data" or self.deeper is None:
+        if self.deeper is None:
             check_data(self.place, rows, self.engine, checked, sample, self._today(), self.read)
             return Proven("data")
         manifest = read_manifest(self.place, entry)

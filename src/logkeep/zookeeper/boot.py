@@ -24,9 +24,8 @@ from logkeep.zookeeper.plan import Moments, Refused, RestorePath, Slice, ToEnd
 from logkeep.zookeeper.prove import proven_path
 from logkeep.zookeeper.slicing import give_records
 from logkeep.zookeeper.tree import Node, Tree, is_ephemeral
+from logkeep.zookeeper.unlogged import data_is_unlogged, stat_is_unlogged
 
-_CONFIG: Final = b"/zookeeper/config"
-"""Members of an ensemble fill it when they start, from a file and without a transaction."""
 _MOST_TOLD: Final = 20
 _CHUNK: Final = 1 << 20
 
@@ -97,13 +96,13 @@ def tree_differences(tree: Tree, live: Mapping[bytes, LiveNode]) -> Iterator[str
         if seen is None:
             if not is_ephemeral(node.owner):
                 yield f"{shown(path)} is not in the server's tree"
-        elif path != _CONFIG and (fields := _different(node, seen, children[path], tree.zxid)):
+        elif fields := _different(path, node, seen, children[path], tree.zxid):
             yield f"{shown(path)} differs in {', '.join(fields)}"
     for path in live.keys() - tree.nodes.keys():
         yield f"{shown(path)} is in the server's tree only"
 
 
-def _different(node: Node, seen: LiveNode, children: int, until: int) -> list[str]:
+def _different(path: bytes, node: Node, seen: LiveNode, children: int, until: int) -> list[str]:
     left_since = seen.pzxid > until  # a session ended since, and its nodes went
     told = {
         "data": (node.data, seen.data),
@@ -119,4 +118,6 @@ def _different(node: Node, seen: LiveNode, children: int, until: int) -> list[st
         "children": (children, children if left_since and seen.children < children else seen.children),
         "pzxid": (node.pzxid, node.pzxid if left_since else seen.pzxid),
     }
-    return [name for name, (ours, theirs) in told.items() if ours != theirs]
+    passed = {"data"} if data_is_unlogged(path) else set()
+    passed |= {"version", "mzxid", "mtime"} if stat_is_unlogged(path) else set()
+    return [name for name, (ours, theirs) in told.items() if ours != theirs and name not in passed]

@@ -12,7 +12,7 @@ from logkeep.zookeeper.check import FROM_ANOTHER
 from logkeep.zookeeper.coverage import Border, Holdings, Hole, Line, Standing
 from logkeep.zookeeper.findings import Class, Seen
 from logkeep.zookeeper.plan import Moments, Refused, RestorePath, ToEnd, plan
-from logkeep.zookeeper.reach import Base, Reach, base_of, bases_of, reach_of, stop_of
+from logkeep.zookeeper.reach import Base, Reach, bases_of, reach_of, stop_of
 
 
 def history_findings(holdings: Holdings, line: Line, moments: Moments) -> Iterator[Seen]:
@@ -106,15 +106,15 @@ def _snapshot_findings(holdings: Holdings, line: Line, reaches: Mapping[Base, Re
     for snapshot in holdings.snapshots:
         if snapshot.history != line.history:
             continue
-        base = base_of(snapshot, holdings.snapshots)
+        base = next((each for each in reaches if each.snapshot == snapshot), None)
         where = f"{snapshot.member}/{snapshot.name}"
-        if base is None:
+        if base is None or base.awaits_digest:
             yield Seen(
                 kind=Class.SNAPSHOT_UNBOUNDED,
                 severity=Severity.NOTE,
                 where=where,
                 what="nothing tells where the transactions end that it may hold in part",
-                remedy="an older one is used; the next snapshot, or a backup that can ask the server, bounds it",
+                remedy="digests may tell; else an older one is used until the next snapshot, or the server, bounds it",
                 zxid=snapshot.zxid,
             )
         elif reaches.get(base) is None:

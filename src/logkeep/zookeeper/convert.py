@@ -6,9 +6,9 @@ is archived, and proves that it does, exactly as one from a server's directories
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -16,6 +16,7 @@ import msgspec
 from logkeep.errors import ClusterUnreachable, Damaged, UsageError
 from logkeep.formats.zookeeper.names import Packing, log_name, parse_name
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES
+from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec
 from logkeep.model.work import EngineFor, Progress
 from logkeep.zookeeper.backup import Done, Wish, back_up
@@ -23,9 +24,19 @@ from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.documents import LogEntry, SnapshotEntry, codec_of
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.collect import MemberPlace
+from logkeep.zookeeper.configuration import ConfigFile
 from logkeep.zookeeper.gathering import Rounds
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.sink import BackupSink, Gathered, PieceWriter, PlacedLog, PlacedSnapshot, Shelf, Stored
+from logkeep.zookeeper.sink import (
+    BackupSink,
+    Gathered,
+    MemberText,
+    PieceWriter,
+    PlacedLog,
+    PlacedSnapshot,
+    Shelf,
+    Stored,
+)
 from logkeep.zookeeper.words import ServerState
 
 _CHUNK = 4 << 20
@@ -88,7 +99,27 @@ def _doubled(unit: ConvertUnit, kept: KeptSnapshot) -> bool:
     return any(s.zxid == kept.zxid and s.name != kept.name for s in unit.view.snapshots)
 
 
-def export_backup(view: BackupView, sink: BackupSink, engine_for: EngineFor, member: str | None = None) -> Gathered:
+@dataclass(frozen=True)
+class Beside:
+    """What a backup keeps besides files."""
+
+    findings: Sequence[Finding] = ()
+    schemes: Sequence[str] = ()
+    texts: Mapping[str, MemberText] = field(default_factory=dict)
+    config: Sequence[ConfigFile] = ()
+    left_out: Sequence[str] = ()
+
+
+_NOTHING = Beside()
+
+
+def export_backup(
+    view: BackupView,
+    sink: BackupSink,
+    engine_for: EngineFor,
+    member: str | None = None,
+    beside: Beside = _NOTHING,
+) -> Gathered:
     """One member's files of a backup into a sink, the newest history of them."""
     chosen = _chosen(view, member)
     history = _newest_history(view, chosen.name)
@@ -104,7 +135,18 @@ def export_backup(view: BackupView, sink: BackupSink, engine_for: EngineFor, mem
     of_snapshots = [PlacedSnapshot(*pair) for pair in zip(renamed, objects, strict=False)]
     of_logs = [_placed(*pair) for pair in zip(logs, objects[len(snapshots) :], strict=True)]
     newest = max((*(s.zxid for s in snapshots), *(p.kept.last for p in of_logs)), default=0)
-    gathered = Gathered(history=_HISTORY, members=[chosen], snapshots=of_snapshots, logs=of_logs, backup_zxid=newest)
+    gathered = Gathered(
+        history=_HISTORY,
+        members=[chosen],
+        snapshots=of_snapshots,
+        logs=of_logs,
+        findings=beside.findings,
+        schemes=beside.schemes,
+        texts=dict(beside.texts),
+        config=beside.config,
+        left_out=beside.left_out,
+        backup_zxid=newest,
+    )
     sink.complete(gathered)
     return gathered
 
@@ -159,11 +201,15 @@ def import_bundle(
     *,
     new_history: bool = False,
     scratch: Path | None = None,
+    member_name: str | None = None,
 ) -> Done:
-    """A bundle as the next backup of a source. Raises HistoryUnproven where it does not continue what is there."""
+    """A bundle as the next backup of a source. Raises HistoryUnproven where it does not continue what is there.
+
+    `member_name`: whose files these are, where the source knows the server under another name than the bundle.
+    """
     member = view.members[0]
     with _directories(view, scratch) as (data_dir, log_dir):
-        place = MemberPlace(member.name, data_dir, log_dir, member.host or "bundle")
+        place = MemberPlace(member_name or member.name, data_dir, log_dir, member.host or "bundle")
         wish = Wish(members=(place,), new_history=new_history)
         rounds = Rounds(engine_for, _as_told(view, member), patience_s=0.0)
         return back_up(wish, sink, rounds, _silent)

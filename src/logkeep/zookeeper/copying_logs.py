@@ -12,6 +12,7 @@ import msgspec
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import epoch_of
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, Padding, ScannedLog, header
+from logkeep.formats.zookeeper.window import CHUNK_BYTES
 from logkeep.model.segments import Proof
 from logkeep.model.work import Progress
 from logkeep.zookeeper.sink import PieceWriter, Shelf, Stored
@@ -38,6 +39,7 @@ class LogUnit:
     tail_from: int | None = None
     """What is behind this zxid and not proven may be rewritten by the server: it is stored apart."""
     largest_record: int | None = None
+    chunk_bytes: int = CHUNK_BYTES
 
 
 class CopiedPiece(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +113,7 @@ class _LogCopy:
         tail = proof is Proof.UNPROVEN and tail_from is not None and self._peeked(start) > tail_from
         place = _Lazily(self._unit, start, self._progress, tail=tail)
         try:
-            found = scanned(self._file, start, until, place.write, self._unit.largest_record)
+            found = scanned(self._file, start, until, place.write, self._unit.largest_record, self._unit.chunk_bytes)
             if found.records:
                 self.pieces.append(_piece(found, place.close(), proof, start, tail=tail))
         finally:

@@ -55,9 +55,12 @@ def _opened(place: Place, before: bytes) -> BinaryIO:
     return LogPart(place.path.open("rb", buffering=0), place.start, place.end, before).buffered()
 
 
-def directory_view(member: Member) -> DirectoryView:
-    """`member.data_dir` and `log_dir` name its directories, or their version-2; the log directory may be left out."""
-    looked = _Looked(member)
+def directory_view(member: Member, *, cold: bool = False) -> DirectoryView:
+    """`member.data_dir` and `log_dir` name its directories, or their version-2; the log directory may be left out.
+
+    `cold`: no server runs on them and no file changes, so the last record bounds every snapshot.
+    """
+    looked = _Looked(member, cold)
     looked.take_logs(_files(member.log_dir or member.data_dir, FileKind.LOG, looked.seen))
     looked.take_snapshots(_files(member.data_dir, FileKind.SNAPSHOT, looked.seen))
     return DirectoryView(
@@ -109,8 +112,8 @@ def _stray(name: str) -> Seen:
 
 
 class _Looked:
-    def __init__(self, member: Member) -> None:
-        self._member = member
+    def __init__(self, member: Member, cold: bool) -> None:
+        self._member, self._cold = member, cold
         self.snapshots: list[KeptSnapshot] = []
         self.logs: list[KeptLog] = []
         self.seen: list[Seen] = []
@@ -212,7 +215,7 @@ class _Looked:
 
     def _bound(self) -> int | None:
         """A lone server logs a transaction before it applies it: nothing in a snapshot is behind the logs."""
-        alone = self._member.role == "standalone" and self.logs
+        alone = (self._cold or self._member.role == "standalone") and self.logs
         return self._member.zxid if not alone else max(log.last for log in self.logs)
 
 

@@ -29,6 +29,7 @@ class Class(StrEnum):
     LOST_TRANSACTIONS = "lost-transactions"
     EPOCH_END_UNPROVEN = "epoch-end-unproven"
     NEVER_COMMITTED = "never-committed"
+    AGREEMENT_UNCHECKED = "agreement-unchecked"
     MEMBERS_DISAGREE = "members-disagree"
     END_UNREACHABLE = "end-unreachable"
     NOT_RESTORABLE = "not-restorable"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from logkeep.errors import ClusterError
+from logkeep.formats.zookeeper.window import CHUNK_BYTES
 from logkeep.model.work import EngineFor
 from logkeep.zookeeper.collect import FoundFile, MemberPlace, look
 from logkeep.zookeeper.continuity import Continued, continued
@@ -35,6 +36,8 @@ class Rounds:
     """So long is waited for logs to reach what the server and the newest snapshot say."""
     most_rounds: int = 200
     largest_record: int | None = None
+    chunk_bytes: int = CHUNK_BYTES
+    """How many bytes of a log are read at once."""
     hashed: dict[tuple[str, int, int], str] = field(default_factory=dict)
     """Snapshots that were compared with kept ones: not again while they stay as they are."""
     monotonic: Callable[[], float] = time.monotonic
@@ -65,7 +68,9 @@ class Rounds:
         found = look(place)
         goes_on = continued(place.name, found, known) if known.anything else Continued()
         kept = {name: facts for (member, name), facts in known.snapshots.items() if member == place.name}
-        return MemberRun(place, history, sink.shelf, goes_on, kept, self.largest_record, hashed=self.hashed)
+        return MemberRun(
+            place, history, sink.shelf, goes_on, kept, self.largest_record, self.chunk_bytes, hashed=self.hashed
+        )
 
     def _goes_on(self, member: MemberRun, grew: bool) -> bool:
         """Whether another round may help. Files that no server writes to do not change by waiting."""

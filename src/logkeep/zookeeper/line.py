@@ -19,10 +19,12 @@ _Held = Mapping[int, list[_Run]]
 
 def quorum_of(members: Collection[Member], voters: int | None) -> int:
     """How many voters must agree. Of an ensemble that was not backed up as a whole the least possible is taken."""
-    if voters is None and any(member.role == "standalone" for member in members):
+    told = [voters, *(member.voters for member in members)]
+    known = max((number for number in told if number is not None), default=None)
+    if known is None and any(member.role == "standalone" for member in members):
         return 1
     voting = sum(member.role != "observer" for member in members)
-    return (voters or max(voting, _LEAST_VOTERS)) // 2 + 1
+    return (known or max(voting, _LEAST_VOTERS)) // 2 + 1
 
 
 def spans_of(log: KeptLog, disputed: Collection[Dispute] = ()) -> Iterator[Span]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from logkeep.formats.zookeeper.names import Packing
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES
+from logkeep.formats.zookeeper.window import CHUNK_BYTES
 from logkeep.zookeeper.collect import Found, FoundFile, MemberPlace
 from logkeep.zookeeper.continuity import Continued
 from logkeep.zookeeper.copying_logs import CopiedLog, CopiedPiece, FoundDamage, LogUnit
@@ -30,6 +31,7 @@ class MemberRun:
     known_snapshots: Mapping[str, tuple[int, str]]
     """Size and sha256 of those that are kept already, by name."""
     largest_record: int | None = None
+    chunk_bytes: int = CHUNK_BYTES
     found: Found | None = None
     _looked: Found | None = None
     still: bool = False
@@ -240,6 +242,7 @@ class MemberRun:
             proven=proven,
             tail_from=max(proven, default=0) if cap is None else None,
             largest_record=self.largest_record,
+            chunk_bytes=self.chunk_bytes,
         )
 
     def _kept_snapshot(self, unit: SnapshotUnit, copied: CopiedSnapshot) -> KeptSnapshot:

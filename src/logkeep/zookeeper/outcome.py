@@ -48,6 +48,11 @@ def told_of(member: MemberRun) -> Told:
     return Told(tuple(findings), (*lost, *torn), tuple(logs))
 
 
+def foreseen(member: MemberRun) -> list[Finding]:
+    """What is known before anything is copied."""
+    return [*_strays(member), *_unasked(member)]
+
+
 def exit_code(findings: Iterable[Finding]) -> int:
     codes = {f.code for f in findings}
     if codes & {"lost-transactions", "no-snapshot", "behind-the-server", "end-unreachable"}:
@@ -252,4 +257,4 @@ def backup_zxid(members: Sequence[MemberRun]) -> int:
     return max((max(s.last, s.newest_snapshot) for s in (m.standing() for m in members)), default=0)
 
 
-__all__ = ["GOOD", "LOST", "PARTIAL", "Ending", "Told", "backup_zxid", "exit_code", "told_of"]
+__all__ = ["GOOD", "LOST", "PARTIAL", "Ending", "Told", "backup_zxid", "exit_code", "foreseen", "told_of"]

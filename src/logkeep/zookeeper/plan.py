@@ -21,6 +21,7 @@ from logkeep.zookeeper.reach import Base, Reach, reaches_of
 
 _RANK = {Proof.UNPROVEN: 0, Proof.BOUNDED: 1, Proof.PROVEN: 2}
 NO_DIGEST = "bounded, no digest"
+AWAITS_DIGEST = "exact only if a digest fits on the way"
 EPOCH_BELIEVED = "the end of an epoch is believed, not proven"
 TAIL_UNPROVEN = "no server was asked whether the last transactions were committed"
 TAIL_AGREED = "the last transactions are agreed by a majority"
@@ -108,8 +109,8 @@ class Interval:
     proof: Proof
 
     def __str__(self) -> str:
-        label = "" if self.proof is Proof.PROVEN else f", {NO_DIGEST if self.proof is Proof.BOUNDED else self.proof}"
-        return f"{self.first} to {self.last}{label}"
+        labels = {Proof.PROVEN: "", Proof.BOUNDED: f", {NO_DIGEST}", Proof.UNPROVEN: f", {AWAITS_DIGEST}"}
+        return f"{self.first} to {self.last}{labels[self.proof]}"
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,8 @@ def _aimed_zxid(zxid: int, line: Line, reaches: Sequence[Reach]) -> int | str:
     if line.holds(zxid) or any(reach.first == zxid for reach in reaches):
         return zxid
     for border in (border for reach in reaches for border in reach.borders):
-        if border.before < zxid < border.after:  # a number that no transaction has: the epoch had ended before it
+        # a number that no transaction has, where it is known that the epoch had ended before it
+        if border.before < zxid < border.after and border.standing in (Standing.MAJORITY, Standing.BEGINNING):
             return border.before
     return f"transaction {hex_zxid(zxid)} is not held"
 
@@ -260,6 +262,8 @@ def _strength(line: Line, reach: Reach, until: int, borders: Sequence[Border]) -
     found: list[tuple[Proof, str]] = []
     if reach.base.proof is Proof.BOUNDED:
         found.append((Proof.BOUNDED, NO_DIGEST))
+    if reach.base.awaits_digest:
+        found.append((Proof.UNPROVEN, AWAITS_DIGEST))
     if any(border.standing is Standing.UNPROVEN for border in borders):
         found.append((Proof.UNPROVEN, EPOCH_BELIEVED))
     around = [span.log.proof for span in line.spans if span.last >= until and span.first <= reach.last]

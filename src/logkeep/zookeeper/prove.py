@@ -1,21 +1,45 @@
 """Plan, replay, and believe the plan only if the digests fit: what a restore and a verification do alike.
 
 Where members' logs tell different ends of an epoch and no majority decides, the digests do: the other ends are tried,
-one after the other, and the one that they prove is kept.
+one after the other, and the one that they prove is kept. Where not one digest fits, the snapshot itself is in doubt,
+and the next older one is tried.
 """
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
+from logkeep.model.segments import Proof
 from logkeep.zookeeper.coverage import Border, Holdings
 from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.line import line_of
-from logkeep.zookeeper.plan import Interval, Moment, Moments, Refused, RestorePath, Target, plan, reachable
+from logkeep.zookeeper.plan import (
+    AWAITS_DIGEST,
+    EPOCH_BELIEVED,
+    NO_DIGEST,
+    TAIL_AGREED,
+    TAIL_UNPROVEN,
+    Interval,
+    Moment,
+    Moments,
+    Refused,
+    RestorePath,
+    Target,
+    plan,
+    reachable,
+)
 from logkeep.zookeeper.reach import reaches_of
 from logkeep.zookeeper.replay import Replayed, replay, unproven
 
 _MOST_TRIES = 16
+MISMATCH = "the digests of the server contradict it"
+_STRENGTH = {
+    NO_DIGEST: Proof.BOUNDED,
+    TAIL_AGREED: Proof.BOUNDED,
+    AWAITS_DIGEST: Proof.UNPROVEN,
+    EPOCH_BELIEVED: Proof.UNPROVEN,
+    TAIL_UNPROVEN: Proof.UNPROVEN,
+}
 
 
 @dataclass(frozen=True)
@@ -37,8 +61,10 @@ def proven_path(
     history: str | None = None,
     only: Collection[str] | None = None,
     believe: bool = False,
+    accept_mismatch: bool = False,
 ) -> Proven | Refused:
-    """`believe`: also ends of epochs that nothing proves. Raises Damaged where the bytes are not what was kept."""
+    """`believe`: also ends of epochs that nothing proves. `accept_mismatch`: also a tree that digests contradict. Both
+    are labelled. Raises Damaged where the bytes are not what was kept."""
     believed, reason, spent = holdings, None, set[tuple[int, int]]()
     for _ in range(_MOST_TRIES):
         path = plan(believed, target, moments, history=history, only=only, believe=believe)
@@ -46,15 +72,48 @@ def proven_path(
             return reason or path
         replayed = replay(view, path)
         doubtful = () if believe else unproven(path, replayed)
-        if replayed.first_mismatch is None and not doubtful:
-            return Proven(path, replayed, believed)
+        fits = replayed.first_mismatch is None and not _unsettled(path, replayed)
+        if (fits or accept_mismatch) and not doubtful:
+            return Proven(labelled(path, replayed), replayed, believed)
         reason = reason or _refusal(path, replayed, doubtful, believed, moments)
         spent |= {(border.before, border.after) for border in path.borders}
-        other = _other_end(path, replayed, spent)
-        if other is None:
+        another = _another(path, replayed, spent, believed)
+        if another is None:
             return reason
-        believed = replace(believed, ends={**believed.ends, other[1]: other[0]})
+        believed = another
     return reason or Refused("too many ends of epochs are in doubt", ())
+
+
+def labelled(path: RestorePath, replayed: Replayed) -> RestorePath:
+    """With what the replay proved: a digest that fitted makes a bound unnecessary, and without one nothing is more than
+    bounded."""
+    weak = {label: _STRENGTH[label] for label in path.labels}
+    if replayed.proven_until is not None:
+        weak.pop(NO_DIGEST, None)
+        weak.pop(AWAITS_DIGEST, None)
+    elif path.base.snapshot is not None:
+        weak.setdefault(NO_DIGEST, Proof.BOUNDED)
+    if replayed.first_mismatch is not None or _unsettled(path, replayed):
+        weak[MISMATCH] = Proof.UNPROVEN
+    order = [Proof.UNPROVEN, Proof.BOUNDED]
+    proof = next((proof for proof in order if proof in weak.values()), Proof.PROVEN)
+    return replace(path, proof=proof, labels=tuple(weak))
+
+
+def _unsettled(path: RestorePath, replayed: Replayed) -> bool:
+    """No digest fitted from a snapshot of which nothing else tells where it is exact."""
+    return path.base.awaits_digest and replayed.proven_until is None
+
+
+def _another(path: RestorePath, replayed: Replayed, spent: set[tuple[int, int]], holdings: Holdings) -> Holdings | None:
+    """What to believe next: another end of an epoch, or, where not one digest fitted, no longer this snapshot."""
+    other = _other_end(path, replayed, spent)
+    if other is not None:
+        return replace(holdings, ends={**holdings.ends, other[1]: other[0]})
+    wrong = replayed.first_mismatch is not None or _unsettled(path, replayed)
+    if wrong and replayed.proven_until is None and path.base.snapshot is not None:
+        return replace(holdings, snapshots=tuple(each for each in holdings.snapshots if each != path.base.snapshot))
+    return None
 
 
 def _other_end(path: RestorePath, replayed: Replayed, spent: set[tuple[int, int]]) -> tuple[int, int] | None:
@@ -78,6 +137,8 @@ def _refusal(
     if (wrong := replayed.first_mismatch) is not None:
         what = f"the digest that the server wrote at {hex_zxid(wrong.zxid)} is not the one of the replayed tree"
         return Refused(what, tuple(_clipped(intervals, replayed.proven_until, wrong.zxid)))
+    if not doubtful:
+        return Refused("no digest on the way tells where its tree is exact", intervals)
     border = doubtful[0]
     what = f"nothing proves that epoch {epoch_of(border.before)} ended with {hex_zxid(border.before)}"
     return Refused(what, tuple(_clipped(intervals, border.before, border.after)))

@@ -23,6 +23,8 @@ class Base:
     """The first zxid at which the tree is exact."""
     proof: Proof
     """`PROVEN` where the file says where its window ends; `BOUNDED` where only a bound is known."""
+    awaits_digest: bool = False
+    """Nothing bounds its window: only a digest that fits on the way tells where its tree is exact."""
 
     @property
     def member(self) -> str | None:
@@ -46,15 +48,19 @@ class Reach:
 
 
 def bases_of(holdings: Holdings, line: Line, only: Collection[str] | None = None) -> Iterator[Base]:
-    """Snapshots whose window has a known or bounded end, and the empty tree where logs go back to the beginning."""
+    """Snapshots whose window has a known or bounded end, or may get one from digests; and the empty tree where logs go
+    back to the beginning."""
     kept = [
         snapshot
         for snapshot in holdings.snapshots
         if snapshot.history == line.history and (only is None or snapshot.member in only)
     ]
     for snapshot in sorted(kept, key=lambda snapshot: (snapshot.zxid, snapshot.member)):
-        if (base := base_of(snapshot, kept)) is not None:
+        base = base_of(snapshot, kept)
+        if base is not None:
             yield base
+        elif any(span.log.digests is not False and span.last > snapshot.zxid for span in line.spans):
+            yield Base(snapshot, snapshot.zxid, snapshot.zxid, Proof.UNPROVEN, awaits_digest=True)
     if line.stretches and line.stretches[0].first in FIRST_EVER:
         yield Base(None, 0, 0, Proof.PROVEN)
 

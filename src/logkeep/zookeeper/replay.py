@@ -2,6 +2,7 @@
 
 A path whose digests all fit gives the server's own tree. Before 3.6 there are none, and in the window of a fuzzy
 snapshot none can fit; the result tells how many were compared, up to where they fitted, and the first that did not.
+Where a snapshot does not say where its window ends, the first digest that fits says it: from there on all must.
 Memory: the tree. Raises Damaged for bytes that are no snapshot, no record, or not the transaction that comes next.
 """
 
@@ -19,7 +20,7 @@ from logkeep.formats.zookeeper.txnlog import bodies
 from logkeep.zookeeper.coverage import Border, Standing
 from logkeep.zookeeper.kept import BackupView, KeptSnapshot
 from logkeep.zookeeper.plan import RestorePath, Slice
-from logkeep.zookeeper.tree import Tree, new_tree, tree_of
+from logkeep.zookeeper.tree import Tree, new_tree, require_acls, tree_of
 
 _ZXID_AT: Final = 12
 _LONG: Final = struct.Struct(">q")
@@ -57,6 +58,7 @@ def replay(view: BackupView, path: RestorePath, *, note_at: Collection[int] = ()
     if running.at != path.until:
         raise Damaged(f"the logs end at {hex_zxid(running.at)} instead of {hex_zxid(path.until)}")
     tree.zxid = path.until
+    require_acls(tree)
     return running.result()
 
 
@@ -92,6 +94,7 @@ class _Running:
     def __init__(self, tree: Tree, path: RestorePath, note_at: frozenset[int]) -> None:
         self.tree, self.at = tree, path.base.zxid
         self._settled, self._base = path.base.settled, path.base.snapshot
+        self._awaited = path.base.awaits_digest
         self._borders = {border.before: border.after for border in path.borders}
         self._note_at, self._noted = note_at, dict[int, int]()
         self._transactions = self._compared = 0
@@ -139,8 +142,8 @@ class _Running:
         if self._mismatch is not None:
             return
         if self.tree.agrees(written):
-            self._proven = zxid
-        else:
+            self._proven, self._awaited = zxid, False
+        elif not self._awaited:
             self._mismatch = Mismatch(zxid, written, self.tree.digest)
 
     def result(self) -> Replayed:

@@ -12,7 +12,7 @@ from logkeep.errors import Damaged
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import parse_name
 from logkeep.formats.zookeeper.packed import opened
-from logkeep.formats.zookeeper.snapshot import OPEN_ACL_ID, NodeRow, SnapshotReader
+from logkeep.formats.zookeeper.snapshot import NodeRow, SnapshotReader
 
 _CHUNK = 1 << 20
 
@@ -57,7 +57,8 @@ def read_facts(source: Hashed, name: str) -> SnapshotFacts:
         raise Damaged("not the name of a snapshot", subject=name)
     reader = SnapshotReader(opened(cast("BinaryIO", source), parsed.packing))
     reader.sessions()
-    nodes, largest = _walked(reader.acls().keys() | {OPEN_ACL_ID}, reader.nodes())
+    reader.acls()
+    nodes, largest = _walked(reader.nodes())
     ending = reader.ending()
     source.drain()
     return SnapshotFacts(
@@ -70,13 +71,12 @@ def read_facts(source: Hashed, name: str) -> SnapshotFacts:
     )
 
 
-def _walked(acls: Iterable[int], rows: Iterable[NodeRow]) -> tuple[int, int]:
+def _walked(rows: Iterable[NodeRow]) -> tuple[int, int]:
     """How many nodes, and the largest zxid in them. A server writes a node and then all below it, so every node's
-    parent is the one before it or lies above that one."""
-    known, before, count, largest = frozenset(acls), None, 0, 0
+    parent is the one before it or lies above that one. A node that came while the snapshot was written may name an ACL
+    list that is not in it: only a replay can tell whether it stays unknown."""
+    before, count, largest = None, 0, 0
     for row in rows:
-        if row.acl_id not in known:
-            raise Damaged(f"ACL list {row.acl_id} is named and not there", subject=shown(row.path))
         if not _in_order(before, row.path):
             raise Damaged("a node comes without its parent", subject=shown(row.path))
         before, count, largest = row.path, count + 1, max(largest, row.czxid, row.mzxid, row.pzxid)

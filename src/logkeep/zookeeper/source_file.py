@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from logkeep.errors import BackupFailed, DataDirUnusable
 from logkeep.formats.zookeeper.txnlog import ScannedLog, scan
+from logkeep.formats.zookeeper.window import CHUNK_BYTES
 
 
 def base_of(start: int) -> int:
@@ -16,10 +17,16 @@ def base_of(start: int) -> int:
 
 
 def scanned(
-    file: BinaryIO, start: int, until: int | None, sink: Callable[[memoryview], object] | None, largest: int | None
+    file: BinaryIO,
+    start: int,
+    until: int | None,
+    sink: Callable[[memoryview], object] | None,
+    largest: int | None,
+    chunk_bytes: int = CHUNK_BYTES,
 ) -> ScannedLog:
     file.seek(base_of(start))
-    return scan(file, sink=sink, start_at=1 if start else 0, until_zxid=until, largest_record=largest)
+    begin = 1 if start else 0
+    return scan(file, sink=sink, start_at=begin, until_zxid=until, largest_record=largest, chunk_bytes=chunk_bytes)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from logkeep.errors import Damaged
+from logkeep.errors import Damaged, ObjectMissing
+from logkeep.formats.zookeeper.agreement import same_transaction
 from logkeep.formats.zookeeper.names import epoch_of
 from logkeep.formats.zookeeper.txnlog import Records, tables
 from logkeep.zookeeper.coverage import Dispute, Holdings
@@ -31,8 +32,11 @@ def survey(view: BackupView, *, voters: int | None = None, without: Sequence[Kep
 def _with_borders(view: BackupView, log: KeptLog) -> KeptLog:
     if log.borders or epoch_of(log.first) == epoch_of(log.last):
         return log
-    with view.open(log) as source:
-        return replace(log, borders=borders_in(record.zxid for record in tables(source)))
+    try:
+        with view.open(log) as source:
+            return replace(log, borders=borders_in(record.zxid for record in tables(source)))
+    except (Damaged, ObjectMissing):  # a plan is no verification, and its replay will meet the damage
+        return log
 
 
 def borders_in(columns: Iterator[np.ndarray[tuple[int], np.dtype[np.int64]]]) -> tuple[tuple[int, int], ...]:
@@ -71,12 +75,12 @@ def _runs(zxids: Iterator[int]) -> Iterator[tuple[int, int]]:
 
 def _differing(view: BackupView, left: KeptLog, right: KeptLog) -> Iterator[int]:
     """Zxids of records that both hold and that differ. Behind damage nothing is compared: it is found elsewhere."""
-    with view.open(left) as one, view.open(right) as other:
-        try:
+    try:
+        with view.open(left) as one, view.open(right) as other:
             for _, differing in compared(tables(one), tables(other)):
                 yield from differing
-        except Damaged:
-            return
+    except (Damaged, ObjectMissing):
+        return
 
 
 def compared(one: Iterator[Records], other: Iterator[Records]) -> Iterator[tuple[int, list[int]]]:
@@ -99,7 +103,7 @@ def _compared(a: Records, b: Records) -> tuple[int, list[int]]:
         rows_a, rows_b = of_a[start:end].tolist(), of_b[start:end].tolist()
         if rows_a and not _same(a, rows_a[0], rows_a[-1], b, rows_b[0], rows_b[-1]):
             pairs = zip(rows_a, rows_b, strict=True)
-            differing += [int(a.zxid[of]) for of, at in pairs if not _same(a, of, of, b, at, at)]
+            differing += [int(a.zxid[of]) for of, at in pairs if not same_transaction(_body(a, of), _body(b, at))]
     return len(common), differing
 
 
@@ -111,6 +115,11 @@ def _bytes_of(records: Records, first: int, last: int) -> np.ndarray[tuple[int],
     start = int(records.body_at[first]) - _FRAME_BYTES
     end = int(records.body_at[last]) + int(records.body_bytes[last]) + _END_MARK_BYTES
     return np.frombuffer(records.data, np.uint8)[start:end]
+
+
+def _body(records: Records, row: int) -> bytes:
+    start = int(records.body_at[row])
+    return bytes(records.data[start : start + int(records.body_bytes[row])])
 
 
 class LogTimes:
@@ -142,8 +151,8 @@ class LogTimes:
 
     def _tables(self, log: KeptLog) -> Iterator[Records]:
         """What can be read of it; a plan is no verification, and its replay will meet the damage."""
-        with self._view.open(log) as source:
-            try:
+        try:
+            with self._view.open(log) as source:
                 yield from tables(source)
-            except Damaged:
-                return
+        except (Damaged, ObjectMissing):
+            return

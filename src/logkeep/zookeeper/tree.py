@@ -245,15 +245,20 @@ def tree_of(sessions: dict[int, int], acls: dict[int, Acls], rows: Iterable[Node
     return tree
 
 
-def unresolved(tree: Tree) -> Iterator[bytes]:
-    """Nodes whose ACLs nobody told: none is left when the fuzzy end was replayed, or the snapshot is damaged."""
-    return (path for path, node in tree.nodes.items() if node.acls is UNRESOLVED_ACL)
+def unresolved(tree: Tree) -> list[bytes]:
+    """Nodes whose ACLs nobody told."""
+    return [path for path, node in tree.nodes.items() if node.acls is UNRESOLVED_ACL]
+
+
+def require_acls(tree: Tree) -> None:
+    """Raises Damaged for a node whose ACLs are unknown still when the fuzzy end was replayed."""
+    if left := unresolved(tree):
+        raise Damaged(f"the ACLs of {len(left)} nodes are nowhere told", subject=shown(left[0]))
 
 
 def rows_of(tree: Tree) -> tuple[dict[int, Acls], Iterator[NodeRow]]:
     """For writing it as a snapshot: lists of ACLs under new ids, and the nodes, parents first."""
-    for path in unresolved(tree):
-        raise Damaged("its list of ACLs is named and nowhere told", subject=shown(path))
+    require_acls(tree)
     ids: dict[Acls, int] = {}
     for node in tree.nodes.values():
         if node.acls != OPEN_ACL and node.acls not in ids:

@@ -6,7 +6,7 @@ is compared, and all snapshots lead to the same tree. `boot`: a real server is s
 compared with the replayed one. A damaged object is left out of what follows, so the reachable intervals are honest.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -82,9 +82,13 @@ def verify(
     boot: Boot | None = None,
     scratch: Path | None = None,
     progress: Progress = lambda _: None,
+    objects: ObjectChecks | None = None,
 ) -> Verified:
-    """`known`: what was found when the view was made. `boot` and `scratch`: how to start a server, and where."""
-    objects = check_files(view)
+    """`known`: what was found when the view was made. `boot` and `scratch`: how to start a server, and where.
+
+    `objects`: what a look at presence and sizes saw, where somebody has looked already.
+    """
+    objects = check_files(view) if objects is None else objects
     if level.covers(Level.DATA):
         objects = check_data(view, objects, progress)
     holdings = survey(view, voters=voters, without=objects.unusable)
@@ -92,6 +96,7 @@ def verify(
     seen = [*known, *objects.seen]
     if not level.covers(Level.DATA):
         return _verified(level, seen, objects, holdings, times)
+    seen += _unchecked(view)
     for history in holdings.histories:
         seen += history_findings(holdings, line_of(holdings, history), times)
     replayed = check_replay(view, holdings, times) if level.covers(Level.REPLAY) else ReplayChecks()
@@ -99,6 +104,18 @@ def verify(
     if level is Level.BOOT and boot is not None and scratch is not None:
         seen += booted(view, replayed.holdings or holdings, times, boot, scratch)
     return _verified(level, seen, objects, replayed.holdings or holdings, times, replayed)
+
+
+def _unchecked(view: BackupView) -> Iterator[Seen]:
+    """What this backup cannot tell, whatever is looked at."""
+    if len(view.members) == 1 and view.members[0].role != "standalone":
+        yield Seen(
+            kind=Class.AGREEMENT_UNCHECKED,
+            severity=Severity.NOTE,
+            where=view.members[0].name,
+            what="only one member is held: whether others have the same transactions was not checked",
+            remedy="back up more members to have it checked",
+        )
 
 
 def _verified(

@@ -68,11 +68,19 @@ def check_data(view: BackupView, checks: ObjectChecks, progress: Progress) -> Ob
     missing = {each.where for each in checks.seen if each.kind is Class.OBJECT_MISSING}
     for snapshot in view.snapshots:
         if named(snapshot) not in missing:
-            checks = _snapshot(view, snapshot, checks)
+            try:
+                checks = _snapshot(view, snapshot, checks)
+            except ObjectMissing as error:
+                checks = _worse(checks, snapshot, Class.OBJECT_MISSING, f"cannot be read: {error}")
             progress(snapshot.size_bytes)
     for log in view.logs:
         if named(log) not in missing:
-            checks = _log(view, log, checks)
+            try:
+                checks = _log(view, log, checks)
+            except ObjectMissing as error:
+                checks = _worse(checks, log, Class.OBJECT_MISSING, f"cannot be read: {error}")
+            except Damaged as error:  # what it is packed in
+                checks = _worse(checks, log, Class.LOG_DAMAGED, str(error))
             progress(log.size_bytes)
     return checks
 

@@ -54,7 +54,7 @@ class Attempts:
         """Whether the attempt has ended by itself; the forking program has not looked yet, or has."""
         try:
             return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):  # gone, or going while we read
             return True
 
     def _say(self, what: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from logkeep.errors import ClusterNotReady
+from logkeep.errors import ClusterNotReady, ClusterUnreachable
 from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.admin.producers import abort_transaction, add_partitions, begin_producer, new_producer_id
 from logkeep.kafka.cluster import Cluster
@@ -69,6 +69,7 @@ def test_connections_are_cut_at_random_points(shaky: Shaky, logs: Archived, way:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("way", SOURCES, ids="-".join)
 def test_connections_are_cut_at_many_points(shaky: Shaky, logs: Archived, way: tuple[str, Offsets]) -> None:
     print(f"{way}: {_cut_at_random(shaky, logs, way, 'often', 110)} connections cut, all replays exact")
@@ -84,6 +85,20 @@ def test_a_broker_dies_and_comes_back(shaky: Shaky, logs: Archived, way: tuple[s
         shaky.kafka.start()
         assert running.result().outcome is Outcome.DONE
     _assert_exact(logs, source, unit)
+
+
+def test_a_broker_dies_and_stays_away(shaky: Shaky, logs: Archived) -> None:
+    """Waited for, and in the end said what to look at; as soon as it is back another attempt goes on."""
+    unit = _through_proxy(shaky, logs.target.unit("smooth", "left-alone", Offsets.TRANSLATE))
+    with beside(lambda: replay_with(unit, nothing, Ways(pause=nothing))) as running:
+        with shaky.held_after(12_000):
+            shaky.kafka.kill()
+        with pytest.raises(ClusterUnreachable) as caught:
+            running.result()
+    shaky.kafka.start()
+    assert "server logs" in caught.value.remedy
+    assert _one(unit).outcome is Outcome.DONE
+    _assert_exact(logs, "smooth", unit)
 
 
 @pytest.mark.parametrize("way", SOURCES, ids="-".join)

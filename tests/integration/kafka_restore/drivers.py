@@ -8,9 +8,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
@@ -158,6 +159,7 @@ class _Requests:
 
     def __init__(self, point: Point) -> None:
         self.count, self._matching, self._point = 0, 0, point
+        self._lock = threading.Lock()
 
     def watch(self) -> None:
         send, send_raw = Connection.send, Connection.send_raw
@@ -173,10 +175,11 @@ class _Requests:
         Connection.send, Connection.send_raw = watched, watched_raw  # type: ignore[method-assign,assignment]  # our own
 
     def _sent(self, api: str) -> None:
-        self.count += 1
-        self._matching += self._point.text in {"", api}
-        if self._matching == self._point.n > 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+        with self._lock:  # a driver asks from several threads, and none may step over the point
+            self.count += 1
+            self._matching += self._point.text in {"", api}
+            if self._matching == self._point.n > 0:
+                os.kill(os.getpid(), signal.SIGKILL)
 
 
 @dataclass
@@ -185,11 +188,13 @@ class _KillAfterNamed:
 
     point: Point
     matching: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, _number: int, operation: str, name: str) -> Fault | None:
         writes = operation == "put_new" and self.point.text in name
-        self.matching += writes or not self.point.text
-        return Fault(kill=True) if self.matching == self.point.n > 0 else None
+        with self.lock:  # logs are read by several threads
+            self.matching += writes or not self.point.text
+            return Fault(kill=True) if self.matching == self.point.n > 0 else None
 
 
 def _watch_stores(plan: Plan, opened: list[FaultyStore]) -> None:

@@ -93,6 +93,15 @@ def test_a_transaction_that_is_decided_behind_the_cut(backed: Scene, offsets: st
     assert bounds(backed.target, f"decided.{offsets}") == ((0, 4) if offsets == "preserve" else (0, 2))
 
 
+@pytest.mark.parametrize("offsets", ("preserve", "translate"))
+def test_a_transaction_that_is_decided_later_record_by_record(backed: Scene, offsets: str) -> None:
+    """No log is cut then, so its commit counts, whenever it came; only records of that time and later are left out."""
+    words = ("--offsets", offsets, "--rename", f"s/$/.records.{offsets}/", "--by-record")
+    done = backed.restore("--topics", "decided", "--until-time", FUTURE_MOMENT, *words)
+    assert (done["verdict"], done["records"]) == ("proven", 3)
+    assert read(backed.target, f"decided.records.{offsets}") == ["early one", "late one", "at 0"]
+
+
 def test_a_time_before_everything(backed: Scene) -> None:
     said = backed.refused("--topics", "times", "--until-time", "2020-01-01T00:00:00Z", code=40)
     assert "nothing would come back" in said

@@ -92,6 +92,7 @@ def test_a_driver_killed_at_random_points(killing: Killing) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_a_driver_killed_at_many_points(killing: Killing) -> None:
     before = killing.kills
     _rounds(killing, 64)

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.zookeeper import ZooKeeperRelease
-from logkeep.formats.zookeeper.names import follows
+from logkeep.formats.zookeeper.agreement import same_transaction
+from logkeep.formats.zookeeper.names import epoch_of, follows
 from logkeep.formats.zookeeper.transactions import Kind, decode
 from logkeep.spark.cache import cache_dir
 from logkeep.zookeeper.tree import Tree
@@ -38,6 +39,8 @@ def judge(version: str, directory: Path, *, transactions: int) -> None:
     release = ZooKeeperRelease(version)
     with ZooKeeperEnsemble(directory, cache_dir(os.environ, Path.home()), release, SETTINGS) as ensemble:
         last = run(ensemble, transactions)
+        leader = ensemble.leader()
+    members_agree(ensemble, leader, last.zxid)
     replayed = [replay(member, last) for member in ensemble.members.values()]
     assert all(found.wrong == [] for found in replayed)
     assert max(found.transactions for found in replayed) >= transactions
@@ -80,13 +83,25 @@ def everywhere_the_same(ensemble: ZooKeeperEnsemble) -> Recording:
             return seen[-1]
 
 
+def members_agree(ensemble: ZooKeeperEnsemble, leader: ZooKeeperMember, until: int) -> None:
+    """In the last epoch, where nobody was killed: every member logged the same, the observer in its own way."""
+    voter, observer = (
+        {zxid: body for body in bodies(member.log_dir) if epoch_of(zxid := decode(body).zxid) == epoch_of(until)}
+        for member in (leader, ensemble.observer)
+    )
+    common = voter.keys() & observer.keys()
+    assert common
+    assert all(same_transaction(voter[zxid], observer[zxid]) for zxid in common)
+    assert any(voter[zxid] != observer[zxid] for zxid in common), "no failed multi: then this shows nothing"
+
+
 def replay(member: ZooKeeperMember, last: Recording) -> Replay:
     """From every snapshot as far as the logs are without a gap; from one of them at least to the very end."""
     found, ended = Replay(), 0
     for name, tree, ending in whole_snapshots(member.data_dir, most_cut=3):
         end = fuzzy_end(tree, ending)
         until = contiguous_end(member, tree)
-        found.run(tree, bodies(member.log_dir), until=min(until, last.zxid), exact_from=end or 0)
+        found.run(tree, bodies(member.log_dir), until=min(until, last.zxid), exact_from=end)
         if tree.zxid == last.zxid:
             ended += 1
             assert differences(last, tree) == [], name

@@ -29,3 +29,15 @@ def test_a_scan_may_begin_at_any_record(tmp_path: Path) -> None:
             assert scan(file, start_at=start).records == 19 - count
     with path.open("rb") as file:
         assert len(list(bodies(file))) == 19
+
+
+def test_a_record_above_the_limit_is_damage_wherever_it_lies(tmp_path: Path) -> None:
+    """Also one that lies within what is read at once."""
+    path = tmp_path / "log.1"
+    path.write_bytes(log_of([set_data(1), set_data(2, b"x" * 3000), set_data(3), set_data(4)], 100))
+    for chunk_bytes in (64, 1 << 20):
+        with path.open("rb") as file:
+            found = scan(file, largest_record=1000, deep=True, chunk_bytes=chunk_bytes)
+        assert (found.records, found.last_zxid, [d.resumes_zxid for d in found.damage]) == (1, 1, [3]), chunk_bytes
+    with path.open("rb") as file:
+        assert scan(file, largest_record=4000).records == 4

@@ -149,3 +149,55 @@ def test_a_time_in_a_hole_is_refused_with_what_is_around_it() -> None:
     assert [each.zxid for each in refused.neighbours] == [9, 13]
     assert [(each.first.zxid, each.last.zxid) for each in refused.reachable] == [(0, 9), (15, 20)]
     assert "0xf (" in refused.error("backup 1").remedy
+
+
+def test_a_snapshot_that_nothing_bounds_is_exact_where_a_digest_fits() -> None:
+    """As members write them after a sync: no digest inside, and nothing tells where its window ends."""
+    past = Past(range(1, 31))
+    view = backup_of(past, snapshot_at=[], logs=[range(6, 31)])
+    view.add_snapshot(past.snapshots[12], 8, fuzzy_end=None)
+    found = proven_path(view, survey(view), ToEnd(), LogTimes(view))
+    assert isinstance(found, Proven)
+    assert found.replayed.tree.digest == past.tree.digest
+    assert (found.path.proof, found.path.labels) == (Proof.PROVEN, ())
+    inside = proven_path(view, survey(view), ToZxid(10), LogTimes(view))
+    assert isinstance(inside, Refused)
+    assert "no digest" in inside.what
+
+
+def test_where_no_digest_fits_the_next_older_snapshot_is_tried() -> None:
+    past, other = Past(range(1, 31)), Past(range(2, 31))
+    view = backup_of(past, snapshot_at=[5], logs=[range(1, 31)])
+    view.add_snapshot(other.snapshots[20], 20, fuzzy_end=20)
+    found = proven_path(view, survey(view), ToEnd(), LogTimes(view))
+    assert isinstance(found, Proven)
+    assert found.path.base.zxid == 5
+    assert found.replayed.tree.digest == past.tree.digest
+
+
+def test_a_mismatch_is_accepted_only_by_word_and_is_labelled() -> None:
+    past = Past([*ONE, *TWO])
+    view = backup_of(past, snapshot_at=[0], logs=[ONE[:-1], TWO], role="follower")
+    found = proven_path(view, survey(view), ToEnd(), LogTimes(view), accept_mismatch=True, believe=True)
+    assert isinstance(found, Proven)
+    assert found.path.proof is Proof.UNPROVEN
+    assert "the digests of the server contradict it" in found.path.labels
+
+
+def test_without_a_digest_nothing_is_more_than_bounded() -> None:
+    past = Past(range(1, 31), digests=False)
+    view = backup_of(past, snapshot_at=[5], logs=[range(4, 31)])
+    found = proven_path(view, survey(view), ToEnd(), LogTimes(view))
+    assert isinstance(found, Proven)
+    assert (found.path.proof, found.path.labels) == (Proof.BOUNDED, ("bounded, no digest",))
+
+
+def test_a_number_between_two_epochs_is_the_end_of_the_first_only_if_that_is_known() -> None:
+    past = Past([*ONE, *TWO])
+    view = backup_of(past, snapshot_at=[0], logs=[ONE, TWO], role="follower")
+    assert isinstance(plan(survey(view), ToZxid(TWO[0] - 1), LogTimes(view)), Refused)
+    view.members.append(Member(name="b", role="leader"))
+    add_member(view, past, snapshot_at=[], logs=[[*ONE, *TWO]], member="b")
+    path = plan(survey(view), ToZxid(TWO[0] - 1), LogTimes(view))
+    assert isinstance(path, RestorePath)
+    assert path.until == ONE[-1]

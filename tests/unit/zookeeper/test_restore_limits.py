@@ -3,11 +3,14 @@
 import pytest
 
 from logkeep.errors import TargetUnsafe, UsageError
+from logkeep.formats.zookeeper.jute import packed_buffer
+from logkeep.formats.zookeeper.transactions import HEADER, decode
 from logkeep.zookeeper.restore.limits import content_of, impossible, parse_version, worth_telling
 from logkeep.zookeeper.restore.sessions import drop_sessions
 from logkeep.zookeeper.restore.values import RestoreWish
 from tests.zookeeper.made_server import create, create_session, create_special, tree_after
 
+NOW_MS = 1_700_000_000_000
 _PLAIN = [create(1, b"/a", b"12345")]
 _CONTAINER = [*_PLAIN, create_special(2, b"/box")]
 _TTL = [*_PLAIN, create_special(2, b"/short", 1000)]
@@ -15,12 +18,12 @@ _TTL = [*_PLAIN, create_special(2, b"/short", 1000)]
 
 def _refused(bodies: list[bytes], **wish: object) -> list[str]:
     wanted = RestoreWish(targets=(), **wish)  # type: ignore[arg-type] # each test names one field
-    return [error.what for error in impossible(content_of(tree_after(bodies)), wanted)]
+    return [error.what for error in impossible(content_of(tree_after(bodies), NOW_MS), wanted)]
 
 
 def _told(bodies: list[bytes], **wish: object) -> list[str]:
     wanted = RestoreWish(targets=(), **wish)  # type: ignore[arg-type] # each test names one field
-    return [finding.code for finding in worth_telling(content_of(tree_after(bodies)), wanted)]
+    return [finding.code for finding in worth_telling(content_of(tree_after(bodies), NOW_MS), wanted)]
 
 
 def test_usual_nodes_go_everywhere() -> None:
@@ -57,6 +60,17 @@ def test_times_to_live_are_told_unless_the_servers_know_them() -> None:
     assert _told(_TTL, version="3.9.5", extended_types=True) == []
 
 
+def test_nodes_whose_time_is_up() -> None:
+    bodies = [*_TTL, create_special(3, b"/empty"), create_special(4, b"/full"), create(5, b"/full/child")]
+    tree = tree_after(bodies)
+    assert content_of(tree, NOW_MS + 1000).dying == 0
+    assert content_of(tree, NOW_MS + 1001).dying == 1
+    tree.apply(decode(HEADER.pack(1, 0, 6, NOW_MS, 2) + packed_buffer(b"/full/child")))
+    assert content_of(tree, NOW_MS).dying == 1
+    wish = RestoreWish(targets=(), version="3.9.5", extended_types=True)
+    assert "short-lived-nodes" in [finding.code for finding in worth_telling(content_of(tree, NOW_MS), wish)]
+
+
 def test_a_node_that_servers_could_not_read() -> None:
     large = [create(1, b"/large", bytes(1 << 21))]
     assert "2097152 bytes" in _refused(large)[0]
@@ -81,6 +95,6 @@ def test_sessions_go_with_their_nodes_and_the_digest_follows() -> None:
 
 
 def test_refusals_have_an_exit_code() -> None:
-    (error,) = impossible(content_of(tree_after(_CONTAINER)), RestoreWish(targets=(), version="3.4.14"))
+    (error,) = impossible(content_of(tree_after(_CONTAINER), NOW_MS), RestoreWish(targets=(), version="3.4.14"))
     assert isinstance(error, TargetUnsafe)
     assert error.exit_code == 31

@@ -4,6 +4,7 @@ import os
 import resource
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,11 @@ from logkeep.errors import Damaged, Locked, LogkeepError, RestoreFailed, TargetU
 from logkeep.formats.zookeeper.names import log_name
 from logkeep.zookeeper.plan import ToZxid
 from logkeep.zookeeper.restore import places
+from logkeep.zookeeper.restore.agreement import AgreedPlan, MemberSurvey, agreed_plan, decoded, encoded, survey_of
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.ending import Outcome, continue_restore, roll_back
 from logkeep.zookeeper.restore.locks import alone
+from logkeep.zookeeper.restore.next_steps import next_steps
 from logkeep.zookeeper.restore.places import JOURNAL, place_of
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, RestoreWish, Sessions, Target
@@ -55,6 +58,13 @@ def test_a_new_server_gets_the_tree_under_its_own_zxid(tmp_path: Path) -> None:
     assert (receipt.zxid, receipt.named_zxid, receipt.epoch) == (5, 5, None)
     tree, ending = loaded(tmp_path / "version-2" / "snapshot.5")
     assert {b"/a", b"/a/b", b"/c", b"/gone"} < tree.nodes.keys()
+    assert (ending.seals, ending.digest) == (1, None)
+    assert tree.digest == receipt.digest
+
+
+def test_a_server_that_is_known_to_have_digests_is_told_the_digest(tmp_path: Path) -> None:
+    receipt = _restore(made_backup(), _wish(tmp_path, digests=True))
+    _, ending = loaded(tmp_path / "version-2" / "snapshot.5")
     assert (ending.digest_zxid, ending.digest) == (5, receipt.digest)
 
 
@@ -166,13 +176,13 @@ def test_members_get_one_epoch_above_all_and_a_name_in_it(tmp_path: Path) -> Non
         old_server(tmp_path / str(number), epoch=epoch, epochs=True)
     receipt = _restore(made_backup(epoch=2), _wish(*(tmp_path / n for n in "123")))
     assert (receipt.epoch, receipt.named_zxid) == (6, 6 << 32)
-    for number in "123":
-        found = files(tmp_path / number / "version-2")
+    for name in "123":
+        found = files(tmp_path / name / "version-2")
         assert sorted(found) == ["acceptedEpoch", "currentEpoch", "snapshot.600000000"]
         assert found["acceptedEpoch"] == found["currentEpoch"] == b"6"
     assert len({target.files[0].sha256 for target in receipt.targets}) == 1
     roll_back(Target(data_dir=tmp_path / "3"))  # any member leads to the journal
-    assert all("snapshot.600000000" not in files(tmp_path / number / "version-2") for number in "123")
+    assert all("snapshot.600000000" not in files(tmp_path / name / "version-2") for name in "123")
 
 
 def test_one_member_alone_is_told_that_there_are_others(tmp_path: Path) -> None:
@@ -181,6 +191,60 @@ def test_one_member_alone_is_told_that_there_are_others(tmp_path: Path) -> None:
     planned = prepare(view, view.path(), _wish(tmp_path, min_epoch=8)).planned
     assert planned.epoch == 9
     assert "ensemble-member" in [finding.code for finding in planned.findings]
+
+
+def test_one_member_alone_needs_to_know_of_the_others(tmp_path: Path) -> None:
+    old_server(tmp_path, epoch=3, epochs=True)
+    error = _refused(made_backup(epoch=2), _wish(tmp_path))
+    assert "only 1 of the ensemble's members" in error.what
+    assert "here it is 3" in error.remedy
+
+
+def test_members_on_several_hosts_are_surveyed_and_get_one_plan(tmp_path: Path) -> None:
+    """As on two hosts: surveys and the plan go from one to the other as documents."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    old_server(here, epoch=3, epochs=True)
+    old_server(there, epoch=7, epochs=True)
+    view = made_backup(epoch=2)
+    survey = decoded(encoded(survey_of(Target(data_dir=there, log_dir=there))), "there.json")
+    assert isinstance(survey, MemberSurvey)
+    first = prepare(view, view.path(), _wish(here), surveys=[survey])
+    plan = decoded(encoded(agreed_plan(first.planned)), "plan.json")
+    assert isinstance(plan, AgreedPlan)
+    second = prepare(view, view.path(), _wish(there), agreed=plan)
+    receipts = [carry_out(each, replace=True) for each in (first, second)]
+    assert [receipt.epoch for receipt in receipts] == [8, 8]
+    assert files(here / "version-2") == files(there / "version-2")
+
+
+def test_a_plan_that_is_too_old_or_another(tmp_path: Path) -> None:
+    old_server(tmp_path, epoch=3, epochs=True)
+    view = made_backup(epoch=2)
+    plan = AgreedPlan(backup="made", zxid=(2 << 32) + 5, epoch=3, sessions=Sessions.KEEP, form=Form.EXACT)
+    with pytest.raises(TargetUnsafe, match="epoch 3 is in use"):
+        prepare(view, view.path(), _wish(tmp_path), agreed=plan)
+    with pytest.raises(UsageError, match="the plan says sessions"):
+        prepare(view, view.path(), _wish(tmp_path, sessions=Sessions.DROP), agreed=plan)
+    with pytest.raises(Damaged, match="neither a survey"):
+        decoded(b"{}", "x.json")
+
+
+def test_a_tree_that_the_digests_disprove(tmp_path: Path) -> None:
+    """Refused; and restored only if somebody says so, with a receipt that says so too."""
+    view = made_backup()
+    view.snapshots[0] = replace(view.snapshots[0], digest=1)
+    with pytest.raises(RestoreFailed, match="not the one that the server had"):
+        prepare(view, view.path(), _wish(tmp_path))
+    receipt = _restore(view, _wish(tmp_path, accept_mismatch=True))
+    assert receipt.proof.startswith("disproven: the server's digest at 0x3")
+    assert "digest-mismatch" in [finding.code for finding in receipt.findings]
+
+
+def test_the_next_steps_name_both_zxids(server: Path) -> None:
+    receipt = _restore(made_backup(), _wish(server))
+    told = "\n".join(next_steps(receipt))
+    for each in ("0x5", "0x29", "--new-history", receipt.targets[0].kept[0]):
+        assert each in told
 
 
 def test_live_servers_raise_the_epoch_and_stop_the_restore(tmp_path: Path) -> None:

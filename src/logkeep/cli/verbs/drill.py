@@ -1,10 +1,11 @@
 """`logkeep drill`: a whole restore to where it does no harm, its proof, and how long it took."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -17,6 +18,7 @@ from logkeep.cli.rows import seen
 from logkeep.cli.run import Outcome, Run
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.kafka_backup import client_settings
+from logkeep.config.option import Option
 from logkeep.config.options import (
     BOOTSTRAP_SERVERS,
     COMMAND_CONFIG,
@@ -34,6 +36,8 @@ from logkeep.config.options import (
     SOURCE,
     SPARK_CONF,
     STATE_DIR,
+    TO_TIME,
+    TO_ZXID,
     TOPICS,
 )
 from logkeep.config.settings import Place
@@ -53,9 +57,24 @@ from logkeep.model.ids import BackupId
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import is_dead, same_process, this_process
 from logkeep.repository.restores import RestoreState, Verdict, list_restores, topic_ids
+from logkeep.repository.source import read_facts
 
+_OF_KAFKA: tuple[Option[Any], ...] = (
+    BOOTSTRAP_SERVERS, COMMAND_CONFIG, TOPICS, EXCLUDE, OFFSETS, REPLICATION_FACTOR, LIMIT_PRODUCE,
+)  # fmt: skip
 SCRATCH = "logkeep-drill-"
-"""How the names of scratch topics begin."""
+"""How the names of scratch topics and directories begin."""
+
+
+class DrilledTree(msgspec.Struct, frozen=True, kw_only=True):
+    zxid: str
+    """The transaction that the tree stands at."""
+    proof: str
+    nodes: int
+    nodes_compared: int
+    """That the server had: data, ACL and every field of the stat."""
+    transactions: int
+    digests_compared: int
 
 
 class DrillReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,15 +83,17 @@ class DrillReport(msgspec.Struct, frozen=True, kw_only=True):
     restore: int
     """Under which `logkeep receipts show` has every partition."""
     where: str
-    """An embedded broker, or the id of the cluster."""
+    """An embedded server, or the id of the cluster."""
     verdict: str
-    topics: int
-    partitions: int
-    records: int
+    topics: int = 0
+    partitions: int = 0
+    records: int = 0
     bytes: int
     seconds: float
-    """The recovery time that was reached: topics made, records written, fetched back and compared."""
+    """The recovery time that was reached: all read, written, read back from the server and compared."""
     findings: tuple[Finding, ...]
+    tree: DrilledTree | None = None
+    """Of a backup of ZooKeeper."""
 
 
 def _text(report: DrillReport, look: Look) -> str:
@@ -80,6 +101,11 @@ def _text(report: DrillReport, look: Look) -> str:
     head = f"{look.state('OK' if good else 'FAIL')}  drill of backup {report.backup}: {report.verdict}"
     took = duration(timedelta(seconds=report.seconds))
     amount = f"{plural(report.topics, 'topic')} · {plural(report.records, 'record')} · {size(report.bytes)}"
+    if report.tree is not None:
+        replayed = f"{plural(report.tree.transactions, 'transaction')} replayed"
+        amount = (
+            f"{plural(report.tree.nodes_compared, 'node')} at {report.tree.zxid} ({report.tree.proof}) · {replayed}"
+        )
     lines = [head, look.text(f"{amount} · restored and compared in {took} ({report.where})")]
     return "\n".join([*lines, *finding_lines(report.findings, look, every=False)])
 
@@ -108,6 +134,8 @@ def _metrics(outcome: Outcome[DrillReport]) -> Iterator[Sample]:
         BOOTSTRAP_SERVERS,
         COMMAND_CONFIG,
         EMBEDDED,
+        TO_ZXID,
+        TO_TIME,
         TOPICS,
         EXCLUDE,
         OFFSETS,
@@ -131,10 +159,20 @@ def drill(run: Run, backup: str) -> DrillReport:
 
     With --embedded a broker is started on this machine and thrown away afterwards; else scratch topics are made in
     the named cluster and deleted again. Groups are left alone. The receipt stays: `list` and `status` show it.
+
+    A backup of ZooKeeper is restored into a directory that is thrown away, at its end or at --to-zxid or --to-time; a
+    server of its version is started on it, and its whole tree is compared with the replayed one.
     """
     refuse_contradictions(run)
     place = chosen_source(run)
     entry = seen(place, run.clock()).completed(backup)
+    facts = read_facts(place)
+    if facts is not None and facts.kind == "zookeeper":
+        _refuse_typed(run, _OF_KAFKA, "ZooKeeper")
+        from logkeep.cli.verbs.zookeeper_drill import drill_zookeeper  # noqa: PLC0415 - only this kind needs it
+
+        return drill_zookeeper(run, place, entry)
+    _refuse_typed(run, (TO_ZXID, TO_TIME), "Kafka")
     with ExitStack() as stack:
         settings, alone = _where(run, stack)
         held = stack.enter_context(reading(place, BackupId(entry.id), this_process(run.token()), "drill", run.token))
@@ -151,6 +189,12 @@ def drill(run: Run, backup: str) -> DrillReport:
         done = task.begin(prepared, wish, engine, {}, drill=True)
         left = () if alone else _clean_up(task, done)
     return _report(place.source, done, left, alone=alone)
+
+
+def _refuse_typed(run: Run, options: Sequence[Option[Any]], kind: str) -> None:
+    typed = next((o for o in options if run.settings.origin(o).place is Place.FLAG), None)
+    if typed is not None:
+        raise UsageError(f"{typed.spellings()[0].flag} means nothing for a backup of {kind}", remedy="leave it out")
 
 
 def _where(run: Run, stack: ExitStack) -> tuple[ClientSettings, bool]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from logkeep.cli import kafka_info
+from logkeep.cli import kafka_info, zookeeper_info
 from logkeep.cli.look import Look, count, size
 from logkeep.cli.opening import STORE_EXITS, chosen_sources
 from logkeep.cli.rows import BackupRow, backup_row, backup_table, health_of, seen
@@ -21,6 +21,7 @@ from logkeep.model.ids import BackupId, choose_id
 from logkeep.repository.chain import Place
 from logkeep.repository.source import SourceView
 from logkeep.repository.states import Completed, DoesNotExist, StateName, group_state
+from logkeep.zookeeper.archive.report import ZooKeeperReport
 
 if TYPE_CHECKING:
     from logkeep.model.segments import LogName
@@ -58,6 +59,8 @@ class InfoReport(msgspec.Struct, frozen=True, kw_only=True):
     parts: int = 0
     kafka: KafkaReport | None = None
     """All about the cluster, when it is a backup of one."""
+    zookeeper: ZooKeeperReport | None = None
+    """All about the ensemble, when it is a backup of one."""
     topic: tuple[str, ...] = ()
     """The topics that were asked for; then only they are in `kafka`."""
     all: bool = False
@@ -68,6 +71,10 @@ def _info_text(report: InfoReport, look: Look) -> str:
     lines.append(backup_table(report.members, look))
     if report.kafka is not None:
         return "\n".join([*lines, *_kafka_lines(report, report.kafka, look)])
+    if report.zookeeper is not None:
+        lines += ["", *zookeeper_info.ensemble_lines(report.zookeeper, report.base, look)]
+        lines += [look.line(f"GAP   {g}") for g in report.gaps]
+        return "\n".join([*lines, *_finding_lines(report, look)])
     if report.kind is not None:
         identity = ", ".join(f"{k} {v}" for k, v in (report.identity or {}).items())
         base = "none, it stands alone" if report.base is None else str(report.base)
@@ -126,7 +133,8 @@ def info(run: Run, backup: str) -> InfoReport:
 
     ID is a number, a unique prefix of one, or `latest`. When several sources have backups under the same id, they are
     one group backup: all are shown, and the state is that of the group. Of a Kafka cluster it tells topics by size,
-    groups by lag and what a restore would need; no archived data is read for it.
+    groups by lag and what a restore would need; of ZooKeeper, how far each member reaches and what can be restored. No
+    archived data is read for it.
     """
     views = {place.source: (place, seen(place, run.clock())) for place in chosen_sources(run)}
     backup_id = _choose(backup, [v for _, v in views.values()])
@@ -201,7 +209,17 @@ def _with_content(report: InfoReport, place: Place, view: SourceView) -> InfoRep
         attachments=tuple(a.role for a in manifest.attachments),
         parts=len(parts),
         kafka=kafka,
+        zookeeper=_zookeeper(place, view, report.id) if manifest.kind == "zookeeper" else None,
     )
+
+
+def _zookeeper(place: Place, view: SourceView, backup: int) -> ZooKeeperReport | None:
+    from logkeep.zookeeper.archive.reachable import record_rows  # noqa: PLC0415 - needs Arrow
+    from logkeep.zookeeper.archive.report import report  # noqa: PLC0415
+
+    entry = view.folded.entry(backup)
+    found = record_rows(place, view.folded, entry) if entry is not None else None
+    return report(*found) if found is not None else None
 
 
 def _kafka(

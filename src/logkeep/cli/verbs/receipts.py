@@ -143,6 +143,8 @@ class ReceiptReport(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[RestoredGroup, ...] = ()
     findings: tuple[Finding, ...] = ()
     rates: dict[str, float] = msgspec.field(default_factory=dict)
+    facts: dict[str, str] = msgspec.field(default_factory=dict)
+    """What only this kind of source has to tell, by name."""
     map: ObjectRef | None = None
     """Which source offset stands where; --map writes it."""
     map_written: str | None = None
@@ -153,6 +155,8 @@ def _show_text(report: ReceiptReport, look: Look) -> str:
     if report.map_written == _STDOUT:
         return ""  # the map is the answer
     lines = [f"restore {report.restore.id}: {report.restore.state}", look.pairs(_facts(report, look))]
+    if report.facts:
+        lines += ["", look.pairs(report.facts)]
     if report.partitions:
         lines += ["", *partition_lines(report.partitions, look, every=report.all, hint=_HINT)]
     if report.groups:
@@ -242,6 +246,7 @@ def _report(line: RestoreLine, plan: RestorePlanDocument | None, receipt: Receip
         groups=receipt.groups,
         findings=receipt.findings,
         rates=receipt.rates,
+        facts={} if receipt.facts is msgspec.UNSET else dict(receipt.facts),
         map=receipt.map,
     )
 

@@ -31,7 +31,7 @@ from logkeep.config.options import (
     SOURCE,
     YES,
 )
-from logkeep.errors import CommitConflict
+from logkeep.errors import CommitConflict, Damaged
 from logkeep.model.ids import BackupId, choose_id
 from logkeep.repository import layout
 from logkeep.repository.chain import Place, read_chain
@@ -42,6 +42,7 @@ from logkeep.repository.lease import check_head, read_lease
 from logkeep.repository.prune import Situation, plan_delete, plan_prune
 from logkeep.repository.prune import delete as delete_backups
 from logkeep.repository.retention import Policy
+from logkeep.repository.source import read_facts
 from logkeep.repository.writing import writing
 
 
@@ -64,6 +65,8 @@ class RemovalReport(msgspec.Struct, frozen=True, kw_only=True):
     """Garbage that is not old enough yet."""
     denied: tuple[str, ...]
     """Objects that the store would not let us delete."""
+    unreachable: tuple[str, ...] = ()
+    """Of ZooKeeper: transactions that can be restored to today, and by no backup that stays."""
     dry_run: bool
 
 
@@ -77,6 +80,8 @@ def _text(report: RemovalReport, look: Look) -> str:
     marks = f"{would}{marked} {count(report.marked_objects)}"
     sweeps = f"{would}{swept} {count(report.swept_objects)} objects ({size(report.swept_bytes)})"
     lines.append(look.text(f"garbage: {marks}, {sweeps}, {waiting}"))
+    could = "could be restored to no more" if report.dry_run else "cannot be restored to any more"
+    lines += [look.line(f"{could}: {span}") for span in report.unreachable]
     lines += [look.line(f"WARN  not allowed to delete {name}") for name in report.denied[:20]]
     return "\n".join(lines)
 
@@ -212,7 +217,8 @@ def _foreseen(run: Run, place: Place, choose: Choose) -> RemovalReport:
     return RemovalReport(
         source=place.source, decisions=decisions, deleted=gone, marked_objects=len(plan.to_mark),
         swept_objects=len(swept), swept_bytes=sum(o.size for o in swept),
-        waiting_objects=plan.waiting + len(set(plan.to_mark) - swept), denied=(), dry_run=True,
+        waiting_objects=plan.waiting + len(set(plan.to_mark) - swept), denied=(),
+        unreachable=_unreachable(place, folded, gone), dry_run=True,
     )  # fmt: skip
 
 
@@ -223,14 +229,29 @@ def _carry_out(run: Run, place: Place, operation: str, choose: Choose, agreed: t
         gone = _gone(decisions)
         if agreed is not None and gone != agreed:
             raise CommitConflict("the backups changed while you were asked; nothing was deleted", subject=place.source)
+        unreachable = _unreachable(place, session.folded, gone)
         delete_backups(session, gone, operation)
         swept = collect(session, rules)
         left = plan_garbage(session, rules)
     return RemovalReport(
         source=place.source, decisions=decisions, deleted=gone, marked_objects=swept.marked,
         swept_objects=swept.deleted, swept_bytes=swept.deleted_bytes,
-        waiting_objects=left.waiting + len(left.to_mark) + len(left.to_sweep), denied=swept.denied, dry_run=False,
+        waiting_objects=left.waiting + len(left.to_mark) + len(left.to_sweep), denied=swept.denied,
+        unreachable=unreachable, dry_run=False,
     )  # fmt: skip
+
+
+def _unreachable(place: Place, folded: Folded, gone: tuple[int, ...]) -> tuple[str, ...]:
+    """What goes with these backups; other kinds of sources are restored to the ends of backups alone."""
+    try:
+        facts = read_facts(place) if gone else None
+    except Damaged:
+        return ()
+    if facts is None or facts.kind != "zookeeper":
+        return ()
+    from logkeep.zookeeper.archive.reachable import lost_by  # noqa: PLC0415 - needs Arrow
+
+    return lost_by(place, folded, gone)
 
 
 def _gone(decisions: tuple[Decision, ...]) -> tuple[int, ...]:

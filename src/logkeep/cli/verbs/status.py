@@ -104,7 +104,7 @@ def _source_text(one: SourceStatus, look: Look) -> str:
 
 def _look_facts(one: SourceStatus, look: Look) -> dict[str, str]:
     if one.last_look is None and one.objective_lag_offsets is not None:
-        return {"last look": "none known (`kafka backup --follow` makes them)"}
+        return {"last look": "none known (a run with --follow makes them)"}
     if one.last_look is None or one.age_seconds is None:
         return {}
     when = look.moment(datetime.fromisoformat(one.last_look))
@@ -156,7 +156,7 @@ def status(run: Run) -> StatusReport:
     """Tell whether each source has a good backup that is young enough, what runs and what was left behind.
 
     With --max-age an older newest good backup, or none, or a repository without any source, ends with 60: the code to
-    page on. The age counts from the last look of a run that follows the source (`kafka backup --follow`) when that
+    page on. The age counts from the last look of a run that follows the source (`backup --follow`) when that
     found nothing newer. With --max-lag a last look that lacked more offsets, or none, ends with 60 too.
     """
     places, objectives = list(chosen_sources(run)), Objectives(run[MAX_AGE], run[MAX_LAG])

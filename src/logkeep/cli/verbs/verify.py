@@ -35,9 +35,27 @@ from logkeep.repository.owner import this_process
 from logkeep.repository.source import read_facts
 from logkeep.repository.verdicts import GOOD
 from logkeep.repository.verify import ReadTask, Sample, hash_objects
-from logkeep.repository.verifying import Deeper, Verifier
+from logkeep.repository.verifying import Deeper, Verified, Verifier
 
 _SHOWN = 50
+LEVELS_OF = {
+    "kafka": ("files", "data", "records", "source"),
+    "zookeeper": ("files", "data", "replay", "boot"),
+}
+
+
+class ZooKeeperVerified(msgspec.Struct, frozen=True, kw_only=True):
+    restorable: bool
+    """The end of the newest history can be restored, as far as this level looked."""
+    end: str | None
+    """The zxid of that end."""
+    reachable: tuple[str, ...]
+    """Intervals of which every transaction can be restored to."""
+    labels: tuple[str, ...]
+    """What weakens the proof of the end."""
+    transactions: int
+    """Those that were replayed."""
+    digests_compared: int
 
 
 class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +77,8 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     """Other backups that need a damaged object."""
     stored: bool
     """Whether the result could be written into the repository, where `list` and `prune` see it."""
+    zookeeper: ZooKeeperVerified | None = None
+    """Of a backup of ZooKeeper, from the level `data` on."""
 
 
 def _text(report: VerifyReport, look: Look) -> str:
@@ -68,6 +88,7 @@ def _text(report: VerifyReport, look: Look) -> str:
     head = f"{state}  backup {report.id} of {report.source}: {report.verdict} (level {report.level}{share})"
     read = "" if files else f" · {count(report.objects_read)} read"
     lines = [head, look.text(f"{count(report.objects)} objects · {size(report.stored_bytes)}{read}")]
+    lines += _zookeeper_lines(report.zookeeper, look) if report.zookeeper else []
     for finding in report.findings[:_SHOWN]:
         lines.append(look.line(f"{finding.severity.upper():8}{finding.where}: {finding.what}"))
         if finding.remedy:
@@ -79,6 +100,16 @@ def _text(report: VerifyReport, look: Look) -> str:
     if not report.stored:
         lines.append(look.text("the store is read-only: this result is not remembered"))
     return "\n".join(lines)
+
+
+def _zookeeper_lines(found: ZooKeeperVerified, look: Look) -> list[str]:
+    replayed = f"{count(found.transactions)} transactions replayed · {count(found.digests_compared)} digests compared"
+    return [
+        *([look.text(replayed)] if found.transactions else []),
+        *(look.line(f"can be restored: {interval}") for interval in found.reachable),
+        *(look.line(f"the end: {label}") for label in found.labels),
+        *([] if found.restorable else [look.line("the end of the backup cannot be restored")]),
+    ]
 
 
 def _code(report: VerifyReport) -> int:
@@ -137,13 +168,26 @@ def verify(run: Run, backup: str) -> VerifyReport:
     decodes every record too, and keeps a digest of each log that the next such run compares with. `source` does all
     that and then looks for everything that the live cluster still holds of the backup's logs. Nothing is repaired. The
     result is kept in the repository: `list` shows it, and a damaged backup never counts as a good one for `prune`.
+
+    Of ZooKeeper, `data` also looks for seals, checksums and holes between files, and tells what can be restored.
+    `replay` applies every transaction and compares every digest that the servers wrote; `boot` starts a real server on
+    a copy and compares its whole tree with the replayed one.
     """
     place = chosen_source(run)
+    kind = _kind(place)
+    _check_level(run, place, kind)
     backup_id, expected_bytes = _chosen(run, backup)
+    if kind == "zookeeper" and run[LEVEL] != "files" and run[SAMPLE] == 1:
+        from logkeep.cli.verbs.zookeeper_verify import verify_zookeeper  # noqa: PLC0415 - numba is only needed here
+
+        return verify_zookeeper(run, place, backup_id, report_of)
     engine = chosen_engine(run, expected_bytes if run[LEVEL] != "files" else 0)
     owner = this_process(run.token())
-    verifier = Verifier(place, engine, owner, run.clock, run.token, _read_task(place), _deeper(run, place))
-    verified = verifier.verify(backup_id, run[LEVEL], _sample(run[SAMPLE]))
+    verifier = Verifier(place, engine, owner, run.clock, run.token, _read_task(place), _deeper(run))
+    return report_of(run, place, verifier.verify(backup_id, run[LEVEL], _sample(run[SAMPLE])))
+
+
+def report_of(run: Run, place: Place, verified: Verified) -> VerifyReport:
     document = verified.document
     return VerifyReport(
         source=place.source,
@@ -159,6 +203,16 @@ def verify(run: Run, backup: str) -> VerifyReport:
         also_damaged=verified.also_damaged,
         stored=verified.stored,
     )
+
+
+def _check_level(run: Run, place: Place, kind: str) -> None:
+    """Each kind of source has levels of its own. Raises UsageError."""
+    level, known = run[LEVEL], LEVELS_OF.get(kind, ("files", "data"))
+    if level not in known:
+        what = f"backups of {kind or 'this source'} have no level {level}"
+        raise UsageError(what, subject=f"source {place.source}", remedy=f"choose among {', '.join(known)}")
+    if run[SAMPLE] != 1 and level in ("replay", "boot"):
+        raise UsageError(f"a part of the objects cannot be looked at with --level {level}", remedy="leave --sample out")
 
 
 def _chosen(run: Run, text: str) -> tuple[BackupId, int]:
@@ -181,12 +235,10 @@ def _read_task(place: Place) -> ReadTask:
     return check_logs
 
 
-def _deeper(run: Run, place: Place) -> Deeper | None:
+def _deeper(run: Run) -> Deeper | None:
     """What looks deeper than `data`, where that is asked for."""
     if run[LEVEL] not in ("records", "source"):
         return None
-    if _kind(place) != "kafka":
-        raise UsageError("only backups of Kafka have records", subject=f"source {place.source}")
     if run[LEVEL] == "records":
         from logkeep.kafka.verify_records import check_records  # noqa: PLC0415 - numba is only needed for records
 

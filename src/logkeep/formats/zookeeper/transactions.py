@@ -218,17 +218,19 @@ def _multi(reader: JuteReader) -> Multi:
     parts = []
     for _ in range(reader.count(8)):
         kind, record = reader.int_(), reader.buffer()
-        if kind == Kind.ERROR and record is not None and len(record) != _CODE_BYTES:
-            # A leader that applied a failed multi before it wrote it calls its parts failed, and leaves them as they
-            # were: the record of the same transaction has other bytes on other members.
-            parts.append(Part(kind, Failed(0)))
-            continue
-        inner = JuteReader(record or b"")
-        change = _decoder(_IN_MULTI, kind)(inner)
-        if inner.left:
-            raise Damaged(f"{inner.left} bytes are left behind a part of a multi")
-        parts.append(Part(kind, change))
+        parts.append(Part(kind, _part(kind, record or b"")))
     return Multi(tuple(parts))
+
+
+def _part(kind: int, record: bytes) -> Simple:
+    """Followers and observers may have marked a part as failed before they wrote it, and left its record as it was."""
+    if kind == Kind.ERROR and len(record) != _CODE_BYTES:
+        return Failed(0)
+    inner = JuteReader(record)
+    change = _decoder(_IN_MULTI, kind)(inner)
+    if inner.left:
+        raise Damaged(f"{inner.left} bytes are left behind a part of a multi")
+    return change
 
 
 _IN_MULTI: Final[dict[int, Callable[[JuteReader], Simple]]] = {

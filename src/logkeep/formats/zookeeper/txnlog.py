@@ -42,6 +42,7 @@ __all__ = [
 
 HEADER_BYTES: Final = len(HEADER)
 _EVERY_ZXID: Final = (1 << 63) - 1
+_ANY_SIZE: Final = (1 << 31) - 1
 
 
 def header() -> bytes:
@@ -68,7 +69,7 @@ def scan(
     is damage; without it any length will do that the rest of the file has room for.
     """
     window = Window(source, most_bytes, chunk_bytes)
-    return Scan(window, sink, until_zxid or _EVERY_ZXID, largest_record or _EVERY_ZXID).log(start_at, deep=deep)
+    return Scan(window, sink, until_zxid or _EVERY_ZXID, largest_record or _ANY_SIZE).log(start_at, deep=deep)
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,9 @@ def tables(source: BinaryIO, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Records
     rows = np.empty((chunk_bytes // kernels.SMALLEST_RECORD + 1, kernels.ROW_COLUMNS), np.int64)
     more = True
     while more:
-        status, at, needed, count = kernels.walk(window.buffer, window.at, window.end, _EVERY_ZXID, facts, rows)
+        status, at, needed, count = kernels.walk(
+            window.buffer, window.at, window.end, _EVERY_ZXID, _ANY_SIZE, facts, rows
+        )
         if count:
             data = window.buffer.data[: window.end].toreadonly()
             yield _records(data, rows[:count].T.copy(), window.position - window.at)

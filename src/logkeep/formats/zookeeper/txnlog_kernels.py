@@ -87,9 +87,9 @@ def follows(earlier: Number, later: Number) -> bool:
 
 @kernel
 def walk(  # noqa: PLR0911, PLR0912 - a compiled function has no exceptions to raise: each check returns its answer
-    data: Bytes, at: int, end: int, until: int, facts: Longs, rows: Longs
+    data: Bytes, at: int, end: int, until: int, largest: int, facts: Longs, rows: Longs
 ) -> tuple[int, int, int, int]:
-    """Check records from `at` on, up to the one with zxid `until`.
+    """Check records from `at` on, up to the one with zxid `until`. No body may have more than `largest` bytes.
 
     Returns why it stopped, where (a record begins there), how many bytes from there on were needed or looked at, and
     how many rows were filled. END: a length of 0 stands there, and a checksum of 0.
@@ -103,7 +103,7 @@ def walk(  # noqa: PLR0911, PLR0912 - a compiled function has no exceptions to r
         told, size = int64(data, at), int32(data, at + 8)
         if size == 0 and told == 0:
             return END, at, FRAME_BYTES, row
-        if size < SMALLEST_BODY:
+        if size < SMALLEST_BODY or size > largest:
             return BAD_LENGTH, at, FRAME_BYTES, row
         whole = FRAME_BYTES + size + 1
         if end - at < whole:

@@ -101,13 +101,14 @@ class Scan:
         """Check and give away chunk after chunk. Tells why it stopped, and how many bytes the next record asked for."""
         window = self._window
         while True:
-            status, at, needed, _ = kernels.walk(window.buffer, window.at, window.end, self._until, facts, _NO_ROWS)
+            status, at, needed, _ = kernels.walk(
+                window.buffer, window.at, window.end, self._until, self._largest, facts, _NO_ROWS
+            )
             self._ask_for_digests(facts)
             self._give(at - window.at)
             if status != kernels.MORE:
                 return status, needed
-            too_large = needed - kernels.FRAME_BYTES - 1 > self._largest
-            if too_large or not obtained(window, needed):
+            if not obtained(window, needed):
                 return (kernels.BAD_LENGTH if window.held.nbytes else kernels.MORE), needed
 
     def _ask_for_digests(self, facts: Longs) -> None:

@@ -13,12 +13,15 @@ _REFUSED: Final = frozenset({2, 10, 17, 18, 21, 32, 42, 43, 44, 47, 67, 76, 87})
 that somebody raised, the codec, an invalid record: sending it again changes nothing."""
 
 _DENIED: Final = frozenset({29, 31, 53})
+_DISK_FAILED: Final = 56
 
 
 class Next(StrEnum):
     GO_ON = "go-on"
     ASK_AGAIN = "ask-again"
     """Where the log ends and who leads it, then send what is missing: the same bytes."""
+    DISK_FAILED = "disk-failed"
+    """The same, for another replica may take over; if none does, this is the reason that people have to be told."""
 
 
 def meaning(error: int, said: str) -> Next | Trouble:
@@ -29,4 +32,4 @@ def meaning(error: int, said: str) -> Next | Trouble:
         return Trouble(Outcome.REFUSED, f"the broker refuses a batch: {told}")
     if error in _DENIED:
         return Trouble(Outcome.DENIED, f"this user may not write there: {told}")
-    return Next.ASK_AGAIN
+    return Next.DISK_FAILED if error == _DISK_FAILED else Next.ASK_AGAIN

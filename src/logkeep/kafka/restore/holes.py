@@ -38,11 +38,21 @@ class Patient:
     clock: Callable[[], float]
 
 
+@dataclass(frozen=True)
+class NotTaken:
+    """The leader could not take a filler at this moment."""
+
+    offset: int
+    ack: Ack
+
+
 class TakenOver:
     """Another attempt has the transactional id now, or the coordinator found that we took too long."""
 
 
 TAKEN_OVER = TakenOver()
+Setback = Trouble | TakenOver | NotTaken
+"""Why a hole is not full."""
 
 
 class Holes:
@@ -55,7 +65,7 @@ class Holes:
         self._sequence = 0
         self._replies = ReceiveBuffer(4096)
 
-    def fill(self, hole: Step) -> int | Trouble | TakenOver:
+    def fill(self, hole: Step) -> int | Setback:
         """Fill it from wherever the log ends; where the log ends then, at the end of the hole or behind it.
 
         Raises ClusterNotReady or ClusterUnreachable: then begin again by asking where the log ends.
@@ -76,7 +86,7 @@ class Holes:
         self._producer = producer
         return end
 
-    def _transaction(self, producer: ProducerId, start: int, width: int) -> Trouble | TakenOver | None:
+    def _transaction(self, producer: ProducerId, start: int, width: int) -> Setback | None:
         """One that takes up so many offsets: fillers, and in the last place its marker."""
         transactional_id = self._log.transactional_id
         if not add_partitions(self._cluster, transactional_id, producer, [self._key]):
@@ -91,7 +101,7 @@ class Holes:
             return TAKEN_OVER
         return None
 
-    def _sent(self, producer: ProducerId, filler: Outgoing, at: int) -> Trouble | TakenOver | None:
+    def _sent(self, producer: ProducerId, filler: Outgoing, at: int) -> Setback | None:
         stamp(filler, producer.producer_id, producer.epoch, self._sequence, transactional=True)
         self._sequence = (self._sequence + filler.total_records) % SEQUENCES
         ack = self._produced(filler.batch(0))
@@ -101,8 +111,7 @@ class Holes:
         if isinstance(answer, Trouble):
             return answer
         if ack.error:
-            what = f"a filler for offset {at} was not taken: error {ack.error} {ack.said}".rstrip()
-            raise ClusterNotReady(what, subject=self._log.target)
+            return NotTaken(at, ack)
         if ack.base_offset != at:
             return Trouble(Outcome.FOREIGN, f"a filler for offset {at} came to stand at {ack.base_offset}")
         return None

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from logkeep.errors import ClusterNotReady, Damaged, ObjectMissing
 from logkeep.formats.run_map import RunMap, RunMapBuilder
 from logkeep.formats.stamping import ReadyBatch
+from logkeep.kafka.protocol import error_name
 from logkeep.kafka.restore.answers import Next, meaning
 from logkeep.kafka.restore.position import Standing, Step, Trouble, judged, lost
 from logkeep.kafka.restore.produce import Ack
@@ -43,6 +44,10 @@ class LogReplay:
         """Everything is acknowledged; and the target's log is seen to end there."""
         self.again: ClusterNotReady | None = None
         """Why the target has to be asked again; None: go on."""
+        self.leader = -1
+        """As the target was last heard to tell."""
+        self.disk_failed = ""
+        """What a broker said of its disk, as long as nothing was taken since."""
         self.records = self.fillers = self.holes = self.sent_bytes = 0
         self.recent: deque[Step] = deque(maxlen=_REMEMBERED)
         """The last steps that are in the target: where to look when it is not as it should be."""
@@ -125,7 +130,7 @@ class LogReplay:
         piece = self._flying.popleft()
         if not self.again and not self.trouble and self._understood(piece.step, ack):
             size = len(piece.batch or b"")
-            self._alone = False
+            self._alone, self.disk_failed = False, ""
             self.recent.append(piece.step)
             self.sent_bytes += size
             self._progress(size)
@@ -145,7 +150,14 @@ class LogReplay:
 
     def filled(self, log_end: int) -> None:
         """The hole at the head is filled up to there."""
-        self.standing = Standing(log_end, self.standing.last_sequence)
+        self.standing, self.disk_failed = Standing(log_end, self.standing.last_sequence), ""
+
+    def not_taken(self, what: str, ack: Ack) -> None:
+        """The broker could not take it at this moment: the target has to be asked again."""
+        told = f"broker {self.leader} did not take {what}: {error_name(ack.error)} {ack.said}".rstrip()
+        if meaning(ack.error, ack.said) is Next.DISK_FAILED:
+            self.disk_failed = told
+        self.again = ClusterNotReady(told, subject=self.log.target)
 
     def runs(self) -> list[RunMap]:
         """Where everything stands that was read of the stream, a map for each archived log."""
@@ -160,9 +172,8 @@ class LogReplay:
         answer = meaning(ack.error, ack.said)
         if isinstance(answer, Trouble):
             self.trouble = answer
-        elif answer is Next.ASK_AGAIN:
-            what = f"a batch for offset {step.start} was not taken: error {ack.error} {ack.said}".rstrip()
-            self.again = ClusterNotReady(what, subject=self.log.target)
+        elif answer is not Next.GO_ON:
+            self.not_taken(f"a batch for offset {step.start}", ack)
         else:
             what = f"what belongs to offset {step.start} came to stand at {ack.base_offset}"
             self.trouble = Trouble(Outcome.FOREIGN, what)

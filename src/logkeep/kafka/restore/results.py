@@ -61,6 +61,8 @@ _REMEDIES = {
     Outcome.FORGOTTEN: "go on with --resume: what is there is compared, and a new producer goes on",
     Outcome.REFUSED: "the broker's words say why; mend it and go on with --resume",
     Outcome.DENIED: "grant the permission and go on with --resume",
+    Outcome.DISK_FAILED: "make room on that broker's disk, or mend it (its server log tells which); start the broker "
+    "again, then go on with --resume",
     Outcome.DAMAGED: "`logkeep verify` shows what is damaged; restore an earlier backup, or leave this topic out",
     Outcome.GONE: "somebody deleted the topic; begin a new restore",
 }

@@ -15,7 +15,7 @@ from logkeep.kafka.courtesy import Courtesy
 from logkeep.kafka.pipeline import Patience
 from logkeep.kafka.restore.archive import PIECE_BYTES
 from logkeep.kafka.restore.bundles import SIDE_BY_SIDE
-from logkeep.kafka.restore.holes import Holes, Patient, TakenOver
+from logkeep.kafka.restore.holes import Holes, NotTaken, Patient, TakenOver
 from logkeep.kafka.restore.intruder import is_marker
 from logkeep.kafka.restore.one_log import LogReplay, Piece
 from logkeep.kafka.restore.position import Trouble
@@ -28,6 +28,8 @@ TOGETHER_BYTES = 3 * SIDE_BY_SIDE * PIECE_BYTES
 _HELD_BYTES = 3 * PIECE_BYTES
 """What a large one holds: what is being sent, what is ready, and what is being read."""
 _TOGETHER_LOGS = 200
+_STOPPED = "brokers that stopped tell why in their server logs: a disk that is full stops a broker; start them again"
+"""They answered when the restore was planned, so it is not the address."""
 _GONE_AFTER = 5
 """A topic that is not in the cluster's list so many times in a row is gone."""
 
@@ -65,7 +67,22 @@ class Rounds:
                     raise
                 trouble = error
             if trouble is not None:
-                self._tools.patience.failed(trouble)
+                self._wait(todo, trouble)
+
+    def _wait(self, todo: Sequence[LogReplay], trouble: ClusterError) -> None:
+        """Until it is worth asking again. Where a disk failed, what waiting did not cure is an outcome: no attempt of
+        an engine would cure it sooner, and a later one would not know the reason any more."""
+        try:
+            self._tools.patience.failed(trouble)
+        except (ClusterUnreachable, ClusterNotReady) as error:
+            reasons = [log.disk_failed for log in todo if log.disk_failed]
+            if not reasons:
+                error.remedy = _STOPPED if isinstance(error, ClusterUnreachable) else error.remedy
+                raise
+            for log in todo:
+                if not log.finished:
+                    what = f"{log.disk_failed or reasons[0]}; since then: {trouble}"
+                    log.trouble = Trouble(Outcome.DISK_FAILED, what)
 
     def _one(self, todo: Sequence[LogReplay]) -> ClusterError | None:
         """One look at all logs that are left, and one round with the leader of the first."""
@@ -96,7 +113,7 @@ class Rounds:
                 self._leaders[log] = answer.leader
                 self._stand(log, answer)
             elif isinstance(answer, Absent):
-                self._absent[log] += 1
+                self._absent[log] = self._absent[log] + 1 if answer.gone else 0
                 missing = ClusterNotReady(answer.what, subject=log.log.target)
                 if self._absent[log] >= _GONE_AFTER:
                     log.trouble = Trouble(Outcome.GONE, answer.what)
@@ -105,7 +122,7 @@ class Rounds:
         return missing
 
     def _stand(self, log: LogReplay, answer: Stand) -> None:
-        was_through = log.through
+        was_through, log.leader = log.through, answer.leader
         if log.stand(answer.standing):
             self.gained()
         if was_through and log.head() is not None:
@@ -121,7 +138,9 @@ class Rounds:
         if isinstance(filled, TakenOver):
             self._shut_out = True  # taking it back would shut the other one out, and so on for ever
             raise ClusterNotReady("another attempt fills the holes of this log", subject=log.log.target)
-        if isinstance(filled, Trouble):
+        if isinstance(filled, NotTaken):
+            log.not_taken(f"a filler for offset {filled.offset}", filled.ack)
+        elif isinstance(filled, Trouble):
             log.trouble = filled
         elif filled > hole.step.end:
             log.again = ClusterNotReady(f"the log ends at {filled}, behind the hole", subject=log.log.target)

@@ -24,6 +24,8 @@ class Absent:
     """The topic or its leader is not there at the moment; it may come."""
 
     what: str
+    gone: bool = True
+    """Whether it is the topic: if that stays so, it is gone. A leader comes back, with its broker or its disk."""
 
 
 Answer = Stand | Absent | Trouble
@@ -54,7 +56,7 @@ def _leader(metadata: ClusterMetadata, log: ReplayLog) -> int | Absent:
         return Absent("the topic was deleted and made again since this was planned")
     partition = metadata.find(_key(log))
     if partition is None or partition.leader < 0:
-        return Absent("nobody leads the partition")
+        return Absent("nobody leads the partition", gone=False)
     return partition.leader
 
 

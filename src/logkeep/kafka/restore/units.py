@@ -147,6 +147,8 @@ class Outcome(StrEnum):
     REFUSED = "refused"
     """The broker refuses a batch for good: too large, a time out of limits, a policy."""
     DENIED = "denied"
+    DISK_FAILED = "disk-failed"
+    """A broker cannot write to its disk, and in all the time that we waited nobody took over."""
     DAMAGED = "archive-damaged"
     GONE = "topic-gone"
 

@@ -71,7 +71,7 @@ class RestorePlanDocument(RestoreDocument, frozen=True, kw_only=True, tag="resto
 
     backup: StoredId
     kind: Word
-    """Of the source: `kafka`."""
+    """Of the source: `kafka`, `zookeeper`."""
     drill: bool
     who: str
     """The user, as the system calls them."""
@@ -192,6 +192,8 @@ class ReceiptDocument(NumberedDocument, frozen=True, kw_only=True, tag="restore-
     findings: tuple[Finding, ...] = ()
     rates: dict[str, float] = msgspec.field(default_factory=dict)
     """By name with its unit: `sent_bytes_per_s`."""
+    facts: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    """What only this kind of source has to tell, by name, for people; not there where it has nothing."""
 
     def __post_init__(self) -> None:
         moment(self.started)

@@ -9,6 +9,7 @@ from logkeep.errors import Damaged, UnknownBackup
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.model.segments import Segment
+from logkeep.repository import layout
 from logkeep.repository.attachments import read_attachment
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.content import PartReader, rows_of, served_parts
@@ -61,6 +62,10 @@ class ArchiveView:
     def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
         stored = StoredLog.of(self.place, self.rows[self._token(kept)])
         return cast("BinaryIO", io.BufferedReader(PiecesStream(stored.pieces()), 1 << 20))
+
+    def object_name(self, kept: KeptSnapshot | KeptLog) -> str:
+        """Under which it lies in the store."""
+        return layout.segment(self.place.source, self.rows[self._token(kept)])
 
     def _token(self, kept: KeptSnapshot | KeptLog) -> str:
         if isinstance(kept, KeptSnapshot):

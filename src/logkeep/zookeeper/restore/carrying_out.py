@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from logkeep.errors import LogkeepError, RestoreFailed, TargetUnsafe
+from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import Clock, TokenSource, random_token, rfc3339, utc_now
 from logkeep.zookeeper.restore.discarding import Discard
 from logkeep.zookeeper.restore.disk import Disk
@@ -32,11 +33,15 @@ def carry_out(
     clock: Clock = utc_now,
     token: TokenSource = random_token,
     disk: Disk | None = None,
+    name: str | None = None,
 ) -> RestoreReceipt:
-    """`replace`: somebody said yes to the replacement of what the targets hold; it is kept beside the new data."""
+    """`replace`: somebody said yes to the replacement of what the targets hold; it is kept beside the new data.
+
+    `name`: how its journal shall call it, where somebody has to know before it begins: one that `journal_name` made.
+    """
     _check(prepared, replace=replace)
     steps, started = disk or Disk(), clock()
-    restore = f"{started.astimezone(UTC):%Y%m%d%H%M%S}-{token()[:8]}"
+    restore = name or journal_name(started, token)
     with ExitStack() as stack:
         stack.enter_context(alone(prepared.places))
         earlier = _earlier(prepared.places, steps)
@@ -49,6 +54,10 @@ def carry_out(
             raise
         _swap(journal, steps)
         return _receipt(restore, prepared, targets, started, clock())
+
+
+def journal_name(now: datetime, token: TokenSource) -> str:
+    return f"{now.astimezone(UTC):%Y%m%d%H%M%S}-{token()[:8]}"
 
 
 def _check(prepared: Prepared, *, replace: bool) -> None:
@@ -132,7 +141,8 @@ def _stage_one(restore: str, place: Place, prepared: Prepared, disk: Disk) -> Re
 
 
 def _prove(directory: Path, file: WrittenFile, prepared: Prepared) -> None:
-    problem = prove(directory / file.name, file, prepared.planned, prepared.replayed.tree.digest)
+    digest = prepared.replayed.tree.digest if prepared.digests else None
+    problem = prove(directory / file.name, file, prepared.planned, digest)
     if problem:
         raise RestoreFailed(
             f"what was written does not read back: {problem}",
@@ -152,10 +162,17 @@ def _swap(journal: Journal, disk: Disk) -> None:
         raise RestoreFailed(error.what, subject=error.subject, remedy=remedy) from error
 
 
+def _proof(prepared: Prepared) -> str:
+    wrong = prepared.replayed.first_mismatch
+    if wrong is not None:
+        return f"disproven: the server's digest at {hex_zxid(wrong.zxid)} is another one, which was accepted"
+    return ", ".join([prepared.path.proof, *prepared.path.labels])
+
+
 def _receipt(
     restore: str, prepared: Prepared, targets: Sequence[RestoredTarget], started: datetime, now: datetime
 ) -> RestoreReceipt:
-    planned, replayed, path = prepared.planned, prepared.replayed, prepared.path
+    planned, replayed = prepared.planned, prepared.replayed
     return RestoreReceipt(
         restore=restore,
         backup=planned.backup,
@@ -164,7 +181,7 @@ def _receipt(
         epoch=planned.epoch,
         sessions=planned.sessions,
         form=planned.form,
-        proof=", ".join([path.proof, *path.labels]),
+        proof=_proof(prepared),
         nodes=planned.nodes,
         transactions=replayed.transactions,
         digest=replayed.tree.digest,

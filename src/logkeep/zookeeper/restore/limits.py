@@ -26,10 +26,12 @@ class Content:
     """The path of the node with the most data."""
     largest_bytes: int
     config: bool
+    dying: int = 0
+    """Containers and nodes with a time to live that a server removes as soon as it looks at them."""
 
 
-def content_of(tree: Tree) -> Content:
-    """One pass over all nodes."""
+def content_of(tree: Tree, now_ms: int) -> Content:
+    """One pass over all nodes, and one more where some have a limited life."""
     size = containers = ttls = most = 0
     largest = b""
     for path, node in tree.nodes.items():
@@ -41,7 +43,19 @@ def content_of(tree: Tree) -> Content:
             ttls += 1
         if data_bytes > most:
             largest, most = path, data_bytes
-    return Content(len(tree.nodes), size, containers, ttls, largest, most, bool(_config(tree)))
+    dying = _dying(tree, now_ms) if containers or ttls else 0
+    return Content(len(tree.nodes), size, containers, ttls, largest, most, bool(_config(tree)), dying)
+
+
+def _dying(tree: Tree, now_ms: int) -> int:
+    """A container that had children and has none; a node without children whose time has run out."""
+    parents = {path[: path.rindex(b"/")] for path in tree.nodes if path}
+    childless = (node for path, node in tree.nodes.items() if path not in parents)
+    return sum(
+        node.cversion > 0 if node.owner == CONTAINER_OWNER else now_ms - node.mtime > node.owner & ~TTL_MARK
+        for node in childless
+        if node.owner == CONTAINER_OWNER or node.owner & TTL_MARK == TTL_MARK
+    )
 
 
 def _config(tree: Tree) -> bytes | None:
@@ -86,6 +100,9 @@ def worth_telling(content: Content, wish: RestoreWish) -> Iterator[Finding]:
     if content.ttls and wish.extended_types is None:
         what = f"{content.ttls} nodes with a time to live are removed by servers without extendedTypesEnabled=true"
         yield warning("ttl-nodes", what, "set extendedTypesEnabled=true in zoo.cfg of every member before the start")
+    if content.dying:
+        what = f"{content.dying} containers or nodes with a time to live go within a minute of the start: time is up"
+        yield Finding(code="short-lived-nodes", severity=Severity.NOTE, where="target", what=what)
     if content.containers and version is None:
         what = f"{content.containers} container nodes are removed by servers before 3.5.1"
         yield warning("container-nodes", what, "start a server of 3.5.1 or later")

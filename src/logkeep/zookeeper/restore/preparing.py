@@ -5,22 +5,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from logkeep.errors import LogkeepError, RestoreFailed, TargetUnsafe, UsageError
-from logkeep.formats.zookeeper.names import Packing, hex_zxid, parse_name
-from logkeep.model.findings import Finding, Severity
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.time import Clock, utc_now
 from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.plan import RestorePath
 from logkeep.zookeeper.replay import Replayed, replay, unproven
+from logkeep.zookeeper.restore.agreement import AgreedPlan, MemberSurvey, check_agrees, needed_epoch
 from logkeep.zookeeper.restore.holding import check_writable, held_by
 from logkeep.zookeeper.restore.journal import Phase, read_journal
-from logkeep.zookeeper.restore.limits import Content, content_of, impossible, parse_version, warning, worth_telling
-from logkeep.zookeeper.restore.numbers import epoch_above, lone_name, member_name
+from logkeep.zookeeper.restore.judging import Situation, in_the_way, worth_knowing
+from logkeep.zookeeper.restore.limits import content_of
+from logkeep.zookeeper.restore.numbers import lone_name, member_name
 from logkeep.zookeeper.restore.places import Place, check_swappable, place_of
-from logkeep.zookeeper.restore.running import Ask, Seen, ask_server, look_for_servers
+from logkeep.zookeeper.restore.running import Ask, ask_server, look_for_servers
 from logkeep.zookeeper.restore.sessions import Dropped, drop_sessions
 from logkeep.zookeeper.restore.staged_files import Made, exact_files, original_files
-from logkeep.zookeeper.restore.values import Form, Held, Planned, RestoreWish, Sessions
-
-_PACKED_SINCE = (3, 6)
+from logkeep.zookeeper.restore.values import Form, Planned, RestoreWish, Sessions
 
 
 @dataclass(frozen=True)
@@ -33,25 +33,49 @@ class Prepared:
     path: RestorePath
     replayed: Replayed
     dropped: Dropped
+    digests: bool
     ask: Ask
 
 
-def prepare(view: BackupView, path: RestorePath, wish: RestoreWish, *, ask: Ask = ask_server) -> Prepared:
+def prepare(
+    view: BackupView,
+    path: RestorePath,
+    wish: RestoreWish,
+    *,
+    surveys: Sequence[MemberSurvey] = (),
+    agreed: AgreedPlan | None = None,
+    replayed: Replayed | None = None,
+    clock: Clock = utc_now,
+    ask: Ask = ask_server,
+) -> Prepared:
     """Raises UsageError or TargetUnsafe for directories that no restore can go to, Damaged for a broken backup.
 
-    What else stands in the way is in `planned.obstacles`: a dry run shows it, `carry_out` raises it.
+    What else stands in the way is in `planned.obstacles`: a dry run shows it, `carry_out` raises it. `surveys`: of the
+    members on other hosts. `agreed`: the plan that was made of all surveys. `replayed`: of this path, if somebody has
+    done it already; its sessions may be taken out.
     """
     places = _places(wish)
     held = tuple(held_by(place) for place in places)
     seen = look_for_servers(places, ask)
-    replayed = replay(view, path)
+    replayed = replayed or replay(view, path)
     _check_replayed(path, replayed, wish)
     dropped = drop_sessions(replayed.tree) if wish.sessions is Sessions.DROP else Dropped()
-    content = content_of(replayed.tree)
-    epoch = _epoch(view, wish, held, seen)
-    named = _named(path, wish, held, epoch)
-    files = exact_files(replayed.tree, named, epoch) if wish.form is Form.EXACT else original_files(view, path, epoch)
+    content = content_of(replayed.tree, int(clock().timestamp() * 1000))
+    least_epoch = needed_epoch(view, wish, [*held, *surveys], seen.live)
+    epoch = least_epoch if agreed is None else agreed.epoch
+    named = name_of(path.until, wish.form, held[0].highest_zxid, epoch)
     size_bytes = content.size_bytes if wish.form is Form.EXACT else _archived_bytes(path)
+    situation = Situation(
+        wish=wish,
+        path=path,
+        content=content,
+        mismatch=replayed.first_mismatch,
+        targets=tuple(zip(places, held, strict=True)),
+        seen=seen,
+        epoch=epoch,
+        members=len(view.members),
+        looked_at=len(held) + len(surveys) if agreed is None else max(len(view.members), 2),
+    )
     planned = Planned(
         backup=view.name,
         zxid=path.until,
@@ -62,11 +86,22 @@ def prepare(view: BackupView, path: RestorePath, wish: RestoreWish, *, ask: Ask 
         nodes=content.nodes,
         size_bytes=size_bytes,
         held=held,
-        findings=tuple(_findings(content, wish, path, places, held, epoch)),
+        findings=tuple(worth_knowing(situation)),
         unchecked=seen.unchecked,
-        obstacles=tuple(_obstacles(content, wish, path, places, held, seen, size_bytes)),
+        obstacles=(*in_the_way(situation), *_refused_by_disk(places, size_bytes)),
     )
-    return Prepared(planned, places, tuple(files), path, replayed, dropped, ask)
+    if agreed is not None:
+        check_agrees(planned, agreed, least_epoch or 0)
+    files = _files(view, path, replayed, named, epoch, wish)
+    return Prepared(planned, places, tuple(files), path, replayed, dropped, wish.digests, ask)
+
+
+def _files(
+    view: BackupView, path: RestorePath, replayed: Replayed, named: int, epoch: int | None, wish: RestoreWish
+) -> list[Made]:
+    if wish.form is Form.ORIGINAL:
+        return original_files(view, path, epoch)
+    return exact_files(replayed.tree, named, epoch, digests=wish.digests)
 
 
 def _places(wish: RestoreWish) -> tuple[Place, ...]:
@@ -86,7 +121,7 @@ def _places(wish: RestoreWish) -> tuple[Place, ...]:
 def _check_replayed(path: RestorePath, replayed: Replayed, wish: RestoreWish) -> None:
     """Raises RestoreFailed for a tree that is not the server's, or is not known to be."""
     wrong = replayed.first_mismatch
-    if wrong is not None:
+    if wrong is not None and not wish.accept_mismatch:
         raise RestoreFailed(
             "the replayed tree is not the one that the server had",
             subject=f"zxid {hex_zxid(wrong.zxid)}",
@@ -102,21 +137,11 @@ def _check_replayed(path: RestorePath, replayed: Replayed, wish: RestoreWish) ->
         )
 
 
-def _epoch(view: BackupView, wish: RestoreWish, held: Sequence[Held], seen: Seen) -> int | None:
-    """None for a server that stands alone and always did."""
-    if not (wish.ensemble or len(held) > 1 or any(each.epochs for each in held)):
-        return None
-    epochs = [epoch for each in held for epoch in each.epochs]
-    epochs += [e for member in view.members for e in (member.current_epoch, member.accepted_epoch) if e is not None]
-    zxids = [log.last for log in view.logs] + [snapshot.fuzzy_end or snapshot.zxid for snapshot in view.snapshots]
-    zxids += [each.highest_zxid for each in held] + [state.zxid for state in seen.live]
-    return epoch_above(epochs, zxids, wish.min_epoch)
-
-
-def _named(path: RestorePath, wish: RestoreWish, held: Sequence[Held], epoch: int | None) -> int:
-    if wish.form is Form.ORIGINAL:
-        return path.until
-    return lone_name(path.until, held[0].highest_zxid) if epoch is None else member_name(epoch)
+def name_of(zxid: int, form: Form, highest_replaced: int, epoch: int | None) -> int:
+    """The zxid that servers will say they are at."""
+    if form is Form.ORIGINAL:
+        return zxid
+    return lone_name(zxid, highest_replaced) if epoch is None else member_name(epoch)
 
 
 def _archived_bytes(path: RestorePath) -> int:
@@ -124,21 +149,8 @@ def _archived_bytes(path: RestorePath) -> int:
     return (0 if base is None else base.size_bytes) + sum(piece.log.size_bytes for piece in path.slices)
 
 
-def _obstacles(
-    content: Content,
-    wish: RestoreWish,
-    path: RestorePath,
-    places: Sequence[Place],
-    held: Sequence[Held],
-    seen: Seen,
-    size_bytes: int,
-) -> Iterator[LogkeepError]:
-    for who in seen.running:
-        yield TargetUnsafe(who, remedy="stop the server, of an ensemble every member, and run again")
+def _refused_by_disk(places: Sequence[Place], size_bytes: int) -> Iterator[LogkeepError]:
     yield from _unfinished(places)
-    yield from _logs_elsewhere(places, held)
-    yield from impossible(content, wish)
-    yield from _not_as_files(wish, path)
     try:
         check_writable(places)
         check_room(places, size_bytes)
@@ -158,30 +170,6 @@ def interrupted(restore: str, place: Place) -> TargetUnsafe:
     return TargetUnsafe(what, subject=str(place.data_dir), remedy="continue it or roll it back first")
 
 
-def _logs_elsewhere(places: Sequence[Place], held: Sequence[Held]) -> Iterator[LogkeepError]:
-    """Logs that stay where they are would be replayed on the restored tree."""
-    for place, each in zip(places, held, strict=True):
-        if each.snapshots and each.highest_zxid and not each.logs and not place.log_dir_named:
-            yield TargetUnsafe(
-                "it holds snapshots and no log: are its logs in another directory?",
-                subject=str(place.data.path),
-                remedy="look for dataLogDir in zoo.cfg and name it; if there is none, name dataDir twice",
-            )
-
-
-def _not_as_files(wish: RestoreWish, path: RestorePath) -> Iterator[LogkeepError]:
-    version, base = parse_version(wish.version), path.base.snapshot
-    if wish.form is Form.EXACT or version is None or version >= _PACKED_SINCE:
-        return
-    parsed = None if base is None else parse_name(base.name)
-    if parsed is not None and parsed.packing is not Packing.PLAIN:
-        what = f"ZooKeeper {wish.version} cannot read a packed snapshot"
-        yield TargetUnsafe(what, subject=parsed.kind, remedy="restore an exact snapshot instead of the original files")
-    elif version < (3, 5) and any(piece.log.digests is not False for piece in path.slices):
-        what = f"ZooKeeper {wish.version} may not know all transactions of these logs"
-        yield TargetUnsafe(what, remedy="restore an exact snapshot instead of the original files")
-
-
 def check_room(places: Sequence[Place], size_bytes: int) -> None:
     """Raises TargetUnsafe when a file system cannot take it; what is replaced stays."""
     wanted: dict[int, tuple[Place, int]] = {}
@@ -194,35 +182,3 @@ def check_room(places: Sequence[Place], size_bytes: int) -> None:
         if free < size:
             what = f"{size} bytes are to be written, and {free} are free"
             raise TargetUnsafe(what, subject=str(place.data_dir), remedy="make room; what is replaced stays there too")
-
-
-def _findings(
-    content: Content,
-    wish: RestoreWish,
-    path: RestorePath,
-    places: Sequence[Place],
-    held: Sequence[Held],
-    epoch: int | None,
-) -> Iterator[Finding]:
-    yield from worth_telling(content, wish)
-    for place, each in zip(places, held, strict=True):
-        yield from _about(place, each)
-    for label in path.labels:
-        yield warning("proof", label, "", where=hex_zxid(path.until))
-    if epoch is not None and not wish.ensemble and len(places) == 1:
-        what = f"it is a member of an ensemble: every member must be restored, with epoch {epoch} or above"
-        remedy = f"stop all members, restore each from this backup with a least epoch of {epoch - 1}, then start them"
-        yield warning("ensemble-member", what, remedy, where=str(places[0].data_dir))
-    if wish.form is Form.ORIGINAL and any(each.highest_zxid > path.until for each in held):
-        what = f"zxids above {hex_zxid(path.until)} were in use, and are given out again"
-        yield warning("zxids-reused", what, "restore an exact snapshot: it is named above them")
-
-
-def _about(place: Place, held: Held) -> Iterator[Finding]:
-    where = str(place.data_dir)
-    if held.strays:
-        what = f"a server reads them and none wrote them: {', '.join(held.strays)}"
-        yield warning("stray-files", what, "they are moved away with the old data", where)
-    if not held.exactly:
-        what = "a log that is replaced is damaged: how far it went is only estimated, and rather too high"
-        yield Finding(code="replaced-damaged", severity=Severity.NOTE, where=where, what=what)

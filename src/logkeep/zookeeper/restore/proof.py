@@ -1,4 +1,4 @@
-"""Staged files read back from the disk: the bytes that were written, and of a snapshot every seal and its digest."""
+"""Staged files read back from the disk: the bytes that were written; of a snapshot every seal, node and the digest."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ from logkeep.zookeeper.restore.values import Form, Planned, WrittenFile
 _PIECE_BYTES = 1 << 20
 
 
-def prove(path: Path, expected: WrittenFile, planned: Planned, digest: int) -> str:
+def prove(path: Path, expected: WrittenFile, planned: Planned, digest: int | None) -> str:
     """What is wrong with it; nothing when all is right."""
     try:
         return _bytes(path, expected) or _snapshot(path, planned, digest)
@@ -31,7 +31,7 @@ def _bytes(path: Path, expected: WrittenFile) -> str:
     return "" if found.hexdigest() == expected.sha256 else "other bytes"
 
 
-def _snapshot(path: Path, planned: Planned, digest: int) -> str:
+def _snapshot(path: Path, planned: Planned, digest: int | None) -> str:
     name = parse_name(path.name)
     if planned.form is not Form.EXACT or name is None or name.kind is not FileKind.SNAPSHOT:
         return ""
@@ -43,4 +43,5 @@ def _snapshot(path: Path, planned: Planned, digest: int) -> str:
         ending = reader.ending()
     if nodes != planned.nodes:
         return f"{nodes} nodes instead of {planned.nodes}"
-    return "" if (ending.digest_zxid, ending.digest) == (planned.named, digest) else "another digest"
+    told = 0 if digest is None else planned.named
+    return "" if (ending.digest_zxid, ending.digest) == (told, digest) else "another digest"

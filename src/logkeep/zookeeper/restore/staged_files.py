@@ -26,8 +26,8 @@ class Made:
     in_log_dir: bool = False
 
 
-def exact_files(tree: Tree, named: int, epoch: int | None) -> list[Made]:
-    return [Made(snapshot_name(named), lambda: snapshot_bytes(tree, named)), *_epoch_files(epoch)]
+def exact_files(tree: Tree, named: int, epoch: int | None, *, digests: bool) -> list[Made]:
+    return [Made(snapshot_name(named), lambda: _snapshot_bytes(tree, named, digests)), *_epoch_files(epoch)]
 
 
 def original_files(view: BackupView, path: RestorePath, epoch: int | None) -> list[Made]:
@@ -42,9 +42,10 @@ def original_files(view: BackupView, path: RestorePath, epoch: int | None) -> li
     return [first, *logs, *_epoch_files(epoch)]
 
 
-def snapshot_bytes(tree: Tree, named: int) -> Iterator[bytes]:
+def _snapshot_bytes(tree: Tree, named: int, digests: bool) -> Iterator[bytes]:
+    """A digest is always told for the zxid in the name: a server compares it when it has loaded the file."""
     acls, rows = rows_of(tree)
-    return exact_snapshot(tree.sessions, acls, rows, zxid=named, digest=tree.digest)
+    return exact_snapshot(tree.sessions, acls, rows, zxid=named, digest=tree.digest if digests else None)
 
 
 def _epoch_files(epoch: int | None) -> list[Made]:

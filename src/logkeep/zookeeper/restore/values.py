@@ -54,6 +54,11 @@ class RestoreWish:
     extended_types: bool | None = None
     """Whether they have `extendedTypesEnabled=true`; None when it is not known."""
     jute_maxbuffer: int = USUAL_MAXBUFFER
+    digests: bool = False
+    """They are known to have digests on (3.6 and later): the snapshot then says what its digest is. A server of 3.9
+    with digests off cannot load such a snapshot; all servers load one without."""
+    accept_mismatch: bool = False
+    """Restore a tree that is not the one the server had, by its own digest. The receipt says so."""
 
 
 @dataclass(frozen=True)

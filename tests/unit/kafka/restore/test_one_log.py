@@ -122,6 +122,25 @@ def test_errors_that_do_not_pass(log: LogReplay, error: int, outcome: Outcome) -
     assert _send(log) == 0
 
 
+def test_a_disk_that_failed_is_remembered_until_something_is_taken(log: LogReplay) -> None:
+    """Another replica may take over; if none does, people have to be told of the disk and not of the silence after."""
+    log.leader = 7
+    _send(log)
+    assert not _ack(log, error=56, said="disk error")
+    assert log.trouble is None
+    assert log.again is not None
+    log.stand(Standing(100, None))
+    assert "broker 7 did not take a batch for offset 100" in log.disk_failed
+    assert "disk error" in log.disk_failed
+    _send(log)
+    assert not _ack(log, error=6)
+    assert log.disk_failed, "another trouble does not explain it away"
+    log.stand(Standing(100, None))
+    _send(log)
+    assert _ack(log, base=100)
+    assert not log.disk_failed
+
+
 def test_an_offset_that_was_taken(log: LogReplay) -> None:
     _send(log)
     assert not _ack(log, base=101)

@@ -1,0 +1,206 @@
+"""`logkeep zookeeper export` and `import`: between a repository and bundles, which are complete alone."""
+
+from datetime import datetime
+from pathlib import Path
+
+import click
+import msgspec
+
+from logkeep.cli.look import Look, plural, size
+from logkeep.cli.opening import STORE_EXITS, WarmEngines, chosen_source, written_source
+from logkeep.cli.receipt_text import finding_lines
+from logkeep.cli.rows import seen
+from logkeep.cli.run import Run
+from logkeep.cli.verb import verb
+from logkeep.cli.verbs.zookeeper_backup import FIRST_SOURCE, ZooKeeperBackupReport, backup_text, done_report
+from logkeep.config.options import (
+    BACKUP_ID,
+    BUNDLE_ID,
+    ENGINE,
+    LEASE_TTL,
+    LIMIT_DOWNLOAD,
+    LIMIT_UPLOAD,
+    MASTER,
+    MEMBER,
+    NEW_HISTORY,
+    PARALLEL,
+    PROGRESS,
+    REPO,
+    SOURCE,
+    SPARK_CONF,
+    TAG,
+    TO_DIR,
+    ZK_COMPRESSION,
+)
+from logkeep.errors import UsageError
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.findings import Finding
+from logkeep.model.ids import BackupId, backup_id, next_id
+from logkeep.model.segments import Codec
+from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.holds import reading
+from logkeep.repository.owner import this_process
+from logkeep.zookeeper.archive.sink import archiving
+from logkeep.zookeeper.archive.view import ArchiveView, view_of
+from logkeep.zookeeper.bundle.layout import checked_id
+from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.bundle.writing import new_bundle
+from logkeep.zookeeper.configuration import ConfigFile
+from logkeep.zookeeper.convert import Beside, export_backup, import_bundle
+from logkeep.zookeeper.outcome import exit_code
+from logkeep.zookeeper.sink import MemberText
+
+
+class ExportReport(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    backup: int
+    member: str
+    bundle: str
+    """Its directory."""
+    snapshots: int
+    logs: int
+    bytes: int
+    """Plain; the bundle may be packed."""
+    stored_bytes: int
+    backup_zxid: str
+    findings: tuple[Finding, ...]
+    """Of the backup that was exported."""
+
+
+def _export_text(report: ExportReport, look: Look) -> str:
+    amount = f"{plural(report.snapshots, 'snapshot')}, {plural(report.logs, 'log')}, {size(report.bytes)}"
+    lines = [
+        look.line(f"backup {report.backup}, member {report.member}: {amount}, up to {report.backup_zxid}"),
+        look.line(f"bundle: {report.bundle}"),
+    ]
+    return "\n".join([*lines, *finding_lines(report.findings, look, every=False)])
+
+
+@verb(
+    report=ExportReport,
+    text=_export_text,
+    options=(
+        REPO,
+        SOURCE,
+        TO_DIR,
+        MEMBER,
+        BUNDLE_ID,
+        ZK_COMPRESSION,
+        ENGINE,
+        MASTER,
+        PARALLEL,
+        SPARK_CONF,
+        LIMIT_DOWNLOAD,
+        PROGRESS,
+    ),
+    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
+    exits=(2, 10, 20, 21, 50, *STORE_EXITS),
+    exit_code=lambda report: exit_code(report.findings),
+    examples=("logkeep zookeeper export latest --to /backups", "logkeep zookeeper export 20261116 --member 2 --to ."),
+)
+def export(run: Run, backup: str) -> ExportReport:
+    """Write one member's files of a backup as a bundle, which `zkbackup` reads.
+
+    Every object is compared with its checksum on the way, and the plain bytes stay as they are. The bundle appears
+    under its name when it is complete. Its exit code is the one that the backup itself had.
+    """
+    directory = run[TO_DIR]
+    if directory is None:
+        raise UsageError("no directory is named", remedy="say where the bundle shall be made: --to DIR")
+    place = chosen_source(run)
+    entry = seen(place, run.clock()).completed(backup)
+    name = checked_id(run[BUNDLE_ID] or bundle_name(entry.id))
+    codec = Codec(run[ZK_COMPRESSION])
+    with reading(place, BackupId(entry.id), this_process(run.token()), "export", run.token) as held:
+        view = view_of(place, held)
+        with new_bundle(directory.absolute(), name, clock=run.clock, tokens=run.token, codec=codec) as sink:
+            gathered = export_backup(view, sink, WarmEngines(run), run[MEMBER], beside_of(view))
+    stored = [placed.stored for placed in (*gathered.snapshots, *gathered.logs)]
+    return ExportReport(
+        source=place.source,
+        backup=entry.id,
+        member=gathered.members[0].name,
+        bundle=str(sink.path),
+        snapshots=len(gathered.snapshots),
+        logs=len(gathered.logs),
+        bytes=sum(one.plain_bytes for one in stored),
+        stored_bytes=sum(one.size_bytes for one in stored),
+        backup_zxid=hex_zxid(gathered.backup_zxid),
+        findings=tuple(gathered.findings),
+    )
+
+
+def bundle_name(number: int) -> str:
+    """`backup-20261116-091500` where the id is a time."""
+    text = str(number)
+    return f"backup-{text[:8]}-{text[8:]}" if len(text) == 14 else f"backup-{text}"
+
+
+def beside_of(view: ArchiveView) -> Beside:
+    record = view.record
+    return Beside(
+        findings=view.manifest.findings,
+        schemes=record.schemes,
+        texts={m.name: MemberText(m.mntr, m.stat, m.conf) for m in record.members},
+        config=tuple(ConfigFile(c.name, c.content, c.redacted) for c in record.config),
+        left_out=record.left_out,
+    )
+
+
+@verb(
+    report=ZooKeeperBackupReport,
+    text=backup_text,
+    options=(
+        REPO,
+        SOURCE,
+        MEMBER,
+        NEW_HISTORY,
+        ZK_COMPRESSION,
+        BACKUP_ID,
+        TAG,
+        ENGINE,
+        MASTER,
+        PARALLEL,
+        SPARK_CONF,
+        LIMIT_UPLOAD,
+        LEASE_TTL,
+        PROGRESS,
+    ),
+    arguments=(click.Argument(["bundle"], metavar="DIR"),),
+    exits=(2, 10, 20, 21, 31, 50, *STORE_EXITS),
+    exit_code=lambda report: report.exit_code,
+    examples=("logkeep zookeeper import /backups/backup-20261116-091500 -r s3://bucket/logkeep",),
+)
+def import_(run: Run, bundle: str) -> ZooKeeperBackupReport:
+    """Take a bundle into a repository, as the next backup of its source.
+
+    Its files go through the same checks as those of a server: it must continue what is archived, unless --new-history
+    says that it begins anew. The bundle's time becomes the id where no later backup is there; its name becomes a tag.
+    """
+    view, place = BundleView(Path(bundle).expanduser().absolute()), written_source(run, FIRST_SOURCE)
+    with archiving(
+        place,
+        clock=run.clock,
+        tokens=run.token,
+        codec=Codec(run[ZK_COMPRESSION]),
+        wanted=_wanted(run, view, place),
+        tags=(*run[TAG], view.name),
+        lease_ttl=run[LEASE_TTL],
+    ) as sink:
+        engines = WarmEngines(run)
+        done = import_bundle(view, sink, engines, new_history=run[NEW_HISTORY], member_name=run[MEMBER])
+    return done_report(place, done, sink.entry)
+
+
+def _wanted(run: Run, view: BundleView, place: Place) -> BackupId | None:
+    """The time of the bundle; None, which is now, where ids have gone beyond it."""
+    if (named := run[BACKUP_ID]) is not None:
+        return backup_id(named)
+    try:
+        taken = datetime.fromisoformat(view.info.backup_timestamp)
+    except ValueError:
+        return None
+    if taken.tzinfo is None:
+        return None
+    wanted = next_id(taken, 0)
+    return wanted if wanted > read_chain(place).last_id else None

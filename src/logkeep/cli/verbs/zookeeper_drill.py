@@ -1,0 +1,98 @@
+"""`logkeep drill` of a backup of ZooKeeper: a restore into a directory that is thrown away, and a real server on it."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from logkeep.cli.opening import restores_place
+from logkeep.cli.run import Run
+from logkeep.cli.verbs.drill import SCRATCH, DrilledTree, DrillReport
+from logkeep.cli.verbs.zookeeper_restore import asked_moment, note_failed, passed_over
+from logkeep.config.option import Option
+from logkeep.config.options import TO_TIME, TO_ZXID
+from logkeep.embedded.booting import boot_of, nearest_release, version_of
+from logkeep.errors import LogkeepError
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.ids import BackupId
+from logkeep.repository.chain import Place
+from logkeep.repository.fold import BackupEntry
+from logkeep.repository.holds import reading
+from logkeep.repository.owner import this_process
+from logkeep.repository.restores import ReceiptDocument, Verdict
+from logkeep.zookeeper.archive.receipts import Wanted, begin, facts_of, verdict_of
+from logkeep.zookeeper.archive.view import ArchiveView, view_of
+from logkeep.zookeeper.drilling import Drilled, drill
+from logkeep.zookeeper.restore.carrying_out import journal_name
+from logkeep.zookeeper.restore.choosing import Chosen, choose
+from logkeep.zookeeper.restore.preparing import Prepared, prepare
+from logkeep.zookeeper.restore.values import RestoreWish, Sessions, Target
+
+_MAXBUFFER = (1 << 31) - 2048
+_JAVA = (f"-Djute.maxbuffer={_MAXBUFFER}",)
+"""Nodes may be larger than a usual server takes: the drill is about the backup."""
+_TOLD: tuple[Option[Any], ...] = (TO_ZXID, TO_TIME)
+
+
+def drill_zookeeper(run: Run, place: Place, entry: BackupEntry) -> DrillReport:
+    state = restores_place(run, place, create=True)
+    with (
+        tempfile.TemporaryDirectory(prefix=SCRATCH) as made,
+        reading(place, BackupId(entry.id), this_process(run.token()), "drill", run.token) as held,
+    ):
+        data_dir = Path(made).resolve() / "data"
+        data_dir.mkdir(mode=0o700)
+        began = run.world.monotonic()
+        view = view_of(place, held)
+        chosen = choose(view, asked_moment(run))
+        prepared = prepare(view, chosen.path, _wish(data_dir), replayed=chosen.replayed)
+        done, receipt = _drilled(run, state, view, prepared, chosen, data_dir)
+        seconds = run.world.monotonic() - began
+    return _report(place.source, view, prepared, done, receipt, seconds)
+
+
+def _wish(data_dir: Path) -> RestoreWish:
+    """Without sessions: nothing of the tree shall go away while it is compared."""
+    return RestoreWish(targets=(Target(data_dir=data_dir),), sessions=Sessions.DROP, jute_maxbuffer=_MAXBUFFER)
+
+
+def _drilled(
+    run: Run, state: Place, view: ArchiveView, prepared: Prepared, chosen: Chosen, data_dir: Path
+) -> tuple[Drilled, ReceiptDocument]:
+    if prepared.planned.obstacles:
+        raise prepared.planned.obstacles[0]
+    options = {o.name: o.kind.show(value) for o in _TOLD if (value := run.settings[o]) is not None}
+    wanted = Wanted(journal_name(run.clock(), run.token), int(view.name), options, drill=True)
+    stored = begin(state, prepared, wanted, run.clock, run.token)
+    try:
+        boot = boot_of(version_of(view), run.cache, _JAVA)
+        done = drill(prepared, data_dir, boot, wanted.journal, run.clock, run.token)
+    except LogkeepError as error:
+        note_failed(run, stored, error)
+        raise
+    verdict = Verdict.FAILED if done.findings else verdict_of(stored.body)
+    findings = (*done.findings, *passed_over(chosen))
+    return done, stored.ended(verdict, findings, facts_of(stored.body, done.receipt))
+
+
+def _report(
+    source: str, view: ArchiveView, prepared: Prepared, done: Drilled, receipt: ReceiptDocument, seconds: float
+) -> DrillReport:
+    planned, path = prepared.planned, prepared.path
+    return DrillReport(
+        source=source,
+        backup=receipt.backup,
+        restore=receipt.restore,
+        where=f"embedded ZooKeeper {nearest_release(version_of(view))}",
+        verdict=receipt.verdict,
+        bytes=planned.size_bytes,
+        seconds=round(seconds, 3),
+        findings=receipt.findings,
+        tree=DrilledTree(
+            zxid=hex_zxid(planned.zxid),
+            proof=", ".join([path.proof, *path.labels]),
+            nodes=planned.nodes,
+            nodes_compared=done.nodes,
+            transactions=prepared.replayed.transactions,
+            digests_compared=prepared.replayed.digests_compared,
+        ),
+    )

@@ -1,0 +1,239 @@
+"""`logkeep zookeeper restore`: a backup in place of the data of servers that are stopped."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import msgspec
+
+from logkeep.cli.metrics import Sample, sample
+from logkeep.cli.opening import STORE_EXITS, chosen_source, restores_place
+from logkeep.cli.rows import seen
+from logkeep.cli.run import Outcome, Run
+from logkeep.cli.verb import verb
+from logkeep.cli.verbs.zookeeper_members import given_members
+from logkeep.cli.verbs.zookeeper_restore_report import (
+    ZooKeeperRestoreReport,
+    plan_lines,
+    restore_text,
+    targets_of,
+    tree_of,
+)
+from logkeep.config.option import Option
+from logkeep.config.options import (
+    BELIEVE,
+    CONTINUE,
+    ENSEMBLE,
+    FORM,
+    JUTE_MAXBUFFER,
+    LIMIT_DOWNLOAD,
+    MIN_EPOCH,
+    PROGRESS,
+    QUIET,
+    REPO,
+    ROLLBACK,
+    SESSIONS,
+    SOURCE,
+    STATE_DIR,
+    TO_TIME,
+    TO_ZXID,
+    YES,
+    ZK_DATA_DIRS,
+    ZK_HOSTS,
+    ZK_LOG_DIRS,
+    ZK_VERSION,
+)
+from logkeep.errors import LogkeepError, UsageError
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.ids import BackupId
+from logkeep.repository.chain import Place
+from logkeep.repository.holds import reading
+from logkeep.repository.owner import this_process
+from logkeep.repository.restores import ReceiptDocument, Verdict
+from logkeep.zookeeper.archive.receipts import StoredRestore, Wanted, begin, facts_of, verdict_of
+from logkeep.zookeeper.archive.view import view_of
+from logkeep.zookeeper.plan import Target as Moment
+from logkeep.zookeeper.plan import ToEnd, ToTime, ToZxid
+from logkeep.zookeeper.restore.carrying_out import carry_out, journal_name
+from logkeep.zookeeper.restore.choosing import Chosen, choose
+from logkeep.zookeeper.restore.preparing import Prepared, prepare
+from logkeep.zookeeper.restore.values import Form, RestoreReceipt, RestoreWish, Sessions, Target
+
+_TOLD: tuple[Option[Any], ...] = (
+    ZK_DATA_DIRS, ZK_LOG_DIRS, TO_ZXID, TO_TIME, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE, ZK_VERSION,
+)  # fmt: skip
+
+
+def _metrics(outcome: Outcome[ZooKeeperRestoreReport]) -> Iterator[Sample]:
+    report = outcome.report
+    source = (report.source if report else None) or outcome.source
+    yield sample("logkeep_restore_duration_seconds", outcome.duration.total_seconds(), source=source)
+    yield sample("logkeep_restore_success", 1 if report else 0, source=source)
+
+
+@verb(
+    report=ZooKeeperRestoreReport,
+    text=restore_text,
+    options=(
+        REPO,
+        SOURCE,
+        STATE_DIR,
+        ZK_DATA_DIRS,
+        ZK_LOG_DIRS,
+        ZK_HOSTS,
+        TO_ZXID,
+        TO_TIME,
+        SESSIONS,
+        FORM,
+        ENSEMBLE,
+        MIN_EPOCH,
+        BELIEVE,
+        ZK_VERSION,
+        JUTE_MAXBUFFER,
+        CONTINUE,
+        ROLLBACK,
+        LIMIT_DOWNLOAD,
+        PROGRESS,
+    ),
+    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
+    exits=(10, 30, 31, 50, *STORE_EXITS),
+    exit_code=lambda report: report.refusal_code,
+    changes=True,
+    examples=(
+        "logkeep zookeeper restore latest --data-dir /var/lib/zookeeper --dry-run",
+        "logkeep zookeeper restore latest --to-time 2026-11-16T02:59:00Z --data-dir /var/lib/zookeeper",
+        "logkeep zookeeper restore latest --data-dir zk1=/mnt/zk1 --data-dir zk2=/mnt/zk2 --data-dir zk3=/mnt/zk3",
+        "logkeep zookeeper restore --rollback --data-dir /var/lib/zookeeper",
+    ),
+)
+def restore(run: Run, backup: str) -> ZooKeeperRestoreReport:
+    """Put the tree of a backup in place of the data of servers that are stopped.
+
+    By default it is the end of the backup; --to-zxid and --to-time choose any other transaction, and what cannot be
+    proven is refused with a list of what can. Every byte that is used is read and compared, all transactions are
+    replayed, and every digest that the servers wrote must fit. What the directories hold is kept beside the new data.
+    Name all members of an ensemble: they get one epoch above every one that was ever in use. An interrupted restore is
+    ended with --continue or --rollback, which need no repository.
+    """
+    if run[CONTINUE] or run[ROLLBACK]:
+        from logkeep.cli.verbs.zookeeper_restore_ending import end  # noqa: PLC0415 - only this way needs it
+
+        return end(run)
+    place, target, wish = chosen_source(run), asked_moment(run), _wish(run)
+    entry = seen(place, run.clock()).completed(backup)
+    with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
+        view = view_of(place, held)
+        chosen = choose(view, target, believe=run[BELIEVE])
+        prepared = prepare(view, chosen.path, wish, replayed=chosen.replayed)
+        planned = _planned(place.source, entry.id, prepared, chosen)
+        if run.dry_run:
+            return planned
+        _ask(run, prepared, planned)
+        state = restores_place(run, place, create=True)
+        return _carried_out(run, state, prepared, planned)
+
+
+def asked_moment(run: Run) -> Moment:
+    zxid, time_ms = run[TO_ZXID], run[TO_TIME]
+    if zxid is not None and time_ms is not None:
+        raise UsageError("--to-zxid and --to-time name two moments", remedy="give one of them")
+    if zxid is not None:
+        return ToZxid(zxid)
+    return ToEnd() if time_ms is None else ToTime(time_ms)
+
+
+def _wish(run: Run) -> RestoreWish:
+    return RestoreWish(
+        targets=tuple(Target(data_dir=g.data_dir, log_dir=g.log_dir, host=g.host) for g in given_members(run)),
+        sessions=Sessions(run[SESSIONS]),
+        form=Form(run[FORM]),
+        ensemble=run[ENSEMBLE],
+        min_epoch=run[MIN_EPOCH],
+        believe=run[BELIEVE],
+        version=run[ZK_VERSION] or "",
+        jute_maxbuffer=run[JUTE_MAXBUFFER],
+    )
+
+
+def _planned(source: str, backup: int, prepared: Prepared, chosen: Chosen) -> ZooKeeperRestoreReport:
+    obstacles = prepared.planned.obstacles
+    return ZooKeeperRestoreReport(
+        source=source,
+        backup=backup,
+        restore=None,
+        journal=None,
+        verdict="planned",
+        tree=tree_of(prepared),
+        targets=tuple(targets_of(prepared)),
+        findings=(*prepared.planned.findings, *passed_over(chosen)),
+        unchecked=prepared.planned.unchecked,
+        refusals=tuple(f"{each}; {each.remedy}" for each in obstacles),
+        refusal_code=obstacles[0].exit_code if obstacles else 0,
+        dry_run=True,
+    )
+
+
+def passed_over(chosen: Chosen) -> tuple[Finding, ...]:
+    """Damage that nothing is restored from is worth a look, and no more."""
+    found = (each.finding for each in chosen.passed_over)
+    return tuple(msgspec.structs.replace(one, severity=Severity.WARNING) for one in found)
+
+
+def _ask(run: Run, prepared: Prepared, planned: ZooKeeperRestoreReport) -> None:
+    if prepared.planned.obstacles:
+        raise prepared.planned.obstacles[0]
+    if run.console.interactive and not run[YES]:
+        run.console.note("\n".join(plan_lines(planned, run.console.err_look)))
+    where = ", ".join(str(place.data_dir) for place in prepared.places)
+    word = "replace what is in" if prepared.planned.replaces else "restore to"
+    run.confirm(f"{word} {where}?")
+
+
+def _carried_out(run: Run, state: Place, prepared: Prepared, planned: ZooKeeperRestoreReport) -> ZooKeeperRestoreReport:
+    wanted = Wanted(journal_name(run.clock(), run.token), int(prepared.planned.backup), _options(run))
+    stored = begin(state, prepared, wanted, run.clock, run.token)
+    if not run[QUIET]:
+        run.console.note(f"restore {stored.id} begins, its journal is {wanted.journal}")
+    try:
+        receipt = carry_out(prepared, replace=True, clock=run.clock, token=run.token, name=wanted.journal)
+    except LogkeepError as error:
+        note_failed(run, stored, error)
+        raise
+    document = stored.ended(verdict_of(stored.body), planned.findings, facts_of(stored.body, receipt))
+    return _done(planned, prepared, receipt, document, wanted.journal)
+
+
+def note_failed(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
+    """What is stored of it must not hide why it failed."""
+    finding = Finding(
+        code=error.slug(), severity=Severity.DAMAGE, where=error.subject or "target", what=error.what,
+        remedy=error.remedy,
+    )  # fmt: skip
+    try:
+        stored.ended(Verdict.FAILED, [finding])
+    except LogkeepError as problem:
+        run.console.warn(f"the receipt of restore {stored.id} cannot be stored: {problem}")
+
+
+def _options(run: Run) -> dict[str, str]:
+    """What was asked for, as people will want to read it in the stored plan."""
+    values: dict[str, object] = {option.name: run.settings[option] for option in _TOLD}
+    return {option.name: option.kind.show(value) for option in _TOLD if (value := values[option.name])}
+
+
+def _done(
+    planned: ZooKeeperRestoreReport,
+    prepared: Prepared,
+    receipt: RestoreReceipt,
+    document: ReceiptDocument,
+    journal: str,
+) -> ZooKeeperRestoreReport:
+    return msgspec.structs.replace(
+        planned,
+        restore=document.restore,
+        journal=journal,
+        verdict=document.verdict,
+        targets=tuple(targets_of(prepared, receipt)),
+        seconds=document.duration_s,
+        dry_run=False,
+    )

@@ -1,0 +1,78 @@
+"""`logkeep zookeeper restore --continue` and `--rollback`: the end of a restore, by the journal in the directory.
+
+Works without a repository. Where one is named, its receipts tell of it too; where that fails, it is said, and nothing
+else changes.
+"""
+
+from logkeep.cli.opening import chosen_source, restores_place
+from logkeep.cli.run import Run
+from logkeep.cli.verbs.zookeeper_members import given_members
+from logkeep.cli.verbs.zookeeper_restore_report import ZooKeeperRestoreReport
+from logkeep.config.options import CONTINUE, REPO, ROLLBACK, SOURCE, TO_TIME, TO_ZXID
+from logkeep.errors import LogkeepError, UsageError
+from logkeep.zookeeper.archive.receipts import StoredRestore, find, note_continued, note_rolled_back
+from logkeep.zookeeper.restore.ending import Ended, Outcome, continue_restore, roll_back
+from logkeep.zookeeper.restore.values import Target
+
+
+def end(run: Run) -> ZooKeeperRestoreReport:
+    forward = run[CONTINUE]
+    _check(run)
+    given = given_members(run)[0]
+    target = Target(data_dir=given.data_dir, log_dir=given.log_dir, host=given.host)
+    word = "end the interrupted restore" if forward else "undo the last restore"
+    run.confirm(f"{word} of {given.data_dir}?")
+    ended = continue_restore(target) if forward else roll_back(target)
+    stored = _told_to_repository(run, ended)
+    return _report(run, ended, stored)
+
+
+def _check(run: Run) -> None:
+    if run[CONTINUE] and run[ROLLBACK]:
+        raise UsageError("--continue and --rollback are opposites", remedy="give one of them")
+    if run.dry_run:
+        raise UsageError("what --continue and --rollback do stands in the journal", remedy="leave --dry-run out")
+    if run[TO_ZXID] is not None or run[TO_TIME] is not None:
+        raise UsageError("a restore that was begun has its moment already", remedy="leave --to-zxid and --to-time out")
+    if len(given_members(run)) > 1:
+        raise UsageError(
+            "the journal knows all members of the restore", remedy="name the --data-dir of any one of them"
+        )
+
+
+def _told_to_repository(run: Run, ended: Ended) -> StoredRestore | None:
+    """The data on disk is what counts: trouble with the repository is said, and nothing else."""
+    if run[REPO] is None:
+        return None
+    try:
+        state = restores_place(run, chosen_source(run))
+        stored = find(state, ended.restore, run.clock, run.token)
+        if stored is None:
+            run.console.warn(f"source {run[SOURCE] or state.source} has no restore with the journal {ended.restore}")
+        elif run[ROLLBACK] or ended.outcome is Outcome.OLD:
+            note_rolled_back(stored)
+        else:
+            note_continued(stored)
+    except LogkeepError as error:
+        run.console.warn(f"the repository could not be told: {error}")
+        return None
+    return stored
+
+
+def _report(run: Run, ended: Ended, stored: StoredRestore | None) -> ZooKeeperRestoreReport:
+    verdict = "rolled-back" if run[ROLLBACK] else "continued" if ended.outcome is Outcome.NEW else "not-begun"
+    return ZooKeeperRestoreReport(
+        source=stored.state.source if stored else None,
+        backup=stored.plan.backup if stored else None,
+        restore=stored.id if stored else None,
+        journal=ended.restore,
+        verdict=verdict,
+        tree=None,
+        targets=(),
+        findings=(),
+        unchecked=ended.unchecked,
+        refusals=(),
+        data_dirs=ended.data_dirs,
+        kept=ended.kept,
+        dry_run=False,
+    )

@@ -1,0 +1,187 @@
+"""What `logkeep zookeeper restore` tells: the plan, what became of it, and what to do next."""
+
+import shlex
+from collections.abc import Iterator
+
+import msgspec
+
+from logkeep.cli.look import Look, count, plural, size
+from logkeep.cli.receipt_text import finding_lines, took
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.findings import Finding
+from logkeep.zookeeper.plan import Moment
+from logkeep.zookeeper.restore.preparing import Prepared
+from logkeep.zookeeper.restore.values import RestoreReceipt
+
+
+class RestoredFile(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    size: int
+    sha256: str
+
+
+class RestoreTarget(msgspec.Struct, frozen=True, kw_only=True):
+    data_dir: str
+    log_dir: str
+    snapshots: int
+    """That it held before."""
+    logs: int
+    highest_zxid: str
+    """Of what it held before; servers will start above it, unless the original files come back."""
+    files: tuple[RestoredFile, ...] = ()
+    kept: tuple[str, ...] = ()
+    """Directories with what was there before."""
+
+
+class RestoredTree(msgspec.Struct, frozen=True, kw_only=True):
+    zxid: str
+    """The transaction that the tree stands at."""
+    time_ms: int | None
+    next_left_out: str | None
+    """The first transaction that is not in it, with its time; null where nothing later is archived."""
+    named_zxid: str
+    """What servers will say they are at when they start."""
+    epoch: int | None
+    sessions: str
+    form: str
+    proof: str
+    labels: tuple[str, ...]
+    """What weakens the proof."""
+    nodes: int
+    bytes: int
+    transactions: int
+    digests_compared: int
+    dropped_sessions: int
+    dropped_ephemerals: int
+
+
+class ZooKeeperRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
+    source: str | None
+    backup: int | None
+    restore: int | None
+    """Under which `logkeep receipts show` has it; null on a dry run, or when it cannot be found."""
+    journal: str | None
+    """How the journal in the directories calls it."""
+    verdict: str
+    """`planned`, `proven`, `unproven`; `continued`, `not-begun` or `rolled-back` with --continue and --rollback."""
+    tree: RestoredTree | None
+    targets: tuple[RestoreTarget, ...]
+    findings: tuple[Finding, ...]
+    unchecked: tuple[str, ...]
+    """What could not be found out about running servers."""
+    refusals: tuple[str, ...]
+    refusal_code: int = 0
+    """With which a run would end."""
+    data_dirs: tuple[str, ...] = ()
+    """With --continue and --rollback: of the servers whose data it was."""
+    kept: tuple[str, ...] = ()
+    """With --continue and --rollback: directories that hold the other data."""
+    seconds: float = 0.0
+    dry_run: bool
+
+
+def tree_of(prepared: Prepared) -> RestoredTree:
+    planned, path = prepared.planned, prepared.path
+    return RestoredTree(
+        zxid=hex_zxid(planned.zxid),
+        time_ms=path.stands_at.time_ms,
+        next_left_out=_moment(path.next_left_out),
+        named_zxid=hex_zxid(planned.named),
+        epoch=planned.epoch,
+        sessions=planned.sessions,
+        form=planned.form,
+        proof=path.proof,
+        labels=path.labels,
+        nodes=planned.nodes,
+        bytes=planned.size_bytes,
+        transactions=prepared.replayed.transactions,
+        digests_compared=prepared.replayed.digests_compared,
+        dropped_sessions=prepared.dropped.sessions,
+        dropped_ephemerals=prepared.dropped.ephemerals,
+    )
+
+
+def _moment(moment: Moment | None) -> str | None:
+    return None if moment is None else str(moment)
+
+
+def targets_of(prepared: Prepared, receipt: RestoreReceipt | None = None) -> Iterator[RestoreTarget]:
+    done = receipt.targets if receipt is not None else (None,) * len(prepared.places)
+    for place, held, target in zip(prepared.places, prepared.planned.held, done, strict=True):
+        files = target.files if target is not None else ()
+        yield RestoreTarget(
+            data_dir=str(place.data_dir),
+            log_dir=str(place.log_dir),
+            snapshots=held.snapshots,
+            logs=held.logs,
+            highest_zxid=hex_zxid(held.highest_zxid),
+            files=tuple(RestoredFile(name=f.name, size=f.size_bytes, sha256=f.sha256) for f in files),
+            kept=target.kept if target is not None else (),
+        )
+
+
+def restore_text(report: ZooKeeperRestoreReport, look: Look) -> str:
+    if report.tree is None:
+        return "\n".join(_ended_lines(report, look))
+    if report.dry_run:
+        return "\n".join(plan_lines(report, look))
+    head = f"{look.state('OK')}  restore {report.restore} of backup {report.backup}: {report.verdict}"
+    lines = [head, *_tree_lines(report.tree, look), look.line(f"took {took(report.seconds)}")]
+    for target in report.targets:
+        lines += [look.line(f"{target.data_dir}: before, now in {path}") for path in target.kept]
+    lines += finding_lines(report.findings, look, every=True)
+    return "\n".join([*lines, "", *map(look.line, next_steps(report, report.tree))])
+
+
+def plan_lines(report: ZooKeeperRestoreReport, look: Look) -> Iterator[str]:
+    yield look.line(f"restore of backup {report.backup} of {report.source}")
+    if report.tree is not None:
+        yield from _tree_lines(report.tree, look)
+    for target in report.targets:
+        held = f"{plural(target.snapshots, 'snapshot')} and {plural(target.logs, 'log')}, up to {target.highest_zxid}"
+        there = f"replaces {held}; kept beside it" if target.snapshots or target.logs else "holds nothing"
+        yield look.line(f"{target.data_dir}: {there}")
+    for what in report.unchecked:
+        yield look.line(f"NOT CHECKED  {what}")
+    yield from finding_lines(report.findings, look, every=True)
+    for refusal in report.refusals:
+        yield look.prose(f"REFUSED {refusal}", indent=len("REFUSED "))
+
+
+def _tree_lines(tree: RestoredTree, look: Look) -> Iterator[str]:
+    proof = ", ".join([tree.proof, *tree.labels])
+    facts = {
+        "tree at": f"{tree.zxid} ({proof})",
+        "left out": f"{tree.next_left_out} and all that is later" if tree.next_left_out else "",
+        "nodes": f"{count(tree.nodes)}, {size(tree.bytes)}, sessions: {tree.sessions}",
+        "replayed": f"{plural(tree.transactions, 'transaction')}, {plural(tree.digests_compared, 'digest')} compared",
+        "dropped": f"{plural(tree.dropped_sessions, 'session')}, {count(tree.dropped_ephemerals)} ephemeral nodes"
+        if tree.dropped_sessions
+        else "",
+        "starts at": tree.named_zxid,
+        "epoch": str(tree.epoch) if tree.epoch is not None else "",
+    }
+    yield look.pairs({name: value for name, value in facts.items() if value})
+
+
+def next_steps(report: ZooKeeperRestoreReport, tree: RestoredTree) -> Iterator[str]:
+    """For somebody who has been up for hours."""
+    directories = " ".join(f"--data-dir {shlex.quote(target.data_dir)}" for target in report.targets[:1])
+    everyone = "every member, this one among them" if tree.epoch is not None else "the server"
+    yield f"now start {everyone}; until the first session it answers to `srvr` with zxid {tree.named_zxid}"
+    yield f"the tree is that of {tree.zxid}; the next backup of it needs --new-history"
+    yield f"to undo it, stop the servers:  logkeep zookeeper restore --rollback {directories}"
+    yield f"receipt:  logkeep receipts show {report.restore}"
+
+
+def _ended_lines(report: ZooKeeperRestoreReport, look: Look) -> Iterator[str]:
+    told = {
+        "continued": "the restored data is in place",
+        "not-begun": "it had not begun to replace anything: what was there is in place; run the restore again",
+        "rolled-back": "what was there before is back in place",
+    }
+    yield look.line(f"{look.state('OK')}  restore {report.journal}: {told.get(report.verdict, report.verdict)}")
+    yield from (look.line(f"  {path}") for path in report.data_dirs)
+    yield from (look.line(f"kept beside it: {path}") for path in report.kept)
+    yield from (look.line(f"NOT CHECKED  {what}") for what in report.unchecked)
+    yield from finding_lines(report.findings, look, every=True)

@@ -1,0 +1,6 @@
+"""`python -m logkeep.cli.zkbackup`."""
+
+from logkeep.cli.zkbackup.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""`zkbackup backup`: copy one server's files while it runs, check what was copied, and tell how good it is."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from logkeep.cli.zkbackup.backup_text import backup_text
+from logkeep.cli.zkbackup.checking import Checked, check_bundle
+from logkeep.cli.zkbackup.claims import claims, document_bytes
+from logkeep.cli.zkbackup.frame import Answer, Job, Run
+from logkeep.cli.zkbackup.measures import backup_failed, backup_samples
+from logkeep.cli.zkbackup.options import (
+    AUTO_REPAIR,
+    BACKUP_ID,
+    COMPRESSION,
+    COMPRESSION_LEVEL,
+    CONCURRENT_COPIES,
+    CONFIG_DIR,
+    COPY_BUFFER_SIZE,
+    DATA_DIR,
+    FORMAT,
+    HOST,
+    INCLUDE_CONFIG,
+    INCLUDE_SECRETS,
+    LOG_DIR,
+    MAX_RECORD_SIZE,
+    METRICS_FILE,
+    OUTPUT_DIR,
+    SERVER,
+    TIMEOUT,
+    VALIDATION_TIMEOUT,
+    VERIFY,
+)
+from logkeep.model.segments import Codec
+from logkeep.spark.threads import ThreadedEngine
+from logkeep.zookeeper.backup import Done, Wish, back_up
+from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.bundle.writing import new_bundle
+from logkeep.zookeeper.client import server_state
+from logkeep.zookeeper.collect import MemberPlace
+from logkeep.zookeeper.gathering import Rounds
+from logkeep.zookeeper.packing import DEFAULT_LEVEL
+from logkeep.zookeeper.score import Condition
+from logkeep.zookeeper.verify import Level
+from logkeep.zookeeper.words import four_letter
+
+HELP = """Snapshots come first, then the logs up to the last whole record that the server has committed, again and again
+until the newest snapshot is covered. The directory of the backup appears when it is complete, and not before."""
+OPTIONS = (
+    *SERVER,
+    *(OUTPUT_DIR, BACKUP_ID, VERIFY, COMPRESSION, COMPRESSION_LEVEL, AUTO_REPAIR, CONCURRENT_COPIES),
+    *(INCLUDE_CONFIG, INCLUDE_SECRETS, CONFIG_DIR, FORMAT, METRICS_FILE),
+    *(MAX_RECORD_SIZE, COPY_BUFFER_SIZE, VALIDATION_TIMEOUT),
+)
+EXITS = (0, 2, 3, 10, 20, 21, 40, 130, 143)
+_MEMBER = "server"
+
+
+def backup(run: Run) -> Answer:
+    started = run.world.monotonic()
+    output = run.needed(OUTPUT_DIR, "--output-dir").absolute()
+    wish = _wish(run)
+    level = run[COMPRESSION_LEVEL] or DEFAULT_LEVEL
+    codec = Codec(run[COMPRESSION])
+    with new_bundle(output, run[BACKUP_ID], clock=run.clock, tokens=run.world.token, codec=codec, level=level) as sink:
+        done = back_up(wish, sink, _rounds(run), lambda host, word: four_letter(host, word, run[TIMEOUT]))
+    checked = _checked(run, sink.path)
+    return _answer(run, sink.path, done, checked, run.took_s(started))
+
+
+def _wish(run: Run) -> Wish:
+    data_dir = run.needed(DATA_DIR, "--zk-data-dir").absolute()
+    place = MemberPlace(_MEMBER, data_dir, (run[LOG_DIR] or data_dir).absolute(), run[HOST])
+    config_dir = run[CONFIG_DIR]
+    return Wish(
+        members=(place,),
+        include_config=run[INCLUDE_CONFIG] or run[INCLUDE_SECRETS],
+        include_secrets=run[INCLUDE_SECRETS],
+        config_dirs=(config_dir,) if config_dir is not None else (),
+    )
+
+
+def _rounds(run: Run) -> Rounds:
+    engine = ThreadedEngine(run[CONCURRENT_COPIES], sink=run.progress())
+    return Rounds(
+        engine_for=lambda _bytes: engine,
+        ask=lambda host: server_state(host, run[TIMEOUT]),
+        largest_record=run[MAX_RECORD_SIZE],
+        chunk_bytes=run[COPY_BUFFER_SIZE],
+    )
+
+
+def _checked(run: Run, bundle: Path) -> Checked:
+    """Without --verify the documents alone are looked at: whether what they name is there and can be restored."""
+    level = Level.DATA if run[VERIFY] else Level.FILES
+    return check_bundle(BundleView(bundle), level, run, VALIDATION_TIMEOUT)
+
+
+def _answer(run: Run, bundle: Path, done: Done, checked: Checked, took_s: float) -> Answer:
+    known = claims(bundle)
+    code = exit_code(done, checked, auto_repair=run[AUTO_REPAIR])
+    samples = backup_samples(
+        run[HOST],
+        took_s=took_s,
+        ended_s=run.clock().timestamp(),
+        size_bytes=known.statistics.total_size,
+        files=len(known.files.snapshots) + len(known.files.txnlogs),
+        damaged=known.validation.corrupted_files,
+    )
+    document = _document(bundle, checked, code)
+    return Answer(document, lambda look: backup_text(bundle, done, checked, took_s, code, look), code, samples)
+
+
+def exit_code(done: Done, checked: Checked, *, auto_repair: bool) -> int:
+    """Lost transactions go before a failed check, that before a warning."""
+    if done.exit_code == 21:
+        return 21
+    if checked.condition is Condition.DAMAGED:
+        return 10
+    tail = any(finding.code == "active-tail" for finding in done.findings)
+    return done.exit_code or (2 if tail and not auto_repair else 0)
+
+
+def _document(bundle: Path, checked: Checked, code: int) -> dict[str, Any]:
+    """The backup's own document, and where it is."""
+    whole: dict[str, Any] = msgspec.json.decode(document_bytes(bundle))
+    return {
+        "backup_dir": str(bundle),
+        **whole,
+        "status": checked.condition.value,
+        "quality_score": checked.score,
+        "exit_code": code,
+    }
+
+
+JOB = Job("backup", backup, backup_failed)

@@ -1,0 +1,63 @@
+"""What `zkbackup backup` says when it is done. Pure."""
+
+from pathlib import Path
+
+from logkeep.cli.look import Look, count, duration, plural, size
+from logkeep.cli.zkbackup.boxes import BAD, FAIR, GOOD, condition_word, told
+from logkeep.cli.zkbackup.checking import Checked
+from logkeep.cli.zkbackup.findings_text import finding_lines
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.zookeeper.backup import Done
+from logkeep.zookeeper.sink import Gathered
+
+_OUTCOMES = {
+    0: f"{GOOD} Backup completed",
+    2: f"{FAIR} Backup completed, with warnings",
+    10: f"{BAD} Backup written, but it cannot be restored",
+    21: f"{BAD} Backup written, but transactions are lost",
+}
+_BY_HAND = "keytabs are never copied; key stores, private keys and jaas.conf only with --include-secrets"
+
+
+def backup_text(bundle: Path, done: Done, checked: Checked, took_s: float, code: int, look: Look) -> str:
+    gathered = done.gathered
+    lines = [
+        f"{_OUTCOMES[code]}: {done.name}",
+        "",
+        f"Directory:  {bundle}",
+        *_facts(gathered, took_s),
+        f"Status:     {condition_word(checked.condition)}, quality {checked.score}/100 (level {checked.level})",
+        *_configuration(gathered),
+        *finding_lines([*gathered.findings, *checked.new_to(gathered.findings)]),
+        "",
+        "Next steps:",
+        f"  zkbackup verify --backup-dir {bundle}",
+        f"  zkbackup info {done.name} --backup-base-dir {bundle.parent}",
+    ]
+    return told("\n".join(lines), look)
+
+
+def _facts(gathered: Gathered, took_s: float) -> list[str]:
+    member = gathered.members[0]
+    stored = [*(placed.stored for placed in gathered.snapshots), *(placed.stored for placed in gathered.logs)]
+    plain, kept = sum(s.plain_bytes for s in stored), sum(s.size_bytes for s in stored)
+    transactions = sum(placed.kept.records for placed in gathered.logs)
+    server = f"{member.version} ({member.role}) at {member.host}" if member.version else f"no answer from {member.host}"
+    return [
+        f"ZXID:       {hex_zxid(gathered.backup_zxid)} ({gathered.backup_zxid})",
+        f"ZooKeeper:  {server}",
+        f"Snapshots:  {len(gathered.snapshots)}",
+        f"Logs:       {len(gathered.logs)} with {plural(transactions, 'transaction')}",
+        f"Size:       {size(plain)}, stored {size(kept)}",
+        f"Took:       {duration(took_s)} in {plural(gathered.rounds, 'round')}",
+        f"Schemes:    {', '.join(gathered.schemes) or 'none seen'} (in ACLs)",
+    ]
+
+
+def _configuration(gathered: Gathered) -> list[str]:
+    if not gathered.config and not gathered.left_out:
+        return ["Config:     not kept; --include-config keeps zoo.cfg, myid and the like"]
+    redacted = sum(file.redacted for file in gathered.config)
+    kept = f"Config:     {plural(len(gathered.config), 'file')} kept, passwords replaced in {count(redacted)}"
+    left = [f"  left out: {line}" for line in gathered.left_out]
+    return [kept, *left, f"            keep what is secret yourself: {_BY_HAND}"]

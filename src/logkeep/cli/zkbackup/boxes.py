@@ -1,0 +1,74 @@
+"""Titles, framed tables and branches, as zkbackup's answers have them. Pure: a `Look` in, text out.
+
+Every sign has a twin in ASCII, and no sign stands alone: the word beside it says the same.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from logkeep.cli.look import Look, cell_width, printable
+from logkeep.zookeeper.score import Condition
+
+GOOD: Final = "✅"
+FAIR: Final = "⚠️"
+BAD: Final = "❌"
+SIGNS: Final = {Condition.VALID: GOOD, Condition.PARTIAL: FAIR, Condition.DAMAGED: BAD}
+_TITLE_WIDTH: Final = 60
+_TWINS: Final = {
+    GOOD: "[ok]",
+    FAIR: "[!]",
+    BAD: "[x]",
+    "⏭️": "[-]",
+    **dict.fromkeys("╔╗╚╝┌┬┐├┼┤└┴┘", "+"),
+    **dict.fromkeys("═─", "-"),
+    **dict.fromkeys("║│", "|"),
+}
+
+
+def told(text: str, look: Look) -> str:
+    """The text in characters that this terminal has."""
+    if not look.unicode:
+        text = text.replace("├─", "|-").replace("└─", "`-")
+        for sign, twin in _TWINS.items():
+            text = text.replace(sign, twin)
+    return look.text(text)
+
+
+def title(text: str) -> list[str]:
+    rule = "═" * _TITLE_WIDTH
+    return [f"╔{rule}╗", f"║{text:^{_TITLE_WIDTH}}║", f"╚{rule}╝", ""]
+
+
+def branches(lines: Sequence[str], indent: str = "  ") -> list[str]:
+    """Each line on a branch of one tree."""
+    return [f"{indent}{'├─' if place < len(lines) else '└─'} {line}" for place, line in enumerate(lines, 1)]
+
+
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows with their cells aligned, without a frame."""
+    safe = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(cell_width(row[i]) for row in safe) for i in range(len(safe[0]))] if safe else []
+    return ["  ".join(_padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in safe]
+
+
+def framed(headers: Sequence[str], rows: Sequence[Sequence[str]], look: Look) -> str:
+    """A table with lines around its cells; a plain one where the terminal is too narrow for that."""
+    cells = [[told(printable(cell), look) for cell in row] for row in (headers, *rows)]
+    widths = [max(cell_width(row[i]) for row in cells) for i in range(len(headers))]
+    if look.width is not None and sum(widths) + 3 * len(widths) + 1 > look.width:
+        return look.table(headers, cells[1:], right=headers[0])
+    lines = ["│ " + " │ ".join(_padded(c, w) for c, w in zip(row, widths, strict=True)) + " │" for row in cells]
+    top, middle, bottom = _rule(widths, "┌", "┬", "┐"), _rule(widths, "├", "┼", "┤"), _rule(widths, "└", "┴", "┘")
+    return told("\n".join([top, lines[0], middle, *lines[1:], bottom]), look)
+
+
+def _rule(widths: Sequence[int], left: str, between: str, right: str) -> str:
+    return left + between.join("─" * (width + 2) for width in widths) + right
+
+
+def _padded(cell: str, width: int) -> str:
+    return cell + " " * (width - cell_width(cell))
+
+
+def condition_word(condition: Condition) -> str:
+    return f"{SIGNS[condition]} {condition.value}"

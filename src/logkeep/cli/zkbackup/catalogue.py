@@ -1,0 +1,95 @@
+"""Which backups a directory holds, from their documents alone: no data is read, so that a list is quick.
+
+Whatever stands in a document is somebody's claim: fields of a wrong kind make the backup a damaged one, and no name in
+it is ever used as a path. What is being written (`.<id>.partial`) is no backup yet.
+"""
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from logkeep.cli.zkbackup.claims import INFO, Claims, claims
+from logkeep.cli.zkbackup.kinds import BundleId
+from logkeep.errors import StoreDenied, StoreLocationMissing, UnknownBackup
+from logkeep.model.time import within_reason
+from logkeep.zookeeper.score import Condition
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shelved:
+    """One backup of the directory. `problem`: why nothing is known of it."""
+
+    name: str
+    directory: Path
+    taken: datetime
+    zxid: int
+    size_bytes: int
+    condition: Condition
+    problem: str = ""
+
+
+def shelved(base: Path) -> list[Shelved]:
+    """All backups below a directory, newest first. Raises StoreLocationMissing, StoreDenied."""
+    try:
+        with os.scandir(base) as entries:
+            names = [e.name for e in entries if e.is_dir(follow_symlinks=False) and _is_id(e.name)]
+    except PermissionError as error:
+        raise StoreDenied(
+            "the directory cannot be read", subject=str(base), remedy="run as the user who takes the backups"
+        ) from error
+    except OSError as error:
+        raise StoreLocationMissing(
+            f"there is no such directory of backups: {(error.strerror or 'unreadable').lower()}",
+            subject=str(base),
+            remedy="name it with --backup-base-dir, or as backup.base_dir in zkbackup.yaml",
+        ) from error
+    found = [_shelved(base / name) for name in names]
+    return sorted(found, key=lambda one: (one.taken, one.name), reverse=True)
+
+
+def find(base: Path, wanted: str) -> Path:
+    """The directory of one backup, by its id. Raises UnknownBackup."""
+    remedy = f"`zkbackup list --backup-base-dir {base}` shows the ids"
+    if not _is_id(wanted) or not (base / wanted).is_dir():
+        raise UnknownBackup("there is no backup with this id", subject=wanted, remedy=remedy)
+    return base / wanted
+
+
+def _is_id(name: str) -> bool:
+    try:
+        return bool(BundleId().parse(name))
+    except ValueError:
+        return False
+
+
+def _shelved(directory: Path) -> Shelved:
+    try:
+        info = claims(directory)
+        taken = moment_of(info)
+    except (OSError, ValueError) as error:
+        return _unknown(directory, error)
+    return Shelved(
+        name=directory.name, directory=directory, taken=taken, zxid=max(info.backup_zxid.decimal, 0),
+        size_bytes=info.statistics.total_size, condition=info.validation.status or Condition.DAMAGED,
+        problem="" if info.validation.status else "it was never verified",
+    )  # fmt: skip
+
+
+def moment_of(info: Claims) -> datetime:
+    """When it was taken, with a zone. Raises ValueError."""
+    moment = within_reason(datetime.fromisoformat(info.backup_timestamp))
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _unknown(directory: Path, error: Exception) -> Shelved:
+    """Its document is not there or not ours: when the directory was changed is the best that is known."""
+    try:
+        taken = datetime.fromtimestamp(directory.stat().st_mtime, UTC)
+    except OSError:
+        taken = datetime.fromtimestamp(0, UTC)
+    why = (error.strerror or "unreadable").lower() if isinstance(error, OSError) else "not a document of a backup"
+    return Shelved(
+        name=directory.name, directory=directory, taken=taken, zxid=0, size_bytes=0,
+        condition=Condition.DAMAGED, problem=f"{INFO}: {why}",
+    )  # fmt: skip

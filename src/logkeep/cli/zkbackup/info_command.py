@@ -1,0 +1,119 @@
+"""`zkbackup info`: all about one backup, from its document."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from logkeep.cli.look import Look, count, plural, size
+from logkeep.cli.zkbackup.boxes import BAD, FAIR, GOOD, branches, columns, condition_word, title, told
+from logkeep.cli.zkbackup.catalogue import find, moment_of
+from logkeep.cli.zkbackup.claims import INFO, ClaimedLog, Claims, claims, document_bytes
+from logkeep.cli.zkbackup.frame import Answer, Job, Run
+from logkeep.cli.zkbackup.options import BASE_DIR, FORMAT
+from logkeep.errors import Damaged
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.zookeeper.score import Condition
+
+HELP = "Nothing but its document is read; `zkbackup verify` looks at the data itself."
+OPTIONS = (BASE_DIR, FORMAT)
+ARGUMENTS = (click.Argument(["backup_id"], metavar="BACKUP-ID"),)
+EXITS = (0, 1, 10, 40)
+
+
+def info(run: Run, backup_id: str) -> Answer:
+    directory = find(run[BASE_DIR], backup_id).absolute()
+    try:
+        known, whole = claims(directory), msgspec.json.decode(document_bytes(directory))
+        moment_of(known)
+    except (OSError, ValueError) as error:
+        why = (error.strerror or "unreadable").lower() if isinstance(error, OSError) else "not a document of a backup"
+        raise Damaged(why, subject=str(directory / INFO), remedy="`zkbackup verify` tells what is left") from error
+    return Answer(_document(directory, known, whole), lambda look: _text(directory, known, look))
+
+
+def _document(directory: Path, known: Claims, whole: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **whole,
+        "location": str(directory),
+        "status": (known.validation.status or Condition.DAMAGED).value,
+        "quality_score": known.validation.quality_score,
+        "restore_command": restore_command(directory, known),
+    }
+
+
+def restore_command(directory: Path, known: Claims) -> str:
+    """What puts it back where it came from."""
+    server = known.zookeeper
+    places = [f"--zk-data-dir {shlex.quote(server.data_dir)}", f"--zk-log-dir {shlex.quote(server.log_dir)}"]
+    return " ".join([f"zkbackup restore --backup-dir {shlex.quote(str(directory))}", *places])
+
+
+def _text(directory: Path, known: Claims, look: Look) -> str:
+    condition = known.validation.status or Condition.DAMAGED
+    lines = [
+        *title("Backup details"),
+        *(f"Backup ID: {directory.name}", f"Location: {directory}", ""),
+        *_basics(known, look),
+        *_files(known),
+        *_validation(known, condition),
+        *_quality(known, condition),
+        *("Restore command:", f"  {restore_command(directory, known)}"),
+    ]
+    return told("\n".join(look.line(line) for line in lines) if look.unicode else "\n".join(lines), look)
+
+
+def _basics(known: Claims, look: Look) -> list[str]:
+    zxid = known.backup_zxid.decimal
+    return [
+        "General:",
+        f"  Taken: {moment_of(known).astimezone(look.zone):%Y-%m-%d %H:%M:%S %z}",
+        f"  ZXID: {hex_zxid(zxid)} ({zxid})",
+        f"  ZooKeeper version: {known.zookeeper.version or 'not known'}",
+        f"  Source host: {known.zookeeper.host or 'not known'}",
+        "",
+    ]
+
+
+def _files(known: Claims) -> list[str]:
+    snapshots, logs = known.files.snapshots, known.files.txnlogs
+    shown = [(s.name, f"ZXID: {s.zxid}", size(s.size)) for s in snapshots]
+    return [
+        *("Files:", f"  Snapshots: {len(snapshots)}", f"  Transaction logs: {len(logs)}"),
+        *(f"  Total size: {size(known.statistics.total_size)}", f"  Stored: {size(known.statistics.compressed_size)}"),
+        *("", "Snapshots:", *branches(columns(shown))),
+        *("", "Transaction logs:", *branches(columns([_log(log) for log in logs])), ""),
+    ]
+
+
+def _log(log: ClaimedLog) -> tuple[str, ...]:
+    mark = "" if log.status in {"valid", "truncated", ""} else f"{FAIR} {log.status}"
+    where = f"ZXID: {log.start_zxid}~{log.end_zxid}"
+    return log.name, where, size(log.size), f"{count(log.transaction_count)} txns", mark
+
+
+def _validation(known: Claims, condition: Condition) -> list[str]:
+    found = known.validation
+    return [
+        "Verification:",
+        *(f"  Files: {found.total_files}", f"  Valid: {found.valid_files}", f"  Repaired: {found.repaired_files}"),
+        *(f"  Lost: {found.unrecoverable_files}", "", f"  Status: {condition_word(condition)}", ""),
+    ]
+
+
+def _quality(known: Claims, condition: Condition) -> list[str]:
+    found = known.validation
+    whole = condition is not Condition.DAMAGED
+    repaired = f"{FAIR} fair ({plural(found.repaired_files, 'repair')})" if found.repaired_files else f"{GOOD} good"
+    return [
+        f"Quality score: {found.quality_score}/100",
+        f"  - Integrity: {f'{GOOD} whole' if whole else f'{BAD} its end cannot be restored'}",
+        f"  - Files: {repaired}",
+        f"  - Coverage: {f'{FAIR} a hole in an older part' if found.old_hole else f'{GOOD} whole'}",
+        "",
+    ]
+
+
+JOB = Job("info", info)

@@ -1,0 +1,77 @@
+"""`zkbackup list`: which backups there are, and which of them can be restored."""
+
+from typing import Any, Final
+
+from logkeep.cli.look import Look, size
+from logkeep.cli.zkbackup.boxes import SIGNS, condition_word, framed, title, told
+from logkeep.cli.zkbackup.catalogue import Shelved, shelved
+from logkeep.cli.zkbackup.frame import Answer, Job, Run
+from logkeep.cli.zkbackup.options import BASE_DIR, LIMIT, LIST_FORMAT, SORT_BY
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.time import rfc3339
+from logkeep.zookeeper.score import Condition
+
+HELP = """The status comes from the last verification that was stored; no data is read, so this is quick however large
+the backups are."""
+OPTIONS = (BASE_DIR, LIST_FORMAT, SORT_BY, LIMIT)
+EXITS = (0, 1, 40)
+
+_MEANINGS: Final = {
+    Condition.VALID: "complete, can be restored",
+    Condition.PARTIAL: "damage was repaired or lies in an older part; can be restored",
+    Condition.DAMAGED: "cannot be restored, or nobody can tell",
+}
+
+
+def list_backups(run: Run) -> Answer:
+    base = run[BASE_DIR].absolute()
+    everything = sorted_by(run[SORT_BY], shelved(base))
+    shown = everything[: run[LIMIT] or None]
+    if run[LIST_FORMAT] == "simple":
+        return Answer({}, lambda look: "\n".join(look.line(one.name) for one in shown))
+    document = {
+        "backup_base_dir": str(base),
+        "total": len(everything),
+        "backups": [as_document(one) for one in shown],
+    }
+    return Answer(document, lambda look: _text(str(base), len(everything), shown, look))
+
+
+def sorted_by(key: str, shelf: list[Shelved]) -> list[Shelved]:
+    """Newest or largest first; they come newest first, so equal ones stay so."""
+    if key == "size":
+        return sorted(shelf, key=lambda one: one.size_bytes, reverse=True)
+    if key == "zxid":
+        return sorted(shelf, key=lambda one: one.zxid, reverse=True)
+    return shelf
+
+
+def as_document(one: Shelved) -> dict[str, Any]:
+    return {
+        "backup_id": one.name,
+        "backup_dir": str(one.directory),
+        "backup_timestamp": rfc3339(one.taken),
+        "backup_zxid": {"hex": hex_zxid(one.zxid), "decimal": one.zxid},
+        "size": one.size_bytes,
+        "status": one.condition.value,
+        "problem": one.problem,
+    }
+
+
+def _text(base: str, total: int, shown: list[Shelved], look: Look) -> str:
+    rows = [_row(one, look) for one in shown]
+    head = [*title("ZooKeeper backups"), f"Backup base directory: {base}", f"Backups: {total}", ""]
+    table = framed(("Backup ID", "Time", "ZXID", "Size", "Status"), rows, look) if rows else "none"
+    more = [f"... and {total - len(shown)} more; --limit 0 shows all"] if total > len(shown) else []
+    problems = [f"{one.name}: {one.problem}" for one in shown if one.problem]
+    legend = ["", "Status:", *(f"  - {SIGNS[s]} {s.value}: {text}" for s, text in _MEANINGS.items())]
+    tail = [*more, *problems, *legend, "", "'zkbackup info <backup-id>' shows details"]
+    return "\n".join([told("\n".join(head), look), table, told("\n".join(tail), look)])
+
+
+def _row(one: Shelved, look: Look) -> tuple[str, ...]:
+    moment = one.taken.astimezone(look.zone).strftime("%Y-%m-%d %H:%M:%S")
+    return one.name, moment, hex_zxid(one.zxid), size(one.size_bytes), condition_word(one.condition)
+
+
+JOB = Job("list", list_backups)

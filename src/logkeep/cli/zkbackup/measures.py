@@ -1,0 +1,65 @@
+"""What each command tells Prometheus: the names of zkbackup's design, and the house's with the server as the source."""
+
+from collections.abc import Mapping
+
+from logkeep.cli.metrics import METRICS, Sample
+
+
+def backup_samples(
+    source: str, *, took_s: float, ended_s: float, size_bytes: int, files: int, damaged: int
+) -> tuple[Sample, ...]:
+    values = {
+        "backup_duration_seconds": took_s,
+        "backup_size_bytes": size_bytes,
+        "backup_file_count": files,
+        "backup_corruption_count": damaged,
+        "backup_success": 1,
+        "backup_last_success_timestamp_seconds": ended_s,
+        "backup_success_total": 1,
+        "backup_failure_total": 0,
+    }
+    return _both(source, values)
+
+
+def backup_failed(took_s: float) -> tuple[Sample, ...]:
+    """Without a source: what failed may be how it was named."""
+    values = {"backup_duration_seconds": took_s, "backup_success": 0, "backup_success_total": 0}
+    return _own({**values, "backup_failure_total": 1})
+
+
+def restore_samples(source: str, *, took_s: float, ended_s: float, files: int) -> tuple[Sample, ...]:
+    values = {
+        "restore_duration_seconds": took_s,
+        "restore_file_count": files,
+        "restore_success": 1,
+        "restore_last_success_timestamp_seconds": ended_s,
+    }
+    return _both(source, values)
+
+
+def restore_failed(took_s: float) -> tuple[Sample, ...]:
+    return _own({"restore_duration_seconds": took_s, "restore_success": 0})
+
+
+def verify_samples(
+    source: str, *, took_s: float, ended_s: float, valid: int, damaged: int, repaired: int
+) -> tuple[Sample, ...]:
+    values = {
+        "verify_duration_seconds": took_s,
+        "verify_valid_files": valid,
+        "verify_corrupted_files": damaged,
+        "verify_repaired_files": repaired,
+    }
+    if not damaged:
+        values["verify_last_success_timestamp_seconds"] = ended_s
+    return _both(source, values)
+
+
+def _both(source: str, values: Mapping[str, float]) -> tuple[Sample, ...]:
+    house = (Sample(f"logkeep_{name}", value, {"source": source}) for name, value in values.items())
+    return (*_own(values), *(sample for sample in house if sample.name in METRICS))
+
+
+def _own(values: Mapping[str, float]) -> tuple[Sample, ...]:
+    own = (Sample(f"zkbackup_{name}", float(value)) for name, value in values.items())
+    return tuple(sample for sample in own if sample.name in METRICS)

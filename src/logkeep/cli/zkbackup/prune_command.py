@@ -1,0 +1,171 @@
+"""`zkbackup prune`: delete backups that are no longer needed, and say why each stays or goes.
+
+A backup is deleted by first giving it a name that no command looks at: one that was interrupted half-way is no backup
+any more, and the next prune removes the rest of it.
+"""
+
+import logging
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from logkeep.cli.look import Look, plural, size
+from logkeep.cli.zkbackup.boxes import GOOD, SIGNS, branches, columns, title, told
+from logkeep.cli.zkbackup.catalogue import Shelved, shelved
+from logkeep.cli.zkbackup.frame import Answer, Job, Run
+from logkeep.cli.zkbackup.left_over import DELETING, left_over
+from logkeep.cli.zkbackup.options import (
+    BASE_DIR,
+    DELETE_DAMAGED,
+    DRY_RUN,
+    FORCE,
+    FORMAT,
+    KEEP_COUNT,
+    KEEP_DAYS,
+    KEEP_MIN_COUNT,
+    PRUNE_CONFIRMATION,
+)
+from logkeep.zookeeper.retention import Aged, Fate, Rules, Verdict, judge
+from logkeep.zookeeper.score import Condition
+
+HELP = """The newest --keep-min-count good backups always stay. Of the others those older than --keep-days go, and those
+beyond the newest --keep-count. Damaged ones are skipped unless --delete-damaged is given."""
+OPTIONS = (BASE_DIR, KEEP_DAYS, KEEP_COUNT, KEEP_MIN_COUNT, DELETE_DAMAGED, DRY_RUN, FORCE, FORMAT)
+EXITS = (0, 1, 2, 3, 40, 130, 143)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Plan:
+    """What is decided of each backup, and in the end what was done."""
+
+    base: Path
+    rules: Rules
+    now: datetime
+    shelf: dict[str, Shelved]
+    verdicts: Sequence[Verdict]
+    left_over: tuple[Path, ...]
+    deleted: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def of(self, *fates: Fate) -> list[Shelved]:
+        return [self.shelf[v.name] for v in self.verdicts if v.fate in fates]
+
+    def reasons(self, name: str) -> str:
+        return ", ".join(next(v.reasons for v in self.verdicts if v.name == name))
+
+
+def prune(run: Run) -> Answer:
+    plan = _planned(run)
+    going = plan.of(Fate.DELETE)
+    if run[DRY_RUN]:
+        return Answer(_document(plan, dry_run=True), lambda look: _text(plan, look, dry_run=True))
+    if going and not run[FORCE] and run[PRUNE_CONFIRMATION]:
+        if run.console.interactive:
+            run.console.note("\n".join(_plan_lines(plan, run.console.err_look)))
+        run.confirm(f"delete {plural(len(going), 'backup')} of {plan.base}?")
+    for one in going:
+        _delete(one, plan)
+    for rest in plan.left_over:
+        _log.info("removed what a killed run left", extra={"directory": str(rest)})
+        _remove(rest, plan)
+    return Answer(_document(plan, dry_run=False), lambda look: _text(plan, look), 2 if plan.failed else 0)
+
+
+def _planned(run: Run) -> _Plan:
+    base, now = run[BASE_DIR].absolute(), run.clock()
+    rules = Rules(
+        keep_days=run[KEEP_DAYS], keep_count=run[KEEP_COUNT], keep_min_count=run[KEEP_MIN_COUNT],
+        delete_damaged=run[DELETE_DAMAGED],
+    )  # fmt: skip
+    shelf = {one.name: one for one in shelved(base)}
+    aged = [Aged(name=one.name, taken=one.taken, condition=one.condition) for one in shelf.values()]
+    return _Plan(base, rules, now, shelf, judge(aged, rules, now), tuple(left_over(base, now)))
+
+
+def _delete(one: Shelved, plan: _Plan) -> None:
+    aside = one.directory.with_name(f"{DELETING}{one.name}")
+    try:
+        one.directory.rename(aside)
+    except OSError as error:
+        plan.failed[one.name] = (error.strerror or "it cannot be removed").lower()
+        return
+    plan.deleted.append(one.name)
+    _remove(aside, plan)
+
+
+def _remove(directory: Path, plan: _Plan) -> None:
+    """Links inside are removed, not followed."""
+    try:
+        shutil.rmtree(directory)
+    except OSError as error:
+        plan.failed[directory.name] = (error.strerror or "it cannot be removed").lower()
+
+
+def _document(plan: _Plan, *, dry_run: bool) -> dict[str, Any]:
+    freed = plan.of(Fate.DELETE) if dry_run else [plan.shelf[name] for name in plan.deleted]
+    return {
+        "backup_base_dir": str(plan.base),
+        "policy": {
+            "keep_days": plan.rules.keep_days,
+            "keep_count": plan.rules.keep_count,
+            "keep_min_count": plan.rules.keep_min_count,
+            "delete_damaged": plan.rules.delete_damaged,
+        },
+        "total": len(plan.shelf),
+        "eligible": len(plan.of(Fate.DELETE, Fate.SKIP, Fate.PROTECTED)),
+        "protected": [one.name for one in plan.of(Fate.PROTECTED)],
+        "to_delete": [one.name for one in plan.of(Fate.DELETE)],
+        "deleted": list(plan.deleted),
+        "skipped": [one.name for one in plan.of(Fate.SKIP)],
+        "failed": dict(plan.failed),
+        "left_over": [path.name for path in plan.left_over],
+        "freed_bytes": sum(one.size_bytes for one in freed),
+        "backups": [
+            {"backup_id": v.name, "verdict": v.fate.value, "reasons": list(v.reasons)} for v in plan.verdicts
+        ],
+        "dry_run": dry_run,
+    }  # fmt: skip
+
+
+def _text(plan: _Plan, look: Look, *, dry_run: bool = False) -> str:
+    lines = _plan_lines(plan, look)
+    skipped = plan.of(Fate.SKIP)
+    if dry_run:
+        lines += ["Nothing was deleted: this was a dry run."]
+        return told("\n".join(lines), look)
+    done = [f"  {GOOD} {name}" for name in plan.deleted]
+    done += [f"  ⏭️ {one.name} (skipped: damaged)" for one in skipped]
+    done += [f"  {SIGNS[Condition.DAMAGED]} {name}: {why}" for name, why in plan.failed.items()]
+    freed = sum(plan.shelf[name].size_bytes for name in plan.deleted)
+    lines += [*(["Deleting...", *done, ""] if done else []), "Done."]
+    lines += [f"  Deleted: {plural(len(plan.deleted), 'backup')}", f"  Skipped: {plural(len(skipped), 'backup')}"]
+    return told("\n".join([*lines, f"  Freed: {size(freed)}"]), look)
+
+
+def _plan_lines(plan: _Plan, look: Look) -> list[str]:
+    rules, eligible = plan.rules, plan.of(Fate.DELETE, Fate.SKIP)
+    most = f", at most {rules.keep_count}" if rules.keep_count else ""
+    age = f"keep {plural(rules.keep_days, 'day')}" if rules.keep_days else "keep any age"
+    lines = [*title("Prune old backups"), f"Backup directory: {plan.base}"]
+    lines += [f"Policy: {age}{most}, at least {rules.keep_min_count}", "", "Found:", f"  Backups: {len(plan.shelf)}"]
+    lines += [f"  Would go by age or count: {len(plan.of(Fate.DELETE, Fate.SKIP, Fate.PROTECTED))}"]
+    lines += [f"  Protected (newest good ones): {len(plan.of(Fate.PROTECTED))}"]
+    lines += [f"  To delete: {len(plan.of(Fate.DELETE))}", ""]
+    if eligible:
+        lines += ["To delete:", *branches(columns([_row(one, plan) for one in eligible])), ""]
+        lines += [f"Will free: {size(sum(one.size_bytes for one in plan.of(Fate.DELETE)))}", ""]
+    return [told(line, look) for line in lines]
+
+
+def _row(one: Shelved, plan: _Plan) -> tuple[str, str, str, str]:
+    days = (plan.now - one.taken).days
+    skipped = " damaged (skipped)" if one in plan.of(Fate.SKIP) else f" {plan.reasons(one.name)}"
+    return one.name, f"{plural(days, 'day')} old", size(one.size_bytes), SIGNS[one.condition] + skipped
+
+
+JOB = Job("prune", prune)

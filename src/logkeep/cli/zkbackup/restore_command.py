@@ -1,0 +1,170 @@
+"""`zkbackup restore`: put a backup in place of a stopped server's data; undo it, or end one that was interrupted.
+
+Whatever the directories hold is kept beside the new data. Nothing is written before the plan stands: which transaction
+the tree will be at and how that is proven, what is replaced, whether a server runs there.
+"""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from logkeep.cli.zkbackup.checking import end_of, usable_holdings
+from logkeep.cli.zkbackup.frame import Answer, Job, Run
+from logkeep.cli.zkbackup.measures import restore_failed, restore_samples
+from logkeep.cli.zkbackup.options import (
+    BACKUP_BEFORE_RESTORE,
+    BACKUP_DIR,
+    BELIEVE,
+    CONTINUE,
+    DATA_DIR,
+    DRY_RUN,
+    ENSEMBLE,
+    FORCE,
+    FORM,
+    FORMAT,
+    HOST,
+    LOG_DIR,
+    METRICS_FILE,
+    MIN_EPOCH,
+    RESTORE_CONFIRMATION,
+    ROLLBACK,
+    SERVER,
+    SESSIONS,
+    SKIP_VERIFY,
+    TO_TIME,
+    TO_ZXID,
+    VALIDATION_TIMEOUT,
+    VERIFY_BEFORE_RESTORE,
+    ZK_VERSION,
+)
+from logkeep.cli.zkbackup.restore_text import ended_text, plan_document, plan_text, restored_text
+from logkeep.errors import ConfigError, RestoreFailed, UsageError
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.plan import Refused, RestorePath, Target, ToEnd, ToTime, ToZxid, plan
+from logkeep.zookeeper.restore.carrying_out import carry_out
+from logkeep.zookeeper.restore.ending import continue_restore, roll_back
+from logkeep.zookeeper.restore.preparing import Prepared, prepare
+from logkeep.zookeeper.restore.values import Form, RestoreReceipt, RestoreWish, Sessions
+from logkeep.zookeeper.restore.values import Target as TargetPlace
+from logkeep.zookeeper.survey import LogTimes
+
+HELP = """The server must be stopped. By default the tree comes back as it was at the end of the backup; --to-zxid and
+--to-time choose another moment, and one that cannot be proven is refused with a list of those that can."""
+OPTIONS = (
+    *(BACKUP_DIR, *SERVER, FORCE, DRY_RUN, SKIP_VERIFY, TO_ZXID, TO_TIME, SESSIONS, FORM),
+    *(BELIEVE, ENSEMBLE, MIN_EPOCH, ZK_VERSION, CONTINUE, ROLLBACK, FORMAT, METRICS_FILE, VALIDATION_TIMEOUT),
+)
+EXITS = (0, 3, 10, 30, 31, 40, 130, 143)
+
+
+def restore(run: Run) -> Answer:
+    if run[CONTINUE] or run[ROLLBACK]:
+        return _ended(run)
+    _check_options(run)
+    started = run.world.monotonic()
+    view = BundleView(run.needed(BACKUP_DIR, "--backup-dir").absolute())
+    path = _path(run, view)
+    prepared = prepare(view, path, _wish(run))
+    if run[DRY_RUN]:
+        code = prepared.planned.obstacles[0].exit_code if prepared.planned.obstacles else 0
+        return Answer(plan_document(view, prepared), lambda look: plan_text(view, prepared, look), code)
+    _confirm(run, view, prepared)
+    receipt = carry_out(prepared, replace=True, clock=run.clock, token=run.world.token)
+    kept = _keep(receipt)
+    files = len(path.slices) + (path.base.snapshot is not None)
+    samples = restore_samples(run[HOST], took_s=run.took_s(started), ended_s=run.clock().timestamp(), files=files)
+    document = {**msgspec.to_builtins(receipt), "receipt": str(kept)}
+    return Answer(document, lambda look: restored_text(view, receipt, kept, run[HOST], look), 0, samples)
+
+
+def _check_options(run: Run) -> None:
+    if not run[BACKUP_BEFORE_RESTORE]:
+        raise ConfigError(
+            "restore.backup_before_restore cannot be false: a restore never deletes what it replaces",
+            remedy="leave the key out; remove what was kept by hand, when the restored server is known to be right",
+        )
+    if run[TO_ZXID] is not None and run[TO_TIME] is not None:
+        raise UsageError("--to-zxid and --to-time name two moments", remedy="give one of them")
+
+
+def _target(run: Run) -> TargetPlace:
+    return TargetPlace(data_dir=run.needed(DATA_DIR, "--zk-data-dir"), log_dir=run[LOG_DIR], host=run[HOST])
+
+
+def _wish(run: Run) -> RestoreWish:
+    return RestoreWish(
+        targets=(_target(run),),
+        sessions=Sessions(run[SESSIONS]),
+        form=Form(run[FORM]),
+        ensemble=run[ENSEMBLE],
+        min_epoch=run[MIN_EPOCH],
+        version=run[ZK_VERSION],
+        believe=run[BELIEVE],
+    )
+
+
+def _path(run: Run, view: BundleView) -> RestorePath:
+    """Raises RestoreFailed, with what can be restored to instead."""
+    verify = run[VERIFY_BEFORE_RESTORE] and not run[SKIP_VERIFY]
+    holdings = usable_holdings(view, run, verify=verify, timeout=VALIDATION_TIMEOUT)
+    found = plan(holdings, _moment(run), LogTimes(view), believe=run[BELIEVE])
+    if isinstance(found, Refused):
+        raise found.error(view.name)
+    _check_end(run, view, found)
+    return found
+
+
+def _check_end(run: Run, view: BundleView, path: RestorePath) -> None:
+    """Who names no moment wants all of the backup, not what is left of it. Raises RestoreFailed."""
+    wanted = end_of(view)
+    if run[TO_ZXID] is None and run[TO_TIME] is None and path.until < wanted:
+        raise RestoreFailed(
+            f"its end, {hex_zxid(wanted)}, cannot be restored: a file that holds it is damaged",
+            subject=view.name,
+            remedy=f"`zkbackup verify --fix` may mend it; --to-zxid {hex_zxid(path.until)} restores what is left",
+        )
+
+
+def _moment(run: Run) -> Target:
+    zxid, time_ms = run[TO_ZXID], run[TO_TIME]
+    if zxid is not None:
+        return ToZxid(zxid)
+    return ToEnd() if time_ms is None else ToTime(time_ms)
+
+
+def _confirm(run: Run, view: BundleView, prepared: Prepared) -> None:
+    if prepared.planned.obstacles:
+        raise prepared.planned.obstacles[0]
+    if run[FORCE] or not run[RESTORE_CONFIRMATION]:
+        return
+    if run.console.interactive:
+        run.console.note(plan_text(view, prepared, run.console.err_look))
+    run.confirm(f"restore {view.name} to {prepared.places[0].data_dir}?")
+
+
+def _keep(receipt: RestoreReceipt) -> Path:
+    """Beside the data that it speaks of, for its owner alone."""
+    path = Path(receipt.targets[0].data_dir, f"version-2.receipt-{receipt.restore}.json")
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(receipt), indent=2) + b"\n")
+        file.flush()
+        os.fsync(descriptor)
+    return path
+
+
+def _ended(run: Run) -> Answer:
+    """--continue or --rollback."""
+    if run[CONTINUE] and run[ROLLBACK]:
+        raise UsageError("--continue and --rollback are opposites", remedy="give one of them")
+    target = _target(run)
+    word = "continue the interrupted restore" if run[CONTINUE] else "roll the last restore back"
+    if not run[FORCE] and run[RESTORE_CONFIRMATION]:
+        run.confirm(f"{word} of {target.data_dir}?")
+    ended = continue_restore(target) if run[CONTINUE] else roll_back(target)
+    return Answer(msgspec.to_builtins(ended), lambda look: ended_text(ended, look))
+
+
+JOB = Job("restore", restore, restore_failed)

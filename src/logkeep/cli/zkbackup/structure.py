@@ -1,0 +1,46 @@
+"""Whether a bundle has the directories and documents it should have, and no file that nothing speaks of."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from logkeep.model.findings import Severity
+from logkeep.zookeeper.bundle import layout
+from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.findings import Class, Seen
+
+_DOCUMENTS: Final = (layout.MANIFEST, layout.MNTR, layout.STAT, layout.CONF)
+_COPY_AGAIN: Final = "copy the bundle anew; for a restore it is not needed"
+
+
+def structure_seen(view: BundleView) -> list[Seen]:
+    """Warnings only: what a restore needs is checked file by file."""
+    return [*_missing(view), *_strays(view)]
+
+
+def _missing(view: BundleView) -> Iterator[Seen]:
+    directories = (layout.SNAPSHOTS, layout.TXNLOGS, layout.METADATA, layout.LOGS)
+    for name in directories:
+        if not (view.path / name).is_dir():
+            yield _warning(Class.OBJECT_MISSING, name, "a directory of every backup is not there", _COPY_AGAIN)
+    for name in _DOCUMENTS:
+        if not (view.path / layout.METADATA / name).is_file():
+            where = f"{layout.METADATA}/{name}"
+            yield _warning(Class.OBJECT_MISSING, where, "a document of every backup is not there", _COPY_AGAIN)
+
+
+def _strays(view: BundleView) -> Iterator[Seen]:
+    files = view.info.files
+    named = {
+        layout.SNAPSHOTS: {entry.stored_name for entry in files.snapshots},
+        layout.TXNLOGS: {entry.stored_name for entry in files.txnlogs},
+    }
+    for kind, known in named.items():
+        directory = view.path / kind
+        for path in sorted(directory.iterdir()) if directory.is_dir() else ():
+            if path.name not in known:
+                what = "the document does not name it; it is never read"
+                yield _warning(Class.STRAY_FILE, f"{kind}/{path.name}", what, "move it elsewhere if it is not wanted")
+
+
+def _warning(kind: Class, where: str, what: str, remedy: str) -> Seen:
+    return Seen(kind=kind, severity=Severity.WARNING, where=where, what=what, remedy=remedy)

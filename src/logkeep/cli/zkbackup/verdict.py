@@ -1,0 +1,86 @@
+"""The verdict of a verification, kept with the backup: what `list`, `info` and `prune` go by."""
+
+import logging
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.redaction import redact
+from logkeep.model.time import rfc3339
+from logkeep.zookeeper.bundle import layout
+from logkeep.zookeeper.bundle.rewriting import document_of, replace_document
+from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.score import Condition
+from logkeep.zookeeper.verify import Verified
+
+_log = logging.getLogger(__name__)
+
+
+class Verdict(Protocol):
+    """What is known of a backup once it was verified."""
+
+    @property
+    def verified(self) -> Verified: ...
+
+    @property
+    def repaired_files(self) -> int: ...
+
+    @property
+    def restorable(self) -> bool: ...
+
+    @property
+    def condition(self) -> Condition: ...
+
+    @property
+    def score(self) -> int: ...
+
+
+def store_verdict(view: BundleView, verdict: Verdict, now: datetime) -> None:
+    """Replace what the document says of its validation, and add to the log; a read-only bundle stays as it is."""
+    document = document_of(view.path)
+    document["validation"] = validation(view, verdict, now)
+    try:
+        replace_document(view.path, document)
+        _append(view.path / layout.LOGS / layout.VERIFY_LOG, "".join(_lines(verdict, now)))
+    except OSError as error:
+        why = (error.strerror or "unknown reason").lower()
+        _log.warning("the verdict cannot be stored with the backup: %s", why, extra={"backup": view.name})
+
+
+def validation(view: BundleView, verdict: Verdict, now: datetime) -> dict[str, Any]:
+    """The fields of the design, and what lists need."""
+    verified = verdict.verified
+    total, damaged = len(view.snapshots) + len(view.logs), verified.damaged_files
+    return {
+        "enabled": True,
+        "total_files": total,
+        "valid_files": max(total - damaged, 0),
+        "corrupted_files": damaged,
+        "repaired_files": verdict.repaired_files,
+        "unrecoverable_files": damaged,
+        "status": verdict.condition.value,
+        "quality_score": verdict.score,
+        "restorable": verdict.restorable,
+        "old_hole": verified.old_hole,
+        "level": verified.level.value,
+        "verified_at": rfc3339(now),
+        "transactions": verified.transactions,
+        "digests_compared": verified.digests_compared,
+        "end_zxid": None if verified.end is None else hex_zxid(verified.end),
+    }
+
+
+def _lines(verdict: Verdict, now: datetime) -> list[str]:
+    when = rfc3339(now)
+    level = verdict.verified.level
+    head = f"{when} verified at level {level}: {verdict.condition}, quality {verdict.score}/100\n"
+    found = [seen.finding for seen in verdict.verified.seen]
+    return [head, *(redact(f"{when} {f.severity} {f.code}: {f.where}: {f.what}\n") for f in found)]
+
+
+def _append(path: Path, text: str) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, 0o600), "a", encoding="utf-8") as file:
+        file.write(text)

@@ -1,0 +1,158 @@
+"""The report of `zkbackup verify`. Pure."""
+
+from typing import Any
+
+import msgspec
+
+from logkeep.cli.look import Look, count, plural, size
+from logkeep.cli.zkbackup.boxes import BAD, FAIR, GOOD, condition_word, title, told
+from logkeep.cli.zkbackup.checking import Checked
+from logkeep.cli.zkbackup.findings_text import finding_lines
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.findings import Finding, Severity
+from logkeep.zookeeper.bundle.documents import LogEntry, SnapshotEntry
+from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.plan import Interval
+from logkeep.zookeeper.score import Condition
+
+_ASSESSMENT = {
+    Condition.VALID: f"{GOOD} the backup can be restored",
+    Condition.PARTIAL: f"{FAIR} the backup can be restored; part of it was repaired or is missing",
+    Condition.DAMAGED: f"{BAD} the end of the backup cannot be restored",
+}
+_ADVICE = {
+    Condition.VALID: "nothing to do; keep it as a restore point",
+    Condition.PARTIAL: "take a new backup, and keep this one until the new one is verified",
+    Condition.DAMAGED: "take a new backup now; restore from this one only to the intervals above",
+}
+
+
+def verify_text(view: BundleView, checked: Checked, repairs: list[str], look: Look) -> str:
+    info, findings = view.info, checked.findings
+    lines = [
+        *title("Backup verification"),
+        *(f"Backup ID: {view.name}", f"Taken: {info.backup_timestamp}", f"ZXID: {info.backup_zxid.hex}"),
+        *(f"Level: {checked.level}", "", _structure(findings), f"Document: {GOOD} valid", ""),
+        *("Snapshots:", *(_snapshot(entry, findings) for entry in info.files.snapshots), ""),
+        *("Transaction logs:", *(line for entry in info.files.txnlogs for line in _log(entry, findings)), ""),
+        *_coverage(checked),
+        *(["Repairs:", *(f"  {FAIR} {line}" for line in repairs), ""] if repairs else []),
+        f"Result: {_ASSESSMENT[checked.condition]}",
+        f"  - Status: {condition_word(checked.condition)}, quality {checked.score}/100",
+        *_proof(checked),
+        *finding_lines(findings),
+        *("", "Advice:", f"  - {_ADVICE[checked.condition]}"),
+    ]
+    return told("\n".join(lines), look)
+
+
+def _structure(findings: tuple[Finding, ...]) -> str:
+    missing = [f.where for f in findings if f.code == "object-missing" and f.severity is Severity.WARNING]
+    return f"Directory: {FAIR} without {', '.join(missing)}" if missing else f"Directory: {GOOD} complete"
+
+
+def _about(name: str, findings: tuple[Finding, ...]) -> Finding | None:
+    """The gravest that is about this file."""
+    own = [f for f in findings if f.where.rpartition("/")[2].partition("@")[0] == name]
+    order = (Severity.DAMAGE, Severity.WARNING, Severity.NOTE)
+    return min(own, key=lambda f: order.index(f.severity), default=None)
+
+
+def _snapshot(entry: SnapshotEntry, findings: tuple[Finding, ...]) -> str:
+    facts = f"(ZXID: {entry.zxid}, {size(entry.size)})"
+    wrong = _about(entry.name, findings)
+    if wrong is None or wrong.severity is Severity.NOTE:
+        return f"  {entry.name}: {GOOD} valid {facts}"
+    return f"  {entry.name}: {BAD if wrong.severity is Severity.DAMAGE else FAIR} {wrong.code} {facts}"
+
+
+def _log(entry: LogEntry, findings: tuple[Finding, ...]) -> list[str]:
+    facts = f"({plural(entry.transaction_count, 'transaction')}, {size(entry.size)})"
+    wrong = _about(entry.name, findings)
+    if wrong is not None and wrong.severity is Severity.DAMAGE:
+        return [f"  {entry.name}: {BAD} {wrong.code} {facts}", f"      {wrong.what}"]
+    if entry.status == "damaged":
+        return [f"  {entry.name}: {FAIR} part of a damaged file {facts}", f"      {entry.note}"]
+    return [f"  {entry.name}: {GOOD} valid {facts}", *([f"      {entry.note}"] if entry.note else [])]
+
+
+def _coverage(checked: Checked) -> list[str]:
+    intervals = [i for found in checked.verified.reachable.values() for i in found]
+    if not intervals:
+        return ["Coverage:", f"  {BAD} no point in time can be restored", ""]
+    first, last = min(i.first.zxid for i in intervals), max(i.last.zxid for i in intervals)
+    return [
+        "Coverage:",
+        *(f"  Earliest ZXID: {hex_zxid(first)}", f"  Latest ZXID: {hex_zxid(last)}"),
+        *(f"  Can be restored to: {interval}" for interval in intervals),
+        f"  Logs: {f'{FAIR} a hole in an older part' if checked.verified.old_hole else f'{GOOD} without a hole'}",
+        "",
+    ]
+
+
+def _proof(checked: Checked) -> list[str]:
+    found = checked.verified
+    weaker = [f"  - {FAIR} {label}" for label in found.labels]
+    if not found.transactions:
+        return weaker
+    digests = f"{count(found.digests_compared)} digests compared"
+    return [f"  - Replayed: {plural(found.transactions, 'transaction')}, {digests}", *weaker]
+
+
+def verify_document(view: BundleView, checked: Checked, repairs: list[str]) -> dict[str, Any]:
+    info, found = view.info, checked.verified
+    total = len(info.files.snapshots) + len(info.files.txnlogs)
+    return {
+        "backup_id": view.name,
+        "backup_dir": str(view.path),
+        "backup_timestamp": info.backup_timestamp,
+        "backup_zxid": msgspec.to_builtins(info.backup_zxid),
+        "level": checked.level,
+        "status": checked.condition.value,
+        "quality_score": checked.score,
+        "restorable": checked.restorable,
+        "files": {
+            "snapshots": [_entry(e.name, e.zxid, e.size, checked.findings) for e in info.files.snapshots],
+            "txnlogs": [_log_entry(e, checked.findings) for e in info.files.txnlogs],
+        },
+        "validation": {
+            "enabled": True,
+            "total_files": total,
+            "valid_files": max(total - found.damaged_files, 0),
+            "corrupted_files": found.damaged_files,
+            "repaired_files": checked.repaired_files,
+            "unrecoverable_files": found.damaged_files,
+        },
+        "coverage": [_interval(i) for intervals in found.reachable.values() for i in intervals],
+        "lost": [{"from": hex_zxid(first), "to": hex_zxid(last)} for first, last in found.lost],
+        "transactions": found.transactions,
+        "digests_compared": found.digests_compared,
+        "labels": list(found.labels),
+        "findings": msgspec.to_builtins(checked.findings),
+        "repairs": repairs,
+    }
+
+
+def _entry(name: str, zxid: str, size_bytes: int, findings: tuple[Finding, ...]) -> dict[str, Any]:
+    wrong = _about(name, findings)
+    status = "valid" if wrong is None or wrong.severity is not Severity.DAMAGE else wrong.code
+    return {"name": name, "zxid": zxid, "size": size_bytes, "status": status}
+
+
+def _log_entry(entry: LogEntry, findings: tuple[Finding, ...]) -> dict[str, Any]:
+    common = _entry(entry.name, entry.start_zxid, entry.size, findings)
+    del common["zxid"]
+    return {
+        **common,
+        "start_zxid": entry.start_zxid,
+        "end_zxid": entry.end_zxid,
+        "transaction_count": entry.transaction_count,
+    }
+
+
+def _interval(interval: Interval) -> dict[str, Any]:
+    return {
+        "first_zxid": hex_zxid(interval.first.zxid),
+        "last_zxid": hex_zxid(interval.last.zxid),
+        "proof": interval.proof.value,
+    }

@@ -1,0 +1,45 @@
+"""A backup of a ZooKeeper ensemble for people: how far each member reaches, and what can be restored to."""
+
+from collections.abc import Iterator
+
+from logkeep.cli.kafka_info import moment
+from logkeep.cli.look import Look, count, size
+from logkeep.zookeeper.archive.report import MemberReport, ZooKeeperReport
+
+_MEMBERS = ("MEMBER", "ROLE", "VERSION", "SNAPSHOTS", "FROM", "TO", "RECORDS", "SIZE", "OLDEST", "NEWEST", "NOTES")
+
+
+def ensemble_lines(report: ZooKeeperReport, base: int | None, look: Look) -> Iterator[str]:
+    facts = {
+        "kind": "zookeeper",
+        "history": report.history,
+        "continues": "none, it stands alone" if base is None else str(base),
+        "reaches to": report.backup_zxid,
+        "ACL schemes": ", ".join(report.schemes),
+        "configs": ", ".join(report.config),
+    }
+    yield look.pairs({name: value for name, value in facts.items() if value})
+    yield ""
+    rows = [_row(member, look) for member in report.members]
+    yield look.table(_MEMBERS, rows, right="SNAPSHOTS,FROM,TO,RECORDS,SIZE", spare="OLDEST,SIZE", free="NOTES")
+    yield ""
+    for interval in report.reachable or ("nothing",):
+        yield look.line(f"can be restored: {interval}")
+    for line in report.left_out:
+        yield look.line(f"not kept: {line}")
+
+
+def _row(member: MemberReport, look: Look) -> tuple[str, ...]:
+    return (
+        member.name,
+        member.role or "not asked",
+        member.version or "-",
+        count(member.snapshots),
+        member.first or "-",
+        member.last or "-",
+        count(member.transactions),
+        size(member.bytes),
+        moment(member.oldest_ms, look),
+        moment(member.newest_ms, look),
+        f"unproven from {member.unproven_from}" if member.unproven_from else "",
+    )

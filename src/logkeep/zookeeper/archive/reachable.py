@@ -1,0 +1,113 @@
+"""What backups can be restored to, by their records alone: no archived data is read.
+
+Records say where snapshots and logs begin and end, which tells the intervals unless members disagree or an epoch's end
+is in doubt: those only a verification sees. `lost_by` uses it to tell what goes when backups are deleted.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from logkeep.errors import Damaged
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.segments import Segment
+from logkeep.repository.attachments import read_attachment
+from logkeep.repository.chain import Place
+from logkeep.repository.content import PartReader, rows_of, served_parts
+from logkeep.repository.fold import BackupEntry, Folded
+from logkeep.repository.source import read_manifest
+from logkeep.zookeeper.archive.record import (
+    ROLE,
+    EnsembleRecord,
+    kept_log,
+    kept_snapshot,
+    member_of,
+    rows_by_token,
+)
+from logkeep.zookeeper.coverage import Holdings
+from logkeep.zookeeper.kept import KeptLog
+from logkeep.zookeeper.line import line_of
+from logkeep.zookeeper.plan import Interval, reachable
+from logkeep.zookeeper.reach import reaches_of
+
+Spans = dict[str, list[tuple[int, int]]]
+"""Per history, zxids from one to another, both included."""
+
+
+class _Bounds:
+    """Times as far as the bounds of a log tell them."""
+
+    def time_of(self, log: KeptLog, zxid: int) -> int | None:
+        return log.max_time_ms if zxid == log.last else log.min_time_ms if zxid == log.first else None
+
+    def first_later(self, log: KeptLog, first: int, last: int, time_ms: int) -> tuple[int, int] | None:
+        raise NotImplementedError("no record is read")
+
+
+def intervals_of(record: EnsembleRecord, rows: Mapping[str, Segment]) -> dict[str, tuple[Interval, ...]]:
+    """Per history."""
+    holdings = _holdings(record, rows)
+    lines = {history: line_of(holdings, history) for history in holdings.histories}
+    return {name: reachable(line, reaches_of(holdings, line), _Bounds()) for name, line in lines.items()}
+
+
+def _holdings(record: EnsembleRecord, rows: Mapping[str, Segment]) -> Holdings:
+    return Holdings(
+        tuple(kept_snapshot(each, rows[each.token]) for each in record.snapshots),
+        tuple(kept_log(each, rows[each.token]) for each in record.logs),
+        tuple(map(member_of, record.members)),
+    )
+
+
+def record_rows(place: Place, folded: Folded, entry: BackupEntry) -> tuple[EnsembleRecord, dict[str, Segment]] | None:
+    """What a backup says of itself; None for another kind of source. Raises Damaged."""
+    manifest = read_manifest(place, entry)
+    record = read_attachment(place, manifest, ROLE, EnsembleRecord)
+    if record is None:
+        return None
+    table = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
+    tokens = [one.token for one in (*record.snapshots, *record.logs)]
+    return record, rows_by_token(table.to_segments(), tokens, place.source)
+
+
+def lost_by(place: Place, folded: Folded, gone: Collection[int]) -> tuple[str, ...]:
+    """What can be restored to today and by none of the backups that stay, in words."""
+    goes = _spans(place, folded, (e for e in folded.completed if e.id in gone))
+    stays = _spans(place, folded, (e for e in folded.completed if e.id not in gone))
+    return tuple(_words(goes, stays))
+
+
+def _spans(place: Place, folded: Folded, entries: Iterable[BackupEntry]) -> Spans:
+    """A backup that cannot be read is restorable to nothing."""
+    found: Spans = {}
+    for entry in entries:
+        try:
+            read = record_rows(place, folded, entry)
+        except Damaged:
+            continue
+        for history, intervals in intervals_of(*read).items() if read else ():
+            found.setdefault(history, []).extend((i.first.zxid, i.last.zxid) for i in intervals)
+    return found
+
+
+def _words(goes: Spans, stays: Spans) -> Iterator[str]:
+    for history, spans in sorted(goes.items()):
+        for first, last in without(spans, stays.get(history, [])):
+            yield f"history {history}: {hex_zxid(first)} to {hex_zxid(last)}"
+
+
+def without(spans: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What is in the first and in none of the others, in order, without overlaps."""
+    left = _joined(spans)
+    for start, end in others:
+        left = [part for first, last in left for part in ((first, min(last, start - 1)), (max(first, end + 1), last))]
+        left = [(first, last) for first, last in left if first <= last]
+    return left
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
+        else:
+            joined.append((first, last))
+    return joined

@@ -1,0 +1,199 @@
+"""What a repository keeps of restores of ZooKeeper: what was decided before anything was changed, and how it ended.
+
+The journal in a server's directory and the documents here name each other, so that whoever ends an interrupted restore
+on the server's host can say so here too.
+"""
+
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from logkeep.errors import Damaged, ObjectMissing
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.findings import Finding
+from logkeep.model.ids import RestoreId
+from logkeep.model.segments import Proof
+from logkeep.model.time import Clock, TokenSource, rfc3339
+from logkeep.repository.chain import Place
+from logkeep.repository.owner import this_process
+from logkeep.repository.restores import (
+    FIRST,
+    NewRestore,
+    ReceiptDocument,
+    RestorePlanDocument,
+    RestoreState,
+    Target,
+    Verdict,
+    begin_restore,
+    list_restores,
+    newest_receipt,
+    plan_body,
+    put_aborted,
+    put_receipt,
+    read_plan,
+)
+from logkeep.zookeeper.archive.record import KIND
+from logkeep.zookeeper.plan import EPOCH_BELIEVED
+from logkeep.zookeeper.restore.preparing import Prepared
+from logkeep.zookeeper.restore.values import Form, RestoreReceipt, Sessions
+
+
+class PlanBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The part of a stored plan that only ZooKeeper has."""
+
+    journal: str
+    """Under which name the journal in the servers' directories goes."""
+    zxid: int
+    named_zxid: int
+    epoch: int | None
+    sessions: Sessions
+    form: Form
+    proof: Proof
+    labels: tuple[str, ...]
+    data_dirs: tuple[str, ...]
+    log_dirs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StoredRestore:
+    """A restore whose plan is stored."""
+
+    state: Place
+    """Where its documents go."""
+    id: RestoreId
+    plan: RestorePlanDocument
+    clock: Clock
+    tokens: TokenSource
+
+    @property
+    def body(self) -> PlanBody:
+        return plan_body(self.plan, PlanBody)
+
+    def ended(
+        self, verdict: Verdict, findings: Sequence[Finding] = (), facts: Mapping[str, str] | None = None
+    ) -> ReceiptDocument:
+        """Store how it ended."""
+        now, began = self.clock(), datetime.fromisoformat(self.plan.started)
+        receipt = ReceiptDocument(
+            repository=self.state.repository,
+            source=self.state.source,
+            restore=self.id,
+            number=FIRST,
+            backup=self.plan.backup,
+            drill=self.plan.drill,
+            verdict=verdict,
+            records_there=verdict in (Verdict.PROVEN, Verdict.UNPROVEN),
+            owner=this_process(self.tokens()),
+            started=self.plan.started,
+            finished=rfc3339(now),
+            duration_s=max((now - began).total_seconds(), 0.0),
+            target=self.plan.target,
+            findings=tuple(findings),
+            facts=dict(facts) if facts else msgspec.UNSET,
+        )
+        return put_receipt(self.state, receipt)
+
+    def given_up(self, reason: str) -> None:
+        put_aborted(self.state, self.plan, reason, self.clock, self.tokens)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a restore is begun with, besides its plan."""
+
+    journal: str
+    backup: int
+    options: Mapping[str, str]
+    drill: bool = False
+
+
+def begin(state: Place, prepared: Prepared, wanted: Wanted, clock: Clock, tokens: TokenSource) -> StoredRestore:
+    """Store the plan, before anything is changed. Raises StoreDenied where nothing may be written."""
+    planned, path = prepared.planned, prepared.path
+    body = PlanBody(
+        journal=wanted.journal,
+        zxid=planned.zxid,
+        named_zxid=planned.named,
+        epoch=planned.epoch,
+        sessions=planned.sessions,
+        form=planned.form,
+        proof=path.proof,
+        labels=path.labels,
+        data_dirs=tuple(str(place.data_dir) for place in prepared.places),
+        log_dirs=tuple(str(place.log_dir) for place in prepared.places),
+    )
+    new = NewRestore(
+        backup=wanted.backup,
+        kind=KIND,
+        target=Target(cluster_id="", name=_target(body, drill=wanted.drill)),
+        body=msgspec.json.encode(body),
+        options=dict(wanted.options),
+        drill=wanted.drill,
+    )
+    restore_id = begin_restore(state, new, clock, tokens)
+    return StoredRestore(state, restore_id, read_plan(state, restore_id), clock, tokens)
+
+
+def _target(body: PlanBody, *, drill: bool) -> str:
+    return "a server of its own" if drill else f"{socket.gethostname()}: {', '.join(body.data_dirs)}"
+
+
+def find(state: Place, journal: str, clock: Clock, tokens: TokenSource) -> StoredRestore | None:
+    """The restore that a journal belongs to; the newest are asked first."""
+    for row in reversed(list_restores(state)):
+        try:
+            plan = read_plan(state, row.id)
+            if plan.kind == KIND and plan_body(plan, PlanBody).journal == journal:
+                return StoredRestore(state, row.id, plan, clock, tokens)
+        except (Damaged, ObjectMissing):
+            continue
+    return None
+
+
+def note_continued(restore: StoredRestore) -> None:
+    """It was interrupted in the middle of the swap, and ended: what was staged had been proven before."""
+    newest = newest_receipt(restore.state, restore.id)
+    if newest is None or newest.verdict is Verdict.FAILED:
+        restore.ended(verdict_of(restore.body), facts=dict(_planned_facts(restore.body)))
+
+
+def note_rolled_back(restore: StoredRestore) -> None:
+    rows = {row.id: row for row in list_restores(restore.state)}
+    row = rows.get(restore.id)
+    if row is None or row.state is not RestoreState.ABORTED:
+        restore.given_up("rolled back by its user")
+
+
+def verdict_of(body: PlanBody) -> Verdict:
+    """A bound without a digest is a proof, and says so; what nobody was asked about, or is believed, is none."""
+    doubtful = body.proof is Proof.UNPROVEN or EPOCH_BELIEVED in body.labels
+    return Verdict.UNPROVEN if doubtful else Verdict.PROVEN
+
+
+def _planned_facts(body: PlanBody) -> Iterator[tuple[str, str]]:
+    yield "tree at", hex_zxid(body.zxid)
+    yield "servers start at", hex_zxid(body.named_zxid)
+    if body.epoch is not None:
+        yield "epoch", str(body.epoch)
+    yield "sessions", body.sessions
+    yield "form", body.form
+    yield "proof", ", ".join([body.proof, *body.labels])
+    yield "journal", body.journal
+
+
+def facts_of(body: PlanBody, receipt: RestoreReceipt) -> dict[str, str]:
+    """All that a finished restore has to tell."""
+    found = dict(_planned_facts(body))
+    found["nodes"] = str(receipt.nodes)
+    found["replayed"] = f"{receipt.transactions} transactions, {receipt.digests_compared} digests compared"
+    if receipt.dropped_sessions or receipt.dropped_ephemerals:
+        found["dropped"] = f"{receipt.dropped_sessions} sessions, {receipt.dropped_ephemerals} ephemeral nodes"
+    for target in receipt.targets:
+        for file in target.files:
+            found[f"{target.data_dir} {file.name}"] = f"{file.size_bytes} bytes, sha256 {file.sha256}"
+        if target.kept:
+            found[f"{target.data_dir} before"] = ", ".join(target.kept)
+    return found

@@ -1,0 +1,89 @@
+"""What a backup of an ensemble holds, from its record alone: members, how far each of them reaches, and what beside."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.segments import Proof, Segment
+from logkeep.zookeeper.archive.record import EnsembleRecord, MemberRecord
+
+
+class MemberReport(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    role: str
+    """Empty when no server could be asked."""
+    version: str
+    host: str
+    zxid: str | None
+    """What the server said it had processed."""
+    snapshots: int
+    newest_snapshot: str | None
+    logs: int
+    """Pieces of logs."""
+    transactions: int
+    first: str | None
+    """Of the archived transactions."""
+    last: str | None
+    oldest_ms: int | None
+    newest_ms: int | None
+    unproven_from: str | None
+    """From here on nobody was asked whether the transactions were committed."""
+    bytes: int
+    """Plain."""
+
+
+class ZooKeeperReport(msgspec.Struct, frozen=True, kw_only=True):
+    history: str
+    backup_zxid: str
+    members: tuple[MemberReport, ...]
+    reachable: tuple[str, ...]
+    """Intervals of which every transaction can be restored to, as the record tells; `verify` proves it."""
+    schemes: tuple[str, ...]
+    """Of authentication, as the ACLs name them."""
+    config: tuple[str, ...]
+    """Configuration files that are kept."""
+    left_out: tuple[str, ...]
+
+
+def report(record: EnsembleRecord, rows: Mapping[str, Segment]) -> ZooKeeperReport:
+    from logkeep.zookeeper.archive.reachable import intervals_of  # noqa: PLC0415 - needs Arrow
+
+    reachable = [str(i) for intervals in intervals_of(record, rows).values() for i in intervals]
+    return ZooKeeperReport(
+        history=record.history,
+        backup_zxid=hex_zxid(record.backup_zxid),
+        members=tuple(_member(member, record, rows) for member in record.members),
+        reachable=tuple(reachable),
+        schemes=record.schemes,
+        config=tuple(config.name for config in record.config),
+        left_out=record.left_out,
+    )
+
+
+def _member(member: MemberRecord, record: EnsembleRecord, rows: Mapping[str, Segment]) -> MemberReport:
+    snapshots = [each for each in record.snapshots if each.member == member.name]
+    logs = [each for each in record.logs if each.member == member.name]
+    kept = [rows[each.token] for each in logs]
+    newest = max((each.zxid for each in snapshots), default=None)
+    return MemberReport(
+        name=member.name,
+        role=member.role,
+        version=member.version,
+        host=member.host,
+        zxid=_hex(member.zxid),
+        snapshots=len(snapshots),
+        newest_snapshot=_hex(newest),
+        logs=len(logs),
+        transactions=sum(row.records for row in kept),
+        first=_hex(min((each.first for each in logs), default=None)),
+        last=_hex(max((each.last for each in logs), default=None)),
+        oldest_ms=min((row.base_time_ms for row in kept), default=None),
+        newest_ms=max((row.max_time_ms for row in kept), default=None),
+        unproven_from=_hex(min((row.first for row in kept if row.proof is Proof.UNPROVEN), default=None)),
+        bytes=sum(rows[each.token].plain_bytes for each in (*snapshots, *logs)),
+    )
+
+
+def _hex(zxid: int | None) -> str | None:
+    return None if zxid is None else hex_zxid(zxid)

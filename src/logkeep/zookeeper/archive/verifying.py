@@ -1,0 +1,78 @@
+"""Levels of verification that only ZooKeeper has, for a backup in a repository: from `data` on.
+
+The repository looks whether every object is there; this reads them, and tells its findings under the names of objects,
+so that other backups that share a damaged one are known to be damaged too.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.findings import Finding
+from logkeep.model.work import Progress
+from logkeep.repository.fold import BackupEntry
+from logkeep.repository.verifying import Asked, Proven
+from logkeep.zookeeper.archive.view import ArchiveView, view_of
+from logkeep.zookeeper.boot import Boot
+from logkeep.zookeeper.kept import KeptLog, KeptSnapshot
+from logkeep.zookeeper.verify import Level, Verified, verify
+from logkeep.zookeeper.verify_objects import ObjectChecks, named
+
+_GONE = frozenset({"object-missing", "size-mismatch"})
+
+
+@dataclass
+class Look:
+    """Made for one verification; `verified` is what it saw, once it has."""
+
+    entry: BackupEntry
+    level: Level
+    boot: Boot | None = None
+    scratch: Path | None = None
+    progress: Progress = lambda _: None
+    verified: Verified | None = None
+
+    def __call__(self, asked: Asked) -> Proven:
+        view = view_of(asked.place, self.entry)
+        names = {named(kept): view.object_name(kept) for kept in (*view.snapshots, *view.logs)}
+        gone = {finding.where for finding in asked.checked.findings if finding.code in _GONE}
+        found = verify(
+            view, self.level, boot=self.boot, scratch=self.scratch, progress=self.progress, objects=_present(view, gone)
+        )
+        asked.checked.read_objects = sum(name not in gone for name in names.values())
+        asked.checked.findings += _told(found, names)
+        self.verified = found
+        return Proven(self.level)
+
+
+def _present(view: ArchiveView, gone: set[str]) -> ObjectChecks:
+    """What the repository's own look has seen already."""
+    kept: list[KeptSnapshot | KeptLog] = [*view.snapshots, *view.logs]
+    missing = tuple(one for one in kept if view.object_name(one) in gone)
+    there = [one for one in kept if one not in missing]
+    return ObjectChecks((), missing, len(there), sum(one.size_bytes for one in there))
+
+
+def _told(found: Verified, names: dict[str, str]) -> Iterator[Finding]:
+    for seen in found.seen:
+        finding = seen.finding
+        where = names.get(finding.where)
+        if where is None:
+            yield finding
+        else:
+            yield Finding(
+                code=finding.code, severity=finding.severity, where=where, what=f"{finding.where}: {finding.what}",
+                remedy=finding.remedy,
+            )  # fmt: skip
+
+
+def intervals(found: Verified) -> Iterable[str]:
+    """What can be restored to, for people, the newest history last."""
+    for history, reachable in found.reachable.items():
+        for interval in reachable:
+            yield f"history {history}: {interval}" if len(found.reachable) > 1 else str(interval)
+
+
+def ended_at(found: Verified) -> str | None:
+    return None if found.end is None else hex_zxid(found.end)

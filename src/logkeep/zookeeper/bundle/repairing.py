@@ -1,0 +1,202 @@
+"""A bundle that is mended: new files beside the damaged ones, and one document that is replaced as a whole.
+
+A repaired file has the name that the damaged one had, with another suffix, so both are there until the document names
+the new one: that is the commit. Killed before it, the bundle is as it was; killed after it, a damaged original may
+still lie beside its successor instead of in `damaged/`, and nothing reads it.
+"""
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from logkeep.formats.zookeeper.names import hex_zxid, log_name
+from logkeep.model.segments import Codec
+from logkeep.model.time import Clock, TokenSource, rfc3339
+from logkeep.store.directory import speaking_of
+from logkeep.store.local import PARTIAL, LocalStore
+from logkeep.store.local_files import sync_path
+from logkeep.zookeeper.bundle import layout
+from logkeep.zookeeper.bundle.documents import LogEntry
+from logkeep.zookeeper.bundle.rewriting import document_of, replace_document
+from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.packing import SUFFIXES, StoredWriter
+from logkeep.zookeeper.repair_plan import RepairPlan
+from logkeep.zookeeper.sink import Stored
+
+_CODECS: Final = (Codec.GZIP, Codec.ZSTD, Codec.NONE)
+
+
+@dataclass
+class BundleRepairSink:
+    """See `logkeep.zookeeper.repair.RepairSink`."""
+
+    view: BundleView
+    clock: Clock
+    tokens: TokenSource
+    _logs: list[tuple[RepairPlan, KeptLog, Stored]] = field(default_factory=list)
+    _snapshots: dict[str, Stored] = field(default_factory=dict)
+
+    def new_log(self, repair: RepairPlan, first: int) -> "_NewLog":
+        writer = self._opened(layout.TXNLOGS, log_name(first))
+        return _NewLog(writer, lambda kept, stored: self._logs.append((repair, kept, stored)))
+
+    def new_snapshot(self, snapshot: KeptSnapshot, source: BackupView) -> None:
+        writer = self._opened(layout.SNAPSHOTS, snapshot.name)
+        try:
+            with source.open(snapshot) as file:
+                while piece := file.read(1 << 20):
+                    writer.write(piece)
+            self._snapshots[snapshot.name] = writer.close()
+        finally:
+            writer.abort()
+
+    def complete(self, repairs: Sequence[RepairPlan], dropped: Sequence[KeptSnapshot]) -> BundleView:
+        """The bundle as it is from now on."""
+        if not repairs and not dropped and not self._snapshots:
+            return self.view
+        root = self.view.path
+        document = document_of(root)
+        replaced = _Replaced(root, document)
+        with speaking_of(str(root)):
+            for repair in repairs:
+                new = [(kept, stored) for of, kept, stored in self._logs if of is repair]
+                replaced.log(repair, [_log_entry(repair, kept, self._settled(stored)) for kept, stored in new])
+            for name, stored in self._snapshots.items():
+                replaced.snapshot(name, self._settled(stored))
+            for snapshot in dropped:
+                replaced.snapshot(snapshot.name, None)
+            document.setdefault("repairs", []).extend(_told(repair, self.clock) for repair in repairs)
+            replace_document(root, document)
+            replaced.move_originals()
+            shutil.rmtree(root / PARTIAL, ignore_errors=True)
+        return BundleView(root)
+
+    def _opened(self, kind: str, name: str) -> StoredWriter:
+        """Under the first suffix that is free; until it is settled, with a token behind it."""
+        taken = {path.name for path in (self.view.path / kind).iterdir()}
+        codec = next(c for c in _CODECS if f"{name}{SUFFIXES[c]}" not in taken)
+        token = self.tokens()
+        stored = f"{kind}/{name}{SUFFIXES[codec]}.{token}"
+        return StoredWriter(LocalStore(self.view.path, self.tokens).open_new(stored), stored, token, codec)
+
+    def _settled(self, stored: Stored) -> Stored:
+        final = stored.name.removesuffix(f".{stored.token}")
+        (self.view.path / stored.name).rename(self.view.path / final)
+        sync_path((self.view.path / final).parent)
+        return msgspec.structs.replace(stored, name=final)
+
+
+@dataclass
+class _NewLog:
+    writer: StoredWriter
+    done: Callable[[KeptLog, Stored], None]
+
+    def write(self, data: memoryview | bytes) -> None:
+        self.writer.write(data)
+
+    def close(self, kept: KeptLog) -> None:
+        self.done(kept, self.writer.close())
+
+    def abort(self) -> None:
+        self.writer.abort()
+
+
+@dataclass
+class _Replaced:
+    """Entries of the document, and the files that it names no more."""
+
+    root: Path
+    document: dict[str, Any]
+    originals: list[tuple[str, str]] = field(default_factory=list)
+
+    def log(self, repair: RepairPlan, entries: list[dict[str, Any]]) -> None:
+        kept = []
+        for entry in self.document["files"]["txnlogs"]:
+            if int(entry["start_zxid"], 16) == repair.of.first:
+                self.originals.append((layout.TXNLOGS, entry["stored_name"]))
+            else:
+                kept.append(entry)
+        ordered = sorted([*kept, *entries], key=lambda entry: int(entry["start_zxid"], 16))
+        self.document["files"]["txnlogs"] = ordered
+
+    def snapshot(self, name: str, stored: Stored | None) -> None:
+        kept = []
+        for entry in self.document["files"]["snapshots"]:
+            if entry["name"] != name:
+                kept.append(entry)
+                continue
+            self.originals.append((layout.SNAPSHOTS, entry["stored_name"]))
+            if stored is not None:
+                kept.append({**entry, **_stored_fields(stored)})
+        self.document["files"]["snapshots"] = kept
+
+    def move_originals(self) -> None:
+        """What was damaged stays, apart from what is read."""
+        aside = self.root / layout.DAMAGED
+        aside.mkdir(mode=0o700, exist_ok=True)
+        for kind, name in self.originals:
+            original = self.root / kind / name
+            if original.exists():
+                original.rename(_free(aside, name))
+        sync_path(aside)
+
+
+def _free(directory: Path, name: str) -> Path:
+    """A file of that name may be there from an earlier repair, or from the backup itself."""
+    number = sum(path.name.startswith(name) for path in directory.iterdir())
+    return directory / (f"{name}.{number}" if number else name)
+
+
+def _log_entry(repair: RepairPlan, kept: KeptLog, stored: Stored) -> dict[str, Any]:
+    whole = kept.last == repair.of.last and not repair.lost
+    entry = LogEntry(
+        name=log_name(kept.first),
+        start_zxid=hex_zxid(kept.first),
+        end_zxid=hex_zxid(kept.last),
+        size=kept.size_bytes,
+        status="valid" if whole else "truncated",
+        transaction_count=kept.records,
+        checksum=f"sha256:{kept.sha256}",
+        stored_name=stored.name.rpartition("/")[2],
+        stored_size=stored.size_bytes,
+        stored_checksum=f"sha256:{stored.sha256}",
+        source_name=kept.name,
+        min_time_ms=kept.min_time_ms,
+        max_time_ms=kept.max_time_ms,
+        last_adler=kept.last_adler,
+        ending=kept.ending,
+        proof=kept.proof,
+        borders=tuple((hex_zxid(before), hex_zxid(after)) for before, after in kept.borders),
+        digests=kept.digests,
+        note=f"Repaired: {repair}",
+    )
+    built: dict[str, Any] = msgspec.to_builtins(entry)
+    return built
+
+
+def _stored_fields(stored: Stored) -> dict[str, Any]:
+    return {
+        "stored_name": stored.name.rpartition("/")[2],
+        "stored_size": stored.size_bytes,
+        "stored_checksum": f"sha256:{stored.sha256}",
+    }
+
+
+def _told(repair: RepairPlan, clock: Clock) -> dict[str, Any]:
+    """Where the new files come from."""
+    return {
+        "of": repair.of.name,
+        "kind": repair.kind.value,
+        "original_checksum": f"sha256:{repair.of.sha256}",
+        "lost": [{"from": hex_zxid(first), "to": hex_zxid(last)} for first, last in repair.lost],
+        "spliced": [
+            {"from": hex_zxid(p.first), "to": hex_zxid(p.last), "log_checksum": f"sha256:{p.donor.log.sha256}"}
+            for p in repair.spliced
+        ],
+        "repaired_at": rfc3339(clock()),
+    }

@@ -1,0 +1,66 @@
+"""What a backup would copy, without copying: the files that are new, and whether they continue what is archived."""
+
+from dataclasses import dataclass
+
+from logkeep.errors import ClusterError
+from logkeep.model.findings import Finding
+from logkeep.zookeeper.backup import Wish
+from logkeep.zookeeper.collect import look
+from logkeep.zookeeper.gathering import Rounds
+from logkeep.zookeeper.member_run import MemberRun
+from logkeep.zookeeper.outcome import foreseen
+from logkeep.zookeeper.sink import Gathered, Known, Shelf
+from logkeep.zookeeper.words import ServerState
+
+
+@dataclass(frozen=True)
+class Nowhere:
+    """A sink that is asked what is known and never gets anything."""
+
+    shelf: Shelf
+    known: Known
+
+    def start(self) -> None:
+        raise RuntimeError("nothing is written")
+
+    def complete(self, gathered: Gathered) -> str:
+        raise RuntimeError("nothing is written")
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    history: str
+    members: tuple[MemberRun, ...]
+    snapshots: int
+    logs: int
+    size_bytes: int
+    """At most: the ends of logs are padding, and what is there may be purged meanwhile."""
+    findings: tuple[Finding, ...]
+
+
+def foresee(wish: Wish, sink: Nowhere, rounds: Rounds) -> Foreseen:
+    """Raises what the backup itself would raise: DataDirUnusable, HistoryUnproven."""
+    members = rounds.begin(wish.members, sink, new_history=wish.new_history)
+    snapshots = logs = size = 0
+    for member in members:
+        member.saw(look(member.place))
+        member.asked(_asked(member, rounds))
+        shots, pieces = member.snapshot_units(), [unit for _, unit in member.log_units()]
+        snapshots += len(shots)
+        logs += len(pieces)
+        size += sum(unit.size_bytes for unit in (*shots, *pieces))
+    return Foreseen(
+        members[0].history,
+        tuple(members),
+        snapshots,
+        logs,
+        size,
+        tuple(f for member in members for f in foreseen(member)),
+    )
+
+
+def _asked(member: MemberRun, rounds: Rounds) -> ServerState | None:
+    try:
+        return rounds.ask(member.place.host) if member.place.host else None
+    except ClusterError:
+        return None

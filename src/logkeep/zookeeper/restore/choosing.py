@@ -1,0 +1,75 @@
+"""The way to a point in time that holds up: planned, every byte of it read and compared, replayed, digests compared.
+
+An object that is not what was kept is left out, and another way is looked for: another snapshot, another member.
+"""
+
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from logkeep.model.work import Progress
+from logkeep.zookeeper.findings import Seen
+from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.plan import Refused, RestorePath, Target, plan
+from logkeep.zookeeper.prove import proven_path
+from logkeep.zookeeper.replay import Replayed
+from logkeep.zookeeper.survey import LogTimes, survey
+from logkeep.zookeeper.verify_objects import ObjectChecks, check_data
+
+
+@dataclass(frozen=True)
+class Chosen:
+    path: RestorePath
+    replayed: Replayed
+    passed_over: tuple[Seen, ...]
+    """Damage that another way leads around."""
+
+
+@dataclass(frozen=True)
+class _Along:
+    """The objects of one path, as a view of their own."""
+
+    whole: BackupView
+    snapshots: tuple[KeptSnapshot, ...]
+    logs: tuple[KeptLog, ...]
+
+    @property
+    def name(self) -> str:
+        return self.whole.name
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        return tuple(self.whole.members)
+
+    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+        return self.whole.open(kept)
+
+
+def choose(view: BackupView, target: Target, *, believe: bool = False, progress: Progress = lambda _: None) -> Chosen:
+    """Raises RestoreFailed, with what can be restored to instead."""
+    unusable, seen, good = list[KeptLog | KeptSnapshot](), list[Seen](), set[KeptLog | KeptSnapshot]()
+    moments = LogTimes(view)
+    while True:
+        holdings = survey(view, without=unusable)
+        path = plan(holdings, target, moments, believe=believe)
+        if isinstance(path, Refused):
+            raise path.error(view.name)
+        along = _along(view, path, good)
+        checks = check_data(along, ObjectChecks(), progress)
+        if not checks.unusable:
+            break
+        looked_at: set[KeptLog | KeptSnapshot] = {*along.snapshots, *along.logs}
+        good |= looked_at - set(checks.unusable)
+        unusable += checks.unusable
+        seen += checks.seen
+    found = proven_path(view, holdings, target, moments, believe=believe)
+    if isinstance(found, Refused):
+        raise found.error(view.name)
+    return Chosen(found.path, found.replayed, tuple(seen))
+
+
+def _along(view: BackupView, path: RestorePath, good: set[KeptLog | KeptSnapshot]) -> _Along:
+    """As the view has them: a survey adds to what it says of logs."""
+    wanted = {(piece.log.member, piece.log.history, piece.log.first) for piece in path.slices}
+    base = () if path.base.snapshot is None or path.base.snapshot in good else (path.base.snapshot,)
+    logs = (log for log in view.logs if (log.member, log.history, log.first) in wanted)
+    return _Along(view, base, tuple(log for log in logs if log not in good))

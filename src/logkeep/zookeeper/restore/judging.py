@@ -1,0 +1,111 @@
+"""What stands in the way of a restore, and what is worth knowing about it, by all that was found out. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from logkeep.errors import LogkeepError, TargetUnsafe
+from logkeep.formats.zookeeper.names import Packing, hex_zxid, parse_name
+from logkeep.model.findings import Finding, Severity
+from logkeep.zookeeper.plan import RestorePath
+from logkeep.zookeeper.replay import Mismatch
+from logkeep.zookeeper.restore.limits import Content, impossible, parse_version, warning, worth_telling
+from logkeep.zookeeper.restore.places import Place
+from logkeep.zookeeper.restore.running import Seen
+from logkeep.zookeeper.restore.values import Form, Held, RestoreWish
+
+_PACKED_SINCE = (3, 6)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    wish: RestoreWish
+    path: RestorePath
+    content: Content
+    mismatch: Mismatch | None
+    targets: tuple[tuple[Place, Held], ...]
+    seen: Seen
+    epoch: int | None
+    members: int
+    """That the backup knows of."""
+    looked_at: int
+    """Targets, and members that were surveyed elsewhere; all of them where a plan was agreed."""
+
+
+def in_the_way(found: Situation) -> Iterator[LogkeepError]:
+    for who in found.seen.running:
+        yield TargetUnsafe(who, remedy="stop the server, of an ensemble every member, and run again")
+    yield from _logs_elsewhere(found)
+    yield from impossible(found.content, found.wish)
+    yield from _not_as_files(found)
+    yield from _unsurveyed(found)
+
+
+def _logs_elsewhere(found: Situation) -> Iterator[LogkeepError]:
+    """Logs that stay where they are would be replayed on the restored tree."""
+    for place, held in found.targets:
+        if held.snapshots and held.highest_zxid and not held.logs and not place.log_dir_named:
+            yield TargetUnsafe(
+                "it holds snapshots and no log: are its logs in another directory?",
+                subject=str(place.data.path),
+                remedy="look for dataLogDir in zoo.cfg and name it; if there is none, name dataDir twice",
+            )
+
+
+def _not_as_files(found: Situation) -> Iterator[LogkeepError]:
+    version, base = parse_version(found.wish.version), found.path.base.snapshot
+    if found.wish.form is Form.EXACT or version is None or version >= _PACKED_SINCE:
+        return
+    parsed = None if base is None else parse_name(base.name)
+    remedy = "restore an exact snapshot instead of the original files"
+    if parsed is not None and parsed.packing is not Packing.PLAIN:
+        what = f"ZooKeeper {found.wish.version} cannot read a packed snapshot"
+        yield TargetUnsafe(what, subject=hex_zxid(parsed.zxid), remedy=remedy)
+    elif version < (3, 5) and any(piece.log.digests is not False for piece in found.path.slices):
+        what = f"ZooKeeper {found.wish.version} may not know all transactions of these logs"
+        yield TargetUnsafe(what, remedy=remedy)
+
+
+def _unsurveyed(found: Situation) -> Iterator[LogkeepError]:
+    """A member that nobody looked at may have a later epoch, and would bring its old data back."""
+    if found.epoch is None or found.wish.min_epoch or found.looked_at >= max(found.members, 2):
+        return
+    yield TargetUnsafe(
+        f"only {found.looked_at} of the ensemble's members were looked at: another may have a later epoch",
+        remedy="survey every member and make one plan of all; or give the highest epoch that any of them has "
+        f"(currentEpoch in version-2) as the least epoch; here it is {found.epoch - 1}",
+    )
+
+
+def worth_knowing(found: Situation) -> Iterator[Finding]:
+    path, wish = found.path, found.wish
+    if found.mismatch is not None:
+        what = "from here on the tree is not the one that the server had; it is restored because that was asked for"
+        where = hex_zxid(found.mismatch.zxid)
+        yield Finding(code="digest-mismatch", severity=Severity.DAMAGE, where=where, what=what)
+    yield from worth_telling(found.content, wish)
+    for place, held in found.targets:
+        yield from _about(place, held)
+    for label in path.labels:
+        yield warning("proof", label, "", where=hex_zxid(path.until))
+    yield from _about_others(found)
+    if wish.form is Form.ORIGINAL and any(held.highest_zxid > path.until for _, held in found.targets):
+        what = f"zxids above {hex_zxid(path.until)} were in use, and are given out again"
+        yield warning("zxids-reused", what, "restore an exact snapshot: it is named above them")
+
+
+def _about_others(found: Situation) -> Iterator[Finding]:
+    if found.epoch is None or len(found.targets) > 1:
+        return
+    what = f"it is a member of an ensemble: every member must be restored, with epoch {found.epoch}"
+    remedy = "stop all members, restore each from this backup by one plan, and start none before all are restored"
+    yield warning("ensemble-member", what, remedy, where=str(found.targets[0][0].data_dir))
+
+
+def _about(place: Place, held: Held) -> Iterator[Finding]:
+    where = str(place.data_dir)
+    if held.strays:
+        what = f"a server reads them and none wrote them: {', '.join(held.strays)}"
+        yield warning("stray-files", what, "they are moved away with the old data", where)
+    if not held.exactly:
+        what = "a log that is replaced is damaged: how far it went is only estimated, and rather too high"
+        yield Finding(code="replaced-damaged", severity=Severity.NOTE, where=where, what=what)

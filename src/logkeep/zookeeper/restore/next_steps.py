@@ -1,0 +1,20 @@
+"""What an operator does after a restore, as lines. Pure."""
+
+from collections.abc import Iterator
+
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.zookeeper.restore.values import RestoreReceipt
+
+
+def next_steps(receipt: RestoreReceipt) -> Iterator[str]:
+    """Without commands of a program: those are for the one who shows them."""
+    yield f"the tree is the one after transaction {hex_zxid(receipt.zxid)}"
+    if receipt.epoch is None:
+        yield f"start the server: it says that it is at {hex_zxid(receipt.named_zxid)}, above all that was replaced"
+    else:
+        yield f"start the members when all are restored: epoch {receipt.epoch} is in both epoch files of each, "
+        yield f"so the next transaction is {hex_zxid((receipt.epoch + 1 << 32) + 1)} or above"
+    yield "zxids mean another history from here on: the next incremental backup needs --new-history"
+    for target in receipt.targets:
+        for kept in target.kept:
+            yield f"what was there before is in {kept}; a rollback of {target.data_dir} puts it back"

@@ -1,0 +1,182 @@
+"""What goes wrong at the edges: a clear error, the right exit code, nothing lost and nothing left behind."""
+
+import json
+import os
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import pytest
+
+from tests.e2e.zkbackup.served import Served
+
+pytestmark = pytest.mark.xdist_group("zookeeper")
+
+
+def _error(shop: Served, *words: str, code: int) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads(shop.run(*words, "--format=json", code=code).stderr.splitlines()[-1])
+    assert said["exit_code"] == code
+    assert said["remedy"]
+    return said
+
+
+def test_directories_that_are_none_of_zookeepers(shop: Served) -> None:
+    (shop.home / "empty").mkdir()
+    for name in ("nowhere", "empty"):
+        said = _error(shop, "backup", f"--zk-data-dir={shop.home / name}", "--output-dir=out", code=40)
+        assert said["category"] == "user"
+    assert not list(shop.base.glob("*"))
+
+
+def test_what_is_missing_is_named(shop: Served) -> None:
+    assert "--zk-data-dir" in _error(shop, "backup", f"--output-dir={shop.base}", code=40)["message"]
+    assert "--backup-dir" in _error(shop, "verify", code=40)["message"]
+    assert "--backup-dir" in _error(shop, "restore", *shop.flags, code=40)["message"]
+    assert "nightly" in _error(shop, "info", "nightly", code=40)["context"]["subject"]
+    assert _error(shop, "info", "../x", code=40)["category"] == "user"
+    assert "bakup" in shop.run("bakup", code=40).stderr
+    assert "did you mean --zk-host?" in shop.run("backup", "--zk-hst=x", code=40).stderr
+
+
+def test_an_output_that_cannot_be_written(shop: Served) -> None:
+    (shop.home / "file").touch()
+    said = _error(shop, "backup", *shop.flags, f"--output-dir={shop.home / 'file'}", code=20)
+    assert said["category"] == "io"
+
+
+def test_no_server_answers(shop: Served) -> None:
+    taken = shop.json("backup", *shop.places, "--zk-host=127.0.0.1:1", code=2)
+    assert "server-unreachable" in {finding["code"] for finding in taken["findings"]}
+    assert taken["status"] in {"valid", "partial"}
+
+
+def test_lost_transactions_in_the_source(shop: Served) -> None:
+    """A log in the middle is gone: what is there is kept, and what is not is told."""
+    copytree(shop.server.data_dir, shop.home / "data")
+    copytree(shop.server.log_dir, shop.home / "datalog")
+    logs = sorted((shop.home / "datalog" / "version-2").glob("log.*"), key=lambda path: int(path.suffix[1:], 16))
+    content = bytearray(logs[-1].read_bytes())
+    content[40] ^= 0xFF
+    logs[-1].write_bytes(content)
+    flags = (f"--zk-data-dir={shop.home / 'data'}", f"--zk-log-dir={shop.home / 'datalog'}")
+    taken = shop.json("backup", *flags, f"--zk-host={shop.server.client}", code=21)
+    assert "lost-transactions" in {finding["code"] for finding in taken["findings"]}
+    assert shop.json("list")["backups"][0]["status"] == "damaged"
+
+
+@pytest.fixture
+def bundle(shop: Served) -> Path:
+    return Path(shop.backup("--backup-id=one", "--compression=none")["backup_dir"])
+
+
+def _flip(path: Path, position: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[position] ^= 0xFF
+    path.write_bytes(content)
+
+
+def _newest(bundle: Path) -> Path:
+    return max((bundle / "txnlogs").iterdir(), key=lambda path: int(path.name.split(".")[1], 16))
+
+
+def test_damage_in_a_bundle_and_its_honest_repair(shop: Served, bundle: Path) -> None:
+    """No other backup has the record: it is named as lost, and stays named."""
+    rotten = _newest(bundle)
+    _flip(rotten, 40)
+    content = rotten.read_bytes()
+    found = shop.json("verify", f"--backup-dir={bundle}", code=10)
+    assert (found["status"], found["restorable"], found["quality_score"]) == ("damaged", False, 0)
+    fixed = shop.json("verify", f"--backup-dir={bundle}", "--fix", code=10)
+    assert fixed["repairs"]
+    assert (bundle / "damaged" / rotten.name).read_bytes() == content
+    again = shop.json("verify", f"--backup-dir={bundle}", code=10)
+    assert again["status"] == "damaged"
+    assert json.loads((bundle / "metadata" / "backup_info.json").read_text())["repairs"][0]["lost"]
+
+
+def test_a_neighbour_gives_back_what_was_lost(shop: Served, bundle: Path) -> None:
+    other = Path(shop.backup("--backup-id=two")["backup_dir"])
+    before = (bundle / "txnlogs" / _newest(bundle).name).read_bytes()
+    _flip(_newest(bundle), 40)
+    fixed = shop.json("verify", f"--backup-dir={bundle}", "--fix", code=2)
+    assert (fixed["status"], fixed["restorable"], fixed["quality_score"]) == ("partial", True, 95)
+    assert "another backup" in fixed["repairs"][0]
+    assert shop.json("verify", f"--backup-dir={bundle}")["status"] == "partial"
+    entry = json.loads((bundle / "metadata" / "backup_info.json").read_text())["files"]["txnlogs"][-1]
+    assert entry["size"] == len(before)
+    assert shop.json("verify", f"--backup-dir={other}")["status"] == "valid"
+    assert [one["status"] for one in shop.json("list")["backups"]].count("partial") == 1
+
+
+def test_a_damaged_document(shop: Served, bundle: Path) -> None:
+    (bundle / "metadata" / "backup_info.json").write_text("{")
+    for words in (("info", "one"), ("verify", f"--backup-dir={bundle}")):
+        assert _error(shop, *words, code=10)["category"] == "corruption"
+    restoring = ("restore", f"--backup-dir={bundle}", *shop.places, "--force")
+    assert _error(shop, *restoring, code=10)["category"] == "corruption"
+    assert shop.json("list")["backups"][0]["status"] == "damaged"
+
+
+def test_a_bundle_that_cannot_be_written_to_is_verified_all_the_same(shop: Served, bundle: Path) -> None:
+    (bundle / "metadata").chmod(0o500)
+    (bundle / "logs").chmod(0o500)
+    try:
+        found = shop.json("verify", f"--backup-dir={bundle}")
+    finally:
+        (bundle / "metadata").chmod(0o700)
+        (bundle / "logs").chmod(0o700)
+    assert found["status"] == "valid"
+    if os.geteuid() != 0:
+        assert json.loads((bundle / "metadata" / "backup_info.json").read_text())["validation"]["level"] == "data"
+
+
+def test_what_is_missing_beside_the_data_and_what_is_too_much(shop: Served, bundle: Path) -> None:
+    (bundle / "metadata" / "MANIFEST.txt").unlink()
+    (bundle / "txnlogs" / "log.77.bak").write_bytes(b"x")
+    found = shop.json("verify", f"--backup-dir={bundle}", "--level=files", code=2)
+    assert {(f["code"], f["where"]) for f in found["findings"]} == {
+        ("object-missing", "metadata/MANIFEST.txt"), ("stray-file", "txnlogs/log.77.bak"),
+    }  # fmt: skip
+    assert (found["status"], found["restorable"]) == ("valid", True)
+
+
+def test_configuration_is_kept_without_its_secrets(shop: Served) -> None:
+    conf = shop.home / "conf"
+    conf.mkdir()
+    (conf / "zoo.cfg").write_text("clientPort=2181\nssl.keyStore.password=hunter2\n")
+    (conf / "zk.keytab").write_bytes(b"ticket")
+    (conf / "server.jks").write_bytes(b"keys")
+    bundle = Path(shop.backup("--include-config", f"--zk-conf-dir={conf}")["backup_dir"])
+    kept = bundle / "config" / "zoo.cfg"
+    assert "clientPort=2181" in kept.read_text()
+    assert "hunter2" not in "".join(p.read_text(errors="replace") for p in bundle.rglob("*") if p.is_file())
+    assert kept.stat().st_mode & 0o777 == 0o600
+    manifest = (bundle / "metadata" / "MANIFEST.txt").read_text()
+    assert "zk.keytab" in manifest
+    assert "server.jks" in manifest
+    secret = Path(shop.backup("--include-secrets", f"--zk-conf-dir={conf}", "--backup-id=all")["backup_dir"])
+    assert (secret / "config" / "server.jks").read_bytes() == b"keys"
+    assert "hunter2" in (secret / "config" / "zoo.cfg").read_text()
+    assert not (secret / "config" / "zk.keytab").exists()
+
+
+def test_a_moment_that_is_not_held(shop: Served, bundle: Path) -> None:
+    words = ("restore", f"--backup-dir={bundle}", f"--zk-data-dir={shop.home}", "--zk-host=127.0.0.1:1", "--dry-run")
+    said = _error(shop, *words, "--to-zxid=0x7fffffff", code=30)
+    assert "what can be restored to: 0x" in said["remedy"]
+    assert _error(shop, *words, "--to-zxid=1", "--to-time=2026-01-01T00:00:00Z", code=40)["category"] == "user"
+
+
+def test_a_moment_in_between(shop: Served, bundle: Path) -> None:
+    """To a zxid, by both of its names and in both notations; to a time."""
+    target = shop.home / "target"
+    target.mkdir()
+    words = ("restore", f"--backup-dir={bundle}", f"--zk-data-dir={target}", "--zk-host=127.0.0.1:1", "--dry-run")
+    for flag in ("--to-zxid=0x60", "--truncate-to-zxid=96"):
+        assert shop.json(*words, flag)["stands_at"]["hex"] == "0x60"
+    plan = shop.json(*words, "--to-zxid=0x60")
+    time_ms = plan["stands_at"]["time_ms"]
+    later = shop.json(*words, f"--to-time={time_ms}")
+    assert later["stands_at"]["decimal"] >= 0x60
+    assert later["next_left_out"]["time_ms"] > time_ms
+    assert not list(target.iterdir())
