@@ -103,7 +103,7 @@ def _metrics(outcome: Outcome[ZooKeeperRestoreReport]) -> Iterator[Sample]:
     examples=(
         "logkeep zookeeper restore latest --data-dir /var/lib/zookeeper --dry-run",
         "logkeep zookeeper restore latest --to-time 2026-11-16T02:59:00Z --data-dir /var/lib/zookeeper",
-        "logkeep zookeeper restore latest --data-dir zk1=/mnt/zk1 --data-dir zk2=/mnt/zk2 --data-dir zk3=/mnt/zk3",
+        "logkeep zookeeper restore latest --data-dir zk1=/data/zk1 --data-dir zk2=/data/zk2 --data-dir zk3=/data/zk3",
         "logkeep zookeeper restore --rollback --data-dir /var/lib/zookeeper",
     ),
 )
