@@ -92,8 +92,13 @@ def test_an_impossible_length_is_damage_and_costs_nothing(length: int) -> None:
         list(txnlog.bodies(io.BytesIO(log)))
 
 
-def test_a_length_of_zero_is_the_end_only_with_a_checksum_of_zero() -> None:
+def test_a_length_of_zero_is_the_end_only_with_a_checksum_of_zero(tmp_path: Path) -> None:
+    """On a disk too, where it is looked at again."""
     zero = struct.pack(">i", 0)
+    path = tmp_path / "log.20"
+    path.write_bytes(with_bytes(LOG, STARTS[2] + 8, zero))
+    with path.open("rb") as source:
+        assert txnlog.scan(source).damage[0].kind is DamageKind.LENGTH
     assert scanned(with_bytes(LOG, STARTS[2] + 8, zero)).damage[0].kind is DamageKind.LENGTH
     assert scanned(with_bytes(LOG, STARTS[5] + 8, zero)).damage[0].kind is DamageKind.TORN
     assert scanned(with_bytes(LOG, USED, struct.pack(">qi", 1, 0))).damage[0].kind is DamageKind.TORN

@@ -188,7 +188,6 @@ def test_where_a_snapshot_may_be_fuzzy() -> None:
     assert Ending(1, 3, 7, 1, 8).fuzzy_end(5, 9) == 9
     assert Ending(1, 3, 0, None, 8).fuzzy_end(12, 9) is None
     assert Ending(1, 2, last_processed=8).fuzzy_end(5, 8) is None
-    assert Ending(1, 1).fuzzy_end(0, 0) == 0
 
 
 def test_jute() -> None:

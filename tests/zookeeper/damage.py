@@ -73,7 +73,7 @@ def write(directory: Path, version: str, steps: int = 7) -> Written:
     return Written(directory / "data", release, truth)
 
 
-def write_epochs(directory: Path, version: str, epochs: int = 3) -> Written:
+def write_epochs(directory: Path, version: str, epochs: int = 2) -> Written:
     """An ensemble of one member, which begins an epoch whenever it starts. Only what 3.4 knows too is asked of it."""
     release = ZooKeeperRelease(version)
     for number in range(epochs):

@@ -13,7 +13,8 @@ from typing import Final, Protocol
 
 from logkeep.errors import ClusterError, Damaged, ServerFailed
 from logkeep.formats.zookeeper import shown
-from logkeep.formats.zookeeper.names import log_name
+from logkeep.formats.zookeeper.names import log_name, snapshot_name
+from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.txnlog import header
 from logkeep.model.findings import Severity
 from logkeep.zookeeper.client import LiveNode
@@ -23,7 +24,7 @@ from logkeep.zookeeper.kept import BackupView, KeptSnapshot
 from logkeep.zookeeper.plan import Moments, Refused, RestorePath, Slice, ToEnd
 from logkeep.zookeeper.prove import proven_path
 from logkeep.zookeeper.slicing import give_records
-from logkeep.zookeeper.tree import Node, Tree, is_ephemeral
+from logkeep.zookeeper.tree import Node, Tree, is_ephemeral, new_tree, rows_of
 from logkeep.zookeeper.unlogged import data_is_unlogged, stat_is_unlogged
 
 _MOST_TOLD: Final = 20
@@ -72,8 +73,17 @@ def stage(view: BackupView, path: RestorePath, data_dir: Path) -> None:
     version_2.mkdir(parents=True, mode=0o700)
     if path.base.snapshot is not None:
         _copy(view, path.base.snapshot, version_2 / path.base.snapshot.name)
+    else:
+        _begin_empty(path, version_2)
     for piece in path.slices:
         _copy_slice(view, piece, version_2 / log_name(piece.first))
+
+
+def _begin_empty(path: RestorePath, version_2: Path) -> None:
+    """Since 3.5 no server starts on logs alone: it gets the snapshot that one without data begins with."""
+    acls, rows = rows_of(new_tree(with_config=path.with_config))
+    with (version_2 / snapshot_name(0)).open("xb") as out:
+        out.writelines(exact_snapshot({}, acls, rows, zxid=0, digest=None))
 
 
 def _copy(view: BackupView, snapshot: KeptSnapshot, target: Path) -> None:

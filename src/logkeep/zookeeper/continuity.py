@@ -69,7 +69,7 @@ def _kindred(found: Found, known: Known, last: int) -> bool:
                 reader = SnapshotReader(opened(stream, file.name.packing))
                 reader.sessions()
                 reader.acls()
-                same = tree is not None and same_past(tree, reader.nodes(), last)
+                same = tree is not None and same_past(tree, reader.nodes(), last, file.zxid)
                 if same:
                     reader.ending()
                 return same

@@ -9,7 +9,7 @@ from logkeep.zookeeper.collect import look
 from logkeep.zookeeper.gathering import Rounds
 from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.outcome import foreseen
-from logkeep.zookeeper.sink import Gathered, Known, Shelf
+from logkeep.zookeeper.sink import Completed, Gathered, Known, Shelf
 from logkeep.zookeeper.words import ServerState
 
 
@@ -23,7 +23,7 @@ class Nowhere:
     def start(self) -> None:
         raise RuntimeError("nothing is written")
 
-    def complete(self, gathered: Gathered) -> str:
+    def complete(self, gathered: Gathered) -> Completed:
         raise RuntimeError("nothing is written")
 
 
@@ -42,13 +42,17 @@ def foresee(wish: Wish, sink: Nowhere, rounds: Rounds) -> Foreseen:
     """Raises what the backup itself would raise: DataDirUnusable, HistoryUnproven."""
     members = rounds.begin(wish.members, sink, new_history=wish.new_history)
     snapshots = logs = size = 0
-    for member in members:
-        member.saw(look(member.place))
-        member.asked(_asked(member, rounds))
-        shots, pieces = member.snapshot_units(), [unit for _, unit in member.log_units()]
-        snapshots += len(shots)
-        logs += len(pieces)
-        size += sum(unit.size_bytes for unit in (*shots, *pieces))
+    try:
+        for member in members:
+            member.saw(look(member.place))
+            member.asked(_asked(member, rounds))
+            shots, pieces = member.snapshot_units(), [unit for _, unit in member.log_units()]
+            snapshots += len(shots)
+            logs += len(pieces)
+            size += sum(unit.size_bytes for unit in shots) + sum(unit.size_bytes for unit in pieces)
+    finally:
+        for member in members:
+            member.pins.close()
     return Foreseen(
         members[0].history,
         tuple(members),

@@ -14,7 +14,7 @@ from logkeep.zookeeper.copying_logs import CopiedLog, CopiedPiece, FoundDamage, 
 from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, Outcome, SnapshotUnit
 from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.pins import Pins
-from logkeep.zookeeper.rounds import LogWish, Standing, logs_to_read, proven_by, with_bounds
+from logkeep.zookeeper.rounds import LogWish, Standing, holes, logs_to_read, proven_by, with_bounds
 from logkeep.zookeeper.sink import DamagedFile, PlacedLog, PlacedSnapshot, Shelf
 from logkeep.zookeeper.source_file import mark_in
 from logkeep.zookeeper.words import ServerState
@@ -55,6 +55,8 @@ class MemberRun:
     schemes: set[str] = field(default_factory=set)
     damaged: list[DamagedFile] = field(default_factory=list)
     pins: Pins = field(default_factory=Pins)
+    purged: bool = False
+    """Files that were seen lost their names while this runs."""
     voters: int | None = None
 
     def __post_init__(self) -> None:
@@ -66,6 +68,7 @@ class MemberRun:
         self.still = self._looked == found
         self._looked = found
         self.pins.hold((*found.snapshots, *found.logs))
+        self.purged = self.purged or self.pins.gone() > 0
         self.found = self._with_purged(found)
 
     def _with_purged(self, found: Found) -> Found:
@@ -170,7 +173,15 @@ class MemberRun:
             last=last,
             cap=self.state.zxid if self.state is not None else None,
             cap_after=self.state_after.zxid if self.state_after is not None else None,
+            outrun=self.purged and self._has_hole_behind(zxid),
         )
+
+    def _has_hole_behind(self, zxid: int) -> bool:
+        """Not one that damage made: no newer look mends that."""
+        runs = [(p.kept.first, p.kept.last) for p in self.logs if p.kept.last > zxid]
+        made = {d.after_zxid + 1 for damages in self.damage.values() for d in damages}
+        before = [] if self.continued.kept_to is None else [(self.continued.kept_to, self.continued.kept_to)]
+        return any(hole.last > zxid and hole.first not in made for hole in holes([*before, *runs]))
 
     def bounded_snapshots(self) -> Iterator[PlacedSnapshot]:
         """Where no server runs and no file changes, the end of the logs bounds what a snapshot may hold."""

@@ -93,12 +93,14 @@ class Standing:
     """What the server said before logs were copied; None: it could not be asked."""
     cap_after: int | None
     """What it said after that."""
+    outrun: bool = False
+    """A purge removed transactions behind the newest snapshot before they were seen: a newer snapshot is needed."""
 
 
 def settled(standing: Standing) -> bool:
     """Whether no further round is needed."""
     whole = standing.fuzzy_end <= standing.newest_snapshot or standing.last >= standing.fuzzy_end
-    return whole and _reached(standing) and not _other_epoch(standing)
+    return whole and _reached(standing) and not _other_epoch(standing) and not standing.outrun
 
 
 def _reached(standing: Standing) -> bool:

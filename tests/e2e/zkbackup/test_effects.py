@@ -14,7 +14,7 @@ import pytest
 from logkeep.cli.zkbackup import backup_command, checking
 from logkeep.formats.zookeeper.txnlog import scan
 from logkeep.spark.threads import ThreadedEngine
-from logkeep.zookeeper import copying
+from logkeep.zookeeper import source_file
 from tests.e2e.zkbackup.served import Served
 from tests.unit.cli.calling import clean_environment
 from tests.unit.cli.zkbackup.bundles import PROGRAM, put
@@ -136,7 +136,7 @@ def test_copy_buffer_size_and_concurrent_copies(still: Served, monkeypatch: pyte
         parallel.append(at_once)
         return ThreadedEngine(at_once, **more)
 
-    monkeypatch.setattr(copying, "scan", spying_scan)
+    monkeypatch.setattr(source_file, "scan", spying_scan)
     monkeypatch.setattr(backup_command, "ThreadedEngine", spying_engine)
     _configured(still, advanced={"copy_buffer_size": 8192}, backup={"concurrent_copies": 3})
     assert still.json("backup")["status"] == "valid"

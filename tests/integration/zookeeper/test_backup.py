@@ -23,7 +23,7 @@ from tests.zookeeper.online import CACHE, archive_of, bundle_of, place_of, plain
 from tests.zookeeper.recording import record
 
 pytestmark = pytest.mark.xdist_group("zookeeper")
-SETTINGS = {"snapCount": "300", "preAllocSize": "4096", "forceSync": "no"}
+SETTINGS = {"snapCount": "600", "preAllocSize": "4096", "forceSync": "no"}
 JAVA = ("-Dzookeeper.forceSync=no", "-Xmx256m")
 
 
@@ -61,8 +61,8 @@ def judge(version: str, directory: Path, backups: int) -> None:
         java_options=JAVA,
     )
     compared = 0
-    with server, Load([server.client], server.password, line=release.line) as load:
-        load.wait_for(1500)
+    with server, Load([server.client], server.password, line=release.line, most_per_s=2000) as load:
+        load.wait_for(1000)
         with Purging(server) as purging:
             for number in range(backups):
                 load.wait_for(200)
@@ -97,7 +97,7 @@ def check_with_apaches_tool(server: EmbeddedZooKeeper, view: BundleView, files: 
 
 @pytest.mark.parametrize("version", ["3.4.14", "3.9.5"])
 def test_a_backup_under_load_replays(version: str, tmp_path: Path) -> None:
-    judge(version, tmp_path, backups=3)
+    judge(version, tmp_path, backups=2)
 
 
 @pytest.mark.soak
@@ -109,8 +109,8 @@ def test_many_backups_under_load_replay(version: str, tmp_path: Path) -> None:
 def test_incremental_backups_under_load_join_without_a_seam(tmp_path: Path) -> None:
     place = new_place()
     server = EmbeddedZooKeeper(tmp_path / "server", CACHE, settings=SETTINGS, java_options=JAVA)
-    with server, Load([server.client], server.password, line=(3, 9)) as load:
-        for _ in range(4):
+    with server, Load([server.client], server.password, line=(3, 9), most_per_s=2000) as load:
+        for _ in range(3):
             load.wait_for(300)
             assert archive_of(place, place_of(server, "zk1")).exit_code == 0
         load.stop()

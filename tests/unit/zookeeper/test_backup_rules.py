@@ -48,6 +48,7 @@ def standing(**told: int | None) -> Standing:
         ({"cap": EPOCH, "cap_after": EPOCH}, True),  # an epoch in which nothing happened yet
         ({"cap": EPOCH + 1, "cap_after": EPOCH + 1}, False),
         ({"newest_snapshot": 20, "fuzzy_end": 20, "cap": 20}, True),  # it came by a snapshot from the leader
+        ({"outrun": True}, False),  # a purge was faster: a newer snapshot is needed
     ],
 )
 def test_when_another_round_is_needed(told: dict[str, int | None], expected: bool) -> None:

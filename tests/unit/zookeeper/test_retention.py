@@ -58,6 +58,12 @@ def test_damaged_ones_go_only_when_that_is_wished_and_a_good_one_is_there() -> N
     assert fates([old, young], wished) == {"b30": Fate.SKIP, "b1": Fate.KEEP}
 
 
+def test_a_damaged_one_is_beyond_the_count_behind_as_many_good_ones() -> None:
+    bundles = [aged(1), aged(2), aged(3, Condition.DAMAGED)]
+    assert fates(bundles, Rules(keep_count=2, keep_min_count=1))["b3"] is Fate.SKIP
+    assert fates(bundles, Rules(keep_count=3, keep_min_count=1))["b3"] is Fate.KEEP
+
+
 def test_a_bundle_from_the_future_stays_and_protects_no_other_from_counting() -> None:
     found = fates([aged(-3), aged(20), aged(21)], Rules(keep_min_count=1))
     assert found == {"b-3": Fate.KEEP, "b20": Fate.PROTECTED, "b21": Fate.DELETE}

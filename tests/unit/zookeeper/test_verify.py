@@ -13,6 +13,7 @@ from logkeep.zookeeper.findings import Class
 from logkeep.zookeeper.kept import Member
 from logkeep.zookeeper.tree import rows_of
 from logkeep.zookeeper.verify import Level, Verified, verify
+from tests.zookeeper.encoding import record
 from tests.zookeeper.made import MemoryView, Past, add_member, backup_of, epoch, kept_log
 
 PAST = Past(range(1, 31))
@@ -177,3 +178,15 @@ def test_a_log_of_another_length_than_was_told_is_found() -> None:
     assert shorter.last == 29
     found = verify(view, Level.DATA)
     assert found.lost == ((30, 30),)
+
+
+def test_a_record_that_was_forged_with_its_checksum_has_another_hash() -> None:
+    view = good()
+    log = view.logs[1]
+    body = PAST.records[14][12:-1]
+    forged = record(body[:-13] + bytes([body[-13] ^ 1]) + body[-12:])
+    assert len(forged) == len(PAST.records[14])
+    view.objects[log] = view.objects[log].replace(PAST.records[14], forged)
+    found = verify(view, Level.DATA)
+    assert kinds(found) >= {Class.HASH_MISMATCH}
+    assert found.failed

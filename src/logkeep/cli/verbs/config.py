@@ -1,12 +1,14 @@
 """`logkeep config show` and `config validate`: what is set, by whom, and what is wrong with it."""
 
+from typing import Any
+
 import msgspec
 
 from logkeep.cli.look import Look
 from logkeep.cli.run import Run
 from logkeep.cli.verb import COMMON, verb
 from logkeep.config.load import examine
-from logkeep.config.option import Where
+from logkeep.config.option import Option, Where
 from logkeep.config.options import OPTIONS
 from logkeep.config.settings import Setting
 
@@ -52,7 +54,16 @@ def _show_text(report: ConfigShowReport, look: Look) -> str:
     return look.table(("KEY", "VALUE", "ORIGIN"), rows) + look.text(f"\n\nfiles: {files}")
 
 
-@verb(report=ConfigShowReport, text=_show_text, options=[o for o in _STANDING if o not in COMMON])
+def _tried_out() -> list[Option[Any]]:
+    """Every option that a file may hold, by its flag; where two kinds of source share one, the first."""
+    flags: dict[str, Option[Any]] = {}
+    for option in _STANDING:
+        if option not in COMMON:
+            flags.setdefault(option.typed or option.name, option)
+    return list(flags.values())
+
+
+@verb(report=ConfigShowReport, text=_show_text, options=_tried_out())
 def show(run: Run) -> ConfigShowReport:
     """Print every setting with the place it came from.
 

@@ -85,9 +85,10 @@ class DrillReport(msgspec.Struct, frozen=True, kw_only=True):
     where: str
     """An embedded server, or the id of the cluster."""
     verdict: str
-    topics: int = 0
-    partitions: int = 0
-    records: int = 0
+    topics: int
+    """Of a backup of Kafka, as the next two; 0 for others."""
+    partitions: int
+    records: int
     bytes: int
     seconds: float
     """The recovery time that was reached: all read, written, read back from the server and compared."""

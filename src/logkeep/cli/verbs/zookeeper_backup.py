@@ -243,6 +243,7 @@ def _member(member: Member) -> BackedUpMember:
 def done_report(place: Place, done: Done, entry: BackupEntry | None) -> ZooKeeperBackupReport:
     """Of a backup that was committed."""
     gathered = done.gathered
+    stored = [*(placed.stored for placed in gathered.snapshots), *(placed.stored for placed in gathered.logs)]
     return ZooKeeperBackupReport(
         source=place.source,
         id=int(done.name),
@@ -251,7 +252,7 @@ def done_report(place: Place, done: Done, entry: BackupEntry | None) -> ZooKeepe
         backup_zxid=hex_zxid(gathered.backup_zxid),
         new_snapshots=len(gathered.snapshots),
         new_logs=len(gathered.logs),
-        new_bytes=sum(placed.stored.size_bytes for placed in (*gathered.snapshots, *gathered.logs)),
+        new_bytes=sum(one.size_bytes for one in stored),
         stored_bytes=entry.summary.stored_bytes if entry else None,
         findings=tuple(done.findings),
         exit_code=done.exit_code,

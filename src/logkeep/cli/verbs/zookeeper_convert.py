@@ -115,7 +115,7 @@ def export(run: Run, backup: str) -> ExportReport:
         view = view_of(place, held)
         with new_bundle(directory.absolute(), name, clock=run.clock, tokens=run.token, codec=codec) as sink:
             gathered = export_backup(view, sink, WarmEngines(run), run[MEMBER], beside_of(view))
-    stored = [placed.stored for placed in (*gathered.snapshots, *gathered.logs)]
+    stored = [*(placed.stored for placed in gathered.snapshots), *(placed.stored for placed in gathered.logs)]
     return ExportReport(
         source=place.source,
         backup=entry.id,

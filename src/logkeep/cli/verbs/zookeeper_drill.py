@@ -79,6 +79,9 @@ def _report(
 ) -> DrillReport:
     planned, path = prepared.planned, prepared.path
     return DrillReport(
+        topics=0,
+        partitions=0,
+        records=0,
         source=source,
         backup=receipt.backup,
         restore=receipt.restore,

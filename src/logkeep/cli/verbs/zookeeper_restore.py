@@ -16,6 +16,7 @@ from logkeep.cli.verbs.zookeeper_restore_report import (
     ZooKeeperRestoreReport,
     plan_lines,
     restore_text,
+    steps_after,
     targets_of,
     tree_of,
 )
@@ -234,6 +235,7 @@ def _done(
         journal=journal,
         verdict=document.verdict,
         targets=tuple(targets_of(prepared, receipt)),
+        next_steps=tuple(steps_after(receipt, document.restore)),
         seconds=document.duration_s,
         dry_run=False,
     )

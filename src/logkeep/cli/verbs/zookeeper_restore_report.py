@@ -10,6 +10,7 @@ from logkeep.cli.receipt_text import finding_lines, took
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
 from logkeep.zookeeper.plan import Moment
+from logkeep.zookeeper.restore.next_steps import next_steps
 from logkeep.zookeeper.restore.preparing import Prepared
 from logkeep.zookeeper.restore.values import RestoreReceipt
 
@@ -76,6 +77,8 @@ class ZooKeeperRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     """With --continue and --rollback: of the servers whose data it was."""
     kept: tuple[str, ...] = ()
     """With --continue and --rollback: directories that hold the other data."""
+    next_steps: tuple[str, ...] = ()
+    """What to do when it is done."""
     seconds: float = 0.0
     dry_run: bool
 
@@ -130,7 +133,7 @@ def restore_text(report: ZooKeeperRestoreReport, look: Look) -> str:
     for target in report.targets:
         lines += [look.line(f"{target.data_dir}: before, now in {path}") for path in target.kept]
     lines += finding_lines(report.findings, look, every=True)
-    return "\n".join([*lines, "", *map(look.line, next_steps(report, report.tree))])
+    return "\n".join([*lines, "", *map(look.line, report.next_steps)])
 
 
 def plan_lines(report: ZooKeeperRestoreReport, look: Look) -> Iterator[str]:
@@ -164,14 +167,12 @@ def _tree_lines(tree: RestoredTree, look: Look) -> Iterator[str]:
     yield look.pairs({name: value for name, value in facts.items() if value})
 
 
-def next_steps(report: ZooKeeperRestoreReport, tree: RestoredTree) -> Iterator[str]:
+def steps_after(receipt: RestoreReceipt, restore: int) -> Iterator[str]:
     """For somebody who has been up for hours."""
-    directories = " ".join(f"--data-dir {shlex.quote(target.data_dir)}" for target in report.targets[:1])
-    everyone = "every member, this one among them" if tree.epoch is not None else "the server"
-    yield f"now start {everyone}; until the first session it answers to `srvr` with zxid {tree.named_zxid}"
-    yield f"the tree is that of {tree.zxid}; the next backup of it needs --new-history"
-    yield f"to undo it, stop the servers:  logkeep zookeeper restore --rollback {directories}"
-    yield f"receipt:  logkeep receipts show {report.restore}"
+    yield from next_steps(receipt)
+    directory = shlex.quote(receipt.targets[0].data_dir)
+    yield f"to undo it, stop the servers:  logkeep zookeeper restore --rollback --data-dir {directory}"
+    yield f"receipt:  logkeep receipts show {restore}"
 
 
 def _ended_lines(report: ZooKeeperRestoreReport, look: Look) -> Iterator[str]:

@@ -62,12 +62,11 @@ class Ending:
     def fuzzy_end(self, name_zxid: int, largest_in_nodes: int) -> int | None:
         """The last transaction that may be in it in part; None where only a lower bound is known.
 
-        That is so before 3.6, where digests are turned off, and in what a learner writes down after it was synced. Only
-        the tree in which nothing ever happened needs no word of the server.
+        That is so before 3.6, where digests are turned off, and in what a learner writes down after it was synced.
         """
         if self.digest_zxid:
             return max(self.digest_zxid, self.last_processed or 0, name_zxid, largest_in_nodes)
-        return None if name_zxid or largest_in_nodes else 0
+        return None
 
 
 class SnapshotReader:

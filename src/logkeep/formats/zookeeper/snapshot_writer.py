@@ -21,7 +21,11 @@ def exact_snapshot(
     zxid: int,
     digest: int | None,
 ) -> Iterator[bytes]:
-    """`nodes`: parents first, the root with the path ``b""``. Without a digest it ends as 3.5 would have ended it."""
+    """`nodes`: parents first, the root with the path ``b""``. Its file is to be named after `zxid`.
+
+    Without a digest it ends as 3.5 would have ended it, which every server loads; with one, not a 3.9 whose digests
+    are turned off.
+    """
     adler, piece = zlib.adler32(b""), bytearray()
     for part in _unsealed(sessions, acls, nodes):
         piece += part

@@ -64,7 +64,7 @@ def record_rows(place: Place, folded: Folded, entry: BackupEntry) -> tuple[Ensem
     if record is None:
         return None
     table = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
-    tokens = [one.token for one in (*record.snapshots, *record.logs)]
+    tokens = [*(one.token for one in record.snapshots), *(one.token for one in record.logs)]
     return record, rows_by_token(table.to_segments(), tokens, place.source)
 
 

@@ -81,7 +81,7 @@ def _member(member: MemberRecord, record: EnsembleRecord, rows: Mapping[str, Seg
         oldest_ms=min((row.base_time_ms for row in kept), default=None),
         newest_ms=max((row.max_time_ms for row in kept), default=None),
         unproven_from=_hex(min((row.first for row in kept if row.proof is Proof.UNPROVEN), default=None)),
-        bytes=sum(rows[each.token].plain_bytes for each in (*snapshots, *logs)),
+        bytes=sum(row.plain_bytes for row in [*kept, *(rows[each.token] for each in snapshots)]),
     )
 
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.model.findings import Finding
+from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Progress
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.verifying import Asked, Proven
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.boot import Boot
-from logkeep.zookeeper.kept import KeptLog, KeptSnapshot
+from logkeep.zookeeper.findings import Class, Seen
 from logkeep.zookeeper.verify import Level, Verified, verify
-from logkeep.zookeeper.verify_objects import ObjectChecks, named
+from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, named
 
 _GONE = frozenset({"object-missing", "size-mismatch"})
 
@@ -35,29 +35,37 @@ class Look:
 
     def __call__(self, asked: Asked) -> Proven:
         view = view_of(asked.place, self.entry)
-        names = {named(kept): view.object_name(kept) for kept in (*view.snapshots, *view.logs)}
+        everything: list[Kept] = [*view.snapshots, *view.logs]
+        names = {named(kept): view.object_name(kept) for kept in everything}
         gone = {finding.where for finding in asked.checked.findings if finding.code in _GONE}
         found = verify(
             view, self.level, boot=self.boot, scratch=self.scratch, progress=self.progress, objects=_present(view, gone)
         )
         asked.checked.read_objects = sum(name not in gone for name in names.values())
-        asked.checked.findings += _told(found, names)
+        asked.checked.findings += _told(found, names, gone)
         self.verified = found
         return Proven(self.level)
 
 
 def _present(view: ArchiveView, gone: set[str]) -> ObjectChecks:
     """What the repository's own look has seen already."""
-    kept: list[KeptSnapshot | KeptLog] = [*view.snapshots, *view.logs]
+    kept: list[Kept] = [*view.snapshots, *view.logs]
     missing = tuple(one for one in kept if view.object_name(one) in gone)
     there = [one for one in kept if one not in missing]
-    return ObjectChecks((), missing, len(there), sum(one.size_bytes for one in there))
+    seen = tuple(
+        Seen(kind=Class.OBJECT_MISSING, severity=Severity.DAMAGE, where=named(one), what="is not there")
+        for one in missing
+    )
+    return ObjectChecks(seen, missing, len(there), sum(one.size_bytes for one in there))
 
 
-def _told(found: Verified, names: dict[str, str]) -> Iterator[Finding]:
+def _told(found: Verified, names: dict[str, str], gone: set[str]) -> Iterator[Finding]:
+    """What the repository's own look has told is not told again."""
     for seen in found.seen:
         finding = seen.finding
         where = names.get(finding.where)
+        if where in gone and finding.code in _GONE:
+            continue
         if where is None:
             yield finding
         else:

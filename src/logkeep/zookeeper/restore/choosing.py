@@ -6,6 +6,8 @@ An object that is not what was kept is left out, and another way is looked for: 
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from logkeep.errors import RestoreFailed
+from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.work import Progress
 from logkeep.zookeeper.findings import Seen
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
@@ -45,14 +47,15 @@ class _Along:
 
 
 def choose(view: BackupView, target: Target, *, believe: bool = False, progress: Progress = lambda _: None) -> Chosen:
-    """Raises RestoreFailed, with what can be restored to instead."""
+    """Raises RestoreFailed, with what can be restored to instead: also where damage leaves only an earlier moment."""
     unusable, seen, good = list[KeptLog | KeptSnapshot](), list[Seen](), set[KeptLog | KeptSnapshot]()
-    moments = LogTimes(view)
+    moments, meant = LogTimes(view), 0
     while True:
         holdings = survey(view, without=unusable)
         path = plan(holdings, target, moments, believe=believe)
         if isinstance(path, Refused):
             raise path.error(view.name)
+        meant = max(meant, path.until)
         along = _along(view, path, good)
         checks = check_data(along, ObjectChecks(), progress)
         if not checks.unusable:
@@ -64,7 +67,18 @@ def choose(view: BackupView, target: Target, *, believe: bool = False, progress:
     found = proven_path(view, holdings, target, moments, believe=believe)
     if isinstance(found, Refused):
         raise found.error(view.name)
+    _check_moment(view, meant, found.path.until)
     return Chosen(found.path, found.replayed, tuple(seen))
+
+
+def _check_moment(view: BackupView, meant: int, reached: int) -> None:
+    """What the backup holds by its own account is what was asked for, not what is left of it."""
+    if reached < meant:
+        raise RestoreFailed(
+            f"it should reach to {hex_zxid(meant)}, and only {hex_zxid(reached)} can be proven: something is damaged",
+            subject=view.name,
+            remedy=f"run verify to see what; --to-zxid {hex_zxid(reached)} restores what is left",
+        )
 
 
 def _along(view: BackupView, path: RestorePath, good: set[KeptLog | KeptSnapshot]) -> _Along:

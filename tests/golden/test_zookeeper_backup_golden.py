@@ -1,0 +1,43 @@
+"""A bundle and the record of a backup as the first release wrote them: every later one reads them the same."""
+
+from pathlib import Path
+
+from logkeep.model.segments import Proof
+from logkeep.repository.documents import seal, unseal
+from logkeep.zookeeper.archive.record import EnsembleRecord
+from logkeep.zookeeper.bundle.documents import encoded, read_info
+from logkeep.zookeeper.bundle.view import BundleView
+from tests.zookeeper.directories import content, txn
+from tests.zookeeper.encoding import LOG_HEADER
+
+GOLDEN = Path(__file__).parent / "zookeeper_backup"
+EPOCH = 1 << 32
+
+
+def test_a_bundle_is_read_as_it_was_written() -> None:
+    view = BundleView(GOLDEN / "golden")
+    assert [(log.first, log.last, log.proof, log.borders) for log in view.logs] == [
+        (1, 2, Proof.PROVEN, ()),
+        (3, 3, Proof.UNPROVEN, ()),
+        (4, 5, Proof.UNPROVEN, ()),
+        (EPOCH + 1, EPOCH + 2, Proof.PROVEN, ((5, EPOCH + 1),)),
+    ]
+    read = content(view)
+    assert read["log.100000001"] == LOG_HEADER + txn(EPOCH + 1) + txn(EPOCH + 2)
+    assert {name: len(data) for name, data in read.items()} == {
+        **{log_name: one.size_bytes for one in view.logs for log_name in [f"log.{one.first:x}"]},
+        **{one.name: one.size_bytes for one in view.snapshots},
+    }
+
+
+def test_its_document_is_written_as_it_was() -> None:
+    path = GOLDEN / "golden"
+    assert encoded(read_info(path)) == (path / "metadata" / "backup_info.json").read_bytes()
+
+
+def test_the_record_in_a_repository_is_read_and_written_as_it_was() -> None:
+    data = (GOLDEN / "ensemble.json").read_bytes()
+    record = unseal(data, EnsembleRecord, "ensemble.json")
+    assert seal(record) == data
+    assert [(r.first, r.last) for r in record.logs] == [(1, 2), (3, 3), (4, 5), (EPOCH + 1, EPOCH + 2)]
+    assert record.snapshots[0].zxid == 2
