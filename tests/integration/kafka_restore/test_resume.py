@@ -77,8 +77,8 @@ def test_a_driver_killed_at_each_step(killing: Killing) -> None:
 
 
 def _rounds(killing: Killing, count: int) -> None:
-    """Half of them after a store call, half after a request. Not surely: a run may need fewer requests than the one that
-    was measured, and nobody dies of a listing that was not read to its end."""
+    """Half of them after a store call, half after a request. Not surely: a run may need fewer requests than the one
+    that was measured, and nobody dies of a listing that was not read to its end."""
     chance = seeded(f"drivers of restores, {killing.offsets}")
     for number in range(count):
         if number % 2:
