@@ -1,0 +1,78 @@
+"""`logkeep zookeeper backup --follow` as a process of its own, and backups and restores of several members."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.zookeeper.archived import archived, server_on, written
+from tests.e2e.zookeeper.here import Here
+from tests.unit.cli.calling import clean_environment
+from tests.zookeeper.recording import kazoo, zxid_of
+
+pytestmark = pytest.mark.xdist_group("zookeeper")
+
+
+def test_following_commits_what_is_new_until_a_signal_comes(tmp_path: Path) -> None:
+    here, data_dir = Here(tmp_path), tmp_path / "data"
+    (tmp_path / "repo").mkdir()
+    here.run("init")
+    with server_on(tmp_path / "server", data_dir) as server:
+        written(server, 1)
+        asked = ("zookeeper", "backup", "--data-dir", str(data_dir), "--zk-host", server.client)
+        command = [sys.executable, "-m", "logkeep.cli", *asked, "--follow", "--interval", "500ms", "--json"]
+        environment = {**clean_environment(tmp_path), **here.environ}
+        with subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as followed:
+            try:
+                first = _line(followed)
+                with kazoo(server.client, server.password) as client:
+                    client.create("/after", b"the first round")
+                wanted = zxid_of(server.client)
+                while True:
+                    one = _line(followed)
+                    if one["id"] is not None and int(one["backup_zxid"], 16) >= wanted:
+                        break
+                followed.send_signal(signal.SIGTERM)
+                left = followed.communicate(timeout=120)[0].splitlines()
+            finally:
+                followed.kill()
+        summary = json.loads(left[-1])
+    assert followed.returncode == 0
+    assert (first["round"], summary["follow"]["failed"], summary["follow"]["ended"]) == (1, 0, True)
+    assert summary["follow"]["committed"] == len(here.json("list")["backups"]) >= 2
+    assert here.json("verify", "--level", "replay")["verdict"] == "good"
+
+
+def _line(followed: "subprocess.Popen[str]") -> dict[str, Any]:
+    assert followed.stdout is not None
+    told: dict[str, Any] = json.loads(followed.stdout.readline())
+    return told
+
+
+def test_members_of_an_ensemble_get_one_epoch_above_all(tmp_path: Path) -> None:
+    """Two directories with the same past, nobody to ask: the tail is kept, and labelled."""
+    (tmp_path / "one").mkdir()
+    source = archived(tmp_path / "one")
+    here = source.here
+    other = shutil.copytree(source.data_dir, tmp_path / "copy")
+    members = ("--data-dir", f"zk1={source.data_dir}", "--data-dir", f"zk2={other}", "--source", "pair")
+    told = here.json("zookeeper", "backup", *members, code=2)
+    assert {finding["code"] for finding in told["findings"]} == {"server-unreachable"}
+    assert {member["name"] for member in told["members"]} == {"zk1", "zk2"}
+    targets = [tmp_path / name for name in ("a", "b")]
+    for target in targets:
+        target.mkdir()
+    named = [word for target in targets for word in ("--data-dir", str(target))]
+    done = here.json("zookeeper", "restore", "latest", "--source", "pair", *named, "--min-epoch", "6", "--yes")
+    epochs = {(target / "version-2" / name).read_text() for target in targets for name in _EPOCHS}
+    assert (done["tree"]["epoch"], epochs) == (7, {"7"})
+    assert done["tree"]["named_zxid"] == "0x700000000"
+    assert [target["kept"] for target in done["targets"]] == [[], []]
+
+
+_EPOCHS = ("currentEpoch", "acceptedEpoch")
