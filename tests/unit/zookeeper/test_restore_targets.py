@@ -217,6 +217,15 @@ def test_members_on_several_hosts_are_surveyed_and_get_one_plan(tmp_path: Path) 
     assert files(here / "version-2") == files(there / "version-2")
 
 
+def test_original_files_for_members_say_what_a_forgotten_one_does(tmp_path: Path) -> None:
+    old_server(tmp_path, epoch=3, epochs=True)
+    view = made_backup(epoch=2)
+    for form in Form:
+        planned = prepare(view, view.path(), _wish(tmp_path, min_epoch=8, form=form)).planned
+        told = [finding.code for finding in planned.findings]
+        assert ("forgotten-members" in told) is (form is Form.ORIGINAL)
+
+
 def test_a_plan_that_is_too_old_or_another(tmp_path: Path) -> None:
     old_server(tmp_path, epoch=3, epochs=True)
     view = made_backup(epoch=2)

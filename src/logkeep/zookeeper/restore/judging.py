@@ -91,6 +91,9 @@ def worth_knowing(found: Situation) -> Iterator[Finding]:
     if wish.form is Form.ORIGINAL and any(held.highest_zxid > path.until for _, held in found.targets):
         what = f"zxids above {hex_zxid(path.until)} were in use, and are given out again"
         yield warning("zxids-reused", what, "restore an exact snapshot: it is named above them")
+    if wish.form is Form.ORIGINAL and found.epoch is not None:
+        what = "a member that is not restored and has a later snapshot keeps that tree, whatever the leader has"
+        yield warning("forgotten-members", what, "restore an exact snapshot: it makes the leader send the whole tree")
 
 
 def _about_others(found: Situation) -> Iterator[Finding]:
