@@ -57,7 +57,7 @@ def exit_code(findings: Iterable[Finding]) -> int:
     codes = {f.code for f in findings}
     if codes & {"lost-transactions", "no-snapshot", "behind-the-server", "end-unreachable"}:
         return LOST
-    return PARTIAL if codes & {"server-unreachable", "header-rewritten", "snapshot-fuzzy"} else GOOD
+    return PARTIAL if codes & {"server-unreachable", "other-server", "header-rewritten", "snapshot-fuzzy"} else GOOD
 
 
 def _apart(member: MemberRun) -> tuple[list[PlacedLog], list[PlacedLog]]:
@@ -206,6 +206,16 @@ def _unasked(member: MemberRun) -> Iterable[Finding]:
         return
     tail = [p.kept for p in member.logs if p.kept.proof is Proof.UNPROVEN]
     named = f"; {hex_zxid(tail[0].first)} to {hex_zxid(tail[-1].last)} may not be committed" if tail else ""
+    if member.stranger is not None:
+        yield Finding(
+            code="other-server",
+            severity=Severity.WARNING,
+            where=member.place.host,
+            what=f"this is not the server of these directories, or it has lost what they hold: it is at "
+            f"{hex_zxid(member.stranger.zxid)}, their files go on behind that; its word does not count{named}",
+            remedy="name the server that writes these directories with --zk-host",
+        )
+        return
     yield Finding(
         code="server-unreachable",
         severity=Severity.WARNING,

@@ -93,7 +93,7 @@ def test_files_are_private_and_in_their_places(server: MadeServer, tmp_path: Pat
 
 
 def test_records_above_what_the_server_committed_are_left_for_later(server: MadeServer, tmp_path: Path) -> None:
-    server.zxid = 6
+    server.zxid, server.mode = 6, "follower"
     view, done = bundled(server, tmp_path / "out")
     assert (view.logs[-1].last, done.gathered.backup_zxid, done.exit_code) == (6, 6, 0)
 
