@@ -78,7 +78,7 @@ class Rounds:
         """Whether another round may help. Files that no server writes to do not change by waiting."""
         if settled(member.standing()) and not _newest_unfinished(member):
             return False
-        return grew or member.state is not None
+        return grew or (member.state is not None and not member.lacks_logs)
 
     def _round(self, members: Sequence[MemberRun]) -> None:
         for member in members:

@@ -245,6 +245,11 @@ class MemberRun:
             raise RuntimeError("nobody has looked yet")
         return self.found
 
+    @property
+    def lacks_logs(self) -> bool:
+        """A server has a log as soon as it has a transaction: they lie in another directory."""
+        return not self._seen.logs
+
     def newest_log(self) -> FoundFile | None:
         return self._seen.logs[-1] if self._seen.logs else None
 

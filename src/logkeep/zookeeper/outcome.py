@@ -55,7 +55,14 @@ def foreseen(member: MemberRun) -> list[Finding]:
 
 def exit_code(findings: Iterable[Finding]) -> int:
     codes = {f.code for f in findings}
-    if codes & {"lost-transactions", "no-snapshot", "behind-the-server", "end-unreachable"}:
+    if codes & {
+        "lost-transactions",
+        "no-snapshot",
+        "behind-the-server",
+        "no-log",
+        "end-unreachable",
+        "rests-on-damage",
+    }:
         return LOST
     return PARTIAL if codes & {"server-unreachable", "other-server", "header-rewritten", "snapshot-fuzzy"} else GOOD
 
@@ -174,13 +181,24 @@ def _torn(member: MemberRun) -> Iterable[LostRange]:
     cap = standing.cap
     if cap is None or settled(standing) or max(standing.last, standing.newest_snapshot) >= cap:
         return
-    if epoch_of(standing.last) == epoch_of(cap):
-        yield LostRange(member.place.name, standing.last + 1, cap, "processed by the server, in no log")
+    last = standing.newest_snapshot if member.lacks_logs else standing.last
+    if epoch_of(last) == epoch_of(cap):
+        yield LostRange(member.place.name, last + 1, cap, "processed by the server, in no log")
 
 
 def _open_end(member: MemberRun) -> Iterable[Finding]:
     standing = member.standing()
     if settled(standing):
+        return
+    if member.lacks_logs:
+        yield Finding(
+            code="no-log",
+            severity=Severity.DAMAGE,
+            where=str(member.seen.log_dir),
+            what=f"no log lies here, and the server has processed {hex_zxid(standing.cap or 0)}, behind its newest "
+            f"snapshot ({hex_zxid(standing.newest_snapshot)}): its logs are elsewhere",
+            remedy="name what its zoo.cfg has as dataLogDir: --zk-log-dir of zkbackup, --log-dir of logkeep",
+        )
         return
     if standing.last < standing.fuzzy_end and standing.fuzzy_end > standing.newest_snapshot:
         yield Finding(
