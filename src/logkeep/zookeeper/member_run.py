@@ -138,7 +138,7 @@ class MemberRun:
         """Where the log of a server goes on behind its word although it processes all; None: it is no such server."""
         if self.state is None or not processes_all(self.state, self._seen.current_epoch):
             return None
-        return logged_to(self._seen.logs, self.ends)
+        return logged_to(self._seen.logs, self.ends, self.largest_record, self.chunk_bytes)
 
     def disown(self, stranger: ServerState) -> None:
         """Who answered is another server: forget its words, and what was copied by them. The logs are read anew."""

@@ -21,10 +21,10 @@ def processes_all(state: ServerState, current_epoch: int | None) -> bool:
     return state.mode == "standalone" or (not state.mode and current_epoch is None)
 
 
-def logged_to(logs: Iterable[FoundFile], ends: Mapping[str, int]) -> int:
+def logged_to(logs: Iterable[FoundFile], ends: Mapping[str, int], largest: int | None, chunk_bytes: int) -> int:
     """The last whole record behind those that were read (`ends`, by file); 0 when there is none."""
     for log in sorted(logs, key=lambda log: log.zxid, reverse=True):
-        last = last_whole(log.path, ends.get(log.path.name, 0))
+        last = last_whole(log.path, ends.get(log.path.name, 0), largest, chunk_bytes)
         if last:
             return last
     return 0
