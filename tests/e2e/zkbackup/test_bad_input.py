@@ -190,3 +190,16 @@ def test_a_moment_in_between(shop: Served, bundle: Path) -> None:
     assert later["stands_at"]["decimal"] >= 0x60
     assert later["next_left_out"]["time_ms"] > time_ms
     assert not list(target.iterdir())
+
+
+def test_a_time_that_damage_has_taken_away(shop: Served, bundle: Path) -> None:
+    """Never silently an earlier tree; what lies before the damage can be had."""
+    target = shop.home / "target"
+    target.mkdir()
+    words = ("restore", f"--backup-dir={bundle}", f"--zk-data-dir={target}", "--zk-host=127.0.0.1:1", "--dry-run")
+    last, early = (shop.json(*words, *flags)["stands_at"] for flags in ((), ("--to-zxid=0x20",)))
+    _flip(_newest(bundle), 40)
+    said = _error(shop, *words, f"--to-time={last['time_ms']}", code=30)
+    assert last["hex"] in said["message"]
+    assert "--to-zxid 0x" in said["remedy"]
+    assert shop.json(*words, f"--to-time={early['time_ms']}")["stands_at"]["decimal"] >= 0x20
