@@ -1,5 +1,6 @@
 """What goes wrong at the edges: a clear error, the right exit code, nothing lost and nothing left behind."""
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -49,6 +50,11 @@ def test_no_server_answers(shop: Served) -> None:
     taken = shop.json("backup", *shop.places, "--zk-host=127.0.0.1:1", code=2)
     assert "server-unreachable" in {finding["code"] for finding in taken["findings"]}
     assert taken["status"] in {"valid", "partial"}
+    (listed,) = shop.json("list")["backups"]
+    assert (listed["unproven_end"], shop.json("info", listed["backup_id"])["unproven_end"]) == (True, True)
+    assert "valid, unproven end" in shop.run("list").stdout
+    assert "valid, unproven end" in shop.run("info", listed["backup_id"]).stdout
+    assert "unproven" not in shop.run("backup", *shop.flags, "--backup-id=asked").stdout
 
 
 def test_lost_transactions_in_the_source(shop: Served) -> None:
@@ -153,7 +159,7 @@ def test_what_is_missing_beside_the_data_and_what_is_too_much(shop: Served, bund
 def test_configuration_is_kept_without_its_secrets(shop: Served) -> None:
     conf = shop.home / "conf"
     conf.mkdir()
-    (conf / "zoo.cfg").write_text("clientPort=2181\nssl.keyStore.password=hunter2\n")
+    (conf / "zoo.cfg").write_text("clientPort=2181\nssl.keyStore.password=hunter2\nmetricsProvider.token=hunter2\n")
     (conf / "zk.keytab").write_bytes(b"ticket")
     (conf / "server.jks").write_bytes(b"keys")
     bundle = Path(shop.backup("--include-config", f"--zk-conf-dir={conf}")["backup_dir"])
@@ -203,3 +209,31 @@ def test_a_time_that_damage_has_taken_away(shop: Served, bundle: Path) -> None:
     assert last["hex"] in said["message"]
     assert "--to-zxid 0x" in said["remedy"]
     assert shop.json(*words, f"--to-time={early['time_ms']}")["stands_at"]["decimal"] >= 0x20
+
+
+def test_an_end_that_no_file_holds(shop: Served, bundle: Path) -> None:
+    """Its files are whole, and the document still tells what the backup was taken up to."""
+    path = bundle / "metadata" / "backup_info.json"
+    document = json.loads(path.read_text())
+    gone = document["files"]["txnlogs"].pop()
+    path.write_text(json.dumps(document))
+    (bundle / "txnlogs" / gone["stored_name"]).unlink()
+    found = shop.json("verify", f"--backup-dir={bundle}", code=10)
+    assert (found["status"], found["restorable"]) == ("damaged", False)
+    assert [f["code"] for f in found["findings"] if f["severity"] == "damage"]
+    words = ("restore", f"--backup-dir={bundle}", f"--zk-data-dir={shop.home}", "--zk-host=127.0.0.1:1", "--dry-run")
+    _error(shop, *words, code=30)
+
+
+def test_a_backup_without_its_document_can_be_taken_anew(shop: Served) -> None:
+    """As the error says: its files are unpacked, and backed up."""
+    taken = shop.backup("--backup-id=one")
+    bundle, rescued = Path(taken["backup_dir"]), shop.home / "rescued" / "version-2"
+    (bundle / "metadata" / "backup_info.json").unlink()
+    for words in (("info", "one"), ("verify", f"--backup-dir={bundle}")):
+        assert "`zkbackup backup`" in _error(shop, *words, code=10)["remedy"]
+    rescued.mkdir(parents=True)
+    for file in (*(bundle / "snapshots").iterdir(), *(bundle / "txnlogs").iterdir()):
+        (rescued / file.stem).write_bytes(gzip.decompress(file.read_bytes()))
+    anew = shop.json("backup", f"--zk-data-dir={rescued}", "--zk-host=127.0.0.1:1", "--backup-id=two", code=2)
+    assert (anew["backup_zxid"], anew["status"]) == (taken["backup_zxid"], "valid")

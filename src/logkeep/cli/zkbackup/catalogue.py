@@ -28,6 +28,8 @@ class Shelved:
     zxid: int
     size_bytes: int
     condition: Condition
+    unproven_end: bool = False
+    """No server said that its last transactions were committed."""
     problem: str = ""
 
 
@@ -79,6 +81,7 @@ def _shelved(directory: Path) -> Shelved:
     return Shelved(
         name=directory.name, directory=directory, taken=taken, zxid=max(info.backup_zxid.decimal, 0),
         size_bytes=info.statistics.total_size, condition=info.validation.status or Condition.DAMAGED,
+        unproven_end=info.validation.unproven_end,
         problem="" if info.validation.status else "it was never verified",
     )  # fmt: skip
 
