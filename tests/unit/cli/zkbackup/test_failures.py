@@ -16,7 +16,7 @@ def _kinds(kind: type[LogkeepError] = LogkeepError) -> Iterator[type[LogkeepErro
         yield from _kinds(below)
 
 
-@pytest.mark.parametrize("kind", sorted(set(_kinds()), key=lambda kind: kind.__name__))
+@pytest.mark.parametrize("kind", list(dict.fromkeys(_kinds())))
 def test_no_error_sends_people_to_the_other_program(kind: type[LogkeepError]) -> None:
     said = remedy(kind("it happened"))
     assert said
@@ -34,7 +34,7 @@ def test_on_the_terminal(tmp_path: Path) -> None:
     assert done.returncode == 10
     assert "`zkbackup backup`" in done.stderr
     assert "logkeep" not in done.stderr.replace(str(tmp_path), "")
-    assert "zkbackup --help" in zkbackup("info", "a", "b", home=tmp_path).stderr.replace("info ", "")
+    assert "see `zkbackup info --help`" in zkbackup("info", "a", "b", home=tmp_path).stderr
 
 
 def test_info_of_a_damaged_backup_names_no_command_that_is_refused(tmp_path: Path) -> None:
