@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from logkeep.errors import ClusterError, UsageError
 from logkeep.model.findings import Finding
@@ -55,6 +56,8 @@ class Done:
 def back_up(wish: Wish, sink: BackupSink, rounds: Rounds, ask_word: AskWord) -> Done:
     """Take a backup. Raises HistoryUnproven, DataDirUnusable, BackupFailed, or what the sink's store raises."""
     _check(wish)
+    for place in wish.members:
+        check_apart(sink.url, place)
     members = rounds.begin(wish.members, sink, new_history=wish.new_history)
     try:
         sink.start()
@@ -73,6 +76,19 @@ def _check(wish: Wish) -> None:
     names = [member.name for member in wish.members]
     if not names or len(set(names)) != len(names):
         raise UsageError("name every member, each once", subject=", ".join(names))
+
+
+def check_apart(url: str, place: MemberPlace) -> None:
+    """A server reads its directories, and whoever replaces them replaces all in them: no place for backups."""
+    address = urlsplit(url)
+    output = Path(unquote(address.path)).resolve()
+    for directory in (place.data_dir.resolve(), place.log_dir.resolve()):
+        if address.scheme == "file" and output.is_relative_to(directory):
+            raise UsageError(
+                "the backup would lie in a directory of the server itself",
+                subject=str(output),
+                remedy=f"choose one outside of {directory}, on another disk if you can",
+            )
 
 
 def _gathered(wish: Wish, members: Sequence[MemberRun], number: int, ask_word: AskWord) -> Gathered:

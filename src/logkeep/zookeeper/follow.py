@@ -8,14 +8,14 @@ and free between rounds. A round that failed for a reason that passes is told an
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from logkeep.errors import ClusterError, Interrupted, LogkeepError
 from logkeep.repository.freshness import put_freshness
 from logkeep.zookeeper.archive.sink import ArchiveSink
 from logkeep.zookeeper.backup import AskWord, Done, Wish, back_up
-from logkeep.zookeeper.collect import look
+from logkeep.zookeeper.collect import Found, MemberPlace, look
 from logkeep.zookeeper.gathering import Rounds
 from logkeep.zookeeper.sink import Known
 
@@ -62,6 +62,10 @@ class Follower:
     monotonic: Callable[[], float] = time.monotonic
     _whole_at_s: float | None = None
     _failures: int = 0
+    _looked: dict[str, Found] = field(default_factory=dict)
+    """What lay in the directories of each member before the newest backup of this run was taken."""
+    _kept: dict[str, int] = field(default_factory=dict)
+    """The last transaction that it kept of each, proven or not."""
 
     def run(self) -> None:
         """Until a wish to stop. Raises what no retry cures."""
@@ -102,7 +106,9 @@ class Follower:
         if sink.known.anything and not self.wish.new_history and self._unchanged(sink.known):
             put_freshness(place, looked, sink.session.folded.completed[-1].id, 0, self._within_s)
             return None
+        before = {place.name: look(place) for place in self.wish.members}
         done = back_up(self.wish, sink, self.rounds, self.ask_word)
+        self._looked, self._kept = before, _kept_of(done)
         self.wish = Wish(**{**vars(self.wish), "new_history": False})
         put_freshness(place, looked, int(done.name), 0, self._within_s)
         return done
@@ -112,19 +118,36 @@ class Follower:
         return int(self.interval_s * _LOOK_WITHIN_S) + 60
 
     def _unchanged(self, known: Known) -> bool:
-        """Every member says that it is where the archive is, and has no snapshot that is not kept."""
-        for place in self.wish.members:
-            reached = known.reached.get(place.name)
-            names = {f.path.name for f in look(place).snapshots}
-            try:
-                told = self.rounds.ask(place.host).zxid if place.host else None
-            except ClusterError:
-                told = None
-            if told is None or reached is None or told > reached.last:
-                return False
-            if names - {name for member, name in known.snapshots if member == place.name}:
-                return False
-        return True
+        return all(self._is_unchanged(place, known) for place in self.wish.members)
+
+    def _is_unchanged(self, place: MemberPlace, known: Known) -> bool:
+        """It says that it is where the archive is, and has no snapshot that is not kept.
+
+        Where nobody answers, or somebody who is behind the archive and hence another server, its files must be those
+        of the round before.
+        """
+        found, told = look(place), self._told(place)
+        reached = known.reached.get(place.name)
+        last = reached.last if reached is not None else 0
+        if told is None or told < max(last, self._kept.get(place.name, 0)):
+            return self._looked.get(place.name) == found
+        if reached is None or told > last:
+            return False
+        names = {f.path.name for f in found.snapshots}
+        return not names - {name for member, name in known.snapshots if member == place.name}
+
+    def _told(self, place: MemberPlace) -> int | None:
+        try:
+            return self.rounds.ask(place.host).zxid if place.host else None
+        except ClusterError:
+            return None
+
+
+def _kept_of(done: Done) -> dict[str, int]:
+    kept: dict[str, int] = {}
+    for placed in done.gathered.logs:
+        kept[placed.kept.member] = max(placed.kept.last, kept.get(placed.kept.member, 0))
+    return kept
 
 
 def follow(

@@ -20,6 +20,10 @@ class Nowhere:
     shelf: Shelf
     known: Known
 
+    @property
+    def url(self) -> str:
+        return ""
+
     def start(self) -> None:
         raise RuntimeError("nothing is written")
 

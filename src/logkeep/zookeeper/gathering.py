@@ -24,6 +24,8 @@ from logkeep.zookeeper.words import ServerState
 Ask = Callable[[str], ServerState]
 """Raises ClusterError when a server does not answer."""
 _PAUSE_S = 0.2
+_PROCESSED_WITHIN_S = 10.0
+"""So long at most a server that is alone may take to process what it has logged: a disk may be slow."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Rounds:
         """Whether another round may help. Files that no server writes to do not change by waiting."""
         if settled(member.standing()) and not _newest_unfinished(member):
             return False
-        return grew or member.state is not None
+        return grew or (member.state is not None and not member.lacks_logs)
 
     def _round(self, members: Sequence[MemberRun]) -> None:
         for member in members:
@@ -86,9 +88,23 @@ class Rounds:
             member.asked(self._asked(member.place.host))
             member.saw(look(member.place))  # logs roll while snapshots are copied
         self._copy_logs(members)
+        strangers = [member for member in members if self._asked_after(member)]
+        self._copy_logs(strangers)
         for member in members:
-            member.state_after = self._asked(member.place.host) if member.state is not None else None
             member.saw(look(member.place))
+
+    def _asked_after(self, member: MemberRun) -> bool:
+        """Whether it turned out to be another server, which never gets to where these logs were before it was asked."""
+        logged = member.unprocessed() or 0
+        deadline = self.monotonic() + min(self.patience_s, _PROCESSED_WITHIN_S)
+        member.state_after = after = self._asked(member.place.host) if member.state is not None else None
+        while after is not None and after.zxid < logged and self.monotonic() < deadline:
+            self.sleep(_PAUSE_S)
+            after = self._asked(member.place.host)
+        if after is None or after.zxid >= logged:
+            return False
+        member.disown(after)
+        return True
 
     def _copy_snapshots(self, members: Sequence[MemberRun]) -> None:
         work = [(member, unit) for member in members for unit in member.snapshot_units()]

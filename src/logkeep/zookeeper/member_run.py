@@ -17,6 +17,7 @@ from logkeep.zookeeper.pins import Pins
 from logkeep.zookeeper.rounds import LogWish, Standing, holes, logs_to_read, proven_by, with_bounds
 from logkeep.zookeeper.sink import DamagedFile, PlacedLog, PlacedSnapshot, Shelf
 from logkeep.zookeeper.source_file import mark_in
+from logkeep.zookeeper.strangers import contradicted, logged_to, processes_all
 from logkeep.zookeeper.words import ServerState
 
 
@@ -38,6 +39,8 @@ class MemberRun:
     """Nothing changed in its directories while they were copied."""
     state: ServerState | None = None
     state_after: ServerState | None = None
+    stranger: ServerState | None = None
+    """What another server said that answers in the place of this one: it counts as not asked."""
     snapshots: dict[str, PlacedSnapshot] = field(default_factory=dict)
     told: dict[str, int] = field(default_factory=dict)
     unusable: dict[str, str] = field(default_factory=dict)
@@ -60,6 +63,9 @@ class MemberRun:
     voters: int | None = None
 
     def __post_init__(self) -> None:
+        self._begin_logs()
+
+    def _begin_logs(self) -> None:
         if self.continued.file:
             self.ends[self.continued.file] = self.continued.end_at
 
@@ -113,10 +119,33 @@ class MemberRun:
 
     def asked(self, state: ServerState | None) -> None:
         """The server's word bounds every snapshot that was whole before it was asked."""
-        self.state = state
+        if state is not None and self.stranger is None and contradicted(state, self._processed()):
+            self.disown(state)
+        self.state = state if self.stranger is None else None
+        state = self.state
         if state is not None:
             for name in self.snapshots:
                 self.told.setdefault(name, state.zxid)
+
+    def _processed(self) -> Iterator[int]:
+        """What its server is known to have processed."""
+        yield self.continued.kept_to or 0
+        for file in self._seen.snapshots:
+            if file.path.name in self.snapshots or self._is_known(file):
+                yield file.zxid
+
+    def unprocessed(self) -> int | None:
+        """Where the log of a server goes on behind its word although it processes all; None: it is no such server."""
+        if self.state is None or not processes_all(self.state, self._seen.current_epoch):
+            return None
+        return logged_to(self._seen.logs, self.ends)
+
+    def disown(self, stranger: ServerState) -> None:
+        """Who answered is another server: forget its words, and what was copied by them. The logs are read anew."""
+        self.stranger, self.state, self.state_after = stranger, None, None
+        for by_its_word in (self.told, self.logs, self.damage, self.ends, self.spots, self.closed_at):
+            by_its_word.clear()
+        self._begin_logs()
 
     def log_units(self) -> list[tuple[LogWish, LogUnit]]:
         wishes = logs_to_read(self._seen.logs, self.ends, self.continued.kept_to)
@@ -215,6 +244,11 @@ class MemberRun:
         if self.found is None:
             raise RuntimeError("nobody has looked yet")
         return self.found
+
+    @property
+    def lacks_logs(self) -> bool:
+        """A server has a log as soon as it has a transaction: they lie in another directory."""
+        return not self._seen.logs
 
     def newest_log(self) -> FoundFile | None:
         return self._seen.logs[-1] if self._seen.logs else None

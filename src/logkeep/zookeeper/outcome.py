@@ -55,9 +55,16 @@ def foreseen(member: MemberRun) -> list[Finding]:
 
 def exit_code(findings: Iterable[Finding]) -> int:
     codes = {f.code for f in findings}
-    if codes & {"lost-transactions", "no-snapshot", "behind-the-server", "end-unreachable"}:
+    if codes & {
+        "lost-transactions",
+        "no-snapshot",
+        "behind-the-server",
+        "no-log",
+        "end-unreachable",
+        "rests-on-damage",
+    }:
         return LOST
-    return PARTIAL if codes & {"server-unreachable", "header-rewritten", "snapshot-fuzzy"} else GOOD
+    return PARTIAL if codes & {"server-unreachable", "other-server", "header-rewritten", "snapshot-fuzzy"} else GOOD
 
 
 def _apart(member: MemberRun) -> tuple[list[PlacedLog], list[PlacedLog]]:
@@ -174,13 +181,24 @@ def _torn(member: MemberRun) -> Iterable[LostRange]:
     cap = standing.cap
     if cap is None or settled(standing) or max(standing.last, standing.newest_snapshot) >= cap:
         return
-    if epoch_of(standing.last) == epoch_of(cap):
-        yield LostRange(member.place.name, standing.last + 1, cap, "processed by the server, in no log")
+    last = standing.newest_snapshot if member.lacks_logs else standing.last
+    if epoch_of(last) == epoch_of(cap):
+        yield LostRange(member.place.name, last + 1, cap, "processed by the server, in no log")
 
 
 def _open_end(member: MemberRun) -> Iterable[Finding]:
     standing = member.standing()
     if settled(standing):
+        return
+    if member.lacks_logs:
+        yield Finding(
+            code="no-log",
+            severity=Severity.DAMAGE,
+            where=str(member.seen.log_dir),
+            what=f"no log lies here, and the server has processed {hex_zxid(standing.cap or 0)}, behind its newest "
+            f"snapshot ({hex_zxid(standing.newest_snapshot)}): its logs are elsewhere",
+            remedy="name what its zoo.cfg has as dataLogDir: --zk-log-dir of zkbackup, --log-dir of logkeep",
+        )
         return
     if standing.last < standing.fuzzy_end and standing.fuzzy_end > standing.newest_snapshot:
         yield Finding(
@@ -206,6 +224,16 @@ def _unasked(member: MemberRun) -> Iterable[Finding]:
         return
     tail = [p.kept for p in member.logs if p.kept.proof is Proof.UNPROVEN]
     named = f"; {hex_zxid(tail[0].first)} to {hex_zxid(tail[-1].last)} may not be committed" if tail else ""
+    if member.stranger is not None:
+        yield Finding(
+            code="other-server",
+            severity=Severity.WARNING,
+            where=member.place.host,
+            what=f"this is not the server of these directories, or it has lost what they hold: it is at "
+            f"{hex_zxid(member.stranger.zxid)}, their files go on behind that; its word does not count{named}",
+            remedy="name the server that writes these directories with --zk-host",
+        )
+        return
     yield Finding(
         code="server-unreachable",
         severity=Severity.WARNING,

@@ -177,6 +177,10 @@ class BackupSink(Protocol):
     @property
     def known(self) -> Known: ...
 
+    @property
+    def url(self) -> str:
+        """Where it goes, as stores name it."""
+
     def start(self) -> None:
         """Called once, when it is certain that there will be something to copy and before anything is."""
 

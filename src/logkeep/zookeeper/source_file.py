@@ -49,6 +49,17 @@ def mark_in(path: Path, zxid: int) -> Mark | None:
     return Mark(found.last_zxid, found.last_adler, found.size_bytes) if found.records else None
 
 
+def last_whole(path: Path, start: int) -> int:
+    """The zxid of the last good record at or behind a byte; 0 when there is none, or the file is gone."""
+    try:
+        file = opened_file(str(path))
+    except FileNotFoundError:
+        return 0
+    with file, reading(str(path)):
+        found = scanned(file, start, None, None, None)
+    return found.last_zxid if found.records else 0
+
+
 @contextmanager
 def reading(path: str) -> Iterator[None]:
     """A disk that cannot be read is the source's trouble. Stores have errors of their own."""

@@ -15,7 +15,7 @@ from logkeep.repository.chain import read_chain
 from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.owner import this_process
 from logkeep.repository.source import read_manifest
-from logkeep.repository.verdicts import GOOD
+from logkeep.repository.verdicts import DAMAGED, GOOD
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.archive.sink import archiving
@@ -76,6 +76,29 @@ def test_a_backup_with_nothing_new_holds_the_same(server: MadeServer) -> None:
     archived(place, server)
     archived(place, server)
     assert zxids(newest(place)) == [(1, 3), (4, 8)]
+
+
+@pytest.mark.parametrize("kind", ["txnlogs", "snapshots"])
+def test_a_backup_on_what_is_known_to_be_damaged_is_none_to_rely_on(
+    server: MadeServer, tmp_path: Path, kind: str
+) -> None:
+    place = new_local_place(tmp_path / "repository")
+    archived(place, server)
+    view = newest(place)
+    name = view.object_name(view.logs[0] if kind == "txnlogs" else view.snapshots[0])
+    stored = tmp_path / "repository" / name
+    stored.chmod(0o600)
+    stored.write_bytes(stored.read_bytes()[:-1] + b"?")
+    verifier = Verifier(place, InlineEngine(), this_process("verify"), utc_now, random_token)
+    assert verifier.verify(BackupId(int(view.name)), "data").document.verdict == DAMAGED
+    server.log([9])
+    server.zxid = 9
+    done = archived(place, server)
+    assert [(f.code, f.where) for f in done.findings] == [("rests-on-damage", name)]
+    assert done.exit_code == 21
+    anew = archived(place, server, new_history=True)
+    assert (anew.findings, anew.exit_code) == ([], 0)
+    assert zxids(newest(place)) == [(1, 3), (4, 8), (9, 9)]
 
 
 def test_an_epoch_that_begins_between_two_backups_leaves_no_gap(server: MadeServer) -> None:

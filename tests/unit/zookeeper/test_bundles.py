@@ -15,11 +15,13 @@ import pytest
 from logkeep.errors import BackupFailed, Damaged, DataDirUnusable, Locked, StoreDenied, StoreFull, UsageError
 from logkeep.model.segments import Codec, Proof
 from logkeep.model.time import random_token, utc_now
+from logkeep.store.local import LocalStore
+from logkeep.zookeeper.backup import Wish, back_up, check_apart
 from logkeep.zookeeper.bundle.layout import bundles
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.kept import Ending
-from tests.zookeeper.directories import MadeServer, bundled, content, taken, txn
+from tests.zookeeper.directories import MadeServer, bundled, content, rounds, taken, txn
 from tests.zookeeper.encoding import LOG_HEADER
 from tests.zookeeper.powerless import closed
 
@@ -93,7 +95,7 @@ def test_files_are_private_and_in_their_places(server: MadeServer, tmp_path: Pat
 
 
 def test_records_above_what_the_server_committed_are_left_for_later(server: MadeServer, tmp_path: Path) -> None:
-    server.zxid = 6
+    server.zxid, server.mode = 6, "follower"
     view, done = bundled(server, tmp_path / "out")
     assert (view.logs[-1].last, done.gathered.backup_zxid, done.exit_code) == (6, 6, 0)
 
@@ -108,6 +110,52 @@ def test_without_a_server_the_tail_is_kept_and_called_unproven(server: MadeServe
     ]
     assert done.exit_code == 2
     assert "server-unreachable" in {f.code for f in done.findings}
+
+
+@pytest.mark.parametrize("epoch", [0, EPOCH])
+def test_forgotten_logs_are_told_at_once(tmp_path: Path, epoch: int) -> None:
+    made = MadeServer(tmp_path / "server", zxid=epoch + 9, mode="leader" if epoch else "standalone")
+    made.snapshot(epoch + 5)
+    with new_bundle(tmp_path / "out", "one", clock=utc_now, tokens=random_token) as sink:
+        patient = rounds(made, patience_s=1e9)
+        done = back_up(Wish((made.place(),)), sink, patient, lambda _, word: word)
+    found = {f.code: f for f in done.findings}
+    assert (done.gathered.rounds, done.exit_code) == (2, 21)
+    assert "--zk-log-dir" in found["no-log"].remedy
+    assert "behind-the-server" not in found
+    assert [(lost.first, lost.last) for lost in done.gathered.gaps] == [(epoch + 6, epoch + 9)]
+
+
+def test_a_server_without_a_log_that_is_at_its_snapshot_lacks_nothing(tmp_path: Path) -> None:
+    made = MadeServer(tmp_path / "server", zxid=5)
+    made.snapshot(5)
+    _, done = bundled(made, tmp_path / "out")
+    assert (done.exit_code, done.findings) == (0, [])
+
+
+@pytest.mark.parametrize("inside", ["data/version-2", "data/version-2/deeper", "data", "logs/version-2"])
+def test_no_backup_goes_into_the_directories_of_the_server(tmp_path: Path, inside: str) -> None:
+    made = MadeServer(tmp_path / "server", zxid=3, log_apart=True)
+    made.snapshot(2)
+    made.log([1, 2, 3])
+    (made.root / inside).mkdir(exist_ok=True)
+    (tmp_path / "link").symlink_to(made.root / inside)
+    before = sorted(made.root.rglob("*"))
+    for out in (made.root / inside, tmp_path / "link"):
+        with pytest.raises(UsageError, match="a directory of the server itself"):
+            bundled(made, out)
+        with pytest.raises(UsageError, match="a directory of the server itself"):
+            check_apart(LocalStore(out).url, made.place())
+    assert sorted(made.root.rglob("*")) == before
+    check_apart((tmp_path / "server" / "database").as_uri(), made.place())
+    check_apart("s3://bucket" + str(made.root / inside), made.place())
+
+
+@pytest.mark.parametrize("backup_id", ["log.ffff", "snapshot.0", "log.1.bak", "snapshot.5.gz"])
+def test_no_backup_is_called_like_a_file_of_a_server(server: MadeServer, tmp_path: Path, backup_id: str) -> None:
+    with pytest.raises(UsageError, match="ZooKeeper's own files are called so"):
+        bundled(server, tmp_path / "out", backup_id)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_torn_end_of_the_active_log_is_no_loss(server: MadeServer, tmp_path: Path) -> None:

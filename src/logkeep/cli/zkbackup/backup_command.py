@@ -34,7 +34,7 @@ from logkeep.cli.zkbackup.options import (
 )
 from logkeep.model.segments import Codec
 from logkeep.spark.threads import ThreadedEngine
-from logkeep.zookeeper.backup import Done, Wish, back_up
+from logkeep.zookeeper.backup import Done, Wish, back_up, check_apart
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.client import server_state
@@ -61,6 +61,7 @@ def backup(run: Run) -> Answer:
     started = run.world.monotonic()
     output = run.needed(OUTPUT_DIR, "--output-dir").absolute()
     wish = _wish(run)
+    check_apart(output.as_uri(), wish.members[0])  # before anything is made there
     level = run[COMPRESSION_LEVEL] or DEFAULT_LEVEL
     codec = Codec(run[COMPRESSION])
     with new_bundle(output, run[BACKUP_ID], clock=run.clock, tokens=run.world.token, codec=codec, level=level) as sink:

@@ -1,11 +1,12 @@
 """A repository as the place where a backup of ZooKeeper goes: what is new is stored, what is known is taken over."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from logkeep.errors import BackupFailed, UsageError
+from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec, Segment
 from logkeep.model.segments import Collection as Kind
@@ -98,6 +99,10 @@ class ArchiveSink:
     def known(self) -> Known:
         return replace(known_from(self.last), digest_at=self._digest_at, tree=self._tree)
 
+    @property
+    def url(self) -> str:
+        return self.session.place.store.url
+
     def _tree(self) -> Tree | None:
         completed = self.session.folded.completed
         return tree_at_end(view_of(self.session.place, completed[-1])) if completed else None
@@ -132,7 +137,7 @@ class ArchiveSink:
                 findings=(*gathered.findings, *told.findings),
             )
         )
-        return Completed(str(ongoing.id), told.findings)
+        return Completed(str(ongoing.id), (*told.findings, *rests_on(ongoing.rests_on)))
 
     def _held(self, gathered: Gathered) -> "_Held":
         """Everything that the backup will consist of: what is carried over and still wanted, and what is new."""
@@ -187,6 +192,19 @@ class ArchiveSink:
 class _Held:
     logs: list[LogRecord]
     snapshots: list[SnapshotRecord]
+
+
+def rests_on(damaged: Sequence[str]) -> Iterator[Finding]:
+    """A backup that needs what an earlier one stored, and a verification found damaged since, is none to rely on."""
+    if damaged:
+        more = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
+        yield Finding(
+            code="rests-on-damage",
+            severity=Severity.DAMAGE,
+            where=damaged[0],
+            what=f"this backup needs it{more}, and a verification has found it damaged",
+            remedy="back up once with --new-history: all that the server still has is copied again",
+        )
 
 
 def _tells(name: str) -> bool:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from logkeep.errors import UsageError
+from logkeep.formats.zookeeper.names import parse_name
 
 SNAPSHOTS, TXNLOGS, METADATA, CONFIG, LOGS = "snapshots", "txnlogs", "metadata", "config", "logs"
 DAMAGED = "damaged"
@@ -30,6 +31,8 @@ def checked_id(text: str) -> str:
         raise UsageError(
             f"{text!r} cannot be a backup id", remedy="use 1 to 64 letters, digits, '.', '_' or '-', no dot in front"
         )
+    if parse_name(text) is not None:
+        raise UsageError(f"{text!r} cannot be a backup id: ZooKeeper's own files are called so", remedy="use another")
     return text
 
 

@@ -50,6 +50,10 @@ class BundleSink:
         """Where the bundle is when it is complete."""
         return self.directory / self.backup_id
 
+    @property
+    def url(self) -> str:
+        return self.directory.absolute().as_uri()
+
     def start(self) -> None:
         """The staging directory is there already."""
 

@@ -1,0 +1,30 @@
+"""Whether the server that answers is the one whose files are copied: the files hold no identity, numbers must tell.
+
+A server has processed what its snapshots hold, and what an earlier backup took over on its word; one that is alone
+processes within moments all that it has logged. Who says less is another server: its word bounds nothing here.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from logkeep.zookeeper.collect import FoundFile
+from logkeep.zookeeper.source_file import last_whole
+from logkeep.zookeeper.words import ServerState
+
+
+def contradicted(state: ServerState, processed: Iterable[int]) -> bool:
+    """`processed`: transactions that the server of these files must know: those of snapshots, and archived ones."""
+    return state.zxid < max(processed, default=0)
+
+
+def processes_all(state: ServerState, current_epoch: int | None) -> bool:
+    """Whether it commits whatever it logs. A session does not tell the mode; members of ensembles have epoch files."""
+    return state.mode == "standalone" or (not state.mode and current_epoch is None)
+
+
+def logged_to(logs: Iterable[FoundFile], ends: Mapping[str, int]) -> int:
+    """The last whole record behind those that were read (`ends`, by file); 0 when there is none."""
+    for log in sorted(logs, key=lambda log: log.zxid, reverse=True):
+        last = last_whole(log.path, ends.get(log.path.name, 0))
+        if last:
+            return last
+    return 0

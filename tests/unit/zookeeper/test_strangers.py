@@ -1,0 +1,132 @@
+"""A --zk-host that is another server: its word cuts no backup, in a bundle, in a repository, or round by round."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from logkeep.model.segments import Proof
+from logkeep.model.time import random_token, utc_now
+from logkeep.repository.chain import Place
+from logkeep.zookeeper.archive.sink import archiving
+from logkeep.zookeeper.backup import Wish
+from logkeep.zookeeper.follow import Follower, Round
+from logkeep.zookeeper.gathering import Rounds
+from logkeep.zookeeper.strangers import contradicted, processes_all
+from logkeep.zookeeper.words import ServerState
+from tests.zookeeper.archives import archived, new_place, newest, zxids
+from tests.zookeeper.directories import MadeServer, bundled, rounds
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> MadeServer:
+    """A snapshot at 2 and two logs up to 8, all of it processed."""
+    made = MadeServer(tmp_path / "server", zxid=8)
+    made.snapshot(2)
+    made.log([1, 2, 3])
+    made.log([4, 5, 6, 7, 8])
+    return made
+
+
+def kept_in_bundle(server: MadeServer, out: Path) -> tuple[list[tuple[int, int, Proof]], set[str], int]:
+    view, done = bundled(server, out)
+    return [(log.first, log.last, log.proof) for log in view.logs], {f.code for f in done.findings}, done.exit_code
+
+
+def kept_in_archive(server: MadeServer, _out: Path) -> tuple[list[tuple[int, int, Proof]], set[str], int]:
+    place = new_place()
+    done = archived(place, server)
+    pieces = [(log.first, log.last, log.proof) for log in newest(place).logs]
+    return sorted(pieces), {f.code for f in done.findings}, done.exit_code
+
+
+@pytest.mark.parametrize("kept", [kept_in_bundle, kept_in_archive])
+@pytest.mark.parametrize(
+    ("word", "mode"),
+    [(0, "standalone"), (1, "follower"), (5, "standalone"), (7, "standalone"), (5, "")],
+)
+def test_the_word_of_another_server_cuts_nothing(
+    server: MadeServer, tmp_path: Path, kept: Callable[..., object], word: int, mode: str
+) -> None:
+    server.zxid, server.mode = word, mode
+    pieces = [(1, 2, Proof.PROVEN), (3, 3, Proof.UNPROVEN), (4, 8, Proof.UNPROVEN)]
+    assert kept(server, tmp_path / "out") == (pieces, {"other-server"}, 2)
+
+
+def test_what_a_slow_disk_holds_back_is_waited_for(server: MadeServer, tmp_path: Path) -> None:
+    """A record is in the log a moment before it is processed."""
+    words = iter([6, 6, 7])
+    slow = rounds(server, patience_s=5.0)
+    asking = replace(slow, ask=lambda _host: ServerState(next(words, 8), "standalone", "3.9.5"))
+    place, heard = new_place(), list[Round]()
+    follower(place, server, heard, asking, rounds_wanted=1).run()
+    assert zxids(newest(place)) == [(1, 3), (4, 6)]
+    assert heard[0].done is not None
+    assert (heard[0].done.exit_code, heard[0].done.findings) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("state", "epoch", "expected"),
+    [
+        (ServerState(1, "standalone"), None, True),
+        (ServerState(1, "standalone"), 3, True),
+        (ServerState(1, "follower"), None, False),
+        (ServerState(1), None, True),
+        (ServerState(1), 3, False),
+    ],
+)
+def test_who_processes_all_that_it_logs(state: ServerState, epoch: int | None, expected: bool) -> None:
+    assert processes_all(state, epoch) is expected
+
+
+def test_a_word_at_what_was_processed_contradicts_nothing() -> None:
+    assert [contradicted(ServerState(zxid), [3, 7]) for zxid in (6, 7, 8)] == [True, False, False]
+    assert not contradicted(ServerState(0), [])
+
+
+class StopAfter:
+    """A wish to stop after so many rounds."""
+
+    def __init__(self, most: int) -> None:
+        self.left = most
+
+    @property
+    def requested(self) -> bool:
+        return self.left <= 0
+
+    def wait(self, _seconds: float) -> None:
+        self.left -= 1
+
+
+def follower(place: Place, server: MadeServer, heard: list[Round], asking: Rounds, *, rounds_wanted: int) -> Follower:
+    return Follower(
+        lambda: archiving(place, clock=utc_now, tokens=random_token),
+        Wish((server.place("zk1"),)),
+        asking,
+        lambda _, word: word,
+        StopAfter(rounds_wanted),
+        0.0,
+        heard.append,
+    )
+
+
+@pytest.mark.parametrize("word", [None, 0, 1, 5])
+def test_rounds_that_cannot_ask_the_server_commit_what_is_new_once(server: MadeServer, word: int | None) -> None:
+    place, heard = new_place(), list[Round]()
+    archived(place, server)
+    log = server.log([9, 10])
+    server.zxid = word
+    following = follower(place, server, heard, rounds(server), rounds_wanted=3)
+    following.run()
+    assert [one.done is not None for one in heard] == [True, False, False]
+    assert zxids(newest(place))[-1] == (9, 10)
+    server.add(log, [11])
+    following.stop = StopAfter(2)
+    following.run()
+    assert [one.done is not None for one in heard[3:]] == [True, False]
+    assert zxids(newest(place))[-1] == (9, 11)
+    server.zxid = 11
+    following.stop = StopAfter(2)
+    following.run()
+    assert [one.done.exit_code if one.done else None for one in heard[5:]] == [0, None]
