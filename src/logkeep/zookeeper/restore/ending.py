@@ -15,6 +15,7 @@ from logkeep.zookeeper.restore.holding import fingerprint_of
 from logkeep.zookeeper.restore.journal import Journal, Phase, check_members, read_journal
 from logkeep.zookeeper.restore.locks import alone
 from logkeep.zookeeper.restore.marker import MARKER
+from logkeep.zookeeper.restore.old_data import check_old_data
 from logkeep.zookeeper.restore.places import Place, place_of
 from logkeep.zookeeper.restore.running import Ask, ask_server, look_for_servers
 from logkeep.zookeeper.restore.swapping import Swap
@@ -59,6 +60,8 @@ def _end(target: Target, disk: Disk, ask: Ask, *, forward: bool) -> Ended:
         seen = look_for_servers(places, ask)
         if journal.phase in (Phase.OLD, Phase.NEW) or not forward:
             _check_stopped(seen.running)
+        if not forward:
+            check_old_data(journal)
         outcome = _forward(journal, places, disk) if forward else _back(journal, disk)
     return Ended(
         journal.restore, outcome, tuple(str(p.data_dir) for p in places), _kept(journal, places), seen.unchecked

@@ -36,6 +36,7 @@ def held_by(place: Place) -> Held:
         exactly=exactly,
         epochs=epochs,
         strays=(*(entry.name for entry, name in named if name.stray), *unreadable),
+        myid=(place.data_dir / "myid").exists(),
         fingerprint=fingerprint_of(place),
     )
 
@@ -48,6 +49,14 @@ def fingerprint_of(place: Place) -> str:
             told = entry.lstat()
             found.update(repr((number, entry.name, told.st_size, told.st_mtime_ns)).encode())
     return found.hexdigest()
+
+
+OF_NOTHING = hashlib.sha256().hexdigest()
+"""The fingerprint of a server's directories that hold no file."""
+
+
+def holds_nothing(live: Live) -> bool:
+    return not _entries(live)
 
 
 def owner_of(live: Live) -> Owner:

@@ -1,6 +1,6 @@
 """What stands in the way of a restore, and what is worth knowing about it, by all that was found out. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from logkeep.errors import LogkeepError, TargetUnsafe
@@ -27,6 +27,8 @@ class Situation:
     epoch: int | None
     members: int
     """That the backup knows of."""
+    separate_logs: str
+    """Where a server of the backup had its logs, if not beside its snapshots."""
     looked_at: int
     """Targets, and members that were surveyed elsewhere; all of them where a plan was agreed."""
 
@@ -41,14 +43,24 @@ def in_the_way(found: Situation) -> Iterator[LogkeepError]:
 
 
 def _logs_elsewhere(found: Situation) -> Iterator[LogkeepError]:
-    """Logs that stay where they are would be replayed on the restored tree."""
+    """Logs that stay where they are would be replayed on the restored tree: also when dataDir alone was wiped."""
     for place, held in found.targets:
-        if held.snapshots and held.highest_zxid and not held.logs and not place.log_dir_named:
-            yield TargetUnsafe(
-                "it holds snapshots and no log: are its logs in another directory?",
-                subject=str(place.data.path),
-                remedy="look for dataLogDir in zoo.cfg and name it; if there is none, name dataDir twice",
-            )
+        if held.logs or place.log_dir_named:
+            continue
+        remedy = "look for dataLogDir in zoo.cfg and name it; if there is none, name dataDir twice"
+        if held.snapshots and held.highest_zxid:
+            what = "it holds snapshots and no log: are its logs in another directory?"
+            yield TargetUnsafe(what, subject=str(place.data.path), remedy=remedy)
+        elif found.separate_logs:
+            what = f"the server of this backup had its logs in another directory ({found.separate_logs})"
+            yield TargetUnsafe(what, subject=str(place.data.path), remedy=remedy)
+
+
+def not_looked_at(targets: Iterable[tuple[Place, Held]]) -> Iterator[str]:
+    """Of a directory that holds nothing nobody can tell whether logs of its server lie elsewhere."""
+    for place, held in targets:
+        if held.empty and not place.log_dir_named:
+            yield f"no log directory was named for {place.data_dir}: logs in a dataLogDir would be replayed"
 
 
 def _not_as_files(found: Situation) -> Iterator[LogkeepError]:

@@ -13,7 +13,7 @@ from logkeep.zookeeper.replay import Replayed, replay, unproven
 from logkeep.zookeeper.restore.agreement import AgreedPlan, MemberSurvey, check_agrees, needed_epoch
 from logkeep.zookeeper.restore.holding import check_writable, held_by
 from logkeep.zookeeper.restore.journal import Phase, read_journal
-from logkeep.zookeeper.restore.judging import Situation, in_the_way, worth_knowing
+from logkeep.zookeeper.restore.judging import Situation, in_the_way, not_looked_at, worth_knowing
 from logkeep.zookeeper.restore.limits import content_of
 from logkeep.zookeeper.restore.numbers import lone_name, member_name
 from logkeep.zookeeper.restore.places import Place, check_swappable, place_of
@@ -74,6 +74,7 @@ def prepare(
         seen=seen,
         epoch=epoch,
         members=len(view.members),
+        separate_logs=_separate_logs(view),
         looked_at=len(held) + len(surveys) if agreed is None else max(len(view.members), 2),
     )
     planned = Planned(
@@ -87,13 +88,18 @@ def prepare(
         size_bytes=size_bytes,
         held=held,
         findings=tuple(worth_knowing(situation)),
-        unchecked=seen.unchecked,
+        unchecked=(*seen.unchecked, *not_looked_at(situation.targets)),
         obstacles=(*in_the_way(situation), *_refused_by_disk(places, size_bytes)),
     )
     if agreed is not None:
         check_agrees(planned, agreed, least_epoch or 0)
     files = _files(view, path, replayed, named, epoch, wish)
     return Prepared(planned, places, tuple(files), path, replayed, dropped, wish.digests, ask)
+
+
+def _separate_logs(view: BackupView) -> str:
+    told = (m.log_dir for m in view.members if m.data_dir and m.log_dir and m.log_dir != m.data_dir)
+    return next(told, "")
 
 
 def _files(
