@@ -8,10 +8,15 @@ import pytest
 
 from logkeep.errors import TargetUnsafe
 from logkeep.zookeeper.kept import Member
+from logkeep.zookeeper.plan import RestorePath, ToEnd, ToTime, ToZxid, plan
+from logkeep.zookeeper.plan import Target as Moment
 from logkeep.zookeeper.restore.preparing import prepare
-from logkeep.zookeeper.restore.values import Planned, RestoreWish, Target
-from tests.zookeeper.made_server import MadeView, made_backup, old_server
+from logkeep.zookeeper.restore.values import Form, Planned, RestoreWish, Target
+from logkeep.zookeeper.survey import LogTimes, survey
+from tests.zookeeper.made_server import MadeView, create, made_backup, old_server
 
+END_MS = 1_700_000_000_005
+"""When the last transaction of the made backup was."""
 _LONE = Member(name="one", role="standalone")
 _TWO_DIRECTORIES = Member(name="one", role="standalone", data_dir="/zk/data", log_dir="/zk/logs")
 
@@ -94,3 +99,25 @@ def test_a_server_that_is_only_looked_at_stands_alone(tmp_path: Path) -> None:
     """As in a drill of a member's backup."""
     planned = _planned(_of(Member(name="one", role="leader")), _named(tmp_path), alone=True)
     assert (planned.epoch, planned.obstacles) == (None, ())
+
+
+def test_later_zxids_of_the_backup_are_not_given_out_again(tmp_path: Path) -> None:
+    """They were in use where the backup comes from, though the directory is new."""
+    view = made_backup(more=[create(6, b"/late"), create(7, b"/later")])
+    wish = RestoreWish(targets=(_named(tmp_path),))
+    earlier, whole = (prepare(view, view.path(moment), wish).planned for moment in (ToZxid(6), ToEnd()))
+    assert (earlier.zxid, earlier.named) == (6, 8)
+    assert (whole.zxid, whole.named) == (7, 7)
+    original = prepare(view, view.path(ToZxid(6)), replace(wish, form=Form.ORIGINAL)).planned
+    assert (original.named, "zxids-reused" in [each.code for each in original.findings]) == (6, True)
+
+
+@pytest.mark.parametrize("moment", [ToTime(END_MS + 60_000), ToTime(END_MS), ToTime(END_MS - 1), ToEnd()])
+def test_a_time_behind_the_end_of_the_backup_is_told(tmp_path: Path, moment: Moment) -> None:
+    view = made_backup()
+    path = plan(survey(view), moment, LogTimes(view))
+    assert isinstance(path, RestorePath)
+    planned = prepare(view, path, RestoreWish(targets=(_named(tmp_path),))).planned
+    told = [each.what for each in planned.findings if each.code == "time-behind-the-end"]
+    assert len(told) == (moment == ToTime(END_MS + 60_000))
+    assert all("0x5 (2023-11-14T22:13:20" in what and "22:14:20" in what for what in told)

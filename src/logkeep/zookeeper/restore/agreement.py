@@ -60,9 +60,13 @@ def needed_epoch(
         return None
     epochs = [epoch for each in looked_at for epoch in each.epochs]
     epochs += [e for member in view.members for e in (member.current_epoch, member.accepted_epoch) if e is not None]
-    zxids = [log.last for log in view.logs] + [snapshot.fuzzy_end or snapshot.zxid for snapshot in view.snapshots]
-    zxids += [each.highest_zxid for each in looked_at] + [state.zxid for state in live]
+    zxids = archived_zxids(view) + [each.highest_zxid for each in looked_at] + [state.zxid for state in live]
     return epoch_above(epochs, zxids, wish.min_epoch)
+
+
+def archived_zxids(view: BackupView) -> list[int]:
+    """The last ones that each file of the backup holds, or may hold in part."""
+    return [log.last for log in view.logs] + [snapshot.fuzzy_end or snapshot.zxid for snapshot in view.snapshots]
 
 
 def _was_a_member(members: Sequence[Member]) -> bool:

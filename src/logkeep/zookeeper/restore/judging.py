@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from logkeep.errors import LogkeepError, TargetUnsafe
 from logkeep.formats.zookeeper.names import Packing, hex_zxid, parse_name
 from logkeep.model.findings import Finding, Severity
-from logkeep.zookeeper.plan import RestorePath
+from logkeep.zookeeper.plan import RestorePath, shown_time
 from logkeep.zookeeper.replay import Mismatch
 from logkeep.zookeeper.restore.limits import Content, impossible, parse_version, warning, worth_telling
 from logkeep.zookeeper.restore.places import Place
@@ -25,6 +25,8 @@ class Situation:
     targets: tuple[tuple[Place, Held], ...]
     seen: Seen
     epoch: int | None
+    highest_used: int
+    """The largest zxid of another tree that is known of, in the targets and in the backup."""
     members: int
     """That the backup knows of."""
     separate_logs: str
@@ -97,10 +99,14 @@ def worth_knowing(found: Situation) -> Iterator[Finding]:
     yield from worth_telling(found.content, wish)
     for place, held in found.targets:
         yield from _about(place, held)
+    if path.asked_ms is not None:
+        what = f"the backup holds nothing later than {path.stands_at}: what happened between then and "
+        remedy = "if that matters, restore from a later backup"
+        yield warning("time-behind-the-end", f"{what}{shown_time(path.asked_ms)} is not known", remedy)
     for label in path.labels:
         yield warning("proof", label, "", where=hex_zxid(path.until))
     yield from _about_others(found)
-    if wish.form is Form.ORIGINAL and any(held.highest_zxid > path.until for _, held in found.targets):
+    if wish.form is Form.ORIGINAL and found.highest_used > path.until:
         what = f"zxids above {hex_zxid(path.until)} were in use, and are given out again"
         yield warning("zxids-reused", what, "restore an exact snapshot: it is named above them")
     if wish.form is Form.ORIGINAL and found.epoch is not None:

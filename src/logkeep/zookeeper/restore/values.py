@@ -106,7 +106,7 @@ class Planned:
     zxid: int
     """The transaction that the restored tree stands at."""
     named: int
-    """The zxid that servers will say they are at: no transaction of the replaced data has it or a larger one."""
+    """The zxid that servers will say they are at: neither replaced data nor the rest of the backup goes beyond it."""
     epoch: int | None
     """For both epoch files of every member; None for a server that stands alone."""
     sessions: Sessions
