@@ -187,7 +187,8 @@ def test_a_moment_in_between(shop: Served, bundle: Path) -> None:
     """To a zxid, by both of its names and in both notations; to a time."""
     target = shop.home / "target"
     target.mkdir()
-    words = ("restore", f"--backup-dir={bundle}", f"--zk-data-dir={target}", "--zk-host=127.0.0.1:1", "--dry-run")
+    nowhere = ("--zk-host=127.0.0.1:1", "--dry-run")
+    words = ("restore", f"--backup-dir={bundle}", f"--zk-data-dir={target}", f"--zk-log-dir={target}", *nowhere)
     for flag in ("--to-zxid=0x60", "--truncate-to-zxid=96"):
         assert shop.json(*words, flag)["stands_at"]["hex"] == "0x60"
     plan = shop.json(*words, "--to-zxid=0x60")
@@ -195,6 +196,9 @@ def test_a_moment_in_between(shop: Served, bundle: Path) -> None:
     later = shop.json(*words, f"--to-time={time_ms}")
     assert later["stands_at"]["decimal"] >= 0x60
     assert later["next_left_out"]["time_ms"] > time_ms
+    beyond = shop.json(*words, "--to-time=2099-01-01T00:00:00Z")
+    assert "time-behind-the-end" in [finding["code"] for finding in beyond["findings"]]
+    assert "time-behind-the-end" not in [finding["code"] for finding in later["findings"]]
     assert not list(target.iterdir())
 
 
