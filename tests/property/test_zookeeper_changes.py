@@ -28,7 +28,6 @@ from tests.zookeeper import drawn
 from tests.zookeeper.encoding import body, log_of, record
 
 
-
 def _told(op: str, change: object) -> tuple[str, bytes | None, int | None, int | None, bool, int | None]:
     match change:
         case Create(path, data, _, ephemeral):

@@ -124,6 +124,13 @@ def simple(data: Bytes, at: Number, end: Number, kind: Number, row: Longs) -> Nu
 
 
 @inlined
+def alone(data: Bytes, at: Number, end: Number, kind: Number, row: Longs) -> Number:
+    if kind == OPEN_SESSION:
+        return at + 4 if end - at >= 4 else -1
+    return simple(data, at, end, kind, row)
+
+
+@inlined
 def closed(data: Bytes, at: Number, end: Number, record: Number, rows: Longs, row: Number) -> tuple[Number, Number]:
     """A session's end, and a deletion for each ephemeral node that it names. Returns where it ends, and the next row.
 
@@ -152,7 +159,9 @@ def closed(data: Bytes, at: Number, end: Number, record: Number, rows: Longs, ro
 
 
 @inlined
-def multi(data: Bytes, at: Number, end: Number, record: Number, rows: Longs, row: Number) -> tuple[Number, Number]:
+def multi(  # noqa: PLR0911 - a compiled function has no exceptions to raise: each check returns its answer
+    data: Bytes, at: Number, end: Number, record: Number, rows: Longs, row: Number
+) -> tuple[Number, Number]:
     """As `closed`. One failed part, and none of them changed anything."""
     if end - at < 4:
         return -1, row
@@ -202,10 +211,7 @@ def explode(
         else:
             found = rows[U64(row)]
             blank(found, record, 0, kind)
-            if kind == OPEN_SESSION:
-                at = at + 4 if end - at >= 4 else -1
-            else:
-                at = simple(data, at, end, kind, found)
+            at = alone(data, at, end, kind, found)
         if following < 0:
             return ROOM, record, row
         if at < 0 or end - at not in (0, DIGEST_BYTES):

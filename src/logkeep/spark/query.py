@@ -1,0 +1,89 @@
+"""One question in SQL over rows that tasks read: a temporary view, one Spark task per unit.
+
+Only a query is answered: what would write is refused, because it must also make sense as a part of another query.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from logkeep import errors
+from logkeep.errors import LogkeepError, UsageError
+from logkeep.spark.failures import one_line, spark_text
+from logkeep.spark.session import Session
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_OURS = re.compile(r"(?:logkeep\.errors\.)?(?P<kind>\w+): (?P<what>.*)", re.S)
+_PLANS = {"spark.sql.adaptive.enabled": "true", "spark.sql.shuffle.partitions": "8"}
+"""A session is made for tasks; a query over small answers wants few partitions."""
+
+
+@dataclass(frozen=True)
+class Query:
+    sql: str
+    view: str
+    """The name under which the rows are known in the query."""
+    columns: str
+    """Their names and types, as Spark writes them: `zxid bigint, path string`."""
+    rows: Callable[[Any], Iterator["pa.RecordBatch"]]
+    """A top-level function, as tasks are: all rows of one unit."""
+    units: Sequence[Any]
+    most: int
+    """So many rows of the answer are wanted at most."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    more: bool
+    """Whether there are more rows than were wanted."""
+
+
+def answer(session: Session, asked: Query, group: str, given: Collection[str] = ()) -> Answer:
+    """`given`: settings that are the user's own."""
+    from pyspark.errors import AnalysisException, PythonException  # noqa: PLC0415 - slow to import
+
+    spark = session.spark
+    for name, value in _PLANS.items():
+        if name not in given:
+            spark.conf.set(name, value)
+    spark.sparkContext.setJobGroup(group, asked.view, True)
+    _view(session, asked)
+    sql = asked.sql.strip().removesuffix(";")
+    try:
+        spark.sql(f"SELECT * FROM (\n{sql}\n)")
+        table = spark.sql(sql).limit(asked.most + 1).toArrow()
+    except AnalysisException as error:
+        what = one_line(spark_text(error))
+        remedy = f"write one SELECT over `{asked.view}`, which has: {asked.columns}"
+        raise UsageError(f"Spark cannot answer the query: {what}", remedy=remedy) from error
+    except PythonException as error:
+        raise _told(error) from error
+    rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    return Answer(tuple(table.column_names), tuple(rows[: asked.most]), len(rows) > asked.most)
+
+
+def _view(session: Session, asked: Query) -> None:
+    units, rows = session.spark.sparkContext.broadcast(list(asked.units)), asked.rows
+
+    def partition(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+        for batch in batches:
+            for unit in batch.column(0).to_pylist():
+                yield from rows(units.value[unit])
+
+    count = len(asked.units)
+    frame = session.spark.range(0, count, 1, max(count, 1)).mapInArrow(partition, asked.columns)
+    frame.createOrReplaceTempView(asked.view)
+
+
+def _told(error: Exception) -> Exception:
+    """An error of ours that a task raised, as it was; any other stays what it is."""
+    match = _OURS.fullmatch(one_line(spark_text(error)))
+    kind = vars(errors).get(match["kind"]) if match else None
+    if match and isinstance(kind, type) and issubclass(kind, LogkeepError):
+        return kind(match["what"])
+    return error
