@@ -70,10 +70,10 @@ def _text(report: LogReport, look: Look) -> str:
 def log(run: Run, backup: str) -> LogReport:
     """Ask archived transactions anything, in SQL.
 
-    The view `transactions` has one row per change. A multi is taken apart (txn is multi); where one of its parts failed,
-    none has `applied`. A session's end is a row, and one more for each ephemeral node that it deleted, where the server
-    wrote their names (3.6 and later). `zxid` is a number: hex(zxid) shows it as ZooKeeper does. It needs Spark, which
-    reads one log per task; in place of an id the directory of a bundle may be named.
+    The view `transactions` has one row per change. A multi is taken apart (txn is multi); where one of its parts
+    failed, none has `applied`. A session's end is a row, and one more for each ephemeral node that it deleted, where
+    the server wrote their names (3.6 and later). `zxid` is a number: hex(zxid) shows it as ZooKeeper does. It needs
+    Spark, which reads one log per task; in place of an id the directory of a bundle may be named.
     """
     sql = run[SQL]
     if sql is None:
