@@ -3,20 +3,25 @@
 Only a query is answered: what would write is refused, because it must also make sense as a part of another query.
 """
 
+import base64
+import logging
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from logkeep import errors
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.spark.failures import one_line, spark_text
+from logkeep.spark.outcomes import Failed, decode, encode, foreseen, to_error
 from logkeep.spark.session import Session
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_OURS = re.compile(r"(?:logkeep\.errors\.)?(?P<kind>\w+): (?P<what>.*)", re.S)
+_OURS = re.compile(r"logkeep-outcome:([A-Za-z0-9+/=]+)")
+"""How an error of a task travels in the text of Spark's."""
+_NOISY = "SQLQueryContextLogger"
+"""Where pyspark tells of each query that is wrong, with a hundred lines of Java, on standard error."""
 _PLANS = {"spark.sql.adaptive.enabled": "true", "spark.sql.shuffle.partitions": "8"}
 """A session is made for tasks; a query over small answers wants few partitions."""
 
@@ -47,6 +52,7 @@ def answer(session: Session, asked: Query, group: str, given: Collection[str] = 
     """`given`: settings that are the user's own."""
     from pyspark.errors import AnalysisException, PythonException  # noqa: PLC0415 - slow to import
 
+    logging.getLogger(_NOISY).disabled = True
     spark = session.spark
     for name, value in _PLANS.items():
         if name not in given:
@@ -73,17 +79,23 @@ def _view(session: Session, asked: Query) -> None:
     def partition(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
         for batch in batches:
             for unit in batch.column(0).to_pylist():
-                yield from rows(units.value[unit])
+                yield from _rows(rows, units.value[unit])
 
     count = len(asked.units)
     frame = session.spark.range(0, count, 1, max(count, 1)).mapInArrow(partition, asked.columns)
     frame.createOrReplaceTempView(asked.view)
 
 
+def _rows(rows: Callable[[Any], Iterator["pa.RecordBatch"]], unit: Any) -> Iterator["pa.RecordBatch"]:
+    try:
+        yield from rows(unit)
+    except LogkeepError as error:
+        outcome = base64.b64encode(encode(foreseen(error))).decode()
+        raise RuntimeError(f"logkeep-outcome:{outcome}") from None
+
+
 def _told(error: Exception) -> Exception:
     """An error of ours that a task raised, as it was; any other stays what it is."""
-    match = _OURS.fullmatch(one_line(spark_text(error)))
-    kind = vars(errors).get(match["kind"]) if match else None
-    if match and isinstance(kind, type) and issubclass(kind, LogkeepError):
-        return kind(match["what"])
-    return error
+    match = _OURS.search(str(error))
+    failed = decode(base64.b64decode(match[1])) if match else None
+    return to_error(failed) if isinstance(failed, Failed) else error

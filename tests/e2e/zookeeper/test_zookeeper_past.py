@@ -1,15 +1,24 @@
 """The past of a real ZooKeeper 3.9.5, asked: who did what, how two moments differ, and anything in SQL."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 
+from logkeep.errors import Damaged, UsageError
+from logkeep.spark.engine import SparkEngine
+from logkeep.spark.query import Query
+from logkeep.spark.settings import SparkSettings
+from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.past.events import LogUnit
+from logkeep.zookeeper.past.transactions_view import COLUMNS, VIEW, rows, units
 from tests.e2e.zookeeper.archived import server_on
 from tests.e2e.zookeeper.here import Here
+from tests.zookeeper.online import CACHE
 from tests.zookeeper.recording import kazoo, zxid_of
 
 pytestmark = pytest.mark.xdist_group("zookeeper")
@@ -27,8 +36,23 @@ class Lived:
     backups: tuple[int, int]
 
 
+@dataclass(frozen=True)
+class Elsewhere:
+    """A view that opens a snapshot where a log is asked for."""
+
+    whole: BundleView
+
+    name = "elsewhere"
+    members: tuple[Member, ...] = ()
+    snapshots: tuple[KeptSnapshot, ...] = ()
+    logs: tuple[KeptLog, ...] = ()
+
+    def open(self, _kept: KeptSnapshot | KeptLog) -> BinaryIO:
+        return self.whole.open(self.whole.snapshots[0])
+
+
 @pytest.fixture(scope="module")
-def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lived]:
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
     root = tmp_path_factory.mktemp("lived")
     here, data_dir, zxids = Here(root), root / "data", dict[str, int]()
     (root / "repo").mkdir()
@@ -44,9 +68,9 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lived]:
                 other.delete("/shop/price")
             zxids["deleted"] = zxid_of(server.client)
             second = here.json(*asked)["id"]
-            yielded = _session(writer)
+            asker = _session(writer)
     bundle = here.json("zookeeper", "export", "latest", "--to", str(root))["bundle"]
-    yield Lived(here, Path(bundle), yielded, culprit, zxids, (first, second))
+    return Lived(here, Path(bundle), asker, culprit, zxids, (first, second))
 
 
 def _session(client: KazooClient) -> str:
@@ -100,11 +124,6 @@ def test_history_of_what_is_below(lived: Lived) -> None:
     assert lived.here.error("zookeeper", "history", "shop", code=40)["error"] == "usage-error"
 
 
-def test_spark_finds_the_same(lived: Lived) -> None:
-    asked = ("zookeeper", "history", "/shop", "--recursive")
-    assert lived.here.json(*asked, "--engine", "spark") == lived.here.json(*asked, "--engine", "inline")
-
-
 def test_diff_tells_what_is_between_two_moments(lived: Lived) -> None:
     first, second = (str(number) for number in lived.backups)
     told = lived.here.json("zookeeper", "diff", first, second)
@@ -133,24 +152,54 @@ def test_equal_digests_answer_at_once(lived: Lived) -> None:
 
 
 def test_sql_over_transactions(lived: Lived) -> None:
-    def answer(query: str) -> list[list[object]]:
-        found: list[list[object]] = lived.here.json("zookeeper", "log", "--sql", query)["rows"]
-        return found
-
-    by_op = answer(
-        "SELECT op, txn, applied, count(*) FROM transactions WHERE path = '/shop/price' GROUP BY ALL ORDER BY ALL"
+    """One start of Spark: everything that happened to the price, and sessions, in one answer."""
+    query = (
+        "SELECT op, txn, applied, session, max(data_bytes) AS size, min(time) AS at FROM transactions "
+        "WHERE path = '/shop/price' OR op = 'closeSession' GROUP BY op, txn, applied, session"
     )
-    assert ["delete", "delete", True, 1] in by_op
-    assert ["setData", "multi", True, 1] in by_op
-    assert not [row for row in by_op if row[1] == "multi" and row[3] != 1]
-    assert not answer("SELECT * FROM transactions WHERE applied AND txn = 'multi' AND op = 'error'")
-    assert answer("SELECT session FROM transactions WHERE op = 'delete' AND path = '/shop/price'") == [[lived.culprit]]
+    told = lived.here.json("zookeeper", "log", "--sql", query)
+    assert (told["columns"], told["more"]) == (["op", "txn", "applied", "session", "size", "at"], False)
+    found = {tuple(row[:-1]) for row in told["rows"]}
+    assert found >= {
+        ("create", "create", True, lived.writer, 2),
+        ("setData", "setData", True, lived.writer, 4),
+        ("setData", "multi", True, lived.writer, 2),
+        ("delete", "delete", True, lived.culprit, None),
+        ("closeSession", "closeSession", True, lived.culprit, None),
+    }
+    assert not [row for row in found if row[1] == "multi" and row[4] == len("never")]
+    assert all(str(row[-1]).endswith("Z") for row in told["rows"])
 
 
-def test_a_query_that_is_none_is_a_usage_error(lived: Lived) -> None:
-    log = ("zookeeper", "log", "--sql")
-    assert "`transactions`" in lived.here.error(*log, "SELECT nothing FROM transactions", code=40)["remedy"]
-    assert lived.here.error(*log, "CREATE TABLE t AS SELECT 1", code=40)["error"] == "usage-error"
-    refused = lived.here.error(*log, "SELECT 1", "--engine", "inline", code=40)
+def test_what_spark_cannot_answer_is_said(lived: Lived, capfd: pytest.CaptureFixture[str]) -> None:
+    view = BundleView(lived.bundle)
+    engine = SparkEngine(SparkSettings(CACHE, "local[1]"))
+    try:
+        asked = Query("SELECT zxid FROM transactions", VIEW, COLUMNS, rows, units(view), 3)
+        found = engine.query(asked)
+        assert (found.columns, len(found.rows), found.more) == (("zxid",), 3, True)
+        for wrong in (
+            "SELECT nothing FROM transactions",
+            "SELEKT",
+            "CREATE TABLE t AS SELECT 1",
+            "WITH a AS (SELECT 1) INSERT OVERWRITE DIRECTORY '/tmp/never' USING json SELECT * FROM a",
+        ):
+            with pytest.raises(UsageError, match="Spark cannot answer the query"):
+                engine.query(replace(asked, sql=wrong))
+        assert capfd.readouterr().err == ""
+        with pytest.raises(Damaged, match="this is no transaction log"):
+            engine.query(replace(asked, units=[_without_end(view)]))
+    finally:
+        engine.close()
+
+
+def _without_end(view: BundleView) -> LogUnit:
+    """Its log is no log."""
+    first = units(view)[0]
+    return replace(first, view=Elsewhere(view))
+
+
+def test_without_spark_a_query_is_refused(lived: Lived) -> None:
+    refused = lived.here.error("zookeeper", "log", "--sql", "SELECT 1", "--engine", "inline", code=40)
     assert refused["remedy"] == "leave --engine out; Spark needs Java 17"
     assert lived.here.error("zookeeper", "log", code=40)["remedy"].startswith("pass --sql")

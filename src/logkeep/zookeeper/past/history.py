@@ -67,10 +67,11 @@ def without_end(events: Sequence[Event]) -> list[Event]:
 def deletions(created: Sequence[Event], closings: Sequence[Event]) -> list[Event]:
     """For each node that its session's end took along: a deletion by that transaction."""
     ends = {(closing.history, closing.session): closing for closing in closings}
+    taken = ((node, ends.get((node.history, node.session))) for node in created)
     return [
-        msgspec.structs.replace(ends[node.history, node.session], op="delete", path=node.path, ephemeral=True)
-        for node in created
-        if (node.history, node.session) in ends
+        msgspec.structs.replace(end, op="delete", path=node.path, ephemeral=True)
+        for node, end in taken
+        if end is not None and end.zxid > node.zxid
     ]
 
 
