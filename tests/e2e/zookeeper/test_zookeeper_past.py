@@ -1,24 +1,14 @@
 """The past of a real ZooKeeper 3.9.5, asked: who did what, how two moments differ, and anything in SQL."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 
-from logkeep.errors import Damaged, UsageError
-from logkeep.spark.engine import SparkEngine
-from logkeep.spark.query import Query
-from logkeep.spark.settings import SparkSettings
-from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.past.events import LogUnit
-from logkeep.zookeeper.past.transactions_view import COLUMNS, VIEW, rows, units
 from tests.e2e.zookeeper.archived import server_on
 from tests.e2e.zookeeper.here import Here
-from tests.zookeeper.online import CACHE
 from tests.zookeeper.recording import kazoo, zxid_of
 
 pytestmark = pytest.mark.xdist_group("zookeeper")
@@ -34,21 +24,6 @@ class Lived:
     zxids: dict[str, int]
     """What the server said it had processed, by what had just been done."""
     backups: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Elsewhere:
-    """A view that opens a snapshot where a log is asked for."""
-
-    whole: BundleView
-
-    name = "elsewhere"
-    members: tuple[Member, ...] = ()
-    snapshots: tuple[KeptSnapshot, ...] = ()
-    logs: tuple[KeptLog, ...] = ()
-
-    def open(self, _kept: KeptSnapshot | KeptLog) -> BinaryIO:
-        return self.whole.open(self.whole.snapshots[0])
 
 
 @pytest.fixture(scope="module")
@@ -164,39 +139,11 @@ def test_sql_over_transactions(lived: Lived) -> None:
         ("create", "create", True, lived.writer, 2),
         ("setData", "setData", True, lived.writer, 4),
         ("setData", "multi", True, lived.writer, 2),
+        ("setData", "multi", False, lived.writer, len("never")),
         ("delete", "delete", True, lived.culprit, None),
         ("closeSession", "closeSession", True, lived.culprit, None),
     }
-    assert not [row for row in found if row[1] == "multi" and row[4] == len("never")]
     assert all(str(row[-1]).endswith("Z") for row in told["rows"])
-
-
-def test_what_spark_cannot_answer_is_said(lived: Lived, capfd: pytest.CaptureFixture[str]) -> None:
-    view = BundleView(lived.bundle)
-    engine = SparkEngine(SparkSettings(CACHE, "local[1]"))
-    try:
-        asked = Query("SELECT zxid FROM transactions", VIEW, COLUMNS, rows, units(view), 3)
-        found = engine.query(asked)
-        assert (found.columns, len(found.rows), found.more) == (("zxid",), 3, True)
-        for wrong in (
-            "SELECT nothing FROM transactions",
-            "SELEKT",
-            "CREATE TABLE t AS SELECT 1",
-            "WITH a AS (SELECT 1) INSERT OVERWRITE DIRECTORY '/tmp/never' USING json SELECT * FROM a",
-        ):
-            with pytest.raises(UsageError, match="Spark cannot answer the query"):
-                engine.query(replace(asked, sql=wrong))
-        assert capfd.readouterr().err == ""
-        with pytest.raises(Damaged, match="this is no transaction log"):
-            engine.query(replace(asked, units=[_without_end(view)]))
-    finally:
-        engine.close()
-
-
-def _without_end(view: BundleView) -> LogUnit:
-    """Its log is no log."""
-    first = units(view)[0]
-    return replace(first, view=Elsewhere(view))
 
 
 def test_without_spark_a_query_is_refused(lived: Lived) -> None:

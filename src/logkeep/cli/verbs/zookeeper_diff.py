@@ -48,7 +48,7 @@ def _text(report: DiffReport, look: Look) -> str:
     if report.total > len(rows):
         lines.append(look.line(f"{count(report.total - len(rows))} more are not shown: --limit shows more"))
     counted = ", ".join(f"{kind} {count(number)}" for kind, number in report.counts.items())
-    return "\n".join([*lines, look.line(f"{plural(report.total, 'znode')} differ: {counted}")])
+    return "\n".join([*lines, look.line(f"{plural(report.total, 'difference')}: {counted}")])
 
 
 def _side_text(side: DiffSide) -> str:
