@@ -136,7 +136,7 @@ def test_a_query_is_answered_and_what_is_none_is_refused(
         "SELECT nothing FROM squares",
         "SELECT FROM WHERE",
         "CREATE TABLE t AS SELECT 1",
-        f"WITH a AS (SELECT 1) INSERT OVERWRITE DIRECTORY '{tmp_path}/never' USING json FROM a",
+        f"WITH a AS (SELECT 1) INSERT OVERWRITE DIRECTORY '{tmp_path}/n' USING json TABLE a",
     ):
         with pytest.raises(UsageError, match="Spark cannot answer the query"):
             engine.query(replace(asked, sql=wrong))
