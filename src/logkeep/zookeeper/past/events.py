@@ -23,6 +23,8 @@ from logkeep.zookeeper.plan import Slice
 
 CREATES: Final = ("create", "createContainer", "createTTL")
 DELETES: Final = ("delete", "deleteContainer")
+_FRAME_BYTES: Final = 13
+"""Of a record, around its body."""
 
 
 class Depth(StrEnum):
@@ -119,7 +121,7 @@ def batches(unit: LogUnit, progress: Progress) -> Iterator[pa.RecordBatch]:
             for batch in changes(records):
                 within = pc.and_(pc.greater_equal(batch["zxid"], first), pc.less_equal(batch["zxid"], last))
                 yield batch.filter(within)
-            progress(int(records.body_bytes.sum()))
+            progress(int(records.body_bytes.sum()) + _FRAME_BYTES * len(records.zxid))
 
 
 def _newest(unit: LogUnit, chosen: Callable[[pa.RecordBatch], pa.RecordBatch], progress: Progress) -> Found:
