@@ -140,6 +140,21 @@ VERBS: tuple[Entry, ...] = (
         "Take a bundle into a repository, as the next backup of its source.",
     ),
     Entry(
+        "zookeeper history",
+        "logkeep.cli.verbs.zookeeper_history:history",
+        "Tell who made, changed and deleted a znode, and when, from archived transactions.",
+    ),
+    Entry(
+        "zookeeper diff",
+        "logkeep.cli.verbs.zookeeper_diff:diff",
+        "Tell how two archived trees differ: two backups, two transactions, two members.",
+    ),
+    Entry(
+        "zookeeper log",
+        "logkeep.cli.verbs.zookeeper_log:log",
+        "Ask archived transactions anything, in SQL.",
+    ),
+    Entry(
         "receipts list",
         "logkeep.cli.verbs.receipts:list_receipts",
         "List all restores and drills, oldest first, with how each of them ended.",

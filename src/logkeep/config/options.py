@@ -451,6 +451,15 @@ TO_DIR: Option[Path | None] = Option(
 BUNDLE_ID: Option[str | None] = Option(
     "bundle-id", Text("ID"), None, "Name of the bundle.", where=Where.FLAG, default_text="backup-YYYYMMDD-HHMMSS"
 )
+CHILDREN: Option[bool] = Option("children", Bool(), False, "Its direct children too.", where=Where.FLAG)
+RECURSIVE: Option[bool] = Option("recursive", Bool(), False, "Everything below it too.", where=Where.FLAG)
+BELOW: Option[str] = Option("path", Text("PATH"), "/", "Only this znode and what is below it.", where=Where.FLAG)
+MOST_ROWS: Option[int] = Option(
+    "limit", Int(1, 1_000_000), 1000, "Show at most so many; all are counted.", where=Where.FLAG
+)
+SQL: Option[str | None] = Option(
+    "sql", Text("QUERY"), None, "A query over the view `transactions`, in Spark's SQL.", where=Where.FLAG
+)
 
 OPTIONS: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))
 
