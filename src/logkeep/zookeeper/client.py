@@ -128,7 +128,7 @@ class Session:
                     yield _live(path, None, stat, ())
                     continue
                 if read is not None and allowed is not None:
-                    yield _live(path, *read, allowed[0])
+                    yield _live(path, read[0], read[1], allowed[0])
 
     def _got(self, asked: Any, path: bytes) -> Any:
         with _our_errors(_name(path)):

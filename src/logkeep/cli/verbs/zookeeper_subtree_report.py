@@ -155,7 +155,7 @@ def _left_out_lines(report: SubtreeReport, look: Look) -> Iterator[str]:
 
 
 def _ended_lines(report: SubtreeReport, look: Look) -> Iterator[str]:
-    state = look.state("WARNING" if report.exit_code else "OK")
+    state = look.state("WARN" if report.exit_code else "OK")
     yield look.line(f"{state}  {report.target}: {report.verdict}, {plural(report.made, 'change')}")
     yield look.line(f"read again: {plural(report.compared, 'node')}, {count(len(report.differing))} differ")
     yield from (look.line(f"  somebody else has changed {path} since") for path in report.differing[:_SHOWN])
