@@ -58,6 +58,11 @@ class LiveNode(NamedTuple):
     pzxid: int
 
 
+def hidden(path: bytes) -> LiveNode:
+    """A node of which an ACL lets nobody know more than that it is there. All others have ACLs."""
+    return LiveNode(path, None, (), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
 def server_state(host: str, timeout_s: float) -> ServerState:
     """What one server says of itself; ClusterUnreachable when it does not answer or serves nobody."""
     state = parse_srvr(four_letter(host, "srvr", timeout_s))
@@ -115,17 +120,15 @@ class Session:
             waiting += self._below(inner)
 
     def look(self, paths: Sequence[bytes]) -> Iterator[LiveNode]:
-        """Of these nodes those that are there. One that may not be read has no data and, as no other, no ACLs."""
+        """Of these nodes those that are there; one that may not be read is told as `hidden`."""
         for begin in range(0, len(paths), _AT_ONCE):
             now = paths[begin : begin + _AT_ONCE]
-            stats = [(path, self._client.exists_async(_name(path))) for path in now]
-            found = [(path, stat) for path, asked in stats if (stat := self._got(asked, path)) is not None]
-            asked = [(self._client.get_async(_name(p)), self._client.get_acls_async(_name(p))) for p, _ in found]
-            for (path, stat), (node, acls) in zip(found, asked, strict=True):
+            asked = [(self._client.get_async(_name(p)), self._client.get_acls_async(_name(p))) for p in now]
+            for path, (node, acls) in zip(now, asked, strict=True):
                 try:
                     read, allowed = self._got(node, path), self._got(acls, path)
                 except NotAuthorised:
-                    yield _live(path, None, stat, ())
+                    yield hidden(path)
                     continue
                 if read is not None and allowed is not None:
                     yield _live(path, read[0], read[1], allowed[0])

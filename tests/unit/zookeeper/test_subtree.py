@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from logkeep.errors import ConfigError, Damaged, RestoreFailed, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Acls
+from logkeep.zookeeper.client import hidden
 from logkeep.zookeeper.requests import errors_of_multi
 from logkeep.zookeeper.subtree.batches import Batch, Standing, cut, sent, standing, taken_back
 from logkeep.zookeeper.subtree.changes import CreateNode, DeleteNode, SetNode, SetNodeAcls, request_of
@@ -111,6 +112,16 @@ def test_a_batch_that_is_done_in_part_is_somebody_elses_doing() -> None:
     batch = Batch((CreateNode(b"/a", b"", OPEN_ACL), CreateNode(b"/b", b"", OPEN_ACL)))
     assert standing(batch, {b"/a": live(b"/a", b"", OPEN_ACL)}) is Standing.CHANGED
     assert standing(batch, {p: live(p, b"other", OPEN_ACL) for p in (b"/a", b"/b")}) is Standing.CHANGED
+
+
+def test_of_a_hidden_node_the_server_decides() -> None:
+    there = {b"/a": hidden(b"/a")}
+    told = {
+        CreateNode(b"/a", b"", OPEN_ACL): Standing.DONE,
+        SetNodeAcls(b"/a", OPEN_ACL, 0, CLOSED): Standing.NOT_DONE,
+        SetNode(b"/a", b"", 0, b"x"): Standing.CHANGED,
+    }
+    assert {change: standing(Batch((change,)), there) for change in told} == told
 
 
 @given(trees(b"/t"), st.integers(150, 900))

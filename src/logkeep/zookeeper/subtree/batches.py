@@ -73,8 +73,17 @@ def standing(batch: Batch, live: Mapping[bytes, LiveNode]) -> Standing:
 
 
 def _standing(change: Change, node: LiveNode | None) -> Standing:
+    if node is not None and not node.acls:
+        return _hidden_standing(change)
     before, after = _before(change, node), _after(change, node)
     return Standing.NOT_DONE if before else Standing.DONE if after else Standing.CHANGED
+
+
+def _hidden_standing(change: Change) -> Standing:
+    """Of a node that only the server may look at: it is there, and the server's own check decides on its ACLs."""
+    if isinstance(change, CreateNode):
+        return Standing.DONE
+    return Standing.NOT_DONE if isinstance(change, SetNodeAcls) else Standing.CHANGED
 
 
 def _before(change: Change, node: LiveNode | None) -> bool:
@@ -89,4 +98,4 @@ def _after(change: Change, node: LiveNode | None) -> bool:
     if isinstance(change, SetNodeAcls):
         return node.aversion == change.version + 1
     version = 0 if isinstance(change, CreateNode) else change.version + 1
-    return node.version == version and (not node.acls or node.data == change.data)
+    return (node.version, node.data) == (version, change.data)
