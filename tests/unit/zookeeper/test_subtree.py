@@ -15,7 +15,7 @@ from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Acls
 from logkeep.zookeeper.client import hidden
 from logkeep.zookeeper.requests import errors_of_multi
 from logkeep.zookeeper.subtree.batches import Batch, Standing, cut, sent, standing, taken_back
-from logkeep.zookeeper.subtree.changes import CreateNode, DeleteNode, SetNode, SetNodeAcls, request_of
+from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNode, SetNodeAcls, request_of
 from logkeep.zookeeper.subtree.credentials import read_credentials
 from logkeep.zookeeper.subtree.journal import Began, Done, Heading, new_journal, read_journal, reopened
 from logkeep.zookeeper.subtree.outcome import is_as_meant, meant
@@ -116,7 +116,7 @@ def test_a_batch_that_is_done_in_part_is_somebody_elses_doing() -> None:
 
 def test_of_a_hidden_node_the_server_decides() -> None:
     there = {b"/a": hidden(b"/a")}
-    told = {
+    told: dict[Change, Standing] = {
         CreateNode(b"/a", b"", OPEN_ACL): Standing.DONE,
         SetNodeAcls(b"/a", OPEN_ACL, 0, CLOSED): Standing.NOT_DONE,
         SetNode(b"/a", b"", 0, b"x"): Standing.CHANGED,
@@ -142,7 +142,7 @@ def test_no_request_is_larger_than_the_limit_and_none_could_be_joined(
 
 def test_requests_are_what_an_independent_client_sends() -> None:
     acls, theirs = (Acl(31, b"world", b"anyone"),), raw.OPEN
-    pairs = [
+    pairs: list[tuple[Change, raw.Op]] = [
         (CreateNode(b"/a", b"1", acls), raw.create("/a", b"1", theirs)),
         (CreateNode(b"/a", None, acls, True), raw.create_container("/a", None)),
         (CreateNode(b"/a", b"", acls, False, 5000), raw.create_ttl("/a", b"", 5000)),
@@ -246,7 +246,9 @@ def test_acls_that_a_server_hides_are_no_difference() -> None:
 
 
 HEADING = Heading(hosts="h:1", top="/t", what="backup 1")
-BATCHES = tuple(Batch((CreateNode(name, b"\xff\0", CLOSED, ttl_ms=7), SetNode(b"/s", None, 3, b"x"))) for name in NAMES)
+BATCHES = tuple(
+    Batch((CreateNode(name, b"\xff\0", CLOSED, ttl_ms=7), SetNode(b"/s", None, 3, b"x"))) for name in NAMES[:2]
+)
 
 
 def test_a_journal_that_ends_anywhere_says_how_far_it_is(tmp_path: Path) -> None:
