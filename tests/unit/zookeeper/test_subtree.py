@@ -14,6 +14,7 @@ from logkeep.errors import ConfigError, Damaged, RestoreFailed, TargetUnsafe, Us
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Acls
 from logkeep.zookeeper.client import hidden
 from logkeep.zookeeper.requests import errors_of_multi
+from logkeep.zookeeper.subtree import journal as journal_lines
 from logkeep.zookeeper.subtree.batches import Batch, Standing, cut, sent, standing, taken_back
 from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNode, SetNodeAcls, request_of
 from logkeep.zookeeper.subtree.credentials import read_credentials
@@ -268,6 +269,47 @@ def test_a_journal_that_ends_anywhere_says_how_far_it_is(tmp_path: Path) -> None
         told, lines = read_journal(path), content[ready:size].count(b"\n")
         assert (told.heading, told.batches) == (HEADING, BATCHES)
         assert (told.done, told.in_doubt) == [(0, False), (0, True), (1, False), (1, True)][lines]
+
+
+def test_a_journal_is_lines_of_json(tmp_path: Path) -> None:
+    path, closed = tmp_path / "journal", (Acl(31, b"digest", b"u:h"),)
+    creates = (
+        CreateNode(b"/t", None, OPEN_ACL),
+        CreateNode(b"/t/c", b"", READ, True),
+        CreateNode(b"/l", b"x", (), ttl_ms=5),
+    )
+    first = Batch((*creates, SetNode(b"/s", b"new", 3, b"old"), DeleteNode(b"/d", 1, b"d", closed)))
+    journal = new_journal(path, HEADING, (first, Batch((SetNodeAcls(b"/s", closed, 2, READ),))))
+    journal.note(Began(0), Done(0), Began(1), journal_lines.Refused(1))
+    journal.close()
+    assert path.read_text().splitlines() == [
+        '{"type":"subtree-journal-1","hosts":"h:1","top":"/t","what":"backup 1","undoes":""}',
+        '{"type":"batch","batch":{"changes":['
+        '{"type":"create","path":"L3Q=","data":null,"acls":[[31,"d29ybGQ=","YW55b25l"]]},'
+        '{"type":"create","path":"L3QvYw==","data":"","acls":[[1,"d29ybGQ=","YW55b25l"]],"container":true},'
+        '{"type":"create","path":"L2w=","data":"eA==","acls":[],"ttl_ms":5},'
+        '{"type":"set","path":"L3M=","data":"bmV3","version":3,"before":"b2xk"},'
+        '{"type":"delete","path":"L2Q=","version":1,"before":"ZA==","before_acls":[[31,"ZGlnZXN0","dTpo"]]}]}}',
+        '{"type":"batch","batch":{"changes":[{"type":"acls","path":"L3M=","acls":[[31,"ZGlnZXN0","dTpo"]],'
+        '"version":2,"before":[[1,"d29ybGQ=","YW55b25l"]]}]}}',
+        '{"type":"ready","batches":2,"sha256":"66d638e3bee4c6d7eade1137f083b2d9b04ff97a51c4746becac9737055ca50b"}',
+        '{"type":"began","batch":0}',
+        '{"type":"done","batch":0}',
+        '{"type":"began","batch":1}',
+        '{"type":"refused","batch":1}',
+    ]
+
+
+@given(st.data())
+def test_a_journal_with_another_byte_is_none(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    path = tmp_path_factory.mktemp("journals") / "journal"
+    new_journal(path, HEADING, BATCHES).close()
+    content = bytearray(path.read_bytes())
+    at = data.draw(st.integers(0, len(content) - 2))
+    content[at] ^= 1 << data.draw(st.integers(0, 7))
+    path.write_bytes(content)
+    with pytest.raises((Damaged, RestoreFailed)):
+        read_journal(path)
 
 
 def test_a_torn_line_is_cut_before_the_next(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ changed. From then on a line before each batch (`began`) and one behind it (`don
 none of it). A line that a crash left without its end says nothing. It holds the data of nodes: only its owner reads it.
 """
 
+import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ class Heading(msgspec.Struct, frozen=True, kw_only=True, tag="subtree-journal-1"
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
     batches: int
+    sha256: str
+    """Of all lines above it: what is not what was planned is never carried out."""
 
 
 class Began(msgspec.Struct, frozen=True, tag="began"):
@@ -73,7 +76,7 @@ class Journal:
     def note(self, *lines: _Lines) -> None:
         """On disk when this returns."""
         try:
-            write_all(self._descriptor, b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+            write_all(self._descriptor, b"".join(map(_encoded, lines)))
             os.fsync(self._descriptor)
         except OSError as error:
             raise _unwritable(self.path, error) from error
@@ -91,10 +94,11 @@ def new_journal(path: Path, heading: Heading, batches: Sequence[Batch]) -> Journ
         raise UsageError(what, subject=str(path), remedy="name another file with --journal") from None
     except OSError as error:
         raise _unwritable(path, error) from error
-    journal.note(heading)
-    for batch in batches:
-        journal.note(_Line(batch))
-    journal.note(Ready(len(batches)))
+    sha256 = hashlib.sha256()
+    for line in (heading, *map(_Line, batches)):
+        journal.note(line)
+        sha256.update(_encoded(line))
+    journal.note(Ready(len(batches), sha256.hexdigest()))
     sync_path(path.absolute().parent)
     return journal
 
@@ -122,23 +126,30 @@ def _read(path: Path) -> tuple[Recorded, int]:
         what = f"it cannot be read: {error.strerror}"
         raise UsageError(what, subject=str(path), remedy="name the journal that the restore printed") from error
     whole_bytes = content.rfind(b"\n") + 1
+    written = content[:whole_bytes].splitlines(keepends=True)
     try:
-        lines = [msgspec.json.decode(line, type=_Lines) for line in content[:whole_bytes].splitlines()]
+        lines = [msgspec.json.decode(line, type=_Lines) for line in written]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Damaged("this is no journal of a subtree's restore", subject=str(path), remedy="name another") from error
-    return _recorded(lines, path), whole_bytes
-
-
-def _recorded(lines: Sequence[_Lines], path: Path) -> Recorded:
-    heading = lines[0] if lines else None
-    if lines and not isinstance(heading, Heading):
-        raise Damaged("this is no journal of a subtree's restore", subject=str(path), remedy="name another")
-    batches = tuple(line.batch for line in lines if isinstance(line, _Line))
-    if not isinstance(heading, Heading) or Ready(len(batches)) not in lines:
+        raise _no_journal(path) from error
+    ready = next((n for n, line in enumerate(lines) if isinstance(line, Ready)), None)
+    if ready is None:
         remedy = "nothing was changed: run the restore again"
         raise RestoreFailed("it ended before the first change", subject=str(path), remedy=remedy)
+    heading, batches = lines[0], tuple(line.batch for line in lines[:ready] if isinstance(line, _Line))
+    sha256 = hashlib.sha256(b"".join(written[:ready])).hexdigest()
+    if not isinstance(heading, Heading) or lines[ready] != Ready(len(batches), sha256):
+        raise _no_journal(path)
     done = sum(isinstance(line, Done) for line in lines)
-    return Recorded(heading, batches, done, isinstance(lines[-1], Began))
+    return Recorded(heading, batches, done, isinstance(lines[-1], Began)), whole_bytes
+
+
+def _encoded(line: _Lines) -> bytes:
+    return msgspec.json.encode(line) + b"\n"
+
+
+def _no_journal(path: Path) -> Damaged:
+    what = "this is no journal of a subtree's restore, or not what was written"
+    return Damaged(what, subject=str(path), remedy="name the journal that the restore printed")
 
 
 def _unwritable(path: Path, error: OSError) -> RestoreFailed:
