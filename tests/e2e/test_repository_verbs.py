@@ -448,8 +448,13 @@ ELSEWHERE = (
     "kafka salvage",
     "receipts list",
     "receipts show",
+    "zookeeper backup",
+    "zookeeper export",
+    "zookeeper import",
+    "zookeeper restore",
 )
-"""Called in test_demo.py, test_salvage.py, test_receipts.py, and in tests/integration/kafka_{backup,restore}."""
+"""Called in test_demo.py, test_salvage.py, test_receipts.py, zookeeper/, and in
+tests/integration/kafka_{backup,restore}."""
 
 
 def test_every_verb_is_called_here_or_elsewhere() -> None:

@@ -13,7 +13,7 @@ from logkeep.cli.console import standard_console
 from logkeep.cli.main import call
 from logkeep.cli.world import World
 from logkeep.config.places import NOWHERE
-from tests.e2e.filled import tree
+from tests.e2e.filled import document_of, tree
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Called:
 
     @property
     def document(self) -> dict[str, Any]:
-        shown: dict[str, Any] = json.loads(self.stdout)
-        return shown
+        """Checked against its published schema."""
+        return document_of(self.stdout)
 
 
 @dataclass(frozen=True)

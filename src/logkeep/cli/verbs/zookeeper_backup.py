@@ -151,7 +151,7 @@ def _metrics(outcome: Outcome[ZooKeeperBackupReport]) -> Iterator[Sample]:
     metrics=_metrics,
     examples=(
         "logkeep zookeeper backup --data-dir /var/lib/zookeeper --zk-host localhost:2181 -r s3://bucket/logkeep",
-        "logkeep zookeeper backup --data-dir zk1=/mnt/zk1 --data-dir zk2=/mnt/zk2 --zk-host zk1=zk1:2181 "
+        "logkeep zookeeper backup --data-dir zk1=/data/zk1 --data-dir zk2=/data/zk2 --zk-host zk1=zk1:2181 "
         "--zk-host zk2=zk2:2181",
         "logkeep zookeeper backup --data-dir /var/lib/zookeeper --zk-host localhost:2181 --follow --interval 5s",
     ),

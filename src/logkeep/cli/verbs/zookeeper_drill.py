@@ -45,9 +45,9 @@ def drill_zookeeper(run: Run, place: Place, entry: BackupEntry) -> DrillReport:
         view = view_of(place, held)
         chosen = choose(view, asked_moment(run))
         prepared = prepare(view, chosen.path, _wish(data_dir), replayed=chosen.replayed)
-        done, receipt = _drilled(run, state, view, prepared, chosen, data_dir)
-        seconds = run.world.monotonic() - began
-    return _report(place.source, view, prepared, done, receipt, seconds)
+        before_s = run.world.monotonic() - began
+        done, receipt = _drilled(run, state, view, prepared, chosen, data_dir, before_s)
+    return _report(place.source, view, prepared, done, receipt)
 
 
 def _wish(data_dir: Path) -> RestoreWish:
@@ -56,12 +56,12 @@ def _wish(data_dir: Path) -> RestoreWish:
 
 
 def _drilled(
-    run: Run, state: Place, view: ArchiveView, prepared: Prepared, chosen: Chosen, data_dir: Path
+    run: Run, state: Place, view: ArchiveView, prepared: Prepared, chosen: Chosen, data_dir: Path, before_s: float
 ) -> tuple[Drilled, ReceiptDocument]:
     if prepared.planned.obstacles:
         raise prepared.planned.obstacles[0]
     options = {o.name: o.kind.show(value) for o in _TOLD if (value := run.settings[o]) is not None}
-    wanted = Wanted(journal_name(run.clock(), run.token), int(view.name), options, drill=True)
+    wanted = Wanted(journal_name(run.clock(), run.token), int(view.name), options, drill=True, before_s=before_s)
     stored = begin(state, prepared, wanted, run.clock, run.token)
     try:
         boot = boot_of(version_of(view), run.cache, _JAVA)
@@ -74,9 +74,7 @@ def _drilled(
     return done, stored.ended(verdict, findings, facts_of(stored.body, done.receipt))
 
 
-def _report(
-    source: str, view: ArchiveView, prepared: Prepared, done: Drilled, receipt: ReceiptDocument, seconds: float
-) -> DrillReport:
+def _report(source: str, view: ArchiveView, prepared: Prepared, done: Drilled, receipt: ReceiptDocument) -> DrillReport:
     planned, path = prepared.planned, prepared.path
     return DrillReport(
         topics=0,
@@ -88,7 +86,7 @@ def _report(
         where=f"embedded ZooKeeper {nearest_release(version_of(view))}",
         verdict=receipt.verdict,
         bytes=planned.size_bytes,
-        seconds=round(seconds, 3),
+        seconds=round(receipt.duration_s, 3),
         findings=receipt.findings,
         tree=DrilledTree(
             zxid=hex_zxid(planned.zxid),

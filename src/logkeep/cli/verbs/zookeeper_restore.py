@@ -103,7 +103,7 @@ def _metrics(outcome: Outcome[ZooKeeperRestoreReport]) -> Iterator[Sample]:
     examples=(
         "logkeep zookeeper restore latest --data-dir /var/lib/zookeeper --dry-run",
         "logkeep zookeeper restore latest --to-time 2026-11-16T02:59:00Z --data-dir /var/lib/zookeeper",
-        "logkeep zookeeper restore latest --data-dir zk1=/mnt/zk1 --data-dir zk2=/mnt/zk2 --data-dir zk3=/mnt/zk3",
+        "logkeep zookeeper restore latest --data-dir zk1=/data/zk1 --data-dir zk2=/data/zk2 --data-dir zk3=/data/zk3",
         "logkeep zookeeper restore --rollback --data-dir /var/lib/zookeeper",
     ),
 )
@@ -123,15 +123,17 @@ def restore(run: Run, backup: str) -> ZooKeeperRestoreReport:
     place, target, wish = chosen_source(run), asked_moment(run), _wish(run)
     entry = seen(place, run.clock()).completed(backup)
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
+        began_s = run.world.monotonic()
         view = view_of(place, held)
         chosen = choose(view, target, believe=run[BELIEVE])
         prepared = prepare(view, chosen.path, wish, replayed=chosen.replayed)
+        before_s = run.world.monotonic() - began_s
         planned = _planned(place.source, entry.id, prepared, chosen)
         if run.dry_run:
             return planned
         _ask(run, prepared, planned)
         state = restores_place(run, place, create=True)
-        return _carried_out(run, state, prepared, planned)
+        return _carried_out(run, state, prepared, planned, before_s)
 
 
 def asked_moment(run: Run) -> Moment:
@@ -190,8 +192,11 @@ def _ask(run: Run, prepared: Prepared, planned: ZooKeeperRestoreReport) -> None:
     run.confirm(f"{word} {where}?")
 
 
-def _carried_out(run: Run, state: Place, prepared: Prepared, planned: ZooKeeperRestoreReport) -> ZooKeeperRestoreReport:
-    wanted = Wanted(journal_name(run.clock(), run.token), int(prepared.planned.backup), _options(run))
+def _carried_out(
+    run: Run, state: Place, prepared: Prepared, planned: ZooKeeperRestoreReport, before_s: float
+) -> ZooKeeperRestoreReport:
+    journal = journal_name(run.clock(), run.token)
+    wanted = Wanted(journal, int(prepared.planned.backup), _options(run), before_s=before_s)
     stored = begin(state, prepared, wanted, run.clock, run.token)
     if not run[QUIET]:
         run.console.note(f"restore {stored.id} begins, its journal is {wanted.journal}")

@@ -67,6 +67,8 @@ class StoredRestore:
     plan: RestorePlanDocument
     clock: Clock
     tokens: TokenSource
+    before_s: float = 0.0
+    """Spent on reading and replaying, before the plan could be stored: part of the recovery time."""
 
     @property
     def body(self) -> PlanBody:
@@ -89,7 +91,7 @@ class StoredRestore:
             owner=this_process(self.tokens()),
             started=self.plan.started,
             finished=rfc3339(now),
-            duration_s=max((now - began).total_seconds(), 0.0),
+            duration_s=max((now - began).total_seconds(), 0.0) + self.before_s,
             target=self.plan.target,
             findings=tuple(findings),
             facts=dict(facts) if facts else msgspec.UNSET,
@@ -108,6 +110,8 @@ class Wanted:
     backup: int
     options: Mapping[str, str]
     drill: bool = False
+    before_s: float = 0.0
+    """See `StoredRestore`."""
 
 
 def begin(state: Place, prepared: Prepared, wanted: Wanted, clock: Clock, tokens: TokenSource) -> StoredRestore:
@@ -134,7 +138,7 @@ def begin(state: Place, prepared: Prepared, wanted: Wanted, clock: Clock, tokens
         drill=wanted.drill,
     )
     restore_id = begin_restore(state, new, clock, tokens)
-    return StoredRestore(state, restore_id, read_plan(state, restore_id), clock, tokens)
+    return StoredRestore(state, restore_id, read_plan(state, restore_id), clock, tokens, wanted.before_s)
 
 
 def _target(body: PlanBody, *, drill: bool) -> str:
