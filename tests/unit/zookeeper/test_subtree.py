@@ -72,8 +72,11 @@ def test_the_plan_makes_the_live_tree_what_is_wanted_and_undo_takes_it_back(
     assert (extra <= left_out) if delete_extra else (len(extra) == planned.extra)
     assert all(is_as_meant(each, model.nodes.get(path)) for path, each in meant(batches).items())
     assert not plan(asked, model.nodes, delete_extra=delete_extra, proven=proven).changes
-    model.take(taken_back(batches, maxbuffer))
+    back = taken_back(batches, maxbuffer)
+    model.take(back)
     assert shape(model.nodes) == before
+    acls = [batch for batch in (*batches, *back) if any(isinstance(c, SetNodeAcls) for c in batch.changes)]
+    assert all(len(batch.changes) == 1 for batch in acls), "servers take no ACL within a multi"
 
 
 @given(trees(b"/t"), live_trees(b"/t"), st.integers(150, 900), st.data())

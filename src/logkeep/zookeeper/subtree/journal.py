@@ -94,8 +94,8 @@ def new_journal(path: Path, heading: Heading, batches: Sequence[Batch]) -> Journ
         raise UsageError(what, subject=str(path), remedy="name another file with --journal") from None
     except OSError as error:
         raise _unwritable(path, error) from error
-    sha256 = hashlib.sha256()
-    for line in (heading, *map(_Line, batches)):
+    sha256, plan = hashlib.sha256(), list[_Lines]([heading, *map(_Line, batches)])
+    for line in plan:
         journal.note(line)
         sha256.update(_encoded(line))
     journal.note(Ready(len(batches), sha256.hexdigest()))
