@@ -130,6 +130,11 @@ VERBS: tuple[Entry, ...] = (
         "Put the tree of a backup in place of the data of servers that are stopped.",
     ),
     Entry(
+        "zookeeper restore-subtree",
+        "logkeep.cli.verbs.zookeeper_subtree:restore_subtree",
+        "Put one subtree of a backup into an ensemble that runs, as creates and sets with version checks.",
+    ),
+    Entry(
         "zookeeper export",
         "logkeep.cli.verbs.zookeeper_convert:export",
         "Write one member's files of a backup as a bundle, which `zkbackup` reads.",
