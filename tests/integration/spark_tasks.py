@@ -4,12 +4,14 @@ import ctypes
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 
 import logkeep
-from logkeep.errors import StoreBusy, StoreFull
+from logkeep.errors import Damaged, StoreBusy, StoreFull
 from logkeep.model.work import Progress
 
 
@@ -108,3 +110,12 @@ def hang_in_c(unit: Unit, progress: Progress) -> Answer:
     _leave_trace(unit)
     ctypes.PyDLL(None).sleep(600)
     return echo(unit, progress)
+
+
+def squares(unit: Unit) -> Iterator[pa.RecordBatch]:
+    """Rows for a query; a negative unit is damaged."""
+    if unit.number < 0:
+        raise Damaged("not a number to square", subject=f"unit {unit.number}", remedy="take another")
+    numbers = list(range(unit.number))
+    columns = {"unit": [unit.number] * unit.number, "square": [number * number for number in numbers]}
+    yield pa.RecordBatch.from_pydict(columns, schema=pa.schema([("unit", pa.int64()), ("square", pa.int64())]))

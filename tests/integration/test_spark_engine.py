@@ -3,13 +3,16 @@
 import os
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from logkeep.errors import StoreBusy, StoreFull, TaskFailed
+from logkeep.errors import Damaged, StoreBusy, StoreFull, TaskFailed, UsageError
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.engine import SparkEngine
+from logkeep.spark.query import Answer as QueryAnswer
+from logkeep.spark.query import Query
 from logkeep.spark.settings import SparkSettings
 from tests.integration import spark_tasks
 from tests.integration.spark_tasks import Answer, Unit, weight
@@ -118,3 +121,27 @@ def test_bytes_are_seen_before_the_first_unit_ends(engine: SparkEngine, sink: Re
     engine.map(spark_tasks.count_until_told, [Unit(1, str(tmp_path))], Answer, label="count", weight=weight)
     sink.seen_file = None
     assert ("update", 500, 0, 0) in sink.calls
+
+
+def test_a_query_is_answered_and_what_is_none_is_refused(
+    engine: SparkEngine, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    sql = "SELECT unit, sum(square) AS total FROM squares GROUP BY unit ORDER BY unit DESC;"
+    asked = Query(sql, "squares", "unit bigint, square bigint", spark_tasks.squares, [Unit(n) for n in (3, 5)], 10)
+    assert engine.query(asked) == QueryAnswer(("unit", "total"), ((5, 30), (3, 5)), more=False)
+    few = engine.query(replace(asked, sql="SELECT square FROM squares", most=7))
+    assert (len(few.rows), few.more) == (7, True)
+    capfd.readouterr()
+    for wrong in (
+        "SELECT nothing FROM squares",
+        "SELECT FROM WHERE",
+        "CREATE TABLE t AS SELECT 1",
+        f"WITH a AS (SELECT 1) INSERT OVERWRITE DIRECTORY '{tmp_path}/n' USING json TABLE a",
+    ):
+        with pytest.raises(UsageError, match="Spark cannot answer the query"):
+            engine.query(replace(asked, sql=wrong))
+    assert capfd.readouterr().err == ""
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(Damaged, match="not a number to square") as damaged:
+        engine.query(replace(asked, units=[Unit(-1)]))
+    assert (damaged.value.subject, damaged.value.remedy) == ("unit -1", "take another")

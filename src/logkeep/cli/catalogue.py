@@ -130,6 +130,11 @@ VERBS: tuple[Entry, ...] = (
         "Put the tree of a backup in place of the data of servers that are stopped.",
     ),
     Entry(
+        "zookeeper restore-subtree",
+        "logkeep.cli.verbs.zookeeper_subtree:restore_subtree",
+        "Put one subtree of a backup into an ensemble that runs, as creates and sets with version checks.",
+    ),
+    Entry(
         "zookeeper export",
         "logkeep.cli.verbs.zookeeper_convert:export",
         "Write one member's files of a backup as a bundle, which `zkbackup` reads.",
@@ -138,6 +143,21 @@ VERBS: tuple[Entry, ...] = (
         "zookeeper import",
         "logkeep.cli.verbs.zookeeper_convert:import_",
         "Take a bundle into a repository, as the next backup of its source.",
+    ),
+    Entry(
+        "zookeeper history",
+        "logkeep.cli.verbs.zookeeper_history:history",
+        "Tell who made, changed and deleted a znode, and when, from archived transactions.",
+    ),
+    Entry(
+        "zookeeper diff",
+        "logkeep.cli.verbs.zookeeper_diff:diff",
+        "Tell how two archived trees differ: two backups, two transactions, two members.",
+    ),
+    Entry(
+        "zookeeper log",
+        "logkeep.cli.verbs.zookeeper_log:log",
+        "Ask archived transactions anything, in SQL.",
     ),
     Entry(
         "receipts list",

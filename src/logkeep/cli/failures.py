@@ -42,10 +42,10 @@ def as_json(error: LogkeepError) -> str:
     return json.dumps(document)
 
 
-def from_click(error: click.ClickException) -> UsageError:
+def from_click(error: click.ClickException, program: str = "logkeep") -> UsageError:
     """The parser's error in our shape. Its exit code 2 becomes 40, because 2 means "finished, with warnings"."""
     context = getattr(error, "ctx", None)
-    command = context.command_path if context else "logkeep"
+    command = context.command_path if context else program
     what = error.format_message().strip()
     remedy = f"see `{command} --help`"
     if isinstance(error, click.NoSuchOption):

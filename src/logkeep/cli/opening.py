@@ -28,6 +28,7 @@ from logkeep.store.retrying import Patience, RetryingStore
 from logkeep.store.throttled import Pace, ThrottledStore
 
 if TYPE_CHECKING:
+    from logkeep.spark.engine import SparkEngine
     from logkeep.spark.stop import Stop
 
 INLINE_BELOW = 64 * 1024 * 1024
@@ -109,6 +110,14 @@ def chosen_engine(run: Run, total_bytes: int, stop: "Stop | None" = None) -> Eng
         from logkeep.spark.inline import InlineEngine  # noqa: PLC0415 - only one of the two is ever needed
 
         return InlineEngine(sink=_inline_sink(run, stop), stop=stop)
+    return spark_engine(run, stop)
+
+
+def spark_engine(run: Run, stop: "Stop | None" = None) -> "SparkEngine":
+    """For what only Spark can do. Raises UsageError where the user said that there shall be none."""
+    if run[ENGINE] == "inline":
+        raise UsageError("this needs Spark, and --engine says inline", remedy="leave --engine out; Spark needs Java 17")
+    refuse_contradictions(run)
     from logkeep.spark.engine import SparkEngine  # noqa: PLC0415 - pyspark takes half a second to load
     from logkeep.spark.settings import SparkSettings  # noqa: PLC0415
 

@@ -251,7 +251,8 @@ class Zxid:
 
     def parse(self, text: str) -> int:
         if not re.fullmatch(r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,19}", text):
-            raise _wrong(self, text)
+            hint = f"; did you mean 0x{text}?" if re.fullmatch(r"[0-9a-fA-F]{1,16}", text) else ""
+            raise ValueError(f"{_wrong(self, text)}{hint}")
         number = int(text, 16) if text[:2].lower() == "0x" else int(text)
         if number >= 1 << 63:
             raise _wrong(self, text)

@@ -451,6 +451,37 @@ TO_DIR: Option[Path | None] = Option(
 BUNDLE_ID: Option[str | None] = Option(
     "bundle-id", Text("ID"), None, "Name of the bundle.", where=Where.FLAG, default_text="backup-YYYYMMDD-HHMMSS"
 )
+CHILDREN: Option[bool] = Option("children", Bool(), False, "Its direct children too.", where=Where.FLAG)
+RECURSIVE: Option[bool] = Option("recursive", Bool(), False, "Everything below it too.", where=Where.FLAG)
+BELOW: Option[str] = Option("path", Text("PATH"), "/", "Only this znode and what is below it.", where=Where.FLAG)
+MOST_ROWS: Option[int] = Option(
+    "limit", Int(1, 1_000_000), 1000, "Show at most so many; all are counted.", where=Where.FLAG
+)
+SQL: Option[str | None] = Option(
+    "sql", Text("QUERY"), None, "A query over the view `transactions`, in Spark's SQL.", where=Where.FLAG
+)
+AS_PATH: Option[str | None] = Option(
+    "as", Text("PATH"), None, "The path that the subtree gets in the live tree.", where=Where.FLAG,
+    default_text="its own",
+)  # fmt: skip
+DELETE_EXTRA: Option[bool] = Option(
+    "delete-extra", Bool(), False, "Delete live nodes of the subtree that the backup does not have.", where=Where.FLAG
+)
+AUTH_FILE: Option[Path | None] = Option(
+    "auth-file", FilePath(), None,
+    "Credentials, a line each: digest:USER:PASSWORD. Only its owner may read the file.", key="zookeeper.auth_file",
+)  # fmt: skip
+SUBTREE_JOURNAL: Option[Path | None] = Option(
+    "journal", FilePath(), None, "New file for what is done and what was there before.", where=Where.FLAG,
+    default_text="logkeep-subtree-TIME.journal in the working directory",
+)  # fmt: skip
+RESUME_SUBTREE: Option[Path | None] = Option(
+    "resume-subtree", FilePath(), None, "Go on with the run of this journal, which was interrupted.",
+    where=Where.FLAG, typed="resume",
+)  # fmt: skip
+UNDO_SUBTREE: Option[Path | None] = Option(
+    "undo-subtree", FilePath(), None, "Take back what the run of this journal did.", where=Where.FLAG, typed="undo"
+)
 
 OPTIONS: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))
 

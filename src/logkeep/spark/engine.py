@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from logkeep.errors import LogkeepError
 from logkeep.model.work import NoProgress, ProgressSink, ResultT, Task, UnitT
@@ -13,6 +13,7 @@ from logkeep.spark.background import Background
 from logkeep.spark.counters import CounterReceiver
 from logkeep.spark.failures import job_error
 from logkeep.spark.outcomes import Done, Failed, Outcome, decode, heaviest_first, to_error, to_result
+from logkeep.spark.query import Answer, Query, answer
 from logkeep.spark.session import Session
 from logkeep.spark.settings import SparkSettings, attempts, is_local, tasks_at_once
 from logkeep.spark.stop import Stop
@@ -21,6 +22,7 @@ from logkeep.spark.worker import ROW, Job, run_partition
 if TYPE_CHECKING:
     import pyarrow as pa
 
+T = TypeVar("T")
 _POLL_S = 0.25
 _CANCEL_S = 2.0
 
@@ -58,6 +60,23 @@ class SparkEngine:
             outcomes = self._run(session, stop, task, [units[position] for position in order], label)
         results = {order[index]: to_result(done, result) for index, done in outcomes.items()}
         return [results[position] for position in range(len(units))]
+
+    def query(self, asked: Query) -> Answer:
+        """Answer a question in SQL. Raises UsageError for what Spark cannot make sense of; else as `map`."""
+        from pyspark import InheritableThread  # noqa: PLC0415
+
+        with ExitStack() as stack:
+            stop = self._stop or stack.enter_context(Stop())
+            session = self._started(stop)
+            group = f"logkeep-{secrets.token_hex(8)}"
+            given = frozenset(self._settings.conf)
+            action = Background(partial(answer, session, asked, group, given), InheritableThread)
+            while not action.wait(_POLL_S):
+                if stop.cancelled:
+                    self._hurry = True
+                    _cancel(session, group, action)
+                    raise stop.error()
+            return _ended(action, session)
 
     def at_once(self, units: int) -> int:
         """See `logkeep.model.work.Engine.at_once`."""
@@ -142,14 +161,7 @@ class SparkEngine:
         receiver.drain()
         if receiver.failed:
             raise self._given_up(receiver.failed, session)
-        try:
-            outcomes = action.result()
-        except LogkeepError:
-            raise
-        except Exception as error:
-            # Spark, py4j and the JVM behind them raise dozens of types here; all mean that the job failed.
-            session.keep_log = True
-            raise job_error(error, str(session.log)) from error
+        outcomes = _ended(action, session)
         done = {}
         for unit, outcome in outcomes.items():
             if isinstance(outcome, Failed):
@@ -160,6 +172,17 @@ class SparkEngine:
     def _given_up(self, failed: Failed, session: Session) -> LogkeepError:
         session.keep_log = session.keep_log or not failed.kind
         return to_error(failed, log=str(session.log))
+
+
+def _ended(action: Background[T], session: Session) -> T:
+    try:
+        return action.result()
+    except LogkeepError:
+        raise
+    except Exception as error:
+        # Spark, py4j and the JVM behind them raise dozens of types here; all mean that the job failed.
+        session.keep_log = True
+        raise job_error(error, str(session.log)) from error
 
 
 def _collect(session: Session, job: Job, units: list[bytes], group: str, label: str) -> dict[int, Outcome]:
@@ -180,7 +203,7 @@ def _collect(session: Session, job: Job, units: list[bytes], group: str, label: 
     return {row.unit: decode(row.result) for row in rows}
 
 
-def _cancel(session: Session, group: str, action: Background[dict[int, Outcome]]) -> None:
+def _cancel(session: Session, group: str, action: Background[T]) -> None:
     """No new task from now on. Asked in a thread: a JVM that does not answer must not hold us up."""
     context: Any = session.spark.sparkContext
     Background(lambda: context._jsc.sc().cancelJobGroupAndFutureJobs(group)).wait(_CANCEL_S)

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import AuthFailedError, KazooException, NoAuthError, NoNodeError
+from kazoo.exceptions import AuthFailedError, KazooException, NoAuthError, NoNodeError, ZookeeperError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from logkeep.errors import AuthenticationFailed, ClusterError, ClusterUnreachable, NotAuthorised
-from logkeep.formats.zookeeper.transactions import Acl, Acls
+from logkeep.formats.zookeeper.transactions import Acl, Acls, Kind
+from logkeep.zookeeper.requests import Request, errors_of_multi
 from logkeep.zookeeper.words import ServerState, four_letter, parse_srvr
 
 __all__ = ["Credential", "LiveNode", "ServerState", "Session", "four_letter", "server_state", "session"]
@@ -23,6 +24,8 @@ _AT_ONCE: Final = 500
 _SESSION_S: Final = 10.0
 _QUIET: Final = logging.getLogger("logkeep.zookeeper.kazoo")
 _QUIET.addHandler(logging.NullHandler())
+_LOST: Final = frozenset({-4, -7, -112, -118})
+"""Codes that say nothing of what became of a request: connection or session lost, no time left."""
 _REMEDY: Final = "check the host and port, the network, and that the server serves clients"
 
 
@@ -55,6 +58,11 @@ class LiveNode(NamedTuple):
     pzxid: int
 
 
+def hidden(path: bytes) -> LiveNode:
+    """A node of which an ACL lets nobody know more than that it is there. All others have ACLs."""
+    return LiveNode(path, None, (), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
 def server_state(host: str, timeout_s: float) -> ServerState:
     """What one server says of itself; ClusterUnreachable when it does not answer or serves nobody."""
     state = parse_srvr(four_letter(host, "srvr", timeout_s))
@@ -76,6 +84,27 @@ class Session:
             self._client.exists_async("/").get(timeout=self._timeout_s)
         return int(self._client.last_zxid)
 
+    def catch_up(self) -> None:
+        """What is read from now on is at least what the leader had committed when this was asked."""
+        with _our_errors("/"):
+            self._client.sync_async("/").get(timeout=self._timeout_s)
+
+    def ask(self, request: Request, subject: str) -> int:
+        """Have something changed: 0, or the code of the server's refusal, and then nothing was changed.
+
+        Raises ClusterUnreachable when nobody knows what became of it; nothing is ever sent twice.
+        """
+        answer = self._client.handler.async_result()
+        self._client._call(_Sent(request), answer)  # the only way for kinds that kazoo does not know
+        try:
+            codes = answer.get(timeout=self._timeout_s)
+        except (KazooException, KazooTimeoutError) as error:
+            code = error.code if isinstance(error, ZookeeperError) else None
+            if code is None or code in _LOST:
+                raise ClusterUnreachable("nobody knows whether it was done", subject=subject, remedy=_REMEDY) from error
+            return int(code)
+        return next((code for code in codes if code), 0)
+
     def nodes(self, top: bytes = b"") -> Iterator[LiveNode]:
         """All nodes at and below `top`, parents first; a node that goes away meanwhile is left out. It is the tree of
         one moment only if nothing is written until the end: compare `zxid` before and after."""
@@ -89,6 +118,27 @@ class Session:
                 if node.children:
                     inner.append(node.path)
             waiting += self._below(inner)
+
+    def look(self, paths: Sequence[bytes]) -> Iterator[LiveNode]:
+        """Of these nodes those that are there; one that may not be read is told as `hidden`."""
+        for begin in range(0, len(paths), _AT_ONCE):
+            now = paths[begin : begin + _AT_ONCE]
+            asked = [(self._client.get_async(_name(p)), self._client.get_acls_async(_name(p))) for p in now]
+            for path, (node, acls) in zip(now, asked, strict=True):
+                try:
+                    read, allowed = self._got(node, path), self._got(acls, path)
+                except NotAuthorised:
+                    yield hidden(path)
+                    continue
+                if read is not None and allowed is not None:
+                    yield _live(path, read[0], read[1], allowed[0])
+
+    def _got(self, asked: Any, path: bytes) -> Any:
+        with _our_errors(_name(path)):
+            try:
+                return asked.get(timeout=self._timeout_s)
+            except NoNodeError:
+                return None
 
     def _some(self, paths: Sequence[bytes]) -> Iterator[LiveNode]:
         """Many questions are on their way at once."""
@@ -112,6 +162,22 @@ class Session:
                 except NoNodeError:
                     continue
             yield from (path + b"/" + name.encode() for name in names)
+
+
+class _Sent:
+    """A request as kazoo wants it."""
+
+    def __init__(self, request: Request) -> None:
+        self._request, self.type = request, int(request.kind)
+
+    def serialize(self) -> bytes:
+        return self._request.payload
+
+    def deserialize(self, frame: bytes, offset: int) -> list[int]:
+        return errors_of_multi(bytes(frame[offset:])) if self.type == Kind.MULTI else []
+
+    def __repr__(self) -> str:
+        return repr(self._request)
 
 
 @contextmanager

@@ -104,7 +104,7 @@ def _refused(name: str, *, include_secrets: bool) -> str | None:
 
 def _without_secrets(name: str, content: bytes) -> ConfigFile:
     clean = redact(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
-    clean = _SUPER_USER.sub(rb"\1***", clean)
+    clean = _TOKEN.sub(rb"\1***", _SUPER_USER.sub(rb"\1***", clean))
     if "jaas" in name:
         clean = _JAAS_USER.sub(rb'\1"***"', clean)
     return ConfigFile(name, clean, redacted=clean != content)
@@ -114,3 +114,5 @@ _JAAS_USER = re.compile(rb'((?:\buser_[^\s=]+|\bpassword)\s*=\s*)"[^"]*"')
 """In a JAAS section of a server `user_<name>="<password>"` is a password too."""
 _SUPER_USER = re.compile(rb"(?i)(superDigest\s*[=:]\s*[\"']?)[^\s\"']+")
 """The name and password hash of the user who may do everything."""
+_TOKEN = re.compile(rb"(?i)(\b[\w.-]*token\s*[=:]\s*[\"']?)[^\s\"']+")
+"""What a provider of metrics or an audit log shows to its service, as in `metricsProvider.token`."""

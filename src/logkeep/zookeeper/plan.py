@@ -6,7 +6,7 @@ restored to instead. A path may hold borders of epochs that only its replay prov
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -98,6 +98,8 @@ class RestorePath:
     """The first one that is not; None where nothing later is held."""
     with_config: bool = True
     """Whether a server that began with nothing had /zookeeper/config."""
+    asked_ms: int | None = None
+    """The time that was asked for, where the backup ends before it: of what happened in between nothing is known."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,13 @@ def plan(
     if not able:
         return Refused(_why_not(aim, line, reaches), reachable(line, reaches, moments))
     best = max(able, key=lambda reach: (_RANK[reach.base.proof], reach.base.zxid, reach.base.snapshot is not None))
-    return path_along(holdings, line, best, aim, moments)
+    return _asked(path_along(holdings, line, best, aim, moments), target)
+
+
+def _asked(path: RestorePath, target: Target) -> RestorePath:
+    if not isinstance(target, ToTime) or path.next_left_out is not None or path.stands_at.time_ms == target.time_ms:
+        return path
+    return replace(path, asked_ms=target.time_ms)
 
 
 def reachable(line: Line, reaches: Sequence[Reach], moments: Moments) -> tuple[Interval, ...]:

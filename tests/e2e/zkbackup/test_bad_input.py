@@ -1,5 +1,6 @@
 """What goes wrong at the edges: a clear error, the right exit code, nothing lost and nothing left behind."""
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -49,6 +50,11 @@ def test_no_server_answers(shop: Served) -> None:
     taken = shop.json("backup", *shop.places, "--zk-host=127.0.0.1:1", code=2)
     assert "server-unreachable" in {finding["code"] for finding in taken["findings"]}
     assert taken["status"] in {"valid", "partial"}
+    (listed,) = shop.json("list")["backups"]
+    assert (listed["unproven_end"], shop.json("info", listed["backup_id"])["unproven_end"]) == (True, True)
+    assert "valid, unproven end" in shop.run("list").stdout
+    assert "valid, unproven end" in shop.run("info", listed["backup_id"]).stdout
+    assert "unproven" not in shop.run("backup", *shop.flags, "--backup-id=asked").stdout
 
 
 def test_lost_transactions_in_the_source(shop: Served) -> None:
@@ -153,7 +159,7 @@ def test_what_is_missing_beside_the_data_and_what_is_too_much(shop: Served, bund
 def test_configuration_is_kept_without_its_secrets(shop: Served) -> None:
     conf = shop.home / "conf"
     conf.mkdir()
-    (conf / "zoo.cfg").write_text("clientPort=2181\nssl.keyStore.password=hunter2\n")
+    (conf / "zoo.cfg").write_text("clientPort=2181\nssl.keyStore.password=hunter2\nmetricsProvider.token=hunter2\n")
     (conf / "zk.keytab").write_bytes(b"ticket")
     (conf / "server.jks").write_bytes(b"keys")
     bundle = Path(shop.backup("--include-config", f"--zk-conf-dir={conf}")["backup_dir"])
@@ -181,7 +187,8 @@ def test_a_moment_in_between(shop: Served, bundle: Path) -> None:
     """To a zxid, by both of its names and in both notations; to a time."""
     target = shop.home / "target"
     target.mkdir()
-    words = ("restore", f"--backup-dir={bundle}", f"--zk-data-dir={target}", "--zk-host=127.0.0.1:1", "--dry-run")
+    nowhere = ("--zk-host=127.0.0.1:1", "--dry-run")
+    words = ("restore", f"--backup-dir={bundle}", f"--zk-data-dir={target}", f"--zk-log-dir={target}", *nowhere)
     for flag in ("--to-zxid=0x60", "--truncate-to-zxid=96"):
         assert shop.json(*words, flag)["stands_at"]["hex"] == "0x60"
     plan = shop.json(*words, "--to-zxid=0x60")
@@ -189,4 +196,48 @@ def test_a_moment_in_between(shop: Served, bundle: Path) -> None:
     later = shop.json(*words, f"--to-time={time_ms}")
     assert later["stands_at"]["decimal"] >= 0x60
     assert later["next_left_out"]["time_ms"] > time_ms
+    beyond = shop.json(*words, "--to-time=2099-01-01T00:00:00Z")
+    assert "time-behind-the-end" in [finding["code"] for finding in beyond["findings"]]
+    assert "time-behind-the-end" not in [finding["code"] for finding in later["findings"]]
     assert not list(target.iterdir())
+
+
+def test_a_time_that_damage_has_taken_away(shop: Served, bundle: Path) -> None:
+    """Never silently an earlier tree; what lies before the damage can be had."""
+    target = shop.home / "target"
+    target.mkdir()
+    words = ("restore", f"--backup-dir={bundle}", f"--zk-data-dir={target}", "--zk-host=127.0.0.1:1", "--dry-run")
+    last, early = (shop.json(*words, *flags)["stands_at"] for flags in ((), ("--to-zxid=0x20",)))
+    _flip(_newest(bundle), 40)
+    said = _error(shop, *words, f"--to-time={last['time_ms']}", code=30)
+    assert last["hex"] in said["message"]
+    assert "--to-zxid 0x" in said["remedy"]
+    assert shop.json(*words, f"--to-time={early['time_ms']}")["stands_at"]["decimal"] >= 0x20
+
+
+def test_an_end_that_no_file_holds(shop: Served, bundle: Path) -> None:
+    """Its files are whole, and the document still tells what the backup was taken up to."""
+    path = bundle / "metadata" / "backup_info.json"
+    document = json.loads(path.read_text())
+    gone = document["files"]["txnlogs"].pop()
+    path.write_text(json.dumps(document))
+    (bundle / "txnlogs" / gone["stored_name"]).unlink()
+    found = shop.json("verify", f"--backup-dir={bundle}", code=10)
+    assert (found["status"], found["restorable"]) == ("damaged", False)
+    assert [f["code"] for f in found["findings"] if f["severity"] == "damage"]
+    words = ("restore", f"--backup-dir={bundle}", f"--zk-data-dir={shop.home}", "--zk-host=127.0.0.1:1", "--dry-run")
+    _error(shop, *words, code=30)
+
+
+def test_a_backup_without_its_document_can_be_taken_anew(shop: Served) -> None:
+    """As the error says: its files are unpacked, and backed up."""
+    taken = shop.backup("--backup-id=one")
+    bundle, rescued = Path(taken["backup_dir"]), shop.home / "rescued" / "version-2"
+    (bundle / "metadata" / "backup_info.json").unlink()
+    for words in (("info", "one"), ("verify", f"--backup-dir={bundle}")):
+        assert "`zkbackup backup`" in _error(shop, *words, code=10)["remedy"]
+    rescued.mkdir(parents=True)
+    for file in (*(bundle / "snapshots").iterdir(), *(bundle / "txnlogs").iterdir()):
+        (rescued / file.stem).write_bytes(gzip.decompress(file.read_bytes()))
+    anew = shop.json("backup", f"--zk-data-dir={rescued}", "--zk-host=127.0.0.1:1", "--backup-id=two", code=2)
+    assert (anew["backup_zxid"], anew["status"]) == (taken["backup_zxid"], "valid")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import TargetUnsafe
-from logkeep.zookeeper.restore.numbers import HIGHEST_ZXID, epoch_above, lone_name, member_name
+from logkeep.zookeeper.restore.numbers import HIGHEST_ZXID, epoch_above, highest_used, lone_name, member_name
 
 _ZXIDS = st.integers(0, (1 << 62) - 1)
 _EPOCHS = st.integers(0, (1 << 30) - 1)
@@ -31,8 +31,16 @@ def test_an_empty_target_keeps_the_zxid() -> None:
     assert lone_name(0x500000001, 0) == 0x500000001
 
 
+def test_what_counts_as_used() -> None:
+    """The end of the backup is the tree itself; the same zxid in replaced data may be another one."""
+    assert highest_used(5, [0], [3, 5]) == 0
+    assert highest_used(5, [0], [3, 9]) == 9
+    assert highest_used(5, [5], [5]) == 5
+    assert highest_used(5, [12], [9]) == 12
+
+
 def test_there_is_an_end_of_numbers() -> None:
-    with pytest.raises(TargetUnsafe, match="none lies above"):
+    with pytest.raises(TargetUnsafe, match="and none lies above"):
         lone_name(1, HIGHEST_ZXID - 2)
     with pytest.raises(TargetUnsafe, match="there is none"):
         epoch_above([], [HIGHEST_ZXID], 0)

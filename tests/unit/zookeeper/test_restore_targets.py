@@ -81,13 +81,31 @@ def test_replaced_data_is_kept_and_its_zxids_are_not_used_again(server: Path) ->
 def test_a_restore_that_ended_can_be_undone_and_what_was_written_since_is_kept(server: Path) -> None:
     old = files(server / "version-2")
     receipt = _restore(made_backup(), _wish(server))
-    (server / "version-2" / "log.2a").write_bytes(b"written since")
+    (server / "version-2" / "log.2a").write_bytes(log_bytes([create(0x2A + n, b"/since%d" % n) for n in range(3)]))
     ended = roll_back(Target(data_dir=server))
     assert ended.outcome is Outcome.OLD
     assert files(server / "version-2") == old
     assert [Path(path).name for path in ended.kept] == [f"version-2.new-{receipt.restore}"]
-    assert files(Path(ended.kept[0]))["log.2a"] == b"written since"
+    assert b"/since2" in files(Path(ended.kept[0]))["log.2a"]
     assert not (server / JOURNAL).exists()
+    (finding,) = ended.findings
+    assert finding.code == "zxids-reused"
+    assert "had got to 0x2c, and the old data ends with 0x28" in finding.what
+    assert [word in "\n".join(ended.next_steps) for word in ("start", "--new-history")] == [True, True]
+
+
+def test_a_rollback_of_what_no_server_ran_on_gives_no_zxid_again(server: Path) -> None:
+    _restore(made_backup(), _wish(server))
+    assert roll_back(Target(data_dir=server)).findings == ()
+
+
+def test_a_rollback_of_logs_that_cannot_be_read_says_so_and_is_done(server: Path) -> None:
+    old = files(server / "version-2")
+    _restore(made_backup(), _wish(server))
+    (server / "version-2" / "log.2a").mkdir()
+    (finding,) = roll_back(Target(data_dir=server)).findings
+    assert "cannot be found out" in finding.what
+    assert files(server / "version-2") == old
 
 
 def test_two_restores_are_undone_one_after_the_other(server: Path) -> None:

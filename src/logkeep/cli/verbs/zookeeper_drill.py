@@ -52,7 +52,8 @@ def drill_zookeeper(run: Run, place: Place, entry: BackupEntry) -> DrillReport:
 
 def _wish(data_dir: Path) -> RestoreWish:
     """Without sessions: nothing of the tree shall go away while it is compared."""
-    return RestoreWish(targets=(Target(data_dir=data_dir),), sessions=Sessions.DROP, jute_maxbuffer=_MAXBUFFER)
+    target = Target(data_dir=data_dir, log_dir=data_dir)
+    return RestoreWish(targets=(target,), sessions=Sessions.DROP, alone=True, jute_maxbuffer=_MAXBUFFER)
 
 
 def _drilled(

@@ -69,10 +69,11 @@ def _report(run: Run, ended: Ended, stored: StoredRestore | None) -> ZooKeeperRe
         verdict=verdict,
         tree=None,
         targets=(),
-        findings=(),
+        findings=ended.findings,
         unchecked=ended.unchecked,
         refusals=(),
         data_dirs=ended.data_dirs,
         kept=ended.kept,
+        next_steps=ended.next_steps,
         dry_run=False,
     )

@@ -186,3 +186,4 @@ def _ended_lines(report: ZooKeeperRestoreReport, look: Look) -> Iterator[str]:
     yield from (look.line(f"kept beside it: {path}") for path in report.kept)
     yield from (look.line(f"NOT CHECKED  {what}") for what in report.unchecked)
     yield from finding_lines(report.findings, look, every=True)
+    yield from map(look.line, report.next_steps)

@@ -26,7 +26,7 @@ def backup_text(bundle: Path, done: Done, checked: Checked, took_s: float, code:
         "",
         f"Directory:  {bundle}",
         *_facts(gathered, took_s),
-        f"Status:     {condition_word(checked.condition)}, quality {checked.score}/100 (level {checked.level})",
+        f"Status:     {_status(checked)}, quality {checked.score}/100 (level {checked.level})",
         *_configuration(gathered),
         *finding_lines([*gathered.findings, *checked.new_to(gathered.findings)]),
         "",
@@ -35,6 +35,10 @@ def backup_text(bundle: Path, done: Done, checked: Checked, took_s: float, code:
         f"  zkbackup info {done.name} --backup-base-dir {bundle.parent}",
     ]
     return told("\n".join(lines), look)
+
+
+def _status(checked: Checked) -> str:
+    return condition_word(checked.condition, unproven_end=checked.unproven_end)
 
 
 def _facts(gathered: Gathered, took_s: float) -> list[str]:

@@ -70,5 +70,5 @@ def _padded(cell: str, width: int) -> str:
     return cell + " " * (width - cell_width(cell))
 
 
-def condition_word(condition: Condition) -> str:
-    return f"{SIGNS[condition]} {condition.value}"
+def condition_word(condition: Condition, *, unproven_end: bool = False) -> str:
+    return f"{SIGNS[condition]} {condition.value}" + (", unproven end" if unproven_end else "")

@@ -1,7 +1,8 @@
 """Which backups a directory holds, from their documents alone: no data is read, so that a list is quick.
 
 Whatever stands in a document is somebody's claim: fields of a wrong kind make the backup a damaged one, and no name in
-it is ever used as a path. What is being written (`.<id>.partial`) is no backup yet.
+it is ever used as a path. What is being written (`.<id>.partial`) is no backup yet, and a directory that has neither
+the document nor the two directories of data is none at all: nothing that lists or deletes backups sees it.
 """
 
 import os
@@ -13,6 +14,7 @@ from logkeep.cli.zkbackup.claims import INFO, Claims, claims
 from logkeep.cli.zkbackup.kinds import BundleId
 from logkeep.errors import StoreDenied, StoreLocationMissing, UnknownBackup
 from logkeep.model.time import within_reason
+from logkeep.zookeeper.bundle.layout import SNAPSHOTS, TXNLOGS
 from logkeep.zookeeper.score import Condition
 
 
@@ -26,6 +28,8 @@ class Shelved:
     zxid: int
     size_bytes: int
     condition: Condition
+    unproven_end: bool = False
+    """No server said that its last transactions were committed."""
     problem: str = ""
 
 
@@ -44,7 +48,7 @@ def shelved(base: Path) -> list[Shelved]:
             subject=str(base),
             remedy="name it with --backup-base-dir, or as backup.base_dir in zkbackup.yaml",
         ) from error
-    found = [_shelved(base / name) for name in names]
+    found = [_shelved(base / name) for name in names if is_bundle(base / name)]
     return sorted(found, key=lambda one: (one.taken, one.name), reverse=True)
 
 
@@ -54,6 +58,11 @@ def find(base: Path, wanted: str) -> Path:
     if not _is_id(wanted) or not (base / wanted).is_dir():
         raise UnknownBackup("there is no backup with this id", subject=wanted, remedy=remedy)
     return base / wanted
+
+
+def is_bundle(directory: Path) -> bool:
+    """Whether it is a backup, however damaged: anything else belongs to somebody else."""
+    return (directory / INFO).is_file() or all((directory / name).is_dir() for name in (SNAPSHOTS, TXNLOGS))
 
 
 def _is_id(name: str) -> bool:
@@ -72,6 +81,7 @@ def _shelved(directory: Path) -> Shelved:
     return Shelved(
         name=directory.name, directory=directory, taken=taken, zxid=max(info.backup_zxid.decimal, 0),
         size_bytes=info.statistics.total_size, condition=info.validation.status or Condition.DAMAGED,
+        unproven_end=info.validation.unproven_end,
         problem="" if info.validation.status else "it was never verified",
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ of each run. Where the bundle cannot be written to (a read-only copy), the answe
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from logkeep.cli.zkbackup.frame import Run
@@ -14,12 +14,15 @@ from logkeep.cli.zkbackup.limit import at_most
 from logkeep.cli.zkbackup.option import ZkOption
 from logkeep.cli.zkbackup.structure import structure_seen
 from logkeep.cli.zkbackup.verdict import store_verdict
+from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Progress, ProgressSink
 from logkeep.zookeeper.boot import Boot
 from logkeep.zookeeper.bundle.rewriting import document_of
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.coverage import Holdings
+from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.plan import TAIL_UNPROVEN
 from logkeep.zookeeper.score import Condition, condition, quality
 from logkeep.zookeeper.survey import survey
 from logkeep.zookeeper.verify import Level, Verified, verify
@@ -56,6 +59,11 @@ class Checked:
         )  # fmt: skip
 
     @property
+    def unproven_end(self) -> bool:
+        """No server said that the last transactions were committed."""
+        return TAIL_UNPROVEN in self.verified.labels
+
+    @property
     def score(self) -> int:
         found = self.verified
         return quality(restorable=self.restorable, repaired_files=self.repaired_files, old_hole=found.old_hole)
@@ -87,7 +95,9 @@ def check_bundle(
     """Verify, and store the verdict. `repaired`: files that were just repaired."""
     with at_most(run[timeout]), _shown(run, view, "verify") as progress:
         verified = verify(view, level, known=structure_seen(view), boot=boot, scratch=scratch, progress=progress)
-    checked = Checked(verified, view.info.validation.repaired_files + repaired, end_of(view))
+    wanted = end_of(view)
+    verified = replace(verified, seen=(*verified.seen, *_end_missing(view, verified, wanted)))
+    checked = Checked(verified, view.info.validation.repaired_files + repaired, wanted)
     store_verdict(view, checked, run.clock())
     return checked
 
@@ -95,7 +105,20 @@ def check_bundle(
 def end_of(view: BundleView) -> int:
     """The last transaction that the backup had, also one that a repair could not bring back."""
     lost = [int(each["to"], 16) for repair in document_of(view.path).get("repairs", []) for each in repair["lost"]]
-    return max([*(log.last for log in view.logs), *lost], default=0)
+    return max([view.info.backup_zxid.decimal, *(log.last for log in view.logs), *lost])
+
+
+def _end_missing(view: BundleView, verified: Verified, wanted: int) -> Iterator[Seen]:
+    """Where every file is whole and the end is in none of them, only what the document says of the backup tells it."""
+    if verified.restorable and not verified.failed and (verified.end or 0) < wanted:
+        yield Seen(
+            kind=Class.END_UNREACHABLE,
+            severity=Severity.DAMAGE,
+            where=view.name,
+            what=f"it was taken up to {hex_zxid(wanted)}, and no file holds what leads there",
+            remedy="bring the directory back from a copy, or take a new backup",
+            zxid=verified.end,
+        )
 
 
 def usable_holdings(view: BundleView, run: Run, *, verify: bool, timeout: ZkOption[int | None]) -> Holdings:

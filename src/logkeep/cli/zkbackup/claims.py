@@ -56,6 +56,7 @@ class ClaimedValidation(msgspec.Struct, frozen=True):
     status: Condition | None = None
     quality_score: int = 0
     old_hole: bool = False
+    unproven_end: bool = False
 
 
 class ClaimedStatistics(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ is in use).
 """
 
 import json
+import re
 from enum import StrEnum
 
 from logkeep import errors
@@ -49,6 +50,28 @@ def category(error: LogkeepError) -> Category:
     return next((found for kind, found in _CATEGORIES if isinstance(error, kind)), Category.IO)
 
 
+_REMEDIES: tuple[tuple[type[LogkeepError], str], ...] = (
+    (errors.UnknownBackup, "`zkbackup list` shows the ids"),
+    (errors.ConfigError, "docs/guides/zookeeper.md shows what may stand there"),
+    (errors.Declined, "nothing was changed; pass --force to skip the question"),
+    (errors.UsageError, "see `zkbackup --help`"),
+    (errors.ObjectMissing, "`zkbackup verify` shows what is missing; bring the file back from a copy"),
+    (errors.Damaged, "`zkbackup verify` shows what is damaged, and with --fix mends what can be mended"),
+    (errors.Locked, "wait for it, or choose another --backup-id"),
+    (errors.Interrupted, "run again"),
+    (errors.LogkeepError, "run again with --verbose; if it stays, report the message and the log file"),
+)
+"""In place of remedies that speak of the other program. The first that fits."""
+_OF_THE_OTHER = re.compile(r"`logkeep |--(?:resume|yes|parallel|engine|source|bootstrap-servers)\b| -v\b")
+
+
+def remedy(error: LogkeepError) -> str:
+    """What to do, with this program: errors that say nothing themselves have the house's usual words."""
+    if error.remedy != type(error).remedy or not _OF_THE_OTHER.search(error.remedy):
+        return error.remedy
+    return next(text for kind, text in _REMEDIES if isinstance(error, kind))
+
+
 def exit_code(command: str, error: LogkeepError) -> int:
     code = error.exit_code
     if code in _STAYS or code in _FINER.get(command, set()):
@@ -66,7 +89,7 @@ def as_json(command: str, error: LogkeepError) -> str:
         "cause": redact(f"{type(cause).__name__}: {cause}") if cause is not None else None,
         "context": {"command": command, "subject": redact(error.subject)},
         "error": error.slug(),
-        "remedy": redact(error.remedy),
+        "remedy": redact(remedy(error)),
         "exit_code": exit_code(command, error),
     }
     return json.dumps(document)

@@ -15,6 +15,7 @@ from logkeep.cli.zkbackup.frame import Answer, Job, Run
 from logkeep.cli.zkbackup.options import BASE_DIR, FORMAT
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.zookeeper.bundle.documents import WITHOUT_DOCUMENT
 from logkeep.zookeeper.score import Condition
 
 HELP = "Nothing but its document is read; `zkbackup verify` looks at the data itself."
@@ -30,7 +31,7 @@ def info(run: Run, backup_id: str) -> Answer:
         moment_of(known)
     except (OSError, ValueError) as error:
         why = (error.strerror or "unreadable").lower() if isinstance(error, OSError) else "not a document of a backup"
-        raise Damaged(why, subject=str(directory / INFO), remedy="`zkbackup verify` tells what is left") from error
+        raise Damaged(why, subject=str(directory / INFO), remedy=WITHOUT_DOCUMENT) from error
     return Answer(_document(directory, known, whole), lambda look: _text(directory, known, look))
 
 
@@ -40,12 +41,15 @@ def _document(directory: Path, known: Claims, whole: dict[str, Any]) -> dict[str
         "location": str(directory),
         "status": (known.validation.status or Condition.DAMAGED).value,
         "quality_score": known.validation.quality_score,
+        "unproven_end": known.validation.unproven_end,
         "restore_command": restore_command(directory, known),
     }
 
 
-def restore_command(directory: Path, known: Claims) -> str:
-    """What puts it back where it came from."""
+def restore_command(directory: Path, known: Claims) -> str | None:
+    """What puts it back where it came from; None where that would be refused."""
+    if known.validation.status in {None, Condition.DAMAGED}:
+        return None
     server = known.zookeeper
     places = [f"--zk-data-dir {shlex.quote(server.data_dir)}", f"--zk-log-dir {shlex.quote(server.log_dir)}"]
     return " ".join([f"zkbackup restore --backup-dir {shlex.quote(str(directory))}", *places])
@@ -60,9 +64,17 @@ def _text(directory: Path, known: Claims, look: Look) -> str:
         *_files(known),
         *_validation(known, condition),
         *_quality(known, condition),
-        *("Restore command:", f"  {restore_command(directory, known)}"),
+        *_restore(directory, known),
     ]
     return told("\n".join(look.line(line) for line in lines) if look.unicode else "\n".join(lines), look)
+
+
+def _restore(directory: Path, known: Claims) -> list[str]:
+    command = restore_command(directory, known)
+    if command is not None:
+        return ["Restore command:", f"  {command}"]
+    checking = f"zkbackup verify --backup-dir {shlex.quote(str(directory))}"
+    return ["Its end cannot be restored. What can be, and what --fix may mend:", f"  {checking}"]
 
 
 def _basics(known: Claims, look: Look) -> list[str]:
@@ -96,10 +108,11 @@ def _log(log: ClaimedLog) -> tuple[str, ...]:
 
 def _validation(known: Claims, condition: Condition) -> list[str]:
     found = known.validation
+    word = condition_word(condition, unproven_end=found.unproven_end)
     return [
         "Verification:",
         *(f"  Files: {found.total_files}", f"  Valid: {found.valid_files}", f"  Repaired: {found.repaired_files}"),
-        *(f"  Lost: {found.unrecoverable_files}", "", f"  Status: {condition_word(condition)}", ""),
+        *(f"  Lost: {found.unrecoverable_files}", "", f"  Status: {word}", ""),
     ]
 
 

@@ -1,21 +1,65 @@
-"""What runs that were killed left in a directory of backups: half-written, half-deleted. Neither is a backup."""
+"""What runs that were killed left in a directory of backups: half-written, half-deleted. Neither is a backup.
+
+A name alone proves nothing: what is not built like a bundle is somebody else's and stays. So that the rest of a bundle
+can be known, `remove_bundle` takes away last what it is known by.
+"""
 
 import fcntl
 import os
+import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from logkeep.cli.zkbackup.catalogue import is_bundle
+from logkeep.formats.zookeeper.names import parse_name
+from logkeep.zookeeper.bundle.layout import CONFIG, DAMAGED, LOGS, METADATA, SNAPSHOTS, TXNLOGS
+
 DELETING: Final = ".deleted-"
 _PARTIAL: Final = ".partial"
 _AGE: Final = timedelta(hours=1)
+_OF_DATA: Final = (SNAPSHOTS, TXNLOGS, DAMAGED)
+_OF_BUNDLES: Final = {*_OF_DATA, METADATA, CONFIG, LOGS, _PARTIAL}
 
 
 def left_over(base: Path, now: datetime) -> list[Path]:
     """Directories that nobody works on any more."""
     half_deleted = sorted(base.glob(f"{DELETING}*"))
     half_written = [path for path in sorted(base.glob(f".*{_PARTIAL}")) if _is_abandoned(path, now)]
-    return [path for path in (*half_deleted, *half_written) if path.is_dir() and not path.is_symlink()]
+    return [path for path in (*half_deleted, *half_written) if _is_plain(path) and _is_ours(path)]
+
+
+def remove_bundle(directory: Path) -> None:
+    """Links inside are removed, not followed. Raises OSError."""
+    for inner in sorted(directory.iterdir(), key=lambda each: each.name in _OF_DATA):
+        if _is_plain(inner):
+            shutil.rmtree(inner)
+        else:
+            inner.unlink()
+    directory.rmdir()
+
+
+def _is_ours(path: Path) -> bool:
+    """A bundle, part of one, or nothing that anybody could miss."""
+    try:
+        return is_bundle(path) or _is_part(path) or all(_is_plain(each) for each in path.rglob("*"))
+    except OSError:
+        return False
+
+
+def _is_part(path: Path) -> bool:
+    """Only directories that bundles have, at least one of data among them, and in those only files as servers name
+    them."""
+    inner = sorted(path.iterdir())
+    if not all(each.name in _OF_BUNDLES and _is_plain(each) for each in inner):
+        return False
+    data = [each for each in inner if each.name in _OF_DATA]
+    return bool(data) and all(parse_name(file.name) for each in data for file in each.iterdir())
+
+
+def _is_plain(path: Path) -> bool:
+    """A directory, and no link to one."""
+    return path.is_dir() and not path.is_symlink()
 
 
 def _is_abandoned(path: Path, now: datetime) -> bool:

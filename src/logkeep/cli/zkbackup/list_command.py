@@ -21,6 +21,7 @@ _MEANINGS: Final = {
     Condition.PARTIAL: "damage was repaired or lies in an older part; can be restored",
     Condition.DAMAGED: "cannot be restored, or nobody can tell",
 }
+_UNPROVEN: Final = "no server said that its last transactions were committed"
 
 
 def list_backups(run: Run) -> Answer:
@@ -54,6 +55,7 @@ def as_document(one: Shelved) -> dict[str, Any]:
         "backup_zxid": {"hex": hex_zxid(one.zxid), "decimal": one.zxid},
         "size": one.size_bytes,
         "status": one.condition.value,
+        "unproven_end": one.unproven_end,
         "problem": one.problem,
     }
 
@@ -65,13 +67,15 @@ def _text(base: str, total: int, shown: list[Shelved], look: Look) -> str:
     more = [f"... and {total - len(shown)} more; --limit 0 shows all"] if total > len(shown) else []
     problems = [f"{one.name}: {one.problem}" for one in shown if one.problem]
     legend = ["", "Status:", *(f"  - {SIGNS[s]} {s.value}: {text}" for s, text in _MEANINGS.items())]
+    legend += [f"  - unproven end: {_UNPROVEN}"] if any(one.unproven_end for one in shown) else []
     tail = [*more, *problems, *legend, "", "'zkbackup info <backup-id>' shows details"]
     return "\n".join([told("\n".join(head), look), table, told("\n".join(tail), look)])
 
 
 def _row(one: Shelved, look: Look) -> tuple[str, ...]:
     moment = one.taken.astimezone(look.zone).strftime("%Y-%m-%d %H:%M:%S")
-    return one.name, moment, hex_zxid(one.zxid), size(one.size_bytes), condition_word(one.condition)
+    status = condition_word(one.condition, unproven_end=one.unproven_end)
+    return one.name, moment, hex_zxid(one.zxid), size(one.size_bytes), status
 
 
 JOB = Job("list", list_backups)

@@ -20,7 +20,7 @@ from logkeep.cli.main import close_quietly, crashed
 from logkeep.cli.signals import as_error, listen
 from logkeep.cli.world import World
 from logkeep.cli.zkbackup.commands import NAMES, load
-from logkeep.cli.zkbackup.failures import as_json, exit_code
+from logkeep.cli.zkbackup.failures import as_json, exit_code, remedy
 from logkeep.cli.zkbackup.settings import places
 from logkeep.errors import LogkeepError
 
@@ -81,7 +81,7 @@ def call(argv: list[str], world: World) -> int:
             world.console.note(error.format_message())
             return 40
         except click.ClickException as error:
-            return _fail(command, from_click(error), world)
+            return _fail(command, from_click(error, "zkbackup"), world)
         except (KeyboardInterrupt, click.Abort) as stop:  # before or after the command itself
             return _fail(command, as_error(stop.__cause__ or stop), world)
         except Exception as error:  # noqa: BLE001  the last line of defence: users never see a traceback
@@ -101,5 +101,6 @@ def _fail(command: str, error: LogkeepError, world: World) -> int:
     if world.json:
         world.console.note(as_json(command, error), redacted=True)
     else:
+        error.remedy = remedy(error)
         world.console.note(as_text(error, world.console.err_look))
     return exit_code(command, error)

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any, Final
 
-from logkeep.cli.zkbackup.kinds import BundleId, Zxid
+from logkeep.cli.zkbackup.kinds import BundleId
 from logkeep.cli.zkbackup.option import ZkOption
-from logkeep.config.kinds import Bool, Choice, FilePath, Int, Moment, Size, Text
+from logkeep.config.kinds import Bool, Choice, FilePath, Int, Moment, Size, Text, Zxid
 
 _TEXT_OR_JSON: Final = ("text", "json")
 

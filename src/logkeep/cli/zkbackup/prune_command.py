@@ -5,7 +5,6 @@ any more, and the next prune removes the rest of it.
 """
 
 import logging
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,7 +15,7 @@ from logkeep.cli.look import Look, plural, size
 from logkeep.cli.zkbackup.boxes import GOOD, SIGNS, branches, columns, title, told
 from logkeep.cli.zkbackup.catalogue import Shelved, shelved
 from logkeep.cli.zkbackup.frame import Answer, Job, Run
-from logkeep.cli.zkbackup.left_over import DELETING, left_over
+from logkeep.cli.zkbackup.left_over import DELETING, left_over, remove_bundle
 from logkeep.cli.zkbackup.options import (
     BASE_DIR,
     DELETE_DAMAGED,
@@ -64,16 +63,22 @@ def prune(run: Run) -> Answer:
     going = plan.of(Fate.DELETE)
     if run[DRY_RUN]:
         return Answer(_document(plan, dry_run=True), lambda look: _text(plan, look, dry_run=True))
-    if going and not run[FORCE] and run[PRUNE_CONFIRMATION]:
+    if (going or plan.left_over) and not run[FORCE] and run[PRUNE_CONFIRMATION]:
         if run.console.interactive:
             run.console.note("\n".join(_plan_lines(plan, run.console.err_look)))
-        run.confirm(f"delete {plural(len(going), 'backup')} of {plan.base}?")
+        run.confirm(_question(plan))
     for one in going:
         _delete(one, plan)
     for rest in plan.left_over:
         _log.info("removed what a killed run left", extra={"directory": str(rest)})
         _remove(rest, plan)
     return Answer(_document(plan, dry_run=False), lambda look: _text(plan, look), 2 if plan.failed else 0)
+
+
+def _question(plan: _Plan) -> str:
+    rest = [path.name for path in plan.left_over]
+    also = f" and what killed runs left there ({', '.join(rest)})" if rest else ""
+    return f"delete {plural(len(plan.of(Fate.DELETE)), 'backup')} of {plan.base}{also}?"
 
 
 def _planned(run: Run) -> _Plan:
@@ -99,9 +104,8 @@ def _delete(one: Shelved, plan: _Plan) -> None:
 
 
 def _remove(directory: Path, plan: _Plan) -> None:
-    """Links inside are removed, not followed."""
     try:
-        shutil.rmtree(directory)
+        remove_bundle(directory)
     except OSError as error:
         plan.failed[directory.name] = (error.strerror or "it cannot be removed").lower()
 
@@ -159,6 +163,8 @@ def _plan_lines(plan: _Plan, look: Look) -> list[str]:
     if eligible:
         lines += ["To delete:", *branches(columns([_row(one, plan) for one in eligible])), ""]
         lines += [f"Will free: {size(sum(one.size_bytes for one in plan.of(Fate.DELETE)))}", ""]
+    if plan.left_over:
+        lines += ["To remove, left by runs that were killed:", *branches([path.name for path in plan.left_over]), ""]
     return [told(line, look) for line in lines]
 
 

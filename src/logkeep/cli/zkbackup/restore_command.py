@@ -48,7 +48,7 @@ from logkeep.zookeeper.restore.ending import continue_restore, roll_back
 from logkeep.zookeeper.restore.preparing import Prepared, prepare
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, RestoreWish, Sessions
 from logkeep.zookeeper.restore.values import Target as TargetPlace
-from logkeep.zookeeper.survey import LogTimes
+from logkeep.zookeeper.survey import LogTimes, survey
 
 HELP = """The server must be stopped. By default the tree comes back as it was at the end of the backup; --to-zxid and
 --to-time choose another moment, and one that cannot be proven is refused with a list of those that can."""
@@ -109,19 +109,27 @@ def _path(run: Run, view: BundleView) -> RestorePath:
     """Raises RestoreFailed, with what can be restored to instead."""
     verify = run[VERIFY_BEFORE_RESTORE] and not run[SKIP_VERIFY]
     holdings = usable_holdings(view, run, verify=verify, timeout=VALIDATION_TIMEOUT)
-    found = plan(holdings, _moment(run), LogTimes(view), believe=run[BELIEVE])
+    times = LogTimes(view)
+    found = plan(holdings, _moment(run), times, believe=run[BELIEVE])
     if isinstance(found, Refused):
         raise found.error(view.name)
-    _check_end(run, view, found)
+    _check_reached(view, _meant(run, view, times), found)
     return found
 
 
-def _check_end(run: Run, view: BundleView, path: RestorePath) -> None:
-    """Who names no moment wants all of the backup, not what is left of it. Raises RestoreFailed."""
-    wanted = end_of(view)
-    if run[TO_ZXID] is None and run[TO_TIME] is None and path.until < wanted:
+def _meant(run: Run, view: BundleView, times: LogTimes) -> int:
+    """The transaction that is asked for by the backup's own account, which counts its damaged files too."""
+    if run[TO_TIME] is None:
+        return end_of(view) if run[TO_ZXID] is None else 0
+    path = plan(survey(view), _moment(run), times, believe=run[BELIEVE])
+    return path.until if isinstance(path, RestorePath) else 0
+
+
+def _check_reached(view: BundleView, meant: int, path: RestorePath) -> None:
+    """Who asks for the end or for a time wants what the backup had then, not what is left. Raises RestoreFailed."""
+    if path.until < meant:
         raise RestoreFailed(
-            f"its end, {hex_zxid(wanted)}, cannot be restored: a file that holds it is damaged",
+            f"{hex_zxid(meant)}, which is asked for, cannot be restored: a file that holds it is damaged",
             subject=view.name,
             remedy=f"`zkbackup verify --fix` may mend it; --to-zxid {hex_zxid(path.until)} restores what is left",
         )

@@ -117,5 +117,7 @@ def ended_text(ended: Ended, look: Look) -> str:
         *(f"  {path}" for path in ended.data_dirs),
         *(["Kept beside it:", *(f"  {path}" for path in ended.kept)] if ended.kept else []),
         *(f"{FAIR} not checked: {what}" for what in ended.unchecked),
+        *finding_lines(ended.findings),
+        *(f"Next: {step}" for step in ended.next_steps),
     ]
     return told("\n".join(lines), look)

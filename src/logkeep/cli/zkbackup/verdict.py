@@ -34,6 +34,9 @@ class Verdict(Protocol):
     def condition(self) -> Condition: ...
 
     @property
+    def unproven_end(self) -> bool: ...
+
+    @property
     def score(self) -> int: ...
 
 
@@ -64,6 +67,7 @@ def validation(view: BundleView, verdict: Verdict, now: datetime) -> dict[str, A
         "quality_score": verdict.score,
         "restorable": verdict.restorable,
         "old_hole": verified.old_hole,
+        "unproven_end": verdict.unproven_end,
         "level": verified.level.value,
         "verified_at": rfc3339(now),
         "transactions": verified.transactions,

@@ -40,7 +40,7 @@ def _checked(run: Run, fixed: Fixed) -> Checked:
     with ExitStack() as stack:
         boot, scratch = None, None
         if level is Level.BOOT:
-            from logkeep.cli.zkbackup.booting import boot_of  # noqa: PLC0415  brings Spark's jars with it
+            from logkeep.embedded.booting import boot_of  # noqa: PLC0415  brings Spark's jars with it
 
             boot = boot_of(fixed.view.info.zookeeper.version, run.world.cache)
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zkbackup-boot-"))) / "data"

@@ -29,6 +29,7 @@ _ADVICE = {
 
 def verify_text(view: BundleView, checked: Checked, repairs: list[str], look: Look) -> str:
     info, findings = view.info, checked.findings
+    status = condition_word(checked.condition, unproven_end=checked.unproven_end)
     lines = [
         *title("Backup verification"),
         *(f"Backup ID: {view.name}", f"Taken: {info.backup_timestamp}", f"ZXID: {info.backup_zxid.hex}"),
@@ -38,7 +39,7 @@ def verify_text(view: BundleView, checked: Checked, repairs: list[str], look: Lo
         *_coverage(checked),
         *(["Repairs:", *(f"  {FAIR} {line}" for line in repairs), ""] if repairs else []),
         f"Result: {_ASSESSMENT[checked.condition]}",
-        f"  - Status: {condition_word(checked.condition)}, quality {checked.score}/100",
+        f"  - Status: {status}, quality {checked.score}/100",
         *_proof(checked),
         *finding_lines(findings),
         *("", "Advice:", f"  - {_ADVICE[checked.condition]}"),
@@ -111,6 +112,7 @@ def verify_document(view: BundleView, checked: Checked, repairs: list[str]) -> d
         "status": checked.condition.value,
         "quality_score": checked.score,
         "restorable": checked.restorable,
+        "unproven_end": checked.unproven_end,
         "files": {
             "snapshots": [_entry(e.name, e.zxid, e.size, checked.findings) for e in info.files.snapshots],
             "txnlogs": [_log_entry(e, checked.findings) for e in info.files.txnlogs],

@@ -18,6 +18,11 @@ from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.kept import Ending, Origin
 
 VERSION: Final = "1.0"
+WITHOUT_DOCUMENT: Final = (
+    "bring the document back from a copy; or unpack what is in snapshots and txnlogs into one directory version-2, and "
+    "run `zkbackup backup` with it as --zk-data-dir: that makes a new backup of them"
+)
+"""A way out, for who has the data and not what describes it."""
 _LARGEST_BYTES: Final = 64 << 20
 _SUFFIX: Final = {"": Codec.NONE, ".gz": Codec.GZIP, ".zst": Codec.ZSTD}
 Checksum = Annotated[str, msgspec.Meta(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -146,15 +151,14 @@ def read_info(bundle: Path) -> BackupInfo:
         with path.open("rb") as file:
             data = file.read(_LARGEST_BYTES + 1)
     except OSError as error:
-        raise Damaged(
-            f"it cannot be read: {(error.strerror or 'unknown reason').lower()}", subject=str(path)
-        ) from error
+        why = (error.strerror or "unknown reason").lower()
+        raise Damaged(f"it cannot be read: {why}", subject=str(path), remedy=WITHOUT_DOCUMENT) from error
     if len(data) > _LARGEST_BYTES:
         raise Damaged("it is larger than any of ours", subject=str(path))
     try:
         info = msgspec.json.decode(data, type=BackupInfo)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Damaged(f"it makes no sense: {error}", subject=str(path)) from error
+        raise Damaged(f"it makes no sense: {error}", subject=str(path), remedy=WITHOUT_DOCUMENT) from error
     if info.version.partition(".")[0] != VERSION.partition(".")[0]:
         raise FormatTooNew(f"it has format {info.version}, this release reads {VERSION}", subject=str(path))
     _check_names(info, path)

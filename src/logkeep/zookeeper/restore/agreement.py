@@ -11,7 +11,7 @@ import msgspec
 
 from logkeep.errors import Damaged, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.kept import BackupView, Member
 from logkeep.zookeeper.restore.holding import held_by
 from logkeep.zookeeper.restore.numbers import epoch_above
 from logkeep.zookeeper.restore.places import check_swappable, place_of
@@ -55,14 +55,39 @@ def needed_epoch(
     view: BackupView, wish: RestoreWish, looked_at: Sequence[Held | MemberSurvey], live: Sequence[ServerState]
 ) -> int | None:
     """Above all that is known of; None for a server that stands alone and always did."""
-    several = wish.ensemble or len(looked_at) > 1
-    if not several and not any(each.epochs for each in looked_at):
+    several = wish.ensemble or len(looked_at) > 1 or any(each.epochs for each in looked_at)
+    if wish.alone or not (several or _was_a_member(view.members) or _may_be_a_member(view.members, looked_at)):
         return None
     epochs = [epoch for each in looked_at for epoch in each.epochs]
     epochs += [e for member in view.members for e in (member.current_epoch, member.accepted_epoch) if e is not None]
-    zxids = [log.last for log in view.logs] + [snapshot.fuzzy_end or snapshot.zxid for snapshot in view.snapshots]
-    zxids += [each.highest_zxid for each in looked_at] + [state.zxid for state in live]
+    zxids = archived_zxids(view) + [each.highest_zxid for each in looked_at] + [state.zxid for state in live]
     return epoch_above(epochs, zxids, wish.min_epoch)
+
+
+def archived_zxids(view: BackupView) -> list[int]:
+    """The last ones that each file of the backup holds, or may hold in part."""
+    return [log.last for log in view.logs] + [snapshot.fuzzy_end or snapshot.zxid for snapshot in view.snapshots]
+
+
+def _was_a_member(members: Sequence[Member]) -> bool:
+    """By the backup alone: the directory that it goes to may be new, and tell nothing."""
+    others = [member for member in members if member.role != "standalone"]
+    return (len(members) > 1 and bool(others)) or any(_in_an_ensemble(member) for member in others)
+
+
+def _in_an_ensemble(member: Member) -> bool:
+    """A server that said it stands alone is not asked: epoch files may be left of other days."""
+    epochs = (member.current_epoch, member.accepted_epoch)
+    return bool(member.role) or (member.voters or 1) > 1 or epochs != (None, None)
+
+
+def _may_be_a_member(members: Sequence[Member], looked_at: Sequence[Held | MemberSurvey]) -> bool:
+    """Nobody could say of which kind the server was, and a number is all that its new directory holds.
+
+    Where a kind is known, or data without epochs, the number says nothing: many give one to every server.
+    """
+    unknown = not any(member.role or member.voters for member in members)
+    return unknown and any(isinstance(each, Held) and each.empty and each.myid for each in looked_at)
 
 
 def agreed_plan(planned: Planned) -> AgreedPlan:

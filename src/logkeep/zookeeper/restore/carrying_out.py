@@ -15,7 +15,7 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import Clock, TokenSource, random_token, rfc3339, utc_now
 from logkeep.zookeeper.restore.discarding import Discard
 from logkeep.zookeeper.restore.disk import Disk
-from logkeep.zookeeper.restore.holding import fingerprint_of, owner_of
+from logkeep.zookeeper.restore.holding import fingerprint_of, holds_nothing, owner_of
 from logkeep.zookeeper.restore.journal import Journal, JournalPlace, Phase, Pointer, encoded, read_journal
 from logkeep.zookeeper.restore.locks import alone
 from logkeep.zookeeper.restore.places import Place
@@ -109,6 +109,7 @@ def _journal(restore: str, prepared: Prepared, earlier: Journal | None) -> Journ
             str(place.log_dir),
             tuple(str(live.path) for live in place.lives if not live.path.exists()),
             held.fingerprint,
+            tuple(str(live.path) for live in place.lives if live.path.exists() and holds_nothing(live)),
         )
         for place, held in zip(prepared.places, prepared.planned.held, strict=True)
     )

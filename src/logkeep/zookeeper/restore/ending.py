@@ -9,12 +9,16 @@ from enum import StrEnum
 from pathlib import Path
 
 from logkeep.errors import TargetUnsafe, UsageError
+from logkeep.model.findings import Finding
 from logkeep.zookeeper.restore.discarding import Discard
 from logkeep.zookeeper.restore.disk import Disk
+from logkeep.zookeeper.restore.given_again import given_again
 from logkeep.zookeeper.restore.holding import fingerprint_of
 from logkeep.zookeeper.restore.journal import Journal, Phase, check_members, read_journal
 from logkeep.zookeeper.restore.locks import alone
 from logkeep.zookeeper.restore.marker import MARKER
+from logkeep.zookeeper.restore.next_steps import steps_after_end
+from logkeep.zookeeper.restore.old_data import check_old_data
 from logkeep.zookeeper.restore.places import Place, place_of
 from logkeep.zookeeper.restore.running import Ask, ask_server, look_for_servers
 from logkeep.zookeeper.restore.swapping import Swap
@@ -36,6 +40,9 @@ class Ended:
     kept: tuple[str, ...]
     """Directories beside `version-2` that hold the other data, and files of servers that tried to start."""
     unchecked: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+    next_steps: tuple[str, ...] = ()
+    """What to do now."""
 
 
 def continue_restore(target: Target, *, disk: Disk | None = None, ask: Ask = ask_server) -> Ended:
@@ -59,9 +66,18 @@ def _end(target: Target, disk: Disk, ask: Ask, *, forward: bool) -> Ended:
         seen = look_for_servers(places, ask)
         if journal.phase in (Phase.OLD, Phase.NEW) or not forward:
             _check_stopped(seen.running)
+        if not forward:
+            check_old_data(journal)
         outcome = _forward(journal, places, disk) if forward else _back(journal, disk)
+        findings = () if forward else tuple(given_again(journal))
     return Ended(
-        journal.restore, outcome, tuple(str(p.data_dir) for p in places), _kept(journal, places), seen.unchecked
+        journal.restore,
+        outcome,
+        tuple(str(p.data_dir) for p in places),
+        _kept(journal, places),
+        seen.unchecked,
+        findings,
+        tuple(steps_after_end(new=outcome is Outcome.NEW, was_done=journal.was_done)),
     )
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
 from logkeep.errors import TargetUnsafe
@@ -36,6 +36,7 @@ def held_by(place: Place) -> Held:
         exactly=exactly,
         epochs=epochs,
         strays=(*(entry.name for entry, name in named if name.stray), *unreadable),
+        myid=(place.data_dir / "myid").exists(),
         fingerprint=fingerprint_of(place),
     )
 
@@ -48,6 +49,22 @@ def fingerprint_of(place: Place) -> str:
             told = entry.lstat()
             found.update(repr((number, entry.name, told.st_size, told.st_mtime_ns)).encode())
     return found.hexdigest()
+
+
+OF_NOTHING = hashlib.sha256().hexdigest()
+"""The fingerprint of a server's directories that hold no file."""
+
+
+def highest_zxid(lives: Iterable[Live], kinds: Container[FileKind] = tuple(FileKind)) -> int:
+    """By the names of files and the records of logs, 0 for none. Raises TargetUnsafe for what cannot be read."""
+    entries = [entry for live in lives for entry in _entries(live)]
+    named = [(e, name) for e in entries if (name := parse_name(e.name)) is not None and name.kind in kinds]
+    logged, _ = _highest((entry, name) for entry, name in named if name.kind is FileKind.LOG)
+    return max([logged, *(name.zxid for _, name in named)])
+
+
+def holds_nothing(live: Live) -> bool:
+    return not _entries(live)
 
 
 def owner_of(live: Live) -> Owner:

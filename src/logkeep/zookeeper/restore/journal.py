@@ -38,6 +38,8 @@ class JournalPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which `version-2` there was none of before."""
     fingerprint: str
     """Of the old data."""
+    empty: tuple[str, ...] | None = None
+    """Which `version-2` was there and held nothing; None in a journal that does not tell."""
 
     def place(self) -> Place:
         return Place(Path(self.data_dir), Path(self.log_dir))

@@ -1,12 +1,12 @@
 """What stands in the way of a restore, and what is worth knowing about it, by all that was found out. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from logkeep.errors import LogkeepError, TargetUnsafe
 from logkeep.formats.zookeeper.names import Packing, hex_zxid, parse_name
 from logkeep.model.findings import Finding, Severity
-from logkeep.zookeeper.plan import RestorePath
+from logkeep.zookeeper.plan import RestorePath, shown_time
 from logkeep.zookeeper.replay import Mismatch
 from logkeep.zookeeper.restore.limits import Content, impossible, parse_version, warning, worth_telling
 from logkeep.zookeeper.restore.places import Place
@@ -25,8 +25,12 @@ class Situation:
     targets: tuple[tuple[Place, Held], ...]
     seen: Seen
     epoch: int | None
+    highest_used: int
+    """The largest zxid of another tree that is known of, in the targets and in the backup."""
     members: int
     """That the backup knows of."""
+    separate_logs: str
+    """Where a server of the backup had its logs, if not beside its snapshots."""
     looked_at: int
     """Targets, and members that were surveyed elsewhere; all of them where a plan was agreed."""
 
@@ -41,14 +45,24 @@ def in_the_way(found: Situation) -> Iterator[LogkeepError]:
 
 
 def _logs_elsewhere(found: Situation) -> Iterator[LogkeepError]:
-    """Logs that stay where they are would be replayed on the restored tree."""
+    """Logs that stay where they are would be replayed on the restored tree: also when dataDir alone was wiped."""
     for place, held in found.targets:
-        if held.snapshots and held.highest_zxid and not held.logs and not place.log_dir_named:
-            yield TargetUnsafe(
-                "it holds snapshots and no log: are its logs in another directory?",
-                subject=str(place.data.path),
-                remedy="look for dataLogDir in zoo.cfg and name it; if there is none, name dataDir twice",
-            )
+        if held.logs or place.log_dir_named:
+            continue
+        remedy = "look for dataLogDir in zoo.cfg and name it; if there is none, name dataDir twice"
+        if held.snapshots and held.highest_zxid:
+            what = "it holds snapshots and no log: are its logs in another directory?"
+            yield TargetUnsafe(what, subject=str(place.data.path), remedy=remedy)
+        elif found.separate_logs:
+            what = f"the server of this backup had its logs in another directory ({found.separate_logs})"
+            yield TargetUnsafe(what, subject=str(place.data.path), remedy=remedy)
+
+
+def not_looked_at(targets: Iterable[tuple[Place, Held]]) -> Iterator[str]:
+    """Of a directory that holds nothing nobody can tell whether logs of its server lie elsewhere."""
+    for place, held in targets:
+        if held.empty and not place.log_dir_named:
+            yield f"no log directory was named for {place.data_dir}: logs in a dataLogDir would be replayed"
 
 
 def _not_as_files(found: Situation) -> Iterator[LogkeepError]:
@@ -85,10 +99,14 @@ def worth_knowing(found: Situation) -> Iterator[Finding]:
     yield from worth_telling(found.content, wish)
     for place, held in found.targets:
         yield from _about(place, held)
+    if path.asked_ms is not None:
+        what = f"the backup holds nothing later than {path.stands_at}: what happened between then and "
+        remedy = "if that matters, restore from a later backup"
+        yield warning("time-behind-the-end", f"{what}{shown_time(path.asked_ms)} is not known", remedy)
     for label in path.labels:
         yield warning("proof", label, "", where=hex_zxid(path.until))
     yield from _about_others(found)
-    if wish.form is Form.ORIGINAL and any(held.highest_zxid > path.until for _, held in found.targets):
+    if wish.form is Form.ORIGINAL and found.highest_used > path.until:
         what = f"zxids above {hex_zxid(path.until)} were in use, and are given out again"
         yield warning("zxids-reused", what, "restore an exact snapshot: it is named above them")
     if wish.form is Form.ORIGINAL and found.epoch is not None:

@@ -1,7 +1,8 @@
 """Under which zxid and epoch restored data comes back. Pure.
 
 A server that stands alone goes on counting behind the name of its newest snapshot: the name lies above everything that
-the replaced data held, so that no zxid is given out twice and no client has seen a later one than its server.
+the replaced data held, and above everything later that the backup holds, so that no zxid that is known of is given out
+twice and no client has seen a later one than its server.
 
 Members of an ensemble get an epoch above every epoch that was ever in use. A member that was forgotten, with its old
 data, then loses every election; and since the snapshot is named after the beginning of that epoch, the forgotten member
@@ -29,12 +30,20 @@ def epoch_above(epochs: Iterable[int], zxids: Iterable[int], min_epoch: int) -> 
     return found
 
 
-def lone_name(zxid: int, highest_replaced: int) -> int:
-    """The name of the snapshot of a server that stands alone; `highest_replaced` is 0 where nothing was."""
-    named = zxid if zxid > highest_replaced else highest_replaced + 1
+def highest_used(zxid: int, replaced: Iterable[int], archived: Iterable[int]) -> int:
+    """The largest zxid that stands for another tree than the one at `zxid`; 0 where none is known of.
+
+    A backup that ends with `zxid` ends with this very tree; replaced data that does may hold another history.
+    """
+    return max([0, *replaced, *(each for each in archived if each > zxid)])
+
+
+def lone_name(zxid: int, highest: int) -> int:
+    """The name of the snapshot of a server that stands alone; `highest`: that was used, 0 for none."""
+    named = zxid if zxid > highest else highest + 1
     if named >= HIGHEST_ZXID - 1:
         raise TargetUnsafe(
-            f"the data that is replaced reaches to zxid {hex_zxid(highest_replaced)}, and none lies above it",
+            f"zxids up to {hex_zxid(highest)} are in use, and none lies above",
             remedy="look for a file whose name holds an absurd zxid, and move it out of the directory",
         )
     return named

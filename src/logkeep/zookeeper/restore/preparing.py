@@ -10,12 +10,12 @@ from logkeep.model.time import Clock, utc_now
 from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.plan import RestorePath
 from logkeep.zookeeper.replay import Replayed, replay, unproven
-from logkeep.zookeeper.restore.agreement import AgreedPlan, MemberSurvey, check_agrees, needed_epoch
+from logkeep.zookeeper.restore.agreement import AgreedPlan, MemberSurvey, archived_zxids, check_agrees, needed_epoch
 from logkeep.zookeeper.restore.holding import check_writable, held_by
 from logkeep.zookeeper.restore.journal import Phase, read_journal
-from logkeep.zookeeper.restore.judging import Situation, in_the_way, worth_knowing
+from logkeep.zookeeper.restore.judging import Situation, in_the_way, not_looked_at, worth_knowing
 from logkeep.zookeeper.restore.limits import content_of
-from logkeep.zookeeper.restore.numbers import lone_name, member_name
+from logkeep.zookeeper.restore.numbers import highest_used, lone_name, member_name
 from logkeep.zookeeper.restore.places import Place, check_swappable, place_of
 from logkeep.zookeeper.restore.running import Ask, ask_server, look_for_servers
 from logkeep.zookeeper.restore.sessions import Dropped, drop_sessions
@@ -63,7 +63,8 @@ def prepare(
     content = content_of(replayed.tree, int(clock().timestamp() * 1000))
     least_epoch = needed_epoch(view, wish, [*held, *surveys], seen.live)
     epoch = least_epoch if agreed is None else agreed.epoch
-    named = name_of(path.until, wish.form, held[0].highest_zxid, epoch)
+    used = highest_used(path.until, [each.highest_zxid for each in held], archived_zxids(view))
+    named = name_of(path.until, wish.form, used, epoch)
     size_bytes = content.size_bytes if wish.form is Form.EXACT else _archived_bytes(path)
     situation = Situation(
         wish=wish,
@@ -73,7 +74,9 @@ def prepare(
         targets=tuple(zip(places, held, strict=True)),
         seen=seen,
         epoch=epoch,
+        highest_used=used,
         members=len(view.members),
+        separate_logs=_separate_logs(view),
         looked_at=len(held) + len(surveys) if agreed is None else max(len(view.members), 2),
     )
     planned = Planned(
@@ -87,13 +90,18 @@ def prepare(
         size_bytes=size_bytes,
         held=held,
         findings=tuple(worth_knowing(situation)),
-        unchecked=seen.unchecked,
+        unchecked=(*seen.unchecked, *not_looked_at(situation.targets)),
         obstacles=(*in_the_way(situation), *_refused_by_disk(places, size_bytes)),
     )
     if agreed is not None:
         check_agrees(planned, agreed, least_epoch or 0)
     files = _files(view, path, replayed, named, epoch, wish)
     return Prepared(planned, places, tuple(files), path, replayed, dropped, wish.digests, ask)
+
+
+def _separate_logs(view: BackupView) -> str:
+    told = (m.log_dir for m in view.members if m.data_dir and m.log_dir and m.log_dir != m.data_dir)
+    return next(told, "")
 
 
 def _files(
@@ -137,11 +145,11 @@ def _check_replayed(path: RestorePath, replayed: Replayed, wish: RestoreWish) ->
         )
 
 
-def name_of(zxid: int, form: Form, highest_replaced: int, epoch: int | None) -> int:
+def name_of(zxid: int, form: Form, highest: int, epoch: int | None) -> int:
     """The zxid that servers will say they are at."""
     if form is Form.ORIGINAL:
         return zxid
-    return lone_name(zxid, highest_replaced) if epoch is None else member_name(epoch)
+    return lone_name(zxid, highest) if epoch is None else member_name(epoch)
 
 
 def _archived_bytes(path: RestorePath) -> int:

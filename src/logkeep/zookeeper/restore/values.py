@@ -45,6 +45,8 @@ class RestoreWish:
     form: Form = Form.EXACT
     ensemble: bool = False
     """Members of an ensemble, though no epoch file says so. Several targets always are."""
+    alone: bool = False
+    """A server that stands alone, whatever the backup is of: one that is started to look at the tree, and no more."""
     min_epoch: int = 0
     """An epoch that is known to have been in use, of a member that is not among the targets."""
     believe: bool = False
@@ -86,6 +88,8 @@ class Held:
     """As `currentEpoch` and `acceptedEpoch` say."""
     strays: tuple[str, ...] = ()
     """Names that a server reads and no server wrote."""
+    myid: bool = False
+    """Somebody gave the server a number."""
     fingerprint: str = ""
     """Changes with every name, size and time of change."""
 
@@ -102,7 +106,7 @@ class Planned:
     zxid: int
     """The transaction that the restored tree stands at."""
     named: int
-    """The zxid that servers will say they are at: no transaction of the replaced data has it or a larger one."""
+    """The zxid that servers will say they are at: neither replaced data nor the rest of the backup goes beyond it."""
     epoch: int | None
     """For both epoch files of every member; None for a server that stands alone."""
     sessions: Sessions

@@ -4,12 +4,17 @@ import fcntl
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from logkeep.cli.zkbackup.left_over import left_over, remove_bundle
 from tests.unit.cli.calling import clean_environment, logkeep
 from tests.unit.cli.zkbackup.bundles import PROGRAM, put, zkbackup
 
@@ -78,6 +83,8 @@ _BROKEN = (None, "", "{}", "[]", '{"backup_timestamp": 3}', '{"backup_timestamp"
 def test_a_broken_document_is_a_damaged_backup(base: Path, content: str | None) -> None:
     file = put(base, "broken") / "metadata" / "backup_info.json"
     file.unlink()
+    for name in ("snapshots", "txnlogs"):
+        (base / "broken" / name).mkdir()
     if content is not None:
         file.write_text(content)
     said = json.loads(zkbackup("list", "--backup-base-dir", str(base), "--format=json", home=base.parent).stdout)
@@ -88,6 +95,7 @@ def test_a_broken_document_is_a_damaged_backup(base: Path, content: str | None) 
 def test_what_is_no_backup_is_not_listed(base: Path) -> None:
     put(base, "good"), put(base, ".half.partial"), put(base, "not a name")
     (base / "file").touch()
+    (base / "photos" / "snapshots").mkdir(parents=True)
     (base / "link").symlink_to(base / "good")
     assert _ids(base) == ["good"]
 
@@ -168,9 +176,93 @@ def test_a_dry_run_deletes_nothing(base: Path) -> None:
 
 def test_an_interrupted_prune_is_finished_by_the_next(base: Path) -> None:
     put(base, "new")
-    left = put(base, ".deleted-old")
-    assert zkbackup("prune", "--backup-base-dir", str(base), "--force", home=base.parent).returncode == 0
+    left, half = put(base, ".deleted-old"), base / ".deleted-older"
+    (half / "metadata").mkdir(parents=True)
+    flags = ("prune", "--backup-base-dir", str(base))
+    seen = zkbackup(*flags, "--dry-run", home=base.parent).stdout
+    asked = zkbackup(*flags, home=base.parent)
+    assert all(name in text for name in (left.name, half.name) for text in (seen, asked.stderr))
+    assert (asked.returncode, left.exists()) == (3, True)
+    assert zkbackup(*flags, "--force", home=base.parent).returncode == 0
     assert not left.exists()
+    assert not half.exists()
+
+
+@pytest.mark.parametrize("document", [True, False])
+def test_whatever_a_killed_prune_leaves_is_known_by_the_next(base: Path, document: bool) -> None:
+    """The removal is stopped before each of its steps."""
+    for step in range(40):
+        bundle = _filled(base / f".deleted-{step}", document=document)
+        with pytest.MonkeyPatch.context() as patch:
+            whole = _stopped_after(step, patch, bundle)
+        assert left_over(base, datetime.now(UTC)) == ([] if whole else [bundle]), step
+        if whole:
+            break
+        shutil.rmtree(bundle)
+    assert step > 10
+
+
+def _filled(bundle: Path, *, document: bool) -> Path:
+    files = (
+        "snapshots/snapshot.1",
+        "txnlogs/log.1",
+        "txnlogs/log.2",
+        "config/zoo.cfg",
+        "logs/backup.log",
+        "metadata/x",
+    )
+    for name in (*files, *(["metadata/backup_info.json"] if document else [])):
+        (bundle / name).parent.mkdir(parents=True, exist_ok=True)
+        (bundle / name).touch()
+    return bundle
+
+
+def _stopped_after(steps: int, patch: pytest.MonkeyPatch, bundle: Path) -> bool:
+    """Whether it came to its end."""
+    left = iter(range(steps))
+
+    def counted(real: Callable[..., None]) -> Callable[..., None]:
+        def one(*words: Any, **more: Any) -> None:
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            real(*words, **more)
+
+        return one
+
+    for name in ("unlink", "rmdir"):
+        patch.setattr(os, name, counted(getattr(os, name)))
+    try:
+        remove_bundle(bundle)
+    except KeyboardInterrupt:
+        return False
+    return True
+
+
+def test_what_is_no_backup_is_never_deleted(base: Path) -> None:
+    """Whatever its name and age, and with every flag that deletes."""
+    put(base, "new")
+    strange = [base / "precious" / "photos" / "a", base / ".deleted-notes" / "n", base / ".important.partial" / "i"]
+    strange += [base / ".x.partial" / "logs" / "mine", base / ".deleted-y" / "snapshots" / "mine.jpg"]
+    for file in strange:
+        file.parent.mkdir(parents=True)
+        file.touch()
+    for directory in base.iterdir():
+        os.utime(directory, (0, 0))
+    flags = ("--force", "--delete-damaged", "--keep-days=1", "--format=json")
+    said = json.loads(zkbackup("prune", "--backup-base-dir", str(base), *flags, home=base.parent).stdout)
+    assert (said["total"], said["to_delete"], said["left_over"]) == (1, [], [])
+    assert all(file.exists() for file in strange)
+
+
+def test_what_a_backup_left_that_was_killed_early_goes(base: Path) -> None:
+    put(base, "new")
+    early = base / ".early.partial"
+    for name in ("snapshots/snapshot.5f.token", ".partial/token"):
+        (early / name).parent.mkdir(parents=True)
+        (early / name).touch()
+    os.utime(early, (0, 0))
+    zkbackup("prune", "--backup-base-dir", str(base), "--force", home=base.parent)
+    assert not early.exists()
 
 
 def test_what_a_killed_backup_left_goes_unless_it_is_young_or_at_work(base: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.cli.zkbackup.command import spelled_out
-from logkeep.cli.zkbackup.kinds import BundleId, Zxid
+from logkeep.cli.zkbackup.kinds import BundleId
 from logkeep.cli.zkbackup.options import (
     BACKUP_BEFORE_RESTORE,
     BASE_DIR,
@@ -20,6 +20,7 @@ from logkeep.cli.zkbackup.options import (
     VERIFY,
 )
 from logkeep.cli.zkbackup.settings import load_settings, places
+from logkeep.config.kinds import Zxid
 from logkeep.errors import ConfigError
 from tests.unit.cli.zkbackup.bundles import put, zkbackup
 
@@ -166,6 +167,11 @@ def test_zxids(text: str, number: int) -> None:
 def test_no_zxids(text: str) -> None:
     with pytest.raises(ValueError, match="must be"):
         Zxid().parse(text)
+
+
+def test_a_zxid_as_in_names_of_files() -> None:
+    with pytest.raises(ValueError, match=r"not '5f8f'; did you mean 0x5f8f\?"):
+        Zxid().parse("5f8f")
 
 
 @pytest.mark.parametrize("text", ["", ".", "..", ".x", "a/b", "a b", "x" * 65, "a\n", "ä"])

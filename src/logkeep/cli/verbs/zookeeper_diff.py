@@ -1,0 +1,114 @@
+"""`logkeep zookeeper diff`: how two archived trees differ."""
+
+from contextlib import ExitStack
+
+import click
+import msgspec
+
+from logkeep.cli.look import Look, count, plural
+from logkeep.cli.opening import STORE_EXITS
+from logkeep.cli.run import Run
+from logkeep.cli.verb import verb
+from logkeep.cli.verbs.zookeeper_past import moment_text, opened_side
+from logkeep.config.options import BELOW, LIMIT_DOWNLOAD, MOST_ROWS, REPO, SOURCE
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.zookeeper.past.comparing import Compared, Side, compare
+from logkeep.zookeeper.past.difference import Difference, Kind
+from logkeep.zookeeper.past.events import wanted_path
+from logkeep.zookeeper.plan import Moment
+
+
+class DiffSide(msgspec.Struct, frozen=True, kw_only=True):
+    backup: str
+    zxid: str
+    time: str | None
+
+
+class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
+    before: DiffSide
+    after: DiffSide
+    path: str
+    equal: bool
+    by: str
+    """`digest`: the servers wrote the same digest of their whole trees; `replay`: every node was compared."""
+    counts: dict[str, int]
+    """Nodes by what differs; one may differ in several ways."""
+    total: int
+    differences: tuple[Difference, ...]
+    """The first `limit` of them, by path."""
+
+
+def _text(report: DiffReport, look: Look) -> str:
+    lines = [look.line(f"A: {_side_text(report.before)}"), look.line(f"B: {_side_text(report.after)}")]
+    if report.equal:
+        how = "the servers wrote the same digest" if report.by == "digest" else "every node was compared"
+        return "\n".join([*lines, look.line(f"equal below {report.path}: {how}")])
+    rows = [(", ".join(one.kinds), _change(one), one.path) for one in report.differences]
+    lines.append(look.table(("WHAT", "CHANGE", "PATH"), rows))
+    if report.total > len(rows):
+        lines.append(look.line(f"{count(report.total - len(rows))} more are not shown: --limit shows more"))
+    counted = ", ".join(f"{kind} {count(number)}" for kind, number in report.counts.items())
+    return "\n".join([*lines, look.line(f"{plural(report.total, 'difference')}: {counted}")])
+
+
+def _side_text(side: DiffSide) -> str:
+    return f"{side.backup} at {side.zxid}" + (f" ({side.time})" if side.time else "")
+
+
+def _change(one: Difference) -> str:
+    if Kind.DATA in one.kinds:
+        versions = f"version {one.version_before} → {one.version_after}"
+        return f"{_bytes(one.bytes_before)} → {_bytes(one.bytes_after)}, {versions}"
+    if Kind.CREATED in one.kinds:
+        return _bytes(one.bytes_after)
+    return _bytes(one.bytes_before) if Kind.DELETED in one.kinds else ", ".join(one.stat)
+
+
+def _bytes(size_bytes: int | None) -> str:
+    return "null" if size_bytes is None else plural(size_bytes, "byte")
+
+
+@verb(
+    report=DiffReport,
+    text=_text,
+    options=(REPO, SOURCE, BELOW, MOST_ROWS, LIMIT_DOWNLOAD),
+    arguments=(click.Argument(["before"], metavar="A"), click.Argument(["after"], metavar="B")),
+    exits=(10, 30, 50, *STORE_EXITS),
+    examples=(
+        "logkeep zookeeper diff 20261115 latest",
+        "logkeep zookeeper diff latest@0x500000001 latest --path /app",
+        "logkeep zookeeper diff latest:zk1@0x50000001f latest:zk2@0x50000001f",
+        "logkeep zookeeper diff /backups/monday /backups/tuesday",
+    ),
+)
+def diff(run: Run, before: str, after: str) -> DiffReport:
+    """Tell how two archived trees differ: two backups, two transactions, two members.
+
+    A and B are ids of backups or directories of bundles, with @ZXID for the tree after that transaction (without it the
+    end is meant) and, behind an id, :MEMBER for what one member's disk held. When the servers wrote the same digest for
+    both, the answer is there at once; otherwise both trees are replayed and compared: data, ACL, every field of stat.
+    What servers change without a transaction is not compared.
+    """
+    path = wanted_path(run[BELOW])
+    below = b"" if path == b"/" else path
+    with ExitStack() as stack:
+        one, other = (stack.enter_context(opened_side(run, named)) for named in (before, after))
+        return _report(run[BELOW], one, other, compare(one, other, below, run[MOST_ROWS]))
+
+
+def _report(path: str, one: Side, other: Side, found: Compared) -> DiffReport:
+    return DiffReport(
+        before=_side(one, found.before),
+        after=_side(other, found.after),
+        path=path,
+        equal=found.total == 0,
+        by=found.by,
+        counts={str(kind): found.counted[kind] for kind in Kind if found.counted[kind]},
+        total=found.total,
+        differences=found.differences,
+    )
+
+
+def _side(side: Side, moment: Moment) -> DiffSide:
+    time = None if moment.time_ms is None else moment_text(moment.time_ms)
+    return DiffSide(backup=side.view.name, zxid=hex_zxid(moment.zxid), time=time)

@@ -1,0 +1,159 @@
+"""`logkeep zookeeper history`: who made, changed and deleted a znode."""
+
+from datetime import datetime
+
+import click
+import msgspec
+
+from logkeep.cli.look import Look, count, plural
+from logkeep.cli.opening import STORE_EXITS, WarmEngines
+from logkeep.cli.run import Run
+from logkeep.cli.verb import verb
+from logkeep.cli.verbs.zookeeper_past import moment_text, opened_backup, session_text
+from logkeep.config.options import (
+    CHILDREN,
+    ENGINE,
+    LIMIT_DOWNLOAD,
+    MASTER,
+    MEMBER,
+    MOST_ROWS,
+    PARALLEL,
+    PROGRESS,
+    RECURSIVE,
+    REPO,
+    SOURCE,
+    SPARK_CONF,
+)
+from logkeep.errors import UsageError
+from logkeep.formats.zookeeper import shown
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.zookeeper.past.events import Depth, Event, Wanted, wanted_path
+from logkeep.zookeeper.past.history import History
+from logkeep.zookeeper.past.history import history as history_of
+
+
+class HistoryRow(msgspec.Struct, frozen=True, kw_only=True):
+    zxid: str
+    time: str
+    session: str
+    op: str
+    txn: str
+    """The transaction that did it: the same as `op`, or multi, or closeSession."""
+    path: str
+    version: int | None
+    """Of the data, or of the ACL, after it."""
+    data_bytes: int | None
+    ephemeral: bool
+    member: str
+    history: str
+    proof: str
+    """Whether the transaction is known to be committed: proven, bounded, unproven."""
+
+
+class Searched(msgspec.Struct, frozen=True, kw_only=True):
+    """Every transaction from one to the other was looked at."""
+
+    history: str
+    first: str
+    last: str
+
+
+class HistoryReport(msgspec.Struct, frozen=True, kw_only=True):
+    backup: str
+    path: str
+    events: tuple[HistoryRow, ...]
+    total: int
+    """The newest `limit` of them are in `events`."""
+    searched: tuple[Searched, ...]
+    transactions: int
+
+
+def _text(report: HistoryReport, look: Look) -> str:
+    headers = ("ZXID", "TIME", "SESSION", "OP", "VERSION", "BYTES", "PATH")
+    table = look.table(headers, [_cells(row, look) for row in report.events], right="ZXID,VERSION,BYTES")
+    ranges = ", ".join(f"{one.first} to {one.last} (history {one.history})" for one in report.searched)
+    lines = [table] if report.events else []
+    if report.total > len(report.events):
+        left_out = count(report.total - len(report.events))
+        lines.append(look.line(f"{left_out} older ones are not shown: --limit shows more"))
+    told = plural(report.total, "change") if report.total else f"{report.path} was not changed"
+    lines.append(look.prose(f"{told} in {plural(report.transactions, 'transaction')}: {ranges or 'no log is held'}"))
+    return "\n".join(lines)
+
+
+def _cells(row: HistoryRow, look: Look) -> tuple[str, ...]:
+    op = row.op if row.txn == row.op else f"{row.op} ({row.txn})"
+    numbers = ("-" if number is None else str(number) for number in (row.version, row.data_bytes))
+    return (row.zxid, look.moment(datetime.fromisoformat(row.time)), row.session, op, *numbers, row.path)
+
+
+@verb(
+    report=HistoryReport,
+    text=_text,
+    options=(
+        REPO,
+        SOURCE,
+        CHILDREN,
+        RECURSIVE,
+        MEMBER,
+        MOST_ROWS,
+        ENGINE,
+        MASTER,
+        PARALLEL,
+        SPARK_CONF,
+        LIMIT_DOWNLOAD,
+        PROGRESS,
+    ),
+    arguments=(click.Argument(["path"], metavar="PATH"), click.Argument(["backup"], metavar="[ID]", default="latest")),
+    exits=(10, 20, 50, *STORE_EXITS),
+    examples=(
+        "logkeep zookeeper history /app/config",
+        "logkeep zookeeper history /app --recursive --limit 50",
+        "logkeep zookeeper history /app/leader /backups/backup-20261116-091500",
+    ),
+)
+def history(run: Run, path: str, backup: str) -> HistoryReport:
+    """Tell who made, changed and deleted a znode, and when, from archived transactions.
+
+    Every change that was applied is a line: its transaction, the time on the leader's clock, the session that asked for
+    it, and the version and size of the data after it. In place of an id the directory of a bundle may be named. Of what
+    several members hold, one member's is read. The last line tells what was looked through.
+    """
+    wanted = Wanted(wanted_path(path), _depth(run), run[MOST_ROWS])
+    with opened_backup(run, backup) as view:
+        found = history_of(view, wanted, WarmEngines(run), run[MEMBER])
+        return _report(view.name, shown(wanted.path), found)
+
+
+def _depth(run: Run) -> Depth:
+    if run[CHILDREN] and run[RECURSIVE]:
+        raise UsageError("--recursive has the children too", remedy="leave --children out")
+    return Depth.EVERYTHING if run[RECURSIVE] else Depth.CHILDREN if run[CHILDREN] else Depth.ITSELF
+
+
+def _report(name: str, path: str, found: History) -> HistoryReport:
+    return HistoryReport(
+        backup=name,
+        path=path,
+        events=tuple(_row(event) for event in found.events),
+        total=found.total,
+        searched=tuple(Searched(history=h, first=hex_zxid(a), last=hex_zxid(b)) for h, a, b in found.searched),
+        transactions=found.transactions,
+    )
+
+
+def _row(event: Event) -> HistoryRow:
+    return HistoryRow(
+        zxid=hex_zxid(event.zxid),
+        time=moment_text(event.time_ms),
+        session=session_text(event.session),
+        op=event.op,
+        txn=event.txn,
+        path=event.path,
+        version=event.version,
+        data_bytes=event.data_bytes,
+        ephemeral=event.ephemeral,
+        member=event.member,
+        history=event.history,
+        proof=str(event.proof),
+    )

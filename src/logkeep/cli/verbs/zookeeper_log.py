@@ -1,0 +1,94 @@
+"""`logkeep zookeeper log`: archived transactions, asked in SQL."""
+
+from datetime import datetime
+from typing import Any
+
+import click
+import msgspec
+
+from logkeep.cli.look import Look, plural
+from logkeep.cli.opening import STORE_EXITS, spark_engine
+from logkeep.cli.run import Run
+from logkeep.cli.verb import verb
+from logkeep.cli.verbs.zookeeper_past import opened_backup
+from logkeep.config.options import (
+    ENGINE,
+    LIMIT_DOWNLOAD,
+    MASTER,
+    MEMBER,
+    MOST_ROWS,
+    PARALLEL,
+    REPO,
+    SOURCE,
+    SPARK_CONF,
+    SQL,
+)
+from logkeep.errors import UsageError
+from logkeep.model.time import rfc3339
+from logkeep.zookeeper.past.transactions_view import COLUMNS, VIEW, rows, units
+
+Cell = str | int | float | bool | None
+
+
+class LogReport(msgspec.Struct, frozen=True, kw_only=True):
+    backup: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    """What JSON has no type for is text."""
+    more: bool
+    """Whether the answer has more rows than `limit`."""
+
+
+def _text(report: LogReport, look: Look) -> str:
+    table = look.table(report.columns, [["NULL" if cell is None else str(cell) for cell in row] for row in report.rows])
+    more = ", and more: --limit shows them" if report.more else ""
+    return f"{table}\n{look.line(plural(len(report.rows), 'row') + more)}"
+
+
+@verb(
+    report=LogReport,
+    text=_text,
+    options=(REPO, SOURCE, SQL, MEMBER, MOST_ROWS, ENGINE, MASTER, PARALLEL, SPARK_CONF, LIMIT_DOWNLOAD),
+    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
+    exits=(10, 20, 50, *STORE_EXITS),
+    examples=(
+        "Who deleted it:",
+        "  logkeep zookeeper log --sql \"SELECT time, session, txn, path FROM transactions WHERE op LIKE 'delete%'"
+        " AND applied AND path LIKE '/app%'\"",
+        "The hottest paths:",
+        '  logkeep zookeeper log --sql "SELECT path, count(*) AS changes FROM transactions WHERE applied'
+        ' GROUP BY path ORDER BY changes DESC LIMIT 20"',
+        "The largest writers:",
+        '  logkeep zookeeper log --sql "SELECT session, sum(data_bytes) AS bytes FROM transactions WHERE applied'
+        ' GROUP BY session ORDER BY bytes DESC LIMIT 20"',
+        "How sessions come and go:",
+        "  logkeep zookeeper log --sql \"SELECT date_trunc('HOUR', time) AS hour,"
+        " count_if(op = 'createSession') AS opened, count_if(op = 'closeSession') AS closed"
+        ' FROM transactions GROUP BY hour ORDER BY hour"',
+    ),
+)
+def log(run: Run, backup: str) -> LogReport:
+    """Ask archived transactions anything, in SQL.
+
+    The view `transactions` has one row per change. A multi is taken apart (txn is multi); where one of its parts
+    failed, none has `applied`. A session's end is a row, and one more for each ephemeral node that it deleted, where
+    the server wrote their names (3.6 and later). `zxid` is a number: hex(zxid) shows it as ZooKeeper does. It needs
+    Spark, which reads one log per task; in place of an id the directory of a bundle may be named.
+    """
+    sql = run[SQL]
+    if sql is None:
+        raise UsageError("no query is given", remedy=f'pass --sql "SELECT …"; `{VIEW}` has: {COLUMNS}')
+    from logkeep.spark.query import Query  # noqa: PLC0415 - help must not load Spark
+
+    with opened_backup(run, backup) as view:
+        engine = spark_engine(run)
+        asked = Query(sql, VIEW, COLUMNS, rows, units(view, run[MEMBER]), run[MOST_ROWS])
+        found = engine.query(asked)
+        told = tuple(tuple(_cell(value) for value in row) for row in found.rows)
+        return LogReport(backup=view.name, columns=found.columns, rows=told, more=found.more)
+
+
+def _cell(value: Any) -> Cell:
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return rfc3339(value) if isinstance(value, datetime) and value.tzinfo else str(value)

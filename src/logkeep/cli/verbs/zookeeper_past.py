@@ -1,0 +1,75 @@
+"""What the verbs that look into ZooKeeper's past share: naming a backup or a bundle, and a moment in it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from logkeep.cli.opening import chosen_source
+from logkeep.cli.rows import seen
+from logkeep.cli.run import Run
+from logkeep.config.kinds import Zxid
+from logkeep.errors import UsageError
+from logkeep.model.ids import BackupId
+from logkeep.model.time import rfc3339
+from logkeep.repository.holds import reading
+from logkeep.repository.owner import this_process
+from logkeep.zookeeper.archive.view import view_of
+from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.past.comparing import Side, one_member
+from logkeep.zookeeper.plan import ToEnd, ToZxid
+
+
+@contextmanager
+def opened_backup(run: Run, named: str) -> Iterator[BackupView]:
+    """A backup of the repository by its id, held while it is read; or a bundle by its directory."""
+    if is_bundle(named):
+        view = BundleView(Path(named).expanduser().absolute())
+        _ = view.info  # what is wrong with it is told before any work
+        yield view
+        return
+    place = chosen_source(run)
+    entry = seen(place, run.clock()).completed(named)
+    with reading(place, BackupId(entry.id), this_process(run.token()), "history", run.token) as held:
+        yield view_of(place, held)
+
+
+def is_bundle(named: str) -> bool:
+    """Ids and tags have no slash: a directory here is written `./name`."""
+    return "/" in named
+
+
+@contextmanager
+def opened_side(run: Run, named: str) -> Iterator[Side]:
+    """`ID`, `ID:MEMBER`, `ID@ZXID`, `ID:MEMBER@ZXID`, and a directory in place of the id."""
+    backup, member, zxid = parted(named)
+    with opened_backup(run, backup) as view:
+        of_one: BackupView = one_member(view, member) if member else view
+        yield Side(of_one, ToEnd() if zxid is None else ToZxid(zxid))
+
+
+def parted(named: str) -> tuple[str, str, int | None]:
+    """Backup, member and zxid. Raises UsageError."""
+    rest, at, text = named.rpartition("@")
+    rest, zxid = (rest, _zxid(text, named)) if at and "/" not in text else (named, None)
+    backup, _, member = (rest, "", "") if is_bundle(rest) else rest.partition(":")
+    if not backup:
+        raise UsageError("no backup is named", subject=named, remedy="write ID, ID@ZXID, ID:MEMBER or a directory")
+    return backup, member, zxid
+
+
+def _zxid(text: str, named: str) -> int:
+    try:
+        return Zxid().parse(text)
+    except ValueError as error:
+        raise UsageError(f"no zxid stands behind @: {error}", subject=named, remedy="write ID@0x1f") from error
+
+
+def moment_text(time_ms: int) -> str:
+    """RFC 3339, as JSON has it."""
+    return rfc3339(datetime.fromtimestamp(time_ms / 1000, UTC))
+
+
+def session_text(session: int) -> str:
+    return hex(session & 0xFFFF_FFFF_FFFF_FFFF)

@@ -1,0 +1,187 @@
+"""`logkeep zookeeper restore-subtree`: a subtree of a backup into an ensemble that runs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import msgspec
+
+from logkeep.cli.opening import STORE_EXITS, chosen_source
+from logkeep.cli.rows import seen
+from logkeep.cli.run import Run
+from logkeep.cli.verb import verb
+from logkeep.cli.verbs.zookeeper_restore import asked_moment, passed_over
+from logkeep.cli.verbs.zookeeper_subtree_report import (
+    SubtreeReport,
+    ended_report,
+    plan_lines,
+    planned_report,
+    subtree_text,
+)
+from logkeep.config.options import (
+    AS_PATH,
+    AUTH_FILE,
+    BELIEVE,
+    DELETE_EXTRA,
+    JUTE_MAXBUFFER,
+    LIMIT_DOWNLOAD,
+    REPO,
+    RESUME_SUBTREE,
+    SOURCE,
+    SUBTREE_JOURNAL,
+    TO_TIME,
+    TO_ZXID,
+    UNDO_SUBTREE,
+    YES,
+    ZK_HOSTS,
+)
+from logkeep.errors import ClusterError, UsageError
+from logkeep.formats.zookeeper import shown
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.ids import BackupId
+from logkeep.repository.holds import reading
+from logkeep.repository.owner import this_process
+from logkeep.zookeeper.archive.view import view_of
+from logkeep.zookeeper.client import Session, server_state, session
+from logkeep.zookeeper.restore.carrying_out import journal_name
+from logkeep.zookeeper.restore.choosing import Chosen, choose
+from logkeep.zookeeper.subtree.carrying_out import Ended, begin, resume, undo
+from logkeep.zookeeper.subtree.credentials import read_credentials
+from logkeep.zookeeper.subtree.journal import Heading, read_journal
+from logkeep.zookeeper.subtree.preparing import Prepared, SubtreeWish, prepare
+from logkeep.zookeeper.subtree.wanted import parsed_path
+from logkeep.zookeeper.words import parse_address
+
+_TIMEOUT_S = 30.0
+
+
+@verb(
+    report=SubtreeReport,
+    text=subtree_text,
+    options=(
+        REPO,
+        SOURCE,
+        ZK_HOSTS,
+        TO_ZXID,
+        TO_TIME,
+        AS_PATH,
+        DELETE_EXTRA,
+        AUTH_FILE,
+        BELIEVE,
+        JUTE_MAXBUFFER,
+        SUBTREE_JOURNAL,
+        RESUME_SUBTREE,
+        UNDO_SUBTREE,
+        LIMIT_DOWNLOAD,
+    ),
+    arguments=(
+        click.Argument(["backup"], metavar="[ID]", required=False),
+        click.Argument(["path"], metavar="[PATH]", required=False),
+    ),
+    exits=(2, 10, 30, 31, 50, *STORE_EXITS),
+    exit_code=lambda report: report.exit_code,
+    changes=True,
+    examples=(
+        "logkeep zookeeper restore-subtree latest /shop --zk-host zk1:2181 --dry-run",
+        "logkeep zookeeper restore-subtree latest /shop --as /shop-of-yesterday --zk-host zk1:2181",
+        "logkeep zookeeper restore-subtree --undo logkeep-subtree-20261116030000-1f2e3d4c.journal",
+    ),
+)
+def restore_subtree(run: Run, backup: str | None, path: str | None) -> SubtreeReport:
+    """Put one subtree of a backup into an ensemble that runs.
+
+    What differs is planned as creates and sets; --delete-extra adds deletes. Every change names the version that it
+    expects, changes go in multis that are done as a whole or not at all, and ACLs come last. What somebody else changes
+    meanwhile stops the run. The journal is written before the first change: --resume goes on with a run that was
+    interrupted, and --undo takes back what one did. /zookeeper and nodes of sessions are left out.
+    """
+    if run[RESUME_SUBTREE] is not None or run[UNDO_SUBTREE] is not None:
+        return _ended_by_journal(run, backup)
+    if backup is None or path is None:
+        raise UsageError("name a backup and a path", remedy="logkeep zookeeper restore-subtree latest /a/b --zk-host …")
+    top, target, hosts = parsed_path(path), parsed_path(run[AS_PATH] or path), _hosts(run)
+    place, moment = chosen_source(run), asked_moment(run)
+    entry = seen(place, run.clock()).completed(backup)
+    with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
+        chosen = choose(view_of(place, held), moment, believe=run[BELIEVE])
+    with _session(run, hosts) as live:
+        prepared = prepare(chosen.replayed.tree, live, _wish(run, top, target, hosts))
+        planned = planned_report(place.source, entry.id, hosts, shown(top), shown(target), chosen.path, prepared)
+        planned = msgspec.structs.replace(planned, findings=passed_over(chosen))
+        if run.dry_run or not prepared.batches:
+            return msgspec.structs.replace(planned, dry_run=run.dry_run)
+        _ask(run, planned)
+        return ended_report(planned, _carried_out(run, live, planned, chosen, prepared))
+
+
+def _carried_out(run: Run, live: Session, planned: SubtreeReport, chosen: Chosen, prepared: Prepared) -> Ended:
+    what = f"backup {planned.backup} of {planned.source} at {hex_zxid(chosen.path.until)}"
+    heading = Heading(hosts=planned.hosts, top=planned.target, what=what)
+    return begin(live, _journal(run), heading, prepared.batches)
+
+
+def _wish(run: Run, top: bytes, target: bytes, hosts: str) -> SubtreeWish:
+    return SubtreeWish(
+        path=top,
+        target=target,
+        delete_extra=run[DELETE_EXTRA],
+        proven=run[AUTH_FILE] is not None,
+        jute_maxbuffer=run[JUTE_MAXBUFFER],
+        version=_version(hosts),
+    )
+
+
+def _version(hosts: str) -> str:
+    """Not known where the one that is asked does not answer: another may, and the server's own word decides."""
+    try:
+        return server_state(hosts.partition(",")[0], _TIMEOUT_S).version or ""
+    except ClusterError:
+        return ""
+
+
+def _hosts(run: Run) -> str:
+    given: tuple[str, ...] = run[ZK_HOSTS]
+    hosts = [text.rpartition("=")[2] for text in given]
+    if not hosts:
+        raise UsageError("no server is named", remedy="pass --zk-host HOST:PORT, once for each that may be asked")
+    for host in hosts:
+        parse_address(host)
+    return ",".join(hosts)
+
+
+@contextmanager
+def _session(run: Run, hosts: str) -> Iterator[Session]:
+    file = run[AUTH_FILE]
+    credentials = () if file is None else read_credentials(file)
+    with session(hosts, _TIMEOUT_S, credentials) as opened:
+        yield opened
+
+
+def _journal(run: Run) -> Path:
+    named = run[SUBTREE_JOURNAL]
+    path = named or Path(f"logkeep-subtree-{journal_name(run.clock(), run.token)}.journal")
+    return path.absolute()
+
+
+def _ask(run: Run, planned: SubtreeReport) -> None:
+    if run.console.interactive and not run[YES]:
+        run.console.note("\n".join(plan_lines(planned, run.console.err_look)))
+    run.confirm(f"make {len(planned.changes)} changes in {planned.target} of the ensemble at {planned.hosts}?")
+
+
+def _ended_by_journal(run: Run, backup: str | None) -> SubtreeReport:
+    """With --resume and --undo, which need no repository."""
+    resumed, taken_back = run[RESUME_SUBTREE], run[UNDO_SUBTREE]
+    file = resumed or taken_back
+    if backup is not None or file is None or (resumed and taken_back):
+        raise UsageError("--resume and --undo go with a journal and nothing else", remedy="name one of them alone")
+    heading = read_journal(file).heading
+    hosts = _hosts(run) if run[ZK_HOSTS] else heading.hosts
+    planned = SubtreeReport(verdict="planned", hosts=hosts, target=heading.top, what=heading.what, dry_run=run.dry_run)
+    if run.dry_run:
+        return planned
+    run.confirm(f"{'go on with' if resumed else 'take back'} the changes of {file} in the ensemble at {hosts}?")
+    with _session(run, hosts) as live:
+        ended = resume(live, file) if resumed else undo(live, file, _journal(run), run[JUTE_MAXBUFFER])
+    return ended_report(planned, ended, verdict="resumed" if resumed else "undone")

@@ -1,0 +1,168 @@
+"""What `logkeep zookeeper restore-subtree` tells: the plan, what is left out, what became of it."""
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+
+from logkeep.cli.look import Look, count, plural
+from logkeep.cli.receipt_text import finding_lines
+from logkeep.formats.zookeeper import shown
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.findings import Finding
+from logkeep.zookeeper.plan import RestorePath
+from logkeep.zookeeper.subtree.carrying_out import Ended
+from logkeep.zookeeper.subtree.preparing import NEVER_RESTORED, Prepared
+
+_SHOWN = 20
+_WARNED = 2
+
+
+class PlannedChange(msgspec.Struct, frozen=True):
+    kind: str
+    """`create`, `set`, `delete` or `acls`."""
+    path: str
+
+
+class LeftOutNode(msgspec.Struct, frozen=True):
+    path: str
+    why: str
+    lost: bool
+    """The live tree lacks something that the backup has."""
+
+
+class SubtreeReport(msgspec.Struct, frozen=True, kw_only=True):
+    verdict: str
+    """`planned`, `done`, `nothing-to-do`; `resumed` or `undone`; `changed-since` when somebody else was faster."""
+    hosts: str
+    target: str
+    """The path in the live tree."""
+    source: str | None = None
+    backup: int | None = None
+    path: str | None = None
+    """The path in the backup."""
+    what: str | None = None
+    """With --resume and --undo: what the journal says it is."""
+    zxid: str | None = None
+    """The transaction that the backup's tree stands at."""
+    proof: str | None = None
+    changes: tuple[PlannedChange, ...] = ()
+    multis: int = 0
+    """Requests that they are made with."""
+    extra: int = 0
+    """Live nodes that the backup does not have."""
+    left_out: tuple[LeftOutNode, ...] = ()
+    acls_not_shown: tuple[str, ...] = ()
+    """Nodes that are deleted and whose ACLs no undo can bring back: the server shows them in part only."""
+    not_restored: tuple[str, ...] = NEVER_RESTORED
+    journal: str | None = None
+    made: int = 0
+    """Changes."""
+    compared: int = 0
+    """Nodes that were read again at the end."""
+    unreadable: tuple[str, ...] = ()
+    differing: tuple[str, ...] = ()
+    """Nodes that are not what they were meant to be when they were read again."""
+    findings: tuple[Finding, ...] = ()
+    dry_run: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        return _WARNED if self.differing or any(each.lost for each in self.left_out) else 0
+
+
+def planned_report(
+    source: str, backup: int, hosts: str, path: str, target: str, way: RestorePath, prepared: Prepared
+) -> SubtreeReport:
+    planned = prepared.planned
+    return SubtreeReport(
+        verdict="planned" if prepared.batches else "nothing-to-do",
+        hosts=hosts,
+        target=target,
+        source=source,
+        backup=backup,
+        path=path,
+        zxid=hex_zxid(way.until),
+        proof=", ".join([way.proof, *way.labels]),
+        changes=tuple(PlannedChange(_kind(change), shown(change.path)) for change in planned.changes),
+        multis=len(prepared.batches),
+        extra=planned.extra,
+        left_out=tuple(LeftOutNode(shown(each.path), each.why, each.lost) for each in planned.left_out),
+        acls_not_shown=tuple(map(shown, planned.masked)),
+    )
+
+
+def _kind(change: msgspec.Struct) -> str:
+    return str(change.__struct_config__.tag)
+
+
+def ended_report(planned: SubtreeReport, ended: Ended, verdict: str = "done") -> SubtreeReport:
+    checked = ended.checked
+    return msgspec.structs.replace(
+        planned,
+        verdict="changed-since" if checked.differing else verdict,
+        multis=ended.batches,
+        journal=str(ended.journal),
+        made=ended.changes,
+        compared=checked.nodes,
+        unreadable=tuple(map(shown, checked.unreadable)),
+        differing=tuple(map(shown, checked.differing)),
+    )
+
+
+def subtree_text(report: SubtreeReport, look: Look) -> str:
+    if report.journal is None:
+        return "\n".join(plan_lines(report, look))
+    return "\n".join(_ended_lines(report, look))
+
+
+def plan_lines(report: SubtreeReport, look: Look) -> Iterator[str]:
+    kinds = Counter(change.kind for change in report.changes)
+    told = [f"{count(kinds[kind])} {word}" for kind, word in _WORDS.items() if kinds[kind]]
+    facts = {
+        "subtree": f"{report.path} of backup {report.backup} of {report.source}" if report.path else report.what or "",
+        "tree at": f"{report.zxid} ({report.proof})" if report.zxid else "",
+        "into": f"{report.target} at {report.hosts}",
+        "changes": f"{', '.join(told)}; in {plural(report.multis, 'request')}" if told else _no_changes(report),
+        "extra": f"{plural(report.extra, 'live node')} that the backup does not have" if report.extra else "",
+    }
+    yield look.pairs({name: value for name, value in facts.items() if value})
+    for change in report.changes[:_SHOWN]:
+        yield look.line(f"  {change.kind:6}  {change.path}")
+    if len(report.changes) > _SHOWN:
+        yield look.line(f"  … and {count(len(report.changes) - _SHOWN)} more; --json has all")
+    yield from _left_out_lines(report, look)
+    for path in report.acls_not_shown[:_SHOWN]:
+        yield look.line(f"an undo could not bring back the ACLs of {path}: the server shows them in part only")
+    if report.path:
+        yield from (look.prose(f"not restored: {each}", indent=len("not restored: ")) for each in report.not_restored)
+    yield from finding_lines(report.findings, look, every=True)
+
+
+_WORDS = {"create": "created", "set": "set", "delete": "deleted", "acls": "with other ACLs"}
+
+
+def _no_changes(report: SubtreeReport) -> str:
+    return "none: the live tree has all of it" if report.path else ""
+
+
+def _left_out_lines(report: SubtreeReport, look: Look) -> Iterator[str]:
+    for each in report.left_out[:_SHOWN]:
+        yield look.line(f"{'LEFT OUT' if each.lost else 'left out'}  {each.path}: {each.why}")
+    if len(report.left_out) > _SHOWN:
+        yield look.line(f"… and {count(len(report.left_out) - _SHOWN)} more are left out; --json has all")
+
+
+def _ended_lines(report: SubtreeReport, look: Look) -> Iterator[str]:
+    state = look.state("WARN" if report.exit_code else "OK")
+    yield look.line(f"{state}  {report.target}: {report.verdict}, {plural(report.made, 'change')}")
+    yield look.line(f"read again: {plural(report.compared, 'node')}, {count(len(report.differing))} differ")
+    yield from (look.line(f"  somebody else has changed {path} since") for path in report.differing[:_SHOWN])
+    if report.unreadable:
+        yield look.line(f"not read again: {plural(len(report.unreadable), 'node')} that the ACLs hide")
+    yield from _left_out_lines(report, look)
+    if report.path:
+        yield from (look.prose(f"not restored: {each}", indent=len("not restored: ")) for each in report.not_restored)
+    yield from finding_lines(report.findings, look, every=True)
+    yield look.line(f"to undo it:  logkeep zookeeper restore-subtree --undo {shlex.quote(report.journal or '')}")

@@ -1,0 +1,232 @@
+"""The compiled part of reading what transactions change: one row per change, multis taken apart.
+
+Bodies are those of checked records, and still may hold anything: each length is compared with what is left before it is
+used. What does not fit is told with its record; `transactions.decode` then says what is wrong with it.
+"""
+
+from logkeep.formats.jit import inlined, kernel
+from logkeep.formats.zookeeper.txnlog_kernels import U64, Bytes, Longs, Number, int32
+
+RECORD, PART, KIND, PATH_AT, PATH_SIZE, DATA_SIZE, VERSION, EPHEMERAL, APPLIED, CODE = range(10)
+"""RECORD: its number among those that were given. PART: within the transaction. APPLIED: 0 in a multi that failed."""
+COLUMNS = 10
+NONE = -(1 << 62)
+"""In place of a number, and as PATH_AT: there is none."""
+
+DONE, ROOM, BAD = range(3)
+
+CREATE, DELETE, SET_DATA, SET_ACL, CHECK, MULTI, CREATE2, RECONFIG = 1, 2, 5, 7, 13, 14, 15, 16
+CONTAINER, DELETE_CONTAINER, TTL, ERROR, OPEN_SESSION, CLOSE_SESSION = 19, 20, 21, -1, -10, -11
+HEADER_BYTES = 32
+DIGEST_BYTES = 12
+
+
+@inlined
+def behind(data: Bytes, at: Number, end: Number) -> Number:
+    """Where a buffer that begins here ends; -1 if it does not fit."""
+    if end - at < 4:
+        return -1
+    size = int32(data, at)
+    if size < -1 or size > end - at - 4:
+        return -1
+    return at + 4 + max(size, 0)
+
+
+@inlined
+def behind_acls(data: Bytes, at: Number, end: Number) -> Number:
+    if end - at < 4:
+        return -1
+    count = int32(data, at)
+    at += 4
+    if count < -1 or count > (end - at) // 12:
+        return -1
+    for _ in range(max(count, 0)):
+        if end - at < 4:
+            return -1
+        at = behind(data, at + 4, end)
+        if at >= 0:
+            at = behind(data, at, end)
+        if at < 0:
+            return -1
+    return at
+
+
+@inlined
+def blank(row: Longs, record: Number, part: Number, kind: Number) -> None:
+    row[:] = NONE
+    row[RECORD], row[PART], row[KIND] = record, part, kind
+    row[EPHEMERAL], row[APPLIED] = 0, 1
+
+
+@inlined
+def number_at(data: Bytes, at: Number, end: Number, row: Longs, column: int) -> Number:
+    if end - at < 4:
+        return -1
+    row[column] = int32(data, at)
+    return at + 4
+
+
+@inlined
+def path_at(data: Bytes, at: Number, end: Number, row: Longs) -> Number:
+    after = behind(data, at, end)
+    if after < 0 or int32(data, at) < 0:
+        return -1
+    row[PATH_AT], row[PATH_SIZE] = at + 4, after - at - 4
+    return after
+
+
+@inlined
+def data_at(data: Bytes, at: Number, end: Number, row: Longs) -> Number:
+    after = behind(data, at, end)
+    if after >= 0 and int32(data, at) >= 0:
+        row[DATA_SIZE] = after - at - 4
+    return after
+
+
+@inlined
+def created(data: Bytes, at: Number, end: Number, kind: Number, row: Longs) -> Number:
+    """Behind the path. Logs of 3.3 and older have no cversion."""
+    row[VERSION] = 0
+    at = data_at(data, at, end, row)
+    if at >= 0:
+        at = behind_acls(data, at, end)
+    if at < 0:
+        return -1
+    if kind in (CONTAINER, TTL):
+        size = 4 if kind == CONTAINER else 12
+        return at + size if end - at >= size else -1
+    if end - at < 1:
+        return -1
+    row[EPHEMERAL] = 1 if data[U64(at)] != 0 else 0
+    at += 1
+    if end - at in (0, DIGEST_BYTES):
+        return at
+    return at + 4 if end - at >= 4 else -1
+
+
+@inlined
+def simple(data: Bytes, at: Number, end: Number, kind: Number, row: Longs) -> Number:
+    """Where a change that is no multi and no session ends; -1 if it is none."""
+    if kind == ERROR:
+        return number_at(data, at, end, row, CODE)
+    at = path_at(data, at, end, row)
+    if at < 0 or kind in (DELETE, DELETE_CONTAINER):
+        return at
+    if kind in (CREATE, CREATE2, CONTAINER, TTL):
+        return created(data, at, end, kind, row)
+    if kind in (SET_DATA, RECONFIG):
+        at = data_at(data, at, end, row)
+    elif kind == SET_ACL:
+        at = behind_acls(data, at, end)
+    elif kind != CHECK:
+        return -1
+    return -1 if at < 0 else number_at(data, at, end, row, VERSION)
+
+
+@inlined
+def alone(data: Bytes, at: Number, end: Number, kind: Number, row: Longs) -> Number:
+    if kind == OPEN_SESSION:
+        return at + 4 if end - at >= 4 else -1
+    return simple(data, at, end, kind, row)
+
+
+@inlined
+def closed(data: Bytes, at: Number, end: Number, record: Number, rows: Longs, row: Number) -> tuple[Number, Number]:
+    """A session's end, and a deletion for each ephemeral node that it names. Returns where it ends, and the next row.
+
+    A row of -1: there is no room.
+    """
+    blank(rows[U64(row)], record, 0, CLOSE_SESSION)
+    row += 1
+    left = end - at
+    if left == 0 or (left == DIGEST_BYTES and int32(data, at) != 1):
+        return at, row
+    if left < 4:
+        return -1, row
+    count = int32(data, at)
+    at += 4
+    if count < -1 or count > (end - at) // 4:
+        return -1, row
+    if row + count > rows.shape[0]:
+        return at, -1
+    for part in range(max(count, 0)):
+        blank(rows[U64(row)], record, part + 1, DELETE)
+        at = path_at(data, at, end, rows[U64(row)])
+        row += 1
+        if at < 0:
+            return -1, row
+    return at, row
+
+
+@inlined
+def multi(  # noqa: PLR0911 - a compiled function has no exceptions to raise: each check returns its answer
+    data: Bytes, at: Number, end: Number, record: Number, rows: Longs, row: Number
+) -> tuple[Number, Number]:
+    """As `closed`. One failed part, and none of them changed anything."""
+    if end - at < 4:
+        return -1, row
+    count, begin, applied = int32(data, at), row, 1
+    at += 4
+    if count < -1 or count > (end - at) // 8:
+        return -1, row
+    if row + count > rows.shape[0]:
+        return at, -1
+    for part in range(max(count, 0)):
+        if end - at < 8:
+            return -1, row
+        kind, after = int32(data, at), behind(data, at + 4, end)
+        if after < 0:
+            return -1, row
+        found = rows[U64(row)]
+        blank(found, record, part, kind)
+        if kind == ERROR:
+            applied = 0
+            found[CODE] = int32(data, at + 8) if after - at - 8 == 4 else 0
+        elif simple(data, at + 8, after, kind, found) != after:
+            return -1, row
+        at = after
+        row += 1
+    rows[begin:row, APPLIED] = applied
+    return at, row
+
+
+@kernel
+def explode(
+    data: Bytes, body_at: Longs, body_bytes: Longs, kinds: Longs, begin: int, rows: Longs
+) -> tuple[int, int, int]:
+    """Fill `rows` from record `begin` on. Returns why it stopped, the record it stopped at, and the rows that are full.
+
+    ROOM: `rows` cannot hold the record where it stopped.
+    """
+    row = 0
+    for record in range(begin, body_at.shape[0]):
+        if row >= rows.shape[0]:
+            return ROOM, record, row
+        kind, end = kinds[record], body_at[record] + body_bytes[record]
+        at, following = body_at[record] + HEADER_BYTES, row + 1
+        if kind == MULTI:
+            at, following = multi(data, at, end, record, rows, row)
+        elif kind == CLOSE_SESSION:
+            at, following = closed(data, at, end, record, rows, row)
+        else:
+            found = rows[U64(row)]
+            blank(found, record, 0, kind)
+            at = alone(data, at, end, kind, found)
+        if following < 0:
+            return ROOM, record, row
+        if at < 0 or end - at not in (0, DIGEST_BYTES):
+            return BAD, record, row
+        if kind == ERROR:
+            rows[U64(row), APPLIED] = 0
+        row = following
+    return DONE, body_at.shape[0], row
+
+
+@kernel
+def gather(data: Bytes, rows: Longs, ends: Longs, into: Bytes) -> None:
+    """Copy the paths of rows one behind the other; `ends` says where each of them ends."""
+    for row in range(rows.shape[0]):
+        size = max(rows[row, PATH_SIZE], 0)
+        begin, at = ends[row] - size, rows[row, PATH_AT]
+        for index in range(size):
+            into[begin + index] = data[at + index]

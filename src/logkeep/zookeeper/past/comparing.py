@@ -1,0 +1,124 @@
+"""Two moments of archived trees compared: by the digests that servers wrote, else by replaying both.
+
+Servers from 3.6 on write a digest of their whole tree into every transaction: where the two are equal nothing has to be
+replayed. It leaves `/zookeeper` out, so a look below that one is always replayed.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import BinaryIO, Literal
+
+from logkeep.errors import UsageError
+from logkeep.formats.zookeeper.transactions import decode
+from logkeep.formats.zookeeper.txnlog import tables
+from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.past.difference import Difference, Kind, differences
+from logkeep.zookeeper.plan import Moment, Refused, RestorePath, Slice, Target, plan
+from logkeep.zookeeper.restore.choosing import choose
+from logkeep.zookeeper.survey import LogTimes, survey
+
+_SYSTEM = b"/zookeeper"
+
+
+@dataclass(frozen=True)
+class Side:
+    view: BackupView
+    target: Target
+
+
+@dataclass(frozen=True)
+class Compared:
+    before: Moment
+    after: Moment
+    by: Literal["digest", "replay"]
+    counted: Counter[Kind]
+    """Nodes by what differs; one node may differ in several ways."""
+    total: int
+    differences: tuple[Difference, ...]
+    """The first ones."""
+
+
+@dataclass(frozen=True)
+class OneMember:
+    """What one member's disk held, as a backup of its own."""
+
+    whole: BackupView
+    member: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.whole.name}:{self.member}"
+
+    @property
+    def members(self) -> Sequence[Member]:
+        return tuple(one for one in self.whole.members if one.name == self.member)
+
+    @property
+    def snapshots(self) -> Sequence[KeptSnapshot]:
+        return tuple(one for one in self.whole.snapshots if one.member == self.member)
+
+    @property
+    def logs(self) -> Sequence[KeptLog]:
+        return tuple(one for one in self.whole.logs if one.member == self.member)
+
+    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+        return self.whole.open(kept)
+
+
+def one_member(view: BackupView, member: str) -> OneMember:
+    known = sorted(one.name for one in view.members)
+    if member not in known:
+        raise UsageError("this member is not in the backup", subject=member, remedy=f"choose among {', '.join(known)}")
+    return OneMember(view, member)
+
+
+def compare(before: Side, after: Side, below: bytes, most: int) -> Compared:
+    """`below`: as `difference.differences` has it. Raises RestoreFailed where a moment cannot be reached."""
+    one, other = _way(before), _way(after)
+    digest = None if _is_system(below) else written_digest(before.view, one)
+    if digest is not None and digest == written_digest(after.view, other):
+        return Compared(one.stands_at, other.stands_at, "digest", Counter(), 0, ())
+    trees = [choose(side.view, side.target).replayed.tree for side in (before, after)]
+    counted, total = Counter[Kind](), 0
+    for each in differences(trees[0], trees[1], below):
+        total += 1
+        counted.update(each.kinds)
+    first = tuple(islice(differences(trees[0], trees[1], below), most))
+    return Compared(one.stands_at, other.stands_at, "replay", counted, total, first)
+
+
+def _way(side: Side) -> RestorePath:
+    path = plan(survey(side.view), side.target, LogTimes(side.view))
+    if isinstance(path, Refused):
+        raise path.error(side.view.name)
+    return path
+
+
+def _is_system(below: bytes) -> bool:
+    return below == _SYSTEM or below.startswith(_SYSTEM + b"/")
+
+
+def written_digest(view: BackupView, path: RestorePath) -> int | None:
+    """Of the tree at the end of a path, as a server wrote it; None where none did."""
+    if path.slices:
+        return _logged(view, path.slices[-1])
+    base = path.base.snapshot
+    return base.digest if base is not None and base.digest_zxid == path.until else None
+
+
+def _logged(view: BackupView, piece: Slice) -> int | None:
+    log = next(one for one in view.logs if _same(one, piece.log))
+    with view.open(log) as source:
+        for records in tables(source):
+            if int(records.zxid[-1]) >= piece.last:
+                row = int(records.zxid.searchsorted(piece.last))
+                begin = int(records.body_at[row])
+                return decode(bytes(records.data[begin : begin + int(records.body_bytes[row])])).digest
+    return None
+
+
+def _same(one: KeptLog, other: KeptLog) -> bool:
+    """A survey adds to what it says of logs."""
+    return (one.member, one.history, one.first) == (other.member, other.history, other.first)

@@ -1,0 +1,87 @@
+"""How two trees differ, node by node. Pure.
+
+What servers change without a transaction is not compared: see `unlogged`.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from logkeep.formats.zookeeper import shown
+from logkeep.zookeeper.tree import Node, Tree
+from logkeep.zookeeper.unlogged import data_is_unlogged, stat_is_unlogged
+
+_STAT: Final = ("czxid", "mzxid", "pzxid", "ctime", "mtime", "version", "cversion", "aversion", "owner")
+
+
+class Kind(StrEnum):
+    CREATED = "created"
+    DELETED = "deleted"
+    DATA = "data"
+    ACL = "ACL"
+    STAT = "stat"
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    path: str
+    kinds: tuple[Kind, ...]
+    stat: tuple[str, ...] = ()
+    """Names of the fields that differ."""
+    bytes_before: int | None = None
+    """Of its data; None where there is no node, or its data is null."""
+    bytes_after: int | None = None
+    version_before: int | None = None
+    version_after: int | None = None
+    mzxid_after: int | None = None
+    """The transaction that wrote the data that it has; where it is deleted, none."""
+
+
+def differences(before: Tree, after: Tree, below: bytes = b"") -> Iterator[Difference]:
+    """In the order of their paths. `below`: this node and everything under it; the root is empty."""
+    for path in sorted(before.nodes.keys() | after.nodes.keys()):
+        if path == below or path.startswith(below + b"/"):
+            found = _difference(path, before.nodes.get(path), after.nodes.get(path))
+            if found is not None:
+                yield found
+
+
+def _difference(path: bytes, before: Node | None, after: Node | None) -> Difference | None:
+    if before is None:
+        return _told(path, (Kind.CREATED,), before, after)
+    if after is None:
+        return _told(path, (Kind.DELETED,), before, after)
+    kinds = list[Kind]()
+    if before.data != after.data and not data_is_unlogged(path):
+        kinds.append(Kind.DATA)
+    if before.acls != after.acls:
+        kinds.append(Kind.ACL)
+    stat = _stat(path, before, after)
+    kinds += [Kind.STAT] if stat else []
+    return _told(path, tuple(kinds), before, after, stat) if kinds else None
+
+
+def _stat(path: bytes, before: Node, after: Node) -> tuple[str, ...]:
+    if stat_is_unlogged(path):
+        return ()
+    return tuple(name for name in _STAT if getattr(before, name) != getattr(after, name))
+
+
+def _told(
+    path: bytes, kinds: tuple[Kind, ...], before: Node | None, after: Node | None, stat: tuple[str, ...] = ()
+) -> Difference:
+    return Difference(
+        path=shown(path),
+        kinds=kinds,
+        stat=stat,
+        bytes_before=_size(before),
+        bytes_after=_size(after),
+        version_before=before.version if before else None,
+        version_after=after.version if after else None,
+        mzxid_after=after.mzxid if after else None,
+    )
+
+
+def _size(node: Node | None) -> int | None:
+    return None if node is None or node.data is None else len(node.data)

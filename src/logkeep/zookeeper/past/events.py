@@ -1,0 +1,150 @@
+"""What one log says of a path, found by Arrow: the task that an engine runs, one per log.
+
+Memory: some megabytes of the log, and at most as many events as were asked for.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from logkeep.errors import UsageError
+from logkeep.formats.zookeeper import shown
+from logkeep.formats.zookeeper.changes import changes
+from logkeep.formats.zookeeper.txnlog import tables
+from logkeep.model.segments import Proof
+from logkeep.model.work import Progress
+from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.plan import Slice
+
+CREATES: Final = ("create", "createContainer", "createTTL")
+DELETES: Final = ("delete", "deleteContainer")
+_FRAME_BYTES: Final = 13
+"""Of a record, around its body."""
+
+
+class Depth(StrEnum):
+    """How far below a path one looks; the path itself always counts."""
+
+    ITSELF = "itself"
+    CHILDREN = "children"
+    EVERYTHING = "everything"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    path: bytes
+    """As in logs: the root is `/`."""
+    depth: Depth
+    most: int
+    """The newest so many events are told; all are counted."""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """One change that was applied to one node."""
+
+    zxid: int
+    time_ms: int
+    session: int
+    txn: str
+    """What the transaction was: the change itself, or `multi`, or `closeSession`."""
+    op: str
+    path: str
+    version: int | None
+    data_bytes: int | None
+    ephemeral: bool
+    member: str
+    history: str
+    proof: Proof
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    events: tuple[Event, ...]
+    total: int
+
+
+@dataclass(frozen=True)
+class LogUnit:
+    """One task: a part of one log, and what is looked for. `sessions`: their ends instead of events of a path."""
+
+    view: BackupView
+    piece: Slice
+    wanted: Wanted
+    sessions: tuple[int, ...] = ()
+
+
+def wanted_path(text: str) -> bytes:
+    """Raises UsageError for what is no path of a znode."""
+    if not text.startswith("/"):
+        raise UsageError("a path begins with /", subject=text, remedy="name it as zkCli.sh does: /app/config")
+    return (text.rstrip("/") or "/").encode(errors="surrogateescape")
+
+
+def find(unit: LogUnit, progress: Progress) -> Found:
+    """The task. Raises Damaged where the log is."""
+    return _newest(unit, lambda batch: matching(batch, unit.wanted), progress)
+
+
+def find_closings(unit: LogUnit, progress: Progress) -> Found:
+    """The task for sessions: their ends."""
+    asked = pa.array(unit.sessions, pa.int64())
+
+    def ended(batch: pa.RecordBatch) -> pa.RecordBatch:
+        of_them = pc.and_(pc.equal(batch["op"], "closeSession"), pc.is_in(batch["session"], value_set=asked))
+        return batch.filter(of_them)
+
+    return _newest(unit, ended, progress)
+
+
+def matching(batch: pa.RecordBatch, wanted: Wanted) -> pa.RecordBatch:
+    """The changes that were applied to the path. A check changes nothing, and so does a multi that failed."""
+    paths, below = batch["path"], wanted.path.rstrip(b"/") + b"/"
+    hit = pc.equal(paths, pa.scalar(wanted.path, pa.binary()))
+    if wanted.depth is not Depth.ITSELF:
+        lower = pc.starts_with(paths, below)
+        if wanted.depth is Depth.CHILDREN:
+            lower = pc.and_(lower, pc.equal(pc.count_substring(paths, b"/"), below.count(b"/")))
+        hit = pc.or_(hit, lower)
+    changed = pc.and_(batch["applied"], pc.not_equal(batch["op"], "check"))
+    return batch.filter(pc.and_(pc.fill_null(hit, fill_value=False), changed))
+
+
+def batches(unit: LogUnit, progress: Progress) -> Iterator[pa.RecordBatch]:
+    """All changes of the part of the log, some megabytes at a time."""
+    first, last = unit.piece.first, unit.piece.last
+    with unit.view.open(unit.piece.log) as source:
+        for records in tables(source):
+            for batch in changes(records):
+                within = pc.and_(pc.greater_equal(batch["zxid"], first), pc.less_equal(batch["zxid"], last))
+                yield batch.filter(within)
+            progress(int(records.body_bytes.sum()) + _FRAME_BYTES * len(records.zxid))
+
+
+def _newest(unit: LogUnit, chosen: Callable[[pa.RecordBatch], pa.RecordBatch], progress: Progress) -> Found:
+    kept, total = list[pa.RecordBatch](), 0
+    for batch in batches(unit, progress):
+        found = chosen(batch)
+        if found.num_rows:
+            total += found.num_rows
+            table = pa.Table.from_batches([*kept, found])
+            kept = table.slice(max(table.num_rows - unit.wanted.most, 0)).to_batches()
+    rows = (row for batch in kept for row in _plain(batch).to_pylist())
+    return Found(events=tuple(_event(row, unit) for row in rows), total=total)
+
+
+def _plain(batch: pa.RecordBatch) -> pa.Table:
+    table = pa.Table.from_batches([batch])
+    at = table.schema.get_field_index("time")
+    return table.set_column(at, "time", table["time"].cast(pa.int64()))
+
+
+def _event(row: dict[str, object], unit: LogUnit) -> Event:
+    log, path = unit.piece.log, row["path"]
+    told = {name: row[name] for name in ("zxid", "session", "txn", "op", "version", "data_bytes", "ephemeral")}
+    named = shown(path) if isinstance(path, bytes) else ""
+    more = {"time_ms": row["time"], "path": named, "member": log.member, "history": log.history, "proof": log.proof}
+    return msgspec.convert({**told, **more}, Event)

@@ -1,0 +1,83 @@
+"""Who made, changed and deleted a znode: what all logs of a backup say, in order.
+
+Servers before 3.6 do not write which ephemeral nodes went with a session: for nodes whose session is known, its end is
+looked for in a second pass, and told as their deletion.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from logkeep.model.work import EngineFor
+from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.past.events import CREATES, DELETES, Event, Found, LogUnit, Wanted, find, find_closings
+from logkeep.zookeeper.past.pieces import history_order, pieces, searched
+
+
+@dataclass(frozen=True)
+class History:
+    events: tuple[Event, ...]
+    """The newest, oldest of them first."""
+    total: int
+    """Of all events that were found."""
+    searched: tuple[tuple[str, int, int], ...]
+    """History, first and last zxid of what was looked through."""
+    transactions: int
+
+
+def history(view: BackupView, wanted: Wanted, engine_for: EngineFor, member: str | None = None) -> History:
+    """Raises Damaged where a log is; UsageError for a member that is not there."""
+    parts = pieces(view.logs, member)
+    units = [LogUnit(view, piece, wanted) for piece in parts]
+    engine = engine_for(sum(piece.log.size_bytes for piece in parts))
+    found = engine.map(find, units, Found, label="history", weight=_weight)
+    events = newest([event for one in found for event in one.events], wanted.most)
+    total = sum(one.total for one in found)
+    if left := without_end(events):
+        sessions = tuple(sorted({event.session for event in left}))
+        asked = replace(wanted, most=max(wanted.most, len(sessions)))
+        again = [LogUnit(view, unit.piece, asked, sessions) for unit in units]
+        closings = engine.map(find_closings, again, Found, label="sessions", weight=_weight)
+        ended = deletions(left, [event for one in closings for event in one.events])
+        events, total = newest([*events, *ended], wanted.most), total + len(ended)
+    records = sum(log.records for log in {piece.log for piece in parts})
+    return History(tuple(events), total, tuple(searched(parts)), records)
+
+
+def newest(events: Sequence[Event], most: int) -> list[Event]:
+    """Sorting keeps the order of changes within a transaction."""
+    ordered = sorted(events, key=_when)
+    return ordered[max(len(ordered) - most, 0) :]
+
+
+def without_end(events: Sequence[Event]) -> list[Event]:
+    """Creations of ephemeral nodes that no deletion follows before the next creation."""
+    open_ones: dict[tuple[str, str], Event] = {}
+    left = []
+    for event in events:
+        node = event.history, event.path
+        if event.op in (*CREATES, *DELETES) and (before := open_ones.pop(node, None)) is not None:
+            left += [before] if event.op in CREATES else []
+        if event.op in CREATES and event.ephemeral:
+            open_ones[node] = event
+    return [*left, *open_ones.values()]
+
+
+def deletions(created: Sequence[Event], closings: Sequence[Event]) -> list[Event]:
+    """For each node that its session's end took along: a deletion by that transaction."""
+    ends = {(closing.history, closing.session): closing for closing in closings}
+    taken = ((node, ends.get((node.history, node.session))) for node in created)
+    return [
+        msgspec.structs.replace(end, op="delete", path=node.path, ephemeral=True)
+        for node, end in taken
+        if end is not None and end.zxid > node.zxid
+    ]
+
+
+def _when(event: Event) -> tuple[tuple[int, str], int]:
+    return history_order(event.history), event.zxid
+
+
+def _weight(unit: LogUnit) -> int:
+    return unit.piece.log.size_bytes

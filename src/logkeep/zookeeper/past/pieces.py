@@ -1,0 +1,54 @@
+"""Which parts of which logs hold every archived transaction once. Pure.
+
+Members of an ensemble hold the same transactions: of those that several hold, one member's are read.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from logkeep.errors import UsageError
+from logkeep.zookeeper.kept import KeptLog
+from logkeep.zookeeper.plan import Slice
+
+
+def history_order(history: str) -> tuple[int, str]:
+    """Histories are counted: the tenth comes after the ninth."""
+    return len(history), history
+
+
+def pieces(logs: Sequence[KeptLog], member: str | None = None) -> tuple[Slice, ...]:
+    """Histories in their order, zxids growing within each. `member`: only what this one holds."""
+    known = sorted({log.member for log in logs})
+    if member is not None and member not in known:
+        raise UsageError(
+            "no logs of this member are in the backup", subject=member, remedy=f"choose among {', '.join(known)}"
+        )
+    held = [log for log in logs if member in (None, log.member)]
+    held.sort(key=lambda log: (history_order(log.history), log.first, -log.last))
+    return tuple(piece for _, of_one in groupby(held, key=lambda log: log.history) for piece in _once(of_one))
+
+
+def _once(logs: Iterable[KeptLog]) -> Iterator[Slice]:
+    at = -1
+    for log in logs:
+        if log.last > at:
+            yield Slice(log, max(log.first, at + 1), log.last)
+            at = log.last
+
+
+def searched(found: Sequence[Slice]) -> list[tuple[str, int, int]]:
+    """History, first and last zxid of each run without a hole; where an epoch ends, a run goes on only if it is known
+    what comes next."""
+    runs: list[tuple[str, int, int]] = []
+    borders = {(piece.log.history, border) for piece in found for border in piece.log.borders}
+    for piece in found:
+        history = piece.log.history
+        if runs and runs[-1][0] == history and _joined(history, runs[-1][2], piece.first, borders):
+            runs[-1] = (history, runs[-1][1], piece.last)
+        else:
+            runs.append((history, piece.first, piece.last))
+    return runs
+
+
+def _joined(history: str, last: int, first: int, borders: set[tuple[str, tuple[int, int]]]) -> bool:
+    return first == last + 1 or (history, (last, first)) in borders

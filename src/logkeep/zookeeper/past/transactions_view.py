@@ -1,0 +1,38 @@
+"""The rows of the view `transactions`: what a query in SQL sees of the logs of a backup."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+
+from logkeep.formats.zookeeper.changes import as_text, hexadecimal
+from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.past.events import Depth, LogUnit, Wanted, batches
+from logkeep.zookeeper.past.pieces import pieces
+
+VIEW: Final = "transactions"
+COLUMNS: Final = (
+    "zxid bigint, time timestamp, session string, cxid int, txn string, part int, op string, path string, "
+    "data_bytes bigint, version int, ephemeral boolean, applied boolean, error int, record_bytes bigint, "
+    "member string, history string, proof string"
+)
+"""One row per change; a session is written as ZooKeeper's tools write it."""
+_ALL: Final = Wanted(b"/", Depth.EVERYTHING, 1)
+
+
+def units(view: BackupView, member: str | None = None) -> list[LogUnit]:
+    """One for each log."""
+    return [LogUnit(view, piece, _ALL) for piece in pieces(view.logs, member)]
+
+
+def rows(unit: LogUnit) -> Iterator[pa.RecordBatch]:
+    """All changes of one log, some megabytes at a time. Raises Damaged where the log is."""
+    log = unit.piece.log
+    for batch in batches(unit, lambda _: None):
+        size = batch.num_rows
+        named = {name: batch[name] for name in batch.schema.names}
+        named["time"] = batch["time"].cast(pa.timestamp("us", "UTC"))
+        named["session"], named["path"] = hexadecimal(batch["session"]), as_text(batch["path"])
+        for name, value in (("member", log.member), ("history", log.history), ("proof", str(log.proof))):
+            named[name] = pa.repeat(pa.scalar(value, pa.string()), size)
+        yield pa.RecordBatch.from_pydict(named)

@@ -1,0 +1,145 @@
+"""Batches carried out one after the other, each noted before and behind. Decides nothing but when to stop.
+
+A server takes a batch as a whole or not at all. What somebody else changed meanwhile stops the run; what was done until
+then stays, and the journal can take it back. `after` is called behind each step: a test ends the run there.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from logkeep.errors import ClusterError, ClusterUnreachable, LogkeepError, NotAuthorised, TargetUnsafe
+from logkeep.formats.zookeeper import shown
+from logkeep.zookeeper.client import Session
+from logkeep.zookeeper.subtree.batches import Batch, Standing, sent, standing, taken_back
+from logkeep.zookeeper.subtree.journal import Began, Done, Heading, Journal, Recorded, Refused, new_journal, reopened
+from logkeep.zookeeper.subtree.outcome import Checked, checked
+
+Step = Callable[[str], None]
+_CHANGED: Final = {
+    -101: "a node is gone",
+    -103: "a node has another version",
+    -108: "a node above belongs to a session now",
+    -110: "a node is there that was not",
+    -111: "a node has children that it had not",
+}
+_NO_AUTH, _BAD_ACL, _UNKNOWN = -102, -114, -6
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run that came to its end."""
+
+    journal: Path
+    heading: Heading
+    batches: int
+    changes: int
+    checked: Checked
+
+
+def begin(
+    session: Session, path: Path, heading: Heading, batches: Sequence[Batch], after: Step = lambda _: None
+) -> Ended:
+    """Raises TargetUnsafe for what somebody else changed, NotAuthorised, ClusterError."""
+    journal = new_journal(path, heading, batches)
+    after("ready")
+    return _go_on(session, journal, Recorded(heading, tuple(batches), 0, in_doubt=False), after)
+
+
+def resume(session: Session, path: Path, after: Step = lambda _: None) -> Ended:
+    """Go on where it ended, whatever ended it."""
+    journal, recorded = reopened(path)
+    try:
+        settled = _settled(session, journal, recorded)
+    except BaseException:
+        journal.close()
+        raise
+    return _go_on(session, journal, settled, after)
+
+
+def undo(session: Session, path: Path, new: Path, jute_maxbuffer: int, after: Step = lambda _: None) -> Ended:
+    """Take back what the journal says is done; that has a journal of its own, and is resumed by it."""
+    journal, recorded = reopened(path)
+    try:
+        settled = _settled(session, journal, recorded)
+    finally:
+        journal.close()
+    batches = taken_back(settled.batches[: settled.done], jute_maxbuffer)
+    what = f"what {path.name} did is taken back"
+    heading = Heading(hosts=settled.heading.hosts, top=settled.heading.top, what=what, undoes=str(path))
+    return begin(session, new, heading, batches, after)
+
+
+def _settled(session: Session, journal: Journal, recorded: Recorded) -> Recorded:
+    """Whether the batch in doubt was carried out, found out and noted."""
+    if not recorded.in_doubt:
+        return recorded
+    session.catch_up()
+    batch = recorded.batches[recorded.done]
+    found = standing(batch, {node.path: node for node in session.look([c.path for c in batch.changes])})
+    if found is Standing.CHANGED:
+        raise _stopped(journal, recorded, batch, "it was interrupted here, and somebody has changed these nodes since")
+    journal.note(Done(recorded.done) if found is Standing.DONE else Refused(recorded.done))
+    return Recorded(recorded.heading, recorded.batches, recorded.done + (found is Standing.DONE), in_doubt=False)
+
+
+def _go_on(session: Session, journal: Journal, recorded: Recorded, after: Step) -> Ended:
+    try:
+        for number in range(recorded.done, len(recorded.batches)):
+            _carry_out(session, journal, recorded, number, after)
+        check = checked(session, recorded.batches)
+    finally:
+        journal.close()
+    changes = sum(len(batch.changes) for batch in recorded.batches)
+    return Ended(journal.path, recorded.heading, len(recorded.batches), changes, check)
+
+
+def _carry_out(session: Session, journal: Journal, recorded: Recorded, number: int, after: Step) -> None:
+    batch = recorded.batches[number]
+    journal.note(Began(number))
+    after(f"began {number}")
+    try:
+        code = session.ask(sent(batch), shown(batch.changes[0].path))
+    except ClusterUnreachable as error:
+        raise ClusterUnreachable(
+            error.what, subject=error.subject, remedy=f"go on with --resume {journal.path}"
+        ) from error
+    after(f"sent {number}")
+    journal.note(Refused(number) if code else Done(number))
+    after(f"noted {number}")
+    if code:
+        so_far = Recorded(recorded.heading, recorded.batches, number, in_doubt=False)
+        raise _refusal(code, journal, so_far, batch)
+
+
+def _refusal(code: int, journal: Journal, recorded: Recorded, batch: Batch) -> LogkeepError:
+    if code in _CHANGED:
+        return _stopped(journal, recorded, batch, f"somebody else has changed it meanwhile: {_CHANGED[code]}")
+    subject, done = _named(batch), _done(recorded)
+    if code == _NO_AUTH:
+        remedy = f"give credentials with --auth-file and go on with --resume {journal.path}"
+        return NotAuthorised(f"an ACL forbids it; {done}", subject=subject, remedy=remedy)
+    told = {
+        _BAD_ACL: "the server does not take an ACL of it",
+        _UNKNOWN: "the server does not know such nodes (containers came with 3.5; a time to live needs "
+        "zookeeper.extendedTypesEnabled)",
+    }
+    remedy = f"what was done is taken back with --undo {journal.path}"
+    return ClusterError(f"{told.get(code, f'the server refused with {code}')}; {done}", subject=subject, remedy=remedy)
+
+
+def _stopped(journal: Journal, recorded: Recorded, batch: Batch, what: str) -> TargetUnsafe:
+    remedy = f"run it again for a new plan, or take back what was done with --undo {journal.path}"
+    return TargetUnsafe(f"{what}; {_done(recorded)}", subject=_named(batch), remedy=remedy)
+
+
+def _named(batch: Batch) -> str:
+    first, last = shown(batch.changes[0].path), shown(batch.changes[-1].path)
+    return first if first == last else f"{first} … {last}"
+
+
+def _done(recorded: Recorded) -> str:
+    changes = sum(len(batch.changes) for batch in recorded.batches[: recorded.done])
+    whole = sum(len(batch.changes) for batch in recorded.batches)
+    return f"{changes} of {whole} changes were made, none of this multi"

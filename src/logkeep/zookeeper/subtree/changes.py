@@ -1,0 +1,76 @@
+"""Single changes of a live tree: each says which version of the node it expects and what was there before. Pure.
+
+`undone` turns one into the change that takes it back, which expects in its turn what the first one left. Nodes that are
+created again are persistent ones: nobody can see of a live node that it is a container or has a time to live.
+"""
+
+import msgspec
+
+from logkeep.formats.zookeeper.transactions import Acls
+from logkeep.zookeeper import requests
+from logkeep.zookeeper.requests import Request
+
+
+class CreateNode(msgspec.Struct, frozen=True, tag="create", omit_defaults=True):
+    """It must not be there, and the node above it must."""
+
+    path: bytes
+    data: bytes | None
+    acls: Acls
+    container: bool = False
+    ttl_ms: int | None = None
+
+
+class SetNode(msgspec.Struct, frozen=True, tag="set"):
+    path: bytes
+    data: bytes | None
+    version: int
+    before: bytes | None
+
+
+class DeleteNode(msgspec.Struct, frozen=True, tag="delete"):
+    """It must have no children."""
+
+    path: bytes
+    version: int
+    before: bytes | None
+    before_acls: Acls
+
+
+class SetNodeAcls(msgspec.Struct, frozen=True, tag="acls"):
+    path: bytes
+    acls: Acls
+    version: int
+    """Of the ACLs, which servers count apart."""
+    before: Acls
+
+
+Change = CreateNode | SetNode | DeleteNode | SetNodeAcls
+
+
+def request_of(change: Change) -> Request:
+    match change:
+        case CreateNode(path, data, acls, True):
+            return requests.create_container(path, data, acls)
+        case CreateNode(path, data, acls, _, int(ttl_ms)):
+            return requests.create_with_ttl(path, data, acls, ttl_ms)
+        case CreateNode(path, data, acls):
+            return requests.create(path, data, acls)
+        case SetNode(path, data, version):
+            return requests.set_data(path, data, version)
+        case DeleteNode(path, version):
+            return requests.delete(path, version)
+        case SetNodeAcls(path, acls, version):
+            return requests.set_acl(path, acls, version)
+
+
+def undone(change: Change) -> Change:
+    match change:
+        case CreateNode(path, data, acls):
+            return DeleteNode(path, 0, data, acls)
+        case SetNode(path, data, version, before):
+            return SetNode(path, before, version + 1, data)
+        case DeleteNode(path, _, before, before_acls):
+            return CreateNode(path, before, before_acls)
+        case SetNodeAcls(path, acls, version, before):
+            return SetNodeAcls(path, before, version + 1, acls)

@@ -1,0 +1,157 @@
+"""The file of one run: all it is to do, what was there before, and how far it is. From it a run is resumed or undone.
+
+Lines of JSON. First the heading, then one line for each batch, then `ready`: all of this is on disk before anything is
+changed. From then on a line before each batch (`began`) and one behind it (`done`, or `refused` when the server took
+none of it). A line that a crash left without its end says nothing. It holds the data of nodes: only its owner reads it.
+"""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from logkeep.errors import Damaged, RestoreFailed, UsageError
+from logkeep.store.local_files import sync_path, write_all
+from logkeep.zookeeper.subtree.batches import Batch
+
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Heading(msgspec.Struct, frozen=True, kw_only=True, tag="subtree-journal-1", forbid_unknown_fields=True):
+    hosts: str
+    top: str
+    """The subtree in the live tree."""
+    what: str
+    """For people: which backup, which moment."""
+    undoes: str = ""
+    """The journal that this one takes back."""
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    batches: int
+    sha256: str
+    """Of all lines above it: what is not what was planned is never carried out."""
+
+
+class Began(msgspec.Struct, frozen=True, tag="began"):
+    batch: int
+
+
+class Done(msgspec.Struct, frozen=True, tag="done"):
+    batch: int
+
+
+class Refused(msgspec.Struct, frozen=True, tag="refused"):
+    batch: int
+
+
+class _Line(msgspec.Struct, frozen=True, tag="batch"):
+    batch: Batch
+
+
+_Lines = Heading | _Line | Ready | Began | Done | Refused
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a journal says."""
+
+    heading: Heading
+    batches: tuple[Batch, ...]
+    done: int
+    in_doubt: bool
+    """The batch behind those that are done may have been carried out."""
+
+
+class Journal:
+    """Made by `new_journal` and `reopened`; the caller closes it."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path, self._descriptor = path, descriptor
+
+    def note(self, *lines: _Lines) -> None:
+        """On disk when this returns."""
+        try:
+            write_all(self._descriptor, b"".join(map(_encoded, lines)))
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def new_journal(path: Path, heading: Heading, batches: Sequence[Batch]) -> Journal:
+    """With all that is to be done. Raises UsageError for a file that is there already."""
+    try:
+        journal = Journal(path, os.open(path, _NEW, 0o600))
+    except FileExistsError:
+        what = "there is such a file already"
+        raise UsageError(what, subject=str(path), remedy="name another file with --journal") from None
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    sha256, plan = hashlib.sha256(), list[_Lines]([heading, *map(_Line, batches)])
+    for line in plan:
+        journal.note(line)
+        sha256.update(_encoded(line))
+    journal.note(Ready(len(batches), sha256.hexdigest()))
+    sync_path(path.absolute().parent)
+    return journal
+
+
+def reopened(path: Path) -> tuple[Journal, Recorded]:
+    """To go on with it. Raises RestoreFailed when it never came to the first change."""
+    recorded, whole_bytes = _read(path)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        os.ftruncate(descriptor, whole_bytes)
+        os.lseek(descriptor, 0, os.SEEK_END)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    return Journal(path, descriptor), recorded
+
+
+def read_journal(path: Path) -> Recorded:
+    return _read(path)[0]
+
+
+def _read(path: Path) -> tuple[Recorded, int]:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        what = f"it cannot be read: {error.strerror}"
+        raise UsageError(what, subject=str(path), remedy="name the journal that the restore printed") from error
+    whole_bytes = content.rfind(b"\n") + 1
+    written = content[:whole_bytes].splitlines(keepends=True)
+    try:
+        lines = [msgspec.json.decode(line, type=_Lines) for line in written]
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _no_journal(path) from error
+    ready = next((n for n, line in enumerate(lines) if isinstance(line, Ready)), None)
+    if ready is None:
+        remedy = "nothing was changed: run the restore again"
+        raise RestoreFailed("it ended before the first change", subject=str(path), remedy=remedy)
+    heading, batches = lines[0], tuple(line.batch for line in lines[:ready] if isinstance(line, _Line))
+    sha256 = hashlib.sha256(b"".join(written[:ready])).hexdigest()
+    if not isinstance(heading, Heading) or lines[ready] != Ready(len(batches), sha256):
+        raise _no_journal(path)
+    done = sum(isinstance(line, Done) for line in lines)
+    return Recorded(heading, batches, done, isinstance(lines[-1], Began)), whole_bytes
+
+
+def _encoded(line: _Lines) -> bytes:
+    return msgspec.json.encode(line) + b"\n"
+
+
+def _no_journal(path: Path) -> Damaged:
+    what = "this is no journal of a subtree's restore, or not what was written"
+    return Damaged(what, subject=str(path), remedy="name the journal that the restore printed")
+
+
+def _unwritable(path: Path, error: OSError) -> RestoreFailed:
+    remedy = "make room or name another place with --journal"
+    return RestoreFailed(f"the journal cannot be written: {error.strerror}", subject=str(path), remedy=remedy)

@@ -1,0 +1,63 @@
+"""Whether a live tree is what a run meant to leave behind: read again at its end."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from logkeep.formats.zookeeper.transactions import Acls
+from logkeep.zookeeper.client import LiveNode, Session
+from logkeep.zookeeper.subtree.batches import Batch
+from logkeep.zookeeper.subtree.changes import CreateNode, DeleteNode, SetNode
+from logkeep.zookeeper.subtree.masks import is_masked
+
+
+@dataclass(frozen=True)
+class Meant:
+    """What is not said of a node is None, and for data, which may be null, `says_data` is False."""
+
+    gone: bool = False
+    says_data: bool = False
+    data: bytes | None = None
+    acls: Acls | None = None
+
+
+@dataclass(frozen=True)
+class Checked:
+    nodes: int
+    """That were compared."""
+    unreadable: tuple[bytes, ...]
+    differing: tuple[bytes, ...]
+    """Somebody else has changed these since."""
+
+
+def meant(batches: Iterable[Batch]) -> dict[bytes, Meant]:
+    """By path. Pure."""
+    found: dict[bytes, Meant] = {}
+    for batch in batches:
+        for change in batch.changes:
+            known = found.get(change.path, Meant())
+            match change:
+                case CreateNode(path, data, acls):
+                    found[path] = Meant(says_data=True, data=data, acls=acls)
+                case SetNode(path, data):
+                    found[path] = Meant(says_data=True, data=data, acls=known.acls)
+                case DeleteNode(path):
+                    found[path] = Meant(gone=True)
+                case _:
+                    found[change.path] = Meant(says_data=known.says_data, data=known.data, acls=change.acls)
+    return found
+
+
+def is_as_meant(wanted: Meant, node: LiveNode | None) -> bool:
+    if wanted.gone or node is None:
+        return wanted.gone and node is None
+    data = not wanted.says_data or wanted.data == node.data
+    return data and wanted.acls in (None, node.acls)
+
+
+def checked(session: Session, batches: Iterable[Batch]) -> Checked:
+    wanted = meant(batches)
+    session.catch_up()
+    live = {node.path: node for node in session.look(list(wanted))}
+    unreadable = {path for path, node in live.items() if not node.acls or is_masked(node.acls)}
+    differing = [p for p, each in wanted.items() if p not in unreadable and not is_as_meant(each, live.get(p))]
+    return Checked(len(wanted) - len(unreadable), tuple(unreadable), tuple(differing))

@@ -1,0 +1,145 @@
+"""What a backup's tree holds at and below a path, under the paths that it shall have in the live tree. Pure.
+
+Left out, and told: what ZooKeeper keeps for itself below /zookeeper, nodes that a session owned, and names that are no
+UTF-8, which no server would take as they are.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from logkeep.errors import RestoreFailed, UsageError
+from logkeep.formats.zookeeper import shown
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.formats.zookeeper.transactions import Acls
+from logkeep.zookeeper.tree import CONTAINER_OWNER, Node, Tree, is_ephemeral
+
+SYSTEM: Final = b"/zookeeper"
+_TTL_BITS: Final = (1 << 40) - 1
+
+
+class Why(StrEnum):
+    SYSTEM = "ZooKeeper keeps it for itself"
+    EPHEMERAL = "a session owned it"
+    NO_TEXT = "its name is no UTF-8"
+    LIVE_EPHEMERAL = "a session owns a live node of this name"
+    BELOW_EPHEMERAL = "a session owns a live node above it"
+    HOLDS_EPHEMERAL = "it is extra, and a node below it is a session's"
+    EXTRA_EPHEMERAL = "it is extra, and a session's: it goes with the session"
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    path: bytes
+    """In the live tree."""
+    why: Why
+
+    @property
+    def lost(self) -> bool:
+        """Whether the live tree lacks something then that could have been brought back."""
+        return self.why in (Why.NO_TEXT, Why.LIVE_EPHEMERAL, Why.BELOW_EPHEMERAL)
+
+
+@dataclass(frozen=True)
+class WantedNode:
+    data: bytes | None
+    acls: Acls
+    container: bool = False
+    ttl_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    top: bytes
+    """In the live tree."""
+    nodes: dict[bytes, WantedNode]
+    """Parents first."""
+    above: dict[bytes, WantedNode]
+    """What the backup has above it, parents first: made where it is missing. Nothing under another path."""
+    left_out: tuple[LeftOut, ...]
+
+
+def parsed_path(text: str) -> bytes:
+    """The path of a node as people write it; the root is ``b""``. Raises UsageError."""
+    path = text.encode(errors="surrogateescape")
+    names = path.split(b"/")
+    plain = path.startswith(b"/") and not any(name in (b"", b".", b"..") for name in names[1:])
+    if path == b"/":
+        return b""
+    if not plain or not is_text(path) or b"\0" in path:
+        raise UsageError("this is no path of a node", subject=text, remedy="write it as /a/b, as zkCli.sh has it")
+    return path
+
+
+def is_system(path: bytes) -> bool:
+    return path == SYSTEM or path.startswith(SYSTEM + b"/")
+
+
+def is_text(path: bytes) -> bool:
+    try:
+        path.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def above(path: bytes) -> bytes:
+    return path[: path.rindex(b"/")]
+
+
+def in_order(path: bytes) -> bytes:
+    """To sort by: parents first, children of one node together."""
+    return path.replace(b"/", b"\0")
+
+
+def wanted(tree: Tree, path: bytes, target: bytes) -> Wanted:
+    """Raises RestoreFailed when the tree has no such node, UsageError where nothing may be restored to."""
+    _check(tree, path, target)
+    nodes, left_out = dict[bytes, WantedNode](), list[LeftOut]()
+    for found in sorted(_below(tree, path), key=in_order):
+        new = target + found[len(path) :]
+        why = _why_not(found, new, tree)
+        if why is None:
+            nodes[new] = _node(tree.nodes[found])
+        elif new == SYSTEM or why is not Why.SYSTEM:
+            left_out.append(LeftOut(new, why))
+    upper = {} if path != target else {p: _node(tree.nodes[p]) for p in _ancestors(path)}
+    return Wanted(target, nodes, upper, tuple(left_out))
+
+
+def _check(tree: Tree, path: bytes, target: bytes) -> None:
+    for each in (path, target):
+        if is_system(each):
+            remedy = "its servers write there themselves; a whole tree comes back with `logkeep zookeeper restore`"
+            raise UsageError("ZooKeeper keeps this for itself", subject=shown(each), remedy=remedy)
+    node = tree.nodes.get(path)
+    what = "the backup has no such node" if node is None else "a session owned this node: it cannot come back"
+    if node is None or is_ephemeral(node.owner, tree.sessions):
+        remedy = "name another path, or another moment with --to-zxid or --to-time"
+        raise RestoreFailed(f"{what}, at {hex_zxid(tree.zxid)}", subject=shown(path), remedy=remedy)
+
+
+def _below(tree: Tree, path: bytes) -> Iterator[bytes]:
+    prefix = path + b"/"
+    return (found for found in tree.nodes if found == path or found.startswith(prefix))
+
+
+def _ancestors(path: bytes) -> list[bytes]:
+    """Without the root, which is always there."""
+    names = path.split(b"/")[1:-1]
+    return [b"/" + b"/".join(names[: n + 1]) for n in range(len(names))]
+
+
+def _why_not(path: bytes, new: bytes, tree: Tree) -> Why | None:
+    if is_system(path) or is_system(new):
+        return Why.SYSTEM
+    if is_ephemeral(tree.nodes[path].owner, tree.sessions):
+        return Why.EPHEMERAL
+    return None if is_text(path) else Why.NO_TEXT
+
+
+def _node(node: Node) -> WantedNode:
+    if node.owner == CONTAINER_OWNER:
+        return WantedNode(node.data, node.acls, container=True)
+    return WantedNode(node.data, node.acls, ttl_ms=node.owner & _TTL_BITS if node.owner else None)

@@ -1,0 +1,206 @@
+"""The past of znodes, without servers: what is read once, what a session's end deletes, how trees differ."""
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logkeep.cli.verbs.zookeeper_past import parted
+from logkeep.errors import Damaged, UsageError
+from logkeep.formats.zookeeper.transactions import (
+    OPEN_ACL,
+    Acl,
+    Change,
+    CloseSession,
+    Create,
+    Delete,
+    Multi,
+    Part,
+    SetAcl,
+    SetData,
+    Transaction,
+)
+from logkeep.model.work import Engine
+from logkeep.spark.inline import InlineEngine
+from logkeep.zookeeper.kept import Member
+from logkeep.zookeeper.past.comparing import Side, compare, one_member
+from logkeep.zookeeper.past.difference import Kind, differences
+from logkeep.zookeeper.past.events import Depth, LogUnit, Wanted, find, wanted_path
+from logkeep.zookeeper.past.history import History, history
+from logkeep.zookeeper.past.pieces import pieces, searched
+from logkeep.zookeeper.plan import ToEnd, ToZxid
+from logkeep.zookeeper.tree import Tree, new_tree
+from tests.zookeeper.encoding import body, record
+from tests.zookeeper.made import MemoryView, Past, add_member, backup_of, kept_log
+
+PAST = Past(range(1, 31))
+LOG = kept_log(backup_of(PAST, snapshot_at=(), logs=[range(1, 3)]).objects.popitem()[1], "a")
+RUNS = st.lists(
+    st.tuples(st.sampled_from("ab"), st.sampled_from(["1", "2", "10"]), st.integers(1, 40), st.integers(0, 9)),
+    max_size=8,
+)
+
+
+@given(RUNS)
+def test_every_transaction_that_is_held_is_read_once(drawn: list[tuple[str, str, int, int]]) -> None:
+    logs = [replace(LOG, member=m, history=h, first=first, last=first + more) for m, h, first, more in drawn]
+    found = pieces(logs)
+    read = [(piece.log.history, zxid) for piece in found for zxid in range(piece.first, piece.last + 1)]
+    held = {(log.history, zxid) for log in logs for zxid in range(log.first, log.last + 1)}
+    assert read == sorted(held, key=lambda one: (int(one[0]), one[1]))
+    runs = searched(found)
+    assert {(h, zxid) for h, first, last in runs for zxid in range(first, last + 1)} == held
+    assert all(one[0] != two[0] or one[2] + 1 < two[1] for one, two in pairwise(runs))
+
+
+def test_a_member_that_is_not_there_is_named() -> None:
+    with pytest.raises(UsageError, match="no logs of this member") as refused:
+        pieces([LOG], "b")
+    assert refused.value.remedy == "choose among a"
+
+
+def _engine(_size_bytes: int) -> Engine:
+    return InlineEngine()
+
+
+def _view(*told: tuple[int, int, Change]) -> MemoryView:
+    """Session, kind and change of transactions 1, 2, …"""
+    view = MemoryView(members=[Member(name="a")])
+    made = (Transaction(s, 0, z, z * 1000, kind, change, None) for z, (s, kind, change) in enumerate(told, 1))
+    view.add_log([record(body(each)) for each in made])
+    return view
+
+
+def _made(path: bytes, *, ephemeral: bool = False) -> Create:
+    return Create(path, b"x", OPEN_ACL, ephemeral, 1)
+
+
+def _history(view: MemoryView, path: str, depth: Depth = Depth.ITSELF, most: int = 100) -> History:
+    return history(view, Wanted(wanted_path(path), depth, most), _engine)
+
+
+def _told(found: History) -> list[tuple[int, str, str, int]]:
+    return [(event.zxid, event.op, event.txn, event.session) for event in found.events]
+
+
+def test_an_unnamed_end_of_a_session_deletes_its_nodes() -> None:
+    view = _view(
+        (7, 1, _made(b"/e", ephemeral=True)),
+        (8, -11, CloseSession(None)),
+        (7, -11, CloseSession(None)),
+        (9, 1, _made(b"/e", ephemeral=True)),
+        (9, -11, CloseSession((b"/e",))),
+        (9, 1, _made(b"/e", ephemeral=True)),
+    )
+    assert _told(_history(view, "/e")) == [
+        (1, "create", "create", 7),
+        (3, "delete", "closeSession", 7),
+        (4, "create", "create", 9),
+        (5, "delete", "closeSession", 9),
+        (6, "create", "create", 9),
+    ]
+
+
+def test_a_failed_multi_changed_nothing_and_a_check_changes_nothing() -> None:
+    parts = (Part(5, SetData(b"/a", b"y", 1)), Part(2, Delete(b"/a")))
+    failed = (Part(5, SetData(b"/a", b"y", 1)), Part(-1, SetData(b"/a", b"y", 1)))
+    view = _view((1, 14, Multi(parts)), (1, 14, Multi(failed)))
+    assert _told(_history(view, "/a")) == [(1, "setData", "multi", 1), (1, "delete", "multi", 1)]
+
+
+def test_paths_that_only_begin_alike_are_others() -> None:
+    view = _view(*((1, 1, _made(path)) for path in (b"/a", b"/ab", b"/a/b", b"/a/b/c")))
+    found = {depth: [event.path for event in _history(view, "/a", depth).events] for depth in Depth}
+    assert found == {
+        Depth.ITSELF: ["/a"],
+        Depth.CHILDREN: ["/a", "/a/b"],
+        Depth.EVERYTHING: ["/a", "/a/b", "/a/b/c"],
+    }
+    assert [event.path for event in _history(view, "/", Depth.CHILDREN).events] == ["/a", "/ab"]
+
+
+def test_the_newest_are_told_and_all_are_counted() -> None:
+    view = backup_of(PAST, snapshot_at=(0,), logs=(range(1, 11), range(11, 31)))
+    found = _history(view, "/", Depth.EVERYTHING, most=3)
+    assert ([event.zxid for event in found.events], found.total, found.transactions) == ([28, 29, 30], 30, 30)
+    assert found.searched == (("1", 1, 30),)
+
+
+def test_damage_is_never_an_answer() -> None:
+    view = backup_of(PAST, snapshot_at=(0,), logs=(range(1, 31),))
+    log = view.logs[0]
+    view.objects[log] = view.objects[log][:-3]
+    with pytest.raises(Damaged):
+        _history(view, "/n1")
+
+
+def test_a_unit_travels_to_another_process() -> None:
+    view = backup_of(PAST, snapshot_at=(0,), logs=(range(1, 31),))
+    unit = LogUnit(view, pieces(view.logs)[0], Wanted(b"/n1", Depth.ITSELF, 5))
+    there = pickle.loads(pickle.dumps(unit))  # noqa: S301 - our own bytes, a line ago
+    assert find(there, lambda _: None) == find(unit, lambda _: None)
+
+
+def _tree(*told: tuple[int, Change]) -> Tree:
+    tree = new_tree(with_config=True)
+    for zxid, (kind, change) in enumerate(told, 1):
+        tree.apply(Transaction(1, 0, zxid, zxid, kind, change, None))
+    return tree
+
+
+def test_trees_differ_by_kind() -> None:
+    base: Sequence[tuple[int, Change]] = [(1, _made(path)) for path in (b"/data", b"/acl", b"/gone", b"/same")]
+    own = (Acl(1, b"world", b"anyone"),)
+    later = (
+        (5, SetData(b"/data", b"y", 1)),
+        (7, SetAcl(b"/acl", own, 1)),
+        (2, Delete(b"/gone")),
+        (1, _made(b"/new")),
+    )
+    found = {one.path: one for one in differences(_tree(*base), _tree(*base, *later))}
+    assert {path: one.kinds for path, one in found.items()} == {
+        "/": (Kind.STAT,),
+        "/acl": (Kind.ACL, Kind.STAT),
+        "/data": (Kind.DATA, Kind.STAT),
+        "/gone": (Kind.DELETED,),
+        "/new": (Kind.CREATED,),
+    }
+    assert (found["/acl"].stat, found["/data"].stat) == (("aversion",), ("mzxid", "mtime", "version"))
+    assert [one.path for one in differences(_tree(*base), _tree(*base, *later), b"/data")] == ["/data"]
+    assert not list(differences(_tree(*base), _tree(*base)))
+
+
+def test_members_and_moments_are_compared() -> None:
+    view = backup_of(PAST, snapshot_at=(0,), logs=(range(1, 31),))
+    view.members.append(Member(name="b"))
+    add_member(view, PAST, snapshot_at=(0,), logs=(range(1, 21),), member="b")
+    at_20 = compare(Side(one_member(view, "a"), ToZxid(20)), Side(one_member(view, "b"), ToEnd()), b"", 10)
+    assert (at_20.by, at_20.total, at_20.after.zxid) == ("digest", 0, 20)
+    ends = compare(Side(one_member(view, "b"), ToEnd()), Side(one_member(view, "a"), ToEnd()), b"", 2)
+    assert (ends.by, ends.total > 2, len(ends.differences), ends.counted[Kind.CREATED] > 0) == ("replay", True, 2, True)
+    system = compare(Side(view, ToZxid(20)), Side(view, ToZxid(20)), b"/zookeeper", 10)
+    assert (system.by, system.total) == ("replay", 0)
+
+
+@pytest.mark.parametrize(
+    ("named", "parts"),
+    [
+        ("latest", ("latest", "", None)),
+        ("2026@0x1f", ("2026", "", 31)),
+        ("latest:zk1@5", ("latest", "zk1", 5)),
+        ("./a:b@0x1", ("./a:b", "", 1)),
+        ("/x@y/z", ("/x@y/z", "", None)),
+    ],
+)
+def test_a_moment_is_named(named: str, parts: tuple[str, str, int | None]) -> None:
+    assert parted(named) == parts
+
+
+@pytest.mark.parametrize("named", ["latest@zk", "@0x1", "latest@", ":a"])
+def test_what_names_no_moment_is_refused(named: str) -> None:
+    with pytest.raises(UsageError):
+        parted(named)
