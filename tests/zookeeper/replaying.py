@@ -20,10 +20,15 @@ class Replay:
     half_failed: int = 0
 
     def run(self, tree: Tree, bodies: Iterable[bytes], *, until: int | None = None, exact_from: int | None = 0) -> Tree:
-        """Apply what is behind the tree's zxid. Before `exact_from` no digest is asked for, with None never."""
+        """Apply what is behind the tree's zxid. Before `exact_from` no digest is asked for, with None never.
+
+        Without digests (before 3.6) the transaction that a snapshot is named after comes again, first of all: the
+        snapshot may hold a half of it.
+        """
         for body in bodies:
             transaction = decode(body)
-            if transaction.zxid <= tree.zxid:
+            again = transaction.zxid == tree.zxid and transaction.digest is None and not self.transactions
+            if transaction.zxid <= tree.zxid and not again:
                 continue
             if until is not None and transaction.zxid > until:
                 break

@@ -206,7 +206,8 @@ def test_a_time_that_damage_has_taken_away(shop: Served, bundle: Path) -> None:
     """Never silently an earlier tree; what lies before the damage can be had."""
     target = shop.home / "target"
     target.mkdir()
-    words = ("restore", f"--backup-dir={bundle}", f"--zk-data-dir={target}", "--zk-host=127.0.0.1:1", "--dry-run")
+    places = (f"--zk-data-dir={target}", f"--zk-log-dir={target}", "--zk-host=127.0.0.1:1")
+    words = ("restore", f"--backup-dir={bundle}", *places, "--dry-run")
     last, early = (shop.json(*words, *flags)["stands_at"] for flags in ((), ("--to-zxid=0x20",)))
     _flip(_newest(bundle), 40)
     said = _error(shop, *words, f"--to-time={last['time_ms']}", code=30)
