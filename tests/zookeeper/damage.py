@@ -21,6 +21,7 @@ PASSWORD = "damage"
 SETTINGS = {"snapCount": "300", "preAllocSize": "64", "forceSync": "no", "initLimit": "20", "syncLimit": "10"}
 JAVA = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 CONFIG = "/zookeeper/config"
+_IN_LAST_LOG = 100
 
 
 class Server(StrEnum):
@@ -31,6 +32,9 @@ class Server(StrEnum):
     """It starts, with the tree that was there."""
     WRONG = "wrong"
     """It starts, with another tree, and says nothing."""
+
+
+_IN_LAST_LOG = 100
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ def write(directory: Path, version: str, steps: int = 7) -> Written:
         load = Load([running.client], PASSWORD, line=release.line, seed=3)
         for _ in range(steps):
             load.step()
+        _lengthen_last_log(load, directory / "data")
         load.close()
         truth = record(running.client, PASSWORD)
     return Written(directory / "data", release, truth)
@@ -81,9 +86,16 @@ def write_epochs(directory: Path, version: str, epochs: int = 2) -> Written:
             load = Load([running.client], PASSWORD, line=(3, 4), seed=number)
             load.step()
             load.step()
+            _lengthen_last_log(load, directory / "data")
             load.close()
             truth = record(running.client, PASSWORD)
     return Written(directory / "data", release, truth)
+
+
+def _lengthen_last_log(load: Load, data_dir: Path) -> None:
+    """A server begins a log whenever it likes: what tests do to the end of the last one needs some records in it."""
+    while len(good_records(logs(data_dir)[-1].read_bytes())) < _IN_LAST_LOG:
+        load.step()
 
 
 def _member(directory: Path, release: ZooKeeperRelease, data_dir: Path) -> EmbeddedZooKeeper:
