@@ -24,6 +24,8 @@ from tests.kafka.slow_partitioner import slow_partition
 from tests.servers.shaky_kafka import Shaky
 
 pytestmark = pytest.mark.xdist_group("kafka-replay")
+_GREETING_BYTES = 200
+"""Less than any attempt sends, whatever is left to do."""
 
 
 def _unit(shaky: Shaky, logs: Archived, topic: str) -> ReplayUnit:
@@ -57,7 +59,8 @@ def test_attempts_are_killed_at_random_points(shaky: Shaky, logs: Archived, chil
     whole = sum(map(len, before))
     while killed < 3 or not any(0 < end < whole for end in ends):
         assert len(ends) < 20, f"no attempt died in the middle: {ends} of {whole}"
-        shaky.sending.close_after(chance.randrange(1, usual_bytes))
+        missing = whole - (ends[-1] if ends else 0)
+        shaky.sending.close_after(chance.randrange(1, _GREETING_BYTES + usual_bytes * missing // whole))
         try:
             children.start(unit)
             wait_for(lambda: shaky.sending.closed or children.over, "the hold")
