@@ -449,9 +449,13 @@ ELSEWHERE = (
     "receipts list",
     "receipts show",
     "zookeeper backup",
+    "zookeeper diff",
     "zookeeper export",
+    "zookeeper history",
     "zookeeper import",
+    "zookeeper log",
     "zookeeper restore",
+    "zookeeper restore-subtree",
 )
 """Called in test_demo.py, test_salvage.py, test_receipts.py, zookeeper/, and in
 tests/integration/kafka_{backup,restore}."""

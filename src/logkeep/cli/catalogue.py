@@ -132,7 +132,7 @@ VERBS: tuple[Entry, ...] = (
     Entry(
         "zookeeper restore-subtree",
         "logkeep.cli.verbs.zookeeper_subtree:restore_subtree",
-        "Put one subtree of a backup into an ensemble that runs, as creates and sets with version checks.",
+        "Put one subtree of a backup into an ensemble that runs.",
     ),
     Entry(
         "zookeeper export",
