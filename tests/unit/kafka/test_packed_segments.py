@@ -1,12 +1,13 @@
 """Segments in zstd frames: what the writer stores, and that every way of reading gives the log back."""
 
+import gzip
 import hashlib
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.errors import Damaged, FormatTooNew
+from logkeep.errors import Damaged
 from logkeep.formats.batch_index import BatchIndex
 from logkeep.formats.kafka_log import walk
 from logkeep.formats.zstd_frames import FRAME_BYTES
@@ -128,9 +129,24 @@ def test_a_lost_index_costs_only_time() -> None:
     assert b"".join(StoredLog.of(where, segment).range(7, 100, index)) == LARGE[7:107]
 
 
-def test_a_codec_without_a_reader_is_refused() -> None:
-    with pytest.raises(FormatTooNew, match="gzip"):
-        list(StoredLog(MemoryStore(), "x", Codec.GZIP, 1, 1).pieces())
+def test_an_object_packed_by_gzip_is_what_is_said_of_it() -> None:
+    stored = gzip.compress(LARGE, 1, mtime=0)
+    wrong = bytes([*stored[:-8], stored[-8] ^ 1, *stored[-7:]])
+    assert b"".join(_gzipped(stored, len(LARGE)).pieces()) == LARGE
+    for content, plain_bytes in (
+        (stored[:-1], len(LARGE)),
+        (wrong, len(LARGE)),
+        (stored, len(LARGE) - 1),
+        (stored, len(LARGE) + 1),
+    ):
+        with pytest.raises(Damaged):
+            list(_gzipped(content, plain_bytes).pieces())
+
+
+def _gzipped(content: bytes, plain_bytes: int) -> StoredLog:
+    store = MemoryStore()
+    store.put_new("x", content)
+    return StoredLog(store, "x", Codec.GZIP, len(content), plain_bytes)
 
 
 def _readable() -> list[tuple[StoredLog, BatchIndex | None]]:
