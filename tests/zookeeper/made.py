@@ -126,7 +126,7 @@ def add_member(
     for zxid in snapshot_at:
         digest = past.digest_at[zxid] if past.digests and zxid else None
         nodes = past.nodes_at[zxid]
-        end = zxid if past.digests or not zxid else None
+        end = zxid if past.digests and zxid else None
         view.add_snapshot(past.snapshots[zxid], zxid, member, fuzzy_end=end, bound=zxid, digest=digest, nodes=nodes)
     before: int | None = None
     for run in logs:
