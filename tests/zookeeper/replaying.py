@@ -23,11 +23,12 @@ class Replay:
         """Apply what is behind the tree's zxid. Before `exact_from` no digest is asked for, with None never.
 
         Without digests (before 3.6) the transaction that a snapshot is named after comes again, first of all: the
-        snapshot may hold a half of it.
+        snapshot may hold a half of it. To a whole tree that changes nothing.
         """
+        stands_at = tree.zxid
         for body in bodies:
             transaction = decode(body)
-            again = transaction.zxid == tree.zxid and transaction.digest is None and not self.transactions
+            again = transaction.zxid == stands_at == tree.zxid and transaction.digest is None
             if transaction.zxid <= tree.zxid and not again:
                 continue
             if until is not None and transaction.zxid > until:
