@@ -1,8 +1,6 @@
 """An offline restore killed at every step on the file system: the old files or the new ones, whole; then run again."""
 
-import os
 import shutil
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import pytest
 from logkeep.kafka.restore.offline import staging
 from tests.crash.points import DONE, KILLED, in_child
 from tests.crash.seeds import seeded_part
+from tests.crash.system_calls import SystemCalls
 from tests.kafka.batches import dense
 from tests.kafka.offline import Backed, backed_up, made_target, offline, tree
 from tests.kafka.slow_records import Slow, batch_of
@@ -19,37 +18,6 @@ from tests.kafka.slow_records import Slow, batch_of
 _CALLS = ("write", "fsync", "rename", "mkdir", "unlink", "rmdir", "ftruncate", "chmod")
 _NAMES = ("orders-0", "orders-1")
 _SHARE = 8
-
-
-class Steps:
-    """Counts calls in this process; it dies right before or right after one of them."""
-
-    def __init__(self, die_at: int, told: Path | None = None) -> None:
-        self._count, self._die_at, self._told = 0, die_at, told
-
-    def watch(self, *, exchange: bool) -> None:
-        for name in _CALLS:
-            setattr(os, name, self._watched(getattr(os, name)))
-        swap: Callable[..., Any] = staging._exchanged if exchange else lambda *_: False
-        staging._exchanged = self._watched(swap)
-
-    def tell(self) -> None:
-        if self._told is not None:
-            self._told.write_text(str(self._count))
-
-    def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def watched(*arguments: Any, **named: Any) -> Any:
-            self._step()
-            result = call(*arguments, **named)
-            self._step()
-            return result
-
-        return watched
-
-    def _step(self) -> None:
-        self._count += 1
-        if self._count == self._die_at:
-            os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Prepared:
@@ -72,8 +40,10 @@ class Prepared:
 
     def run(self, root: Path, die_at: int, told: Path | None = None) -> str:
         def restore() -> None:
-            steps = Steps(die_at, told)
-            steps.watch(exchange=self._exchange)
+            steps = SystemCalls(_CALLS, die_at, told)
+            steps.watch()
+            swap: Callable[..., Any] = staging._exchanged if self._exchange else lambda *_: False
+            staging._exchanged = steps.watched(swap)
             assert offline(self.backed.place, self.backed.backup, [root], segment_bytes=200).good
             steps.tell()
 

@@ -1,8 +1,6 @@
 """A backup of ZooKeeper killed at its steps: earlier ones as they were, the new one whole or absent; then run again."""
 
-import os
 import shutil
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from logkeep.zookeeper.bundle.layout import bundles
 from logkeep.zookeeper.bundle.view import BundleView
 from tests.crash.points import DONE, KILLED, in_child
 from tests.crash.seeds import seeded_part
+from tests.crash.system_calls import SystemCalls
 from tests.faults.plan import KillAfter, no_faults
 from tests.faults.store import FaultyStore
 from tests.zookeeper.archives import archived, bytes_of, new_local_place, newest
@@ -24,35 +23,6 @@ from tests.zookeeper.directories import MadeServer, bundled, content
 
 _SHARE = 10
 _CALLS = ("write", "fsync", "rename", "mkdir", "unlink", "rmdir", "ftruncate", "link", "open", "utime")
-
-
-class Steps:
-    """Counts calls to the system in this process; it dies right before or right after one of them."""
-
-    def __init__(self, die_at: int, told: Path | None = None) -> None:
-        self._count, self._die_at, self._told = 0, die_at, told
-
-    def watch(self) -> None:
-        for name in _CALLS:
-            setattr(os, name, self._watched(getattr(os, name)))
-
-    def tell(self) -> None:
-        if self._told is not None:
-            self._told.write_text(str(self._count))
-
-    def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def watched(*arguments: Any, **named: Any) -> Any:
-            self._step()
-            result = call(*arguments, **named)
-            self._step()
-            return result
-
-        return watched
-
-    def _step(self) -> None:
-        self._count += 1
-        if self._count == self._die_at:
-            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def made_server(root: Path) -> MadeServer:
@@ -96,7 +66,7 @@ def kill_in_a_bundle(tmp_path: Path, chosen: Callable[[int], list[int]]) -> None
 
     def run(out: Path, die_at: int, told: Path | None = None) -> str:
         def take() -> None:
-            steps = Steps(die_at, told)
+            steps = SystemCalls(_CALLS, die_at, told)
             steps.watch()
             bundled(server, out, "new", codec=Codec.GZIP)
             steps.tell()

@@ -4,19 +4,16 @@ import base64
 import contextlib
 import socket
 import struct
-import subprocess
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from logkeep.embedded.process import ServerProcess, java_command
-from logkeep.errors import ServerFailed
+from logkeep.embedded.process import ServerProcess, java_command, run_tool
 from logkeep.spark.jars import resolve_jars, spark_jar
 
 _READY_S = 60.0
-_TOOL_TIMEOUT_S = 120
 _LOG4J = """\
 appender.out.type = Console
 appender.out.name = out
@@ -133,19 +130,7 @@ class EmbeddedKafka:
 
         Raises `ServerFailed` if it fails.
         """
-        finished = subprocess.run(
-            self.command(main_class, arguments),
-            cwd=self.directory,
-            input=typed,
-            capture_output=True,
-            text=True,
-            timeout=_TOOL_TIMEOUT_S,
-            check=False,
-        )
-        if finished.returncode != 0:
-            last = (finished.stderr + finished.stdout).strip().splitlines()[:1] or ["no message"]
-            raise ServerFailed(f"exit code {finished.returncode}: {last[0]}", subject=main_class)
-        return finished.stdout
+        return run_tool(self.command(main_class, arguments), main_class, self.directory, typed)
 
     def command(self, main_class: str, arguments: Sequence[str]) -> list[str]:
         """How a Java program of this release is started, the broker itself too."""

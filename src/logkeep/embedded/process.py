@@ -21,6 +21,7 @@ _PR_SET_PDEATHSIG = 1
 _POLL_S = 0.1
 _STOP_S = 20.0
 _TAIL_LINES = 15
+_TOOL_TIMEOUT_S = 120
 JAVA_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 
 
@@ -31,6 +32,17 @@ def java_command(
     java = str(find_java(os.environ).executable)
     path = os.pathsep.join(str(entry) for entry in class_path)
     return [java, *JAVA_OPTIONS, *options, "-cp", path, main_class, *arguments]
+
+
+def run_tool(command: Sequence[str], main_class: str, cwd: Path, typed: str = "") -> str:
+    """Run a Java program to its end, with what is typed into it; its output. Raises `ServerFailed` if it fails."""
+    finished = subprocess.run(
+        command, cwd=cwd, input=typed, capture_output=True, text=True, timeout=_TOOL_TIMEOUT_S, check=False
+    )
+    if finished.returncode != 0:
+        first = (finished.stderr + finished.stdout).strip().splitlines()[:1] or ["no message"]
+        raise ServerFailed(f"exit code {finished.returncode}: {first[0]}", subject=main_class)
+    return finished.stdout
 
 
 class ServerProcess:

@@ -8,15 +8,14 @@ ACLs say.
 import base64
 import hashlib
 import secrets
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from logkeep.embedded.kafka import free_ports
-from logkeep.embedded.process import ServerProcess, java_command
-from logkeep.errors import ClusterUnreachable, ServerFailed
+from logkeep.embedded.process import ServerProcess, java_command, run_tool
+from logkeep.errors import ClusterUnreachable
 from logkeep.spark.jars import resolve_jars, spark_home, spark_jar
 from logkeep.zookeeper.words import four_letter, parse_srvr
 
@@ -24,7 +23,6 @@ RELEASES = ("3.4.14", "3.5.10", "3.6.4", "3.7.2", "3.8.4", "3.9.5")
 """The last of each line that is supported."""
 _READY_S = 60.0
 _ASK_S = 2.0
-_TOOL_TIMEOUT_S = 120
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _LOG4J = """\
 appender.out.type = Console
@@ -180,19 +178,7 @@ class EmbeddedZooKeeper:
 
     def java_tool(self, main_class: str, arguments: Sequence[str]) -> str:
         """Run one of Apache's own tools from the same jars; its output. Raises `ServerFailed` if it fails."""
-        finished = subprocess.run(
-            self.command(main_class, arguments),
-            cwd=self.directory,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_TOOL_TIMEOUT_S,
-            check=False,
-        )
-        if finished.returncode != 0:
-            first = (finished.stderr + finished.stdout).strip().splitlines()[:1] or ["no message"]
-            raise ServerFailed(f"exit code {finished.returncode}: {first[0]}", subject=main_class)
-        return finished.stdout
+        return run_tool(self.command(main_class, arguments), main_class, self.directory)
 
     def command(self, main_class: str, arguments: Sequence[str]) -> list[str]:
         """How a Java program of this release is started, the server itself too."""

@@ -71,11 +71,6 @@ class KeptSnapshot:
     origin: Origin = Origin.DISK
     provenance: Provenance | None = None
 
-    @property
-    def usable_from(self) -> int | None:
-        """The first zxid that a replay from it can stand at; None when nothing bounds its end."""
-        return self.fuzzy_end if self.fuzzy_end is not None else self.bound
-
 
 @dataclass(frozen=True, kw_only=True)
 class KeptLog:

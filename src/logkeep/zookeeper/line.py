@@ -44,10 +44,6 @@ def spans_of(log: KeptLog, disputed: Collection[Dispute] = ()) -> Iterator[Span]
             yield Span(at, last, log)
 
 
-def lines_of(holdings: Holdings) -> dict[str, Line]:
-    return {history: line_of(holdings, history) for history in holdings.histories}
-
-
 def line_of(holdings: Holdings, history: str, only: Collection[str] | None = None) -> Line:
     """`only`: look at these members alone."""
     logs = [log for log in holdings.logs if log.history == history and (only is None or log.member in only)]

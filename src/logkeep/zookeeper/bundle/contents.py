@@ -20,7 +20,7 @@ from logkeep.zookeeper.bundle.documents import (
 from logkeep.zookeeper.kept import Ending, KeptLog, Member
 from logkeep.zookeeper.outcome import exit_code
 from logkeep.zookeeper.packing import SUFFIXES
-from logkeep.zookeeper.sink import DamagedFile, Gathered, PlacedLog, PlacedSnapshot
+from logkeep.zookeeper.sink import DamagedFile, Gathered, PlacedLog, PlacedSnapshot, Stored
 
 _REPAIRED = frozenset({"header-rewritten", "torn-tail"})
 _BROKEN = frozenset({"snapshot-damaged", "lost-transactions"})
@@ -120,8 +120,11 @@ def _snapshot(placed: PlacedSnapshot) -> SnapshotEntry:
 
 
 def _log(placed: PlacedLog) -> LogEntry:
-    kept, stored = placed.kept, placed.stored
-    status, note = _status(kept)
+    status, note = _status(placed.kept)
+    return log_entry(placed.kept, placed.stored, _stored_log(placed), status=status, note=note)
+
+
+def log_entry(kept: KeptLog, stored: Stored, stored_name: str, *, status: str, note: str) -> LogEntry:
     return LogEntry(
         name=log_name(kept.first),
         start_zxid=hex_zxid(kept.first),
@@ -130,7 +133,7 @@ def _log(placed: PlacedLog) -> LogEntry:
         status=status,
         transaction_count=kept.records,
         checksum=f"sha256:{kept.sha256}",
-        stored_name=_stored_log(placed),
+        stored_name=stored_name,
         stored_size=stored.size_bytes,
         stored_checksum=f"sha256:{stored.sha256}",
         source_name=kept.name,

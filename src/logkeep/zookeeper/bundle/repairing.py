@@ -20,7 +20,7 @@ from logkeep.store.directory import speaking_of
 from logkeep.store.local import PARTIAL, LocalStore
 from logkeep.store.local_files import sync_path
 from logkeep.zookeeper.bundle import layout
-from logkeep.zookeeper.bundle.documents import LogEntry
+from logkeep.zookeeper.bundle.contents import log_entry
 from logkeep.zookeeper.bundle.rewriting import document_of, replace_document
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
@@ -154,27 +154,8 @@ def _free(directory: Path, name: str) -> Path:
 
 def _log_entry(repair: RepairPlan, kept: KeptLog, stored: Stored) -> dict[str, Any]:
     whole = kept.last == repair.of.last and not repair.lost
-    entry = LogEntry(
-        name=log_name(kept.first),
-        start_zxid=hex_zxid(kept.first),
-        end_zxid=hex_zxid(kept.last),
-        size=kept.size_bytes,
-        status="valid" if whole else "truncated",
-        transaction_count=kept.records,
-        checksum=f"sha256:{kept.sha256}",
-        stored_name=stored.name.rpartition("/")[2],
-        stored_size=stored.size_bytes,
-        stored_checksum=f"sha256:{stored.sha256}",
-        source_name=kept.name,
-        min_time_ms=kept.min_time_ms,
-        max_time_ms=kept.max_time_ms,
-        last_adler=kept.last_adler,
-        ending=kept.ending,
-        proof=kept.proof,
-        borders=tuple((hex_zxid(before), hex_zxid(after)) for before, after in kept.borders),
-        digests=kept.digests,
-        note=f"Repaired: {repair}",
-    )
+    status, stored_name = "valid" if whole else "truncated", stored.name.rpartition("/")[2]
+    entry = log_entry(kept, stored, stored_name, status=status, note=f"Repaired: {repair}")
     built: dict[str, Any] = msgspec.to_builtins(entry)
     return built
 
