@@ -115,10 +115,8 @@ def read(bootstrap: str, logs: Iterable[Log]) -> dict[Log, list[tuple[int, str]]
     settings = {"bootstrap.servers": bootstrap, "group.id": "copier", "isolation.level": "read_committed"}
     consumer = Consumer({**settings, "enable.partition.eof": True, "enable.auto.commit": False})
     found: dict[Log, list[tuple[int, str]]] = {log: [] for log in logs}
-    consumer.assign([TopicPartition(t, p, 0) for t, p in found])
-    for topic, partition in found:
-        low, _ = consumer.get_watermark_offsets(TopicPartition(topic, partition), 30)
-        consumer.seek(TopicPartition(topic, partition, low))
+    starts = {log: consumer.get_watermark_offsets(TopicPartition(*log), 30)[0] for log in found}
+    consumer.assign([TopicPartition(t, p, start) for (t, p), start in starts.items()])
     ended: set[Log] = set()
     while ended != set(found):
         for message in consumer.consume(1000, 0.1):

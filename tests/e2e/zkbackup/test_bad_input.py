@@ -59,9 +59,7 @@ def test_no_server_answers(shop: Served) -> None:
 
 def test_lost_transactions_in_the_source(shop: Served) -> None:
     """A record that others follow is damaged: what is there is kept, and what is not is told."""
-    while _records(_newest_log(shop.server.log_dir)) < 3:  # a lone record could be one that is being written
-        shop.fill("/more", 2)
-        shop.empty("/more")
+    _lengthen_newest_log(shop)
     copytree(shop.server.data_dir, shop.home / "data")
     copytree(shop.server.log_dir, shop.home / "datalog")
     _flip(_newest_log(shop.home / "datalog"), 40)
@@ -75,6 +73,13 @@ def _newest_log(directory: Path) -> Path:
     return max((directory / "version-2").glob("log.*"), key=lambda path: int(path.suffix[1:], 16))
 
 
+def _lengthen_newest_log(shop: Served) -> None:
+    """Wherever the server rolled it: a lone record could be one that is being written, and is no damage."""
+    while _records(_newest_log(shop.server.log_dir)) < 3:
+        shop.fill("/more", 2)
+        shop.empty("/more")
+
+
 def _records(log: Path) -> int:
     with log.open("rb") as file:
         return scan(file).records
@@ -82,6 +87,7 @@ def _records(log: Path) -> int:
 
 @pytest.fixture
 def bundle(shop: Served) -> Path:
+    _lengthen_newest_log(shop)
     return Path(shop.backup("--backup-id=one", "--compression=none")["backup_dir"])
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from confluent_kafka import TopicPartition as ConsumerPosition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import TargetUnsafe
@@ -28,6 +29,7 @@ from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.restores import NewRestore, Target, Verdict, begin_restore, read_producers
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.inline import InlineEngine
+from tests.integration.processes import wait_for
 from tests.kafka.matrix import BROKER, Matrix
 from tests.kafka.seen import seen
 from tests.kafka.whole import Archive, new_place
@@ -39,8 +41,8 @@ RECORDS, HALF = 100, 50
 
 @pytest.fixture(scope="module")
 def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
-    """A broker that forgets producers after a second."""
-    quickly = {"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "100"}
+    """A broker that looks often for producers to forget."""
+    quickly = {"producer.id.expiration.check.interval.ms": "100"}
     directory, cache = tmp_path_factory.mktemp("forgetful"), cache_dir(os.environ, Path.home())
     with EmbeddedKafka(directory / "broker", cache, properties=BROKER | quickly) as running:
         yield running
@@ -101,11 +103,23 @@ def _restoring(kafka: EmbeddedKafka, root: Path, topic: str, offsets: Offsets, s
     return Restoring(archive.place, settings, prepared, wish)
 
 
-def _wait_until_forgotten(settings: ClientSettings, topic: str) -> None:
-    log = TopicPartition(topic, 0)
-    with Cluster(settings) as cluster:
-        while describe_producers(cluster, [log])[log]:
-            pass
+def _make_it_forget(kafka: EmbeddedKafka, settings: ClientSettings, topic: str) -> None:
+    """Only for as long as it takes, so that a slow machine does not lose the producers that still write."""
+    log, name = TopicPartition(topic, 0), "producer.id.expiration.ms"
+    _set_for_brokers(kafka, ConfigEntry(name, "1", incremental_operation=AlterConfigOpType.SET))
+    try:
+        with Cluster(settings) as cluster:
+            wait_for(lambda: not describe_producers(cluster, [log])[log], "a broker that has forgotten")
+    finally:
+        _set_for_brokers(kafka, ConfigEntry(name, None, incremental_operation=AlterConfigOpType.DELETE))
+
+
+def _set_for_brokers(kafka: EmbeddedKafka, entry: ConfigEntry) -> None:
+    resource = ConfigResource(ConfigResource.Type.BROKER, "1")
+    resource.add_incremental_config(entry)
+    admin = Matrix(kafka).admin
+    for future in admin.incremental_alter_configs([resource]).values():
+        future.result(30)
 
 
 @pytest.mark.parametrize("start", [0, 25])
@@ -119,7 +133,7 @@ def test_a_forgotten_producer(forgetful: EmbeddedKafka, tmp_path: Path, offsets:
     restoring = _restoring(forgetful, tmp_path, topic, offsets, start)
     restore_id = restoring.begin()
     restoring.write(restore_id, HALF)
-    _wait_until_forgotten(restoring.settings, f"{topic}-back")
+    _make_it_forget(forgetful, restoring.settings, f"{topic}-back")
     done = restoring.task.resume(restoring.task.stored(restore_id), restoring.prepared.view, lambda _: InlineEngine())
     assert done.receipt.verdict is Verdict.PROVEN
     assert [f.code for f in done.receipt.findings] == ["producer-forgotten"]
@@ -139,7 +153,7 @@ def test_a_forgotten_producer_and_foreign_records(forgetful: EmbeddedKafka, tmp_
     producer = Matrix(forgetful).producer()
     producer.produce("mixed-up-back", b"somebody else's", partition=0)
     producer.flush(30)
-    _wait_until_forgotten(restoring.settings, "mixed-up-back")
+    _make_it_forget(forgetful, restoring.settings, "mixed-up-back")
     done = restoring.task.resume(restoring.task.stored(restore_id), restoring.prepared.view, lambda _: InlineEngine())
     assert done.receipt.verdict is Verdict.FAILED
     (finding,) = done.receipt.findings
