@@ -12,13 +12,13 @@ from logkeep.model.segments import Codec, Segment
 from logkeep.model.segments import Collection as Kind
 from logkeep.model.time import Clock, TokenSource, random_token
 from logkeep.repository import layout
-from logkeep.repository.attachments import put_attachment, read_attachment
+from logkeep.repository.attachments import put_attachment
 from logkeep.repository.backup import OngoingBackup, Outcome, begin, check_wanted
 from logkeep.repository.chain import Place
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.format import ZSTD_FRAMES, require_feature
 from logkeep.repository.lease import DEFAULT_TTL
-from logkeep.repository.source import check_source, ensure_source, read_manifest
+from logkeep.repository.source import check_source, ensure_source
 from logkeep.repository.writing import Writing, writing
 from logkeep.zookeeper.archive.claims import (
     DAMAGED,
@@ -30,6 +30,7 @@ from logkeep.zookeeper.archive.claims import (
     snapshot_segment,
     within,
 )
+from logkeep.zookeeper.archive.reachable import record_rows
 from logkeep.zookeeper.archive.record import (
     KIND,
     ROLE,
@@ -258,10 +259,9 @@ def _members(gathered: Gathered) -> Iterator[MemberRecord]:
 
 
 def last_record(place: Place, folded: Folded) -> EnsembleRecord | None:
-    """What the newest backup of this source knew. Raises Damaged."""
-    if not folded.completed:
-        return None
-    return read_attachment(place, read_manifest(place, folded.completed[-1]), ROLE, EnsembleRecord)
+    """What the newest backup of this source knew, as it is served today. Raises Damaged."""
+    found = record_rows(place, folded, folded.completed[-1]) if folded.completed else None
+    return found[0] if found else None
 
 
 @contextmanager
