@@ -1,10 +1,13 @@
 """A backup of ZooKeeper in a repository, to read."""
 
 import io
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import BinaryIO, cast
+
+import msgspec
 
 from logkeep.errors import Damaged, UnknownBackup
 from logkeep.formats.zookeeper.scanned_log import HEADER
@@ -75,6 +78,18 @@ class ArchiveView:
     def object_name(self, kept: KeptSnapshot | KeptLog) -> str:
         """Under which it lies in the store."""
         return layout.segment(self.place.source, self.rows[self._token(kept)])
+
+    def only(self, objects: Collection[KeptSnapshot | KeptLog]) -> "ArchiveView":
+        """A view of these alone, small enough to travel with each unit of work."""
+        tokens = {self._token(kept) for kept in objects}
+        record = msgspec.structs.replace(
+            self.record,
+            snapshots=tuple(s for s in self.record.snapshots if s.token in tokens),
+            logs=tuple(r for r in self.record.logs if r.token in tokens),
+            config=(),
+        )
+        rows = {token: row for token, row in self.rows.items() if token in tokens}
+        return replace(self, record=record, rows=rows, within={t: at for t, at in self.within.items() if t in tokens})
 
     def _token(self, kept: KeptSnapshot | KeptLog) -> str:
         if isinstance(kept, KeptSnapshot):
