@@ -17,12 +17,13 @@ from logkeep.repository.verdicts import GOOD
 from logkeep.repository.verifying import Verifier
 from logkeep.repository.writing import writing
 from logkeep.spark.inline import InlineEngine
+from logkeep.zookeeper import follow as following
 from logkeep.zookeeper.archive.pieces import settled
 from logkeep.zookeeper.archive.sink import archiving
 from logkeep.zookeeper.archive.verifying import Look
 from logkeep.zookeeper.archive.view import view_of
 from logkeep.zookeeper.backup import Wish
-from logkeep.zookeeper.follow import MERGE_EVERY, Round, follow
+from logkeep.zookeeper.follow import Round, follow
 from logkeep.zookeeper.verify import Level
 from tests.crash.points import AT_ONCE
 from tests.zookeeper.archives import archived, bytes_of, new_local_place, new_place, newest, zxids
@@ -53,21 +54,21 @@ def test_many_backups_become_few_objects_and_stay_what_they_were(tmp_path: Path,
     server.snapshot(0)
     log = server.log([1])
     archived(place, server, codec=codec)
-    for zxid in range(2, 13):
+    for zxid in range(2, 8):
         server.add(log, [zxid])
         server.zxid = zxid
         archived(place, server, codec=codec)
     before = everything(place)
     exact = {entry.id: bytes_of(view_of(place, entry)) for entry in read_chain(place).completed}
     done = optimize(place)
-    assert (done.objects_before, done.objects_after, done.findings) == (12, 1, ())
+    assert (done.objects_before, done.objects_after, done.findings) == (7, 1, ())
     sweep(place)
     assert len(log_objects(place)) == 1
     assert everything(place) == before
     for entry in read_chain(place).completed[:-1]:
         assert bytes_of(view_of(place, entry)) == exact[entry.id], "one that ends among the pieces has them as before"
-    assert zxids(newest(place)) == [(1, 12)]
-    assert verified(place) == [GOOD] * 12
+    assert zxids(newest(place)) == [(1, 7)]
+    assert verified(place) == [GOOD] * 7
 
 
 def test_the_next_backup_names_the_merged_object_and_not_its_pieces(tmp_path: Path) -> None:
@@ -111,11 +112,13 @@ def test_after_the_newest_backup_is_deleted_the_next_one_goes_on_where_the_one_b
     assert zxids(newest(growing.place))[-1] == (5, 6)
     assert verified(growing.place) == [GOOD] * 5
     growing.backup(2)
+    growing.backup(2)
     before = everything(growing.place)
-    assert optimize(growing.place).objects_before == 2
+    assert optimize(growing.place).objects_before == 2, "what two objects hold is not touched"
     sweep(growing.place)
     assert everything(growing.place) == before
-    assert verified(growing.place) == [GOOD] * 6
+    assert zxids(newest(growing.place))[-2:] == [(5, 6), (7, 10)]
+    assert verified(growing.place) == [GOOD] * 7
 
 
 def test_a_damaged_piece_is_told_and_left_as_it_is(tmp_path: Path) -> None:
@@ -184,20 +187,21 @@ class _StopAfter:
         self.growing.server.zxid = self.growing.last
 
 
-def test_who_follows_merges_as_it_goes(tmp_path: Path) -> None:
+def test_who_follows_merges_as_it_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "MERGE_EVERY", 10)
     growing, heard = Growing(tmp_path / "server", new_place()), list[Round]()
     follow(
         lambda: archiving(growing.place, clock=utc_now, tokens=random_token),
         Wish((growing.server.place("zk1"),)),
         rounds(growing.server),
         lambda _, word: word,
-        _StopAfter(growing, MERGE_EVERY + 3),
+        _StopAfter(growing, 13),
         interval_s=0.0,
         tell=heard.append,
         merge=lambda: optimize(growing.place, least=8),
     )
     merged = {one.number: one.merged.objects_before for one in heard if one.merged}
-    assert (merged, [one.error for one in heard if one.error]) == ({MERGE_EVERY + 1: MERGE_EVERY + 1}, [])
+    assert (merged, [one.error for one in heard if one.error]) == ({11: 11}, [])
     sweep(growing.place)
     assert len(log_objects(growing.place)) == 3
     assert verified(growing.place, Level.DATA)[-4:] == [GOOD] * 4

@@ -93,15 +93,15 @@ def _append(place: Place, row: Segment, where: str, writer: StoredWriter, progre
 def kin_of(place: Place, folded: Folded) -> Kin:
     """Pieces of one file and epoch, as the newest backup names them.
 
-    Not those of which a record of the first release says too little to find them in a larger object.
+    Only those that every backup which has them will find in a larger object.
     """
     found = record_rows(place, folded, folded.completed[-1]) if folded.completed else None
     if found is None:
         return lambda _: None
     record, rows = found
     whole = [log for log in record.logs if not log.apart and rows[log.token].token == log.token]
-    bare = _told_too_little(place, folded)
-    logs = {log.token: log for log in whole if log.token not in bare}
+    named = _named(place, folded)
+    logs = {log.token: log for log in whole if all(_is_found_in(other, log) for other in named)}
     return lambda row: _relation(row, logs.get(row.token))
 
 
@@ -112,16 +112,26 @@ def _relation(row: Segment, log: LogRecord | None) -> Hashable | None:
     return log.name, epoch_of(log.first), log.digests
 
 
-def _told_too_little(place: Place, folded: Folded) -> set[str]:
-    """Tokens in records of the first release, which are older than all others."""
-    bare: set[str] = set()
+def _named(place: Place, folded: Folded) -> list[LogRecord]:
+    """Pieces that records name and that may be no piece of today: the first release said too little of them, and what a
+    repair could not bring back is missing in them. Without repairs such records are older than all others."""
+    mended, named = any(one.keep_old for one in folded.replacements), dict[str, LogRecord]()
     for entry in folded.completed:
         record = read_attachment(place, read_manifest(place, entry), ROLE, EnsembleRecord)
-        too_little = {log.token for log in record.logs if not log.size} if record is not None else set()
-        if record is not None and record.logs and not too_little:
+        logs = record.logs if record is not None else ()
+        if logs and not mended and all(log.size for log in logs):
             break
-        bare |= too_little
-    return bare
+        named.update((log.token, log) for log in logs if mended or not log.size)
+    return list(named.values())
+
+
+def _is_found_in(named: LogRecord, piece: LogRecord) -> bool:
+    """Whether a piece may be moved, for all that this record has to say of it."""
+    if (named.member, named.apart or named.history) != (piece.member, piece.history):
+        return True
+    if named.last < piece.first or piece.last < named.first:
+        return True
+    return bool(named.size) and piece.first <= named.first and named.last <= piece.last
 
 
 WAY = MergeWay(merge_logs, kin_of, _PROOF)
