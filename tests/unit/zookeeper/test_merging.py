@@ -19,6 +19,7 @@ from logkeep.repository.writing import writing
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper import follow as following
 from logkeep.zookeeper.archive.pieces import settled
+from logkeep.zookeeper.archive.record import log_record
 from logkeep.zookeeper.archive.sink import archiving
 from logkeep.zookeeper.archive.verifying import Look
 from logkeep.zookeeper.archive.view import view_of
@@ -137,12 +138,10 @@ def test_a_damaged_piece_is_told_and_left_as_it_is(tmp_path: Path) -> None:
 
 def test_pieces_that_a_record_says_too_little_of_are_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first release wrote no sizes into its records: nobody could find such a piece in a larger object."""
-    from logkeep.zookeeper.archive import sink  # noqa: PLC0415 - its name for the function is put in place
-
     with monkeypatch.context() as patched:
-        whole = sink.log_record
         patched.setattr(
-            sink, "log_record", lambda p, apart: replace(whole(p, apart), size=0, sha256=None, records=0, min_time_ms=0)
+            "logkeep.zookeeper.archive.sink.log_record",
+            lambda p, apart: replace(log_record(p, apart), size=0, sha256=None, records=0, min_time_ms=0),
         )
         growing = Growing(tmp_path / "server", new_place())
         growing.backup()
