@@ -396,6 +396,11 @@ ZK_INTERVAL: Option[timedelta] = Option(
     "zk-interval", Duration(), timedelta(seconds=5), "With --follow: from the beginning of a round to the next.",
     key="zookeeper.interval", typed="interval",
 )  # fmt: skip
+ZK_SEGMENT_BYTES: Option[int] = Option(
+    "zk-segment-bytes", Size(minimum=4096, expected="a size of at least 4 KiB, such as 64MiB"), 64 << 20,
+    "Merge small objects of logs into ones of at most this size.",
+    key="zookeeper.segment_bytes", typed="segment-bytes",
+)  # fmt: skip
 INCLUDE_CONFIG: Option[bool] = Option(
     "include-config", Bool(), False, "Keep zoo.cfg and its like too, without passwords.",
     key="zookeeper.include_config",

@@ -36,6 +36,7 @@ from logkeep.config.options import (
     ZK_HOSTS,
     ZK_INTERVAL,
     ZK_LOG_DIRS,
+    ZK_SEGMENT_BYTES,
 )
 from logkeep.errors import UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
@@ -136,6 +137,7 @@ def _metrics(outcome: Outcome[ZooKeeperBackupReport]) -> Iterator[Sample]:
         TAG,
         FOLLOW,
         ZK_INTERVAL,
+        ZK_SEGMENT_BYTES,
         ENGINE,
         MASTER,
         PARALLEL,
@@ -165,7 +167,8 @@ def backup(run: Run) -> ZooKeeperBackupReport:
     --new-history says that it is meant. Transactions that no file holds any more end with 21. Where no server could be
     asked, the newest transactions are kept and labelled unproven, and the run ends with 2.
 
-    With --follow it goes on, round after round, until SIGTERM or SIGINT; a round with nothing new commits nothing.
+    With --follow it goes on, round after round, until SIGTERM or SIGINT; a round with nothing new commits nothing, and
+    now and then the small objects that rounds leave are merged, as `zookeeper optimize` does.
     """
     refuse_contradictions(run)
     place, wish = written_source(run, FIRST_SOURCE), _wish(run)
