@@ -1,0 +1,104 @@
+"""The whole way with an ensemble: its members backed up online under load, restored to moments that were seen.
+
+Three voters and an observer, over several epochs, whose leaders are killed, and since 3.5 a reconfiguration. All
+members of a new ensemble get what is restored, start together, and each shows the tree of that moment.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from logkeep.embedded.zookeeper import ZooKeeperRelease
+from logkeep.formats.zookeeper.names import epoch_of
+from logkeep.formats.zookeeper.transactions import Kind
+from logkeep.model.segments import Proof
+from logkeep.zookeeper.archive.view import ArchiveView
+from tests.crash.seeds import seeded
+from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble
+from tests.zookeeper.archives import new_local_place, newest
+from tests.zookeeper.files import bodies_of
+from tests.zookeeper.load import Load
+from tests.zookeeper.members import everywhere_the_same, leave_and_join
+from tests.zookeeper.moments import JAVA, SESSION_MS, SETTINGS, Moments, Told, looked_at, restored_to, scratch
+from tests.zookeeper.online import CACHE, archive_of, place_of, plain_copy
+from tests.zookeeper.recording import Recording
+from tests.zookeeper.replaying import Replay, transactions_in
+
+pytestmark = pytest.mark.xdist_group("zookeeper-ensemble")
+
+
+def test_a_moment_of_a_working_ensemble_comes_back(tmp_path: Path) -> None:
+    judge("3.9.5", tmp_path, epochs=2, moments=1)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("version", ["3.4.14", "3.6.4", "3.9.5", "3.5.10", "3.7.2", "3.8.4"])
+def test_many_moments_of_a_working_ensemble_come_back(version: str, tmp_path: Path) -> None:
+    judge(version, tmp_path, epochs=3, moments=12)
+
+
+def judge(version: str, directory: Path, *, epochs: int, moments: int) -> None:
+    told, taken = Told(f"{version}, three voters and an observer"), Moments(seeded(f"an ensemble of {version}"))
+    view = live(ZooKeeperRelease(version), directory, told, taken, epochs=epochs, moments=moments)
+    knows_its_members(view, epochs)
+    has_every_feature(view, directory / "features", ZooKeeperRelease(version))
+    for number, moment in enumerate(taken.taken):
+        with scratch(directory / f"moment-{number}") as home:
+            comes_back(view, moment, ZooKeeperEnsemble(home, CACHE, ZooKeeperRelease(version), SETTINGS, JAVA), told)
+    print(told)
+
+
+def live(
+    release: ZooKeeperRelease, directory: Path, told: Told, taken: Moments, *, epochs: int, moments: int
+) -> ArchiveView:
+    """The last moments are of the last epoch; a backup is taken in each."""
+    place = new_local_place(directory / "repo")
+    with ZooKeeperEnsemble(directory / "source", CACHE, release, SETTINGS, JAVA) as ensemble:
+        hosts = [member.client for member in ensemble.members.values()]
+        members = [place_of(member, f"zk{number}") for number, member in ensemble.members.items()]
+        load = Load(hosts, ensemble.password, line=release.line, session_ms=SESSION_MS)
+        with told.load(load):
+            for epoch in reversed(range(epochs)):
+                load.wait_for(600)
+                for _ in range(max(moments // epochs, 0 if epoch else 1)):
+                    taken.take(load, lambda: everywhere_the_same(ensemble))
+                told.backup(load, lambda: archive_of(place, *members))
+                if epoch:
+                    ensemble.next_epoch()
+            if release.line >= (3, 5):
+                leave_and_join(ensemble)
+                taken.take(load, lambda: everywhere_the_same(ensemble))
+                told.backup(load, lambda: archive_of(place, *members))
+    return newest(place)
+
+
+def knows_its_members(view: ArchiveView, epochs: int) -> None:
+    assert {member.name for member in view.members} == {"zk1", "zk2", "zk3", "zk4"}
+    assert {member.role for member in view.members} == {"leader", "follower", "observer"}
+    assert {member.voters for member in view.members} == {3}
+    found = {epoch_of(log.first) for log in view.logs}
+    assert len(found) >= epochs
+    assert all(epoch_of(log.first) == epoch_of(log.last) for log in view.logs)
+    assert {log.proof for log in view.logs if epoch_of(log.first) == max(found)} == {Proof.PROVEN}
+
+
+def has_every_feature(view: ArchiveView, directory: Path, release: ZooKeeperRelease) -> None:
+    """By what the observer wrote."""
+    files, replay = plain_copy(view, "zk4", directory), Replay()
+    for log in (each for each in view.logs if each.member == "zk4"):
+        for transaction in transactions_in(bodies_of(files / f"log.{log.first:x}")):
+            replay.count(transaction)
+    assert {Kind.MULTI, Kind.CLOSE_SESSION, Kind.SET_ACL, Kind.ERROR} <= set(replay.kinds)
+    assert replay.half_failed > 0
+    if release.line >= (3, 5):
+        assert {Kind.RECONFIG, Kind.CREATE_CONTAINER, Kind.CREATE_TTL} <= set(replay.kinds)
+
+
+def comes_back(view: ArchiveView, moment: Recording, ensemble: ZooKeeperEnsemble, told: Told) -> None:
+    members = list(ensemble.members.values())
+    restored_to(view, moment, members, told)
+    with ensemble:
+        for member in members:
+            looked_at(member, moment, told)
+    told.restores += 1
