@@ -18,7 +18,7 @@ from tests.zookeeper.archives import new_place, newest
 from tests.zookeeper.load import Load
 from tests.zookeeper.online import CACHE, archive_of, asking, place_of, plain_copy, replays, word
 
-pytestmark = pytest.mark.xdist_group("zookeeper")
+pytestmark = pytest.mark.xdist_group("zookeeper-backup")
 SETTINGS = {"snapCount": "700", "preAllocSize": "4096", "forceSync": "no"}
 
 

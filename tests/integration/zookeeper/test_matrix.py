@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
+from logkeep.embedded.zookeeper import RELEASES, EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.formats.zookeeper.names import Packing, parse_name
 from logkeep.formats.zookeeper.transactions import CloseSession, Kind
 from logkeep.model.segments import Codec
@@ -24,6 +24,7 @@ from tests.zookeeper.moments import JAVA, SESSION_MS, SETTINGS, Moments, Only, T
 from tests.zookeeper.online import CACHE, archive_of, bundle_of, place_of, plain_copy
 from tests.zookeeper.recording import Recording, record
 from tests.zookeeper.replaying import Replay, transactions_in
+from tests.zookeeper.versions import MATRIX
 from tests.zookeeper.widening import empty, fill, widen, width
 
 pytestmark = pytest.mark.xdist_group("zookeeper-matrix")
@@ -74,7 +75,7 @@ def test_moments_of_a_working_server_come_back(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("version", ["3.4.14", "3.6.4", "3.9.5", "3.5.10", "3.7.2", "3.8.4"])
+@pytest.mark.parametrize("version", [*MATRIX, *(each for each in RELEASES if each not in MATRIX)])
 def test_every_feature_and_many_moments_come_back(version: str, tmp_path: Path) -> None:
     told = Told(version)
     lives = PACKED if ZooKeeperRelease(version).line >= (3, 6) else ALIKE

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.embedded.zookeeper import ZooKeeperRelease
+from logkeep.embedded.zookeeper import RELEASES, ZooKeeperRelease
 from logkeep.formats.zookeeper.names import epoch_of
 from logkeep.formats.zookeeper.transactions import Kind
 from logkeep.model.segments import Proof
@@ -23,6 +23,7 @@ from tests.zookeeper.moments import JAVA, SESSION_MS, SETTINGS, Moments, Told, l
 from tests.zookeeper.online import CACHE, archive_of, place_of, plain_copy
 from tests.zookeeper.recording import Recording
 from tests.zookeeper.replaying import Replay, transactions_in
+from tests.zookeeper.versions import MATRIX
 
 pytestmark = pytest.mark.xdist_group("zookeeper-ensemble")
 
@@ -33,7 +34,7 @@ def test_a_moment_of_a_working_ensemble_comes_back(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("version", ["3.4.14", "3.6.4", "3.9.5", "3.5.10", "3.7.2", "3.8.4"])
+@pytest.mark.parametrize("version", [*MATRIX, *(each for each in RELEASES if each not in MATRIX)])
 def test_many_moments_of_a_working_ensemble_come_back(version: str, tmp_path: Path) -> None:
     judge(version, tmp_path, epochs=3, moments=12)
 
