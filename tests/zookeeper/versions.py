@@ -1,4 +1,4 @@
-"""Which versions of ZooKeeper a test is tried with: the oldest and the newest every day, those between in the long run."""
+"""Which versions of ZooKeeper a test is tried with: the oldest and the newest every day, the others in the long run."""
 
 from typing import Any
 
