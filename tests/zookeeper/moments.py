@@ -44,6 +44,7 @@ class Told:
     backups: int = 0
     backup_operations: int = 0
     backup_s: float = 0.0
+    rounds: int = 0
     restores: int = 0
     nodes: int = 0
     differences: int = 0
@@ -56,7 +57,8 @@ class Told:
             [
                 f"{self.who}: {self.operations / ran_s:,.0f} operations/s and {self.transactions / ran_s:,.0f} "
                 f"transactions/s over {self.ran_s:.1f} s of load",
-                f"{self.backup_operations / backup_s:,.0f} operations/s while {self.backups} backups were taken",
+                f"{self.backup_operations / backup_s:,.0f} operations/s while {self.backups} backups were taken in "
+                f"{self.backup_s:.1f} s and {self.rounds} rounds",
                 f"{self.restores} restores looked at through real servers: {self.nodes:,} nodes compared, "
                 f"{self.differences} differences",
                 f"{self.digests:,} digests compared on the way, 0 mismatches",
@@ -82,6 +84,7 @@ class Told:
         load.wait_for(1)  # so that the batch that was on its way is counted, with its time
         assert (done.exit_code, list(done.findings)) == (0, [])
         self.backups += 1
+        self.rounds += done.gathered.rounds
         self.backup_operations += load.operations - operations
         self.backup_s += load.ran_s - ran_s
 

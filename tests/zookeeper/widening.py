@@ -3,7 +3,6 @@
 from random import Random
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
-from logkeep.formats.zookeeper.snapshot import Ending
 from logkeep.zookeeper.tree import Tree
 from tests.zookeeper import raw
 from tests.zookeeper.files import loaded, snapshots
@@ -16,18 +15,18 @@ _MOST_ROUNDS = 40
 _AT_ONCE = 2_000
 
 
-def fill(server: EmbeddedZooKeeper, base: str, copies: int) -> None:
+def fill(server: EmbeddedZooKeeper, base: str) -> None:
     """What takes long to write lies among what is changed all the time: in the directories of a load."""
     random = Random(9)
     with raw.RawSession(server.client, password=server.password) as client:
         client.do(raw.create(base, b""), *(raw.create(f"{base}/{name}", None) for name in _directories()))
-        for path in _large(base, copies):
+        for path in _large(base):
             client.must(raw.create(path, random.randbytes(_LARGE_BYTES)))
 
 
-def empty(server: EmbeddedZooKeeper, base: str, copies: int) -> None:
+def empty(server: EmbeddedZooKeeper, base: str) -> None:
     with raw.RawSession(server.client, password=server.password) as client:
-        client.must(*(raw.delete(path) for path in _large(base, copies)))
+        client.must(*(raw.delete(path) for path in _large(base)))
 
 
 def widen(server: EmbeddedZooKeeper, load: Load, base: str) -> str:
@@ -43,13 +42,13 @@ def widen(server: EmbeddedZooKeeper, load: Load, base: str) -> str:
                 client.do(*(changes[number % DIRECTORIES] for number in range(_AT_ONCE)))
             load.wait_for(1)
             for path in snapshots(server.data_dir)[:-1]:  # the newest one is being written perhaps
-                if path.name not in looked_at and width(*loaded(path)) >= WIDE:
+                if path.name not in looked_at and width(loaded(path)[0]) >= WIDE:
                     return path.name
                 looked_at.add(path.name)
     raise AssertionError("no snapshot is wide enough")
 
 
-def width(tree: Tree, _ending: Ending) -> int:
+def width(tree: Tree) -> int:
     """How many transactions went on meanwhile, at the least: some leave no trace."""
     return max(max(node.czxid, node.mzxid, node.pzxid) for node in tree.nodes.values()) - tree.zxid
 
@@ -58,5 +57,5 @@ def _directories() -> list[str]:
     return [f"d{number:02}" for number in range(DIRECTORIES)]
 
 
-def _large(base: str, copies: int) -> list[str]:
-    return [f"{base}/{name}/large{copy}" for name in _directories() for copy in range(copies)]
+def _large(base: str) -> list[str]:
+    return [f"{base}/{name}/large" for name in _directories()]

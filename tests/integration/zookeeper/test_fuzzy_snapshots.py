@@ -19,7 +19,7 @@ SETTINGS = {"snapCount": "1000", "snapshot.compression.method": "gz", "forceSync
 
 def test_a_wide_fuzzy_snapshot_becomes_the_exact_tree(tmp_path: Path) -> None:
     with EmbeddedZooKeeper(tmp_path, CACHE, release=ZooKeeperRelease("3.9.5"), settings=SETTINGS) as server:
-        fill(server, "/load9", copies=1)
+        fill(server, "/load9")
         with Load([server.client], server.password, line=(3, 9), seed=9) as load:
             wide = widen(server, load, "/load9")
             with load.paused():

@@ -115,17 +115,17 @@ def live(
 def purge_the_beginning(server: EmbeddedZooKeeper, load: Load) -> None:
     """Apache's own purge, until the first log is gone."""
     arguments = [str(server.log_dir), str(server.data_dir), "-n", "3"]
+    load.wait_for(2_000)
     while logs(server.log_dir)[0].name == "log.1":
-        load.wait_for(2_000)
+        load.wait_for(1_000)
         server.java_tool("org.apache.zookeeper.server.PurgeTxnLog", arguments)
 
 
 def wide_snapshot(server: EmbeddedZooKeeper, load: Load, taken: Moments) -> str:
-    copies = 1 if server.release.line >= (3, 6) else 3
-    fill(server, BASE, copies)
+    fill(server, BASE)
     name = widen(server, load, BASE)
     taken.take(load, lambda: record(server.client, server.password))
-    empty(server, BASE, copies)
+    empty(server, BASE)
     return name
 
 
@@ -136,15 +136,13 @@ def come_back(lived: Lived, directory: Path, told: Told) -> None:
 
 
 def from_the_wide_one(lived: Lived, directory: Path, told: Told) -> None:
-    """The first moment lies behind it, and behind the next snapshot, which bounds it where its file says nothing."""
+    """The first moment lies behind it."""
     view = lived.views[0]
-    number = [each.name for each in view.snapshots].index(lived.wide)
-    wide = view.snapshots[number]
-    kept = view.snapshots[number : number + (2 if wide.fuzzy_end is None else 1)]
-    assert restored(lived, Only(view, tuple(kept)), lived.moments[0], directory / "wide", told) == wide
+    wide = next(each for each in view.snapshots if each.name == lived.wide)
+    assert restored(lived, Only(view, (wide,)), lived.moments[0], directory / "wide", told) == wide
     with view.open(wide) as source:
         (directory / wide.name).write_bytes(source.read())
-    told.more.append(f"one of them from a snapshot of {width(*loaded(directory / wide.name)):,} transactions")
+    told.more.append(f"one of them from a snapshot of {width(loaded(directory / wide.name)[0]):,} transactions")
 
 
 def restored(lived: Lived, view: BackupView, moment: Recording, home: Path, told: Told) -> KeptSnapshot | None:
