@@ -1,8 +1,12 @@
 """What is done with the members of a real ensemble while it works."""
 
+from logkeep.formats.zookeeper.agreement import same_transaction
+from logkeep.formats.zookeeper.names import epoch_of
+from logkeep.formats.zookeeper.transactions import decode
 from tests.integration.processes import wait_for
-from tests.servers.zookeeper_ensemble import OBSERVER, ZooKeeperEnsemble
+from tests.servers.zookeeper_ensemble import OBSERVER, ZooKeeperEnsemble, ZooKeeperMember
 from tests.zookeeper import raw
+from tests.zookeeper.files import bodies
 from tests.zookeeper.judged import logged
 from tests.zookeeper.recording import Recording, record
 
@@ -24,3 +28,15 @@ def everywhere_the_same(ensemble: ZooKeeperEnsemble) -> Recording:
         nodes = [logged(each.nodes) for each in seen]
         if all(each == nodes[0] for each in nodes):
             return seen[-1]
+
+
+def members_agree(ensemble: ZooKeeperEnsemble, leader: ZooKeeperMember, until: int) -> None:
+    """In the last epoch, where nobody was killed: every member logged the same, the observer in its own way."""
+    voter, observer = (
+        {zxid: body for body in bodies(member.log_dir) if epoch_of(zxid := decode(body).zxid) == epoch_of(until)}
+        for member in (leader, ensemble.observer)
+    )
+    common = voter.keys() & observer.keys()
+    assert common
+    assert all(same_transaction(voter[zxid], observer[zxid]) for zxid in common)
+    assert any(voter[zxid] != observer[zxid] for zxid in common), "no failed multi: then this shows nothing"

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.zookeeper import ZooKeeperRelease
-from logkeep.formats.zookeeper.agreement import same_transaction
-from logkeep.formats.zookeeper.names import epoch_of, follows
+from logkeep.formats.zookeeper.names import follows
 from logkeep.formats.zookeeper.transactions import Kind, decode
 from logkeep.spark.cache import cache_dir
 from logkeep.zookeeper.tree import Tree
@@ -15,16 +14,12 @@ from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble, ZooKeeperMember
 from tests.zookeeper.files import bodies, whole_snapshots
 from tests.zookeeper.judged import differences
 from tests.zookeeper.load import Load
-from tests.zookeeper.members import everywhere_the_same, leave_and_join
+from tests.zookeeper.members import everywhere_the_same, leave_and_join, members_agree
 from tests.zookeeper.recording import Recording
 from tests.zookeeper.replaying import Replay, fuzzy_end
 
 pytestmark = pytest.mark.xdist_group("zookeeper-ensemble")
 SETTINGS = {"snapCount": "700", "preAllocSize": "4096", "forceSync": "no"}
-
-
-def test_each_member_replays_to_the_one_tree(tmp_path: Path) -> None:
-    judge("3.9.5", tmp_path, transactions=1_200)
 
 
 @pytest.mark.soak
@@ -61,18 +56,6 @@ def run(ensemble: ZooKeeperEnsemble, transactions: int) -> Recording:
         load.wait_for(transactions // 3)
         with load.paused():
             return everywhere_the_same(ensemble)
-
-
-def members_agree(ensemble: ZooKeeperEnsemble, leader: ZooKeeperMember, until: int) -> None:
-    """In the last epoch, where nobody was killed: every member logged the same, the observer in its own way."""
-    voter, observer = (
-        {zxid: body for body in bodies(member.log_dir) if epoch_of(zxid := decode(body).zxid) == epoch_of(until)}
-        for member in (leader, ensemble.observer)
-    )
-    common = voter.keys() & observer.keys()
-    assert common
-    assert all(same_transaction(voter[zxid], observer[zxid]) for zxid in common)
-    assert any(voter[zxid] != observer[zxid] for zxid in common), "no failed multi: then this shows nothing"
 
 
 def replay(member: ZooKeeperMember, last: Recording) -> Replay:
