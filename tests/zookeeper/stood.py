@@ -40,7 +40,7 @@ class Stood:
 def stood_up(home: Path, version: str) -> Stood:
     """Three epochs; `/kept` and an ephemeral are of the second one."""
     release = ZooKeeperRelease(version)
-    ensemble = ZooKeeperEnsemble(home / "members", CACHE, release, {"snapCount": "300"}, JAVA)
+    ensemble = ZooKeeperEnsemble(home / "members", CACHE, release, {"snapCount": "300", "preAllocSize": "1024"}, JAVA)
     with ensemble:
         hosts = [member.client for member in ensemble.voters]
         with Load(hosts, ensemble.password, line=release.line) as load:

@@ -6,5 +6,11 @@ from tests.zookeeper.stood import Stood, stood_up
 
 
 @pytest.fixture(scope="session", params=["3.9.5", pytest.param("3.4.14", marks=pytest.mark.soak)])
-def stood(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stood:
+def once_stood(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stood:
     return stood_up(tmp_path_factory.mktemp("ensemble"), request.param)
+
+
+@pytest.fixture
+def stood(once_stood: Stood) -> Stood:
+    once_stood.again()
+    return once_stood

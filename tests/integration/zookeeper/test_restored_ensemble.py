@@ -22,7 +22,6 @@ def _wish(members: Sequence[ZooKeeperMember]) -> RestoreWish:
 
 
 def test_all_members_have_the_tree_and_an_epoch_above_all(stood: Stood) -> None:
-    stood.again()
     members = list(stood.ensemble.members.values())
     prepared = restored(stood.view, _wish(members), stood.zxid)
     assert prepared.planned.epoch is not None
@@ -41,7 +40,6 @@ def test_all_members_have_the_tree_and_an_epoch_above_all(stood: Stood) -> None:
 
 def test_a_forgotten_member_does_not_bring_old_data_back(stood: Stood) -> None:
     """It has later zxids and a later snapshot, and is started first."""
-    stood.again()
     members = stood.ensemble.members
     forgotten = stood.ensemble.voters[2]
     prepared = restored(stood.view, _wish([m for m in members.values() if m is not forgotten]), stood.zxid)
@@ -56,7 +54,6 @@ def test_a_forgotten_member_does_not_bring_old_data_back(stood: Stood) -> None:
 @pytest.mark.parametrize("live", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["of-the-data", "live"])
 def test_without_the_epoch_the_old_data_would_come_back(stood: Stood, live: bool) -> None:
     """The same restore with the name that the data had, and its epoch or the last one that was in use."""
-    stood.again()
     members = stood.ensemble.members
     forgotten = stood.ensemble.voters[2]
     others = [member for member in members.values() if member is not forgotten]

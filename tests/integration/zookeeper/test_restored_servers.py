@@ -41,7 +41,7 @@ def _server(directory: Path, version: str, options: tuple[str, ...] = (), **sett
         directory,
         cache_dir(os.environ, Path.home()),
         release=ZooKeeperRelease(version),
-        settings=settings,
+        settings={"preAllocSize": "1024", **settings},
         java_options=options,
     )
 

@@ -143,7 +143,7 @@ def test_one_member_that_starts_first_gives_its_tree_to_all(stood: Stood, tmp_pa
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("stood", ["3.9.5"], indirect=True)
+@pytest.mark.parametrize("once_stood", ["3.9.5"], indirect=True)
 def test_members_that_may_not_begin_with_nothing_wait_for_the_restored(stood: Stood, tmp_path: Path) -> None:
     """`db.autocreate=false`, which 3.4 does not know: empty members do not vote, until a file says that one may."""
     seeded, second, third = members = new_ensemble(stood, tmp_path, "-Dzookeeper.db.autocreate=false").voters
