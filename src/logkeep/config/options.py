@@ -442,6 +442,17 @@ CONTINUE: Option[bool] = Option(
 ROLLBACK: Option[bool] = Option(
     "rollback", Bool(), False, "Undo a restore: what was there before comes back.", where=Where.FLAG
 )
+RESTORE_PLAN: Option[Path | None] = Option(
+    "plan", FilePath(), None, "Carry out this plan, which `restore plan` made for all members.", where=Where.FLAG
+)
+SURVEY_TO: Option[Path | None] = Option(
+    "survey-to", FilePath(), None, "File for the survey.", where=Where.FLAG, typed="to",
+    default_text="HOST.survey.json in the working directory",
+)  # fmt: skip
+PLAN_TO: Option[Path | None] = Option(
+    "plan-to", FilePath(), None, "File for the plan.", where=Where.FLAG, typed="to",
+    default_text="the plan is shown and not kept",
+)  # fmt: skip
 MEMBER: Option[str | None] = Option(
     "member", Text("NAME"), None, "Which member of the ensemble.", where=Where.FLAG, default_text="the only one"
 )

@@ -7,11 +7,12 @@ import click
 import msgspec
 
 from logkeep.cli.metrics import Sample, sample
-from logkeep.cli.opening import STORE_EXITS, chosen_source, restores_place
+from logkeep.cli.opening import STORE_EXITS, chosen_source, opened_repository, restores_place
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Outcome, Run
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_members import given_members
+from logkeep.cli.verbs.zookeeper_restore_agreed import ANY_BACKUP, agreed_in, as_agreed
 from logkeep.cli.verbs.zookeeper_restore_report import (
     ZooKeeperRestoreReport,
     plan_lines,
@@ -32,6 +33,7 @@ from logkeep.config.options import (
     PROGRESS,
     QUIET,
     REPO,
+    RESTORE_PLAN,
     ROLLBACK,
     SESSIONS,
     SOURCE,
@@ -61,7 +63,7 @@ from logkeep.zookeeper.restore.preparing import Prepared, prepare
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, RestoreWish, Sessions, Target
 
 _TOLD: tuple[Option[Any], ...] = (
-    ZK_DATA_DIRS, ZK_LOG_DIRS, TO_ZXID, TO_TIME, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE, ZK_VERSION,
+    RESTORE_PLAN, ZK_DATA_DIRS, ZK_LOG_DIRS, TO_ZXID, TO_TIME, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE, ZK_VERSION,
 )  # fmt: skip
 
 
@@ -82,6 +84,7 @@ def _metrics(outcome: Outcome[ZooKeeperRestoreReport]) -> Iterator[Sample]:
         ZK_DATA_DIRS,
         ZK_LOG_DIRS,
         ZK_HOSTS,
+        RESTORE_PLAN,
         TO_ZXID,
         TO_TIME,
         SESSIONS,
@@ -96,7 +99,7 @@ def _metrics(outcome: Outcome[ZooKeeperRestoreReport]) -> Iterator[Sample]:
         LIMIT_DOWNLOAD,
         PROGRESS,
     ),
-    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
+    arguments=(click.Argument(["backup"], metavar="[ID]", default=ANY_BACKUP),),
     exits=(10, 30, 31, 50, *STORE_EXITS),
     exit_code=lambda report: report.refusal_code,
     changes=True,
@@ -104,6 +107,7 @@ def _metrics(outcome: Outcome[ZooKeeperRestoreReport]) -> Iterator[Sample]:
         "logkeep zookeeper restore latest --data-dir /var/lib/zookeeper --dry-run",
         "logkeep zookeeper restore latest --to-time 2026-11-16T02:59:00Z --data-dir /var/lib/zookeeper",
         "logkeep zookeeper restore latest --data-dir zk1=/data/zk1 --data-dir zk2=/data/zk2 --data-dir zk3=/data/zk3",
+        "logkeep zookeeper restore --plan plan.json --data-dir /var/lib/zookeeper",
         "logkeep zookeeper restore --rollback --data-dir /var/lib/zookeeper",
     ),
 )
@@ -113,20 +117,26 @@ def restore(run: Run, backup: str) -> ZooKeeperRestoreReport:
     By default it is the end of the backup; --to-zxid and --to-time choose any other transaction, and what cannot be
     proven is refused with a list of what can. Every byte that is used is read and compared, all transactions are
     replayed, and every digest that the servers wrote must fit. What the directories hold is kept beside the new data.
-    Name all members of an ensemble: they get one epoch above every one that was ever in use. An interrupted restore is
-    ended with --continue or --rollback, which need no repository.
+    Name all members of an ensemble: they get one epoch above every one that was ever in use. Where they are on several
+    hosts, `restore survey` and `restore plan` make one plan for all, which every host carries out with --plan. An
+    interrupted restore is ended with --continue or --rollback, which need no repository.
     """
     if run[CONTINUE] or run[ROLLBACK]:
         from logkeep.cli.verbs.zookeeper_restore_ending import end  # noqa: PLC0415 - only this way needs it
 
         return end(run)
-    place, target, wish = chosen_source(run), asked_moment(run), _wish(run)
+    agreed, wish = agreed_in(run, backup), _wish(run)
+    if agreed is None:
+        place, target = chosen_source(run), asked_moment(run)
+    else:
+        place, target = opened_repository(run).choose(agreed.source), ToZxid(agreed.zxid)
+        wish, backup = as_agreed(wish, agreed), agreed.backup
     entry = seen(place, run.clock()).completed(backup)
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         began_s = run.world.monotonic()
         view = view_of(place, held)
-        chosen = choose(view, target, believe=run[BELIEVE])
-        prepared = prepare(view, chosen.path, wish, replayed=chosen.replayed)
+        chosen = choose(view, target, believe=wish.believe)
+        prepared = prepare(view, chosen.path, wish, agreed=agreed, replayed=chosen.replayed, clock=run.clock)
         before_s = run.world.monotonic() - began_s
         planned = _planned(place.source, entry.id, prepared, chosen)
         if run.dry_run:
