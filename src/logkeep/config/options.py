@@ -385,6 +385,11 @@ ZK_HOSTS: Option[tuple[str, ...]] = Option(
     "zk-host", TextList("[NAME=]HOST:PORT"), (), "Where a server can be asked; once for each member.",
     key="zookeeper.host", default_text="it is not asked",
 )  # fmt: skip
+ADMIN_SERVER: Option[str | None] = Option(
+    "admin-server", Text("[NAME=]URL"), None,
+    "AdminServer of ZooKeeper 3.9, as http://zk1:8080: a snapshot from there instead of files. See --auth-file.",
+    key="zookeeper.admin_server",
+)  # fmt: skip
 NEW_HISTORY: Option[bool] = Option(
     "new-history", Bool(), False, "The data was restored or replaced: begin a new history.", where=Where.FLAG
 )

@@ -14,6 +14,7 @@ from logkeep.zookeeper.rounds import Hole, borders, holes, settled
 from logkeep.zookeeper.sink import LostRange, PlacedLog
 
 GOOD, PARTIAL, LOST = 0, 2, 21
+_PARTIAL = {"server-unreachable", "other-server", "header-rewritten", "snapshot-fuzzy", "snapshot-unproven"}
 _ANOTHER_MEMBER = "another member, or an earlier backup, may have these transactions: back that up too"
 
 
@@ -64,7 +65,7 @@ def exit_code(findings: Iterable[Finding]) -> int:
         "rests-on-damage",
     }:
         return LOST
-    return PARTIAL if codes & {"server-unreachable", "other-server", "header-rewritten", "snapshot-fuzzy"} else GOOD
+    return PARTIAL if codes & _PARTIAL else GOOD
 
 
 def _apart(member: MemberRun) -> tuple[list[PlacedLog], list[PlacedLog]]:

@@ -103,6 +103,7 @@ def _metrics(outcome: Outcome[ZooKeeperRestoreReport]) -> Iterator[Sample]:
     exits=(10, 30, 31, 50, *STORE_EXITS),
     exit_code=lambda report: report.refusal_code,
     changes=True,
+    metrics=_metrics,
     examples=(
         "logkeep zookeeper restore latest --data-dir /var/lib/zookeeper --dry-run",
         "logkeep zookeeper restore latest --to-time 2026-11-16T02:59:00Z --data-dir /var/lib/zookeeper",
