@@ -431,7 +431,7 @@ MIN_EPOCH: Option[int] = Option(
     "min-epoch", Int(), 0, "An epoch that was in use by members that are not named here.", where=Where.FLAG
 )
 BELIEVE: Option[bool] = Option(
-    "believe", Bool(), False, "Restore also where nothing proves which transaction ended an epoch.", where=Where.FLAG
+    "believe", Bool(), False, "Also where nothing proves which transaction ended an epoch.", where=Where.FLAG
 )
 ZK_VERSION: Option[str | None] = Option(
     "zk-version", Text("VERSION"), None, "Of the servers that will start: 3.9.5.", key="zookeeper.version",

@@ -34,7 +34,7 @@ class Planned:
 def planned(
     members: Sequence[Member], snapshots: Sequence[KeptSnapshot], logs: Sequence[KeptLog], history: str, subject: str
 ) -> Planned:
-    """Raises BackupFailed where no point in time can be restored: but a snapshot over HTTP is kept, and waits for logs."""
+    """Raises BackupFailed where no point in time can be restored; a snapshot over HTTP may wait for its logs."""
     voters = max((m.voters for m in members if m.voters is not None), default=None)
     whole = tuple(each for each in snapshots if not _waits(each, logs))
     if not whole and snapshots and not logs:
