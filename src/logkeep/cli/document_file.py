@@ -4,17 +4,17 @@ import os
 from pathlib import Path
 
 from logkeep.errors import Damaged, UsageError
-from logkeep.zookeeper.restore.documents import AgreedPlan, HostSurvey, read_document
+from logkeep.zookeeper.restore.documents import DocumentT, encoded, read_document
 
 
-def write_document(path: Path, content: bytes, kind: type[HostSurvey] | type[AgreedPlan]) -> None:
+def write_document(path: Path, document: DocumentT) -> None:
     """In place of an earlier document of its kind, for a survey may be taken again. Raises UsageError for what else."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         if os.path.lexists(path):
-            read_document(path, kind)
+            read_document(path, type(document))
         with beside.open("xb") as file:
-            file.write(content)
+            file.write(encoded(document))
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)

@@ -37,7 +37,7 @@ from logkeep.repository.owner import this_process
 from logkeep.zookeeper.archive.view import view_of
 from logkeep.zookeeper.restore.agreeing import Agreement, agree
 from logkeep.zookeeper.restore.choosing import choose
-from logkeep.zookeeper.restore.documents import AgreedPlan, HostSurvey, MemberSurvey, encoded, read_document
+from logkeep.zookeeper.restore.documents import HostSurvey, MemberSurvey, read_document
 from logkeep.zookeeper.restore.values import Form, RestoreWish, Sessions
 
 
@@ -142,7 +142,7 @@ def plan(run: Run, backup: str, surveys: tuple[str, ...]) -> ZooKeeperPlanReport
     path = run[PLAN_TO]
     written = path is not None and not agreed.obstacles
     if path is not None and written:
-        write_document(path, encoded(agreed.plan), AgreedPlan)
+        write_document(path, agreed.plan)
     file = str(path.absolute()) if path is not None and written else None
     return _report(entry.id, agreed, hosts, passed_over(chosen), file)
 

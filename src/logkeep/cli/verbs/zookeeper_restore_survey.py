@@ -13,7 +13,7 @@ from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_members import Given, given_members, name_of
 from logkeep.config.options import SURVEY_TO, ZK_DATA_DIRS, ZK_HOSTS, ZK_LOG_DIRS
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.zookeeper.restore.documents import HostSurvey, MemberSurvey, encoded
+from logkeep.zookeeper.restore.documents import MemberSurvey
 from logkeep.zookeeper.restore.surveying import survey_host
 from logkeep.zookeeper.restore.values import Target
 
@@ -79,7 +79,7 @@ def survey(run: Run) -> SurveyReport:
     given, machine = given_members(run), socket.gethostname()
     path = run[SURVEY_TO] or Path(f"{re.sub(r'[^A-Za-z0-9._-]', '-', machine) or 'host'}.survey.json")
     found = survey_host([(_named(each), _target(each)) for each in given], machine, run.clock())
-    write_document(path, encoded(found), HostSurvey)
+    write_document(path, found)
     return SurveyReport(
         machine=machine, taken=found.taken, file=str(path.absolute()), members=tuple(map(_told, found.members))
     )

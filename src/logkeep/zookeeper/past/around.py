@@ -126,7 +126,7 @@ def around(view: BackupView, engine: Engine, parts: Sequence[Slice], wanted: Wan
 def _holes(piece: Slice, found: Looked) -> Iterator[Missing]:
     """Between the parts, and at both ends. Between two epochs no number is missing where they are known to meet."""
     at, why = piece.first, found.why or "the log does not hold what it should"
-    before = None
+    before = 0
     for part in sorted(found.parts, key=lambda part: part.first):
         if part.first > at and (before, part.first) not in piece.log.borders:
             yield Missing(piece.log, at, part.first - 1, why)
