@@ -42,6 +42,8 @@ class Fetched:
     exact: bool
     zxid: int
     findings: tuple[Finding, ...]
+    hopeless: bool = False
+    """The server writes no digests: another one would be no better."""
 
 
 def back_up_by_admin(
@@ -76,7 +78,7 @@ def fetched_snapshot(
     with tempfile.TemporaryDirectory(dir=scratch, prefix="logkeep-admin-") as made:
         for attempt in range(1, attempts + 1):
             found = _fetch(server, Path(made), sleep)
-            if found.exact or attempt == attempts:
+            if found.exact or found.hopeless or attempt == attempts:
                 yield found
                 return
             found.path.unlink()
@@ -92,7 +94,7 @@ def _fetch(server: AdminServer, directory: Path, sleep: Callable[[float], None])
     at = zxid if exact else told
     named = path.rename(directory / (snapshot_name(at) + (f".{packing}" if packing else "")))
     findings = () if exact else (_inexact(server.url, digest, told, zxid),)
-    return Fetched(named, exact, at, findings)
+    return Fetched(named, exact, at, findings, digest.written is None)
 
 
 @dataclass(frozen=True)
