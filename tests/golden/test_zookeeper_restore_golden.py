@@ -42,6 +42,7 @@ PLAN = AgreedPlan(
     sessions=Sessions.DROP,
     form=Form.EXACT,
     believe=False,
+    accept_mismatch="",
     nodes=1234,
     digest="fedcba9876543210",
     members=(

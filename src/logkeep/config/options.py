@@ -433,6 +433,16 @@ MIN_EPOCH: Option[int] = Option(
 BELIEVE: Option[bool] = Option(
     "believe", Bool(), False, "Also where nothing proves which transaction ended an epoch.", where=Where.FLAG
 )
+ACCEPT_MISMATCH: Option[str | None] = Option(
+    "accept-mismatch", Text("REASON"), None,
+    "Restore though digests of the server contradict the tree, where nothing better is left. Kept in the receipt.",
+    where=Where.FLAG,
+)  # fmt: skip
+DIGESTS: Option[bool] = Option(
+    "digests", Bool(), False,
+    "The servers that will start have digests on: the snapshot says its own. With digests off 3.9 cannot load it.",
+    where=Where.FLAG,
+)  # fmt: skip
 ZK_VERSION: Option[str | None] = Option(
     "zk-version", Text("VERSION"), None, "Of the servers that will start: 3.9.5.", key="zookeeper.version",
     default_text="not known",

@@ -232,9 +232,10 @@ def test_a_tree_that_the_digests_disprove(tmp_path: Path) -> None:
     view.snapshots[0] = replace(view.snapshots[0], digest=1)
     with pytest.raises(RestoreFailed, match="not the one that the server had"):
         prepare(view, view.path(), _wish(tmp_path))
-    receipt = _restore(view, _wish(tmp_path, accept_mismatch=True))
+    receipt = _restore(view, _wish(tmp_path, accept_mismatch="a bit flipped, told by the owner"))
     assert receipt.proof.startswith("disproven: the server's digest at 0x3")
-    assert "digest-mismatch" in [finding.code for finding in receipt.findings]
+    (told,) = [finding.what for finding in receipt.findings if finding.code == "digest-mismatch"]
+    assert told.endswith("it was accepted: a bit flipped, told by the owner")
 
 
 def test_the_next_steps_name_both_zxids(server: Path) -> None:

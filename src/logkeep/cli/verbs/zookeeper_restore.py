@@ -15,6 +15,7 @@ from logkeep.cli.verbs.zookeeper_members import given_members
 from logkeep.cli.verbs.zookeeper_restore_agreed import ANY_BACKUP, agreed_in, as_agreed
 from logkeep.cli.verbs.zookeeper_restore_report import (
     ZooKeeperRestoreReport,
+    exit_code_of,
     plan_lines,
     restore_text,
     steps_after,
@@ -23,8 +24,10 @@ from logkeep.cli.verbs.zookeeper_restore_report import (
 )
 from logkeep.config.option import Option
 from logkeep.config.options import (
+    ACCEPT_MISMATCH,
     BELIEVE,
     CONTINUE,
+    DIGESTS,
     ENSEMBLE,
     FORM,
     JUTE_MAXBUFFER,
@@ -47,6 +50,7 @@ from logkeep.config.options import (
     ZK_VERSION,
 )
 from logkeep.errors import LogkeepError, UsageError
+from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.repository.chain import Place
@@ -63,7 +67,8 @@ from logkeep.zookeeper.restore.preparing import Prepared, prepare
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, RestoreWish, Sessions, Target
 
 _TOLD: tuple[Option[Any], ...] = (
-    RESTORE_PLAN, ZK_DATA_DIRS, ZK_LOG_DIRS, TO_ZXID, TO_TIME, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE, ZK_VERSION,
+    RESTORE_PLAN, ZK_DATA_DIRS, ZK_LOG_DIRS, TO_ZXID, TO_TIME, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE,
+    ACCEPT_MISMATCH, ZK_VERSION, DIGESTS,
 )  # fmt: skip
 
 
@@ -92,7 +97,9 @@ def _metrics(outcome: Outcome[ZooKeeperRestoreReport]) -> Iterator[Sample]:
         ENSEMBLE,
         MIN_EPOCH,
         BELIEVE,
+        ACCEPT_MISMATCH,
         ZK_VERSION,
+        DIGESTS,
         JUTE_MAXBUFFER,
         CONTINUE,
         ROLLBACK,
@@ -100,8 +107,8 @@ def _metrics(outcome: Outcome[ZooKeeperRestoreReport]) -> Iterator[Sample]:
         PROGRESS,
     ),
     arguments=(click.Argument(["backup"], metavar="[ID]", default=ANY_BACKUP),),
-    exits=(10, 30, 31, 50, *STORE_EXITS),
-    exit_code=lambda report: report.refusal_code,
+    exits=(2, 10, 30, 31, 50, *STORE_EXITS),
+    exit_code=exit_code_of,
     changes=True,
     metrics=_metrics,
     examples=(
@@ -136,7 +143,7 @@ def restore(run: Run, backup: str) -> ZooKeeperRestoreReport:
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         began_s = run.world.monotonic()
         view = view_of(place, held)
-        chosen = choose(view, target, believe=wish.believe)
+        chosen = choose(view, target, believe=wish.believe, accept_mismatch=bool(wish.accept_mismatch))
         prepared = prepare(view, chosen.path, wish, agreed=agreed, replayed=chosen.replayed, clock=run.clock)
         before_s = run.world.monotonic() - began_s
         planned = _planned(place.source, entry.id, prepared, chosen)
@@ -164,8 +171,10 @@ def _wish(run: Run) -> RestoreWish:
         ensemble=run[ENSEMBLE],
         min_epoch=run[MIN_EPOCH],
         believe=run[BELIEVE],
+        accept_mismatch=run[ACCEPT_MISMATCH] or "",
         version=run[ZK_VERSION] or "",
         jute_maxbuffer=run[JUTE_MAXBUFFER],
+        digests=run[DIGESTS],
     )
 
 
@@ -200,7 +209,12 @@ def _ask(run: Run, prepared: Prepared, planned: ZooKeeperRestoreReport) -> None:
         run.console.note("\n".join(plan_lines(planned, run.console.err_look)))
     where = ", ".join(str(place.data_dir) for place in prepared.places)
     word = "replace what is in" if prepared.planned.replaces else "restore to"
-    run.confirm(f"{word} {where}?")
+    if prepared.replayed.first_mismatch is None:
+        run.confirm(f"{word} {where}?")
+        return
+    run.console.warn(f"THIS TREE IS NOT THE ONE THAT THE SERVER HAD: its digest at "
+                     f"{hex_zxid(prepared.replayed.first_mismatch.zxid)} is another one")  # fmt: skip
+    run.confirm(f"{word} {where} all the same?", typed="disproven")
 
 
 def _carried_out(

@@ -6,6 +6,7 @@ from typing import Any
 from logkeep.cli.run import Run
 from logkeep.config.option import Option
 from logkeep.config.options import (
+    ACCEPT_MISMATCH,
     BELIEVE,
     ENSEMBLE,
     FORM,
@@ -22,7 +23,7 @@ from logkeep.zookeeper.restore.values import RestoreWish
 
 ANY_BACKUP = "latest"
 """When no id is given: with a plan the one that it names."""
-_PLANNED: tuple[Option[Any], ...] = (TO_ZXID, TO_TIME, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE)
+_PLANNED: tuple[Option[Any], ...] = (TO_ZXID, TO_TIME, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE, ACCEPT_MISMATCH)
 """What a plan for all members says."""
 
 
@@ -48,4 +49,11 @@ def agreed_in(run: Run, backup: str) -> AgreedPlan | None:
 
 def as_agreed(wish: RestoreWish, agreed: AgreedPlan) -> RestoreWish:
     """For the members on this host."""
-    return replace(wish, ensemble=True, sessions=agreed.sessions, form=agreed.form, believe=agreed.believe)
+    return replace(
+        wish,
+        ensemble=True,
+        sessions=agreed.sessions,
+        form=agreed.form,
+        believe=agreed.believe,
+        accept_mismatch=agreed.accept_mismatch,
+    )

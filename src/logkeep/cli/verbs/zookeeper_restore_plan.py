@@ -15,6 +15,7 @@ from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_restore import asked_moment, passed_over
 from logkeep.cli.verbs.zookeeper_restore_report import RestoredTree, tree_lines, tree_of_all
 from logkeep.config.options import (
+    ACCEPT_MISMATCH,
     BELIEVE,
     FORM,
     JUTE_MAXBUFFER,
@@ -107,6 +108,7 @@ def _cells(one: AgreedMember, tree: RestoredTree) -> tuple[str, ...]:
         FORM,
         MIN_EPOCH,
         BELIEVE,
+        ACCEPT_MISMATCH,
         ZK_VERSION,
         JUTE_MAXBUFFER,
         PLAN_TO,
@@ -137,7 +139,7 @@ def plan(run: Run, backup: str, surveys: tuple[str, ...]) -> ZooKeeperPlanReport
     entry = seen(place, run.clock()).completed(backup)
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         view = view_of(place, held)
-        chosen = choose(view, target, believe=run[BELIEVE])
+        chosen = choose(view, target, believe=wish.believe, accept_mismatch=bool(wish.accept_mismatch))
         agreed = agree(view, chosen.path, chosen.replayed, wish, hosts, source=place.source, clock=run.clock)
     path = run[PLAN_TO]
     written = path is not None and not agreed.obstacles
@@ -155,6 +157,7 @@ def _wish(run: Run) -> RestoreWish:
         ensemble=True,
         min_epoch=run[MIN_EPOCH],
         believe=run[BELIEVE],
+        accept_mismatch=run[ACCEPT_MISMATCH] or "",
         version=run[ZK_VERSION] or "",
         jute_maxbuffer=run[JUTE_MAXBUFFER],
     )

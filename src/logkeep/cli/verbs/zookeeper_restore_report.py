@@ -85,6 +85,12 @@ class ZooKeeperRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
 
 
+def exit_code_of(report: ZooKeeperRestoreReport) -> int:
+    """2 for a tree that was put in place although digests disprove it."""
+    disproven = any(finding.code == "digest-mismatch" for finding in report.findings)
+    return report.refusal_code or (2 if disproven and not report.dry_run else 0)
+
+
 def tree_of(prepared: Prepared) -> RestoredTree:
     planned = prepared.planned
     return _tree(prepared, planned, planned.named, planned.size_bytes)

@@ -81,6 +81,7 @@ def agree(
         sessions=wish.sessions,
         form=wish.form,
         believe=wish.believe,
+        accept_mismatch=wish.accept_mismatch,
         nodes=content.nodes,
         digest=f"{replayed.tree.digest:x}",
         members=tuple(_member(host.machine, member) for host in hosts for member in host.members),

@@ -68,6 +68,8 @@ class AgreedPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     sessions: Sessions
     form: Form
     believe: bool
+    accept_mismatch: str
+    """Why a tree is restored that digests contradict; empty where none do, or it is not accepted."""
     nodes: Count
     digest: Hexadecimal
     """Of the tree as it is written: every host must come to the same one."""

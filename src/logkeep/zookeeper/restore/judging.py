@@ -100,7 +100,7 @@ def _unsurveyed(found: Situation) -> Iterator[LogkeepError]:
 def worth_knowing(found: Situation) -> Iterator[Finding]:
     path, wish = found.path, found.wish
     if found.mismatch is not None:
-        what = "from here on the tree is not the one that the server had; it is restored because that was asked for"
+        what = f"from here on the tree is not the one that the server had; it was accepted: {wish.accept_mismatch}"
         where = hex_zxid(found.mismatch.zxid)
         yield Finding(code="digest-mismatch", severity=Severity.DAMAGE, where=where, what=what)
     yield from worth_telling(found.content, wish)

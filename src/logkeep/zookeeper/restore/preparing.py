@@ -143,7 +143,8 @@ def check_replayed(path: RestorePath, replayed: Replayed, wish: RestoreWish) -> 
         raise RestoreFailed(
             "the replayed tree is not the one that the server had",
             subject=f"zxid {hex_zxid(wrong.zxid)}",
-            remedy="verify the backup: a transaction is missing or was changed; restore to an earlier one",
+            remedy="verify the backup: a transaction is missing or was changed; restore to an earlier one, or say with "
+            "--accept-mismatch why it is to be restored all the same",
         )
     left = unproven(path, replayed)
     if left and not wish.believe:
