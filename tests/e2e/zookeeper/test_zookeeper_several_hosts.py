@@ -95,7 +95,7 @@ def test_a_forgotten_member_gets_the_restored_tree(tmp_path: Path) -> None:
 def made(tmp_path: Path) -> Hosts:
     """Without servers: members of made-up directories, and a backup of the first two."""
     (tmp_path / "repo").mkdir()
-    here, places = Here(tmp_path), {}
+    here, places = Here(tmp_path), dict[str, tuple[str, ...]]()
     here.run("init")
     for name, epoch in (("zk1", 3), ("zk2", 3), ("zk3", 5)):
         old_server(tmp_path / name, epoch=epoch, epochs=True)
