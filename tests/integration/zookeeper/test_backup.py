@@ -10,7 +10,8 @@ from logkeep.embedded.zookeeper import RELEASES, EmbeddedZooKeeper, ZooKeeperRel
 from logkeep.model.secret import Secret
 from logkeep.model.segments import Codec, Proof
 from logkeep.model.time import random_token, utc_now
-from logkeep.zookeeper.admin import AdminServer, back_up_by_admin
+from logkeep.zookeeper.admin import back_up_by_admin
+from logkeep.zookeeper.admin_http import AdminServer
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.kept import Origin
