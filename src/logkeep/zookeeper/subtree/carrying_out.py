@@ -67,7 +67,8 @@ def undo(session: Session, path: Path, new: Path, jute_maxbuffer: int, after: St
         journal.close()
     batches = taken_back(settled.batches[: settled.done], jute_maxbuffer)
     what = f"what {path.name} did is taken back"
-    heading = Heading(hosts=settled.heading.hosts, top=settled.heading.top, what=what, undoes=str(path))
+    before = settled.heading
+    heading = Heading(hosts=before.hosts, top=before.top, what=what, undoes=str(path), stored=before.stored)
     return begin(session, new, heading, batches, after)
 
 

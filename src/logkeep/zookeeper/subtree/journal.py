@@ -21,6 +21,14 @@ from logkeep.zookeeper.subtree.batches import Batch
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+class StoredAs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The restore that a repository has a receipt of."""
+
+    repository: str
+    source: str
+    restore: int
+
+
 class Heading(msgspec.Struct, frozen=True, kw_only=True, tag="subtree-journal-1", forbid_unknown_fields=True):
     hosts: str
     top: str
@@ -29,6 +37,8 @@ class Heading(msgspec.Struct, frozen=True, kw_only=True, tag="subtree-journal-1"
     """For people: which backup, which moment."""
     undoes: str = ""
     """The journal that this one takes back."""
+    stored: StoredAs | msgspec.UnsetType = msgspec.UNSET
+    """What is undone, for a journal that takes something back."""
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
