@@ -304,12 +304,11 @@ class TestListing:
             finished = f"2026-11-16T02:{minute}:00.000Z"
             restore_id = begun(place)
             put_receipt(place, receipt(place, restore_id, backup=backup, finished=finished))
+        later = "2026-11-16T02:50:00.000Z"
         for part in (Verdict.SET, Verdict.PART, Verdict.STOPPED):  # no restore of a backup
-            put_receipt(
-                place, receipt(place, begun(place), backup=1, verdict=part, finished="2026-11-16T02:50:00.000Z")
-            )
+            put_receipt(place, receipt(place, begun(place), backup=1, verdict=part, finished=later))
         undone = begun(place)
-        put_receipt(place, receipt(place, undone, backup=1, verdict=Verdict.PART, finished="2026-11-16T02:50:00.000Z"))
+        put_receipt(place, receipt(place, undone, backup=1, verdict=Verdict.PART, finished=later))
         put_aborted(place, read_plan(place, undone), "undone", clock_at(NOW), random_token)
         last = last_restores(place)
         assert {backup: row.id for backup, row in last.items()} == {1: FIRST_ID, 2: FIRST_ID + 3}

@@ -46,14 +46,21 @@ from logkeep.model.ids import BackupId
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
 from logkeep.zookeeper.archive.receipts import StoredRestore
-from logkeep.zookeeper.archive.subtree_receipts import SubtreeWanted, begin_subtree, note_done, note_stopped, stored_as
+from logkeep.zookeeper.archive.subtree_receipts import (
+    SubtreeWanted,
+    begin_subtree,
+    note_done,
+    note_stopped,
+    note_undone,
+    stored_as,
+)
 from logkeep.zookeeper.archive.view import view_of
 from logkeep.zookeeper.client import Session, server_state, session
 from logkeep.zookeeper.restore.carrying_out import journal_name
 from logkeep.zookeeper.restore.choosing import choose
 from logkeep.zookeeper.subtree.carrying_out import Ended, begin
 from logkeep.zookeeper.subtree.credentials import read_credentials
-from logkeep.zookeeper.subtree.journal import Heading
+from logkeep.zookeeper.subtree.journal import Heading, refuse_taken
 from logkeep.zookeeper.subtree.preparing import SubtreeWish, prepare
 from logkeep.zookeeper.subtree.wanted import parsed_path
 from logkeep.zookeeper.words import parse_address
@@ -156,6 +163,10 @@ def tell_stopped(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
     _told(run, stored, lambda: note_stopped(stored, error))
 
 
+def tell_undone(run: Run, stored: StoredRestore) -> None:
+    _told(run, stored, lambda: note_undone(stored))
+
+
 def _told(run: Run, stored: StoredRestore, note: Callable[[], object]) -> None:
     try:
         note()
@@ -209,6 +220,7 @@ def opened_session(run: Run, hosts: str) -> Iterator[Session]:
 def new_journal_path(run: Run) -> Path:
     named = run[SUBTREE_JOURNAL]
     path = named or Path(f"logkeep-subtree-{journal_name(run.clock(), run.token)}.journal")
+    refuse_taken(path)
     return path.absolute()
 
 

@@ -7,12 +7,19 @@ from pathlib import Path
 
 from logkeep.cli.opening import opened_repository, restores_place
 from logkeep.cli.run import Run
-from logkeep.cli.verbs.zookeeper_subtree import named_hosts, new_journal_path, opened_session, tell_done, tell_stopped
+from logkeep.cli.verbs.zookeeper_subtree import (
+    named_hosts,
+    new_journal_path,
+    opened_session,
+    tell_done,
+    tell_stopped,
+    tell_undone,
+)
 from logkeep.cli.verbs.zookeeper_subtree_report import SubtreeReport, ended_report
 from logkeep.config.options import JUTE_MAXBUFFER, REPO, RESUME_SUBTREE, SOURCE, UNDO_SUBTREE, ZK_HOSTS
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.zookeeper.archive.receipts import StoredRestore
-from logkeep.zookeeper.archive.subtree_receipts import find_subtree, note_undone
+from logkeep.zookeeper.archive.subtree_receipts import find_subtree
 from logkeep.zookeeper.subtree.carrying_out import Ended, resume, undo
 from logkeep.zookeeper.subtree.journal import Heading, StoredAs, read_journal
 
@@ -63,9 +70,7 @@ def _stored(run: Run, heading: Heading) -> StoredRestore | None:
 
 
 def _tell(run: Run, stored: StoredRestore, ended: Ended, *, back: bool) -> None:
-    if not back:
-        return tell_done(run, stored, ended)
-    try:
-        note_undone(stored)
-    except LogkeepError as error:
-        run.console.warn(f"the repository cannot be told: {error}")
+    if back:
+        tell_undone(run, stored)
+    else:
+        tell_done(run, stored, ended)
