@@ -35,7 +35,7 @@ OF_ZOOKEEPER = (
     "start a real ZooKeeper",
     "keep the shop's settings in it",
     "back the server up while it runs",
-    "the next accident",
+    "a price is changed, and then somebody deletes",
     "ask who it was",
     "put the settings back",
     "rehearse the worst day",

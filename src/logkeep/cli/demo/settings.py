@@ -22,13 +22,13 @@ class Settings:
         """The data of nodes, and who may do what with them; after lines that print nothing."""
         asked = (f"{verb} {path}" for path in paths for verb in ("get", "getAcl"))
         answers = self.type(*first, *asked).splitlines()
-        told = [line for line in answers if not line.startswith(_CHATTER)]
+        told = [line for line in answers if line and not line.startswith(_CHATTER)]
         each = 1 + _ACL_LINES
         if len(told) != each * len(paths):
             raise LogkeepError("the shell's answers are not what was asked for", subject=", ".join(paths))
         return {path: " ".join(told[each * n : each * (n + 1)]) for n, path in enumerate(paths)}
 
 
-_CHATTER = ("Connecting to", "Welcome to", "JLine support", "WATCHER::", "WatchedEvent", "Node does not exist")
+_CHATTER = ("Connecting to", "Welcome to", "JLine support", "WATCHER::", "WatchedEvent")
 _ACL_LINES = 2
 """`'world,'anyone` and `: cdrwa`."""

@@ -27,9 +27,9 @@ def tell_of_zookeeper(stage: Stage) -> None:
         stage.export("LOGKEEP_ZOOKEEPER_HOST", server.client)
     with stage.step("keep the shop's settings in it, with Apache's own shell"):
         _open(settings, stage)
-    with stage.step("back the server up while it runs, into the same repository"):
+    with stage.step("back the server up while it runs"):
         stage.logkeep("zookeeper", "backup", *_SOURCE, "-q")
-    with stage.step("the next accident: a price is changed, and somebody deletes all settings"):
+    with stage.step("a price is changed, and then somebody deletes all settings"):
         before = _lose(settings, stage)
     with stage.step("ask who it was, of a backup of what is new"):
         stage.logkeep("zookeeper", "backup", *_SOURCE, "-q")
