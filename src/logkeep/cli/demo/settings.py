@@ -18,10 +18,9 @@ class Settings:
         """Lines typed into one shell; all that it printed."""
         return self._server.java_tool(_SHELL, ["-server", self._server.client], "".join(f"{line}\n" for line in lines))
 
-    def read(self, paths: Sequence[str], *first: str) -> dict[str, str]:
-        """The data of nodes, and who may do what with them; after lines that print nothing."""
-        asked = (f"{verb} {path}" for path in paths for verb in ("get", "getAcl"))
-        answers = self.type(*first, *asked).splitlines()
+    def read(self, paths: Sequence[str]) -> dict[str, str]:
+        """The data of nodes, and who may do what with them: `42 'world,'anyone : cdrwa`."""
+        answers = self.type(*(f"{verb} {path}" for path in paths for verb in ("get", "getAcl"))).splitlines()
         told = [line for line in answers if line and not line.startswith(_CHATTER)]
         each = 1 + _ACL_LINES
         if len(told) != each * len(paths):

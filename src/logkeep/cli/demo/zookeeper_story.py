@@ -10,8 +10,8 @@ from logkeep.errors import LogkeepError
 
 _SOURCE = ("--source", "settings")
 _TOP = "/shop/settings"
-_NAMES = ("currency", "opens", "price", "tax")
-_PATHS = tuple(f"{_TOP}/{name}" for name in _NAMES)
+_SETTINGS = {f"{_TOP}/{name}": value for name, value in {"currency": "EUR", "opens": "8", "price": "40"}.items()}
+_CLOSED, _PRICE = f"{_TOP}/currency", f"{_TOP}/price"
 _TILLS = 40
 _DELETED = re.compile(r"^ *0x(?P<zxid>[0-9a-f]+) .* delete ", re.M)
 
@@ -29,14 +29,14 @@ def tell_of_zookeeper(stage: Stage) -> None:
         _open(settings, stage)
     with stage.step("back the server up while it runs"):
         stage.logkeep("zookeeper", "backup", *_SOURCE, "-q")
-    with stage.step("a price is changed, and then somebody deletes all settings"):
-        before = _lose(settings, stage)
+    with stage.step("the accident: somebody changes a price, and then deletes all settings"):
+        lost = _lose(settings, stage)
     with stage.step("ask who it was, of a backup of what is new"):
         stage.logkeep("zookeeper", "backup", *_SOURCE, "-q")
-        told = stage.logkeep("zookeeper", "history", _TOP, "--recursive", "--limit", "6", *_SOURCE)
+        told = stage.logkeep("zookeeper", "history", _TOP, "--recursive", "--limit", "5", *_SOURCE, "-q")
     with stage.step("put the settings back as they were just before that, into the server as it runs"):
         _put_back(stage, _before_the_first_delete(told))
-        _compare(settings, stage, before)
+        _compare(settings, stage, lost)
     with stage.step("rehearse the worst day: all of it restored, served by a server of its own, and compared"):
         stage.logkeep("drill", "latest", *_SOURCE, "-q")
         stage.logkeep("receipts", "list", *_SOURCE)
@@ -46,19 +46,21 @@ def tell_of_zookeeper(stage: Stage) -> None:
 
 def _open(settings: Settings, stage: Stage) -> None:
     """One setting that nobody may write: ACLs are part of what is lost and found."""
-    made = [f"create {path} {number}" for number, path in enumerate(_PATHS)]
+    made = [f"create {path} {value}" for path, value in _SETTINGS.items()]
     tills = [f"create /shop/tills/{number} open" for number in range(_TILLS)]
-    closed = f"setAcl {_PATHS[0]} world:anyone:r"
+    closed = f"setAcl {_CLOSED} world:anyone:r"
     settings.type("create /shop", f"create {_TOP}", *made, closed, "create /shop/tills", *tills)
-    stage.say(f"   {_TOP}: {len(_NAMES)} settings, {_NAMES[0]} may only be read; /shop/tills: {count(_TILLS)} tills")
+    stage.say(
+        f"   {_TOP}: {len(_SETTINGS)} settings, one of which may only be read; /shop/tills: {count(_TILLS)} tills"
+    )
 
 
 def _lose(settings: Settings, stage: Stage) -> dict[str, str]:
-    """What there was right before; whoever deletes it comes with a session of their own."""
-    before = settings.read(_PATHS, f"set {_TOP}/price 42")
-    settings.type(f"deleteall {_TOP}")
+    """What there was right before, as Apache's shell would have shown it."""
+    settings.type(f"set {_PRICE} 42", f"deleteall {_TOP}")
     stage.say(f"   gone: {_TOP} and all below it, with a price that no backup has seen")
-    return before
+    now = _SETTINGS | {_PRICE: "42"}
+    return {path: f"{value} 'world,'anyone : {'r' if path == _CLOSED else 'cdrwa'}" for path, value in now.items()}
 
 
 def _before_the_first_delete(told: str) -> str:
@@ -75,10 +77,10 @@ def _put_back(stage: Stage, zxid: str) -> None:
     stage.logkeep("zookeeper", "restore-subtree", "latest", _TOP, *_SOURCE, *wanted)
 
 
-def _compare(settings: Settings, stage: Stage, before: dict[str, str]) -> None:
+def _compare(settings: Settings, stage: Stage, lost: dict[str, str]) -> None:
     """By Apache's own shell, not by what restored it."""
-    after = settings.read(_PATHS)
-    differing = [path for path in _PATHS if before[path] != after[path]]
+    found = settings.read(list(lost))
+    differing = [path for path in lost if found[path] != lost[path]]
     if differing:
-        raise LogkeepError("it is not what it was before", subject=", ".join(differing))
-    stage.say(f"   Apache's shell reads {len(after)} settings, each with its data and its ACL as before")
+        raise LogkeepError("it is not what was lost", subject=", ".join(differing))
+    stage.say(f"   Apache's shell reads {len(found)} settings, each with its data and its ACL as before")
