@@ -84,7 +84,7 @@ def _unsurveyed(found: Situation) -> Iterator[LogkeepError]:
     if found.epoch is None or found.wish.min_epoch or found.looked_at >= max(found.members, 2):
         return
     yield TargetUnsafe(
-        f"only {found.looked_at} of the ensemble's members were looked at: another may have a later epoch",
+        f"only {found.looked_at} of the ensemble's members could be looked at: another may have a later epoch",
         remedy="survey every member and make one plan of all; or give the highest epoch that any of them has "
         f"(currentEpoch in version-2) as the least epoch; here it is {found.epoch - 1}",
     )
