@@ -153,6 +153,10 @@ DIRECTORY: Option[Path | None] = Option(
     default_text="a temporary one",
 )  # fmt: skip
 KEEP: Option[bool] = Option("keep", Bool(), False, "Leave the directory as it is at the end.", where=Where.FLAG)
+ONLY: Option[str | None] = Option(
+    "only", Choice(("kafka", "zookeeper")), None, "Tell of this kind of source alone.", where=Where.FLAG,
+    default_text="all of them",
+)  # fmt: skip
 REASON: Option[str] = Option("reason", Text("TEXT"), "", "Why, for those who find it later.", where=Where.FLAG)
 
 GC_AGE: Option[timedelta] = Option(
