@@ -19,6 +19,7 @@ from logkeep.zookeeper.kept import BackupView, KeptSnapshot
 from tests.crash.seeds import seeded
 from tests.zookeeper.archives import new_local_place, newest
 from tests.zookeeper.files import bodies_of, loaded, logs
+from tests.zookeeper.half_multis import take_away_halves
 from tests.zookeeper.load import Load
 from tests.zookeeper.moments import JAVA, SESSION_MS, SETTINGS, Moments, Only, Told, looked_at, restored_to, scratch
 from tests.zookeeper.online import CACHE, archive_of, bundle_of, place_of, plain_copy
@@ -100,6 +101,8 @@ def live(
     hosts, line = [server.client], server.release.line
     for number, life in enumerate(lives):
         server.settings = life.settings(line)
+        if number:
+            take_away_halves(server)
         with server, told.load(Load(hosts, server.password, line=line, seed=number, session_ms=SESSION_MS)) as load:
             if whole and number == 0:
                 purge_the_beginning(server, load)

@@ -17,6 +17,7 @@ from tests.crash.seeds import seeded
 from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble
 from tests.zookeeper.archives import new_local_place, newest
 from tests.zookeeper.files import bodies_of
+from tests.zookeeper.half_multis import WHOLE_SINCE
 from tests.zookeeper.load import Load
 from tests.zookeeper.members import everywhere_the_same, leave_and_join, members_agree
 from tests.zookeeper.moments import JAVA, SESSION_MS, SETTINGS, Moments, Told, looked_at, restored_to, scratch
@@ -49,6 +50,7 @@ def judge(version: str, directory: Path, *, epochs: int, moments: int, most_per_
         line=ensemble.release.line,
         session_ms=SESSION_MS,
         most_per_s=most_per_s,
+        multis=ensemble.release.line >= WHOLE_SINCE,
     )
     view = live(ensemble, load, directory, told, taken, epochs=epochs, moments=moments)
     knows_its_members(view, epochs)

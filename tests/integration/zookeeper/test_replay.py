@@ -18,6 +18,7 @@ from logkeep.spark.cache import cache_dir
 from logkeep.zookeeper.tree import new_tree
 from tests.zookeeper.files import bodies, whole_snapshots
 from tests.zookeeper.judged import differences
+from tests.zookeeper.half_multis import take_away_halves
 from tests.zookeeper.load import Load
 from tests.zookeeper.recording import Recording, record
 from tests.zookeeper.replaying import Replay, fuzzy_end
@@ -132,6 +133,7 @@ def run(server: EmbeddedZooKeeper, case: Case, transactions: int) -> list[Record
             if seed == 1:
                 load.stop()
                 server.kill()
+                take_away_halves(server)
     return recordings
 
 
