@@ -1,6 +1,8 @@
-"""Servers before 3.6 count a multi as processed when its first part is. A snapshot that is begun in that moment bears the
-multi's zxid and holds a half of it, and a server that starts from it keeps the half for ever: its tree is not what the
-logs say any more, and members of an ensemble differ. That is theirs, not ours; tests that compare trees stay clear of it.
+"""Halves of multis that servers before 3.6 keep.
+
+They count a multi as processed when its first part is. A snapshot that is begun in that moment bears the multi's zxid
+and holds a half of it, and a server that starts from it keeps the half for ever: its tree is not what its logs say any
+more, and members of an ensemble differ. That is theirs (a verification tells it); tests that compare trees stay clear.
 """
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper

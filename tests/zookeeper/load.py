@@ -24,8 +24,8 @@ _PATIENCE_S = 120.0
 class Load:
     """`with Load(["127.0.0.1:2181"], password, line=(3, 9)) as load:` runs in a thread of its own until the end.
 
-    `line` is that of the oldest server. `multis`: also those that work (see `half_multis`). `most_per_s` holds it back to so many operations in a second. Or call `step`
-    without starting it, for one batch after the other.
+    `line` is that of the oldest server. `most_per_s` holds it back to so many operations in a second. `multis`: also
+    those that work (see `half_multis`). Or call `step` without starting it, for one batch after the other.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ ACLS: tuple[tuple[Acl, ...], ...] = (
 
 
 class Operations:
-    """`next_op` for ever. `line` is that of the server's version: older ones know less. `multis`: also those that work."""
+    """`next_op` for ever. `line` is of the server's version: older ones know less. `multis`: also those that work."""
 
     def __init__(
         self, base: str, seed: int, line: tuple[int, int], payload_bytes: int = 100, *, multis: bool = True

@@ -17,8 +17,8 @@ from logkeep.formats.zookeeper.transactions import Kind
 from logkeep.spark.cache import cache_dir
 from logkeep.zookeeper.tree import new_tree
 from tests.zookeeper.files import bodies, whole_snapshots
-from tests.zookeeper.judged import differences
 from tests.zookeeper.half_multis import take_away_halves
+from tests.zookeeper.judged import differences
 from tests.zookeeper.load import Load
 from tests.zookeeper.recording import Recording, record
 from tests.zookeeper.replaying import Replay, fuzzy_end
