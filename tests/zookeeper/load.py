@@ -25,7 +25,7 @@ class Load:
     """`with Load(["127.0.0.1:2181"], password, line=(3, 9)) as load:` runs in a thread of its own until the end.
 
     `line` is that of the oldest server. `most_per_s` holds it back to so many operations in a second. `multis`: also
-    those that work (see `half_multis`). Or call `step` without starting it, for one batch after the other.
+    those that work (see `startable`). Or call `step` without starting it, for one batch after the other.
     """
 
     def __init__(

@@ -12,12 +12,12 @@ from logkeep.spark.cache import cache_dir
 from logkeep.zookeeper.tree import Tree
 from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble, ZooKeeperMember
 from tests.zookeeper.files import bodies, whole_snapshots
-from tests.zookeeper.half_multis import WHOLE_SINCE
 from tests.zookeeper.judged import differences
 from tests.zookeeper.load import Load
 from tests.zookeeper.members import everywhere_the_same, leave_and_join, members_agree
 from tests.zookeeper.recording import Recording
 from tests.zookeeper.replaying import Replay, fuzzy_end
+from tests.zookeeper.startable import WHOLE_SINCE
 
 pytestmark = pytest.mark.xdist_group("zookeeper-ensemble")
 SETTINGS = {"snapCount": "700", "preAllocSize": "4096", "forceSync": "no"}

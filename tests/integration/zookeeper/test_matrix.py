@@ -19,12 +19,12 @@ from logkeep.zookeeper.kept import BackupView, KeptSnapshot
 from tests.crash.seeds import seeded
 from tests.zookeeper.archives import new_local_place, newest
 from tests.zookeeper.files import bodies_of, loaded, logs
-from tests.zookeeper.half_multis import take_away_halves
 from tests.zookeeper.load import Load
 from tests.zookeeper.moments import JAVA, SESSION_MS, SETTINGS, Moments, Only, Told, looked_at, restored_to, scratch
 from tests.zookeeper.online import CACHE, archive_of, bundle_of, place_of, plain_copy
 from tests.zookeeper.recording import Recording, record
 from tests.zookeeper.replaying import Replay, transactions_in
+from tests.zookeeper.startable import make_startable
 from tests.zookeeper.versions import MATRIX
 from tests.zookeeper.widening import empty, fill, widen, width
 
@@ -102,7 +102,7 @@ def live(
     for number, life in enumerate(lives):
         server.settings = life.settings(line)
         if number:
-            take_away_halves(server)
+            make_startable(server)
         with server, told.load(Load(hosts, server.password, line=line, seed=number, session_ms=SESSION_MS)) as load:
             if whole and number == 0:
                 purge_the_beginning(server, load)

@@ -17,13 +17,13 @@ from tests.crash.seeds import seeded
 from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble
 from tests.zookeeper.archives import new_local_place, newest
 from tests.zookeeper.files import bodies_of
-from tests.zookeeper.half_multis import WHOLE_SINCE
 from tests.zookeeper.load import Load
 from tests.zookeeper.members import everywhere_the_same, leave_and_join, members_agree
 from tests.zookeeper.moments import JAVA, SESSION_MS, SETTINGS, Moments, Told, looked_at, restored_to, scratch
 from tests.zookeeper.online import CACHE, archive_of, place_of, plain_copy, replays
 from tests.zookeeper.recording import Recording
 from tests.zookeeper.replaying import Replay, transactions_in
+from tests.zookeeper.startable import WHOLE_SINCE
 from tests.zookeeper.versions import MATRIX
 
 pytestmark = pytest.mark.xdist_group("zookeeper-ensemble")

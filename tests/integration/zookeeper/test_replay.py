@@ -17,11 +17,11 @@ from logkeep.formats.zookeeper.transactions import Kind
 from logkeep.spark.cache import cache_dir
 from logkeep.zookeeper.tree import new_tree
 from tests.zookeeper.files import bodies, whole_snapshots
-from tests.zookeeper.half_multis import take_away_halves
 from tests.zookeeper.judged import differences
 from tests.zookeeper.load import Load
 from tests.zookeeper.recording import Recording, record
 from tests.zookeeper.replaying import Replay, fuzzy_end
+from tests.zookeeper.startable import make_startable
 
 pytestmark = pytest.mark.xdist_group("zookeeper-replay")
 SETTINGS = {"snapCount": "800", "preAllocSize": "4096"}
@@ -133,7 +133,7 @@ def run(server: EmbeddedZooKeeper, case: Case, transactions: int) -> list[Record
             if seed == 1:
                 load.stop()
                 server.kill()
-                take_away_halves(server)
+                make_startable(server)
     return recordings
 
 
