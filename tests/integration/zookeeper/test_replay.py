@@ -21,7 +21,7 @@ from tests.zookeeper.judged import differences
 from tests.zookeeper.load import Load
 from tests.zookeeper.recording import Recording, record
 from tests.zookeeper.replaying import Replay, fuzzy_end
-from tests.zookeeper.startable import make_startable
+from tests.zookeeper.startable import settle
 
 pytestmark = pytest.mark.xdist_group("zookeeper-replay")
 SETTINGS = {"snapCount": "800", "preAllocSize": "4096"}
@@ -132,8 +132,8 @@ def run(server: EmbeddedZooKeeper, case: Case, transactions: int) -> list[Record
                     recordings.append(record(server.client, server.password))
             if seed == 1:
                 load.stop()
+                settle(server)
                 server.kill()
-                make_startable(server)
     return recordings
 
 
