@@ -9,6 +9,7 @@ from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.errors import ClusterUnreachable
 from logkeep.zookeeper.words import ServerState, four_letter, parse_srvr
 from tests.integration.processes import wait_for
+from tests.zookeeper.startable import make_startable
 
 VOTERS = (1, 2, 3)
 OBSERVER = 4
@@ -138,6 +139,7 @@ class ZooKeeperEnsemble:
         old.kill()
         others = [member for member in self.voters if member is not old]
         wait_for(lambda: any(_leads(member.state()) for member in others), "another leader")
+        make_startable(old)
         self.start()
 
     def agree(self) -> bool:

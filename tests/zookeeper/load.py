@@ -24,8 +24,8 @@ _PATIENCE_S = 120.0
 class Load:
     """`with Load(["127.0.0.1:2181"], password, line=(3, 9)) as load:` runs in a thread of its own until the end.
 
-    `line` is that of the oldest server. `most_per_s` holds it back to so many operations in a second. Or call `step`
-    without starting it, for one batch after the other.
+    `line` is that of the oldest server. `most_per_s` holds it back to so many operations in a second. `multis`: also
+    those that work (see `startable`). Or call `step` without starting it, for one batch after the other.
     """
 
     def __init__(
@@ -39,9 +39,10 @@ class Load:
         payload_bytes: int = 100,
         batch: int = BATCH,
         session_ms: int = 10_000,
+        multis: bool = True,
     ) -> None:
         self._hosts, self._password, self._batch, self._session_ms = list(hosts), password, batch, session_ms
-        self._operations = Operations(f"/load{seed}", seed, line, payload_bytes)
+        self._operations = Operations(f"/load{seed}", seed, line, payload_bytes, multis=multis)
         self._most_per_s = most_per_s
         self._sessions: list[RawSession] = []
         self._opened = self._steps = 0

@@ -134,7 +134,8 @@ class Only:
 def restored_to(view: BackupView, moment: Recording, servers: Sequence[EmbeddedZooKeeper], told: Told) -> RestorePath:
     """Into new directories of servers that do not run, as the product does it; its own tree is compared too."""
     chosen = choose(view, ToZxid(moment.zxid))
-    assert differences(moment, chosen.replayed.tree) == []
+    differing = differences(moment, chosen.replayed.tree)
+    assert differing == [], differing[:5]
     wish = RestoreWish(
         targets=tuple(target_of(server) for server in servers),
         version=servers[0].release.version,
@@ -152,7 +153,7 @@ def looked_at(server: EmbeddedZooKeeper, moment: Recording, told: Told) -> None:
     differing = between(found.nodes, moment.nodes)
     told.nodes += len(moment.nodes)
     told.differences += len(differing)
-    assert differing == []
+    assert differing == [], differing[:5]
 
 
 @contextmanager

@@ -24,9 +24,11 @@ ACLS: tuple[tuple[Acl, ...], ...] = (
 
 
 class Operations:
-    """`next_op` for ever. `line` is that of the server's version: older ones know less."""
+    """`next_op` for ever. `line` is of the server's version: older ones know less. `multis`: also those that work."""
 
-    def __init__(self, base: str, seed: int, line: tuple[int, int], payload_bytes: int = 100) -> None:
+    def __init__(
+        self, base: str, seed: int, line: tuple[int, int], payload_bytes: int = 100, *, multis: bool = True
+    ) -> None:
         self.base, self._random, self._payload_bytes, self._line = base, Random(seed), payload_bytes, line
         self._numbered: deque[str] = deque()
         choices: list[tuple[int, Callable[[], Op]]] = [
@@ -37,7 +39,7 @@ class Operations:
             (4, self._set_acl),
             (4, self._numbered_node),
             (4, self._wrong_version),
-            (9, self._multi),
+            (9 if multis else 0, self._multi),
             (6, self._failing_multi),
         ]
         if line >= (3, 5):

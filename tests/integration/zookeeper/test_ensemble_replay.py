@@ -17,6 +17,7 @@ from tests.zookeeper.load import Load
 from tests.zookeeper.members import everywhere_the_same, leave_and_join, members_agree
 from tests.zookeeper.recording import Recording
 from tests.zookeeper.replaying import Replay, fuzzy_end
+from tests.zookeeper.startable import WHOLE_SINCE
 
 pytestmark = pytest.mark.xdist_group("zookeeper-ensemble")
 SETTINGS = {"snapCount": "700", "preAllocSize": "4096", "forceSync": "no"}
@@ -46,8 +47,8 @@ def judge(version: str, directory: Path, *, transactions: int) -> None:
 
 def run(ensemble: ZooKeeperEnsemble, transactions: int) -> Recording:
     """Three epochs under load; all members show the same tree at the end."""
-    hosts = [member.client for member in ensemble.members.values()]
-    with Load(hosts, ensemble.password, line=ensemble.release.line, seed=7) as load:
+    hosts, line = [member.client for member in ensemble.members.values()], ensemble.release.line
+    with Load(hosts, ensemble.password, line=line, seed=7, multis=line >= WHOLE_SINCE) as load:
         for _ in range(2):
             load.wait_for(transactions // 3)
             ensemble.next_epoch()

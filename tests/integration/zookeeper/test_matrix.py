@@ -24,6 +24,7 @@ from tests.zookeeper.moments import JAVA, SESSION_MS, SETTINGS, Moments, Only, T
 from tests.zookeeper.online import CACHE, archive_of, bundle_of, place_of, plain_copy
 from tests.zookeeper.recording import Recording, record
 from tests.zookeeper.replaying import Replay, transactions_in
+from tests.zookeeper.startable import settle
 from tests.zookeeper.versions import MATRIX
 from tests.zookeeper.widening import empty, fill, widen, width
 
@@ -100,15 +101,18 @@ def live(
     hosts, line = [server.client], server.release.line
     for number, life in enumerate(lives):
         server.settings = life.settings(line)
-        with server, told.load(Load(hosts, server.password, line=line, seed=number, session_ms=SESSION_MS)) as load:
-            if whole and number == 0:
-                purge_the_beginning(server, load)
-                wide = wide_snapshot(server, load, taken)
-            for _ in range(moments // len(lives)):
-                taken.take(load, lambda: record(server.client, server.password))
-            told.backup(load, lambda: archive_of(place, place_of(server)))
-            if number == len(lives) - 1:
-                told.backup(load, lambda: bundle_of(server, directory / "out", "last", Codec.ZSTD)[1])
+        with server:
+            with told.load(Load(hosts, server.password, line=line, seed=number, session_ms=SESSION_MS)) as load:
+                if whole and number == 0:
+                    purge_the_beginning(server, load)
+                    wide = wide_snapshot(server, load, taken)
+                for _ in range(moments // len(lives)):
+                    taken.take(load, lambda: record(server.client, server.password))
+                told.backup(load, lambda: archive_of(place, place_of(server)))
+                if number == len(lives) - 1:
+                    told.backup(load, lambda: bundle_of(server, directory / "out", "last", Codec.ZSTD)[1])
+            if number < len(lives) - 1:
+                settle(server)
     return Lived(server.release, taken.taken, (newest(place), BundleView(directory / "out" / "last")), wide)
 
 

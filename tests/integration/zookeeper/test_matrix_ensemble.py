@@ -23,6 +23,7 @@ from tests.zookeeper.moments import JAVA, SESSION_MS, SETTINGS, Moments, Told, l
 from tests.zookeeper.online import CACHE, archive_of, place_of, plain_copy, replays
 from tests.zookeeper.recording import Recording
 from tests.zookeeper.replaying import Replay, transactions_in
+from tests.zookeeper.startable import WHOLE_SINCE
 from tests.zookeeper.versions import MATRIX
 
 pytestmark = pytest.mark.xdist_group("zookeeper-ensemble")
@@ -49,6 +50,7 @@ def judge(version: str, directory: Path, *, epochs: int, moments: int, most_per_
         line=ensemble.release.line,
         session_ms=SESSION_MS,
         most_per_s=most_per_s,
+        multis=ensemble.release.line >= WHOLE_SINCE,
     )
     view = live(ensemble, load, directory, told, taken, epochs=epochs, moments=moments)
     knows_its_members(view, epochs)

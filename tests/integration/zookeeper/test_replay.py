@@ -21,6 +21,7 @@ from tests.zookeeper.judged import differences
 from tests.zookeeper.load import Load
 from tests.zookeeper.recording import Recording, record
 from tests.zookeeper.replaying import Replay, fuzzy_end
+from tests.zookeeper.startable import settle
 
 pytestmark = pytest.mark.xdist_group("zookeeper-replay")
 SETTINGS = {"snapCount": "800", "preAllocSize": "4096"}
@@ -131,6 +132,7 @@ def run(server: EmbeddedZooKeeper, case: Case, transactions: int) -> list[Record
                     recordings.append(record(server.client, server.password))
             if seed == 1:
                 load.stop()
+                settle(server)
                 server.kill()
     return recordings
 
