@@ -145,6 +145,11 @@ VERBS: tuple[Entry, ...] = (
         "Put one subtree of a backup into an ensemble that runs.",
     ),
     Entry(
+        "zookeeper optimize",
+        "logkeep.cli.verbs.zookeeper_optimize:optimize",
+        "Merge the small objects of frequent backups into larger ones, for all backups at once.",
+    ),
+    Entry(
         "zookeeper export",
         "logkeep.cli.verbs.zookeeper_convert:export",
         "Write one member's files of a backup as a bundle, which `zkbackup` reads.",

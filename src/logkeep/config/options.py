@@ -153,6 +153,10 @@ DIRECTORY: Option[Path | None] = Option(
     default_text="a temporary one",
 )  # fmt: skip
 KEEP: Option[bool] = Option("keep", Bool(), False, "Leave the directory as it is at the end.", where=Where.FLAG)
+ONLY: Option[str | None] = Option(
+    "only", Choice(("kafka", "zookeeper")), None, "Tell of this kind of source alone.", where=Where.FLAG,
+    default_text="all of them",
+)  # fmt: skip
 REASON: Option[str] = Option("reason", Text("TEXT"), "", "Why, for those who find it later.", where=Where.FLAG)
 
 GC_AGE: Option[timedelta] = Option(
@@ -400,6 +404,11 @@ ZK_COMPRESSION: Option[str] = Option(
 ZK_INTERVAL: Option[timedelta] = Option(
     "zk-interval", Duration(), timedelta(seconds=5), "With --follow: from the beginning of a round to the next.",
     key="zookeeper.interval", typed="interval",
+)  # fmt: skip
+ZK_SEGMENT_BYTES: Option[int] = Option(
+    "zk-segment-bytes", Size(minimum=4096, expected="a size of at least 4 KiB, such as 64MiB"), 64 << 20,
+    "Merge small objects of logs into ones of at most this size.",
+    key="zookeeper.segment_bytes", typed="segment-bytes",
 )  # fmt: skip
 INCLUDE_CONFIG: Option[bool] = Option(
     "include-config", Bool(), False, "Keep zoo.cfg and its like too, without passwords.",

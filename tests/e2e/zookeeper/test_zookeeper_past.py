@@ -12,7 +12,7 @@ from tests.e2e.zookeeper.archived import server_on
 from tests.e2e.zookeeper.here import Here
 from tests.zookeeper.recording import kazoo, zxid_of
 
-pytestmark = pytest.mark.xdist_group("zookeeper")
+pytestmark = pytest.mark.xdist_group("zookeeper-verbs")
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ from logkeep.config.options import (
     ZK_HOSTS,
     ZK_INTERVAL,
     ZK_LOG_DIRS,
+    ZK_SEGMENT_BYTES,
 )
 from logkeep.errors import UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
@@ -141,6 +142,7 @@ def _metrics(outcome: Outcome[ZooKeeperBackupReport]) -> Iterator[Sample]:
         TAG,
         FOLLOW,
         ZK_INTERVAL,
+        ZK_SEGMENT_BYTES,
         ENGINE,
         MASTER,
         PARALLEL,
@@ -174,7 +176,8 @@ def backup(run: Run) -> ZooKeeperBackupReport:
     Without access to the disks, --admin-server asks a server of 3.9 for a snapshot. It is the tree of one transaction
     if the digest in it proves that; under load it is fuzzy, which a finding says, and the run ends with 2.
 
-    With --follow it goes on, round after round, until SIGTERM or SIGINT; a round with nothing new commits nothing.
+    With --follow it goes on, round after round, until SIGTERM or SIGINT; a round with nothing new commits nothing, and
+    now and then the small objects that rounds leave are merged, as `zookeeper optimize` does.
     """
     refuse_contradictions(run)
     over_http = admin_member(run)

@@ -151,7 +151,7 @@ def restore_text(report: ZooKeeperRestoreReport, look: Look) -> str:
     for target in report.targets:
         lines += [look.line(f"{target.data_dir}: before, now in {path}") for path in target.kept]
     lines += finding_lines(report.findings, look, every=True)
-    return "\n".join([*lines, "", *map(look.line, report.next_steps)])
+    return "\n".join([*lines, "", *(look.prose(step, indent=2) for step in report.next_steps)])
 
 
 def plan_lines(report: ZooKeeperRestoreReport, look: Look) -> Iterator[str]:
@@ -204,4 +204,4 @@ def _ended_lines(report: ZooKeeperRestoreReport, look: Look) -> Iterator[str]:
     yield from (look.line(f"kept beside it: {path}") for path in report.kept)
     yield from (look.line(f"NOT CHECKED  {what}") for what in report.unchecked)
     yield from finding_lines(report.findings, look, every=True)
-    yield from map(look.line, report.next_steps)
+    yield from (look.prose(step, indent=2) for step in report.next_steps)

@@ -18,9 +18,9 @@ import numpy as np
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper import txnlog_kernels as kernels
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.formats.zookeeper.scanned_log import Damage, DamageKind, Padding, ScannedLog, Stretch
+from logkeep.formats.zookeeper.scanned_log import HEADER, Damage, DamageKind, Padding, ScannedLog, Stretch
 from logkeep.formats.zookeeper.txnlog_kernels import Longs
-from logkeep.formats.zookeeper.txnlog_scan import HEADER, MOST_DAMAGE, Scan, Sink, obtained
+from logkeep.formats.zookeeper.txnlog_scan import MOST_DAMAGE, Scan, Sink, obtained
 from logkeep.formats.zookeeper.window import CHUNK_BYTES, Window
 
 __all__ = [
