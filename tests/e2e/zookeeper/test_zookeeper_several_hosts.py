@@ -46,7 +46,8 @@ class Hosts:
 
 
 def _flags(member: ZooKeeperMember) -> tuple[str, ...]:
-    return ("--data-dir", str(member.data_dir), "--log-dir", str(member.log_dir), "--zk-host", member.client)
+    places = (("--data-dir", member.data_dir), ("--log-dir", member.log_dir), ("--zk-host", member.client))
+    return tuple(word for flag, value in places for word in (flag, f"zk{member.number}={value}"))
 
 
 def test_a_forgotten_member_gets_the_restored_tree(initialised: Path, tmp_path: Path) -> None:

@@ -92,8 +92,8 @@ def _unsurveyed(found: Situation) -> Iterator[LogkeepError]:
         return
     yield TargetUnsafe(
         f"only {found.looked_at} of the ensemble's members were looked at: another may have a later epoch",
-        remedy="survey every host with `logkeep zookeeper restore survey` and make one plan of all; or give the highest "
-        f"epoch that any of them has (currentEpoch in version-2) with --min-epoch; here it is {found.epoch - 1}",
+        remedy="survey every host with `logkeep zookeeper restore survey` and make one plan of all; or give with "
+        f"--min-epoch the highest that any member has (currentEpoch in version-2); here it is {found.epoch - 1}",
     )
 
 
