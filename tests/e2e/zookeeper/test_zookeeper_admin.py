@@ -1,6 +1,7 @@
 """Snapshots over HTTP from the AdminServer of a real ZooKeeper 3.9.5, by the command: exact, fuzzy, unproven, none."""
 
 import itertools
+import shutil
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from tests.zookeeper.judged import logged
 from tests.zookeeper.online import CACHE
 from tests.zookeeper.recording import kazoo, record
 
-pytestmark = pytest.mark.xdist_group("zookeeper")
+pytestmark = pytest.mark.xdist_group("zookeeper-admin")
 _AT_ONCE = 300
 
 
@@ -29,12 +30,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeep
         yield server
 
 
+@pytest.fixture(scope="module")
+def initialised(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("initialised")
+    (root / "repo").mkdir()
+    Here(root).run("init")
+    return root / "repo"
+
+
 @pytest.fixture
-def here(tmp_path: Path) -> Here:
-    (tmp_path / "repo").mkdir()
-    found = Here(tmp_path)
-    found.run("init")
-    return found
+def here(initialised: Path, tmp_path: Path) -> Here:
+    shutil.copytree(initialised, tmp_path / "repo")
+    return Here(tmp_path)
 
 
 def _asked(here: Here, server: EmbeddedZooKeeper, line: str | None = None) -> tuple[str, ...]:
@@ -150,8 +157,9 @@ def test_who_is_refused(server: EmbeddedZooKeeper, here: Here) -> None:
         ("--admin-server", "http://zk1:8080", "--auth-file", "/nowhere"),
     ],
 )
-def test_values_that_make_no_sense(here: Here, given: tuple[str, ...]) -> None:
-    told = here.run("zookeeper", "backup", *given, code=40)
+def test_values_that_make_no_sense(tmp_path: Path, given: tuple[str, ...]) -> None:
+    """Told before a repository is even looked for."""
+    told = Here(tmp_path).run("zookeeper", "backup", *given, code=40)
     assert "try: " in told.stderr
     assert "geheim" not in told.stderr
 

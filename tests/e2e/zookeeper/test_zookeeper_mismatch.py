@@ -12,7 +12,7 @@ from tests.e2e.zookeeper.here import Here
 from tests.zookeeper.made_server import create, log_bytes, old_server, tree_after
 from tests.zookeeper.recording import record
 
-pytestmark = pytest.mark.xdist_group("zookeeper")
+pytestmark = pytest.mark.xdist_group("zookeeper-mismatch")
 REASON = "a znode was lost with a disk, the owner knows"
 
 

@@ -1,21 +1,20 @@
-"""A real ensemble of 3.9.5 whose members are restored one by one, as on hosts of their own: survey, plan, restore."""
+"""Members of an ensemble that are restored one by one, as on hosts of their own: survey, plan, restore."""
 
-import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from logkeep.embedded.zookeeper import ZooKeeperRelease
 from tests.e2e.zookeeper.here import Here
-from tests.integration.processes import wait_for
 from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble, ZooKeeperMember
 from tests.zookeeper.made_server import old_server
 from tests.zookeeper.online import CACHE
-from tests.zookeeper.recording import kazoo, record
+from tests.zookeeper.recording import record
 
 pytestmark = pytest.mark.xdist_group("zookeeper-several-hosts")
-_ABANDONED = 20
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Hosts:
         assert told["file"] == str(file)
         return file
 
-    def plan(self, surveys: list[Path], *more: str, code: int = 0) -> dict[str, object]:
+    def plan(self, surveys: list[Path], *more: str, code: int = 0) -> dict[str, Any]:
         asked = ("zookeeper", "restore", "plan", "latest", *map(str, surveys), "--to", str(self.file), *more)
         return self.here.json(*asked, code=code)
 
@@ -41,62 +40,54 @@ class Hosts:
     def file(self) -> Path:
         return self.root / "plan.json"
 
-    def refused(self, name: str, *more: str, code: int) -> dict[str, object]:
+    def refused(self, name: str, *more: str, code: int) -> dict[str, Any]:
         asked = ("zookeeper", "restore", "--plan", str(self.file), *self.places[name], "--yes", *more)
         return self.here.error(*asked, code=code)
 
 
 def _flags(member: ZooKeeperMember) -> tuple[str, ...]:
-    return ("--data-dir", str(member.data_dir), "--log-dir", str(member.log_dir), "--zk-host", member.client)
+    places = (("--data-dir", member.data_dir), ("--log-dir", member.log_dir), ("--zk-host", member.client))
+    return tuple(word for flag, value in places for word in (flag, f"zk{member.number}={value}"))
 
 
-def test_a_forgotten_member_gets_the_restored_tree(tmp_path: Path) -> None:
-    """Three of four are restored by the plan. The fourth was surveyed, has later data, and is started first."""
-    (tmp_path / "repo").mkdir()
-    here = Here(tmp_path)
-    here.run("init")
-    ensemble = ZooKeeperEnsemble(tmp_path / "members", CACHE, ZooKeeperRelease("3.9.5"))
-    with ensemble:
-        with kazoo(ensemble.voters[0].client, ensemble.password) as client:
-            client.create("/kept", b"here")
-        wait_for(ensemble.agree, "all members to be at one zxid")
-        flags = [flag for member in ensemble.members.values() for flag in _flags(member)]
-        here.json("zookeeper", "backup", *flags)
-        with kazoo(ensemble.voters[0].client, ensemble.password) as client:
-            for number in range(_ABANDONED):
-                client.create(f"/abandoned-{number}")
-        wait_for(ensemble.agree, "all members to be at one zxid")
-        running = Hosts(here, tmp_path, {"1": _flags(ensemble.voters[0])}).survey("1", code=2)
-        assert json.loads(running.read_text())["members"][0]["running"]
+def test_a_forgotten_member_gets_the_restored_tree(initialised: Path, tmp_path: Path) -> None:
+    """Three of four are restored by the plan. The fourth has data of a later epoch, and is started first."""
+    shutil.copytree(initialised, tmp_path / "repo")
+    here, ensemble = Here(tmp_path), ZooKeeperEnsemble(tmp_path / "members", CACHE, ZooKeeperRelease("3.9.5"))
+    forgotten = ensemble.voters[2]
+    for member in ensemble.members.values():
+        old_server(member.data_dir, member.log_dir, epoch=9 if member is forgotten else 3, epochs=True)
     hosts = Hosts(here, tmp_path, {str(n): _flags(member) for n, member in ensemble.members.items()})
-    early = hosts.plan([running, *(hosts.survey(name) for name in "234")], code=31)
-    assert "it was running when it was surveyed" in str(early["refusals"])
-    assert not hosts.file.exists()
+    here.json("zookeeper", "backup", *hosts.places["1"], *hosts.places["2"], code=2)
     told = hosts.plan([hosts.survey(name) for name in "1234"], "--sessions", "drop")
-    members = told["members"]
-    assert isinstance(members, list)
-    epoch = told["tree"]["epoch"]  # type: ignore[index]  # a document
-    assert epoch > max(epoch for one in members for epoch in one["epochs"])
+    assert told["tree"]["epoch"] == 10
     for name in "124":
         dry = here.json("zookeeper", "restore", "--plan", str(hosts.file), *hosts.places[name], "--dry-run")
-        assert (dry["tree"]["epoch"], dry["refusals"]) == (epoch, [])
-        done = here.json("zookeeper", "restore", "--plan", str(hosts.file), *hosts.places[name], "--yes")
-        assert (done["verdict"], done["tree"]["epoch"]) == ("proven", epoch)
-    assert "carried out here before" in str(hosts.refused("1", code=31)["message"])
-    ensemble.voters[2].launch()
+        assert (dry["tree"]["epoch"], dry["refusals"]) == (10, [])
+        here.json("zookeeper", "restore", "--plan", str(hosts.file), *hosts.places[name], "--yes")
+    assert "carried out here before" in hosts.refused("1", code=31)["message"]
+    forgotten.launch()
     with ensemble:
         for member in ensemble.members.values():
             found = record(member.client, member.password).nodes
-            assert not [path for path in found if path.startswith("/abandoned")]
-            assert found["/kept"].data == b"here"
+            assert {node.czxid >> 32 for path, node in found.items() if path.startswith("/old")} == {3}
+        running = [hosts.survey(name, code=2) for name in "1234"]
+    assert "it was running when it was surveyed" in str(hosts.plan(running, code=31)["refusals"])
+
+
+@pytest.fixture(scope="module")
+def initialised(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("initialised")
+    (root / "repo").mkdir()
+    Here(root).run("init")
+    return root / "repo"
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Hosts:
+def made(initialised: Path, tmp_path: Path) -> Hosts:
     """Without servers: members of made-up directories, and a backup of the first two."""
-    (tmp_path / "repo").mkdir()
+    shutil.copytree(initialised, tmp_path / "repo")
     here, places = Here(tmp_path), dict[str, tuple[str, ...]]()
-    here.run("init")
     for name, epoch in (("zk1", 3), ("zk2", 3), ("zk3", 5)):
         old_server(tmp_path / name, epoch=epoch, epochs=True)
         places[name] = ("--data-dir", f"{name}={tmp_path / name}")
@@ -125,7 +116,7 @@ def test_the_plan_is_shown_for_all_and_every_host_carries_it_out(made: Hosts) ->
 def test_too_few_surveys_are_no_plan(made: Hosts) -> None:
     told = made.plan([made.survey("zk1")], code=31)
     assert "only 1 of the ensemble's members" in str(told["refusals"])
-    assert made.plan([made.survey("zk1")], "--min-epoch", "9")["tree"]["epoch"] == 10  # type: ignore[index]  # a document
+    assert made.plan([made.survey("zk1")], "--min-epoch", "9")["tree"]["epoch"] == 10
 
 
 def test_what_a_plan_is_refused_for(made: Hosts) -> None:

@@ -155,7 +155,8 @@ def test_members_that_nobody_surveyed(hosts: list[Path]) -> None:
     (refused,) = _agree(view, surveys[:2]).obstacles
     assert isinstance(refused, TargetUnsafe)
     assert "only 2 of the ensemble's members" in refused.what
-    assert "--min-epoch; here it is 7" in refused.remedy
+    assert "--min-epoch" in refused.remedy
+    assert "here it is 7" in refused.remedy
     assert _agree(view, surveys).obstacles == ()
     told = _agree(view, surveys[:2], replace(ENSEMBLE, min_epoch=12))
     assert (told.obstacles, told.plan.epoch) == ((), 13)
