@@ -15,7 +15,7 @@ from tests.e2e.zookeeper.archived import Archived, archived, server_on
 from tests.zookeeper.judged import logged
 from tests.zookeeper.recording import Recording, record
 
-pytestmark = pytest.mark.xdist_group("zookeeper")
+pytestmark = pytest.mark.xdist_group("zookeeper-verbs")
 
 
 @pytest.fixture(scope="module")
