@@ -40,6 +40,12 @@ class Workload:
         return min(cpu_s(work) for _ in range(self.rounds))
 
 
+def peak_mb() -> float:
+    """The most memory that this process ever had."""
+    with Path("/proc/self/status").open(encoding="ascii") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
+
+
 def cpu_s(work: Callable[[], object]) -> float:
     """Of this process and of those that it started and waited for: another load on the machine is not in it."""
     before = _spent_s()
@@ -65,6 +71,28 @@ def set_data_bodies(payload: int, nodes: int = 1000) -> Iterator[bytes]:
                 struct.pack(">iiq", zxid // nodes + 1, 2, zxid * 0x9E3779B97F4A7C15 % (1 << 63)),
             )
         )  # fmt: skip
+
+
+def create_bodies(payload: int) -> Iterator[bytes]:
+    """A node each, a thousand below one parent; zxids from 1 on."""
+    noise = random.Random(3).randbytes(payload + 4096)
+    acls = struct.pack(">iii5si6s", 1, 31, 5, b"world", 6, b"anyone")
+    for zxid in itertools.count(1):
+        parent, child = divmod(zxid - 1, 1001)
+        name = b"/p%07d" % parent + (b"/node-%010d" % child if child else b"")
+        data = noise[zxid % 4096 :][:payload]
+        head = struct.pack(">qiqqi", 0x10000ABCDEF0001, zxid, zxid, 1_700_000_000_000 + zxid, 1)
+        yield b"".join(
+            (
+                head,
+                struct.pack(">i", len(name)),
+                name,
+                struct.pack(">i", len(data)),
+                data,
+                acls,
+                struct.pack(">?i", False, zxid),
+            )
+        )
 
 
 def mixed_bodies(payload: int) -> Iterator[bytes]:

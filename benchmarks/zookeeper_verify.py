@@ -16,14 +16,13 @@ _PIECE_BYTES = 4 << 20
 _TOOLKIT = "org.apache.zookeeper.server.persistence.TxnLogToolkit"
 _PEAK = """
 import io, sys
+from benchmarks.zookeeper_files import peak_mb
 from logkeep.formats.zookeeper.txnlog import header, scan
-def peak():
-    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
 scan(io.BytesIO(header()))
-before = peak()
+before = peak_mb()
 with open(sys.argv[1], "rb") as source:
     found = scan(source)
-print(found.records, round(peak() - before))
+print(found.records, round(before), round(peak_mb()))
 """
 
 
@@ -117,8 +116,7 @@ def _memory(workload: Workload) -> None:
     write_log(log, itertools.islice(set_data_bodies(900_000), max(workload.large_bytes // 900_000, 1)))
     command = [sys.executable, "-c", _PEAK, str(log)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    records, grown = done.stdout.split()
-    print(
-        f"  {workload.large_bytes / 1e9:.1f} GB of 900 kB payloads: {records} records, peak {grown} MB above the start"
-    )
+    records, before, peak = map(int, done.stdout.split())
+    label = f"{workload.large_bytes / 1e9:.1f} GB of 900 kB payloads, {records} records"
+    print(f"  {label}: peak {peak - before} MB above the interpreter with its libraries, which is {before} MB")
     log.unlink()

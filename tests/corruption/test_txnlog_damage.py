@@ -233,12 +233,12 @@ def test_what_is_written_while_the_end_is_looked_at_is_no_damage(tmp_path: Path)
     more = record(set_data(0x26)[12:-1]) + set_data(0x27, b"y" * 60_000)
 
     class Written(io.FileIO):
-        def read(self, size: int | None = -1, /) -> bytes:
+        def readinto(self, buffer: Any, /) -> int:
             if self.tell() > 50_000:
                 with path.open("r+b") as server:
                     server.seek(USED)
                     server.write(more)
-            return super().read(size) or b""
+            return super().readinto(buffer) or 0
 
     with Written(path) as file:
         found = txnlog.scan(file, chunk_bytes=30_000)

@@ -15,7 +15,7 @@ from tests.kafka.batches import dense
 from tests.kafka.offline import Backed, backed_up, made_target, offline, tree
 from tests.kafka.slow_records import Slow, batch_of
 
-_CALLS = ("write", "fsync", "rename", "mkdir", "unlink", "rmdir", "ftruncate", "chmod")
+_CALLS = ("write", "writev", "fsync", "rename", "mkdir", "unlink", "rmdir", "ftruncate", "chmod")
 _NAMES = ("orders-0", "orders-1")
 _SHARE = 8
 

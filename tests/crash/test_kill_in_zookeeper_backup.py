@@ -22,7 +22,7 @@ from tests.zookeeper.archives import archived, bytes_of, new_local_place, newest
 from tests.zookeeper.directories import MadeServer, bundled, content
 
 _SHARE = 10
-_CALLS = ("write", "fsync", "rename", "mkdir", "unlink", "rmdir", "ftruncate", "link", "open", "utime")
+_CALLS = ("write", "writev", "fsync", "rename", "mkdir", "unlink", "rmdir", "ftruncate", "link", "open", "utime")
 
 
 def made_server(root: Path) -> MadeServer:

@@ -2,8 +2,9 @@
 
 O_DIRECT needs no page-cache memory and pushes nobody else's pages out (a broker may run on the same host). It wants
 aligned addresses and lengths: bytes are gathered in an aligned buffer, an aligned buffer of the caller is written
-without a copy, and the unaligned tail goes out after O_DIRECT is switched off. Where the file system refuses O_DIRECT,
-space is set aside first and the written pages are dropped from the cache at the end.
+without a copy (behind the bytes that complete the block before it), and the unaligned tail goes out after O_DIRECT is
+switched off. Where the file system refuses O_DIRECT, space is set aside first and the written pages are dropped from
+the cache at the end.
 """
 
 import ctypes
@@ -18,6 +19,8 @@ from logkeep.store.directory import speaking_of
 
 _BUFFER_BYTES = 4 << 20
 _ALIGNMENT = 4096
+_WORTH_BYTES = 256 << 10
+"""From this size on a piece is written from the caller's buffer, although what was gathered before has to go first."""
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_FALLOCATE = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}
 
@@ -49,10 +52,9 @@ class DirectStream:
         rest = memoryview(data).cast("B")
         self._length += len(rest)
         while len(rest):
-            if not self._filled and _writable_as_is(rest):
-                whole = len(rest) // _ALIGNMENT * _ALIGNMENT
-                self._put(rest[:whole])
-                rest = rest[whole:]
+            lead = -self._filled % _ALIGNMENT
+            if _writable_as_is(rest, lead, _WORTH_BYTES if self._filled else _ALIGNMENT):
+                rest = self._put_as_is(rest, lead)
                 continue
             taken = min(len(rest), _BUFFER_BYTES - self._filled)
             self._view[self._filled : self._filled + taken] = rest[:taken]
@@ -61,6 +63,14 @@ class DirectStream:
             if self._filled == _BUFFER_BYTES:
                 self._put(self._view)
                 self._filled = 0
+
+    def _put_as_is(self, data: memoryview, lead: int) -> memoryview:
+        """Complete the last block with `lead` bytes and write all whole blocks behind it; what is left over."""
+        self._view[self._filled : self._filled + lead] = data[:lead]
+        end = lead + (len(data) - lead) // _ALIGNMENT * _ALIGNMENT
+        gathered, self._filled = self._filled + lead, 0
+        self._put(self._view[:gathered], data[lead:end])
+        return data[end:]
 
     def finish(self) -> int:
         """Write the tail; the file then holds exactly what was written. Its bytes are not synced yet."""
@@ -85,23 +95,24 @@ class DirectStream:
             with suppress(BufferError):  # the traceback of a failed write still holds a piece; it is freed with that
                 self._buffer.close()
 
-    def _put(self, data: memoryview) -> None:
+    def _put(self, *pieces: memoryview) -> None:
         if self._failed:
             raise StoreError("an earlier write of this stream failed", subject=self._subject)
         self._failed = True
+        left = [piece for piece in pieces if len(piece)]
         with speaking_of(self._subject):
-            while len(data):
-                data = data[self._write_some(data) :]
+            while left:
+                left = _behind(left, self._write_some(left))
         self._failed = False
 
-    def _write_some(self, data: memoryview) -> int:
+    def _write_some(self, pieces: list[memoryview]) -> int:
         try:
-            written = os.write(self.descriptor, data)
+            written = os.writev(self.descriptor, pieces)
         except OSError as error:
             if not (self._direct and error.errno == errno.EINVAL):
                 raise
             self._stop_direct()  # opened with O_DIRECT, but refuses this alignment
-            return os.write(self.descriptor, data)
+            return os.writev(self.descriptor, pieces)
         if self._direct and written % _ALIGNMENT:
             self._stop_direct()  # a short write left the position unaligned
         return written
@@ -140,8 +151,19 @@ def _set_aside(descriptor: int, size_bytes: int) -> None:
             raise
 
 
-def _writable_as_is(data: memoryview) -> bool:
-    """Whether O_DIRECT takes at least one block right out of the caller's buffer."""
-    if len(data) < _ALIGNMENT or data.readonly:
+def _behind(pieces: list[memoryview], written: int) -> list[memoryview]:
+    """What is left when so many bytes are gone."""
+    left = []
+    for piece in pieces:
+        gone = min(written, len(piece))
+        written -= gone
+        if gone < len(piece):
+            left.append(piece[gone:])
+    return left
+
+
+def _writable_as_is(data: memoryview, lead: int, least: int) -> bool:
+    """Whether O_DIRECT takes that many bytes right out of the caller's buffer, behind the first `lead` ones."""
+    if len(data) < lead + least or data.readonly:
         return False
-    return ctypes.addressof(ctypes.c_char.from_buffer(data)) % _ALIGNMENT == 0
+    return (ctypes.addressof(ctypes.c_char.from_buffer(data)) + lead) % _ALIGNMENT == 0

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from tests.e2e.zookeeper.archived import archived, server_on, written
 from tests.e2e.zookeeper.here import Here
 from tests.unit.cli.calling import clean_environment
@@ -42,10 +43,29 @@ def test_following_commits_what_is_new_until_a_signal_comes(tmp_path: Path) -> N
             finally:
                 followed.kill()
         summary = json.loads(left[-1])
+        committed = len(here.json("list")["backups"])
+        _small_backups_are_merged(here, asked, server)
     assert followed.returncode == 0
     assert (first["round"], summary["follow"]["failed"], summary["follow"]["ended"]) == (1, 0, True)
-    assert summary["follow"]["committed"] == len(here.json("list")["backups"]) >= 2
+    assert summary["follow"]["committed"] == committed >= 2
+    assert summary["follow"]["merged_objects"] == 0, "so few are left for later"
     assert here.json("verify", "--level", "replay")["verdict"] == "good"
+
+
+def _small_backups_are_merged(here: Here, asked: tuple[str, ...], server: EmbeddedZooKeeper) -> None:
+    with kazoo(server.client, server.password) as client:
+        for number in range(3):
+            client.set("/after", b"%d" % number)
+            here.json(*asked)
+    before = here.tree()
+    foreseen = here.json("zookeeper", "optimize", "--dry-run")
+    assert here.tree() == before
+    done = here.json("zookeeper", "optimize")
+    assert done["objects_before"] == foreseen["objects_before"] >= 3
+    assert (done["objects_after"], done["findings"], done["dry_run"]) == (foreseen["objects_after"], [], False)
+    assert "nothing to merge" in here.run("zookeeper", "optimize").stdout
+    for backup in here.json("list")["backups"]:
+        assert here.json("verify", str(backup["id"]), "--level", "replay")["verdict"] == "good"
 
 
 def _line(followed: "subprocess.Popen[str]") -> dict[str, Any]:

@@ -1,6 +1,10 @@
 """A log whose records lie across the borders of what is read at once, wherever those fall."""
 
+import random
 from pathlib import Path
+
+import numpy as np
+import pytest
 
 from logkeep.formats.zookeeper.txnlog import bodies, scan
 from tests.zookeeper.encoding import log_of, set_data
@@ -14,6 +18,29 @@ def test_a_chunk_may_end_anywhere_in_a_record(tmp_path: Path) -> None:
         with path.open("rb") as file:
             found = scan(file, chunk_bytes=chunk_bytes)
         assert (found.records, found.damage) == (59, ()), chunk_bytes
+
+
+@pytest.mark.parametrize("chunk_bytes", [4097, 6000, 8192, 20_000])
+@pytest.mark.parametrize("damaged", [False, True])
+def test_bytes_keep_their_place_in_a_page_of_memory(tmp_path: Path, chunk_bytes: int, damaged: bool) -> None:
+    """So that they can be written from there; records may be larger than a chunk."""
+    sizes = random.Random(1)
+    log = bytearray(log_of([set_data(zxid, b"x" * sizes.randrange(9000)) for zxid in range(1, 80)], 100))
+    if damaged:
+        log[len(log) // 2] ^= 1
+    path = tmp_path / "log.1"
+    path.write_bytes(log)
+    given = bytearray()
+
+    def sink(view: memoryview) -> None:
+        assert (np.frombuffer(view, np.uint8).ctypes.data - len(given)) % 4096 == 0
+        given.extend(view)
+
+    with path.open("rb") as file:
+        found = scan(file, chunk_bytes=chunk_bytes, sink=sink, deep=True)
+    with path.open("rb") as file:
+        assert found == scan(file, deep=True)
+    assert (bytes(given), len(found.damage)) == (bytes(log[: found.size_bytes]), damaged)
 
 
 def test_a_scan_may_begin_at_any_record(tmp_path: Path) -> None:

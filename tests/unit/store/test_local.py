@@ -3,6 +3,7 @@
 import mmap
 import os
 import pickle
+import random
 import signal
 import stat
 import subprocess
@@ -13,12 +14,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from logkeep.errors import ObjectMissing, StoreError, StoreLocationMissing, UnsafeName, VersionMismatch
 from logkeep.store import local_stream
 from logkeep.store.local import PARTIAL, LocalStore
 
 _LATER = timedelta(days=1)
+_NOISE = mmap.mmap(-1, 16 << 20)
+_NOISE[:] = random.Random(1).randbytes(16 << 20)
 
 
 @pytest.fixture
@@ -259,6 +264,33 @@ class TestStreams:
         writer.close()
         assert store.get("s", 20 << 20) == buffer[:] + buffer[:10] + buffer[:]
         buffer.close()
+
+    @pytest.mark.parametrize("direct", (True, False))
+    @given(
+        sizes=st.lists(st.sampled_from((1, 16, 4080, 4096, 5000, 300_000, (1 << 20) + 7)), max_size=8),
+        place=st.sampled_from((0, 16, 4095)),
+    )
+    @settings(max_examples=40, deadline=None, suppress_health_check=(HealthCheck.function_scoped_fixture,))
+    def test_bytes_that_lie_in_memory_as_they_will_in_the_file(
+        self, store: LocalStore, direct: bool, sizes: list[int], place: int
+    ) -> None:
+        """`place` 0: within a page of memory every piece lies where it will lie in a page of the file."""
+        with pytest.MonkeyPatch.context() as patched:
+            if not direct:
+                patched.setattr(local_stream, "_create", _create_buffered)
+            writer, at = store.open_new("s"), place
+            with memoryview(_NOISE) as noise:
+                for size in sizes:
+                    writer.write(noise[at : at + size])
+                    at += size
+            assert writer.close() == sum(sizes)
+        assert store.get("s", 20 << 20) == _NOISE[place:at]
+        store.delete("s")
+
+    def test_a_short_write_leaves_the_rest(self) -> None:
+        pieces = [memoryview(b"abc"), memoryview(b"defg")]
+        left = [b"".join(local_stream._behind(pieces, written)) for written in range(8)]
+        assert left == [b"abcdefg"[written:] for written in range(8)]
 
     def test_a_closed_or_aborted_stream_takes_nothing_more(self, store: LocalStore) -> None:
         writer = store.open_new("s")

@@ -121,7 +121,7 @@ class Scan:
     def _give(self, size: int) -> None:
         window = self._window
         if size and self._sink is not None:
-            self._sink(window.held[:size].toreadonly())
+            self._sink(window.held[:size])
         window.at += size
 
     def _ending(self, status: int, needed: int, good: Stretch) -> Damage | None:

@@ -2,6 +2,7 @@
 
 A log is a few megabytes of records in a file of 64 MiB whose rest was never written. Where the file system can tell,
 that rest is skipped. The buffer grows only for a record that is larger, and only as far as there are bytes for it.
+Bytes keep their place within a page of memory, so what goes into a file of its own can be written from there.
 """
 
 import errno
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 CHUNK_BYTES: Final = 4 << 20
+_PAGE_BYTES: Final = 4096
 _ZEROS_BEFORE: Final = 11
 """So many zeros can begin a record, in its checksum and its length: they may lie in a hole, or look like padding."""
 
@@ -24,7 +26,8 @@ class Window:
     def __init__(self, source: BinaryIO, most_bytes: int | None = None, chunk_bytes: int = CHUNK_BYTES) -> None:
         """No more than `most_bytes` are looked at, as if the source ended there."""
         self._source, self._chunk = source, chunk_bytes
-        self.buffer: npt.NDArray[np.uint8] = np.empty(chunk_bytes, np.uint8)
+        self._page = _PAGE_BYTES if chunk_bytes > _PAGE_BYTES else 1
+        self.buffer = _aligned(chunk_bytes + self._page)
         self.at = self.end = self._before = 0
         self._file, self._base = _plain_file(source)
         size = None if self._file is None else max(os.fstat(self._file).st_size - self._base, 0)
@@ -91,13 +94,14 @@ class Window:
         return self._read(2 * _ZEROS_BEFORE)
 
     def _make_room(self) -> None:
-        held = self.end - self.at
-        if self.at:
-            self.buffer[:held] = self.buffer[self.at : self.end].copy() if held > self.at else self.held
-            self._before, self.at, self.end = self.position, 0, held
-        if held == len(self.buffer):
-            larger = np.empty(2 * held, np.uint8)
-            larger[:held] = self.buffer
+        held, slot = self.end - self.at, self.position % self._page
+        if self.at > slot:
+            apart = held <= self.at - slot
+            self.buffer[slot : slot + held] = self.held if apart else self.buffer[self.at : self.end].copy()
+            self._before, self.at, self.end = self.position - slot, slot, slot + held
+        if self.end == len(self.buffer):
+            larger = _aligned(2 * self.end)
+            larger[: self.end] = self.buffer
             self.buffer = larger
 
     def _read(self, needed: int) -> bool:
@@ -153,6 +157,13 @@ class Window:
             return os.fstat(self._file).st_size - self._base
         finally:
             os.lseek(self._file, was, os.SEEK_SET)
+
+
+def _aligned(size: int) -> npt.NDArray[np.uint8]:
+    """Memory that begins with a page."""
+    memory = np.empty(size + _PAGE_BYTES, np.uint8)
+    start = -memory.ctypes.data % _PAGE_BYTES
+    return memory[start : start + size]
 
 
 def _plain_file(source: BinaryIO) -> tuple[int | None, int]:
