@@ -16,6 +16,7 @@ from logkeep.store.address import open_store
 from logkeep.zookeeper.client import Credential, Session, session
 from logkeep.zookeeper.plan import ToEnd
 from logkeep.zookeeper.restore.choosing import choose
+from logkeep.zookeeper.subtree.batches import sent
 from logkeep.zookeeper.subtree.carrying_out import begin, resume, undo
 from logkeep.zookeeper.subtree.journal import Heading, read_journal
 from logkeep.zookeeper.subtree.preparing import Prepared, SubtreeWish, prepare
@@ -309,6 +310,24 @@ def test_killed_at_any_step_it_is_resumed_or_undone(shop: Shop, tmp_path: Path) 
                 undo(live, journal, undo_journal, SMALL, _dying_at("sent 1"))
             resume(live, undo_journal)
         assert shop.now() == broken, last
+
+
+def test_a_request_that_comes_late_is_not_taken_for_somebody_elses(shop: Shop, tmp_path: Path) -> None:
+    """A process dies while its request is on its way: a resume may look before the server has it."""
+    broken, journal = havoc(shop), tmp_path / "late"
+    heading = Heading(hosts=shop.server.client, top="/shop", what="")
+    with shop.opened() as live, suppress(Stopped):
+        begin(live, journal, heading, shop.prepared(live).batches, _dying_at("began 1"))
+    with shop.opened() as live, shop.opened() as dead:
+
+        def after(step: str) -> None:
+            if step == "began 1":
+                assert dead.ask(sent(read_journal(journal).batches[1]), "") == 0
+
+        resume(live, journal, after)
+        assert shop.now() == shop.shape
+        undo(live, journal, tmp_path / "undo", SMALL)
+    assert shop.now() == broken
 
 
 def _dying_at(last: str) -> Any:
