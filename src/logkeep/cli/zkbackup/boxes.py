@@ -25,13 +25,23 @@ _TWINS: Final = {
 }
 
 
+_SENTENCES: Final = (GOOD, FAIR, BAD, "[ok]", "[!]", "[x]", "note ", "try: ", "Next: ", "- ", "Where ")
+"""How lines begin that are no commands."""
+
+
 def told(text: str, look: Look) -> str:
-    """The text in characters that this terminal has."""
+    """The text in characters that this terminal has, sentences broken between words where it ends."""
     if not look.unicode:
         text = text.replace("├─", "|-").replace("└─", "`-")
         for sign, twin in _TWINS.items():
             text = text.replace(sign, twin)
-    return look.text(text)
+    return "\n".join(_folded(line, look) for line in look.text(text).split("\n"))
+
+
+def _folded(line: str, look: Look) -> str:
+    """Commands, paths and frames stay as they are: whoever copies them wants them whole."""
+    said = line.lstrip()
+    return look.prose(line, indent=len(line) - len(said) + 3) if said.startswith(_SENTENCES) else line
 
 
 def title(text: str) -> list[str]:
