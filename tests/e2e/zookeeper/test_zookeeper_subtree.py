@@ -27,7 +27,7 @@ from tests.zookeeper.archives import newest
 from tests.zookeeper.online import CACHE
 from tests.zookeeper.recording import kazoo, record, zxid_of
 
-pytestmark = pytest.mark.xdist_group("zookeeper")
+pytestmark = pytest.mark.xdist_group("zookeeper-verbs")
 Shape = dict[str, tuple[bytes | None, tuple[tuple[int, str, str], ...]]]
 USER, PASSWORD = "shop", "till"
 CLOSED = ((31, "digest", digest_id(USER, PASSWORD)),)

@@ -31,7 +31,7 @@ def test_a_fresh_server_does_not_empty_the_backup_of_another(tmp_path: Path) -> 
         place = replace(other.place("zk1"), host=fresh.client)
         told = bundled_of(place, tmp_path / "out")
         repository = new_place()
-        archived = archive_of(repository, place)
+        archived = archive_of(repository, place, patience_s=1.0)
         own = bundled_of(place_of(fresh), tmp_path / "own")
     for done in (told, archived):
         assert [f.code for f in done.findings] == ["other-server"]

@@ -14,13 +14,13 @@ from logkeep.repository.chain import Place
 from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.source import read_manifest
+from logkeep.zookeeper.archive.pieces import settled
 from logkeep.zookeeper.archive.record import (
     ROLE,
     EnsembleRecord,
     kept_log,
     kept_snapshot,
     member_of,
-    rows_by_token,
 )
 from logkeep.zookeeper.coverage import Holdings
 from logkeep.zookeeper.kept import KeptLog
@@ -58,14 +58,14 @@ def _holdings(record: EnsembleRecord, rows: Mapping[str, Segment]) -> Holdings:
 
 
 def record_rows(place: Place, folded: Folded, entry: BackupEntry) -> tuple[EnsembleRecord, dict[str, Segment]] | None:
-    """What a backup says of itself; None for another kind of source. Raises Damaged."""
+    """What a backup says of itself, as it is served today; None for another kind of source. Raises Damaged."""
     manifest = read_manifest(place, entry)
     record = read_attachment(place, manifest, ROLE, EnsembleRecord)
     if record is None:
         return None
     table = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
-    tokens = [*(one.token for one in record.snapshots), *(one.token for one in record.logs)]
-    return record, rows_by_token(table.to_segments(), tokens, place.source)
+    found = settled(record, table.to_segments(), place.source)
+    return found.record, found.rows
 
 
 def lost_by(place: Place, folded: Folded, gone: Collection[int]) -> tuple[str, ...]:

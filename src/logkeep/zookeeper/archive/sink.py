@@ -1,6 +1,6 @@
 """A repository as the place where a backup of ZooKeeper goes: what is new is stored, what is known is taken over."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -47,7 +47,7 @@ from logkeep.zookeeper.archive.record import (
     member_of,
     snapshot_record,
 )
-from logkeep.zookeeper.archive.view import digest_at, tree_at_end, view_of
+from logkeep.zookeeper.archive.view import ArchiveView, digest_at, tree_at_end, view_of
 from logkeep.zookeeper.packing import DEFAULT_LEVEL, StoredWriter
 from logkeep.zookeeper.planned import Planned, planned
 from logkeep.zookeeper.sink import Completed, Gathered, Known, MemberText
@@ -122,8 +122,10 @@ class ArchiveSink:
         ongoing = self._ongoing[-1]
         if any(not config.redacted and _tells(config.name) for config in gathered.config):
             raise UsageError("files with secrets are kept in bundles only", remedy="leave --include-secrets away")
+        base = self._base()
+        self.last = base.record if base is not None else None  # as it is served today: pieces may have been merged
         held = self._held(gathered)
-        told = self._planned(gathered, held)
+        told = self._planned(gathered, held, base.rows if base is not None else {})
         record = _record(self.session.place, ongoing.id, gathered, held, self.last)
         ref = put_attachment(self.session.place, ongoing.id, ROLE, record, self.session.tokens())
         claims = self._claims(gathered, told.believed)
@@ -163,20 +165,20 @@ class ArchiveSink:
             return None
         return int((self.session.clock() - self.history_window).timestamp() * 1000)
 
-    def _planned(self, gathered: Gathered, held: "_Held") -> Planned:
+    def _planned(self, gathered: Gathered, held: "_Held", old: Mapping[str, Segment]) -> Planned:
         """The planner sees the rows of the backup as a reader of it will."""
         new_logs = {p.stored.token: p.kept for p in gathered.logs}
         new_snapshots = {p.stored.token: p.kept for p in gathered.snapshots}
-        old = self._old_rows()
         logs = [new_logs.get(r.token) or kept_log(r, old[r.token]) for r in held.logs]
         snapshots = [new_snapshots.get(s.token) or kept_snapshot(s, old[s.token]) for s in held.snapshots]
         seen = {m.name for m in gathered.members}
         stay = [member_of(m) for m in (self.last.members if self.last else ()) if m.name not in seen]
         return planned([*gathered.members, *stay], snapshots, logs, gathered.history, self.session.place.source)
 
-    def _old_rows(self) -> dict[str, Segment]:
+    def _base(self) -> ArchiveView | None:
+        """The newest backup, which the next one takes over from."""
         completed = self.session.folded.completed
-        return view_of(self.session.place, completed[-1]).rows if completed else {}
+        return view_of(self.session.place, completed[-1]) if completed else None
 
     def _claims(self, gathered: Gathered, believed: Collection[tuple[int, int]]) -> list[Claimed]:
         known = self.known if self.last is not None and self.last.history == gathered.history else Known()

@@ -1,11 +1,16 @@
 """A backup of ZooKeeper in a repository, to read."""
 
 import io
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import BinaryIO, cast
 
+import msgspec
+
 from logkeep.errors import Damaged, UnknownBackup
+from logkeep.formats.zookeeper.scanned_log import HEADER
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.model.segments import Segment
@@ -17,13 +22,13 @@ from logkeep.repository.fold import BackupEntry
 from logkeep.repository.manifest import Manifest
 from logkeep.repository.segment_bytes import StoredLog
 from logkeep.repository.source import read_manifest
+from logkeep.zookeeper.archive.pieces import settled
 from logkeep.zookeeper.archive.record import (
     ROLE,
     EnsembleRecord,
     kept_log,
     kept_snapshot,
     member_of,
-    rows_by_token,
 )
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.packing import PiecesStream
@@ -41,6 +46,8 @@ class ArchiveView:
     record: EnsembleRecord
     rows: dict[str, Segment]
     """By token, of everything that the record names."""
+    within: dict[str, int] = field(default_factory=dict)
+    """See `Settled`."""
 
     @property
     def name(self) -> str:
@@ -60,12 +67,29 @@ class ArchiveView:
         return tuple(sorted(found, key=lambda log: (log.member, log.history, log.first)))
 
     def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
-        stored = StoredLog.of(self.place, self.rows[self._token(kept)])
-        return cast("BinaryIO", io.BufferedReader(PiecesStream(stored.pieces()), 1 << 20))
+        token = self._token(kept)
+        stored, start = StoredLog.of(self.place, self.rows[token]), self.within.get(token)
+        if start is None:
+            pieces = stored.pieces()
+        else:
+            pieces = chain((memoryview(HEADER),), stored.range(start, kept.size_bytes - len(HEADER)))
+        return cast("BinaryIO", io.BufferedReader(PiecesStream(pieces), 1 << 20))
 
     def object_name(self, kept: KeptSnapshot | KeptLog) -> str:
         """Under which it lies in the store."""
         return layout.segment(self.place.source, self.rows[self._token(kept)])
+
+    def only(self, objects: Collection[KeptSnapshot | KeptLog]) -> "ArchiveView":
+        """A view of these alone, small enough to travel with each unit of work."""
+        tokens = {self._token(kept) for kept in objects}
+        record = msgspec.structs.replace(
+            self.record,
+            snapshots=tuple(s for s in self.record.snapshots if s.token in tokens),
+            logs=tuple(r for r in self.record.logs if r.token in tokens),
+            config=(),
+        )
+        rows = {token: row for token, row in self.rows.items() if token in tokens}
+        return replace(self, record=record, rows=rows, within={t: at for t, at in self.within.items() if t in tokens})
 
     def _token(self, kept: KeptSnapshot | KeptLog) -> str:
         if isinstance(kept, KeptSnapshot):
@@ -91,10 +115,10 @@ def view_of(place: Place, entry: BackupEntry) -> ArchiveView:
         raise UnknownBackup("this is no backup of ZooKeeper", subject=f"{place.source} {entry.id}")
     folded = read_chain(place)
     table = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
-    tokens = [*(s.token for s in record.snapshots), *(r.token for r in record.logs)]
     if record.id != entry.id:
         raise Damaged("the record belongs to another backup", subject=f"{place.source} {entry.id}")
-    return ArchiveView(place, manifest, record, rows_by_token(table.to_segments(), tokens, place.source))
+    found = settled(record, table.to_segments(), place.source)
+    return ArchiveView(place, manifest, found.record, found.rows, found.within)
 
 
 def digest_at(view: ArchiveView, zxid: int) -> int | None:
