@@ -161,7 +161,7 @@ def plan_lines(report: ZooKeeperRestoreReport, look: Look) -> Iterator[str]:
     for target in report.targets:
         held = f"{plural(target.snapshots, 'snapshot')} and {plural(target.logs, 'log')}, up to {target.highest_zxid}"
         there = f"replaces {held}; kept beside it" if target.snapshots or target.logs else "holds nothing"
-        yield look.line(f"{target.data_dir}: {there}")
+        yield look.prose(f"{target.data_dir}: {there}", indent=2)
     for what in report.unchecked:
         yield look.line(f"NOT CHECKED  {what}")
     yield from finding_lines(report.findings, look, every=True)

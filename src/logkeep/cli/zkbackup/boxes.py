@@ -4,6 +4,7 @@ Every sign has a twin in ASCII, and no sign stands alone: the word beside it say
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from logkeep.cli.look import Look, cell_width, printable
@@ -41,7 +42,10 @@ def told(text: str, look: Look) -> str:
 def _folded(line: str, look: Look) -> str:
     """Commands, paths and frames stay as they are: whoever copies them wants them whole."""
     said = line.lstrip()
-    return look.prose(line, indent=len(line) - len(said) + 3) if said.startswith(_SENTENCES) else line
+    if look.width is None or not said.startswith(_SENTENCES):
+        return line
+    narrower = replace(look, width=look.width - 1)  # a sign takes two columns, and counts as one letter
+    return narrower.prose(line, indent=len(line) - len(said) + 3)
 
 
 def title(text: str) -> list[str]:
