@@ -92,8 +92,9 @@ def _unsurveyed(found: Situation) -> Iterator[LogkeepError]:
         return
     yield TargetUnsafe(
         f"only {found.looked_at} of the ensemble's members could be looked at: another may have a later epoch",
-        remedy="survey every host with `logkeep zookeeper restore survey` and make one plan of all; or give the highest "
-        f"epoch that any of them has (currentEpoch in version-2) with --min-epoch; here it is {found.epoch - 1}",
+        remedy="survey every host with `logkeep zookeeper restore survey` and make one plan of all; or give the "
+        "highest epoch that any of them has (currentEpoch in version-2) with --min-epoch; here it is "
+        f"{found.epoch - 1}",
     )
 
 
