@@ -20,7 +20,7 @@ help:  ## list the targets
 
 install: $(VENV)/.installed  ## make .venv with the logkeep command
 
-demo: install  ## a story with a real Kafka broker: two backups, an accident, a restore, and a group that goes on
+demo: install  ## a story with a real Kafka and a real ZooKeeper: backups, accidents, who it was, restores with their proof
 	@$(BIN)/logkeep demo --directory .demo
 
 test: check  ## set everything up and pass the whole suite

@@ -6,13 +6,16 @@ import signal
 import subprocess
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from logkeep.cli.demo.stage import Stage
+from logkeep.cli.demo.story import CHAPTERS
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.processes import descendants
-from tests.e2e.filled import document
+from tests.e2e.zookeeper.here import Here
 from tests.integration.processes import files_below, program, wait_for
 
 pytestmark = pytest.mark.xdist_group("kafka")
@@ -117,19 +120,26 @@ def test_of_zookeeper_the_culprit_is_named_and_what_was_lost_comes_back(whole: T
     assert told(whole.story, r"OK  drill of backup \d+: (proven)")
 
 
-def test_json_is_one_document_and_keep_leaves_the_directory(tmp_path: Path) -> None:
+def test_json_is_one_document_and_keep_leaves_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With chapters of the test's own: what they tell is above."""
+    heard: list[str] = []
+    chapters = {kind: partial(_say, heard, kind) for kind in CHAPTERS}
+    monkeypatch.setattr("logkeep.cli.verbs.demo.CHAPTERS", chapters)
     directory = tmp_path / "demo"
     directory.mkdir()
-    with started(tmp_path, "--json", "--keep", "--only", "zookeeper", "--directory", str(directory)) as running:
-        out, err = running.communicate()
-    assert running.returncode == 0, err
-    shown = document(subprocess.CompletedProcess([], 0, out, err))
-    assert shown["kept"]
-    assert len(shown["steps"]) == len((*BEGINNING, *OF_ZOOKEEPER))
-    assert all(step["seconds"] > 0 for step in shown["steps"])
-    assert len(list(directory.glob("repository/sources/settings/backups/*/manifest.*.json"))) == 2
-    assert not (directory / "repository" / "sources" / "shop").exists()
-    assert mentioning(directory) == []
+    shown = Here(tmp_path).json("demo", "--keep", "--directory", str(directory))
+    assert (shown["kept"], heard) == (True, ["kafka", "zookeeper"])
+    assert [step["title"] for step in shown["steps"]] == [*BEGINNING, "kafka", "zookeeper"]
+    assert all(step["seconds"] >= 0 for step in shown["steps"])
+    assert (directory / "repository" / "logkeep.json").exists()
+    Here(tmp_path).json("demo", "--only", "zookeeper", "--directory", str(tmp_path / "other"))
+    assert heard[2:] == ["zookeeper"]
+    assert not (tmp_path / "other").exists()
+
+
+def _say(heard: list[str], kind: str, stage: Stage) -> None:
+    with stage.step(kind):
+        heard.append(kind)
 
 
 def test_a_directory_with_something_in_it_is_not_touched(tmp_path: Path) -> None:

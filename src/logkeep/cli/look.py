@@ -68,20 +68,26 @@ class Look:
         return moment.astimezone(self.zone).strftime(form) if moment else "-"
 
     def table(
-        self, headers: Sequence[str], rows: Iterable[Sequence[str]], right: str = "", spare: str = "", free: str = ""
+        self,
+        headers: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        right: str = "",
+        spare: str = "",
+        free: str = "",
+        whole: str = "",
     ) -> str:
         """Aligned columns; those named in `right` (comma separated) end flush.
 
         When the terminal is too narrow, columns in `spare` are left out, the first named first. Then text is cut,
         that in `free` columns first, never wrapped: a line stays a row. What ends flush is never cut, as ids and
-        numbers without their end are lies.
+        numbers without their end are lies, and neither is what is `whole`.
         """
         cells = [[self.text(printable(str(cell))) for cell in row] for row in [headers, *rows]]
         widths = [max(cell_width(row[i]) for row in cells) for i in range(len(headers))]
         flush, loose = _names(right), [i for i, h in enumerate(headers) if h in _names(free)]
         kept = self._kept(headers, widths, [h for h in spare.split(",") if h], loose)
         self._narrow(widths, kept, [i for i in loose if i in kept], _FREE_LEAST)
-        self._narrow(widths, kept, [i for i in kept if headers[i] not in flush], _TEXT_LEAST)
+        self._narrow(widths, kept, [i for i in kept if headers[i] not in flush | _names(whole)], _TEXT_LEAST)
         lines = [
             "  ".join(self._fit(row[i], widths[i], flush=headers[i] in flush) for i in kept).rstrip() for row in cells
         ]

@@ -21,7 +21,11 @@ def ensemble_lines(report: ZooKeeperReport, base: int | None, look: Look) -> Ite
     yield look.pairs({name: value for name, value in facts.items() if value})
     yield ""
     rows = [_row(member, look) for member in report.members]
-    yield look.table(_MEMBERS, rows, right="SNAPSHOTS,FROM,TO,RECORDS,SIZE", spare="OLDEST,SIZE", free="NOTES")
+    shown = slice(None if any(row[-1] for row in rows) else -1)
+    yield look.table(
+        _MEMBERS[shown], [row[shown] for row in rows], right="SNAPSHOTS,FROM,TO,RECORDS,SIZE",
+        spare="OLDEST,SIZE,VERSION,SNAPSHOTS,RECORDS", free="NOTES", whole="NEWEST",
+    )  # fmt: skip
     yield ""
     for interval in report.reachable or ("nothing",):
         yield look.line(f"can be restored: {interval}")

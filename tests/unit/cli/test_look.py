@@ -109,6 +109,14 @@ def test_colour_only_where_wanted_and_never_alone() -> None:
     assert Look(colour=True).state("FAIL") == "\x1b[31mFAIL\x1b[0m"
 
 
+def test_what_is_whole_is_never_cut() -> None:
+    look = Look(unicode=True, width=30)
+    table = look.table(("OP", "NOTE", "PATH"), [("delete", "x" * 40, "/a/long/path/to/a/node")], whole="OP,PATH")
+    assert table.splitlines()[1] == f"delete  {'x' * 11}…  /a/long/path/to/a/node"
+    spared = look.table(("OP", "NOTE", "PATH"), [("delete", "xyz", "/a/long/path")], spare="NOTE", whole="OP,PATH")
+    assert spared.splitlines()[1] == "delete  xyz   /a/long/path"
+
+
 def test_pairs() -> None:
     assert Look(unicode=True).pairs({"id": "1", "source": "prod"}) == "id      1\nsource  prod"
     narrow = Look(unicode=True, width=20).pairs({"id": "one two three four", "source": "x" * 30})

@@ -107,7 +107,7 @@ def _text(report: DrillReport, look: Look) -> str:
         amount = (
             f"{plural(report.tree.nodes_compared, 'node')} at {report.tree.zxid} ({report.tree.proof}) · {replayed}"
         )
-    lines = [head, look.text(f"{amount} · restored and compared in {took} ({report.where})")]
+    lines = [head, look.prose(f"{amount} · restored and compared in {took} ({report.where})", indent=2)]
     return "\n".join([*lines, *finding_lines(report.findings, look, every=False)])
 
 

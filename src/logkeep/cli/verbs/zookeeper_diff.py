@@ -47,7 +47,7 @@ def _text(report: DiffReport, look: Look) -> str:
         how = "the servers wrote the same digest" if report.by == "digest" else "every node was compared"
         return "\n".join([*lines, look.line(f"equal below {report.path}: {how}")])
     rows = [(", ".join(one.kinds), _change(one), one.path) for one in report.differences]
-    lines.append(look.table(("WHAT", "CHANGE", "PATH"), rows))
+    lines.append(look.table(("WHAT", "CHANGE", "PATH"), rows, whole="PATH"))
     if report.total > len(rows):
         lines.append(look.line(f"{count(report.total - len(rows))} more are not shown: --limit shows more"))
     counted = ", ".join(f"{kind} {count(number)}" for kind, number in report.counts.items())

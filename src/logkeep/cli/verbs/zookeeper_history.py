@@ -74,7 +74,8 @@ class HistoryReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def _text(report: HistoryReport, look: Look) -> str:
     headers = ("ZXID", "TIME", "SESSION", "OP", "VERSION", "BYTES", "PATH")
-    table = look.table(headers, [_cells(row, look) for row in report.events], right="ZXID,VERSION,BYTES")
+    rows = [_cells(row, look) for row in report.events]
+    table = look.table(headers, rows, right="ZXID,VERSION,BYTES", spare="BYTES,VERSION", whole="TIME,SESSION,OP,PATH")
     ranges = ", ".join(f"{one.first} to {one.last} (history {one.history})" for one in report.searched)
     lines = [table] if report.events else []
     if report.total > len(report.events):

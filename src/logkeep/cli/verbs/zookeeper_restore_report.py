@@ -148,10 +148,13 @@ def restore_text(report: ZooKeeperRestoreReport, look: Look) -> str:
         return "\n".join(plan_lines(report, look))
     head = f"{look.state('OK')}  restore {report.restore} of backup {report.backup}: {report.verdict}"
     lines = [head, *tree_lines(report.tree, look), look.line(f"took {took(report.seconds)}")]
-    for target in report.targets:
-        lines += [look.line(f"{target.data_dir}: before, now in {path}") for path in target.kept]
     lines += finding_lines(report.findings, look, every=True)
-    return "\n".join([*lines, "", *(look.prose(step, indent=2) for step in report.next_steps)])
+    return "\n".join([*lines, "", *(_step(step, look) for step in report.next_steps)])
+
+
+def _step(step: str, look: Look) -> str:
+    """Commands stay on a line: whoever copies them wants them whole."""
+    return look.line(step) if "  logkeep " in step else look.prose(step, indent=2)
 
 
 def plan_lines(report: ZooKeeperRestoreReport, look: Look) -> Iterator[str]:
@@ -161,7 +164,7 @@ def plan_lines(report: ZooKeeperRestoreReport, look: Look) -> Iterator[str]:
     for target in report.targets:
         held = f"{plural(target.snapshots, 'snapshot')} and {plural(target.logs, 'log')}, up to {target.highest_zxid}"
         there = f"replaces {held}; kept beside it" if target.snapshots or target.logs else "holds nothing"
-        yield look.line(f"{target.data_dir}: {there}")
+        yield look.prose(f"{target.data_dir}: {there}", indent=2)
     for what in report.unchecked:
         yield look.line(f"NOT CHECKED  {what}")
     yield from finding_lines(report.findings, look, every=True)
@@ -204,4 +207,4 @@ def _ended_lines(report: ZooKeeperRestoreReport, look: Look) -> Iterator[str]:
     yield from (look.line(f"kept beside it: {path}") for path in report.kept)
     yield from (look.line(f"NOT CHECKED  {what}") for what in report.unchecked)
     yield from finding_lines(report.findings, look, every=True)
-    yield from (look.prose(step, indent=2) for step in report.next_steps)
+    yield from (_step(step, look) for step in report.next_steps)

@@ -66,7 +66,7 @@ from logkeep.zookeeper.subtree.wanted import parsed_path
 from logkeep.zookeeper.words import parse_address
 
 _TIMEOUT_S = 30.0
-_TOLD: tuple[Option[Any], ...] = (TO_ZXID, TO_TIME, AS_PATH, DELETE_EXTRA, BELIEVE, JUTE_MAXBUFFER)
+_TOLD: tuple[Option[Any], ...] = (TO_ZXID, TO_TIME, AS_PATH, DELETE_EXTRA, BELIEVE)
 
 
 @verb(

@@ -4,6 +4,7 @@ Every sign has a twin in ASCII, and no sign stands alone: the word beside it say
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from logkeep.cli.look import Look, cell_width, printable
@@ -25,13 +26,26 @@ _TWINS: Final = {
 }
 
 
+_SENTENCES: Final = (GOOD, FAIR, BAD, "[ok]", "[!]", "[x]", "note ", "try: ", "Next: ", "- ", "Where ")
+"""How lines begin that are no commands."""
+
+
 def told(text: str, look: Look) -> str:
-    """The text in characters that this terminal has."""
+    """The text in characters that this terminal has, sentences broken between words where it ends."""
     if not look.unicode:
         text = text.replace("├─", "|-").replace("└─", "`-")
         for sign, twin in _TWINS.items():
             text = text.replace(sign, twin)
-    return look.text(text)
+    return "\n".join(_folded(line, look) for line in look.text(text).split("\n"))
+
+
+def _folded(line: str, look: Look) -> str:
+    """Commands, paths and frames stay as they are: whoever copies them wants them whole."""
+    said = line.lstrip()
+    if look.width is None or not said.startswith(_SENTENCES):
+        return line
+    narrower = replace(look, width=look.width - 1)  # a sign takes two columns, and counts as one letter
+    return narrower.prose(line, indent=len(line) - len(said) + 3)
 
 
 def title(text: str) -> list[str]:

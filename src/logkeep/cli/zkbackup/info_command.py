@@ -48,11 +48,16 @@ def _document(directory: Path, known: Claims, whole: dict[str, Any]) -> dict[str
 
 def restore_command(directory: Path, known: Claims) -> str | None:
     """What puts it back where it came from; None where that would be refused."""
+    parts = _command_parts(directory, known)
+    return f"zkbackup restore {' '.join(parts)}" if parts else None
+
+
+def _command_parts(directory: Path, known: Claims) -> list[str]:
     if known.validation.status in {None, Condition.DAMAGED}:
-        return None
+        return []
     server = known.zookeeper
-    places = [f"--zk-data-dir {shlex.quote(server.data_dir)}", f"--zk-log-dir {shlex.quote(server.log_dir)}"]
-    return " ".join([f"zkbackup restore --backup-dir {shlex.quote(str(directory))}", *places])
+    places = {"--backup-dir": str(directory), "--zk-data-dir": server.data_dir, "--zk-log-dir": server.log_dir}
+    return [f"{flag} {shlex.quote(path)}" for flag, path in places.items()]
 
 
 def _text(directory: Path, known: Claims, look: Look) -> str:
@@ -70,9 +75,11 @@ def _text(directory: Path, known: Claims, look: Look) -> str:
 
 
 def _restore(directory: Path, known: Claims) -> list[str]:
-    command = restore_command(directory, known)
-    if command is not None:
-        return ["Restore command:", f"  {command}"]
+    parts = _command_parts(directory, known)
+    if parts:
+        begin = "  zkbackup restore "
+        lines = [f"{begin}{parts[0]}", *(f"{'':{len(begin)}}{part}" for part in parts[1:])]
+        return ["Restore command:", *(f"{line} \\" for line in lines[:-1]), lines[-1]]
     checking = f"zkbackup verify --backup-dir {shlex.quote(str(directory))}"
     return ["Its end cannot be restored. What can be, and what --fix may mend:", f"  {checking}"]
 

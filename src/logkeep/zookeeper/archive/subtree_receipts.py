@@ -117,12 +117,12 @@ def find_subtree(state: Place, heading: Heading, clock: Clock, tokens: TokenSour
 
 def note_done(stored: StoredRestore, ended: Ended) -> ReceiptDocument:
     body, checked = plan_body(stored.plan, SubtreeBody), ended.checked
-    again = f"{checked.nodes} nodes, {len(checked.differing)} differ"
+    read = {"nodes read again": str(checked.nodes), "of these different": str(len(checked.differing))}
     if checked.unreadable:
-        again += f"; {len(checked.unreadable)} are hidden by ACLs"
+        read["not read again, for their ACLs"] = str(len(checked.unreadable))
     since = (_finding("changed-since", Severity.WARNING, path, "somebody else has changed it since")
              for path in checked.differing[:_FINDINGS])  # fmt: skip
-    facts = {**body.facts, "made": f"{ended.changes} changes in {ended.batches} requests", "read again": again}
+    facts = {**body.facts, "changes made": str(ended.changes), "requests": str(ended.batches), **read}
     return stored.ended(Verdict.PART, (*since, *body.findings), facts)
 
 
@@ -133,7 +133,7 @@ def note_stopped(stored: StoredRestore, error: LogkeepError) -> ReceiptDocument:
         code=error.slug(), severity=Severity.DAMAGE, where=error.subject or body.subtree, what=error.what,
         remedy=error.remedy,
     )  # fmt: skip
-    return stored.ended(Verdict.STOPPED, (finding, *body.findings), {**body.facts, "made": _made_so_far(body)})
+    return stored.ended(Verdict.STOPPED, (finding, *body.findings), {**body.facts, "changes made": _made_so_far(body)})
 
 
 def note_undone(stored: StoredRestore) -> None:
@@ -147,10 +147,10 @@ def _made_so_far(body: SubtreeBody) -> str:
     try:
         recorded = read_journal(Path(body.journal))
     except LogkeepError:
-        return "no change"
+        return "0"
     done = sum(len(batch.changes) for batch in recorded.batches[: recorded.done])
     doubt = ", and the next request perhaps" if recorded.in_doubt else ""
-    return f"{done} of {sum(len(batch.changes) for batch in recorded.batches)} changes{doubt}"
+    return f"{done} of {sum(len(batch.changes) for batch in recorded.batches)}{doubt}"
 
 
 def _planned_facts(wanted: SubtreeWanted) -> Iterator[tuple[str, str]]:

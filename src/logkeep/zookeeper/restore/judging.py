@@ -91,10 +91,10 @@ def _unsurveyed(found: Situation) -> Iterator[LogkeepError]:
     if found.epoch is None or found.wish.min_epoch or found.looked_at >= max(found.members, 2):
         return
     yield TargetUnsafe(
-        f"only {found.looked_at} of the ensemble's members were looked at: another may have a later epoch",
+        f"only {found.looked_at} of the ensemble's members could be looked at: another may have a later epoch",
         remedy="survey every host with `logkeep zookeeper restore survey` and make one plan of all; or give the "
-        "highest epoch that any of them has (currentEpoch in version-2) with "
-        f"--min-epoch; here it is {found.epoch - 1}",
+        "highest epoch that any of them has (currentEpoch in version-2) with --min-epoch; here it is "
+        f"{found.epoch - 1}",
     )
 
 
