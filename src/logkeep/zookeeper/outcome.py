@@ -15,7 +15,9 @@ from logkeep.zookeeper.sink import LostRange, PlacedLog
 from logkeep.zookeeper.words import ServerState
 
 GOOD, PARTIAL, LOST = 0, 2, 21
-_PARTIAL = {"server-unreachable", "other-server", "server-lags", "header-rewritten", "snapshot-fuzzy"}
+_PARTIAL = {
+    "server-unreachable", "other-server", "server-lags", "header-rewritten", "snapshot-fuzzy", "copied-again",
+}  # fmt: skip
 _ANOTHER_MEMBER = "another member, or an earlier backup, may have these transactions: back that up too"
 
 

@@ -20,8 +20,8 @@ from logkeep.zookeeper.archive.record import (
     kept_log,
     kept_snapshot,
     member_of,
-    rows_by_token,
 )
+from logkeep.zookeeper.archive.served import as_served, replaced_in
 from logkeep.zookeeper.coverage import Holdings
 from logkeep.zookeeper.kept import KeptLog
 from logkeep.zookeeper.line import line_of
@@ -63,9 +63,9 @@ def record_rows(place: Place, folded: Folded, entry: BackupEntry) -> tuple[Ensem
     record = read_attachment(place, manifest, ROLE, EnsembleRecord)
     if record is None:
         return None
-    table = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
-    tokens = [*(one.token for one in record.snapshots), *(one.token for one in record.logs)]
-    return record, rows_by_token(table.to_segments(), tokens, place.source)
+    parts = served_parts(manifest, folded)
+    table = rows_of(PartReader(place), manifest, parts)
+    return as_served(record, table.to_segments(), place.source, replaced=replaced_in(manifest.parts, parts))
 
 
 def lost_by(place: Place, folded: Folded, gone: Collection[int]) -> tuple[str, ...]:

@@ -6,19 +6,22 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from logkeep.errors import BackupFailed, UsageError
-from logkeep.model.findings import Finding, Severity
+from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
-from logkeep.model.segments import Codec, Segment
+from logkeep.model.segments import Codec
 from logkeep.model.segments import Collection as Kind
 from logkeep.model.time import Clock, TokenSource, random_token
 from logkeep.repository import layout
 from logkeep.repository.attachments import put_attachment, read_attachment
 from logkeep.repository.backup import OngoingBackup, Outcome, begin, check_wanted
 from logkeep.repository.chain import Place
+from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.format import ZSTD_FRAMES, require_feature
 from logkeep.repository.lease import DEFAULT_TTL
+from logkeep.repository.manifest import KnownGap
 from logkeep.repository.source import check_source, ensure_source, read_manifest
+from logkeep.repository.verification import known_damaged
 from logkeep.repository.writing import Writing, writing
 from logkeep.zookeeper.archive.claims import (
     DAMAGED,
@@ -27,9 +30,12 @@ from logkeep.zookeeper.archive.claims import (
     claimed,
     cuts,
     damaged_segment,
+    lost_gaps,
     snapshot_segment,
     within,
 )
+from logkeep.zookeeper.archive.healing import copied_again, mends_of, rests_on
+from logkeep.zookeeper.archive.mending import commit_mends
 from logkeep.zookeeper.archive.record import (
     KIND,
     ROLE,
@@ -47,10 +53,12 @@ from logkeep.zookeeper.archive.record import (
     member_of,
     snapshot_record,
 )
-from logkeep.zookeeper.archive.view import digest_at, tree_at_end, view_of
+from logkeep.zookeeper.archive.served import as_served, replaced_in
+from logkeep.zookeeper.archive.view import ArchiveView, damaged_in, digest_at, tree_at_end, view_of
+from logkeep.zookeeper.kept import KeptLog, KeptSnapshot
 from logkeep.zookeeper.packing import DEFAULT_LEVEL, StoredWriter
 from logkeep.zookeeper.planned import Planned, planned
-from logkeep.zookeeper.sink import Completed, Gathered, Known, MemberText
+from logkeep.zookeeper.sink import Completed, CopiedAgain, Gathered, Known, MemberText
 from logkeep.zookeeper.tree import Tree
 
 
@@ -97,19 +105,25 @@ class ArchiveSink:
 
     @property
     def known(self) -> Known:
-        return replace(known_from(self.last), digest_at=self._digest_at, tree=self._tree)
+        return replace(known_from(self.last), digest_at=self._digest_at, tree=self._tree, damaged=self._damaged)
 
     @property
     def url(self) -> str:
         return self.session.place.store.url
 
     def _tree(self) -> Tree | None:
-        completed = self.session.folded.completed
-        return tree_at_end(view_of(self.session.place, completed[-1])) if completed else None
+        base = self._base()
+        return tree_at_end(base) if base is not None else None
 
     def _digest_at(self, zxid: int) -> int | None:
+        base = self._base()
+        return digest_at(base, zxid) if base is not None else None
+
+    def _damaged(self) -> tuple[KeptLog | KeptSnapshot, ...]:
+        """What the next backup would rest on, and a verification has found damaged."""
         completed = self.session.folded.completed
-        return digest_at(view_of(self.session.place, completed[-1]), zxid) if completed else None
+        names = known_damaged(self.session.place, {e.id for e in completed}) if completed else {}
+        return damaged_in(view_of(self.session.place, completed[-1]), names) if names else ()
 
     def start(self) -> None:
         place, clock = self.session.place, self.session.clock
@@ -122,8 +136,9 @@ class ArchiveSink:
         ongoing = self._ongoing[-1]
         if any(not config.redacted and _tells(config.name) for config in gathered.config):
             raise UsageError("files with secrets are kept in bundles only", remedy="leave --include-secrets away")
-        held = self._held(gathered)
-        told = self._planned(gathered, held)
+        mended = self._mend(gathered.again)
+        held, base = self._held(gathered), self._base()
+        told = self._planned(gathered, held, base)
         record = _record(self.session.place, ongoing.id, gathered, held, self.last)
         ref = put_attachment(self.session.place, ongoing.id, ROLE, record, self.session.tokens())
         claims = self._claims(gathered, told.believed)
@@ -132,12 +147,21 @@ class ArchiveSink:
             Outcome(
                 cut=cuts(held.logs, held.snapshots, gathered.damaged),
                 new=[*new, *map(damaged_segment, gathered.damaged)],
-                gaps=[gap for c in claims for gap in c.gaps],
+                gaps=[*(gap for c in claims for gap in c.gaps), *_lost(held, base)],
                 attachments=(ref,),
-                findings=(*gathered.findings, *told.findings),
+                findings=(*gathered.findings, *mended, *told.findings),
             )
         )
-        return Completed(str(ongoing.id), (*told.findings, *rests_on(ongoing.rests_on)))
+        return Completed(str(ongoing.id), (*mended, *told.findings, *rests_on(ongoing.rests_on)))
+
+    def _mend(self, again: Sequence[CopiedAgain]) -> tuple[Finding, ...]:
+        """Let what was copied again serve all backups that need it, before this one is made of the same objects."""
+        place, base = self.session.place, self._base()
+        mends = list(mends_of(base, again)) if base is not None else []
+        if mends:
+            commit_mends(self.session, [mend for _, mend in mends])
+            self.last = last_record(place, self.session.folded)
+        return tuple(copied_again(one, layout.segment(place.source, mend.old)) for one, mend in mends)
 
     def _held(self, gathered: Gathered) -> "_Held":
         """Everything that the backup will consist of: what is carried over and still wanted, and what is new."""
@@ -163,20 +187,21 @@ class ArchiveSink:
             return None
         return int((self.session.clock() - self.history_window).timestamp() * 1000)
 
-    def _planned(self, gathered: Gathered, held: "_Held") -> Planned:
+    def _planned(self, gathered: Gathered, held: "_Held", base: ArchiveView | None) -> Planned:
         """The planner sees the rows of the backup as a reader of it will."""
         new_logs = {p.stored.token: p.kept for p in gathered.logs}
         new_snapshots = {p.stored.token: p.kept for p in gathered.snapshots}
-        old = self._old_rows()
+        old = base.rows if base is not None else {}
         logs = [new_logs.get(r.token) or kept_log(r, old[r.token]) for r in held.logs]
         snapshots = [new_snapshots.get(s.token) or kept_snapshot(s, old[s.token]) for s in held.snapshots]
         seen = {m.name for m in gathered.members}
         stay = [member_of(m) for m in (self.last.members if self.last else ()) if m.name not in seen]
         return planned([*gathered.members, *stay], snapshots, logs, gathered.history, self.session.place.source)
 
-    def _old_rows(self) -> dict[str, Segment]:
+    def _base(self) -> ArchiveView | None:
+        """The newest backup, which the next one takes over from."""
         completed = self.session.folded.completed
-        return view_of(self.session.place, completed[-1]).rows if completed else {}
+        return view_of(self.session.place, completed[-1]) if completed else None
 
     def _claims(self, gathered: Gathered, believed: Collection[tuple[int, int]]) -> list[Claimed]:
         known = self.known if self.last is not None and self.last.history == gathered.history else Known()
@@ -194,17 +219,11 @@ class _Held:
     snapshots: list[SnapshotRecord]
 
 
-def rests_on(damaged: Sequence[str]) -> Iterator[Finding]:
-    """A backup that needs what an earlier one stored, and a verification found damaged since, is none to rely on."""
-    if damaged:
-        more = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
-        yield Finding(
-            code="rests-on-damage",
-            severity=Severity.DAMAGE,
-            where=damaged[0],
-            what=f"this backup needs it{more}, and a verification has found it damaged",
-            remedy="back up once with --new-history: all that the server still has is copied again",
-        )
+def _lost(held: _Held, base: ArchiveView | None) -> list[KnownGap]:
+    """Positions that only damaged objects held, and of which a repair could keep no more than what is around."""
+    if base is None:
+        return []
+    return lost_gaps([base.rows[r.token] for r in held.logs if r.token in base.rows], base.manifest.gaps)
 
 
 def _tells(name: str) -> bool:
@@ -261,7 +280,12 @@ def last_record(place: Place, folded: Folded) -> EnsembleRecord | None:
     """What the newest backup of this source knew. Raises Damaged."""
     if not folded.completed:
         return None
-    return read_attachment(place, read_manifest(place, folded.completed[-1]), ROLE, EnsembleRecord)
+    manifest = read_manifest(place, folded.completed[-1])
+    record, parts = read_attachment(place, manifest, ROLE, EnsembleRecord), served_parts(manifest, folded)
+    if record is None or not replaced_in(manifest.parts, parts):
+        return record
+    table = rows_of(PartReader(place), manifest, parts)
+    return as_served(record, table.to_segments(), place.source, replaced=True)[0]
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """A backup of ZooKeeper in a repository, to read."""
 
 import io
+from collections.abc import Container
 from dataclasses import dataclass
 from functools import cached_property
 from typing import BinaryIO, cast
@@ -23,8 +24,8 @@ from logkeep.zookeeper.archive.record import (
     kept_log,
     kept_snapshot,
     member_of,
-    rows_by_token,
 )
+from logkeep.zookeeper.archive.served import as_served, replaced_in
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.packing import PiecesStream
 from logkeep.zookeeper.planned import end_of
@@ -60,12 +61,15 @@ class ArchiveView:
         return tuple(sorted(found, key=lambda log: (log.member, log.history, log.first)))
 
     def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
-        stored = StoredLog.of(self.place, self.rows[self._token(kept)])
+        stored = StoredLog.of(self.place, self.row_of(kept))
         return cast("BinaryIO", io.BufferedReader(PiecesStream(stored.pieces()), 1 << 20))
 
     def object_name(self, kept: KeptSnapshot | KeptLog) -> str:
         """Under which it lies in the store."""
-        return layout.segment(self.place.source, self.rows[self._token(kept)])
+        return layout.segment(self.place.source, self.row_of(kept))
+
+    def row_of(self, kept: KeptSnapshot | KeptLog) -> Segment:
+        return self.rows[self._token(kept)]
 
     def _token(self, kept: KeptSnapshot | KeptLog) -> str:
         if isinstance(kept, KeptSnapshot):
@@ -89,12 +93,19 @@ def view_of(place: Place, entry: BackupEntry) -> ArchiveView:
     record = read_attachment(place, manifest, ROLE, EnsembleRecord)
     if record is None:
         raise UnknownBackup("this is no backup of ZooKeeper", subject=f"{place.source} {entry.id}")
-    folded = read_chain(place)
-    table = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
-    tokens = [*(s.token for s in record.snapshots), *(r.token for r in record.logs)]
     if record.id != entry.id:
         raise Damaged("the record belongs to another backup", subject=f"{place.source} {entry.id}")
-    return ArchiveView(place, manifest, record, rows_by_token(table.to_segments(), tokens, place.source))
+    parts = served_parts(manifest, read_chain(place))
+    table = rows_of(PartReader(place), manifest, parts)
+    replaced = replaced_in(manifest.parts, parts)
+    return ArchiveView(place, manifest, *as_served(record, table.to_segments(), place.source, replaced=replaced))
+
+
+def damaged_in(view: ArchiveView, names: Container[str]) -> tuple[KeptLog | KeptSnapshot, ...]:
+    """What of a backup lies in these objects, except for tails: no later backup takes them over."""
+    tails = {(r.member, r.history, r.first) for r in view.record.logs if r.apart}
+    kept: list[KeptLog | KeptSnapshot] = [*view.snapshots, *(log for log in view.logs if _log_key(log) not in tails)]
+    return tuple(one for one in kept if view.object_name(one) in names)
 
 
 def digest_at(view: ArchiveView, zxid: int) -> int | None:
