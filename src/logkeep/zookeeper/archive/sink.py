@@ -156,7 +156,7 @@ class ArchiveSink:
 
     def _mend(self, again: Sequence[CopiedAgain]) -> tuple[Finding, ...]:
         """Let what was copied again serve all backups that need it, before this one is made of the same objects."""
-        place, base = self.session.place, self._base()
+        place, base = self.session.place, self._base() if again else None
         mends = list(mends_of(base, again)) if base is not None else []
         if mends:
             commit_mends(self.session, [mend for _, mend in mends])
