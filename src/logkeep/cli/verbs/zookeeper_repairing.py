@@ -1,0 +1,113 @@
+"""Carry a repair of a backup of ZooKeeper out, and verify everything that it touched."""
+
+from collections.abc import Iterator
+
+from logkeep.cli.rows import seen
+from logkeep.cli.run import Run
+from logkeep.cli.verbs.zookeeper_members import given_members, member_places
+from logkeep.cli.verbs.zookeeper_repair import RepairedObject, RepairedToo, ZooKeeperRepairReport
+from logkeep.cli.verbs.zookeeper_verify import shown
+from logkeep.config.options import LEASE_TTL, ZK_DATA_DIRS
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.ids import BackupId
+from logkeep.repository import layout
+from logkeep.repository.chain import Place
+from logkeep.repository.owner import this_process
+from logkeep.repository.verdicts import verdicts
+from logkeep.repository.verification import stored_verifications
+from logkeep.repository.verifying import Verified, Verifier, sharing
+from logkeep.spark.inline import InlineEngine
+from logkeep.zookeeper.archive.repairing import Mended, Repairing, told_of
+from logkeep.zookeeper.archive.verifying import Look
+from logkeep.zookeeper.directory_view import DirectoryView, directory_view
+from logkeep.zookeeper.kept import Member
+from logkeep.zookeeper.repair_plan import RepairPlan
+from logkeep.zookeeper.verify import Level
+from logkeep.zookeeper.verify_objects import Kept, named
+
+
+def mend(run: Run, place: Place, backup_id: BackupId) -> ZooKeeperRepairReport:
+    """Look first, ask, then mend and verify."""
+    entry = seen(place, run.clock()).completed(str(backup_id))
+    with shown(run, 2 * entry.summary.stored_bytes, "repair") as progress:
+        beside = tuple(_directories(run))
+        task = Repairing(place, run.clock, run.token, run[LEASE_TTL], beside, progress)
+        found = task.preview(backup_id)
+    if run.dry_run or not found.foreseen.damaged:
+        return _report(run, place, backup_id, found, None, ())
+    run.confirm(f"mend {len(found.foreseen.damaged)} damaged objects of backup {backup_id}? The originals stay")
+    with shown(run, entry.summary.stored_bytes, "repair"):
+        done = task.run(backup_id)
+    verified = _verified(run, place, backup_id)
+    also = tuple(
+        RepairedToo(id=other, verdict=_verified(run, place, other).document.verdict)
+        for other in _sharing(place, done, backup_id)
+    )
+    return _report(run, place, backup_id, done, verified, also)
+
+
+def _directories(run: Run) -> Iterator[DirectoryView]:
+    """Servers whose logs may have what is lost. Nothing is asked of them: records tell whether they fit."""
+    if run[ZK_DATA_DIRS]:
+        for place in member_places(given_members(run)):
+            member = Member(name=place.name, data_dir=str(place.data_dir), log_dir=str(place.log_dir))
+            yield directory_view(member)
+
+
+def _verified(run: Run, place: Place, backup_id: BackupId) -> Verified:
+    """At the level at which it was found damaged, if that is deeper than `data`: a lesser one would not unsay it."""
+    entry = seen(place, run.clock()).completed(str(backup_id))
+    said = verdicts(each for each, _ in stored_verifications(place)).get(backup_id)
+    level = Level.REPLAY if said is not None and said.damaged and said.level in ("replay", "boot") else Level.DATA
+    with shown(run, entry.summary.stored_bytes, "verify") as progress:
+        look = Look(entry, level, progress=progress)
+        verifier = Verifier(place, InlineEngine(), this_process(run.token()), run.clock, run.token, deeper=look)
+        return verifier.verify(backup_id, level)
+
+
+def _sharing(place: Place, done: Mended, backup_id: BackupId) -> list[BackupId]:
+    """Backups that needed what was mended, and that somebody called damaged."""
+    said = verdicts(each for each, _ in stored_verifications(place))
+    names = {done.names[kept] for kept in done.mends}
+    needing = sharing(place, done.before, backup_id, names) if names else []
+    return [other for other in needing if other in said and said[other].damaged]
+
+
+def _report(
+    run: Run, place: Place, backup_id: BackupId, done: Mended, verified: Verified | None, also: tuple[RepairedToo, ...]
+) -> ZooKeeperRepairReport:
+    return ZooKeeperRepairReport(
+        source=place.source,
+        id=backup_id,
+        objects=tuple(_objects(place, done, dry_run=run.dry_run)),
+        lost=tuple(sorted({lost for plan in done.foreseen.repairs for lost in _lost(plan)})),
+        verdict=verified.document.verdict if verified else None,
+        findings=verified.findings if verified else (),
+        also=also,
+        dry_run=run.dry_run,
+    )
+
+
+def _objects(place: Place, done: Mended, *, dry_run: bool) -> Iterator[RepairedObject]:
+    for plan in done.foreseen.repairs:
+        made = plan.logs if dry_run else plan.of in done.mends
+        kind = plan.kind.value if made else "left"
+        yield _object(place, done, plan.of, kind, told_of(plan, done.donors), tuple(_lost(plan)))
+    for snapshot, source in done.foreseen.copied:
+        yield _object(place, done, snapshot, "copied", f"{named(snapshot)}: taken from {source.name}, byte for byte")
+    for snapshot in done.foreseen.dropped:
+        kind = "dropped" if dry_run or snapshot in done.mends else "left"
+        yield _object(place, done, snapshot, kind, f"{named(snapshot)}: no other backup has it, it cannot be used")
+
+
+def _object(place: Place, done: Mended, kept: Kept, kind: str, what: str, lost: tuple[str, ...] = ()) -> RepairedObject:
+    mend = done.mends.get(kept)
+    new = tuple(layout.segment(place.source, row) for row in mend.new) if mend else ()
+    return RepairedObject(
+        file=f"{kept.member}/{kept.name}", object=done.names[kept], kind=kind, what=what, lost=lost, new_objects=new
+    )
+
+
+def _lost(plan: RepairPlan) -> Iterator[str]:
+    for first, last in plan.lost:
+        yield f"{hex_zxid(first)} to {hex_zxid(last)}"
