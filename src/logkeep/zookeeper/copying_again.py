@@ -29,7 +29,7 @@ def copy_again(
 ) -> list[CopiedAgain]:
     """Those that could be had again. Of the others nothing is kept."""
     wanted = _wanted(members, damaged)
-    engine = engine_for(sum(kept.size_bytes for kept, _ in (*wanted.logs, *wanted.snapshots)))
+    engine = engine_for(sum(u.size_bytes for _, u in wanted.logs) + sum(u.size_bytes for _, u in wanted.snapshots))
     logs = engine.map(
         copy_log, [unit for _, unit in wanted.logs], CopiedLog, label="again", weight=lambda u: u.size_bytes
     )

@@ -25,7 +25,7 @@ class RepairedObject(msgspec.Struct, frozen=True, kw_only=True):
     """The damaged one, which stays until all backups are pruned that were committed with it."""
     kind: str
     """`trimmed`, `header-rewritten` and `spliced`: nothing is lost; `split`: the good parts are logs of their own;
-    `copied`: a snapshot that another backup has; `dropped`: one that nobody has; `left`: nothing could be made of it."""
+    `copied`: a snapshot that another backup has; `dropped`: one that nobody has; `left`: nothing can be made of it."""
     what: str
     """How it was mended, and from what."""
     lost: tuple[str, ...] = ()
