@@ -89,20 +89,24 @@ def repair(
     earlier: Sequence[BackupView] = (),
     level: Level = Level.DATA,
     voters: int | None = None,
+    accept_loss: bool = True,
     progress: Progress = lambda _: None,
 ) -> Repaired:
-    """`earlier`: other backups of the same ensemble that may hold what this one lost."""
+    """`earlier`: other backups of the same ensemble that may hold what this one lost.
+
+    `accept_loss`: where something stays lost, keep what is left of it; else such objects are not touched.
+    """
     found = foresee(view, earlier=earlier, progress=progress)
-    for each in found.repairs:
+    repairs = tuple(each for each in found.repairs if accept_loss or not each.lost)
+    dropped = found.dropped if accept_loss else ()
+    for each in repairs:
         for log in each.logs:
             _write(each, log, (view, *earlier), sink)
     for snapshot, source in found.copied:
         sink.new_snapshot(snapshot, source)
-    mended = sink.complete(found.repairs, found.dropped)
+    mended = sink.complete(repairs, dropped)
     copied = tuple(snapshot for snapshot, _ in found.copied)
-    return Repaired(
-        found.repairs, copied, found.dropped, verify(mended, level, voters=voters, progress=progress), found
-    )
+    return Repaired(repairs, copied, dropped, verify(mended, level, voters=voters, progress=progress), found)
 
 
 def foresee(view: BackupView, *, earlier: Sequence[BackupView] = (), progress: Progress = lambda _: None) -> Foreseen:

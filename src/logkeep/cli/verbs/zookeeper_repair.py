@@ -9,7 +9,17 @@ from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
-from logkeep.config.options import LEASE_TTL, PROGRESS, REPO, RETRY_FOR, SOURCE, ZK_DATA_DIRS, ZK_HOSTS, ZK_LOG_DIRS
+from logkeep.config.options import (
+    ACCEPT_LOSS,
+    LEASE_TTL,
+    PROGRESS,
+    REPO,
+    RETRY_FOR,
+    SOURCE,
+    ZK_DATA_DIRS,
+    ZK_HOSTS,
+    ZK_LOG_DIRS,
+)
 from logkeep.errors import UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
@@ -25,7 +35,7 @@ class RepairedObject(msgspec.Struct, frozen=True, kw_only=True):
     """The damaged one, which stays until all backups are pruned that were committed with it."""
     kind: str
     """`trimmed`, `header-rewritten` and `spliced`: nothing is lost; `split`: the good parts are logs of their own;
-    `copied`: a snapshot that another backup has; `dropped`: one that nobody has; `left`: nothing can be made of it."""
+    `copied`: a snapshot that another backup has; `dropped`: one that nobody has; `left`: it stays as it is."""
     what: str
     """How it was mended, and from what."""
     lost: tuple[str, ...] = ()
@@ -77,7 +87,7 @@ def _code(report: ZooKeeperRepairReport) -> int:
 @verb(
     report=ZooKeeperRepairReport,
     text=_text,
-    options=(REPO, SOURCE, ZK_DATA_DIRS, ZK_LOG_DIRS, ZK_HOSTS, RETRY_FOR, LEASE_TTL, PROGRESS),
+    options=(REPO, SOURCE, ZK_DATA_DIRS, ZK_LOG_DIRS, ZK_HOSTS, ACCEPT_LOSS, RETRY_FOR, LEASE_TTL, PROGRESS),
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
     exits=(2, 10, 20, 50, *STORE_EXITS),
     exit_code=_code,
@@ -85,6 +95,7 @@ def _code(report: ZooKeeperRepairReport) -> int:
     examples=(
         "logkeep zookeeper repair --dry-run",
         "logkeep zookeeper repair latest --data-dir zk2=/data/zk2",
+        "logkeep zookeeper repair 20261116031500 --accept-loss --yes",
     ),
 )
 def repair(run: Run, backup: str) -> ZooKeeperRepairReport:
@@ -92,9 +103,10 @@ def repair(run: Run, backup: str) -> ZooKeeperRepairReport:
 
     Every object is read. Records that are lost are taken, byte for byte, from another member, from another backup of
     the source, or from a server's directories (--data-dir): from whoever agrees with the damaged log wherever both have
-    anything. Bytes behind the last record are trimmed; what nobody has is named as lost, and the good parts around it
-    become logs of their own. New objects are written beside the damaged ones and serve all backups that need them; the
-    damaged ones stay until those are pruned. Then everything is verified again.
+    anything. Bytes behind the last record are trimmed. What nobody has is named as lost, and left as it is; with
+    --accept-loss the good parts around it become logs of their own, and snapshots that nobody has are not used any
+    more. New objects are written beside the damaged ones and serve all backups that need them; the damaged ones stay
+    until those are pruned. Then everything is verified again.
     """
     place = chosen_source(run)
     _check_kind(place)

@@ -7,7 +7,7 @@ from logkeep.cli.run import Run
 from logkeep.cli.verbs.zookeeper_members import given_members, member_places
 from logkeep.cli.verbs.zookeeper_repair import RepairedObject, RepairedToo, ZooKeeperRepairReport
 from logkeep.cli.verbs.zookeeper_verify import shown
-from logkeep.config.options import LEASE_TTL, ZK_DATA_DIRS
+from logkeep.config.options import ACCEPT_LOSS, LEASE_TTL, ZK_DATA_DIRS
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId
 from logkeep.repository import layout
@@ -31,11 +31,12 @@ def mend(run: Run, place: Place, backup_id: BackupId) -> ZooKeeperRepairReport:
     entry = seen(place, run.clock()).completed(str(backup_id))
     with shown(run, 2 * entry.summary.stored_bytes, "repair") as progress:
         beside = tuple(_directories(run))
-        task = Repairing(place, run.clock, run.token, run[LEASE_TTL], beside, progress)
+        task = Repairing(place, run.clock, run.token, run[LEASE_TTL], beside, run[ACCEPT_LOSS], progress)
         found = task.preview(backup_id)
-    if run.dry_run or not found.foreseen.damaged:
+    changes = [kept for kept, kind in _kinds(found, foreseen=True, accept_loss=run[ACCEPT_LOSS]) if kind != "left"]
+    if run.dry_run or not changes:
         return _report(run, place, backup_id, found, None, ())
-    run.confirm(f"mend {len(found.foreseen.damaged)} damaged objects of backup {backup_id}? The originals stay")
+    run.confirm(f"mend {len(changes)} damaged objects of backup {backup_id}? The originals stay.")
     with shown(run, entry.summary.stored_bytes, "repair"):
         done = task.run(backup_id)
     verified = _verified(run, place, backup_id)
@@ -79,7 +80,7 @@ def _report(
     return ZooKeeperRepairReport(
         source=place.source,
         id=backup_id,
-        objects=tuple(_objects(place, done, dry_run=run.dry_run)),
+        objects=tuple(_objects(run, place, done, foreseen=verified is None)),
         lost=tuple(sorted({lost for plan in done.foreseen.repairs for lost in _lost(plan)})),
         verdict=verified.document.verdict if verified else None,
         findings=verified.findings if verified else (),
@@ -88,16 +89,24 @@ def _report(
     )
 
 
-def _objects(place: Place, done: Mended, *, dry_run: bool) -> Iterator[RepairedObject]:
+def _kinds(done: Mended, *, foreseen: bool, accept_loss: bool) -> Iterator[tuple[Kept, str]]:
+    """What becomes, or became, of each damaged object."""
     for plan in done.foreseen.repairs:
-        made = plan.logs if dry_run else plan.of in done.mends
-        kind = plan.kind.value if made else "left"
-        yield _object(place, done, plan.of, kind, told_of(plan, done.donors), tuple(_lost(plan)))
-    for snapshot, source in done.foreseen.copied:
-        yield _object(place, done, snapshot, "copied", f"{named(snapshot)}: taken from {source.name}, byte for byte")
+        made = bool(plan.logs) and (accept_loss or not plan.lost) if foreseen else plan.of in done.mends
+        yield plan.of, plan.kind.value if made else "left"
+    for snapshot, _ in done.foreseen.copied:
+        yield snapshot, "copied" if foreseen or snapshot in done.mends else "left"
     for snapshot in done.foreseen.dropped:
-        kind = "dropped" if dry_run or snapshot in done.mends else "left"
-        yield _object(place, done, snapshot, kind, f"{named(snapshot)}: no other backup has it, it cannot be used")
+        yield snapshot, "dropped" if (accept_loss if foreseen else snapshot in done.mends) else "left"
+
+
+def _objects(run: Run, place: Place, done: Mended, *, foreseen: bool) -> Iterator[RepairedObject]:
+    told: dict[Kept, tuple[str, tuple[str, ...]]]
+    told = {plan.of: (told_of(plan, done.donors), tuple(_lost(plan))) for plan in done.foreseen.repairs}
+    told |= {kept: (f"{named(kept)}: taken from {by.name}, byte for byte", ()) for kept, by in done.foreseen.copied}
+    told |= {kept: (f"{named(kept)}: no other backup has it, it cannot be used", ()) for kept in done.foreseen.dropped}
+    for kept, kind in _kinds(done, foreseen=foreseen, accept_loss=run[ACCEPT_LOSS]):
+        yield _object(place, done, kept, kind, *told[kept])
 
 
 def _object(place: Place, done: Mended, kept: Kept, kind: str, what: str, lost: tuple[str, ...] = ()) -> RepairedObject:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from logkeep.formats.zookeeper.names import epoch_of, follows
-from logkeep.model.segments import Codec, LogName, Proof, Segment
+from logkeep.model.segments import Codec, Proof, Segment
 from logkeep.model.segments import Collection as Kind
 from logkeep.repository.manifest import KnownGap, LogCut
 from logkeep.zookeeper.archive.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
@@ -18,7 +18,6 @@ from logkeep.zookeeper.sink import DamagedFile, PlacedLog, PlacedSnapshot, Store
 DAMAGED = "damaged"
 """The history under which files are kept that are not whole: they stand alone, as snapshots do."""
 _LOST = "no file of this member holds them"
-_DAMAGED_HERE = "they were archived, and lost with a damaged object"
 
 
 @dataclass(frozen=True)
@@ -49,20 +48,6 @@ def claimed(
         else:
             before = placed.kept.last
     return done
-
-
-def lost_gaps(rows: Iterable[Segment], admitted: Sequence[KnownGap]) -> list[KnownGap]:
-    """Positions between the pieces of a log that were held once: a repair found them lost. `admitted`: those that an
-    earlier backup told already."""
-    found, before = [], dict[LogName, int]()
-    for row in sorted(rows, key=lambda row: (row.log, row.start)):
-        start = before.get(row.log, row.start)
-        if start < row.start and not any(
-            g.log == row.log and g.start <= start and row.start <= g.end for g in admitted
-        ):
-            found.append(KnownGap(row.log, start, row.start, _DAMAGED_HERE))
-        before[row.log] = max(start, row.end)
-    return found
 
 
 def _start(placed: PlacedLog, before: int | None, believed: Collection[tuple[int, int]]) -> int:

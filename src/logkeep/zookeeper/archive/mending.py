@@ -1,26 +1,33 @@
 """Other objects in the place of damaged ones, for every backup that needs them: the one commit, and what it promises.
 
-A mended row has the very plain bytes that were archived, or it is one of the runs of records that are left of them. The
-new objects are read back before the commit. Originals stay as long as a backup does that was committed with them: a
-repair never destroys evidence. What was done is told in the commit itself.
+A mended row has the very plain bytes that were archived, or it is one of the runs of records that are left of them.
+Positions that are lost for good, in the midst of a log, get a row without an object: whoever reads the log finds the
+hole. At its end they get none, so that the next backup asks the server for them. The new objects are read back before
+the commit. Originals stay as long as a backup does that was committed with them: a repair never destroys evidence. What
+was done is told in the commit itself.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from logkeep.errors import BackupFailed, Damaged
-from logkeep.model.segments import Segment
+from logkeep.model.ranges import Range, tile
+from logkeep.model.segments import Codec, Collection, Segment
+from logkeep.model.time import TokenSource
 from logkeep.repository import layout
 from logkeep.repository.chain import Place
-from logkeep.repository.replacing import replace_rows, served_rows
+from logkeep.repository.parts import ranges
+from logkeep.repository.replacing import Served, replace_rows, served_rows
 from logkeep.repository.segment_bytes import StoredLog
 from logkeep.repository.writing import Writing
 from logkeep.zookeeper.archive.served import told_adler
 from logkeep.zookeeper.kept import KeptLog
 from logkeep.zookeeper.sink import Stored
+
+_OF_NOTHING = hashlib.sha256().hexdigest()
 
 
 @dataclass(frozen=True)
@@ -36,11 +43,40 @@ class Mend:
 def commit_mends(session: Writing, mends: Sequence[Mend]) -> None:
     """Raises BackupFailed where a new object cannot be read back, LeaseLost or CommitConflict: nothing has changed."""
     place = session.place
-    for row in (row for mend in mends for row in mend.new):
+    old, new = [mend.old for mend in mends], [row for mend in mends for row in mend.new]
+    for row in new:
         _read_back(place, row)
     proof = "; ".join(f"{mend.told}; was {layout.segment(place.source, mend.old)}" for mend in mends)
-    old, new = [mend.old for mend in mends], [row for mend in mends for row in mend.new]
-    replace_rows(session, served_rows(place, session.folded), old, new, proof, keep_old=True)
+    served = served_rows(place, session.folded)
+    lost = [row for mend in mends for row in _lost_rows(mend, served, session.tokens)]
+    replace_rows(session, served, old, [*new, *lost], proof, keep_old=True)
+
+
+def _lost_rows(mend: Mend, served: Served, tokens: TokenSource) -> Iterator[Segment]:
+    """Rows for positions that nothing serves any more and that others lie behind."""
+    old = mend.old
+    if old.log.collection is not Collection.TXNLOGS:
+        return
+    ends = [held.end for _, table in served.parts.values() for held in ranges(table).get(old.log, ())]
+    for gap in tile(Range(old.start, old.end), [Range(row.start, row.end) for row in mend.new]).gaps:
+        if gap.end < max(ends, default=0):
+            yield msgspec.structs.replace(
+                old,
+                start=gap.start,
+                end=gap.end,
+                first=gap.start,
+                token=tokens(),
+                has_object=False,
+                records=0,
+                stored_bytes=0,
+                plain_bytes=0,
+                base_time_ms=-1,
+                max_time_ms=-1,
+                sha256=_OF_NOTHING,
+                plain_sha256=_OF_NOTHING,
+                codec=Codec.NONE,
+                digest="",
+            )
 
 
 def _read_back(place: Place, row: Segment) -> None:

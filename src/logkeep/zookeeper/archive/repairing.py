@@ -2,7 +2,8 @@
 
 All backups that need a damaged object are served by the new ones from then on. Killed before the commit, everything is
 as it was, and what was written is garbage; killed after it, it only remains to verify. An object of which nothing can
-be had stays as it is, and so does one whose records are all whole and not those that were archived.
+be had stays as it is, and so does one whose records are all whole and not those that were archived. Where something
+stays lost, only who accepts the loss gets what is left of it: no later repair fills such a hole.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -155,6 +156,7 @@ class Repairing:
     tokens: TokenSource
     lease_ttl: timedelta = DEFAULT_TTL
     beside: tuple[BackupView, ...] = ()
+    accept_loss: bool = False
     progress: Progress = lambda _: None
 
     def preview(self, backup_id: BackupId) -> Mended:
@@ -173,7 +175,9 @@ class Repairing:
             donors = self._donors(before, view)
             called = _called(view, donors)
             sink = ArchiveRepairSink(session, entry, view, called)
-            done = repair(view, sink, earlier=donors, level=Level.FILES, progress=self.progress)
+            done = repair(
+                view, sink, earlier=donors, level=Level.FILES, accept_loss=self.accept_loss, progress=self.progress
+            )
         return Mended(done.foreseen, sink.mended, _names(view, done.foreseen), called, before)
 
     def _donors(self, folded: Folded, view: ArchiveView) -> list[BackupView]:

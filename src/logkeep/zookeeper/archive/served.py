@@ -1,8 +1,9 @@
 """The record of a backup as it is served today: other objects may stand in the place of those that it names. Pure.
 
 A record is never changed. Where an object was damaged and mended, a commit of the chain lets another one serve its
-positions: with the same bytes if nothing is lost, else one object for every run of records that is left. `as_served`
-tells of them what the record told of the original, so that whoever reads a backup sees no difference.
+positions: with the same bytes if nothing is lost, else one object for every run of records that is left, and rows
+without an object for the rest. `as_served` tells of them what the record told of the original, so that whoever reads a
+backup sees no difference.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -48,7 +49,7 @@ def as_served(
     named = [*(s.token for s in record.snapshots), *(r.token for r in record.logs)]
     if not replaced or all(token in by_token for token in named):
         return record, rows_by_token(found, named, subject)
-    others = _Others(row for row in found if row.token not in set(named))
+    others = _Others(row for row in found if row.has_object and row.token not in set(named))
     snapshots = [s if s.token in by_token else others.snapshot(s) for s in record.snapshots]
     logs = [one for r in record.logs for one in ((r,) if r.token in by_token else others.logs(r, subject))]
     told = msgspec.structs.replace(record, snapshots=tuple(s for s in snapshots if s is not None), logs=tuple(logs))

@@ -19,7 +19,6 @@ from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.format import ZSTD_FRAMES, require_feature
 from logkeep.repository.lease import DEFAULT_TTL
-from logkeep.repository.manifest import KnownGap
 from logkeep.repository.source import check_source, ensure_source, read_manifest
 from logkeep.repository.verification import known_damaged
 from logkeep.repository.writing import Writing, writing
@@ -30,7 +29,6 @@ from logkeep.zookeeper.archive.claims import (
     claimed,
     cuts,
     damaged_segment,
-    lost_gaps,
     snapshot_segment,
     within,
 )
@@ -147,7 +145,7 @@ class ArchiveSink:
             Outcome(
                 cut=cuts(held.logs, held.snapshots, gathered.damaged),
                 new=[*new, *map(damaged_segment, gathered.damaged)],
-                gaps=[*(gap for c in claims for gap in c.gaps), *_lost(held, base)],
+                gaps=[gap for c in claims for gap in c.gaps],
                 attachments=(ref,),
                 findings=(*gathered.findings, *mended, *told.findings),
             )
@@ -217,13 +215,6 @@ class ArchiveSink:
 class _Held:
     logs: list[LogRecord]
     snapshots: list[SnapshotRecord]
-
-
-def _lost(held: _Held, base: ArchiveView | None) -> list[KnownGap]:
-    """Positions that only damaged objects held, and of which a repair could keep no more than what is around."""
-    if base is None:
-        return []
-    return lost_gaps([base.rows[r.token] for r in held.logs if r.token in base.rows], base.manifest.gaps)
 
 
 def _tells(name: str) -> bool:
