@@ -16,6 +16,7 @@ from logkeep.repository.verifying import Asked, Proven
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.boot import Boot
 from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.judging import Judged, judge
 from logkeep.zookeeper.verify import Level, Verified, verify
 from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, named
 
@@ -32,6 +33,8 @@ class Look:
     scratch: Path | None = None
     progress: Progress = lambda _: None
     verified: Verified | None = None
+    judged: Judged | None = None
+    """The same, as bundles are judged."""
 
     def __call__(self, asked: Asked) -> Proven:
         view = view_of(asked.place, self.entry)
@@ -41,6 +44,8 @@ class Look:
         found = verify(
             view, self.level, boot=self.boot, scratch=self.scratch, progress=self.progress, objects=_present(view, gone)
         )
+        self.judged = judge(found, end=view.record.backup_zxid, where=f"backup {view.name}")
+        found = self.judged.verified
         asked.checked.read_objects = sum(name not in gone for name in names.values())
         asked.checked.findings += _told(found, names, gone)
         self.verified = found
