@@ -221,7 +221,7 @@ class TestRepair:
         for _ in range(2):
             archived(place, server)
             assert zxids(newest(place)) == [(1, 3), (4, 5), (7, 8), (9, 9)]
-            found = verified(place, ids(place)[-1], Level.REPLAY)
+            found = verified(place, ids(place)[-1])
             assert (found.document.verdict, [f.code for f in found.findings]) == (GOOD, ["lost-transactions"])
 
     def test_an_end_that_is_lost_comes_from_the_server_with_the_next_backup(
