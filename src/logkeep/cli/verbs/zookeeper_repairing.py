@@ -1,15 +1,17 @@
 """Carry a repair of a backup of ZooKeeper out, and verify everything that it touched."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
 from logkeep.cli.verbs.zookeeper_members import given_members, member_places
 from logkeep.cli.verbs.zookeeper_repair import RepairedObject, RepairedToo, ZooKeeperRepairReport
-from logkeep.cli.verbs.zookeeper_verify import shown
 from logkeep.config.options import ACCEPT_LOSS, LEASE_TTL, ZK_DATA_DIRS
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId
+from logkeep.model.work import Progress
 from logkeep.repository import layout
 from logkeep.repository.chain import Place
 from logkeep.repository.owner import this_process
@@ -29,16 +31,15 @@ from logkeep.zookeeper.verify_objects import Kept, named
 def mend(run: Run, place: Place, backup_id: BackupId) -> ZooKeeperRepairReport:
     """Look first, ask, then mend and verify."""
     entry = seen(place, run.clock()).completed(str(backup_id))
-    with shown(run, 2 * entry.summary.stored_bytes, "repair") as progress:
-        beside = tuple(_directories(run))
-        task = Repairing(place, run.clock, run.token, run[LEASE_TTL], beside, run[ACCEPT_LOSS], progress)
-        found = task.preview(backup_id)
+    task = Repairing(place, run.clock, run.token, run[LEASE_TTL], tuple(_directories(run)), run[ACCEPT_LOSS])
+    with _shown(run, entry.summary.stored_bytes) as progress:
+        found = replace(task, progress=progress).preview(backup_id)
     changes = [kept for kept, kind in _kinds(found, foreseen=True, accept_loss=run[ACCEPT_LOSS]) if kind != "left"]
     if run.dry_run or not changes:
         return _report(run, place, backup_id, found, None, ())
     run.confirm(f"mend {len(changes)} damaged objects of backup {backup_id}? The originals stay.")
-    with shown(run, entry.summary.stored_bytes, "repair"):
-        done = task.run(backup_id)
+    with _shown(run, entry.summary.stored_bytes) as progress:
+        done = replace(task, progress=progress).run(backup_id)
     verified = _verified(run, place, backup_id)
     also = tuple(
         RepairedToo(id=other, verdict=_verified(run, place, other).document.verdict)
@@ -60,10 +61,8 @@ def _verified(run: Run, place: Place, backup_id: BackupId) -> Verified:
     entry = seen(place, run.clock()).completed(str(backup_id))
     said = verdicts(each for each, _ in stored_verifications(place)).get(backup_id)
     level = Level.REPLAY if said is not None and said.damaged and said.level in ("replay", "boot") else Level.DATA
-    with shown(run, entry.summary.stored_bytes, "verify") as progress:
-        look = Look(entry, level, progress=progress)
-        verifier = Verifier(place, InlineEngine(), this_process(run.token()), run.clock, run.token, deeper=look)
-        return verifier.verify(backup_id, level)
+    owner, look = this_process(run.token()), Look(entry, level)
+    return Verifier(place, InlineEngine(), owner, run.clock, run.token, deeper=look).verify(backup_id, level)
 
 
 def _sharing(place: Place, done: Mended, backup_id: BackupId) -> list[BackupId]:
@@ -115,6 +114,22 @@ def _object(place: Place, done: Mended, kept: Kept, kind: str, what: str, lost: 
     return RepairedObject(
         file=f"{kept.member}/{kept.name}", object=done.names[kept], kind=kind, what=what, lost=lost, new_objects=new
     )
+
+
+@contextmanager
+def _shown(run: Run, total_bytes: int) -> Iterator[Progress]:
+    """Progress for work that tells bytes."""
+    sink, done = run.progress(), [0]
+
+    def more(size_bytes: int) -> None:
+        done[0] += size_bytes
+        sink.update(done[0], 0, 0)
+
+    sink.start("repair", total_bytes, 1)
+    try:
+        yield more
+    finally:
+        sink.finish()
 
 
 def _lost(plan: RepairPlan) -> Iterator[str]:

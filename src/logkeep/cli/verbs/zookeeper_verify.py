@@ -31,7 +31,7 @@ def verify_zookeeper(run: Run, place: Place, backup_id: BackupId, told: Told) ->
     entry = seen(place, run.clock()).completed(str(backup_id))
     level = Level(run[LEVEL])
     with ExitStack() as stack:
-        progress = stack.enter_context(shown(run, entry.summary.stored_bytes, "verify"))
+        progress = stack.enter_context(_shown(run, entry.summary.stored_bytes))
         look = Look(entry, level, progress=progress)
         if level is Level.BOOT:
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="logkeep-boot-")))
@@ -65,7 +65,7 @@ def _zookeeper(look: Look) -> ZooKeeperVerified | None:
 
 
 @contextmanager
-def shown(run: Run, total_bytes: int, label: str) -> Iterator[Progress]:
+def _shown(run: Run, total_bytes: int) -> Iterator[Progress]:
     """Progress for work that tells bytes."""
     sink, done = run.progress(), [0]
 
@@ -73,7 +73,7 @@ def shown(run: Run, total_bytes: int, label: str) -> Iterator[Progress]:
         done[0] += size_bytes
         sink.update(done[0], 0, 0)
 
-    sink.start(label, total_bytes, 1)
+    sink.start("verify", total_bytes, 1)
     try:
         yield more
     finally:

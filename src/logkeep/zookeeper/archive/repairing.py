@@ -77,7 +77,9 @@ class ArchiveRepairSink:
     ) -> Iterator[tuple[Kept, Mend | None]]:
         for plan in repairs:
             new = [(kept, stored) for of, kept, stored in self._logs if of is plan]
-            yield plan.of, _mend_of(plan, self.view.row_of(plan.of), new, told_of(plan, self.donors))
+            row = self.view.row_of(plan.of)
+            whole = (row.first, row.end) == (plan.of.first, plan.of.last + 1)  # it may lie in an object that holds more
+            yield plan.of, _mend_of(plan, row, new, told_of(plan, self.donors)) if whole else None
         for snapshot, donor, stored in self._snapshots:
             row = self.view.row_of(snapshot)
             same = same_bytes(row, stored)

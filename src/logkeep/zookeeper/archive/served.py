@@ -76,8 +76,8 @@ class _Others:
         log = log_of(Kind.TXNLOGS, named.member, named.apart or named.history)
         inside = [row for row in self._by_log.get(log, ()) if named.first <= row.first and row.end <= named.last + 1]
         if not inside:
-            what = f"no object serves {hex_zxid(named.first)} to {hex_zxid(named.last)} of {named.member}"
-            raise Damaged(what, subject=subject)
+            span = f"{hex_zxid(named.first)} to {hex_zxid(named.last)}"
+            raise Damaged(f"no object serves {span} of {named.member}", subject=subject)
         for row in sorted(inside, key=lambda row: row.first):
             yield _piece(named, row, subject)
 
