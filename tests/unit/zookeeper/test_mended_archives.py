@@ -165,6 +165,7 @@ class TestRepair:
         assert list(done.names.values()) == [name]
         assert [bytes_of(viewed(place, backup_id)) for backup_id in ids(place)] == expected
         assert [verified(place, backup_id).document.verdict for backup_id in ids(place)] == [GOOD, GOOD]
+        assert newest(place).mended == 1
         assert place.store.head(name).size, "the original stays"
 
     @pytest.mark.parametrize("which", ["log", "snapshot"])

@@ -99,6 +99,8 @@ def _text(report: VerifyReport, look: Look) -> str:
             lines.append(look.line(f"        try: {finding.remedy}"))
     if len(report.findings) > _SHOWN:
         lines.append(look.text(f"… and {count(len(report.findings) - _SHOWN)} more; --json has all"))
+    if report.zookeeper and report.verdict != GOOD:
+        lines.append(look.line(f"see what can be mended: logkeep zookeeper repair {report.id} --dry-run"))
     if report.also_damaged:
         lines.append(f"also damaged, since they share these objects: {', '.join(map(str, report.also_damaged))}")
     if not report.stored:

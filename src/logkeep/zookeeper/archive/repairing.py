@@ -23,6 +23,7 @@ from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.lease import DEFAULT_TTL
 from logkeep.repository.writing import Writing, writing
 from logkeep.zookeeper.archive.mending import Mend, commit_mends, run_of, same_bytes
+from logkeep.zookeeper.archive.served import tokens_of
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.packing import StoredWriter
@@ -188,7 +189,7 @@ class Repairing:
 
 def donors_of(place: Place, folded: Folded, view: ArchiveView) -> Iterator[ArchiveView]:
     """Other backups that have objects of their own, newest first; whether one fits is decided record by record."""
-    seen, found = set(_tokens(view)), 0
+    seen, found = tokens_of(view.record), 0
     for entry in reversed(folded.completed):
         if str(entry.id) == view.name or found == MOST_DONORS:
             continue
@@ -196,14 +197,10 @@ def donors_of(place: Place, folded: Folded, view: ArchiveView) -> Iterator[Archi
             other = view_of(place, entry)
         except Damaged:
             continue
-        if _tokens(other) - seen:
-            seen |= _tokens(other)
+        if tokens_of(other.record) - seen:
+            seen |= tokens_of(other.record)
             found += 1
             yield other
-
-
-def _tokens(view: ArchiveView) -> set[str]:
-    return {*(r.token for r in view.record.logs), *(s.token for s in view.record.snapshots)}
 
 
 def _called(view: ArchiveView, donors: Sequence[BackupView]) -> tuple[str, ...]:

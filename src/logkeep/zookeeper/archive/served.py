@@ -36,6 +36,11 @@ def replaced_in(named: Iterable[PartRef], served: Collection[PartRef]) -> bool:
     return any(part not in served for part in named)
 
 
+def tokens_of(record: EnsembleRecord) -> set[str]:
+    """Of all objects that it names."""
+    return {*(s.token for s in record.snapshots), *(r.token for r in record.logs)}
+
+
 def as_served(
     record: EnsembleRecord, rows: Iterable[Segment], subject: str, *, replaced: bool
 ) -> tuple[EnsembleRecord, dict[str, Segment]]:

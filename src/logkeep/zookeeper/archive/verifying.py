@@ -44,7 +44,7 @@ class Look:
         found = verify(
             view, self.level, boot=self.boot, scratch=self.scratch, progress=self.progress, objects=_present(view, gone)
         )
-        self.judged = judge(found, end=view.record.backup_zxid, where=f"backup {view.name}")
+        self.judged = judge(found, end=view.record.backup_zxid, where=f"backup {view.name}", repaired_files=view.mended)
         found = self.judged.verified
         asked.checked.read_objects = sum(name not in gone for name in names.values())
         asked.checked.findings += _told(found, names, gone)

@@ -25,7 +25,7 @@ from logkeep.zookeeper.archive.record import (
     kept_snapshot,
     member_of,
 )
-from logkeep.zookeeper.archive.served import as_served, replaced_in
+from logkeep.zookeeper.archive.served import as_served, replaced_in, tokens_of
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.packing import PiecesStream
 from logkeep.zookeeper.planned import end_of
@@ -42,6 +42,8 @@ class ArchiveView:
     record: EnsembleRecord
     rows: dict[str, Segment]
     """By token, of everything that the record names."""
+    mended: int = 0
+    """How many objects that the backup was committed with are served by others, because they were damaged."""
 
     @property
     def name(self) -> str:
@@ -98,7 +100,8 @@ def view_of(place: Place, entry: BackupEntry) -> ArchiveView:
     parts = served_parts(manifest, read_chain(place))
     table = rows_of(PartReader(place), manifest, parts)
     replaced = replaced_in(manifest.parts, parts)
-    return ArchiveView(place, manifest, *as_served(record, table.to_segments(), place.source, replaced=replaced))
+    served, rows = as_served(record, table.to_segments(), place.source, replaced=replaced)
+    return ArchiveView(place, manifest, served, rows, len(tokens_of(record) - tokens_of(served)))
 
 
 def damaged_in(view: ArchiveView, names: Container[str]) -> tuple[KeptLog | KeptSnapshot, ...]:
