@@ -236,6 +236,22 @@ class TestRepair:
         done = archived(place, server)
         assert (zxids(newest(place)), done.exit_code) == ([(1, 3), (4, 7), (8, 8)], 0)
 
+    def test_a_backup_whose_end_is_lost_is_damaged_though_all_that_is_left_is_whole(
+        self, server: MadeServer, place: Place
+    ) -> None:
+        archived(place, server)
+        server.snapshot(8)
+        server.log([9])
+        server.zxid = 9
+        archived(place, server)
+        view = newest(place)
+        damage(place, view, view.logs[1], len(LOG_HEADER) + 4 * len(txn(4)) + 40)
+        repaired(place, ids(place)[1], accept_loss=True)
+        first, second = (verified(place, backup_id) for backup_id in ids(place))
+        assert (second.document.verdict, [f.code for f in second.findings]) == (GOOD, ["lost-transactions"])
+        assert (first.document.verdict, [f.code for f in first.findings]) == (DAMAGED, ["end-unreachable"])
+        assert "it was taken up to 0x8" in first.findings[0].what
+
     def test_a_snapshot_that_nobody_has_is_not_used_any_more(self, server: MadeServer, place: Place) -> None:
         server.snapshot(5)
         archived(place, server)
