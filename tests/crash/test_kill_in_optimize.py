@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.kafka.merge_plan import MergeRule
-from logkeep.kafka.optimize import Optimized, Optimizing
+from logkeep.kafka.optimize import optimizing
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import Place
 from logkeep.repository.format import StoreFacts
 from logkeep.repository.garbage import collect
+from logkeep.repository.merge_plan import MergeRule
 from logkeep.repository.opening import create_repository
+from logkeep.repository.optimize import Optimized
 from logkeep.repository.owner import this_process
 from logkeep.repository.verdicts import GOOD
 from logkeep.repository.verifying import Verifier
@@ -31,7 +32,7 @@ RULE = MergeRule(1 << 20)
 
 
 def optimize(place: Place) -> Optimized:
-    return Optimizing(place, utc_now, random_token).run(RULE, lambda _: InlineEngine())
+    return optimizing(place, utc_now, random_token).run(RULE, lambda _: InlineEngine())
 
 
 class Prepared:

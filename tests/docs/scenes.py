@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import Place
@@ -234,8 +235,7 @@ def zookeeper_starts() -> None:
     shop.create("/shop/price", b"42", makepath=True)
     for number in range(100):
         shop.create(f"/shop/orders/{number}", b"new", makepath=True)
-    shop.stop()
-    shop.close()
+    _ended(shop)
 
 
 def zookeeper_accident() -> None:
@@ -246,8 +246,43 @@ def zookeeper_accident() -> None:
     for number in range(100, 150):
         shop.create(f"/shop/orders/{number}", b"new")
     shop.delete("/shop", recursive=True)
-    shop.stop()
-    shop.close()
+    _ended(shop)
+
+
+def ensemble_starts() -> None:
+    """Three members, and a shop that keeps its settings in them."""
+    from tests.docs.zookeeper import MEMBERS, ensemble_client, start  # noqa: PLC0415
+
+    for name in MEMBERS:
+        start(f"{name}.cfg")
+    shop = ensemble_client()
+    shop.create("/shop/price", b"42", makepath=True)
+    for number in range(60):
+        shop.create(f"/shop/orders/{number}", b"new", makepath=True)
+    _ended(shop)
+
+
+def ensemble_accident() -> None:
+    """A price changes, and then somebody deletes all of it."""
+    from tests.docs.zookeeper import ensemble_client  # noqa: PLC0415
+
+    shop, culprit = ensemble_client(), ensemble_client()
+    shop.set("/shop/price", b"43")
+    culprit.delete("/shop", recursive=True)
+    _ended(shop)
+    _ended(culprit)
+
+
+def _ended(client: Any) -> None:
+    client.stop()
+    client.close()
+
+
+def ensemble_stops() -> None:
+    from tests.docs.zookeeper import MEMBERS, stop  # noqa: PLC0415
+
+    for name in MEMBERS:
+        stop(f"{name}.cfg")
 
 
 def zookeeper_disk_rots() -> None:
@@ -294,6 +329,9 @@ SCENES: dict[str, Callable[[], None]] = {
     "kafka-disk-rots": kafka_disk_rots,
     "zookeeper-starts": zookeeper_starts,
     "zookeeper-accident": zookeeper_accident,
+    "zookeeper-ensemble-starts": ensemble_starts,
+    "zookeeper-ensemble-accident": ensemble_accident,
+    "zookeeper-ensemble-stops": ensemble_stops,
     "zookeeper-disk-rots": zookeeper_disk_rots,
     "zookeeper-nights": zookeeper_nights,
     "zookeeper-stops": zookeeper_stops,

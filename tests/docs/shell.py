@@ -77,7 +77,7 @@ def _environment(scratch: Path, home: Path) -> dict[str, str]:
     for name in APACHE_TOOLS:
         _tool(tools / name, f"-m tests.docs.tools {name}")
     _tool(tools / "python", "")
-    plain, tls, zookeeper = free_ports(3)
+    plain, tls, zookeeper, *ensemble = free_ports(12)
     return {
         "PATH": f"{tools}{os.pathsep}{os.environ.get('PATH', '/usr/bin:/bin')}",
         "HOME": str(home),
@@ -87,6 +87,8 @@ def _environment(scratch: Path, home: Path) -> dict[str, str]:
         "BROKERS": f"127.0.0.1:{plain}",
         "TLS_BROKERS": f"localhost:{tls}",
         "ZK": f"127.0.0.1:{zookeeper}",
+        **{f"ZK{number}": f"127.0.0.1:{port}" for number, port in enumerate(ensemble[:3], 1)},
+        "ZK_PEERS": ",".join(map(str, ensemble[3:])),
         "SCENE_CACHE": str(cache_dir(os.environ, Path.home())),
     }
 

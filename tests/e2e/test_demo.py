@@ -1,11 +1,11 @@
 """The demo as a user starts it: it tells its story, and leaves nothing behind, however it ends."""
 
-import json
 import os
 import re
 import signal
 import subprocess
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -16,21 +16,30 @@ from tests.e2e.filled import document
 from tests.integration.processes import files_below, program, wait_for
 
 pytestmark = pytest.mark.xdist_group("kafka")
-STEPS = (
-    "ask what the store can do",
-    "create a repository",
+BEGINNING = ("ask what the store can do", "create a repository")
+OF_KAFKA = (
     "start a real Kafka",
     "open a shop",
     "let two groups read",
     "back the cluster up",
     "sell more, and back up again",
     "look at the backups",
-    "the accident",
+    "the accident: somebody deletes all topics",
     "ask what a restore would do",
     "restore: every record at its own offset",
     "let the group read on",
     "look at the receipt",
     "stop the broker",
+)
+OF_ZOOKEEPER = (
+    "start a real ZooKeeper",
+    "keep the shop's settings in it",
+    "back the server up while it runs",
+    "the accident: somebody changes a price",
+    "ask who it was",
+    "put the settings back",
+    "rehearse the worst day",
+    "stop the server",
 )
 
 
@@ -38,6 +47,26 @@ def started(tmp_path: Path, *flags: str) -> "AbstractContextManager[subprocess.P
     """Below an empty home directory; only the jars come from the cache that all tests share."""
     cache = str(cache_dir(os.environ, Path.home()))
     return program(["logkeep.cli", "demo", *flags], tmp_path, LOGKEEP_CACHE_DIR=cache)
+
+
+@dataclass(frozen=True)
+class Told:
+    """One demo that was run to its end; several tests look at it."""
+
+    root: Path
+    directory: Path
+    out: str
+    story: str
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    root = tmp_path_factory.mktemp("whole")
+    directory = root / "demo"
+    with started(root, "--directory", str(directory)) as running:
+        out, err = running.communicate()
+    assert running.returncode == 0, err
+    return Told(root, directory, out, err)
 
 
 def told(story: str, pattern: str) -> list[str]:
@@ -56,50 +85,50 @@ def mentioning(directory: Path) -> list[int]:
     return found
 
 
-def test_it_tells_every_step_and_leaves_nothing(tmp_path: Path) -> None:
-    directory = tmp_path / "demo"
-    with started(tmp_path, "--directory", str(directory)) as running:
-        out, err = running.communicate()
-    assert running.returncode == 0, err
-    for step in STEPS:
-        (line,) = (line for line in out.splitlines() if line.startswith(step))
+def test_it_tells_every_step_and_leaves_nothing(whole: Told) -> None:
+    for step in (*BEGINNING, *OF_KAFKA, *OF_ZOOKEEPER):
+        (line,) = (line for line in whole.out.splitlines() if line.startswith(step))
         assert re.search(r"\d+(\.\d)? s$", line), line
-        assert f"== {step}" in err
-    assert f"$ export LOGKEEP_REPO=file://{directory}/repository" in err
-    assert told(err, r"of shop: copied ([\d,]+) offsets")[1:] == ["1,000"]
-    assert told(err, r"(OK  backup \d+ of shop: good \(level data\))")
-    assert told(err, r"(OK  restore \d+ of backup \d+: proven)")
-    assert told(err, r"offsets (preserved|translated)") == ["preserved"]
-    assert told(err, r"\n  (?:audit|billing) .* yes +(\d+)(?=\n)") == ["0"] * 4
-    assert "billing had read 1,200 orders before the accident, and reads 2,800 now" in err
-    assert "none twice, none left out" in err
-    assert f"removed from {directory}" in out
-    assert not directory.exists()
-    assert mentioning(directory) == []
-    assert [files_below(tmp_path / name) for name in ("home", "work", "tmp")] == [[], [], []]
+        assert f"== {step}" in whole.story
+    assert f"$ export LOGKEEP_REPO=file://{whole.directory}/repository" in whole.story
+    assert f"removed from {whole.directory}" in whole.out
+    assert not whole.directory.exists()
+    assert mentioning(whole.directory) == []
+    assert [files_below(whole.root / name) for name in ("home", "work", "tmp")] == [[], [], []]
 
 
-def archived_billing(repository: Path) -> list[int]:
-    """How far the group `billing` was in each backup, over all partitions."""
-    found = []
-    for path in sorted(repository.glob("sources/shop/backups/*/attachments/cluster.*.json")):
-        groups = {g["name"]: g["commits"] for g in json.loads(path.read_text().splitlines()[0])["groups"]}
-        assert groups.keys() == {"audit", "billing"}
-        found.append(sum(c["offset"] for c in groups["billing"]))
-    return found
+def test_of_kafka_all_comes_back_and_the_group_goes_on(whole: Told) -> None:
+    assert told(whole.story, r"of shop: copied ([\d,]+) offsets")[1:] == ["1,000"]
+    assert told(whole.story, r"(OK  backup \d+ of shop: good \(level data\))")
+    assert told(whole.story, r"(OK  restore \d+ of backup \d+: proven)")
+    assert told(whole.story, r"offsets (preserved|translated)") == ["preserved"]
+    assert told(whole.story, r"\n  (?:audit|billing) .* yes +(\d+)(?=\n)") == ["0"] * 4
+    assert "billing had read 1,200 orders before the accident, and reads 2,800 now" in whole.story
+    assert "none twice, none left out" in whole.story
+
+
+def test_of_zookeeper_the_culprit_is_named_and_what_was_lost_comes_back(whole: Told) -> None:
+    assert told(whole.story, r"(restore-subtree latest /shop/settings --source settings --to-zxid 0x[0-9a-f]+)")
+    culprits = told(whole.story, r"(0x[0-9a-f]+) +delete .* /shop/settings")
+    assert (len(culprits), len(set(culprits))) == (4, 1), "one session deleted three settings and the node above them"
+    assert told(whole.story, r"OK  /shop/settings: done, (\d+) changes") == ["4"]
+    assert told(whole.story, r"read again: (\d+) nodes, 0 differ") == ["4"]
+    assert "each with its data and its ACL as before" in whole.story
+    assert told(whole.story, r"OK  drill of backup \d+: (proven)")
 
 
 def test_json_is_one_document_and_keep_leaves_the_directory(tmp_path: Path) -> None:
     directory = tmp_path / "demo"
     directory.mkdir()
-    with started(tmp_path, "--json", "--keep", "--directory", str(directory)) as running:
+    with started(tmp_path, "--json", "--keep", "--only", "zookeeper", "--directory", str(directory)) as running:
         out, err = running.communicate()
     assert running.returncode == 0, err
     shown = document(subprocess.CompletedProcess([], 0, out, err))
     assert shown["kept"]
-    assert len(shown["steps"]) >= len(STEPS)
+    assert len(shown["steps"]) == len((*BEGINNING, *OF_ZOOKEEPER))
     assert all(step["seconds"] > 0 for step in shown["steps"])
-    assert archived_billing(directory / "repository") == [1_200] * 2
+    assert len(list(directory.glob("repository/sources/settings/backups/*/manifest.*.json"))) == 2
+    assert not (directory / "repository" / "sources" / "shop").exists()
     assert mentioning(directory) == []
 
 
@@ -113,10 +142,11 @@ def test_a_directory_with_something_in_it_is_not_touched(tmp_path: Path) -> None
     assert files_below(tmp_path / "mine") == ["letter"]
 
 
-def test_ctrl_c_in_the_middle_leaves_nothing_running(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "tool"), [("kafka", "TopicCommand"), ("zookeeper", "ZooKeeperMain")])
+def test_ctrl_c_in_the_middle_leaves_nothing_running(tmp_path: Path, kind: str, tool: str) -> None:
     directory = tmp_path / "demo"
-    with started(tmp_path, "--directory", str(directory)) as running:
-        wait_for(lambda: any("TopicCommand" in line for line in command_lines(running.pid)), "the broker to be used")
+    with started(tmp_path, "--only", kind, "--directory", str(directory)) as running:
+        wait_for(lambda: any(tool in line for line in command_lines(running.pid)), "the server to be used")
         running.send_signal(signal.SIGINT)
         out, err = running.communicate()
         left = mentioning(directory)

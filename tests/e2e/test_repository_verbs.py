@@ -454,6 +454,7 @@ ELSEWHERE = (
     "zookeeper history",
     "zookeeper import",
     "zookeeper log",
+    "zookeeper optimize",
     "zookeeper restore",
     "zookeeper restore-subtree",
 )

@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from logkeep.kafka.merge_plan import MergeRule
-from logkeep.kafka.optimize import Optimizing
+from logkeep.kafka.optimize import optimizing
 from logkeep.model.ids import BackupId
 from logkeep.repository.format import StoreFacts
 from logkeep.repository.garbage import GarbageRules, collect
+from logkeep.repository.merge_plan import MergeRule
 from logkeep.repository.opening import create_repository
 from logkeep.repository.owner import this_process
 from logkeep.repository.prune import delete
@@ -69,7 +69,7 @@ class Merging(RuleBasedStateMachine):
 
     @rule(size_bytes=st.sampled_from((300, 700, 1 << 20)), least=st.integers(2, 4))
     def optimize(self, size_bytes: int, least: int) -> None:
-        done = Optimizing(self.place, self.clock, self.token).run(
+        done = optimizing(self.place, self.clock, self.token).run(
             MergeRule(size_bytes, least), lambda _: InlineEngine()
         )
         assert done.findings == ()

@@ -254,13 +254,16 @@ class TestResume:
 
 class TestListing:
     def test_states(self, place: Place) -> None:
-        ids = [begun(place) for _ in range(7)]
-        for restore_id, verdict in zip(ids, Verdict, strict=False):
+        ids = [begun(place) for _ in range(10)]
+        for restore_id, verdict in zip(ids, [*Verdict, Verdict.PART], strict=False):
             put_receipt(place, receipt(place, restore_id, verdict=verdict))
-        put_aborted(place, read_plan(place, ids[5]), "changed my mind", clock_at(NOW), random_token)
-        states = [row.state for row in list_restores(place)]
-        assert states == ["proven", "unproven", "set", "failed", "aborted", "aborted", "ongoing"]
-        aborted, ongoing = list_restores(place)[5:]
+        for restore_id in ids[7:9]:
+            put_aborted(place, read_plan(place, restore_id), "changed my mind", clock_at(NOW), random_token)
+        rows = list_restores(place)
+        ended = ["proven", "unproven", "set", "failed", "aborted", "part", "stopped"]
+        assert [row.state for row in rows] == [*ended, "aborted", "aborted", "ongoing"]
+        assert [row.part for row in rows] == ["", "", "groups", "", "", *["subtree"] * 3, "", ""]
+        aborted, ongoing = rows[8:]
         assert (aborted.backup, aborted.finished, aborted.duration_s) == (NEW.backup, NOW, None)
         assert (ongoing.backup, ongoing.started, ongoing.finished) == (NEW.backup, NOW, None)
         assert ongoing.owner is not None
@@ -301,8 +304,12 @@ class TestListing:
             finished = f"2026-11-16T02:{minute}:00.000Z"
             restore_id = begun(place)
             put_receipt(place, receipt(place, restore_id, backup=backup, finished=finished))
-        moved = receipt(place, begun(place), backup=1, verdict=Verdict.SET, finished="2026-11-16T02:50:00.000Z")
-        put_receipt(place, moved)  # groups alone are no restore of a backup
+        later = "2026-11-16T02:50:00.000Z"
+        for part in (Verdict.SET, Verdict.PART, Verdict.STOPPED):  # no restore of a backup
+            put_receipt(place, receipt(place, begun(place), backup=1, verdict=part, finished=later))
+        undone = begun(place)
+        put_receipt(place, receipt(place, undone, backup=1, verdict=Verdict.PART, finished=later))
+        put_aborted(place, read_plan(place, undone), "undone", clock_at(NOW), random_token)
         last = last_restores(place)
         assert {backup: row.id for backup, row in last.items()} == {1: FIRST_ID, 2: FIRST_ID + 3}
 

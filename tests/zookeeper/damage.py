@@ -34,9 +34,6 @@ class Server(StrEnum):
     """It starts, with another tree, and says nothing."""
 
 
-_IN_LAST_LOG = 100
-
-
 @dataclass(frozen=True)
 class Written:
     """A directory that a real server wrote, and the tree that it had when it was stopped."""
@@ -121,10 +118,10 @@ def keep_one_snapshot(data_dir: Path, number: int = 0) -> Path:
     return found[number]
 
 
-def verdict(data_dir: Path, truth: Recording, release: ZooKeeperRelease, scratch: Path) -> Server:
+def verdict(data_dir: Path, truth: Recording, release: ZooKeeperRelease, scratch: Path, **settings: str) -> Server:
     """Start a real server on it and look at its whole tree."""
     try:
-        with server(scratch, release, data_dir) as running:
+        with server(scratch, release, data_dir, **settings) as running:
             found = record(running.client, PASSWORD)
     except ServerFailed:
         return Server.REFUSES

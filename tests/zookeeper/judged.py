@@ -1,7 +1,7 @@
 """Our tree held against what an independent client saw of a live server."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from logkeep.formats.zookeeper import shown
 from logkeep.zookeeper.tree import Node, Tree, is_ephemeral
@@ -35,20 +35,24 @@ def _seen(node: Node, children: int) -> Seen:
 
 def differences(live: Recording, tree: Tree, *, leave_out: Collection[str] = ()) -> list[str]:
     """What is not the same, in words; empty for equal trees. Also when they are not of the same moment."""
-    ours, theirs = (
-        {path: seen for path, seen in logged(nodes).items() if path not in leave_out}
-        for nodes in (visible(tree), live.nodes)
-    )
     found = [f"zxid {tree.zxid:x} is not {live.zxid:x}"] if tree.zxid != live.zxid else []
-    found += [f"{path} is missing" for path in theirs.keys() - ours.keys()]
-    found += [f"{path} is too much" for path in ours.keys() - theirs.keys()]
+    return found + between(visible(tree), live.nodes, leave_out=leave_out)
+
+
+def between(found: Mapping[str, Seen], wanted: Mapping[str, Seen], *, leave_out: Collection[str] = ()) -> list[str]:
+    """The same for two trees as clients see them."""
+    ours, theirs = (
+        {path: seen for path, seen in logged(nodes).items() if path not in leave_out} for nodes in (found, wanted)
+    )
+    differing = [f"{path} is missing" for path in theirs.keys() - ours.keys()]
+    differing += [f"{path} is too much" for path in ours.keys() - theirs.keys()]
     for path in ours.keys() & theirs.keys():
         if ours[path] != theirs[path]:
-            found.append(f"{path}: {_fields(ours[path], theirs[path])}")
-    return found
+            differing.append(f"{path}: {_fields(ours[path], theirs[path])}")
+    return differing
 
 
-def logged(nodes: dict[str, Seen]) -> dict[str, Seen]:
+def logged(nodes: Mapping[str, Seen]) -> dict[str, Seen]:
     """Without what servers change by themselves."""
     return {path: _logged(path.encode(), seen) for path, seen in nodes.items()}
 

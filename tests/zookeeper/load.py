@@ -38,14 +38,17 @@ class Load:
         most_per_s: int | None = None,
         payload_bytes: int = 100,
         batch: int = BATCH,
+        session_ms: int = 10_000,
     ) -> None:
-        self._hosts, self._password, self._batch = list(hosts), password, batch
+        self._hosts, self._password, self._batch, self._session_ms = list(hosts), password, batch, session_ms
         self._operations = Operations(f"/load{seed}", seed, line, payload_bytes)
         self._most_per_s = most_per_s
         self._sessions: list[RawSession] = []
         self._opened = self._steps = 0
         self.operations = self.transactions = self.zxid = 0
         """What was answered so far; `zxid` is the highest one in an answer. Refusals are transactions too."""
+        self.ran_s = 0.0
+        """How long it ran, without the time in which it was held."""
         self._changed = threading.Condition()
         self._held = 0
         self._idle = self._ending = False
@@ -120,7 +123,7 @@ class Load:
         while len(self._sessions) < SESSIONS:
             host = self._hosts[self._opened % len(self._hosts)]
             self._opened += 1
-            session = RawSession(host, password=self._password)
+            session = RawSession(host, timeout_ms=self._session_ms, password=self._password)
             self._sessions.append(session)
             if self._opened == 1 or self.transactions == 0:
                 session.do(*self._operations.first())
@@ -128,13 +131,14 @@ class Load:
     def _run(self) -> None:
         try:
             while not self._ending:
-                began = self.operations, time.monotonic()
                 self._stand_still_if_held()
+                began = self.operations, time.monotonic()
                 try:
                     self.step()
                 except OSError:
                     self._lose()
                 self._hold_back(*began)
+                self.ran_s += time.monotonic() - began[1]
         except BaseException as error:  # noqa: BLE001 - raised again by stop(), in the test's own thread
             self._failure = error
         finally:

@@ -23,9 +23,10 @@ from tests.zookeeper.files import bodies_of, loaded
 from tests.zookeeper.replaying import Replay, fuzzy_end
 
 CACHE = cache_dir(os.environ, Path.home())
+PATIENCE_S = 30.0
 
 
-def asking(patience_s: float = 30.0) -> Rounds:
+def asking(patience_s: float = PATIENCE_S) -> Rounds:
     return Rounds(INLINE, lambda host: server_state(host, 10.0), patience_s=patience_s)
 
 
@@ -43,9 +44,9 @@ def bundle_of(server: EmbeddedZooKeeper, out: Path, name: str, codec: Codec = Co
     return BundleView(sink.path), done
 
 
-def archive_of(place: Place, *members: MemberPlace, new_history: bool = False) -> Done:
+def archive_of(place: Place, *members: MemberPlace, new_history: bool = False, patience_s: float = PATIENCE_S) -> Done:
     with archiving(place, clock=utc_now, tokens=random_token) as sink:
-        return back_up(Wish(members, new_history=new_history), sink, asking(), word)
+        return back_up(Wish(members, new_history=new_history), sink, asking(patience_s), word)
 
 
 def plain_copy(view: BackupView, member: str, directory: Path) -> Path:

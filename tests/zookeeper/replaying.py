@@ -37,11 +37,14 @@ class Replay:
             self._compare(tree, transaction, exact_from)
         return tree
 
-    def _compare(self, tree: Tree, transaction: Transaction, exact_from: int | None) -> None:
+    def count(self, transaction: Transaction) -> None:
         self.transactions += 1
         self.kinds[transaction.kind] += 1
         if isinstance(transaction.change, Multi) and not transaction.change.applied:
             self.half_failed += any(part.kind != -1 for part in transaction.change.parts)
+
+    def _compare(self, tree: Tree, transaction: Transaction, exact_from: int | None) -> None:
+        self.count(transaction)
         if transaction.digest is not None and exact_from is not None and transaction.zxid >= exact_from:
             self.compared += 1
             if not tree.agrees(transaction.digest):

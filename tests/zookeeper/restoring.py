@@ -1,5 +1,6 @@
 """Restores of what real servers left in their directories, and what comes of them when a server starts."""
 
+import socket
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -82,6 +83,14 @@ def connect_request(last_zxid_seen: int) -> bytes:
     """What a client sends first that has seen a zxid already."""
     frame = struct.pack(">iqiq", 0, last_zxid_seen, 10_000, 0) + packed_data(bytes(16)) + b"\0"
     return struct.pack(">i", len(frame)) + frame
+
+
+def refuses(host: str, last_zxid_seen: int) -> bool:
+    """Whether a server sends a client away that has seen a later zxid than it has."""
+    name, port = host.split(":")
+    with socket.create_connection((name, int(port)), timeout=60) as connection:
+        connection.sendall(connect_request(last_zxid_seen))
+        return not connection.recv(4)
 
 
 def names(directory: Path) -> list[str]:

@@ -130,9 +130,24 @@ VERBS: tuple[Entry, ...] = (
         "Put the tree of a backup in place of the data of servers that are stopped.",
     ),
     Entry(
+        "zookeeper restore survey",
+        "logkeep.cli.verbs.zookeeper_restore_survey:survey",
+        "Write down how far the servers on this host got, for one plan for all members of an ensemble.",
+    ),
+    Entry(
+        "zookeeper restore plan",
+        "logkeep.cli.verbs.zookeeper_restore_plan:plan",
+        "Make one plan for all members of an ensemble, out of the surveys of their hosts.",
+    ),
+    Entry(
         "zookeeper restore-subtree",
         "logkeep.cli.verbs.zookeeper_subtree:restore_subtree",
         "Put one subtree of a backup into an ensemble that runs.",
+    ),
+    Entry(
+        "zookeeper optimize",
+        "logkeep.cli.verbs.zookeeper_optimize:optimize",
+        "Merge the small objects of frequent backups into larger ones, for all backups at once.",
     ),
     Entry(
         "zookeeper export",

@@ -103,9 +103,16 @@ class Look:
         return sorted(kept)
 
     def pairs(self, values: Mapping[str, str]) -> str:
-        """`name   value` lines, values aligned."""
+        """`name   value` lines, values aligned, those that are too long for the terminal broken between words."""
         width = max((cell_width(name) for name in values), default=0)
-        return "\n".join(self.text(f"{name:<{width}}  {printable(value)}").rstrip() for name, value in values.items())
+        return "\n".join(self._pair(f"{name:<{width}}  ", value).rstrip() for name, value in values.items())
+
+    def _pair(self, name: str, value: str) -> str:
+        """A word that is too long by itself, such as a path, begins beside its name all the same."""
+        longest = max(map(cell_width, value.split()), default=0)
+        if self.width is None or len(name) + longest > self.width:
+            return self.line(name + value)
+        return self.prose(name + value, indent=len(name))
 
     def _over(self, widths: list[int], kept: list[int]) -> int:
         """By how many columns the table is too wide."""

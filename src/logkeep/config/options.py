@@ -153,6 +153,10 @@ DIRECTORY: Option[Path | None] = Option(
     default_text="a temporary one",
 )  # fmt: skip
 KEEP: Option[bool] = Option("keep", Bool(), False, "Leave the directory as it is at the end.", where=Where.FLAG)
+ONLY: Option[str | None] = Option(
+    "only", Choice(("kafka", "zookeeper")), None, "Tell of this kind of source alone.", where=Where.FLAG,
+    default_text="all of them",
+)  # fmt: skip
 REASON: Option[str] = Option("reason", Text("TEXT"), "", "Why, for those who find it later.", where=Where.FLAG)
 
 GC_AGE: Option[timedelta] = Option(
@@ -385,6 +389,11 @@ ZK_HOSTS: Option[tuple[str, ...]] = Option(
     "zk-host", TextList("[NAME=]HOST:PORT"), (), "Where a server can be asked; once for each member.",
     key="zookeeper.host", default_text="it is not asked",
 )  # fmt: skip
+ADMIN_SERVER: Option[str | None] = Option(
+    "admin-server", Text("[NAME=]URL"), None,
+    "AdminServer of ZooKeeper 3.9, as http://zk1:8080: a snapshot from there instead of files. See --auth-file.",
+    key="zookeeper.admin_server",
+)  # fmt: skip
 NEW_HISTORY: Option[bool] = Option(
     "new-history", Bool(), False, "The data was restored or replaced: begin a new history.", where=Where.FLAG
 )
@@ -395,6 +404,11 @@ ZK_COMPRESSION: Option[str] = Option(
 ZK_INTERVAL: Option[timedelta] = Option(
     "zk-interval", Duration(), timedelta(seconds=5), "With --follow: from the beginning of a round to the next.",
     key="zookeeper.interval", typed="interval",
+)  # fmt: skip
+ZK_SEGMENT_BYTES: Option[int] = Option(
+    "zk-segment-bytes", Size(minimum=4096, expected="a size of at least 4 KiB, such as 64MiB"), 64 << 20,
+    "Merge small objects of logs into ones of at most this size.",
+    key="zookeeper.segment_bytes", typed="segment-bytes",
 )  # fmt: skip
 INCLUDE_CONFIG: Option[bool] = Option(
     "include-config", Bool(), False, "Keep zoo.cfg and its like too, without passwords.",
@@ -426,8 +440,18 @@ MIN_EPOCH: Option[int] = Option(
     "min-epoch", Int(), 0, "An epoch that was in use by members that are not named here.", where=Where.FLAG
 )
 BELIEVE: Option[bool] = Option(
-    "believe", Bool(), False, "Restore also where nothing proves which transaction ended an epoch.", where=Where.FLAG
+    "believe", Bool(), False, "Also where nothing proves which transaction ended an epoch.", where=Where.FLAG
 )
+ACCEPT_MISMATCH: Option[str | None] = Option(
+    "accept-mismatch", Text("REASON"), None,
+    "Restore though digests of the server contradict the tree, where nothing better is left. Kept in the receipt.",
+    where=Where.FLAG,
+)  # fmt: skip
+DIGESTS: Option[bool] = Option(
+    "digests", Bool(), False,
+    "The servers that will start have digests on: the snapshot says its own. With digests off 3.9 cannot load it.",
+    where=Where.FLAG,
+)  # fmt: skip
 ZK_VERSION: Option[str | None] = Option(
     "zk-version", Text("VERSION"), None, "Of the servers that will start: 3.9.5.", key="zookeeper.version",
     default_text="not known",
@@ -442,6 +466,17 @@ CONTINUE: Option[bool] = Option(
 ROLLBACK: Option[bool] = Option(
     "rollback", Bool(), False, "Undo a restore: what was there before comes back.", where=Where.FLAG
 )
+RESTORE_PLAN: Option[Path | None] = Option(
+    "plan", FilePath(), None, "Carry out this plan, which `restore plan` made for all members.", where=Where.FLAG
+)
+SURVEY_TO: Option[Path | None] = Option(
+    "survey-to", FilePath(), None, "File for the survey.", where=Where.FLAG, typed="to",
+    default_text="HOST.survey.json in the working directory",
+)  # fmt: skip
+PLAN_TO: Option[Path | None] = Option(
+    "plan-to", FilePath(), None, "File for the plan.", where=Where.FLAG, typed="to",
+    default_text="the plan is shown and not kept",
+)  # fmt: skip
 MEMBER: Option[str | None] = Option(
     "member", Text("NAME"), None, "Which member of the ensemble.", where=Where.FLAG, default_text="the only one"
 )

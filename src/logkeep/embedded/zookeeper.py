@@ -176,9 +176,12 @@ class EmbeddedZooKeeper:
         }
         return own | self.settings
 
-    def java_tool(self, main_class: str, arguments: Sequence[str]) -> str:
-        """Run one of Apache's own tools from the same jars; its output. Raises `ServerFailed` if it fails."""
-        return run_tool(self.command(main_class, arguments), main_class, self.directory)
+    def java_tool(self, main_class: str, arguments: Sequence[str], typed: str = "") -> str:
+        """Run one of Apache's own tools from the same jars, with what is typed into it; its output.
+
+        Raises `ServerFailed` if it fails.
+        """
+        return run_tool(self.command(main_class, arguments), main_class, self.directory, typed)
 
     def command(self, main_class: str, arguments: Sequence[str]) -> list[str]:
         """How a Java program of this release is started, the server itself too."""

@@ -40,7 +40,8 @@ class Hole:
 
 
 def outgoing(stretches: Iterable[Stretch], view: View, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Outgoing | Hole]:
-    """All that has to be sent, in order. Give it the batches of a log in order, in stretches of any size.
+    """All that has to be sent, in order. Give it the batches of a log in order, in stretches of any size, after their
+    CRC was checked.
 
     Holes come with `keep_offsets` only; then nothing of the range is left unsaid, to its end. Raises Damaged for a
     batch that has to be encoded anew and cannot be read.
@@ -95,7 +96,8 @@ def _part(buffer: Bytes, batches: Batches, view: View) -> Outgoing:
     as_it_is = _sendable(batches, view)
     kept = _kept(buffer, chosen(batches, as_it_is))
     if as_it_is.all():
-        return Outgoing(kept.source, kept.starts, kept.sizes, kept.records, kept.first_offsets, _merged([kept.runs]))
+        runs = _merged([kept.runs])
+        return Outgoing(kept.source, kept.starts, kept.sizes, kept.records, kept.first_offsets, runs, sealed=True)
     again = chosen(batches, ~as_it_is)
     return _assembled([kept, *(_encoded(records, view) for records in readable(buffer, again, view))])
 
@@ -155,7 +157,9 @@ def _assembled(pieces: list[_Pieces]) -> Outgoing:
 
 def _merged(several: list[Longs]) -> Longs:
     """Runs in order, joined where they follow each other."""
-    runs = np.concatenate(several)
+    runs = several[0] if len(several) == 1 else np.concatenate(several)
+    if len(runs) and (runs[1:, 0] == runs[:-1].sum(axis=1)).all():
+        return np.array([[runs[0, 0], runs[:, 1].sum()]], np.int64)
     runs = runs[np.argsort(runs[:, 0])]
     starts, ends = runs[:, 0], runs.sum(axis=1)
     begins = np.concatenate((np.ones(min(len(runs), 1), np.bool_), starts[1:] != ends[:-1]))
@@ -174,4 +178,5 @@ def _between(part: Outgoing, start: int, end: int) -> Outgoing:
         part.records[first:last],
         part.first_offsets[first:last],
         np.array([[start, end - start]], np.int64),
+        sealed=part.sealed,
     )

@@ -71,6 +71,53 @@ def overlong(data: Bytes, at: Number, after: Number) -> int:
 
 
 @inlined
+def short(data: Bytes, at: Number) -> tuple[Number, Number]:
+    """A zig-zag number of one or two bytes, both of which must be there; the byte after it is -1 when it is longer."""
+    byte = np.int64(data[U64(at)])
+    if byte < 128:
+        return (byte >> 1) ^ -(byte & 1), at + 1
+    second = np.int64(data[U64(at + 1)])
+    if 0 < second < 128:
+        number = byte & 127 | second << 7
+        return (number >> 1) ^ -(number & 1), at + 2
+    return 0, -1
+
+
+@inlined
+def ordinary(  # noqa: PLR0911 - as below
+    data: Bytes, at: Number, end: Number
+) -> tuple[Number, Number, Number, Number, Number, Number, Number, Number]:
+    """Most records: no number is longer than two bytes, there are no headers, and another record comes after it.
+
+    So it is never asked where the data end. Where the record ends (-1: it is none of these, or it is malformed), time
+    and offset deltas, where the body begins, where key and value are and how large.
+    """
+    none = (np.int64(-1), np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0))
+    if at + 2 > end:
+        return none
+    size, begin = short(data, at)
+    stop = begin + size
+    if begin < 0 or size < 6 or stop + 2 > end:
+        return none
+    delta, at = short(data, begin + 1)
+    if at < 0:
+        return none
+    offset, body = short(data, at)
+    if body < 0 or body > stop:
+        return none
+    key_size, key_at = short(data, body)
+    if key_at < 0 or key_size < -1 or key_size > stop - key_at:
+        return none
+    at = key_at + max(key_size, 0)
+    if at > stop:
+        return none
+    value_size, value_at = short(data, at)
+    if value_at < 0 or value_size < -1 or value_at + max(value_size, 0) != stop - 1 or data[U64(stop - 1)] != 0:
+        return none
+    return stop, delta, offset, body, key_at, key_size, value_at, value_size
+
+
+@inlined
 def skip_headers(data: Bytes, at: Number, end: Number, count: Number) -> tuple[Number, int]:
     """The byte after `count` headers, -1 when they are malformed, and whether a number in them is overlong."""
     odd = 0
@@ -89,7 +136,7 @@ def skip_headers(data: Bytes, at: Number, end: Number, count: Number) -> tuple[N
 
 
 @kernel
-def decode_batches(  # noqa: PLR0911 - a compiled function has no exceptions to raise: each check returns its answer
+def decode_batches(  # noqa: PLR0911, PLR0912 - compiled code raises no exceptions: each check returns its answer
     data: Bytes, batches: Longs, offsets: Longs, times: Longs, spans: Ints
 ) -> tuple[int, int, int, int]:
     """Fill one row per record. Returns rows that are good, the problem (OK: none), its batch and its byte in `data`.
@@ -105,38 +152,41 @@ def decode_batches(  # noqa: PLR0911 - a compiled function has no exceptions to 
         first = row
         before: Number = np.int64(-1)
         for _ in range(batches[batch, COUNT]):
-            size, begin = varint32(data, at, end)
-            if begin < 0 or size < 6 or size > end - begin:
-                return first, BAD_LENGTH, batch, at
-            stop = begin + size
-            delta, at = varint(data, begin + 1, stop, 63, 1)
-            if at < 0:
-                return first, BAD_NUMBER, batch, begin
-            offset, body = varint32(data, at, stop)
-            if body < 0 or offset <= before or offset > last:
-                return first, BAD_OFFSET, batch, at
-            before = offset
-            key_size, key_at = varint32(data, body, stop)
-            if key_at < 0 or key_size < -1 or key_size > stop - key_at:
-                return first, BAD_KEY, batch, body
-            at = key_at + max(key_size, 0)
-            value_size, value_at = varint32(data, at, stop)
-            if value_at < 0 or value_size < -1 or value_size > stop - value_at:
-                return first, BAD_VALUE, batch, at
-            odd = overlong(data, body, key_at) | overlong(data, at, value_at)
-            at = value_at + max(value_size, 0)
-            headers, headers_at = varint32(data, at, stop)
-            if headers_at < 0 or headers < 0 or headers > stop - headers_at:
-                return first, BAD_HEADERS, batch, at
-            odd |= overlong(data, at, headers_at)
-            at = headers_at
-            if headers > 0:
+            stop, delta, offset, body, key_at, key_size, value_at, value_size = ordinary(data, at, end)
+            headers_at, headers, odd = stop, np.int64(0), 0
+            if stop < 0:
+                size, begin = varint32(data, at, end)
+                if begin < 0 or size < 6 or size > end - begin:
+                    return first, BAD_LENGTH, batch, at
+                stop = begin + size
+                delta, at = varint(data, begin + 1, stop, 63, 1)
+                if at < 0:
+                    return first, BAD_NUMBER, batch, begin
+                offset, body = varint32(data, at, stop)
+                if body < 0:
+                    return first, BAD_OFFSET, batch, at
+                key_size, key_at = varint32(data, body, stop)
+                if key_at < 0 or key_size < -1 or key_size > stop - key_at:
+                    return first, BAD_KEY, batch, body
+                at = key_at + max(key_size, 0)
+                value_size, value_at = varint32(data, at, stop)
+                if value_at < 0 or value_size < -1 or value_size > stop - value_at:
+                    return first, BAD_VALUE, batch, at
+                odd = overlong(data, body, key_at) | overlong(data, at, value_at)
+                at = value_at + max(value_size, 0)
+                headers, headers_at = varint32(data, at, stop)
+                if headers_at < 0 or headers < 0 or headers > stop - headers_at:
+                    return first, BAD_HEADERS, batch, at
+                odd |= overlong(data, at, headers_at)
                 at, odd_too = skip_headers(data, headers_at, stop, headers)
                 if at < 0:
                     return first, BAD_HEADERS, batch, headers_at
                 odd |= odd_too
-            if at != stop:
-                return first, LEFT_IN_RECORD, batch, at
+                if at != stop:
+                    return first, LEFT_IN_RECORD, batch, at
+            if offset <= before or offset > last:
+                return first, BAD_OFFSET, batch, body
+            before, at = offset, stop
             here = U64(row)
             offsets[here] = base + offset
             times[here] = time if appended else time + delta

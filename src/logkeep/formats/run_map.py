@@ -137,6 +137,8 @@ class RunMapBuilder:
         return RunMap(source, target, n, self._start, self._end, self._next)
 
     def _add(self, rows: npt.NDArray[np.int64]) -> None:
+        if len(rows) == 1 and self._lengthened(*rows[0].tolist()):
+            return
         rows = rows[rows[:, 2] > 0]
         if not len(rows):
             return
@@ -146,6 +148,18 @@ class RunMapBuilder:
         self._used = max(0, self._used - 1)
         self._store(_joined(both))
         self._next = int(rows[-1, 1] + rows[-1, 2])
+
+    def _lengthened(self, source: int, target: int, n: int) -> bool:
+        """Whether it follows the last run on both sides, which then became longer: so it is nearly always."""
+        if not self._used or n <= 0 or target != self._next or source + n > self._end:
+            return False
+        last = self._rows[self._used - 1]
+        before, after, count = last.tolist()
+        if before + count != source or after + count != target:
+            return False
+        last[2] += n
+        self._next = target + n
+        return True
 
     def _fits(self, rows: npt.NDArray[np.int64], first_target: int) -> bool:
         inside = self._start <= rows[0, 0] and rows[-1, 0] + rows[-1, 2] <= self._end

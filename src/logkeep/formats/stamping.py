@@ -1,12 +1,12 @@
 """Batches that are ready to be sent but for their producer, and the stamp that makes them somebody's.
 
 Only headers are written, and they lie apart: the records of a batch that is sent as it was archived are never copied.
-Fields are written in columns, for all batches at once, then the CRC-32C of each. Stamping again replaces the earlier
-stamp.
+Fields are written in columns, for all batches at once, then the CRC-32C of each: for archived batches it follows from
+the one that they had. Stamping again replaces the earlier stamp.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import google_crc32c
 import numpy as np
@@ -23,6 +23,7 @@ from logkeep.formats.kafka_log import (
     Longs,
 )
 from logkeep.formats.record_kernels import Bytes
+from logkeep.formats.seal_kernels import Polynomials, doublings, sealed_again
 
 _SEQUENCES = 1 << 31
 """After the last sequence number comes 0."""
@@ -58,6 +59,8 @@ class Outgoing:
     """Rows of (source offset, n): the source offsets of all records in their order, merged where they follow."""
     source: int = 0
     """Where several archived logs go into one partition: which of them these are from."""
+    sealed: bool = False
+    """Whether the headers in the buffer have the CRC-32C of their batches, as those of an archive that were checked."""
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -69,6 +72,10 @@ class Outgoing:
     @cached_property
     def heads(self) -> Bytes:
         """One row for each batch: its header, writable and its own."""
+        return self.first_heads()
+
+    def first_heads(self) -> Bytes:
+        """The same, as they are in the buffer."""
         found: Bytes = np.ascontiguousarray(self.buffer[self.positions[:, None] + _COLUMNS])
         return found
 
@@ -101,7 +108,7 @@ def stamp(
     headers["attributes"] &= ~np.int16(_BROKERS_OWN)
     if transactional:
         headers["attributes"] |= np.int16(TRANSACTIONAL)
-    headers["crc"] = _crcs(outgoing)
+    headers["crc"] = _crcs_from_old(outgoing) if outgoing.sealed else _crcs(outgoing)
 
 
 def header_bytes(headers: Headers) -> Bytes:
@@ -114,6 +121,18 @@ def _fill(headers: Headers, records: Longs, producer_id: int, epoch: int, first_
     headers["producer_id"], headers["producer_epoch"] = producer_id, epoch
     before = np.cumsum(records) - records
     headers["base_sequence"] = -1 if producer_id < 0 else (first_sequence + before) % _SEQUENCES
+
+
+def _crcs_from_old(outgoing: Outgoing) -> Polynomials:
+    old = outgoing.first_heads()
+    crcs = old.view(HEADER).reshape(-1)["crc"].astype(np.uint32)
+    behind = outgoing.sizes - HEADER_BYTES
+    return sealed_again(old[:, CRC_FROM:], outgoing.heads[:, CRC_FROM:], behind, crcs, _doubled())
+
+
+@cache
+def _doubled() -> Polynomials:
+    return doublings()
 
 
 def _crcs(outgoing: Outgoing) -> list[int]:

@@ -18,12 +18,13 @@ from logkeep.kafka.admin.topics import ResourceKind, describe_configs
 from logkeep.kafka.backup import Done, KafkaBackup, Wish
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.follow_rules import MERGE_LEAST, merging_due, next_look_s, pause_s, retry_cures
-from logkeep.kafka.merge_plan import MergeRule
-from logkeep.kafka.optimize import Optimized, Optimizing
+from logkeep.kafka.optimize import optimizing
 from logkeep.kafka.overtaking import LogLook, Retention, Threat, near_s, retention_of, threats, total_lag
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.work import EngineFor
 from logkeep.repository.freshness import put_freshness
+from logkeep.repository.merge_plan import MergeRule
+from logkeep.repository.optimize import Optimized
 
 _ANCHOR_S = 600.0
 _KEYS = ("cleanup.policy", "retention.ms", "retention.bytes")
@@ -155,7 +156,7 @@ class Follower:
         if self.stop.requested or not merging_due(self._committed):
             return None
         self._committed = 0
-        task = Optimizing(self.backup.place, self.backup.clock, self.backup.tokens, self.wish.lease_ttl)
+        task = optimizing(self.backup.place, self.backup.clock, self.backup.tokens, self.wish.lease_ttl)
         return task.run(MergeRule(self.wish.segment_bytes, MERGE_LEAST), self.engine_for)
 
 

@@ -7,7 +7,6 @@ back as a value, and nothing becomes visible: the inputs go on serving as they a
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -21,30 +20,11 @@ from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
 from logkeep.repository import layout
 from logkeep.repository.chain import Place
+from logkeep.repository.optimize import Merged, MergeUnit
 from logkeep.repository.segment_bytes import StoredLog
 
 _MOST_BATCHES = 1_000_000
 """The index of the new object is held in memory."""
-
-
-@dataclass(frozen=True)
-class MergeUnit:
-    """Rows of one log that follow each other."""
-
-    place: Place
-    inputs: tuple[Segment, ...]
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(s.stored_bytes for s in self.inputs)
-
-
-class Merged(msgspec.Struct, frozen=True, kw_only=True):
-    """The new object, or what is wrong with its pieces; neither when they are better left apart."""
-
-    segment: Segment | None = None
-    problem: str = ""
-    where: str = ""
 
 
 def merge_segments(unit: MergeUnit, progress: Progress) -> Merged:

@@ -5,23 +5,21 @@ digest that the server wrote into it is the digest of the nodes that are in it: 
 and is named after it. Otherwise it is kept as what it is, and the finding says so.
 """
 
-import http.client
-import shutil
-import ssl
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
-from logkeep.errors import ClusterError, ClusterUnreachable, Damaged, NotAuthorised, UsageError
-from logkeep.formats.zookeeper.names import hex_zxid, snapshot_name
+from logkeep.errors import ClusterUnreachable
+from logkeep.formats.unpack import XERIAL_MAGIC
+from logkeep.formats.zookeeper.names import Packing, hex_zxid, snapshot_name
+from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.model.findings import Finding, Severity
-from logkeep.model.secret import Secret
 from logkeep.model.work import EngineFor
+from logkeep.zookeeper.admin_http import AdminServer, download, server_facts
 from logkeep.zookeeper.backup import Done, Wish, back_up
 from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.gathering import Rounds
@@ -30,18 +28,10 @@ from logkeep.zookeeper.sink import BackupSink
 from logkeep.zookeeper.tree import tree_of
 from logkeep.zookeeper.words import ServerState
 
-_COMMAND: Final = "/commands/snapshot?streaming=true"
-_TOO_MANY: Final = 429
 _PAUSE_S: Final = 1.0
-
-
-@dataclass(frozen=True)
-class AdminServer:
-    """`url` as `http://host:8080`; `authorization` as the server wants it: `digest user:password`, `ip …`."""
-
-    url: str
-    authorization: Secret | None = None
-    timeout_s: float = 60.0
+_ATTEMPTS: Final = 5
+_PACKED: Final = ((b"\x1f\x8b", Packing.GZIP), (XERIAL_MAGIC, Packing.SNAPPY))
+_FROM_DISK: Final = "back up from the server's directories"
 
 
 @dataclass(frozen=True)
@@ -52,6 +42,8 @@ class Fetched:
     exact: bool
     zxid: int
     findings: tuple[Finding, ...]
+    hopeless: bool = False
+    """The server writes no digests: another one would be no better."""
 
 
 def back_up_by_admin(
@@ -61,14 +53,17 @@ def back_up_by_admin(
     engine_for: EngineFor,
     sleep: Callable[[float], None],
     *,
-    attempts: int = 5,
+    attempts: int = _ATTEMPTS,
     scratch: Path | None = None,
+    new_history: bool = False,
 ) -> Done:
     """A backup that consists of one snapshot. Exit code 2 where that is fuzzy, which the finding explains."""
     with fetched_snapshot(server, sleep, attempts, scratch) as found:
+        mode, version = server_facts(server)
         place = MemberPlace(member, found.path.parent, found.path.parent, server.url, Origin.ADMIN)
-        rounds = Rounds(engine_for, lambda _: ServerState(found.zxid), patience_s=0.0)
-        return back_up(Wish((place,), findings=found.findings), sink, rounds, _no_words)
+        rounds = Rounds(engine_for, lambda _: ServerState(found.zxid, mode, version), patience_s=0.0)
+        wish = Wish((place,), new_history=new_history, findings=found.findings)
+        return back_up(wish, sink, rounds, _no_words)
 
 
 def _no_words(host: str, word: str) -> str:
@@ -77,13 +72,13 @@ def _no_words(host: str, word: str) -> str:
 
 @contextmanager
 def fetched_snapshot(
-    server: AdminServer, sleep: Callable[[float], None], attempts: int = 5, scratch: Path | None = None
+    server: AdminServer, sleep: Callable[[float], None], attempts: int = _ATTEMPTS, scratch: Path | None = None
 ) -> Iterator[Fetched]:
     """Ask until a snapshot is exact, at most so often; the last one is given if none was."""
     with tempfile.TemporaryDirectory(dir=scratch, prefix="logkeep-admin-") as made:
         for attempt in range(1, attempts + 1):
             found = _fetch(server, Path(made), sleep)
-            if found.exact or attempt == attempts:
+            if found.exact or found.hopeless or attempt == attempts:
                 yield found
                 return
             found.path.unlink()
@@ -92,21 +87,14 @@ def fetched_snapshot(
 
 def _fetch(server: AdminServer, directory: Path, sleep: Callable[[float], None]) -> Fetched:
     path = directory / "fetched"
-    told = _download(server, path, sleep)
-    digest, zxid = _digests(path)
-    if digest.computed == digest.written and digest.written is not None:
-        named = path.rename(directory / snapshot_name(zxid))
-        return Fetched(named, exact=True, zxid=zxid, findings=())
-    named = path.rename(directory / snapshot_name(told))
-    finding = Finding(
-        code="snapshot-fuzzy",
-        severity=Severity.WARNING,
-        where=server.url,
-        what=f"clients wrote while the snapshot was taken: it needs the log from {hex_zxid(told)} "
-        f"to {hex_zxid(zxid)}, which is not here",
-        remedy="take it in a quiet moment, or back up from the server's directories",
-    )
-    return Fetched(named, exact=False, zxid=told, findings=(finding,))
+    told = download(server, path, sleep)
+    packing = _packing(path)
+    digest, zxid = _digests(path, packing)
+    exact = digest.written is not None and digest.computed == digest.written
+    at = zxid if exact else told
+    named = path.rename(directory / (snapshot_name(at) + (f".{packing}" if packing else "")))
+    findings = () if exact else (_inexact(server.url, digest, told, zxid),)
+    return Fetched(named, exact, at, findings, digest.written is None)
 
 
 @dataclass(frozen=True)
@@ -115,67 +103,30 @@ class _Digest:
     written: int | None
 
 
-def _digests(path: Path) -> tuple[_Digest, int]:
-    """What the nodes amount to, what the server wrote, and for which transaction. Raises Damaged."""
+def _inexact(url: str, digest: _Digest, told: int, zxid: int) -> Finding:
+    if digest.written is None:
+        what = "it is unproven: the server writes no digests, so nothing tells whether clients wrote meanwhile"
+        remedy = f"start the server with zookeeper.digest.enabled=true, or {_FROM_DISK}"
+        return Finding(code="snapshot-unproven", severity=Severity.WARNING, where=url, what=what, remedy=remedy)
+    what = (
+        f"it is fuzzy: clients wrote while it was taken, and it needs the log from {hex_zxid(told)} to {hex_zxid(zxid)}"
+    )
+    remedy = f"take it in a quiet moment, or {_FROM_DISK}: that makes this one exact too, if its logs reach back so far"
+    return Finding(code="snapshot-fuzzy", severity=Severity.WARNING, where=url, what=what, remedy=remedy)
+
+
+def _packing(path: Path) -> Packing:
+    """A server packs what it sends as it packs its files."""
     with path.open("rb") as file:
-        reader = SnapshotReader(file)
+        first = file.read(len(XERIAL_MAGIC))
+    return next((packing for magic, packing in _PACKED if first.startswith(magic)), Packing.PLAIN)
+
+
+def _digests(path: Path, packing: Packing) -> tuple[_Digest, int]:
+    """What the nodes amount to, what the server wrote, and for which transaction. Raises Damaged."""
+    with path.open("rb") as file, opened(file, packing) as plain:
+        reader = SnapshotReader(plain)
         sessions, acls = reader.sessions(), reader.acls()
         tree = tree_of(sessions, acls, reader.nodes())
         ending = reader.ending()
     return _Digest(tree.digest, ending.digest), ending.digest_zxid
-
-
-def _download(server: AdminServer, path: Path, sleep: Callable[[float], None]) -> int:
-    """Store the answer; the zxid that the server gave with it."""
-    while True:
-        connection = _connected(server)
-        try:
-            headers = {"Authorization": server.authorization.reveal()} if server.authorization else {}
-            connection.request("GET", _COMMAND, headers=headers)
-            answer = connection.getresponse()
-            if answer.status == _TOO_MANY:
-                sleep(_PAUSE_S)
-                continue
-            return _stored(server, answer, path)
-        except (OSError, http.client.HTTPException) as error:
-            raise ClusterUnreachable(f"no answer: {error}", subject=server.url, remedy=_REMEDY) from error
-        finally:
-            connection.close()
-
-
-_REMEDY = "check the address of the AdminServer (admin.serverPort), and that admin.snapshot.enabled is true"
-
-
-def _connected(server: AdminServer) -> http.client.HTTPConnection:
-    parts = urlsplit(server.url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise UsageError("not the address of an AdminServer", subject=server.url, remedy="as in http://zk1:8080")
-    if parts.scheme == "https":
-        context = ssl.create_default_context()
-        return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=server.timeout_s, context=context)
-    return http.client.HTTPConnection(parts.hostname, parts.port, timeout=server.timeout_s)
-
-
-def _stored(server: AdminServer, answer: http.client.HTTPResponse, path: Path) -> int:
-    if answer.status in {401, 403}:
-        raise NotAuthorised(
-            f"the AdminServer refuses us ({answer.status})",
-            subject=server.url,
-            remedy="give an identity that has all permissions on /",
-        )
-    told = answer.headers.get("last_zxid", "")
-    if answer.status != 200 or not told:
-        raise ClusterError(f"no snapshot in the answer ({answer.status})", subject=server.url, remedy=_REMEDY)
-    with path.open("wb") as file:
-        shutil.copyfileobj(answer, file, 1 << 20)
-    size = answer.headers.get("snapshot_size", "")
-    if size.isdecimal() and int(size) != path.stat().st_size:
-        raise Damaged(f"{path.stat().st_size} bytes arrived instead of {size}", subject=server.url)
-    return _zxid(told, server)
-
-
-def _zxid(told: str, server: AdminServer) -> int:
-    try:
-        return int(told, 16)
-    except ValueError:
-        raise ClusterError(f"an odd zxid: {told[:40]!r}", subject=server.url) from None

@@ -2,7 +2,8 @@
 
 Every round that found something new commits a restorable point; the loss that a disaster can cause is the time since
 the last round that ended. The active log is read from its last archived record on. The lease is held within a round
-and free between rounds. A round that failed for a reason that passes is told and tried again.
+and free between rounds. A round that failed for a reason that passes is told and tried again. Now and then the small
+objects that rounds leave are merged.
 """
 
 import time
@@ -13,6 +14,7 @@ from typing import Protocol
 
 from logkeep.errors import ClusterError, Interrupted, LogkeepError
 from logkeep.repository.freshness import put_freshness
+from logkeep.repository.optimize import Optimized
 from logkeep.zookeeper.archive.sink import ArchiveSink
 from logkeep.zookeeper.backup import AskWord, Done, Wish, back_up
 from logkeep.zookeeper.collect import Found, MemberPlace, look
@@ -21,6 +23,10 @@ from logkeep.zookeeper.sink import Known
 
 _LONGEST_PAUSE_S = 60.0
 _LOOK_WITHIN_S = 3
+MERGE_EVERY = 32
+"""Committed rounds between two looks for small neighbours."""
+MERGE_LEAST = 8
+"""Fewer small neighbours than this are left for later: every merge commits, and rewrites rows of old backups."""
 
 
 class Stopping(Protocol):
@@ -44,7 +50,10 @@ class Round:
     """None when nothing was new, or it failed."""
     behind_s: float = 0.0
     """The age of the newest moment at which the archive was seen to hold all that the members had."""
+    merged: Optimized | None = None
+    """What became of small objects, in a round that looked for them."""
     error: LogkeepError | None = None
+    """Why it failed, or, with `done`, what could not be done after its commit."""
     again_in_s: float = 0.0
 
 
@@ -59,7 +68,11 @@ class Follower:
     stop: Stopping
     interval_s: float
     tell: Callable[[Round], None]
+    merge: Callable[[], Optimized] | None = None
+    """Merges what is worth it; takes the lease itself. None: small objects stay as they are."""
     monotonic: Callable[[], float] = time.monotonic
+    _unmerged: int = 0
+    """Rounds that committed since the last look for small objects."""
     _whole_at_s: float | None = None
     _failures: int = 0
     _looked: dict[str, Found] = field(default_factory=dict)
@@ -91,9 +104,23 @@ class Follower:
         self._failures = self._failures + 1 if error is not None else 0
         if error is None:
             self._whole_at_s = began_s
+        self._unmerged += done is not None
+        merged, error = self._merged(error)
         now_s = self.monotonic()
         behind_s = now_s - (self._whole_at_s if self._whole_at_s is not None else began_s)
-        return Round(number, now_s - began_s, done, behind_s, error, self._pause_s(now_s - began_s))
+        return Round(number, now_s - began_s, done, behind_s, merged, error, self._pause_s(now_s - began_s))
+
+    def _merged(self, error: LogkeepError | None) -> tuple[Optimized | None, LogkeepError | None]:
+        """Trouble with merging is told, and undoes nothing: the round counts."""
+        if self.merge is None or error is not None or self.stop.requested or self._unmerged < MERGE_EVERY:
+            return None, error
+        self._unmerged = 0
+        try:
+            return self.merge(), None
+        except Interrupted:
+            raise
+        except LogkeepError as failed:
+            return None, failed
 
     def _pause_s(self, took_s: float) -> float:
         """What is left of the interval; after failures twice as long each time."""
@@ -159,6 +186,7 @@ def follow(
     *,
     interval_s: float,
     tell: Callable[[Round], None],
+    merge: Callable[[], Optimized] | None = None,
 ) -> None:
     """Rounds of at least `interval_s` until `stop` is wished: what is lost at worst is one interval and one round."""
-    Follower(archiving, wish, rounds, ask_word, stop, interval_s, tell).run()
+    Follower(archiving, wish, rounds, ask_word, stop, interval_s, tell, merge).run()

@@ -12,7 +12,7 @@ from logkeep.zookeeper.collect import Found, FoundFile, MemberPlace
 from logkeep.zookeeper.continuity import Continued
 from logkeep.zookeeper.copying_logs import CopiedLog, CopiedPiece, FoundDamage, LogUnit
 from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, Outcome, SnapshotUnit
-from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member, Origin
 from logkeep.zookeeper.pins import Pins
 from logkeep.zookeeper.rounds import LogWish, Standing, holes, logs_to_read, proven_by, with_bounds
 from logkeep.zookeeper.sink import DamagedFile, PlacedLog, PlacedSnapshot, Shelf
@@ -238,8 +238,8 @@ class MemberRun:
             name=self.place.name,
             version=state.version if state else "",
             host=self.place.host,
-            data_dir=str(self._seen.snapshot_dir),
-            log_dir=str(self._seen.log_dir),
+            data_dir=str(self._seen.snapshot_dir) if self.place.origin is Origin.DISK else "",
+            log_dir=str(self._seen.log_dir) if self.place.origin is Origin.DISK else "",
             role=state.mode if state else "",
             zxid=self.state.zxid if self.state else None,
             current_epoch=self._seen.current_epoch,

@@ -8,7 +8,7 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.collect import FoundFile
 from logkeep.zookeeper.copying_logs import FoundDamage
-from logkeep.zookeeper.kept import Ending
+from logkeep.zookeeper.kept import Ending, Origin
 from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.rounds import Hole, borders, holes, settled
 from logkeep.zookeeper.sink import LostRange, PlacedLog
@@ -16,7 +16,8 @@ from logkeep.zookeeper.words import ServerState
 
 GOOD, PARTIAL, LOST = 0, 2, 21
 _PARTIAL = {
-    "server-unreachable", "other-server", "server-lags", "header-rewritten", "snapshot-fuzzy", "copied-again",
+    "server-unreachable", "other-server", "server-lags", "header-rewritten", "snapshot-fuzzy", "snapshot-unproven",
+    "copied-again",
 }  # fmt: skip
 _ANOTHER_MEMBER = "another member, or an earlier backup, may have these transactions: back that up too"
 
@@ -183,7 +184,7 @@ def _torn(member: MemberRun) -> Iterable[LostRange]:
     """What a server has processed and no file of it holds: beyond the last record that is kept."""
     standing = member.standing()
     cap = standing.cap
-    if cap is None or settled(standing) or max(standing.last, standing.newest_snapshot) >= cap:
+    if _over_http(member) or cap is None or settled(standing) or max(standing.last, standing.newest_snapshot) >= cap:
         return
     last = standing.newest_snapshot if member.lacks_logs else standing.last
     if epoch_of(last) == epoch_of(cap):
@@ -192,7 +193,7 @@ def _torn(member: MemberRun) -> Iterable[LostRange]:
 
 def _open_end(member: MemberRun) -> Iterable[Finding]:
     standing = member.standing()
-    if settled(standing):
+    if _over_http(member) or settled(standing):
         return
     if member.lacks_logs:
         yield Finding(
@@ -221,6 +222,11 @@ def _open_end(member: MemberRun) -> Iterable[Finding]:
             what=f"the server has processed {hex_zxid(standing.cap or 0)}, its logs end at {hex_zxid(standing.last)}",
             remedy="check that the directories are those of this server; " + _ANOTHER_MEMBER,
         )
+
+
+def _over_http(member: MemberRun) -> bool:
+    """Then there are no logs by nature: who fetched the snapshot has told what it is worth."""
+    return member.place.origin is Origin.ADMIN
 
 
 def _unasked(member: MemberRun) -> Iterable[Finding]:
@@ -296,7 +302,13 @@ def _where(member: MemberRun, name: str) -> str:
 
 def backup_zxid(members: Sequence[MemberRun]) -> int:
     """The newest transaction that the backup knows of."""
-    return max((max(s.last, s.newest_snapshot) for s in (m.standing() for m in members)), default=0)
+    return max((_reached(member) for member in members), default=0)
+
+
+def _reached(member: MemberRun) -> int:
+    standing = member.standing()
+    asked = (standing.cap or 0) if _over_http(member) else 0  # the same snapshot may be kept already
+    return max(standing.last, standing.newest_snapshot, asked)
 
 
 __all__ = ["GOOD", "LOST", "PARTIAL", "Ending", "Told", "backup_zxid", "exit_code", "foreseen", "told_of"]

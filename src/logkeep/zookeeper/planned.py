@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from logkeep.errors import BackupFailed
 from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.coverage import Holdings, Standing
-from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member, Origin
 from logkeep.zookeeper.line import line_of
 from logkeep.zookeeper.plan import Refused, RestorePath, ToEnd, plan
 
@@ -34,9 +34,12 @@ class Planned:
 def planned(
     members: Sequence[Member], snapshots: Sequence[KeptSnapshot], logs: Sequence[KeptLog], history: str, subject: str
 ) -> Planned:
-    """Raises BackupFailed where no point in time can be restored."""
+    """Raises BackupFailed where no point in time can be restored; a snapshot over HTTP may wait for its logs."""
     voters = max((m.voters for m in members if m.voters is not None), default=None)
-    holdings = Holdings(tuple(snapshots), tuple(logs), tuple(members), voters=voters)
+    whole = tuple(each for each in snapshots if not _waits(each, logs))
+    if not whole and snapshots and not logs:
+        return Planned((), frozenset())
+    holdings = Holdings(whole, tuple(logs), tuple(members), voters=voters)
     path = plan(holdings, ToEnd(), _Timeless(), history=history)
     if isinstance(path, Refused) and not path.reachable:
         raise BackupFailed(
@@ -63,3 +66,10 @@ def _told(refused: Refused) -> tuple[Finding, ...]:
     reachable = "; ".join(str(interval) for interval in refused.reachable)
     what = f"its end cannot be restored: {refused.what}; what can: {reachable}"
     return (Finding(code="end-unreachable", severity=Severity.DAMAGE, where="backup", what=what),)
+
+
+def _waits(snapshot: KeptSnapshot, logs: Sequence[KeptLog]) -> bool:
+    """Whether it came over HTTP, was written to meanwhile, and no log is here that would make it exact."""
+    end = snapshot.fuzzy_end or snapshot.zxid
+    held = any(log.history == snapshot.history and log.last >= end for log in logs)
+    return snapshot.origin is Origin.ADMIN and end > snapshot.zxid and not held

@@ -21,6 +21,7 @@ from logkeep.zookeeper.coverage import Border, Standing
 from logkeep.zookeeper.kept import BackupView, KeptSnapshot
 from logkeep.zookeeper.plan import RestorePath, Slice
 from logkeep.zookeeper.tree import Tree, new_tree, require_acls, tree_of
+from logkeep.zookeeper.tree_content import content_of
 
 _ZXID_AT: Final = 12
 _LONG: Final = struct.Struct(">q")
@@ -45,6 +46,8 @@ class Replayed:
     """The last transaction whose digest fitted, with all compared before it."""
     digests_at: dict[int, int] = field(default_factory=dict)
     """Of the replayed tree, at the zxids that were asked for."""
+    contents_at: dict[int, int] = field(default_factory=dict)
+    """The same as `tree_content.content_of` has it, as long as no digest that a server wrote was compared."""
 
 
 def replay(view: BackupView, path: RestorePath, *, note_at: Collection[int] = ()) -> Replayed:
@@ -115,7 +118,7 @@ class _Running:
         self._settled, self._base = path.base.settled, path.base.snapshot
         self._awaited = path.base.awaits_digest
         self._borders = {border.before: border.after for border in path.borders}
-        self._note_at, self._noted = note_at, dict[int, int]()
+        self._note_at, self._noted, self._contents = note_at, dict[int, int](), dict[int, int]()
         self._transactions = self._compared = 0
         self._proven: int | None = None
         self._mismatch: Mismatch | None = None
@@ -139,7 +142,7 @@ class _Running:
             if transaction.digest is not None and zxid >= settled:
                 self._compare(zxid, transaction.digest)
             if zxid in self._note_at:
-                self._noted[zxid] = tree.digest
+                self._note(zxid)
             if zxid == settled:
                 self._settle()
         if self.at != last:
@@ -154,7 +157,12 @@ class _Running:
         if base is not None and base.digest is not None and self.at == base.digest_zxid == self._settled:
             self._compare(self.at, base.digest)
         if self.at in self._note_at:
-            self._noted[self.at] = self.tree.digest
+            self._note(self.at)
+
+    def _note(self, zxid: int) -> None:
+        self._noted[zxid] = self.tree.digest
+        if not self._compared:
+            self._contents[zxid] = content_of(self.tree)
 
     def _compare(self, zxid: int, written: int) -> None:
         self._compared += 1
@@ -166,4 +174,5 @@ class _Running:
             self._mismatch = Mismatch(zxid, written, self.tree.digest)
 
     def result(self) -> Replayed:
-        return Replayed(self.tree, self._transactions, self._compared, self._mismatch, self._proven, dict(self._noted))
+        noted, contents = dict(self._noted), dict(self._contents)
+        return Replayed(self.tree, self._transactions, self._compared, self._mismatch, self._proven, noted, contents)

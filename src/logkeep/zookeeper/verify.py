@@ -6,7 +6,7 @@ is compared, and all snapshots lead to the same tree. `boot`: a real server is s
 compared with the replayed one. A damaged object is left out of what follows, so the reachable intervals are honest.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -31,6 +31,9 @@ _OF_FILES = frozenset(
         Class.LOG_DAMAGED, Class.LOG_HEADER, Class.TORN_LOG,
     }
 )  # fmt: skip
+
+
+ReadObjects = Callable[[BackupView, ObjectChecks, Progress], ObjectChecks]
 
 
 class Level(StrEnum):
@@ -83,14 +86,15 @@ def verify(
     scratch: Path | None = None,
     progress: Progress = lambda _: None,
     objects: ObjectChecks | None = None,
+    read: ReadObjects = check_data,
 ) -> Verified:
     """`known`: what was found when the view was made. `boot` and `scratch`: how to start a server, and where.
 
-    `objects`: what a look at presence and sizes saw, where somebody has looked already.
+    `objects`: what a look at presence and sizes saw, where somebody has looked already. `read`: how objects are read.
     """
     objects = check_files(view) if objects is None else objects
     if level.covers(Level.DATA):
-        objects = check_data(view, objects, progress)
+        objects = read(view, objects, progress)
     holdings = survey(view, voters=voters, without=objects.unusable)
     times = LogTimes(view)
     seen = [*known, *objects.seen]

@@ -5,6 +5,8 @@ import io
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
+import msgspec
+
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.txnlog import ScannedLog, scan
 from logkeep.model.findings import Severity
@@ -65,42 +67,59 @@ def size_of(source: BinaryIO) -> int:
 
 def check_data(view: BackupView, checks: ObjectChecks, progress: Progress) -> ObjectChecks:
     """Every byte of what is there. A wrong size is looked into: where the damage begins is worth knowing."""
-    missing = {each.where for each in checks.seen if each.kind is Class.OBJECT_MISSING}
-    for snapshot in view.snapshots:
-        if named(snapshot) not in missing:
-            try:
-                checks = _snapshot(view, snapshot, checks)
-            except ObjectMissing as error:
-                checks = _worse(checks, snapshot, Class.OBJECT_MISSING, f"cannot be read: {error}")
-            progress(snapshot.size_bytes)
-    for log in view.logs:
-        if named(log) not in missing:
-            try:
-                checks = _log(view, log, checks)
-            except ObjectMissing as error:
-                checks = _worse(checks, log, Class.OBJECT_MISSING, f"cannot be read: {error}")
-            except Damaged as error:  # what it is packed in
-                checks = _worse(checks, log, Class.LOG_DAMAGED, str(error))
-            progress(log.size_bytes)
+    for kept in to_read(view, checks):
+        checks = with_object(checks, kept, checked_object(view, kept))
+        progress(kept.size_bytes)
     return checks
 
 
-def _snapshot(view: BackupView, snapshot: KeptSnapshot, checks: ObjectChecks) -> ObjectChecks:
+def to_read(view: BackupView, checks: ObjectChecks) -> list[Kept]:
+    missing = {each.where for each in checks.seen if each.kind is Class.OBJECT_MISSING}
+    everything: list[Kept] = [*view.snapshots, *view.logs]
+    return [kept for kept in everything if named(kept) not in missing]
+
+
+class CheckedObject(msgspec.Struct, frozen=True):
+    """What reading one object brought to light; nothing, when it is what was written."""
+
+    seen: tuple[Seen, ...] = ()
+    scanned: ScannedLog | None = None
+    """Of a log that is not what was written: what is left of it."""
+
+
+def checked_object(view: BackupView, kept: Kept) -> CheckedObject:
+    try:
+        return _log(view, kept) if isinstance(kept, KeptLog) else _snapshot(view, kept)
+    except ObjectMissing as error:
+        return _bad(kept, Class.OBJECT_MISSING, f"cannot be read: {error}")
+    except Damaged as error:  # what it is packed in
+        return _bad(kept, Class.LOG_DAMAGED if isinstance(kept, KeptLog) else Class.SNAPSHOT_DAMAGED, str(error))
+
+
+def with_object(checks: ObjectChecks, kept: Kept, found: CheckedObject) -> ObjectChecks:
+    if not found.seen:
+        return checks
+    scans = {kept: found.scanned} if isinstance(kept, KeptLog) and found.scanned is not None else {}
+    return replace(
+        checks,
+        seen=(*checks.seen, *found.seen),
+        unusable=(*checks.unusable, kept),
+        scans={**checks.scans, **scans},
+    )
+
+
+def _snapshot(view: BackupView, snapshot: KeptSnapshot) -> CheckedObject:
     with view.open(snapshot) as stored:
-        source = Hashed(stored)
-        try:
-            facts = read_facts(source, snapshot.name)
-        except Damaged as error:
-            return _worse(checks, snapshot, Class.SNAPSHOT_DAMAGED, str(error))
+        facts = read_facts(Hashed(stored), snapshot.name)
     if facts.sha256 != snapshot.sha256:
-        return _worse(checks, snapshot, Class.HASH_MISMATCH, "its bytes are not those that were kept")
+        return _bad(snapshot, Class.HASH_MISMATCH, "its bytes are not those that were kept")
     told = (snapshot.fuzzy_end, snapshot.digest, snapshot.digest_zxid, snapshot.nodes)
     if (facts.fuzzy_end, facts.digest, facts.digest_zxid, facts.nodes) != told:
-        return _worse(checks, snapshot, Class.FACTS_DIFFER, "the backup says other things of it than it holds")
-    return checks
+        return _bad(snapshot, Class.FACTS_DIFFER, "the backup says other things of it than it holds")
+    return CheckedObject()
 
 
-def _log(view: BackupView, log: KeptLog, checks: ObjectChecks) -> ObjectChecks:
+def _log(view: BackupView, log: KeptLog) -> CheckedObject:
     """A log was whole when it was kept: whatever is wrong with it happened later."""
     summed = hashlib.sha256()
     with view.open(log) as source:
@@ -113,14 +132,8 @@ def _log(view: BackupView, log: KeptLog, checks: ObjectChecks) -> ObjectChecks:
     if not wrong and not scanned.damage and summed.hexdigest() != log.sha256:
         wrong = [_seen(log, Class.HASH_MISMATCH, "its bytes are not those that were kept")]
     if not wrong and not scanned.damage:
-        return checks
-    wrong += log_findings(named(log), scanned, newest=False)
-    return replace(
-        checks,
-        seen=(*checks.seen, *wrong),
-        unusable=(*checks.unusable, log),
-        scans={**checks.scans, log: scanned},
-    )
+        return CheckedObject()
+    return CheckedObject((*wrong, *log_findings(named(log), scanned, newest=False)), scanned)
 
 
 def _wrong(log: KeptLog, scanned: ScannedLog) -> list[Seen]:
@@ -130,6 +143,10 @@ def _wrong(log: KeptLog, scanned: ScannedLog) -> list[Seen]:
         for lost in lost_of(log, good_runs(scanned))
     ]
     return gone or [_seen(log, Class.FACTS_DIFFER, "the backup says other things of it than it holds")]
+
+
+def _bad(kept: Kept, kind: Class, what: str) -> CheckedObject:
+    return CheckedObject((_seen(kept, kind, what),))
 
 
 def _worse(checks: ObjectChecks, kept: Kept, kind: Class, what: str) -> ObjectChecks:

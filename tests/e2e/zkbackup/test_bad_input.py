@@ -12,7 +12,7 @@ import pytest
 from logkeep.formats.zookeeper.txnlog import scan
 from tests.e2e.zkbackup.served import Served
 
-pytestmark = pytest.mark.xdist_group("zookeeper")
+pytestmark = pytest.mark.xdist_group("zookeeper-e2e")
 
 
 def _error(shop: Served, *words: str, code: int) -> dict[str, Any]:

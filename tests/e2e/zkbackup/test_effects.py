@@ -19,7 +19,7 @@ from tests.e2e.zkbackup.served import Served
 from tests.unit.cli.calling import clean_environment
 from tests.unit.cli.zkbackup.bundles import PROGRAM, put
 
-pytestmark = pytest.mark.xdist_group("zookeeper")
+pytestmark = pytest.mark.xdist_group("zookeeper-e2e")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tests.servers.s3 import seaweed
 from tests.unit.cli.calling import ROOT, clean_environment
 from tests.unit.cli.zkbackup.bundles import PROGRAM
 
-pytestmark = pytest.mark.xdist_group("zookeeper")
+pytestmark = pytest.mark.xdist_group("zookeeper-e2e")
 
 
 def test_the_container_command_on_read_only_volumes(shop: Served) -> None:

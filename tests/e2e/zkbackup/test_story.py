@@ -7,7 +7,7 @@ import pytest
 
 from tests.e2e.zkbackup.served import Served, served
 
-pytestmark = pytest.mark.xdist_group("zookeeper")
+pytestmark = pytest.mark.xdist_group("zookeeper-e2e")
 
 
 @pytest.mark.parametrize("version", ["3.4.14", "3.9.5"])

@@ -41,13 +41,17 @@ class Here:
         return {**kept, "HOME": str(self.root), "LOGKEEP_REPO": f"file://{self.root / 'repo'}", **self.more}
 
     def run(self, *arguments: str, code: int = 0) -> Called:
+        called = self.run_any(*arguments)
+        assert called.code == code, f"{arguments} ended with {called.code}\n{called.stdout}\n{called.stderr}"
+        return called
+
+    def run_any(self, *arguments: str) -> Called:
+        """However it ends."""
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err):
             world = World(self.environ, standard_console(self.environ), lambda _: NOWHERE, json="--json" in arguments)
             ended = call(list(arguments), world)
-        called = Called(ended, out.getvalue(), err.getvalue())
-        assert called.code == code, f"{arguments} ended with {ended}\n{called.stdout}\n{called.stderr}"
-        return called
+        return Called(ended, out.getvalue(), err.getvalue())
 
     def json(self, *arguments: str, code: int = 0) -> dict[str, Any]:
         return self.run(*arguments, "--json", code=code).document

@@ -15,7 +15,7 @@ from tests.e2e.zookeeper.here import Here
 from tests.unit.cli.calling import clean_environment
 from tests.zookeeper.recording import kazoo, zxid_of
 
-pytestmark = pytest.mark.xdist_group("zookeeper")
+pytestmark = pytest.mark.xdist_group("zookeeper-verbs")
 
 
 def test_following_commits_what_is_new_until_a_signal_comes(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The past of a real ZooKeeper 3.9.5, asked: who did what, how two moments differ, and anything in SQL."""
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tests.e2e.zookeeper.archived import server_on
 from tests.e2e.zookeeper.here import Here
 from tests.zookeeper.recording import kazoo, zxid_of
 
-pytestmark = pytest.mark.xdist_group("zookeeper")
+pytestmark = pytest.mark.xdist_group("zookeeper-verbs")
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,40 @@ def test_sql_over_transactions(lived: Lived) -> None:
         ("closeSession", "closeSession", True, lived.culprit, None),
     }
     assert all(str(row[-1]).endswith("Z") for row in told["rows"])
+
+
+@pytest.fixture
+def damaged(lived: Lived, tmp_path: Path) -> Here:
+    """The same repository, in which a bit of the transaction was flipped that gave the price its second value."""
+    shutil.copytree(lived.here.root / "repo", tmp_path / "repo")
+    for path in (tmp_path / "repo").rglob("txnlogs/**/*.log"):
+        content = path.read_bytes()
+        if b"4711" in content:
+            path.write_bytes(content.replace(b"4711", b"4710"))
+            return Here(tmp_path)
+    raise AssertionError("no log holds it")
+
+
+def test_history_goes_on_behind_damage_and_names_it(lived: Lived, damaged: Here) -> None:
+    changed = lived.here.json("zookeeper", "history", "/shop/price")["events"][1]["zxid"]
+    told = damaged.json("zookeeper", "history", "/shop/price", code=10)
+    assert [event["op"] for event in told["events"]] == ["create", "setData", "delete"]
+    (finding,) = told["findings"]
+    assert (finding["code"], finding["severity"]) == ("log-damaged", "damage")
+    assert f"transactions {changed} to {changed} cannot be read" in finding["what"]
+    assert [(one["first"] == "0x1", one["last"] != changed) for one in told["searched"]] == [
+        (True, True),
+        (False, True),
+    ]
+    assert "not in the answer" in damaged.run("zookeeper", "history", "/shop/price", code=10).stdout
+
+
+@pytest.mark.soak  # two starts of Spark
+def test_sql_goes_on_behind_damage_and_names_it(damaged: Here) -> None:
+    query = "SELECT op, version FROM transactions WHERE path = '/shop/price' AND applied ORDER BY zxid"
+    told = damaged.json("zookeeper", "log", "--sql", query, code=10)
+    assert told["rows"] == [["create", 0], ["setData", 2], ["delete", None]]
+    assert [finding["code"] for finding in told["findings"]] == ["log-damaged"]
 
 
 def test_without_spark_a_query_is_refused(lived: Lived) -> None:

@@ -26,7 +26,7 @@ from tests.zookeeper.archives import newest
 from tests.zookeeper.online import CACHE
 from tests.zookeeper.recording import kazoo, record, zxid_of
 
-pytestmark = pytest.mark.xdist_group("zookeeper")
+pytestmark = pytest.mark.xdist_group("zookeeper-verbs")
 Shape = dict[str, tuple[bytes | None, tuple[tuple[int, str, str], ...]]]
 USER, PASSWORD = "shop", "till"
 CLOSED = ((31, "digest", digest_id(USER, PASSWORD)),)
@@ -208,6 +208,56 @@ def test_without_credentials_what_is_open_can_be_restored_and_nothing_is_readabl
     assert {p: n for p, n in shop.now().items() if "extra" not in p} == shop.shape
     told = shop.here.error(*asked, code=52)
     assert (told["error"], told["subject"]) == (NotAuthorised.slug(), "/shop/safe")
+
+
+def test_its_receipt_tells_what_was_written_and_no_secret(shop: Shop) -> None:
+    havoc(shop)
+    journal = shop.here.root / "told"
+    done = shop.back(shop.backup, "/shop", "--yes", "--delete-extra", "--journal", str(journal))
+    told = shop.here.json("receipts", "show", str(done["restore"]))
+    assert (told["restore"]["state"], told["restore"]["part"], told["options"]) == ("part", "subtree", _ASKED)
+    facts = told["facts"]
+    assert [facts[word].split(":")[0] for word in ("created", "set", "deleted")] == [f"{MANY // 2 + 4}", "2", "2"]
+    assert facts["set"] == "2: /shop/null, /shop/orders/1"
+    assert facts["made"].startswith(f"{done['made']} changes in ")
+    assert facts["read again"] == f"{done['compared']} nodes, 0 differ"
+    assert facts["journal, for an undo"].endswith(f": {journal}")
+    left_out = {each["where"] for each in told["findings"] if each["code"] == "left-out"}
+    assert left_out == {"/shop/waiter"}
+    assert len([each for each in told["findings"] if each["code"] == "not-restored-live"]) == 4
+    assert "subtree of zookeeper" in shop.here.run("receipts", "show", "latest").stdout
+    assert shop.here.json("list")["backups"][0]["last_restore"] is None, "a part says nothing of the whole"
+    shop.here.json("zookeeper", "restore-subtree", "--undo", str(journal), "--journal", f"{journal}-undo", "--yes",
+                   *shop.auth)  # fmt: skip
+    assert shop.here.json("receipts", "show", str(done["restore"]))["restore"]["state"] == "aborted"
+    kept = b"".join(each.read_bytes() for each in shop.here.root.glob("repo/sources/*/restores/*/*"))
+    for secret in (PASSWORD, CLOSED[0][2].partition(":")[2], "secret", "order 1", str(shop.auth[1])):
+        assert secret.encode() not in kept, secret
+
+
+_ASKED = {"delete-extra": "true", "jute-maxbuffer": "1048575"}
+
+
+def test_what_was_stopped_says_how_far_it_came_and_its_resume_too(shop: Shop, tmp_path: Path) -> None:
+    """An ACL forbids one of many changes; somebody else may make it."""
+    with kazoo(shop.server.client, shop.server.password) as client:
+        client.delete("/shop/orders", recursive=True)
+        client.set("/shop/null", b"no more")
+        client.set_acls("/shop/null", _read_only())
+    journal, allowed = tmp_path / "stopped", tmp_path / "super"
+    allowed.write_text(f"digest:super:{shop.server.password}\n")
+    allowed.chmod(0o600)
+    refused = ("zookeeper", "restore-subtree", shop.backup, "/shop", "--zk-host", shop.server.client, "--yes")
+    small = ("--jute-maxbuffer", str(SMALL), "--journal", str(journal))
+    assert f"--resume {journal}" in shop.here.error(*refused, *small, *shop.auth, code=52)["remedy"]
+    stopped = shop.here.json("receipts", "show", "latest")
+    assert (stopped["restore"]["state"], stopped["findings"][0]["code"]) == ("stopped", NotAuthorised.slug())
+    assert stopped["facts"]["made"] == f"0 of {MANY + 3} changes"
+    shop.here.json("zookeeper", "restore-subtree", "--resume", str(journal), "--yes", "--auth-file", str(allowed))
+    ended = shop.here.json("receipts", "show", "latest")
+    assert (ended["restore"]["id"], ended["restore"]["state"]) == (stopped["restore"]["id"], "part")
+    assert ended["restore"]["receipts"] == 2
+    assert shop.now() == shop.shape
 
 
 @pytest.mark.parametrize("kind", ["set", "create", "delete", "acls"])

@@ -15,7 +15,7 @@ from tests.e2e.zookeeper.archived import Archived, archived, server_on
 from tests.zookeeper.judged import logged
 from tests.zookeeper.recording import Recording, record
 
-pytestmark = pytest.mark.xdist_group("zookeeper")
+pytestmark = pytest.mark.xdist_group("zookeeper-verbs")
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +69,8 @@ def test_a_changed_byte_is_found_named_and_remembered(own: Archived) -> None:
     name = str(shared.relative_to(own.here.root / "repo"))
     assert name in {finding["where"] for finding in told["findings"]}
     assert told["also_damaged"] == [own.backups[0]]
+    on_spark = own.here.json("verify", str(own.backups[1]), "--level", "data", "--engine", "spark", code=10)
+    assert (on_spark["findings"], on_spark["objects_read"]) == (told["findings"], told["objects_read"])
     assert {row["health"] for row in own.here.json("list")["backups"]} == {"damaged"}
     refused = own.here.error("zookeeper", "restore", "latest", *own.target, "--yes", code=30)
     assert refused["error"] == "restore-failed"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ from tests.zookeeper.judged import differences
 from tests.zookeeper.made import MemorySink, in_memory
 from tests.zookeeper.slow_log import SlowRecord, good_records
 
-pytestmark = pytest.mark.xdist_group("zookeeper")
+pytestmark = pytest.mark.xdist_group("zookeeper-damage")
 VERSIONS = ("3.4.14", "3.6.4", "3.9.5")
 REFUSES, RIGHT, WRONG = Server.REFUSES, Server.RIGHT, Server.WRONG
 Lost = tuple[int, int] | None
@@ -81,19 +82,31 @@ def flip_checksum(data_dir: Path) -> Lost:
     return record.zxid, record.zxid
 
 
-def length_of(value: int | None) -> Callable[[Path], Lost]:
-    """None: five more than it was."""
+def length_of(value: int) -> Callable[[Path], Lost]:
+    return _length(lambda _: value)
+
+
+def length_by(more: int) -> Callable[[Path], Lost]:
+    return _length(lambda size: size + more)
+
+
+def _length(written_for: Callable[[int], int]) -> Callable[[Path], Lost]:
+    """`written_for`: what is written for a body of so many bytes."""
 
     def damage(data_dir: Path) -> Lost:
         path, records, record = middle(data_dir)
         with patched(path) as content:
             # where a server then looks for the end mark there must be none by chance
-            record = next(r for r in records if r.zxid >= record.zxid and content[r.end + 4] != ord("B"))
-            written = len(record.body) + 5 if value is None else value
+            record = next(r for r in records if r.zxid >= record.zxid and not _ends_by_chance(content, r, written_for))
+            written = written_for(len(record.body))
             content[record.position + 8 : record.position + 12] = (written & 0xFFFF_FFFF).to_bytes(4)
         return record.zxid, record.zxid
 
     return damage
+
+
+def _ends_by_chance(content: bytearray, record: SlowRecord, written_for: Callable[[int], int]) -> bool:
+    return content[record.position + 12 + written_for(len(record.body)) :][:1] == b"B"
 
 
 def end_mark(data_dir: Path) -> Lost:
@@ -224,7 +237,8 @@ ROWS = (
     Row("a bit of a body", flip_body, DAMAGED, (REFUSES, REFUSES, REFUSES)),
     Row("a bit of a checksum", flip_checksum, DAMAGED, (REFUSES, REFUSES, REFUSES)),
     Row("length 0", length_of(0), DAMAGED, (WRONG, WRONG, REFUSES)),
-    Row("length + 5", length_of(None), DAMAGED, (WRONG, WRONG, REFUSES)),
+    Row("length + 5", length_by(5), DAMAGED, (WRONG, WRONG, REFUSES)),
+    Row("length - 5", length_by(-5), DAMAGED, (WRONG, WRONG, REFUSES)),
     Row("length huge", length_of(0x7FFF_FFF0), DAMAGED, (REFUSES, REFUSES, REFUSES)),
     Row("length -1", length_of(-1), DAMAGED, (REFUSES, REFUSES, REFUSES)),
     Row("end mark", end_mark, DAMAGED, (WRONG, WRONG, REFUSES)),
@@ -245,7 +259,26 @@ ROWS = (
 )
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
+OLD = {
+    "length 0",
+    "a log in the middle is gone",
+    "the last log is empty",
+    "the only snapshot is cut",
+    "a stray file",
+}
+"""Where servers before 3.9 do something else: tried every day with 3.4.14; all others in the long run."""
+SOAK = pytest.mark.soak
+
+
+def cases() -> Iterator[Any]:
+    for version in VERSIONS:
+        for row in ROWS:
+            everyday = version == "3.9.5" or (version == "3.4.14" and row.name in OLD)
+            marks = () if everyday else (SOAK,)
+            yield pytest.param(version, row, id=f"{version}-{row.name.replace(' ', '-')}", marks=marks)
+
+
+@pytest.fixture(scope="module", params=[pytest.param("3.4.14", marks=SOAK), pytest.param("3.6.4", marks=SOAK), "3.9.5"])
 def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Written:
     return write(tmp_path_factory.mktemp("damage"), request.param)
 
@@ -274,7 +307,7 @@ def test_the_directory_is_good_before_it_is_damaged(written: Written, tmp_path: 
     assert len(snapshots(written.data_dir)) >= 3
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name.replace(" ", "-"))
+@pytest.mark.parametrize(("written", "row"), cases(), indirect=["written"])
 def test_a_row_of_damage(row: Row, written: Written, tmp_path: Path) -> None:
     data_dir = written.copied(tmp_path / "data")
     lost = row.damage(data_dir)
@@ -311,10 +344,31 @@ def test_what_can_still_be_reached_is_exact(written: Written, tmp_path: Path) ->
     assert trees[0].nodes.keys() == trees[1].nodes.keys()
 
 
-EPOCHS = ("3.6.4", "3.9.5")
+@pytest.mark.parametrize("written", ["3.9.5"], indirect=True)
+def test_a_server_that_trusts_logs_alone_has_all(written: Written, tmp_path: Path) -> None:
+    """What the row says that it refuses otherwise."""
+    data_dir = written.copied(tmp_path / "data")
+    no_snapshot(data_dir)
+    trusting = {"snapshot.trust.empty": "true"}
+    assert verdict(data_dir, written.truth, written.release, tmp_path / "server", **trusting) is RIGHT
 
 
-@pytest.fixture(scope="module", params=EPOCHS)
+def test_a_snapshot_without_logs_is_a_moment_or_nothing(written: Written, tmp_path: Path) -> None:
+    """A server starts on it without a word, with whatever it happens to hold. It may be exact by chance."""
+    data_dir = written.copied(tmp_path / "data")
+    kept = keep_one_snapshot(data_dir, 1)
+    for path in logs(data_dir):
+        path.unlink()
+    verified, end = looked_at(written, data_dir)
+    if isinstance(end, Proven):
+        assert end.path.until == int(kept.name.split(".")[1], 16)
+        assert end.path.base.settled == end.path.until
+    else:
+        assert verified.failed
+    assert verdict(data_dir, written.truth, written.release, tmp_path / "server") is WRONG
+
+
+@pytest.fixture(scope="module", params=[pytest.param("3.6.4", marks=SOAK), "3.9.5"])
 def epochs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Written:
     return write_epochs(tmp_path_factory.mktemp("epochs"), request.param)
 
@@ -342,6 +396,24 @@ def test_a_loss_at_the_end_of_an_epoch_is_found_by_digests_alone(epochs: Written
     for release in (epochs.release, older.release):
         copied = older.copied(tmp_path / release.version)
         assert verdict(copied, epochs.truth, release, tmp_path / f"server-{release.version}") is Server.WRONG
+
+
+def test_a_loss_at_the_beginning_of_an_epoch_is_found_by_its_numbers(epochs: Written, tmp_path: Path) -> None:
+    """Servers compare numbers within an epoch alone, and start on it."""
+    data_dir = epochs.copied(tmp_path / "data")
+    keep_one_snapshot(data_dir)
+    path = next(path for path in logs(data_dir) if int(path.name.split(".")[1], 16) >> 32 == 2)
+    content = path.read_bytes()
+    kept = good_records(content)[TAIL]
+    path.unlink()
+    (path.parent / f"log.{kept.zxid:x}").write_bytes(content[:16] + content[kept.position :])
+    verified, end = looked_at(epochs, data_dir, role="leader")
+    assert isinstance(end, Refused)
+    assert verified.failed
+    assert Class.LOST_TRANSACTIONS in {each.kind for each in verified.seen}
+    (reachable,) = end.reachable
+    assert reachable.last.zxid == max(each.zxid for each in epochs.records() if each.zxid >> 32 == 1)
+    assert verdict(data_dir, epochs.truth, epochs.release, tmp_path / "server") is WRONG
 
 
 def test_a_real_server_agrees_with_the_replay(written: Written, tmp_path: Path) -> None:

@@ -6,27 +6,20 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.zookeeper import ZooKeeperRelease
-from logkeep.formats.zookeeper.agreement import same_transaction
-from logkeep.formats.zookeeper.names import epoch_of, follows
+from logkeep.formats.zookeeper.names import follows
 from logkeep.formats.zookeeper.transactions import Kind, decode
 from logkeep.spark.cache import cache_dir
 from logkeep.zookeeper.tree import Tree
-from tests.integration.processes import wait_for
-from tests.servers.zookeeper_ensemble import OBSERVER, ZooKeeperEnsemble, ZooKeeperMember
-from tests.zookeeper import raw
+from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble, ZooKeeperMember
 from tests.zookeeper.files import bodies, whole_snapshots
-from tests.zookeeper.judged import differences, logged
+from tests.zookeeper.judged import differences
 from tests.zookeeper.load import Load
-from tests.zookeeper.recording import Recording, record
+from tests.zookeeper.members import everywhere_the_same, leave_and_join, members_agree
+from tests.zookeeper.recording import Recording
 from tests.zookeeper.replaying import Replay, fuzzy_end
 
-pytestmark = pytest.mark.xdist_group("zookeeper")
+pytestmark = pytest.mark.xdist_group("zookeeper-ensemble")
 SETTINGS = {"snapCount": "700", "preAllocSize": "4096", "forceSync": "no"}
-
-
-@pytest.mark.parametrize("version", ("3.4.14", "3.9.5"))
-def test_each_member_replays_to_the_one_tree(version: str, tmp_path: Path) -> None:
-    judge(version, tmp_path, transactions=2_000)
 
 
 @pytest.mark.soak
@@ -63,36 +56,6 @@ def run(ensemble: ZooKeeperEnsemble, transactions: int) -> Recording:
         load.wait_for(transactions // 3)
         with load.paused():
             return everywhere_the_same(ensemble)
-
-
-def leave_and_join(ensemble: ZooKeeperEnsemble) -> None:
-    with raw.RawSession(ensemble.leader().client, password=ensemble.password) as client:
-        client.must(raw.reconfig(leaving=str(OBSERVER)))
-        client.must(raw.reconfig(joining=f"server.{OBSERVER}={ensemble.observer.line}"))
-    wait_for(ensemble.observer.serves, "the observer to serve again")
-
-
-def everywhere_the_same(ensemble: ZooKeeperEnsemble) -> Recording:
-    """Sessions of members that were killed run out first."""
-    while True:
-        wait_for(ensemble.agree, "the members to agree")
-        seen = [record(member.client, ensemble.password) for member in ensemble.members.values()]
-        wait_for(ensemble.agree, "the members to agree")
-        nodes = [logged(each.nodes) for each in seen]
-        if all(each == nodes[0] for each in nodes):
-            return seen[-1]
-
-
-def members_agree(ensemble: ZooKeeperEnsemble, leader: ZooKeeperMember, until: int) -> None:
-    """In the last epoch, where nobody was killed: every member logged the same, the observer in its own way."""
-    voter, observer = (
-        {zxid: body for body in bodies(member.log_dir) if epoch_of(zxid := decode(body).zxid) == epoch_of(until)}
-        for member in (leader, ensemble.observer)
-    )
-    common = voter.keys() & observer.keys()
-    assert common
-    assert all(same_transaction(voter[zxid], observer[zxid]) for zxid in common)
-    assert any(voter[zxid] != observer[zxid] for zxid in common), "no failed multi: then this shows nothing"
 
 
 def replay(member: ZooKeeperMember, last: Recording) -> Replay:

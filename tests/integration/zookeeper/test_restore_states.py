@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
+from logkeep.embedded.zookeeper import RELEASES, EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.errors import ServerFailed
 from logkeep.spark.cache import cache_dir
 from logkeep.zookeeper.restore.carrying_out import carry_out
@@ -18,9 +18,9 @@ from logkeep.zookeeper.restore.values import RestoreWish, Target
 from tests.zookeeper.made_server import made_backup, old_server
 from tests.zookeeper.recording import record
 from tests.zookeeper.restoring import Stopped, names, stopping_when
+from tests.zookeeper.versions import versions
 
 pytestmark = pytest.mark.xdist_group("zookeeper-restore")
-VERSIONS = ("3.4.14", "3.6.4", "3.9.5")
 
 
 class Server:
@@ -73,10 +73,10 @@ def test_no_version_starts_in_between(tmp_path: Path, separate: bool) -> None:
     assert len(states) >= 5
     for number, root in enumerate(states.values()):
         with pytest.raises(ServerFailed, match="exited while starting"):
-            server.real(root, VERSIONS[number % len(VERSIONS)]).start()
+            server.real(root, RELEASES[number % len(RELEASES)]).start()
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", versions())
 @pytest.mark.parametrize("forward", [True, False], ids=["continue", "rollback"])
 def test_a_server_that_tried_to_start_does_no_harm(tmp_path: Path, version: str, forward: bool) -> None:
     """When nothing but the marker is left there it refuses, and both ways out still lead to whole data."""

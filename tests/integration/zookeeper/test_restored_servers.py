@@ -19,11 +19,11 @@ from tests.crash.seeds import seeded
 from tests.zookeeper.load import Load
 from tests.zookeeper.recording import Recording, record
 from tests.zookeeper.restoring import compared, path_to, restored, target_of, view_of
+from tests.zookeeper.versions import MATRIX, versions
 
 pytestmark = pytest.mark.xdist_group("zookeeper-restore")
-VERSIONS = ("3.4.14", "3.6.4", "3.9.5")
-_TRANSACTIONS = 3000
-of_the_newest = pytest.mark.parametrize("source", VERSIONS[-1:], indirect=True)
+_TRANSACTIONS = 1500
+of_the_newest = pytest.mark.parametrize("source", ["3.9.5"], indirect=True)
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ def _server(directory: Path, version: str, options: tuple[str, ...] = (), **sett
         directory,
         cache_dir(os.environ, Path.home()),
         release=ZooKeeperRelease(version),
-        settings=settings,
+        settings={"preAllocSize": "1024", **settings},
         java_options=options,
     )
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
+@pytest.fixture(scope="module", params=versions(MATRIX))
 def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Source:
     version: str = request.param
     server = _server(tmp_path_factory.mktemp("source"), version, snapCount="800")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.embedded.zookeeper import RELEASES, EmbeddedZooKeeper, ZooKeeperRelease
+from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.errors import ClusterUnreachable, NotAuthorised, ServerFailed
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.processes import look
@@ -16,13 +16,14 @@ from logkeep.zookeeper.client import Credential, four_letter, server_state, sess
 from tests.integration.processes import wait_for
 from tests.zookeeper import raw
 from tests.zookeeper.recording import record
+from tests.zookeeper.versions import versions
 
-pytestmark = pytest.mark.xdist_group("zookeeper")
+pytestmark = pytest.mark.xdist_group("zookeeper-servers")
 CACHE = cache_dir(os.environ, Path.home())
 SECRET = ((31, "digest", "someone:x5gZ2fZ9bDQwq9xpE1bAj4+O6cM="),)
 
 
-@pytest.mark.parametrize("version", RELEASES)
+@pytest.mark.parametrize("version", versions())
 def test_every_line_starts_tells_its_state_and_goes(version: str, tmp_path: Path) -> None:
     server = EmbeddedZooKeeper(tmp_path, CACHE, release=ZooKeeperRelease(version), log_dir=tmp_path / "txnlog")
     with server:

@@ -11,8 +11,6 @@ from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.segments import Proof
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place
-from logkeep.zookeeper.archive.sink import archiving
 from logkeep.zookeeper.backup import Done, Wish, back_up
 from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.collect import MemberPlace
@@ -30,11 +28,6 @@ def bundled_of(place: MemberPlace, out: Path) -> Done:
         return back_up(Wish((place,)), sink, asking(patience_s=1.0), word)
 
 
-def archived_by(place: MemberPlace, repository: Place) -> Done:
-    with archiving(repository, clock=utc_now, tokens=random_token) as sink:
-        return back_up(Wish((place,)), sink, asking(patience_s=1.0), word)
-
-
 def test_a_fresh_server_does_not_empty_the_backup_of_another(tmp_path: Path) -> None:
     other = MadeServer(tmp_path / "other")
     other.snapshot(0)
@@ -44,7 +37,7 @@ def test_a_fresh_server_does_not_empty_the_backup_of_another(tmp_path: Path) -> 
         place = replace(other.place("zk1"), host=fresh.client)
         told = bundled_of(place, tmp_path / "out")
         repository = new_place()
-        archived = archived_by(place, repository)
+        archived = archive_of(repository, place, patience_s=1.0)
         own = bundled_of(place_of(fresh), tmp_path / "own")
     for done in (told, archived):
         assert [f.code for f in done.findings] == ["other-server"]
@@ -79,7 +72,7 @@ def test_a_member_of_another_ensemble_does_not_cut_a_backup(tmp_path: Path) -> N
         behind, end = load(other, 2), load(one, 5)
         assert behind < end
         repository = new_place()
-        told = archived_by(replace(place_of(one), host=other.client), repository)
+        told = archive_of(repository, replace(place_of(one), host=other.client), patience_s=1.0)
         own = archive_of(new_place(), place_of(one))
     (finding,) = told.findings
     assert (finding.code, told.exit_code) == ("server-lags", 2)

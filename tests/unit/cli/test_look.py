@@ -111,6 +111,8 @@ def test_colour_only_where_wanted_and_never_alone() -> None:
 
 def test_pairs() -> None:
     assert Look(unicode=True).pairs({"id": "1", "source": "prod"}) == "id      1\nsource  prod"
+    narrow = Look(unicode=True, width=20).pairs({"id": "one two three four", "source": "x" * 30})
+    assert narrow == f"id      one two\n        three four\nsource  {'x' * 30}"
 
 
 @given(st.lists(st.tuples(st.text(max_size=60), st.text(max_size=60)), max_size=5), st.integers(40, 120), st.booleans())

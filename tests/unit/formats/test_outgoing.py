@@ -14,9 +14,10 @@ from logkeep.formats.compare_kernels import match, same_batches
 from logkeep.formats.digest import digest_of
 from logkeep.formats.digest_kernels import fold
 from logkeep.formats.encode_kernels import encode_groups, gather
-from logkeep.formats.kafka_log import walk
+from logkeep.formats.kafka_log import first_broken, walk
 from logkeep.formats.outgoing import Hole, Outgoing, outgoing, stamp
 from logkeep.formats.record_kernels import decode_batches
+from logkeep.formats.seal_kernels import doublings, sealed_again
 from logkeep.formats.transactions import Settled
 from logkeep.formats.view import View, visible_records
 from logkeep.formats.warm import warm
@@ -178,7 +179,9 @@ def test_batches_lie_back_to_back_whatever_lay_between_them() -> None:
     assert part.runs.dtype == np.int64
 
 
-KERNELS: tuple[Any, ...] = (decode_batches, encode_groups, gather, header_spans, fold, match, same_batches)
+KERNELS: tuple[Any, ...] = (
+    decode_batches, encode_groups, gather, header_spans, fold, match, same_batches, sealed_again, doublings,
+)  # fmt: skip
 
 
 def test_after_warming_nothing_is_left_to_compile() -> None:
@@ -192,9 +195,23 @@ def test_after_warming_nothing_is_left_to_compile() -> None:
             for buffer in (data, bytearray(data), memoryview(data)):
                 stretch = Stretch(buffer, walk(data).batches)
                 for view in (View(0, 3), View(1, 9, Settled((), ()), keep_offsets=True)):
-                    assert list(outgoing([stretch], view))
+                    sent = [each for each in outgoing([stretch], view) if isinstance(each, Outgoing)]
+                    assert sent
+                    for each in sent:
+                        stamp(each, 1, 0, 0)
                     for part in visible_records([stretch], view):
                         assert digest_of(part).records == arrow_records(part).num_rows
                         assert digest_of(part.chosen(part.offsets > 1)).records == 1
                         assert arrow_records(part.chosen(part.offsets > 1)).num_rows == 1
     assert [kernel.signatures for kernel in KERNELS] == before
+
+
+def test_bytes_that_rot_after_their_check_are_not_sealed_again() -> None:
+    """The CRC that is sent follows from the archived one: the target finds what happened in memory since."""
+    archive = bytearray(_three(0, 0).encode())
+    (part,) = outgoing([Stretch(archive, walk(archive).batches)], View(0, 9))
+    assert isinstance(part, Outgoing)
+    archive[-1] ^= 1
+    stamp(part, 7, 0, 0)
+    sent = part.batch(0)
+    assert first_broken(sent, walk(sent).batches) == 0

@@ -7,12 +7,13 @@ from msgspec.structs import replace
 
 from logkeep.formats.batch_index import decode, index_of
 from logkeep.formats.kafka_log import walk
-from logkeep.kafka.merge import Merged, MergeUnit, merge_segments
+from logkeep.kafka.merge import merge_segments
 from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Codec, Segment
 from logkeep.model.time import random_token
 from logkeep.repository import layout, segment_bytes
 from logkeep.repository.chain import Place
+from logkeep.repository.optimize import Merged, MergeUnit
 from logkeep.repository.segment_bytes import StoredLog
 from logkeep.store.memory import MemoryStore
 from tests.kafka.rounds import batches_of, log_of

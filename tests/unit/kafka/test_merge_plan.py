@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.kafka.merge_plan import MergeRule, plan_merges
+from logkeep.kafka.optimize import of_topics
 from logkeep.model.segments import Codec, Collection, LogName, Proof, Segment
+from logkeep.repository.merge_plan import MergeRule, plan_merges
 from tests.property.untimed import many
 
 LOG = LogName(Collection.TOPICS, "orders", "a", 0)
@@ -31,7 +32,7 @@ def row(start: int, end: int, size: int = 10, **more: object) -> Segment:
 
 def spans(rows: list[Segment], starts: tuple[int, ...] = (0,), rule: MergeRule = RULE) -> list[list[int]]:
     """Where the pieces of each run begin."""
-    return [[s.start for s in run] for run in plan_merges(rows, {LOG: starts}, rule)]
+    return [[s.start for s in run] for run in plan_merges(rows, {LOG: starts}, rule, of_topics)]
 
 
 def test_neighbours_are_merged_up_to_the_target() -> None:
@@ -95,7 +96,7 @@ def test_a_byte_is_copied_a_few_times_and_not_once_per_round() -> None:
     copied = 0
     for i in range(1000):
         rows.append(row(i, i + 1, 1))
-        for run in plan_merges(rows, {}, MergeRule(1 << 20, least=8)):
+        for run in plan_merges(rows, {}, MergeRule(1 << 20, least=8), of_topics):
             copied += sum(s.stored_bytes for s in run)
             merged = row(run[0].start, run[-1].end, sum(s.stored_bytes for s in run))
             rows = [*(s for s in rows if s not in run), merged]
@@ -116,7 +117,7 @@ def test_whatever_is_merged_matters_to_no_backup(
         row(s, s + n, size if has else 0, has_object=has, token=f"{i:016x}")
         for i, (s, n, size, has) in enumerate(drawn)
     ]
-    for run in plan_merges(rows, {LOG: starts}, MergeRule(100, least)):
+    for run in plan_merges(rows, {LOG: starts}, MergeRule(100, least), of_topics):
         low, high = run[0].start, run[-1].end
         assert all(a.end == b.start for a, b in pairwise(run))
         assert not any(s not in run and s.start < high and s.end > low for s in rows)

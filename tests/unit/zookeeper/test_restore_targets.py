@@ -13,7 +13,6 @@ from logkeep.errors import Damaged, Locked, LogkeepError, RestoreFailed, TargetU
 from logkeep.formats.zookeeper.names import log_name
 from logkeep.zookeeper.plan import ToZxid
 from logkeep.zookeeper.restore import places
-from logkeep.zookeeper.restore.agreement import AgreedPlan, MemberSurvey, agreed_plan, decoded, encoded, survey_of
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.ending import Outcome, continue_restore, roll_back
 from logkeep.zookeeper.restore.locks import alone
@@ -218,23 +217,6 @@ def test_one_member_alone_needs_to_know_of_the_others(tmp_path: Path) -> None:
     assert "here it is 3" in error.remedy
 
 
-def test_members_on_several_hosts_are_surveyed_and_get_one_plan(tmp_path: Path) -> None:
-    """As on two hosts: surveys and the plan go from one to the other as documents."""
-    here, there = tmp_path / "here", tmp_path / "there"
-    old_server(here, epoch=3, epochs=True)
-    old_server(there, epoch=7, epochs=True)
-    view = made_backup(epoch=2)
-    survey = decoded(encoded(survey_of(Target(data_dir=there, log_dir=there))), "there.json")
-    assert isinstance(survey, MemberSurvey)
-    first = prepare(view, view.path(), _wish(here), surveys=[survey])
-    plan = decoded(encoded(agreed_plan(first.planned)), "plan.json")
-    assert isinstance(plan, AgreedPlan)
-    second = prepare(view, view.path(), _wish(there), agreed=plan)
-    receipts = [carry_out(each, replace=True) for each in (first, second)]
-    assert [receipt.epoch for receipt in receipts] == [8, 8]
-    assert files(here / "version-2") == files(there / "version-2")
-
-
 def test_original_files_for_members_say_what_a_forgotten_one_does(tmp_path: Path) -> None:
     old_server(tmp_path, epoch=3, epochs=True)
     view = made_backup(epoch=2)
@@ -244,27 +226,16 @@ def test_original_files_for_members_say_what_a_forgotten_one_does(tmp_path: Path
         assert ("forgotten-members" in told) is (form is Form.ORIGINAL)
 
 
-def test_a_plan_that_is_too_old_or_another(tmp_path: Path) -> None:
-    old_server(tmp_path, epoch=3, epochs=True)
-    view = made_backup(epoch=2)
-    plan = AgreedPlan(backup="made", zxid=(2 << 32) + 5, epoch=3, sessions=Sessions.KEEP, form=Form.EXACT)
-    with pytest.raises(TargetUnsafe, match="epoch 3 is in use"):
-        prepare(view, view.path(), _wish(tmp_path), agreed=plan)
-    with pytest.raises(UsageError, match="the plan says sessions"):
-        prepare(view, view.path(), _wish(tmp_path, sessions=Sessions.DROP), agreed=plan)
-    with pytest.raises(Damaged, match="neither a survey"):
-        decoded(b"{}", "x.json")
-
-
 def test_a_tree_that_the_digests_disprove(tmp_path: Path) -> None:
     """Refused; and restored only if somebody says so, with a receipt that says so too."""
     view = made_backup()
     view.snapshots[0] = replace(view.snapshots[0], digest=1)
     with pytest.raises(RestoreFailed, match="not the one that the server had"):
         prepare(view, view.path(), _wish(tmp_path))
-    receipt = _restore(view, _wish(tmp_path, accept_mismatch=True))
+    receipt = _restore(view, _wish(tmp_path, accept_mismatch="a bit flipped, told by the owner"))
     assert receipt.proof.startswith("disproven: the server's digest at 0x3")
-    assert "digest-mismatch" in [finding.code for finding in receipt.findings]
+    (told,) = [finding.what for finding in receipt.findings if finding.code == "digest-mismatch"]
+    assert told.endswith("it was accepted: a bit flipped, told by the owner")
 
 
 def test_the_next_steps_name_both_zxids(server: Path) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 
+import msgspec
 import pytest
 
 from logkeep.errors import Damaged
@@ -49,20 +50,17 @@ def record(*logs: LogRecord, snapshots: tuple[SnapshotRecord, ...] = ()) -> Ense
 
 def test_what_was_not_replaced_is_as_it_was() -> None:
     told = record(log(A, 1, 8))
-    assert as_served(told, [row(A, 1, 8)], "zk", replaced=True)[0] is told
-    with pytest.raises(Damaged, match="does not have"):
-        as_served(told, [row(B, 1, 8)], "zk", replaced=False)
+    assert as_served(told, [row(A, 1, 8), row(B, 9, 12)]) is told
 
 
 def test_a_whole_log_in_another_object_is_the_same_log() -> None:
     told = record(log(A, 1, 8, ((0, 1),)), log(B, 9, 12))
-    found, rows = as_served(told, [row(C, 1, 8), row(B, 9, 12)], "zk", replaced=True)
+    found = as_served(told, [row(C, 1, 8), row(B, 9, 12)])
     assert [(one.token, one.first, one.last, one.last_adler, one.ending) for one in found.logs] == [
         (C, 1, 8, 77, Ending.CLEAN),
         (B, 9, 12, 77, Ending.CLEAN),
     ]
     assert found.logs[0].borders == ((0, 1),)
-    assert rows[C].end == 9
     assert tokens_of(told) - tokens_of(found) == {A}
 
 
@@ -70,24 +68,28 @@ def test_what_is_left_of_a_log_says_where_it_ends() -> None:
     """The border belongs to the run that begins behind it."""
     told = record(log(A, 5, EPOCH + 9, ((8, EPOCH + 1),)))
     left = [row(B, 5, 6, digest="adler32:0000002a"), row(C, EPOCH + 1, EPOCH + 9)]
-    found, _ = as_served(told, left, "zk", replaced=True)
+    found = as_served(told, left)
     assert [(one.first, one.last, one.last_adler, one.ending, one.borders) for one in found.logs] == [
         (5, 6, 42, Ending.DAMAGED, ()),
         (EPOCH + 1, EPOCH + 9, 77, Ending.CLEAN, ((8, EPOCH + 1),)),
     ]
     assert {one.name for one in found.logs} == {"log.5"}
     with pytest.raises(Damaged, match="how its last record ends"):
-        as_served(told, [row(B, 5, 6)], "zk", replaced=True)
-    with pytest.raises(Damaged, match="no object serves 0x5 to 0x100000009"):
-        as_served(told, [row(B, 1, 4)], "zk", replaced=True)
+        as_served(told, [row(B, 5, 6)])
+
+
+def test_a_log_of_which_nothing_is_left_is_none_and_a_merged_one_is_not_meant() -> None:
+    told = record(log(A, 5, 6), log(B, 9, 10))
+    nothing = msgspec.structs.replace(row(C, 4, 7), has_object=False)
+    assert as_served(told, [nothing, row(D, 8, 12)]).logs == (log(B, 9, 10),)
 
 
 def test_a_snapshot_is_only_the_very_same_file() -> None:
     told = record(log(A, 1, 8), snapshots=(snapshot(B, 2, "file"),))
     other = row(C, 2, 2, Collection.SNAPSHOTS, held="written anew")
     same = row(D, 2, 2, Collection.SNAPSHOTS, held="file")
-    assert as_served(told, [row(A, 1, 8), other, same], "zk", replaced=True)[0].snapshots[0].token == D
-    assert as_served(told, [row(A, 1, 8), other], "zk", replaced=True)[0].snapshots == ()
+    assert as_served(told, [row(A, 1, 8), other, same]).snapshots[0].token == D
+    assert as_served(told, [row(A, 1, 8), other]).snapshots == ()
 
 
 def test_rows_tell_checksums_as_they_always_will() -> None:

@@ -1,10 +1,11 @@
-"""The chapters of the demo, in the order in which they are told: a shop, its backups, the accident, the way back."""
+"""The chapters of the demo: how it begins, and of Kafka a shop, its backups, the accident, the way back."""
 
 import re
 from collections.abc import Callable
 
 from logkeep.cli.demo.shop import Shop
 from logkeep.cli.demo.stage import Stage
+from logkeep.cli.demo.zookeeper_story import tell_of_zookeeper
 from logkeep.cli.look import count
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import LogkeepError
@@ -128,4 +129,6 @@ def _read_on(shop: Shop, stage: Stage, before: list[str]) -> None:
 
 
 Chapter = Callable[[Stage], None]
-STORY: tuple[Chapter, ...] = (make_repository, tell_of_kafka)
+BEGINNING: Chapter = make_repository
+CHAPTERS: dict[str, Chapter] = {"kafka": tell_of_kafka, "zookeeper": tell_of_zookeeper}
+"""By kind of source, in the order in which they are told."""

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from logkeep.cli.demo.stage import Stage, Step
-from logkeep.cli.demo.story import STORY
+from logkeep.cli.demo.story import BEGINNING, CHAPTERS
 from logkeep.cli.look import Look, duration
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
-from logkeep.config.options import DIRECTORY, KEEP
+from logkeep.config.options import DIRECTORY, KEEP, ONLY
 from logkeep.errors import UsageError
 
 
@@ -41,8 +41,8 @@ def _text(report: DemoReport, look: Look) -> str:
 @verb(
     report=DemoReport,
     text=_text,
-    options=(DIRECTORY, KEEP),
-    examples=("logkeep demo", "logkeep demo --directory ./demo --keep"),
+    options=(DIRECTORY, KEEP, ONLY),
+    examples=("logkeep demo", "logkeep demo --only zookeeper", "logkeep demo --directory ./demo --keep"),
 )
 def demo(run: Run) -> DemoReport:
     """Show the whole tool against real servers that it starts and stops itself.
@@ -56,7 +56,8 @@ def demo(run: Run) -> DemoReport:
     if not run[KEEP]:
         run.closing(lambda: shutil.rmtree(directory, ignore_errors=True))
     stage.say(f"working in {directory}; caches in {run.cache}\n")
-    for chapter in STORY:
+    chosen = run[ONLY]
+    for chapter in (BEGINNING, *(each for kind, each in CHAPTERS.items() if chosen in (None, kind))):
         chapter(stage)
     return DemoReport(
         directory=str(directory),

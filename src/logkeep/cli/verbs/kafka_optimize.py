@@ -79,11 +79,11 @@ def optimize(run: Run) -> KafkaOptimizeReport:
     on the way. All backups are served by it from then on, also those taken before. The old objects are garbage, which
     `prune` removes after its usual age. `kafka backup --follow` does this by itself, now and then.
     """
-    from logkeep.kafka.merge_plan import MergeRule  # noqa: PLC0415 - loads Arrow, which --help can spare
-    from logkeep.kafka.optimize import Optimizing  # noqa: PLC0415 - the same
+    from logkeep.kafka.optimize import optimizing  # noqa: PLC0415 - loads Arrow, which --help can spare
+    from logkeep.repository.merge_plan import MergeRule  # noqa: PLC0415 - the same
 
     place = _kafka_source(run)
-    task, rule = Optimizing(place, run.clock, run.token, run[LEASE_TTL]), MergeRule(run[SEGMENT_BYTES])
+    task, rule = optimizing(place, run.clock, run.token, run[LEASE_TTL]), MergeRule(run[SEGMENT_BYTES])
     done = task.preview(rule) if run.dry_run else task.run(rule, lambda size_bytes: chosen_engine(run, size_bytes))
     return KafkaOptimizeReport(
         source=place.source,

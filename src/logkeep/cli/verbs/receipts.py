@@ -32,7 +32,6 @@ from logkeep.repository.restores import (
     RestoredPartition,
     RestorePlanDocument,
     RestoreRow,
-    RestoreState,
     Target,
     list_restores,
     newest_receipt,
@@ -49,7 +48,8 @@ class RestoreLine(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     id: int
     state: str
-    """`ongoing`, `proven`, `unproven` (it was told not to compare), `set` (only groups), `failed` or `aborted`."""
+    """`ongoing`, `proven`, `unproven` (it was told not to compare), `set` (only groups), `part` (a subtree, and read
+    again), `stopped` (a subtree, not to its end), `failed` or `aborted`."""
     backup: int | None
     drill: bool | None
     started: str | None
@@ -61,6 +61,8 @@ class RestoreLine(msgspec.Struct, frozen=True, kw_only=True):
     """It is ongoing, and its process is certainly gone."""
     trouble: str | None
     """A document that counts cannot be read."""
+    part: str | None = None
+    """`groups` or `subtree`, where only these came back."""
 
 
 class ReceiptsReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +87,7 @@ def _cells(line: RestoreLine, look: Look) -> tuple[str, ...]:
         line.source,
         str(line.id),
         "-" if line.backup is None else str(line.backup),
-        "groups" if line.state == RestoreState.SET else _kind(line.drill),
+        _kind(line),
         line.state,
         look.moment(started, seconds=False),
         look.moment(finished, seconds=False),
@@ -94,8 +96,10 @@ def _cells(line: RestoreLine, look: Look) -> tuple[str, ...]:
     )
 
 
-def _kind(drill: bool | None) -> str:
-    return "-" if drill is None else "drill" if drill else "restore"
+def _kind(line: RestoreLine) -> str:
+    if line.part is not None:
+        return line.part
+    return "-" if line.drill is None else "drill" if line.drill else "restore"
 
 
 @verb(
@@ -130,6 +134,7 @@ def _line(source: str, row: RestoreRow, here: Owner) -> RestoreLine:
         receipts=row.receipts,
         interrupted=row.owner is not None and is_dead(row.owner, here),
         trouble=row.trouble or None,
+        part=row.part or None,
     )
 
 
@@ -170,7 +175,7 @@ def _facts(report: ReceiptReport, look: Look) -> dict[str, str]:
     line = report.restore
     facts = {
         "backup": str(line.backup),
-        "kind": f"{_kind(line.drill)} of {report.kind}",
+        "kind": f"{_kind(line)} of {report.kind}",
         "target": target_text(report.target),
         "by": report.who,
         "started": when(line.started, look),

@@ -10,18 +10,21 @@ from logkeep.cli.opening import STORE_EXITS
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_past import moment_text, opened_side
-from logkeep.config.options import BELOW, LIMIT_DOWNLOAD, MOST_ROWS, REPO, SOURCE
+from logkeep.config.options import BELIEVE, BELOW, LIMIT_DOWNLOAD, MOST_ROWS, REPO, SOURCE
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.past.comparing import Compared, Side, compare
 from logkeep.zookeeper.past.difference import Difference, Kind
 from logkeep.zookeeper.past.events import wanted_path
-from logkeep.zookeeper.plan import Moment
+from logkeep.zookeeper.plan import RestorePath
 
 
 class DiffSide(msgspec.Struct, frozen=True, kw_only=True):
     backup: str
     zxid: str
     time: str | None
+    labels: tuple[str, ...] = ()
+    """What weakens the proof that this was the tree, before its digests are compared: an end of an epoch that is
+    believed, for instance."""
 
 
 class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +55,8 @@ def _text(report: DiffReport, look: Look) -> str:
 
 
 def _side_text(side: DiffSide) -> str:
-    return f"{side.backup} at {side.zxid}" + (f" ({side.time})" if side.time else "")
+    told = f"{side.backup} at {side.zxid}" + (f" ({side.time})" if side.time else "")
+    return ", ".join([told, *side.labels])
 
 
 def _change(one: Difference) -> str:
@@ -71,7 +75,7 @@ def _bytes(size_bytes: int | None) -> str:
 @verb(
     report=DiffReport,
     text=_text,
-    options=(REPO, SOURCE, BELOW, MOST_ROWS, LIMIT_DOWNLOAD),
+    options=(REPO, SOURCE, BELOW, BELIEVE, MOST_ROWS, LIMIT_DOWNLOAD),
     arguments=(click.Argument(["before"], metavar="A"), click.Argument(["after"], metavar="B")),
     exits=(10, 30, 50, *STORE_EXITS),
     examples=(
@@ -87,7 +91,8 @@ def diff(run: Run, before: str, after: str) -> DiffReport:
     A and B are ids of backups or directories of bundles, with @ZXID for the tree after that transaction (without it the
     end is meant) and, behind an id, :MEMBER for what one member's disk held. When the servers wrote the same digest for
     both, the answer is there at once; otherwise both trees are replayed and compared: data, ACL, every field of stat.
-    What servers change without a transaction is not compared.
+    What servers change without a transaction is not compared. A tree behind an end of an epoch that nothing proves is
+    compared with --believe only.
     """
     path = wanted_path(run[BELOW])
     below = b"" if path == b"/" else path
@@ -109,6 +114,7 @@ def _report(path: str, one: Side, other: Side, found: Compared) -> DiffReport:
     )
 
 
-def _side(side: Side, moment: Moment) -> DiffSide:
+def _side(side: Side, path: RestorePath) -> DiffSide:
+    moment = path.stands_at
     time = None if moment.time_ms is None else moment_text(moment.time_ms)
-    return DiffSide(backup=side.view.name, zxid=hex_zxid(moment.zxid), time=time)
+    return DiffSide(backup=side.view.name, zxid=hex_zxid(moment.zxid), time=time, labels=path.labels)

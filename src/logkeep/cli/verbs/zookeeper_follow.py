@@ -1,5 +1,6 @@
 """`logkeep zookeeper backup --follow`: rounds on the command line, told as they end, summed up at the end."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -7,15 +8,17 @@ import msgspec
 from logkeep.cli.opening import WarmEngines
 from logkeep.cli.run import Run
 from logkeep.cli.verbs.zookeeper_backup import ZooKeeperBackupReport, ask_word, done_report, opened_sink, rounds
+from logkeep.cli.verbs.zookeeper_optimize import optimizing
 from logkeep.cli.verbs.zookeeper_rounds import RoundsSummary, ZooKeeperRound, round_text
-from logkeep.config.options import BACKUP_ID, ZK_INTERVAL
+from logkeep.config.options import BACKUP_ID, ZK_INTERVAL, ZK_SEGMENT_BYTES
 from logkeep.errors import BackupFailed, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.chain import Place
+from logkeep.repository.merge_plan import MergeRule
 from logkeep.spark.stop import Stop
 from logkeep.zookeeper.backup import Wish
-from logkeep.zookeeper.follow import Round
+from logkeep.zookeeper.follow import MERGE_LEAST, Round
 from logkeep.zookeeper.follow import follow as follow_members
 from logkeep.zookeeper.outcome import PARTIAL
 
@@ -39,6 +42,7 @@ def follow(run: Run, place: Place, wish: Wish) -> ZooKeeperBackupReport:
             stop,
             interval_s=run[ZK_INTERVAL].total_seconds(),
             tell=told,
+            merge=lambda: optimizing(run, place).run(MergeRule(run[ZK_SEGMENT_BYTES], MERGE_LEAST), engines),
         )
     return told.report(ended=True)
 
@@ -55,6 +59,7 @@ class _Telling:
     rounds: int = 0
     committed: int = 0
     failed: int = 0
+    merged: int = 0
     snapshots: int = 0
     logs: int = 0
     new_bytes: int = 0
@@ -69,11 +74,15 @@ class _Telling:
         self.run.line(round_text(self.last_round), self.last_round)
         if isinstance(one.error, BackupFailed):
             self.engines.renew()
-        self.run.tell(None if one.error else self.report(ended=False), one.error, one.took_s)
+        failed = one.error if one.done is None else None
+        self.run.tell(None if failed else self.report(ended=False), failed, one.took_s)
 
     def _add(self, one: Round, report: ZooKeeperBackupReport | None) -> None:
         self.rounds += 1
-        self.failed += one.error is not None
+        self.failed += one.error is not None and one.done is None
+        if one.merged is not None:
+            self.merged += one.merged.objects_before
+            self._note(one.merged.findings)
         if report is None:
             return
         self.last = report
@@ -82,9 +91,12 @@ class _Telling:
         self.logs += report.new_logs
         self.new_bytes += report.new_bytes
         self.worst = max(self.worst, report.exit_code)
-        for finding in (f for f in report.findings if f not in self.findings):
+        self._note(report.findings)
+
+    def _note(self, findings: Sequence[Finding]) -> None:
+        for finding in (f for f in findings if f not in self.findings):
             self.run.console.note(f"{finding.severity.upper():8}{finding.where}: {finding.what}")
-        self.findings = list(dict.fromkeys([*self.findings, *report.findings]))[-_KEPT:]
+        self.findings = list(dict.fromkeys([*self.findings, *findings]))[-_KEPT:]
 
     def report(self, *, ended: bool) -> ZooKeeperBackupReport:
         base = self.last or _nothing(self.place.source)
@@ -101,6 +113,7 @@ class _Telling:
                 committed=self.committed,
                 idle=self.rounds - self.committed - self.failed,
                 failed=self.failed,
+                merged_objects=self.merged,
                 last_round=self.last_round,
                 ended=ended,
             ),
@@ -108,7 +121,7 @@ class _Telling:
 
     def _unfinished(self) -> list[Finding]:
         last = self.last_round
-        if last is None or last.error is None:
+        if last is None or last.error is None or last.id is not None:
             return []
         what = f"the last round failed, so what came after the newest backup is not archived: {last.message}"
         return [Finding(code="last-round-failed", severity=Severity.WARNING, where=self.place.source, what=what)]
@@ -122,6 +135,7 @@ def _shown(one: Round, report: ZooKeeperBackupReport | None) -> ZooKeeperRound:
         new_bytes=report.new_bytes if report else 0,
         behind_seconds=round(one.behind_s, 3),
         findings=len(report.findings) if report else 0,
+        merged_objects=one.merged.objects_before if one.merged else 0,
         seconds=round(one.took_s, 3),
         error=one.error.slug() if one.error else None,
         message=str(one.error) if one.error else None,

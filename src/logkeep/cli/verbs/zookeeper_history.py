@@ -7,9 +7,10 @@ import msgspec
 
 from logkeep.cli.look import Look, count, plural
 from logkeep.cli.opening import STORE_EXITS, WarmEngines
+from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
-from logkeep.cli.verbs.zookeeper_past import moment_text, opened_backup, session_text
+from logkeep.cli.verbs.zookeeper_past import DAMAGED, moment_text, opened_backup, session_text
 from logkeep.config.options import (
     CHILDREN,
     ENGINE,
@@ -27,6 +28,7 @@ from logkeep.config.options import (
 from logkeep.errors import UsageError
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.findings import Finding
 from logkeep.zookeeper.past.events import Depth, Event, Wanted, wanted_path
 from logkeep.zookeeper.past.history import History
 from logkeep.zookeeper.past.history import history as history_of
@@ -66,6 +68,8 @@ class HistoryReport(msgspec.Struct, frozen=True, kw_only=True):
     """The newest `limit` of them are in `events`."""
     searched: tuple[Searched, ...]
     transactions: int
+    findings: tuple[Finding, ...] = ()
+    """What could not be read: it is not in the answer, and the run ends with 10."""
 
 
 def _text(report: HistoryReport, look: Look) -> str:
@@ -78,7 +82,7 @@ def _text(report: HistoryReport, look: Look) -> str:
         lines.append(look.line(f"{left_out} older ones are not shown: --limit shows more"))
     told = plural(report.total, "change") if report.total else f"{report.path} was not changed"
     lines.append(look.prose(f"{told} in {plural(report.transactions, 'transaction')}: {ranges or 'no log is held'}"))
-    return "\n".join(lines)
+    return "\n".join([*lines, *finding_lines(report.findings, look, every=True)])
 
 
 def _cells(row: HistoryRow, look: Look) -> tuple[str, ...]:
@@ -106,6 +110,7 @@ def _cells(row: HistoryRow, look: Look) -> tuple[str, ...]:
     ),
     arguments=(click.Argument(["path"], metavar="PATH"), click.Argument(["backup"], metavar="[ID]", default="latest")),
     exits=(10, 20, 50, *STORE_EXITS),
+    exit_code=lambda report: DAMAGED if report.findings else 0,
     examples=(
         "logkeep zookeeper history /app/config",
         "logkeep zookeeper history /app --recursive --limit 50",
@@ -117,7 +122,8 @@ def history(run: Run, path: str, backup: str) -> HistoryReport:
 
     Every change that was applied is a line: its transaction, the time on the leader's clock, the session that asked for
     it, and the version and size of the data after it. In place of an id the directory of a bundle may be named. Of what
-    several members hold, one member's is read. The last line tells what was looked through.
+    several members hold, one member's is read. The last line tells what was looked through. Behind damage it goes on,
+    with another member's log if there is one; transactions that nobody can read are named, and it ends with 10.
     """
     wanted = Wanted(wanted_path(path), _depth(run), run[MOST_ROWS])
     with opened_backup(run, backup) as view:
@@ -139,6 +145,7 @@ def _report(name: str, path: str, found: History) -> HistoryReport:
         total=found.total,
         searched=tuple(Searched(history=h, first=hex_zxid(a), last=hex_zxid(b)) for h, a, b in found.searched),
         transactions=found.transactions,
+        findings=found.findings,
     )
 
 

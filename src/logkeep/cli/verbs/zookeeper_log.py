@@ -1,5 +1,6 @@
 """`logkeep zookeeper log`: archived transactions, asked in SQL."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -8,9 +9,10 @@ import msgspec
 
 from logkeep.cli.look import Look, plural
 from logkeep.cli.opening import STORE_EXITS, spark_engine
+from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
-from logkeep.cli.verbs.zookeeper_past import opened_backup
+from logkeep.cli.verbs.zookeeper_past import DAMAGED, opened_backup
 from logkeep.config.options import (
     ENGINE,
     LIMIT_DOWNLOAD,
@@ -24,8 +26,10 @@ from logkeep.config.options import (
     SQL,
 )
 from logkeep.errors import UsageError
+from logkeep.model.findings import Finding
 from logkeep.model.time import rfc3339
-from logkeep.zookeeper.past.transactions_view import COLUMNS, VIEW, rows, units
+from logkeep.zookeeper.past.around import UNREADABLE
+from logkeep.zookeeper.past.transactions_view import COLUMNS, VIEW, readable_units, rows, units
 
 Cell = str | int | float | bool | None
 
@@ -37,12 +41,15 @@ class LogReport(msgspec.Struct, frozen=True, kw_only=True):
     """What JSON has no type for is text."""
     more: bool
     """Whether the answer has more rows than `limit`."""
+    findings: tuple[Finding, ...] = ()
+    """What could not be read: the query did not see it, and the run ends with 10."""
 
 
 def _text(report: LogReport, look: Look) -> str:
     table = look.table(report.columns, [["NULL" if cell is None else str(cell) for cell in row] for row in report.rows])
     more = ", and more: --limit shows them" if report.more else ""
-    return f"{table}\n{look.line(plural(len(report.rows), 'row') + more)}"
+    lines = [table, look.line(plural(len(report.rows), "row") + more)]
+    return "\n".join([*lines, *finding_lines(report.findings, look, every=True)])
 
 
 @verb(
@@ -51,6 +58,7 @@ def _text(report: LogReport, look: Look) -> str:
     options=(REPO, SOURCE, SQL, MEMBER, MOST_ROWS, ENGINE, MASTER, PARALLEL, SPARK_CONF, LIMIT_DOWNLOAD),
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
     exits=(10, 20, 50, *STORE_EXITS),
+    exit_code=lambda report: DAMAGED if report.findings else 0,
     examples=(
         "Who deleted it:",
         "  logkeep zookeeper log --sql \"SELECT time, session, txn, path FROM transactions WHERE op LIKE 'delete%'"
@@ -73,7 +81,8 @@ def log(run: Run, backup: str) -> LogReport:
     The view `transactions` has one row per change. A multi is taken apart (txn is multi); where one of its parts
     failed, none has `applied`. A session's end is a row, and one more for each ephemeral node that it deleted, where
     the server wrote their names (3.6 and later). `zxid` is a number: hex(zxid) shows it as ZooKeeper does. It needs
-    Spark, which reads one log per task; in place of an id the directory of a bundle may be named.
+    Spark, which reads one log per task; in place of an id the directory of a bundle may be named. Where logs are
+    damaged, the query sees what can be read; transactions that nobody can read any more are named, and it ends with 10.
     """
     sql = run[SQL]
     if sql is None:
@@ -83,9 +92,14 @@ def log(run: Run, backup: str) -> LogReport:
     with opened_backup(run, backup) as view:
         engine = spark_engine(run)
         asked = Query(sql, VIEW, COLUMNS, rows, units(view, run[MEMBER]), run[MOST_ROWS])
-        found = engine.query(asked)
+        try:
+            found, findings = engine.query(asked), tuple[Finding, ...]()
+        except UNREADABLE:
+            readable = readable_units(view, engine, run[MEMBER])
+            found = engine.query(replace(asked, units=readable.units))
+            findings = tuple(missing.finding for missing in readable.missing)
         told = tuple(tuple(_cell(value) for value in row) for row in found.rows)
-        return LogReport(backup=view.name, columns=found.columns, rows=told, more=found.more)
+        return LogReport(backup=view.name, columns=found.columns, rows=told, more=found.more, findings=findings)
 
 
 def _cell(value: Any) -> Cell:

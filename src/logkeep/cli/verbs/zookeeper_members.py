@@ -47,7 +47,7 @@ def given_members(run: Run) -> list[Given]:
 
 def paired(data_dirs: Sequence[str], log_dirs: Sequence[str], hosts: Sequence[str]) -> list[Given]:
     """What belongs to which member."""
-    dirs = [_split(text) for text in data_dirs]
+    dirs = [named_value(text) for text in data_dirs]
     logs, asked = _matched("--log-dir", log_dirs, dirs), _matched("--zk-host", hosts, dirs)
     return [
         Given(name, Path(value).expanduser(), Path(log).expanduser() if log else None, host)
@@ -55,14 +55,15 @@ def paired(data_dirs: Sequence[str], log_dirs: Sequence[str], hosts: Sequence[st
     ]
 
 
-def _split(text: str) -> tuple[str, str]:
+def named_value(text: str) -> tuple[str, str]:
+    """`NAME=VALUE` in its parts; without a name, an empty one."""
     found = _NAMED.fullmatch(text)
     return (found["name"] or "", found["value"]) if found else ("", text)
 
 
 def _matched(flag: str, texts: Sequence[str], dirs: Sequence[tuple[str, str]]) -> list[str]:
     """The value for each member; empty where there is none."""
-    values = [_split(text) for text in texts]
+    values = [named_value(text) for text in texts]
     if not values:
         return [""] * len(dirs)
     if all(name for name, _ in values):

@@ -9,7 +9,8 @@ from logkeep.cli.opening import chosen_source
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
 from logkeep.config.kinds import Zxid
-from logkeep.errors import UsageError
+from logkeep.config.options import BELIEVE
+from logkeep.errors import Damaged, UsageError
 from logkeep.model.ids import BackupId
 from logkeep.model.time import rfc3339
 from logkeep.repository.holds import reading
@@ -19,6 +20,9 @@ from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.past.comparing import Side, one_member
 from logkeep.zookeeper.plan import ToEnd, ToZxid
+
+DAMAGED = Damaged.exit_code
+"""Of an answer that lacks what could not be read."""
 
 
 @contextmanager
@@ -46,7 +50,7 @@ def opened_side(run: Run, named: str) -> Iterator[Side]:
     backup, member, zxid = parted(named)
     with opened_backup(run, backup) as view:
         of_one: BackupView = one_member(view, member) if member else view
-        yield Side(of_one, ToEnd() if zxid is None else ToZxid(zxid))
+        yield Side(of_one, ToEnd() if zxid is None else ToZxid(zxid), run[BELIEVE])
 
 
 def parted(named: str) -> tuple[str, str, int | None]:

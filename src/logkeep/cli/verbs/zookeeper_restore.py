@@ -7,13 +7,15 @@ import click
 import msgspec
 
 from logkeep.cli.metrics import Sample, sample
-from logkeep.cli.opening import STORE_EXITS, chosen_source, restores_place
+from logkeep.cli.opening import STORE_EXITS, chosen_source, opened_repository, restores_place
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Outcome, Run
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_members import given_members
+from logkeep.cli.verbs.zookeeper_restore_agreed import ANY_BACKUP, agreed_in, as_agreed
 from logkeep.cli.verbs.zookeeper_restore_report import (
     ZooKeeperRestoreReport,
+    exit_code_of,
     plan_lines,
     restore_text,
     steps_after,
@@ -22,8 +24,10 @@ from logkeep.cli.verbs.zookeeper_restore_report import (
 )
 from logkeep.config.option import Option
 from logkeep.config.options import (
+    ACCEPT_MISMATCH,
     BELIEVE,
     CONTINUE,
+    DIGESTS,
     ENSEMBLE,
     FORM,
     JUTE_MAXBUFFER,
@@ -32,6 +36,7 @@ from logkeep.config.options import (
     PROGRESS,
     QUIET,
     REPO,
+    RESTORE_PLAN,
     ROLLBACK,
     SESSIONS,
     SOURCE,
@@ -45,6 +50,7 @@ from logkeep.config.options import (
     ZK_VERSION,
 )
 from logkeep.errors import LogkeepError, UsageError
+from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.repository.chain import Place
@@ -61,7 +67,8 @@ from logkeep.zookeeper.restore.preparing import Prepared, prepare
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, RestoreWish, Sessions, Target
 
 _TOLD: tuple[Option[Any], ...] = (
-    ZK_DATA_DIRS, ZK_LOG_DIRS, TO_ZXID, TO_TIME, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE, ZK_VERSION,
+    RESTORE_PLAN, ZK_DATA_DIRS, ZK_LOG_DIRS, TO_ZXID, TO_TIME, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE,
+    ACCEPT_MISMATCH, ZK_VERSION, DIGESTS,
 )  # fmt: skip
 
 
@@ -82,6 +89,7 @@ def _metrics(outcome: Outcome[ZooKeeperRestoreReport]) -> Iterator[Sample]:
         ZK_DATA_DIRS,
         ZK_LOG_DIRS,
         ZK_HOSTS,
+        RESTORE_PLAN,
         TO_ZXID,
         TO_TIME,
         SESSIONS,
@@ -89,21 +97,25 @@ def _metrics(outcome: Outcome[ZooKeeperRestoreReport]) -> Iterator[Sample]:
         ENSEMBLE,
         MIN_EPOCH,
         BELIEVE,
+        ACCEPT_MISMATCH,
         ZK_VERSION,
+        DIGESTS,
         JUTE_MAXBUFFER,
         CONTINUE,
         ROLLBACK,
         LIMIT_DOWNLOAD,
         PROGRESS,
     ),
-    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
-    exits=(10, 30, 31, 50, *STORE_EXITS),
-    exit_code=lambda report: report.refusal_code,
+    arguments=(click.Argument(["backup"], metavar="[ID]", default=ANY_BACKUP),),
+    exits=(2, 10, 30, 31, 50, *STORE_EXITS),
+    exit_code=exit_code_of,
     changes=True,
+    metrics=_metrics,
     examples=(
         "logkeep zookeeper restore latest --data-dir /var/lib/zookeeper --dry-run",
         "logkeep zookeeper restore latest --to-time 2026-11-16T02:59:00Z --data-dir /var/lib/zookeeper",
         "logkeep zookeeper restore latest --data-dir zk1=/data/zk1 --data-dir zk2=/data/zk2 --data-dir zk3=/data/zk3",
+        "logkeep zookeeper restore --plan plan.json --data-dir /var/lib/zookeeper",
         "logkeep zookeeper restore --rollback --data-dir /var/lib/zookeeper",
     ),
 )
@@ -113,20 +125,26 @@ def restore(run: Run, backup: str) -> ZooKeeperRestoreReport:
     By default it is the end of the backup; --to-zxid and --to-time choose any other transaction, and what cannot be
     proven is refused with a list of what can. Every byte that is used is read and compared, all transactions are
     replayed, and every digest that the servers wrote must fit. What the directories hold is kept beside the new data.
-    Name all members of an ensemble: they get one epoch above every one that was ever in use. An interrupted restore is
-    ended with --continue or --rollback, which need no repository.
+    Name all members of an ensemble: they get one epoch above every one that was ever in use. Where they are on several
+    hosts, `restore survey` and `restore plan` make one plan for all, which every host carries out with --plan. An
+    interrupted restore is ended with --continue or --rollback, which need no repository.
     """
     if run[CONTINUE] or run[ROLLBACK]:
         from logkeep.cli.verbs.zookeeper_restore_ending import end  # noqa: PLC0415 - only this way needs it
 
         return end(run)
-    place, target, wish = chosen_source(run), asked_moment(run), _wish(run)
+    agreed, wish = agreed_in(run, backup), _wish(run)
+    if agreed is None:
+        place, target = chosen_source(run), asked_moment(run)
+    else:
+        place, target = opened_repository(run).choose(agreed.source), ToZxid(agreed.zxid)
+        wish, backup = as_agreed(wish, agreed), agreed.backup
     entry = seen(place, run.clock()).completed(backup)
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         began_s = run.world.monotonic()
         view = view_of(place, held)
-        chosen = choose(view, target, believe=run[BELIEVE])
-        prepared = prepare(view, chosen.path, wish, replayed=chosen.replayed)
+        chosen = choose(view, target, believe=wish.believe, accept_mismatch=bool(wish.accept_mismatch))
+        prepared = prepare(view, chosen.path, wish, agreed=agreed, replayed=chosen.replayed, clock=run.clock)
         before_s = run.world.monotonic() - began_s
         planned = _planned(place.source, entry.id, prepared, chosen)
         if run.dry_run:
@@ -153,8 +171,10 @@ def _wish(run: Run) -> RestoreWish:
         ensemble=run[ENSEMBLE],
         min_epoch=run[MIN_EPOCH],
         believe=run[BELIEVE],
+        accept_mismatch=run[ACCEPT_MISMATCH] or "",
         version=run[ZK_VERSION] or "",
         jute_maxbuffer=run[JUTE_MAXBUFFER],
+        digests=run[DIGESTS],
     )
 
 
@@ -189,7 +209,12 @@ def _ask(run: Run, prepared: Prepared, planned: ZooKeeperRestoreReport) -> None:
         run.console.note("\n".join(plan_lines(planned, run.console.err_look)))
     where = ", ".join(str(place.data_dir) for place in prepared.places)
     word = "replace what is in" if prepared.planned.replaces else "restore to"
-    run.confirm(f"{word} {where}?")
+    if prepared.replayed.first_mismatch is None:
+        run.confirm(f"{word} {where}?")
+        return
+    run.console.warn(f"THIS TREE IS NOT THE ONE THAT THE SERVER HAD: its digest at "
+                     f"{hex_zxid(prepared.replayed.first_mismatch.zxid)} is another one")  # fmt: skip
+    run.confirm(f"{word} {where} all the same?", typed="disproven")
 
 
 def _carried_out(

@@ -8,7 +8,7 @@ from logkeep.cli.opening import chosen_source, restores_place
 from logkeep.cli.run import Run
 from logkeep.cli.verbs.zookeeper_members import given_members
 from logkeep.cli.verbs.zookeeper_restore_report import ZooKeeperRestoreReport
-from logkeep.config.options import CONTINUE, REPO, ROLLBACK, SOURCE, TO_TIME, TO_ZXID
+from logkeep.config.options import CONTINUE, REPO, RESTORE_PLAN, ROLLBACK, SOURCE, TO_TIME, TO_ZXID
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.zookeeper.archive.receipts import StoredRestore, find, note_continued, note_rolled_back
 from logkeep.zookeeper.restore.ending import Ended, Outcome, continue_restore, roll_back
@@ -32,6 +32,8 @@ def _check(run: Run) -> None:
         raise UsageError("--continue and --rollback are opposites", remedy="give one of them")
     if run.dry_run:
         raise UsageError("what --continue and --rollback do stands in the journal", remedy="leave --dry-run out")
+    if run[RESTORE_PLAN] is not None:
+        raise UsageError("a restore that was begun is ended by its journal, not by a plan", remedy="leave --plan out")
     if run[TO_ZXID] is not None or run[TO_TIME] is not None:
         raise UsageError("a restore that was begun has its moment already", remedy="leave --to-zxid and --to-time out")
     if len(given_members(run)) > 1:

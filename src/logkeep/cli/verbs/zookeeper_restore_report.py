@@ -10,9 +10,11 @@ from logkeep.cli.receipt_text import finding_lines, took
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
 from logkeep.zookeeper.plan import Moment
+from logkeep.zookeeper.restore.agreeing import Agreement
+from logkeep.zookeeper.restore.documents import AgreedPlan
 from logkeep.zookeeper.restore.next_steps import next_steps
 from logkeep.zookeeper.restore.preparing import Prepared
-from logkeep.zookeeper.restore.values import RestoreReceipt
+from logkeep.zookeeper.restore.values import Planned, RestoreReceipt
 
 
 class RestoredFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,24 +85,40 @@ class ZooKeeperRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
 
 
+def exit_code_of(report: ZooKeeperRestoreReport) -> int:
+    """2 for a tree that was put in place although digests disprove it."""
+    disproven = any(finding.code == "digest-mismatch" for finding in report.findings)
+    return report.refusal_code or (2 if disproven and not report.dry_run else 0)
+
+
 def tree_of(prepared: Prepared) -> RestoredTree:
-    planned, path = prepared.planned, prepared.path
+    planned = prepared.planned
+    return _tree(prepared, planned, planned.named, planned.size_bytes)
+
+
+def tree_of_all(agreed: Agreement) -> RestoredTree:
+    """What every member of an ensemble gets."""
+    return _tree(agreed, agreed.plan, agreed.plan.named_zxid, agreed.size_bytes)
+
+
+def _tree(of: Prepared | Agreement, planned: Planned | AgreedPlan, named: int, size_bytes: int) -> RestoredTree:
+    path, replayed, dropped = of.path, of.replayed, of.dropped
     return RestoredTree(
         zxid=hex_zxid(planned.zxid),
         time_ms=path.stands_at.time_ms,
         next_left_out=_moment(path.next_left_out),
-        named_zxid=hex_zxid(planned.named),
+        named_zxid=hex_zxid(named),
         epoch=planned.epoch,
         sessions=planned.sessions,
         form=planned.form,
         proof=path.proof,
         labels=path.labels,
         nodes=planned.nodes,
-        bytes=planned.size_bytes,
-        transactions=prepared.replayed.transactions,
-        digests_compared=prepared.replayed.digests_compared,
-        dropped_sessions=prepared.dropped.sessions,
-        dropped_ephemerals=prepared.dropped.ephemerals,
+        bytes=size_bytes,
+        transactions=replayed.transactions,
+        digests_compared=replayed.digests_compared,
+        dropped_sessions=dropped.sessions,
+        dropped_ephemerals=dropped.ephemerals,
     )
 
 
@@ -129,17 +147,17 @@ def restore_text(report: ZooKeeperRestoreReport, look: Look) -> str:
     if report.dry_run:
         return "\n".join(plan_lines(report, look))
     head = f"{look.state('OK')}  restore {report.restore} of backup {report.backup}: {report.verdict}"
-    lines = [head, *_tree_lines(report.tree, look), look.line(f"took {took(report.seconds)}")]
+    lines = [head, *tree_lines(report.tree, look), look.line(f"took {took(report.seconds)}")]
     for target in report.targets:
         lines += [look.line(f"{target.data_dir}: before, now in {path}") for path in target.kept]
     lines += finding_lines(report.findings, look, every=True)
-    return "\n".join([*lines, "", *map(look.line, report.next_steps)])
+    return "\n".join([*lines, "", *(look.prose(step, indent=2) for step in report.next_steps)])
 
 
 def plan_lines(report: ZooKeeperRestoreReport, look: Look) -> Iterator[str]:
     yield look.line(f"restore of backup {report.backup} of {report.source}")
     if report.tree is not None:
-        yield from _tree_lines(report.tree, look)
+        yield from tree_lines(report.tree, look)
     for target in report.targets:
         held = f"{plural(target.snapshots, 'snapshot')} and {plural(target.logs, 'log')}, up to {target.highest_zxid}"
         there = f"replaces {held}; kept beside it" if target.snapshots or target.logs else "holds nothing"
@@ -151,7 +169,7 @@ def plan_lines(report: ZooKeeperRestoreReport, look: Look) -> Iterator[str]:
         yield look.prose(f"REFUSED {refusal}", indent=len("REFUSED "))
 
 
-def _tree_lines(tree: RestoredTree, look: Look) -> Iterator[str]:
+def tree_lines(tree: RestoredTree, look: Look) -> Iterator[str]:
     proof = ", ".join([tree.proof, *tree.labels])
     facts = {
         "tree at": f"{tree.zxid} ({proof})",
@@ -186,4 +204,4 @@ def _ended_lines(report: ZooKeeperRestoreReport, look: Look) -> Iterator[str]:
     yield from (look.line(f"kept beside it: {path}") for path in report.kept)
     yield from (look.line(f"NOT CHECKED  {what}") for what in report.unchecked)
     yield from finding_lines(report.findings, look, every=True)
-    yield from map(look.line, report.next_steps)
+    yield from (look.prose(step, indent=2) for step in report.next_steps)

@@ -16,9 +16,11 @@ class ZooKeeperRound(msgspec.Struct, frozen=True, kw_only=True):
     behind_seconds: float
     """Since the last moment at which the archive was seen to hold all that the members had."""
     findings: int
+    merged_objects: int
+    """Small objects that were put into few, in a round that looked for them."""
     seconds: float
     error: str | None
-    """The name of the error that failed the round."""
+    """The name of the error that failed the round, or what could not be done after its commit."""
     message: str | None
     again_in_seconds: float
 
@@ -28,18 +30,23 @@ class RoundsSummary(msgspec.Struct, frozen=True, kw_only=True):
     committed: int
     idle: int
     failed: int
+    merged_objects: int
     last_round: ZooKeeperRound | None
     ended: bool
 
 
 def round_text(one: ZooKeeperRound) -> str:
     """One line, whatever happened."""
-    if one.error is not None:
+    if one.error is not None and one.id is None:
         return f"round {one.round}: failed, again in {duration(one.again_in_seconds)}: {one.message}"
     if one.id is None:
         return f"round {one.round}: nothing new"
-    found = f"; {plural(one.findings, 'finding')}" if one.findings else ""
-    return f"round {one.round}: backup {one.id}, up to {one.backup_zxid}, {size(one.new_bytes)}{found}"
+    more = [
+        f"; {plural(one.findings, 'finding')}" if one.findings else "",
+        f"; merged {count(one.merged_objects)} small objects" if one.merged_objects else "",
+        f"; after it: {one.message}" if one.error is not None else "",
+    ]
+    return f"round {one.round}: backup {one.id}, up to {one.backup_zxid}, {size(one.new_bytes)}{''.join(more)}"
 
 
 def summary_text(summary: RoundsSummary, new_bytes: int) -> str:

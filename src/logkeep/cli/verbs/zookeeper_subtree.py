@@ -1,13 +1,14 @@
 """`logkeep zookeeper restore-subtree`: a subtree of a backup into an ensemble that runs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 
-from logkeep.cli.opening import STORE_EXITS, chosen_source
+from logkeep.cli.opening import STORE_EXITS, chosen_source, restores_place
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
@@ -19,6 +20,7 @@ from logkeep.cli.verbs.zookeeper_subtree_report import (
     planned_report,
     subtree_text,
 )
+from logkeep.config.option import Option
 from logkeep.config.options import (
     AS_PATH,
     AUTH_FILE,
@@ -29,6 +31,7 @@ from logkeep.config.options import (
     REPO,
     RESUME_SUBTREE,
     SOURCE,
+    STATE_DIR,
     SUBTREE_JOURNAL,
     TO_TIME,
     TO_ZXID,
@@ -36,24 +39,34 @@ from logkeep.config.options import (
     YES,
     ZK_HOSTS,
 )
-from logkeep.errors import ClusterError, UsageError
+from logkeep.errors import ClusterError, LogkeepError, UsageError
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
+from logkeep.zookeeper.archive.receipts import StoredRestore
+from logkeep.zookeeper.archive.subtree_receipts import (
+    SubtreeWanted,
+    begin_subtree,
+    note_done,
+    note_stopped,
+    note_undone,
+    stored_as,
+)
 from logkeep.zookeeper.archive.view import view_of
 from logkeep.zookeeper.client import Session, server_state, session
 from logkeep.zookeeper.restore.carrying_out import journal_name
-from logkeep.zookeeper.restore.choosing import Chosen, choose
-from logkeep.zookeeper.subtree.carrying_out import Ended, begin, resume, undo
+from logkeep.zookeeper.restore.choosing import choose
+from logkeep.zookeeper.subtree.carrying_out import Ended, begin
 from logkeep.zookeeper.subtree.credentials import read_credentials
-from logkeep.zookeeper.subtree.journal import Heading, read_journal
-from logkeep.zookeeper.subtree.preparing import Prepared, SubtreeWish, prepare
+from logkeep.zookeeper.subtree.journal import Heading, refuse_taken
+from logkeep.zookeeper.subtree.preparing import SubtreeWish, prepare
 from logkeep.zookeeper.subtree.wanted import parsed_path
 from logkeep.zookeeper.words import parse_address
 
 _TIMEOUT_S = 30.0
+_TOLD: tuple[Option[Any], ...] = (TO_ZXID, TO_TIME, AS_PATH, DELETE_EXTRA, BELIEVE, JUTE_MAXBUFFER)
 
 
 @verb(
@@ -62,6 +75,7 @@ _TIMEOUT_S = 30.0
     options=(
         REPO,
         SOURCE,
+        STATE_DIR,
         ZK_HOSTS,
         TO_ZXID,
         TO_TIME,
@@ -94,31 +108,76 @@ def restore_subtree(run: Run, backup: str | None, path: str | None) -> SubtreeRe
     What differs is planned as creates and sets; --delete-extra adds deletes. Every change names the version that it
     expects, changes go in multis that are done as a whole or not at all, and ACLs come last. What somebody else changes
     meanwhile stops the run. The journal is written before the first change: --resume goes on with a run that was
-    interrupted, and --undo takes back what one did. /zookeeper and nodes of sessions are left out.
+    interrupted, and --undo takes back what one did; both need no repository, and tell the one that is named. /zookeeper
+    and nodes of sessions are left out. The receipt says what was written, and where the journal is.
     """
     if run[RESUME_SUBTREE] is not None or run[UNDO_SUBTREE] is not None:
-        return _ended_by_journal(run, backup)
+        from logkeep.cli.verbs.zookeeper_subtree_ending import end_by_journal  # noqa: PLC0415 - only this way needs it
+
+        return end_by_journal(run, backup)
     if backup is None or path is None:
         raise UsageError("name a backup and a path", remedy="logkeep zookeeper restore-subtree latest /a/b --zk-host …")
-    top, target, hosts = parsed_path(path), parsed_path(run[AS_PATH] or path), _hosts(run)
+    top, target, hosts = parsed_path(path), parsed_path(run[AS_PATH] or path), named_hosts(run)
     place, moment = chosen_source(run), asked_moment(run)
     entry = seen(place, run.clock()).completed(backup)
+    began_s = run.world.monotonic()
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         chosen = choose(view_of(place, held), moment, believe=run[BELIEVE])
-    with _session(run, hosts) as live:
+    with opened_session(run, hosts) as live:
         prepared = prepare(chosen.replayed.tree, live, _wish(run, top, target, hosts))
+        before_s = run.world.monotonic() - began_s
         planned = planned_report(place.source, entry.id, hosts, shown(top), shown(target), chosen.path, prepared)
         planned = msgspec.structs.replace(planned, findings=passed_over(chosen))
         if run.dry_run or not prepared.batches:
             return msgspec.structs.replace(planned, dry_run=run.dry_run)
         _ask(run, planned)
-        return ended_report(planned, _carried_out(run, live, planned, chosen, prepared))
+        options = _options(run)
+        wanted = SubtreeWanted(
+            entry.id, chosen.path, prepared, top, target, hosts, new_journal_path(run), options, before_s
+        )
+        stored = begin_subtree(restores_place(run, place, create=True), wanted, run.clock, run.token)
+        return _carried_out(run, live, planned, wanted, stored)
 
 
-def _carried_out(run: Run, live: Session, planned: SubtreeReport, chosen: Chosen, prepared: Prepared) -> Ended:
-    what = f"backup {planned.backup} of {planned.source} at {hex_zxid(chosen.path.until)}"
-    heading = Heading(hosts=planned.hosts, top=planned.target, what=what)
-    return begin(live, _journal(run), heading, prepared.batches)
+def _carried_out(
+    run: Run, live: Session, planned: SubtreeReport, wanted: SubtreeWanted, stored: StoredRestore
+) -> SubtreeReport:
+    what = f"backup {planned.backup} of {planned.source} at {hex_zxid(wanted.way.until)}"
+    heading = Heading(hosts=planned.hosts, top=planned.target, what=what, stored=stored_as(stored))
+    try:
+        ended = begin(live, wanted.journal, heading, wanted.prepared.batches)
+    except LogkeepError as error:
+        tell_stopped(run, stored, error)
+        raise
+    tell_done(run, stored, ended)
+    return ended_report(msgspec.structs.replace(planned, restore=int(stored.id)), ended)
+
+
+def tell_done(run: Run, stored: StoredRestore, ended: Ended) -> None:
+    """The live tree is what counts: trouble with the repository is said, and nothing else."""
+    _told(run, stored, lambda: note_done(stored, ended))
+
+
+def tell_stopped(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
+    """What is stored of it must not hide why it stopped."""
+    _told(run, stored, lambda: note_stopped(stored, error))
+
+
+def tell_undone(run: Run, stored: StoredRestore) -> None:
+    _told(run, stored, lambda: note_undone(stored))
+
+
+def _told(run: Run, stored: StoredRestore, note: Callable[[], object]) -> None:
+    try:
+        note()
+    except LogkeepError as problem:
+        run.console.warn(f"the receipt of restore {stored.id} cannot be stored: {problem}")
+
+
+def _options(run: Run) -> dict[str, str]:
+    """What was asked for, as people will want to read it in the stored plan. Where credentials are is none of it."""
+    values: dict[str, object] = {option.name: run.settings[option] for option in _TOLD}
+    return {option.name: option.kind.show(value) for option in _TOLD if (value := values[option.name])}
 
 
 def _wish(run: Run, top: bytes, target: bytes, hosts: str) -> SubtreeWish:
@@ -140,7 +199,7 @@ def _version(hosts: str) -> str:
         return ""
 
 
-def _hosts(run: Run) -> str:
+def named_hosts(run: Run) -> str:
     given: tuple[str, ...] = run[ZK_HOSTS]
     hosts = [text.rpartition("=")[2] for text in given]
     if not hosts:
@@ -151,16 +210,17 @@ def _hosts(run: Run) -> str:
 
 
 @contextmanager
-def _session(run: Run, hosts: str) -> Iterator[Session]:
+def opened_session(run: Run, hosts: str) -> Iterator[Session]:
     file = run[AUTH_FILE]
     credentials = () if file is None else read_credentials(file)
     with session(hosts, _TIMEOUT_S, credentials) as opened:
         yield opened
 
 
-def _journal(run: Run) -> Path:
+def new_journal_path(run: Run) -> Path:
     named = run[SUBTREE_JOURNAL]
     path = named or Path(f"logkeep-subtree-{journal_name(run.clock(), run.token)}.journal")
+    refuse_taken(path)
     return path.absolute()
 
 
@@ -168,20 +228,3 @@ def _ask(run: Run, planned: SubtreeReport) -> None:
     if run.console.interactive and not run[YES]:
         run.console.note("\n".join(plan_lines(planned, run.console.err_look)))
     run.confirm(f"make {len(planned.changes)} changes in {planned.target} of the ensemble at {planned.hosts}?")
-
-
-def _ended_by_journal(run: Run, backup: str | None) -> SubtreeReport:
-    """With --resume and --undo, which need no repository."""
-    resumed, taken_back = run[RESUME_SUBTREE], run[UNDO_SUBTREE]
-    file = resumed or taken_back
-    if backup is not None or file is None or (resumed and taken_back):
-        raise UsageError("--resume and --undo go with a journal and nothing else", remedy="name one of them alone")
-    heading = read_journal(file).heading
-    hosts = _hosts(run) if run[ZK_HOSTS] else heading.hosts
-    planned = SubtreeReport(verdict="planned", hosts=hosts, target=heading.top, what=heading.what, dry_run=run.dry_run)
-    if run.dry_run:
-        return planned
-    run.confirm(f"{'go on with' if resumed else 'take back'} the changes of {file} in the ensemble at {hosts}?")
-    with _session(run, hosts) as live:
-        ended = resume(live, file) if resumed else undo(live, file, _journal(run), run[JUTE_MAXBUFFER])
-    return ended_report(planned, ended, verdict="resumed" if resumed else "undone")

@@ -57,6 +57,8 @@ class SubtreeReport(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that are deleted and whose ACLs no undo can bring back: the server shows them in part only."""
     not_restored: tuple[str, ...] = NEVER_RESTORED
     journal: str | None = None
+    restore: int | None = None
+    """Under which `logkeep receipts show` has it."""
     made: int = 0
     """Changes."""
     compared: int = 0
@@ -165,4 +167,6 @@ def _ended_lines(report: SubtreeReport, look: Look) -> Iterator[str]:
     if report.path:
         yield from (look.prose(f"not restored: {each}", indent=len("not restored: ")) for each in report.not_restored)
     yield from finding_lines(report.findings, look, every=True)
+    if report.restore is not None:
+        yield look.line(f"receipt:     logkeep receipts show {report.restore}")
     yield look.line(f"to undo it:  logkeep zookeeper restore-subtree --undo {shlex.quote(report.journal or '')}")

@@ -1,24 +1,23 @@
 """`logkeep verify` of a backup of ZooKeeper, from the level `data` on."""
 
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
 
+from logkeep.cli.opening import chosen_engine
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
 from logkeep.cli.verbs.verify import VerifyReport, ZooKeeperVerified
 from logkeep.config.options import LEVEL
 from logkeep.embedded.booting import boot_of, version_of
 from logkeep.model.ids import BackupId
-from logkeep.model.work import Progress
 from logkeep.repository.chain import Place
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.owner import this_process
 from logkeep.repository.verifying import Verified, Verifier
-from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.archive.verifying import Look, ended_at, intervals
 from logkeep.zookeeper.archive.view import view_of
 from logkeep.zookeeper.boot import Boot
@@ -31,13 +30,12 @@ def verify_zookeeper(run: Run, place: Place, backup_id: BackupId, told: Told) ->
     entry = seen(place, run.clock()).completed(str(backup_id))
     level = Level(run[LEVEL])
     with ExitStack() as stack:
-        progress = stack.enter_context(_shown(run, entry.summary.stored_bytes))
-        look = Look(entry, level, progress=progress)
+        look = Look(entry, level)
         if level is Level.BOOT:
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="logkeep-boot-")))
-            look = Look(entry, level, _boot(run, place, entry), scratch / "data", progress)
-        owner = this_process(run.token())
-        verifier = Verifier(place, InlineEngine(), owner, run.clock, run.token, deeper=look)
+            look = Look(entry, level, _boot(run, place, entry), scratch / "data")
+        owner, engine = this_process(run.token()), chosen_engine(run, entry.summary.stored_bytes)
+        verifier = Verifier(place, engine, owner, run.clock, run.token, deeper=look)
         verified = verifier.verify(backup_id, level)
     return msgspec.structs.replace(told(run, place, verified), zookeeper=_zookeeper(look))
 
@@ -62,19 +60,3 @@ def _zookeeper(look: Look) -> ZooKeeperVerified | None:
         transactions=found.transactions,
         digests_compared=found.digests_compared,
     )
-
-
-@contextmanager
-def _shown(run: Run, total_bytes: int) -> Iterator[Progress]:
-    """Progress for work that tells bytes."""
-    sink, done = run.progress(), [0]
-
-    def more(size_bytes: int) -> None:
-        done[0] += size_bytes
-        sink.update(done[0], 0, 0)
-
-    sink.start("verify", total_bytes, 1)
-    try:
-        yield more
-    finally:
-        sink.finish()

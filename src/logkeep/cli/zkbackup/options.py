@@ -85,6 +85,10 @@ FORM: ZkOption[str] = ZkOption(
 BELIEVE: ZkOption[bool] = ZkOption(
     "believe", Bool(), False, "Also restore across ends of epochs that nothing proves (before 3.6)."
 )
+ACCEPT_MISMATCH: ZkOption[str] = ZkOption(
+    "accept-mismatch", Text("REASON"), "",
+    "Restore though digests of the server contradict the tree. The reason is kept in the receipt.",
+)  # fmt: skip
 ENSEMBLE: ZkOption[bool] = ZkOption(
     "ensemble", Bool(), False, "The target is a member of an ensemble: epoch files are written."
 )

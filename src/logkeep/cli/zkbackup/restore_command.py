@@ -13,6 +13,7 @@ from logkeep.cli.zkbackup.checking import end_of, usable_holdings
 from logkeep.cli.zkbackup.frame import Answer, Job, Run
 from logkeep.cli.zkbackup.measures import restore_failed, restore_samples
 from logkeep.cli.zkbackup.options import (
+    ACCEPT_MISMATCH,
     BACKUP_BEFORE_RESTORE,
     BACKUP_DIR,
     BELIEVE,
@@ -54,9 +55,20 @@ HELP = """The server must be stopped. By default the tree comes back as it was a
 --to-time choose another moment, and one that cannot be proven is refused with a list of those that can."""
 OPTIONS = (
     *(BACKUP_DIR, *SERVER, FORCE, DRY_RUN, SKIP_VERIFY, TO_ZXID, TO_TIME, SESSIONS, FORM),
-    *(BELIEVE, ENSEMBLE, MIN_EPOCH, ZK_VERSION, CONTINUE, ROLLBACK, FORMAT, METRICS_FILE, VALIDATION_TIMEOUT),
+    *(
+        BELIEVE,
+        ACCEPT_MISMATCH,
+        ENSEMBLE,
+        MIN_EPOCH,
+        ZK_VERSION,
+        CONTINUE,
+        ROLLBACK,
+        FORMAT,
+        METRICS_FILE,
+        VALIDATION_TIMEOUT,
+    ),
 )
-EXITS = (0, 3, 10, 30, 31, 40, 130, 143)
+EXITS = (0, 2, 3, 10, 30, 31, 40, 130, 143)
 
 
 def restore(run: Run) -> Answer:
@@ -76,7 +88,8 @@ def restore(run: Run) -> Answer:
     files = len(path.slices) + (path.base.snapshot is not None)
     samples = restore_samples(run[HOST], took_s=run.took_s(started), ended_s=run.clock().timestamp(), files=files)
     document = {**msgspec.to_builtins(receipt), "receipt": str(kept)}
-    return Answer(document, lambda look: restored_text(view, receipt, kept, run[HOST], look), 0, samples)
+    code = 0 if prepared.replayed.first_mismatch is None else 2
+    return Answer(document, lambda look: restored_text(view, receipt, kept, run[HOST], look), code, samples)
 
 
 def _check_options(run: Run) -> None:
@@ -102,6 +115,7 @@ def _wish(run: Run) -> RestoreWish:
         min_epoch=run[MIN_EPOCH],
         version=run[ZK_VERSION],
         believe=run[BELIEVE],
+        accept_mismatch=run[ACCEPT_MISMATCH],
     )
 
 
@@ -145,6 +159,10 @@ def _moment(run: Run) -> Target:
 def _confirm(run: Run, view: BundleView, prepared: Prepared) -> None:
     if prepared.planned.obstacles:
         raise prepared.planned.obstacles[0]
+    disproven = prepared.replayed.first_mismatch
+    if disproven is not None:
+        at = hex_zxid(disproven.zxid)
+        run.console.warn(f"THIS TREE IS NOT THE ONE THAT THE SERVER HAD: its digest at {at} is another one")
     if run[FORCE] or not run[RESTORE_CONFIRMATION]:
         return
     if run.console.interactive:

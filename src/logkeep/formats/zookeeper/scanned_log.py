@@ -1,7 +1,12 @@
 """What a look at a transaction log found, as values: stretches of good records, damage, and how the file ends."""
 
+import struct
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+HEADER: Final = struct.pack(">4siq", b"ZKLG", 2, 0)
+"""What every log begins with."""
 
 
 class DamageKind(StrEnum):

@@ -18,9 +18,9 @@ import numpy as np
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper import txnlog_kernels as kernels
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.formats.zookeeper.scanned_log import Damage, DamageKind, Padding, ScannedLog, Stretch
+from logkeep.formats.zookeeper.scanned_log import HEADER, Damage, DamageKind, Padding, ScannedLog, Stretch
 from logkeep.formats.zookeeper.txnlog_kernels import Longs
-from logkeep.formats.zookeeper.txnlog_scan import HEADER, MOST_DAMAGE, Scan, Sink, obtained
+from logkeep.formats.zookeeper.txnlog_scan import MOST_DAMAGE, Scan, Sink, obtained
 from logkeep.formats.zookeeper.window import CHUNK_BYTES, Window
 
 __all__ = [
@@ -91,12 +91,19 @@ class Records:
     """Of the first byte of `data` in the file."""
 
 
-def tables(source: BinaryIO, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Records]:
-    """Checked records of a log, some megabytes at a time. Raises Damaged behind those before the first bad one."""
+def tables(source: BinaryIO, chunk_bytes: int = CHUNK_BYTES, *, start_at: int = 0) -> Iterator[Records]:
+    """Checked records of a log, some megabytes at a time. Raises Damaged behind those before the first bad one.
+
+    `start_at`: the byte of a record to begin with instead of the header.
+    """
     window = Window(source, chunk_bytes=chunk_bytes)
-    if not window.fill(HEADER_BYTES) or bytes(window.held[:HEADER_BYTES]) != HEADER:
+    if start_at:
+        if not window.go_to(start_at):
+            raise Damaged(f"the log ends before byte {start_at}")
+    elif not window.fill(HEADER_BYTES) or bytes(window.held[:HEADER_BYTES]) != HEADER:
         raise Damaged("this is no transaction log: it does not begin with ZKLG and version 2")
-    window.at += HEADER_BYTES
+    else:
+        window.at += HEADER_BYTES
     facts = np.zeros(kernels.FACTS, np.int64)
     rows = np.empty((chunk_bytes // kernels.SMALLEST_RECORD + 1, kernels.ROW_COLUMNS), np.int64)
     more = True

@@ -35,10 +35,12 @@ ERROR_KIND = -1
 END_MARK = 0x42
 _MODULUS = 65521
 _BLOCK = 4096
-"""So many bytes can be summed, each times its distance to the end, before 32 bits overflow."""
+"""So many bytes can be summed, each times its distance to the end, before 32 bits with a sign overflow."""
 
 U64 = np.uint64
 U32 = np.uint32
+I32 = np.int32
+I16 = np.int16
 
 
 @inlined
@@ -61,16 +63,19 @@ def int64(data: Bytes, at: Number) -> Number:
 
 @inlined
 def adler32(data: Bytes, at: Number, end: Number) -> Number:
-    """As zlib computes it; a block's two sums have no dependence between bytes, so they are summed side by side."""
+    """As zlib computes it; a block's two sums have no dependence between bytes, so they are summed side by side.
+
+    Factors of 16 bits, multiplied into 32: processors have one instruction for two such products and their sum.
+    """
     low, high = U64(1), U64(0)
     while at < end:
         size = min(np.int64(_BLOCK), end - at)
         block = data[at : at + size]
-        plain, weighted = U32(0), U32(0)
+        plain, weighted = I32(0), I32(0)
         for index in range(size):
-            byte = U32(block[index])
-            plain = U32(plain + byte)
-            weighted = U32(weighted + byte * U32(size - index))
+            byte = I32(I16(block[index]))
+            plain = I32(plain + byte)
+            weighted = I32(weighted + byte * I32(I16(size - index)))
         high = (high + low * U64(size) + U64(weighted)) % U64(_MODULUS)
         low = (low + U64(plain)) % U64(_MODULUS)
         at += size

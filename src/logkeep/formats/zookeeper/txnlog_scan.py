@@ -3,7 +3,6 @@
 `txnlog.scan` is the way in, and says what is promised.
 """
 
-import struct
 from collections.abc import Callable
 from typing import Final
 
@@ -11,12 +10,11 @@ import numpy as np
 
 from logkeep.errors import Damaged, FormatTooNew
 from logkeep.formats.zookeeper import txnlog_kernels as kernels
-from logkeep.formats.zookeeper.scanned_log import Damage, DamageKind, Padding, ScannedLog, Stretch
+from logkeep.formats.zookeeper.scanned_log import HEADER, Damage, DamageKind, Padding, ScannedLog, Stretch
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog_kernels import Longs
 from logkeep.formats.zookeeper.window import Window
 
-HEADER: Final = struct.pack(">4siq", b"ZKLG", 2, 0)
 MOST_DAMAGE: Final = 1000
 """A deep scan names no more places than these; a file with more is beyond help."""
 _EFFORT: Final = 256 << 20

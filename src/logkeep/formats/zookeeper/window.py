@@ -108,13 +108,20 @@ class Window:
             size = min(size, self._limit - position)
         if size > 0:
             size = min(size, self._until_hole(position) or needed)
-        piece = self._source.read(size) if size > 0 else b""
-        if not piece:
+        got = self._read_some(size) if size > 0 else 0
+        if not got:
             self._limit = position
             return False
-        self.buffer[self.end : self.end + len(piece)] = np.frombuffer(piece, np.uint8)
-        self.end += len(piece)
+        self.end += got
         return True
+
+    def _read_some(self, size: int) -> int:
+        """Right into the buffer, where the source can do that."""
+        if isinstance(self._source, io.BufferedIOBase | io.RawIOBase):
+            return self._source.readinto(self.buffer.data[self.end : self.end + size]) or 0
+        piece = self._source.read(size)
+        self.buffer[self.end : self.end + len(piece)] = np.frombuffer(piece, np.uint8)
+        return len(piece)
 
     def _until_hole(self, position: int) -> int:
         """How many bytes there are before the next hole; 0 within one."""

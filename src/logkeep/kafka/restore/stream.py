@@ -47,6 +47,9 @@ class Load:
 
     def runs(self) -> Longs:
         """Rows of (source offset, target offset, n)."""
+        if len(self.batches.runs) == 1:
+            ((source, count),) = self.batches.runs.tolist()
+            return np.array([[source, int(self.starts[0]), count]], np.int64)
         sources, counts = self.batches.runs[:, 0], self.batches.runs[:, 1]
         return np.column_stack((sources, int(self.starts[0]) + np.cumsum(counts) - counts, counts))
 

@@ -42,6 +42,10 @@ class Verdict(StrEnum):
     """Groups were put where they belong; no record was written, so that there is nothing to compare."""
     FAILED = "failed"
     ABORTED = "aborted"
+    PART = "part"
+    """A part of a backup was put into a system that runs, and read again: no restore of the whole."""
+    STOPPED = "stopped"
+    """The same, and it did not come to its end: what was done until then stays."""
 
 
 class RestoreDocument(SourceDocument, frozen=True, kw_only=True):

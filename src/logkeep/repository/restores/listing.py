@@ -29,6 +29,13 @@ class RestoreState(StrEnum):
     """Only groups were moved: no restore of a backup."""
     FAILED = "failed"
     ABORTED = "aborted"
+    PART = "part"
+    """A part went into a system that runs: no restore of a backup either."""
+    STOPPED = "stopped"
+    """The same, and it did not come to its end."""
+
+
+_PARTS = {Verdict.SET: "groups", Verdict.PART: "subtree", Verdict.STOPPED: "subtree"}
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,8 @@ class RestoreRow:
     """Who began it or resumed it last, while it is ongoing."""
     trouble: str = ""
     """A document that counts cannot be read."""
+    part: str = ""
+    """`groups` or `subtree`: only these came back, and nothing is said of the backup as a whole."""
 
 
 @dataclass
@@ -83,11 +92,11 @@ def last_restores(place: Place) -> dict[BackupId, RestoreRow]:
 def newest(rows: Iterable[RestoreRow]) -> dict[BackupId, RestoreRow]:
     """By backup, the row that was finished last. Pure.
 
-    Rows that never finished, that tell no backup, or that only moved groups are left out.
+    Rows that never finished, that tell no backup, or that tell of a part alone are left out.
     """
     found: dict[BackupId, RestoreRow] = {}
     for row in rows:
-        if row.backup is None or row.finished is None or row.state is RestoreState.SET:
+        if row.backup is None or row.finished is None or row.part:
             continue
         known = found.get(row.backup)
         if known is None or known.finished is None or (known.finished, known.id) <= (row.finished, row.id):
@@ -128,6 +137,7 @@ def _ended_row(row: RestoreRow, said: layout.Ended) -> RestoreRow:
         finished=said.finished,
         duration_s=said.duration_ms / 1000,
         trouble="" if known else f"it ended in a way that this release does not know: {said.verdict}",
+        part=_PARTS.get(Verdict(said.verdict), "") if known else "",
     )
 
 

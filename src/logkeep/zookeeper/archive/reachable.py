@@ -11,7 +11,6 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.segments import Segment
 from logkeep.repository.attachments import read_attachment
 from logkeep.repository.chain import Place
-from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.source import read_manifest
 from logkeep.zookeeper.archive.record import (
@@ -21,7 +20,7 @@ from logkeep.zookeeper.archive.record import (
     kept_snapshot,
     member_of,
 )
-from logkeep.zookeeper.archive.served import as_served, replaced_in
+from logkeep.zookeeper.archive.serving import served_record
 from logkeep.zookeeper.coverage import Holdings
 from logkeep.zookeeper.kept import KeptLog
 from logkeep.zookeeper.line import line_of
@@ -58,14 +57,13 @@ def _holdings(record: EnsembleRecord, rows: Mapping[str, Segment]) -> Holdings:
 
 
 def record_rows(place: Place, folded: Folded, entry: BackupEntry) -> tuple[EnsembleRecord, dict[str, Segment]] | None:
-    """What a backup says of itself; None for another kind of source. Raises Damaged."""
+    """What a backup says of itself, as it is served today; None for another kind of source. Raises Damaged."""
     manifest = read_manifest(place, entry)
     record = read_attachment(place, manifest, ROLE, EnsembleRecord)
     if record is None:
         return None
-    parts = served_parts(manifest, folded)
-    table = rows_of(PartReader(place), manifest, parts)
-    return as_served(record, table.to_segments(), place.source, replaced=replaced_in(manifest.parts, parts))
+    found = served_record(place, folded, manifest, record)
+    return found.record, found.rows
 
 
 def lost_by(place: Place, folded: Folded, gone: Collection[int]) -> tuple[str, ...]:

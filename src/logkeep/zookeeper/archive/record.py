@@ -3,12 +3,10 @@
 One document per backup, pinned by its manifest under the role `ensemble`.
 """
 
-from collections.abc import Iterable
 from typing import ClassVar
 
 import msgspec
 
-from logkeep.errors import Damaged
 from logkeep.model.ids import StoredId
 from logkeep.model.segments import Collection, LogName, Position, Segment, Sha256, Token
 from logkeep.repository.documents import MIB, SourceDocument
@@ -68,6 +66,11 @@ class LogRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     digests: bool | None = None
     apart: str = ""
     """The history that its object is stored under, where no server said that it is committed: nothing continues it."""
+    size: Position = 0
+    """Of the piece, and the rest of what the row of its object says while it has one of its own; 0: only that does."""
+    sha256: Sha256 | None = None
+    records: Position = 0
+    min_time_ms: int = 0
 
 
 class DamagedRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -136,6 +139,10 @@ def log_record(placed: PlacedLog, apart: str) -> LogRecord:
         borders=kept.borders,
         digests=kept.digests,
         apart=apart if placed.tail else "",
+        size=kept.size_bytes,
+        sha256=kept.sha256,
+        records=kept.records,
+        min_time_ms=kept.min_time_ms,
     )
 
 
@@ -178,32 +185,25 @@ def kept_snapshot(record: SnapshotRecord, row: Segment) -> KeptSnapshot:
 
 
 def kept_log(record: LogRecord, row: Segment) -> KeptLog:
+    """`row`: of the object that it lies in, which may hold more."""
+    own = record.token == row.token
     return KeptLog(
         member=record.member,
         history=record.history,
         name=record.name,
         first=record.first,
         last=record.last,
-        records=row.records,
-        min_time_ms=row.base_time_ms,
-        max_time_ms=row.max_time_ms,
+        records=row.records if own else record.records,
+        min_time_ms=row.base_time_ms if own else record.min_time_ms,
+        max_time_ms=row.max_time_ms if own else record.max_time_ms,
         last_adler=record.last_adler,
         ending=record.ending,
         proof=row.proof,
-        size_bytes=row.plain_bytes,
-        sha256=row.plain_sha256,
+        size_bytes=row.plain_bytes if own else record.size,
+        sha256=row.plain_sha256 if own else record.sha256 or "",
         borders=record.borders,
         digests=record.digests,
     )
-
-
-def rows_by_token(rows: Iterable[Segment], wanted: Iterable[str], subject: str) -> dict[str, Segment]:
-    """The row of every record. Raises Damaged when one has none: the two documents do not belong together."""
-    found = {row.token: row for row in rows}
-    missing = next((token for token in wanted if token not in found), None)
-    if missing is not None:
-        raise Damaged(f"the record names an object {missing} that the backup does not have", subject=subject)
-    return found
 
 
 def log_of(collection: Collection, member: str, history: str) -> LogName:

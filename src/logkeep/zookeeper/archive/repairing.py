@@ -18,11 +18,14 @@ from logkeep.model.segments import Segment
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Progress
 from logkeep.repository import layout
+from logkeep.repository.attachments import read_attachment
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.lease import DEFAULT_TTL
+from logkeep.repository.source import read_manifest
 from logkeep.repository.writing import Writing, writing
 from logkeep.zookeeper.archive.mending import Mend, commit_mends, run_of, same_bytes
+from logkeep.zookeeper.archive.record import ROLE, EnsembleRecord, LogRecord
 from logkeep.zookeeper.archive.served import tokens_of
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
@@ -79,8 +82,8 @@ class ArchiveRepairSink:
         for plan in repairs:
             new = [(kept, stored) for of, kept, stored in self._logs if of is plan]
             row = self.view.row_of(plan.of)
-            whole = (row.first, row.end) == (plan.of.first, plan.of.last + 1)  # it may lie in an object that holds more
-            yield plan.of, _mend_of(plan, row, new, told_of(plan, self.donors)) if whole else None
+            fits = self._is_alone(plan.of, row) and not (plan.lost and self._is_in_pieces(plan.of))
+            yield plan.of, _mend_of(plan, row, new, told_of(plan, self.donors)) if fits else None
         for snapshot, donor, stored in self._snapshots:
             row = self.view.row_of(snapshot)
             same = same_bytes(row, stored)
@@ -90,6 +93,20 @@ class ArchiveRepairSink:
             for snapshot in dropped:
                 told = f"{named(snapshot)}: not used any more, no other backup has it"
                 yield snapshot, Mend(self.view.row_of(snapshot), (), told)
+
+    def _is_alone(self, log: KeptLog, row: Segment) -> bool:
+        """Its object may have been merged with others, and hold more than this backup does."""
+        return (row.first, row.end) == (log.first, log.last + 1)
+
+    def _is_in_pieces(self, log: KeptLog) -> bool:
+        """Whether an earlier backup knows a part of it as a piece, which it would not find in what is left."""
+        place = self.session.place
+        for entry in self.session.folded.completed:
+            record = read_attachment(place, read_manifest(place, entry), ROLE, EnsembleRecord)
+            for named in record.logs if record is not None else ():
+                if (named.member, named.history) == (log.member, log.history) and _is_cut(named, log):
+                    return True
+        return False
 
     def _opened(self, row: Segment, first: int) -> StoredWriter:
         token, place = self.session.tokens(), self.session.place
@@ -110,6 +127,11 @@ class _NewLog:
 
     def abort(self) -> None:
         self.writer.abort()
+
+
+def _is_cut(named: LogRecord, log: KeptLog) -> bool:
+    overlap = named.first <= log.last and log.first <= named.last
+    return overlap and not (named.first <= log.first and log.last <= named.last)
 
 
 def _mend_of(plan: RepairPlan, row: Segment, new: Sequence[tuple[KeptLog, Stored]], told: str) -> Mend | None:

@@ -6,17 +6,15 @@ without an object for the rest. `as_served` tells of them what the record told o
 backup sees no difference.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
 
 from logkeep.errors import Damaged
-from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.segments import Collection as Kind
 from logkeep.model.segments import LogName, Segment
-from logkeep.repository.actions import PartRef
-from logkeep.zookeeper.archive.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of, rows_by_token
+from logkeep.zookeeper.archive.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
 from logkeep.zookeeper.kept import Ending
 
 _ADLER: Final = "adler32:"
@@ -31,34 +29,25 @@ def told_adler(adler: int) -> str:
     return f"{_ADLER}{adler:08x}"
 
 
-def replaced_in(named: Iterable[PartRef], served: Collection[PartRef]) -> bool:
-    """Whether other parts than those that a manifest names serve it."""
-    return any(part not in served for part in named)
-
-
 def tokens_of(record: EnsembleRecord) -> set[str]:
     """Of all objects that it names."""
     return {*(s.token for s in record.snapshots), *(r.token for r in record.logs)}
 
 
-def as_served(
-    record: EnsembleRecord, rows: Iterable[Segment], subject: str, *, replaced: bool
-) -> tuple[EnsembleRecord, dict[str, Segment]]:
-    """The record with the objects that are there, and the row of each. Raises Damaged where one has none.
+def as_served(record: EnsembleRecord, rows: Iterable[Segment]) -> EnsembleRecord:
+    """The record with the objects that were put in the place of damaged ones.
 
-    `replaced`: other rows serve the backup than those it was committed with. Only then may a snapshot be missing, which
-    nobody could mend.
+    A snapshot that nothing serves could not be mended, and is left out; so is a log of which everything is lost. A log
+    that lies in a larger object stays as it is told: it was merged with others, and not mended.
     """
     found = list(rows)
-    by_token = {row.token: row for row in found}
-    named = [*(s.token for s in record.snapshots), *(r.token for r in record.logs)]
-    if not replaced or all(token in by_token for token in named):
-        return record, rows_by_token(found, named, subject)
-    others = _Others(row for row in found if row.has_object and row.token not in set(named))
-    snapshots = [s if s.token in by_token else others.snapshot(s) for s in record.snapshots]
-    logs = [one for r in record.logs for one in ((r,) if r.token in by_token else others.logs(r, subject))]
-    told = msgspec.structs.replace(record, snapshots=tuple(s for s in snapshots if s is not None), logs=tuple(logs))
-    return told, by_token
+    held, named = {row.token for row in found}, tokens_of(record)
+    if named <= held:
+        return record
+    others = _Others(row for row in found if row.token not in named)
+    snapshots = [s if s.token in held else others.snapshot(s) for s in record.snapshots]
+    logs = [one for r in record.logs for one in ((r,) if r.token in held else others.logs(r))]
+    return msgspec.structs.replace(record, snapshots=tuple(s for s in snapshots if s is not None), logs=tuple(logs))
 
 
 class _Others:
@@ -76,22 +65,22 @@ class _Others:
                 return msgspec.structs.replace(named, token=row.token)
         return None
 
-    def logs(self, named: LogRecord, subject: str) -> Iterator[LogRecord]:
+    def logs(self, named: LogRecord) -> Iterator[LogRecord]:
         """What serves its transactions, or is left of them, in order."""
-        log = log_of(Kind.TXNLOGS, named.member, named.apart or named.history)
-        inside = [row for row in self._by_log.get(log, ()) if named.first <= row.first and row.end <= named.last + 1]
-        if not inside:
-            span = f"{hex_zxid(named.first)} to {hex_zxid(named.last)}"
-            raise Damaged(f"no object serves {span} of {named.member}", subject=subject)
+        rows = self._by_log.get(log_of(Kind.TXNLOGS, named.member, named.apart or named.history), ())
+        inside = [row for row in rows if named.first <= row.first and row.end <= named.last + 1 and row.has_object]
+        lost = any(row.start <= named.first and named.last < row.end and not row.has_object for row in rows)
+        if not inside and not lost:
+            yield named
         for row in sorted(inside, key=lambda row: row.first):
-            yield _piece(named, row, subject)
+            yield _piece(named, row)
 
 
-def _piece(named: LogRecord, row: Segment, subject: str) -> LogRecord:
+def _piece(named: LogRecord, row: Segment) -> LogRecord:
     last = row.end - 1
     adler = named.last_adler if last == named.last else last_adler_in(row)
     if adler is None:
-        raise Damaged("the row of a mended log does not tell how its last record ends", subject=subject)
+        raise Damaged("the row of a mended log does not tell how its last record ends", subject=str(row.log))
     return msgspec.structs.replace(
         named,
         token=row.token,
@@ -101,4 +90,8 @@ def _piece(named: LogRecord, row: Segment, subject: str) -> LogRecord:
         max_time_ms=row.max_time_ms,
         ending=named.ending if last == named.last else Ending.DAMAGED,
         borders=tuple(border for border in named.borders if row.first <= border[1] <= last),
+        size=row.plain_bytes,
+        sha256=row.plain_sha256,
+        records=row.records,
+        min_time_ms=row.base_time_ms,
     )

@@ -1,6 +1,6 @@
 """A repository as the place where a backup of ZooKeeper goes: what is new is stored, what is known is taken over."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -8,14 +8,13 @@ from datetime import timedelta
 from logkeep.errors import BackupFailed, UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
-from logkeep.model.segments import Codec
+from logkeep.model.segments import Codec, Segment
 from logkeep.model.segments import Collection as Kind
 from logkeep.model.time import Clock, TokenSource, random_token
 from logkeep.repository import layout
 from logkeep.repository.attachments import put_attachment, read_attachment
 from logkeep.repository.backup import OngoingBackup, Outcome, begin, check_wanted
 from logkeep.repository.chain import Place
-from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.format import ZSTD_FRAMES, require_feature
 from logkeep.repository.lease import DEFAULT_TTL
@@ -51,7 +50,7 @@ from logkeep.zookeeper.archive.record import (
     member_of,
     snapshot_record,
 )
-from logkeep.zookeeper.archive.served import as_served, replaced_in
+from logkeep.zookeeper.archive.serving import mended_record
 from logkeep.zookeeper.archive.view import ArchiveView, damaged_in, digest_at, tree_at_end, view_of
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot
 from logkeep.zookeeper.packing import DEFAULT_LEVEL, StoredWriter
@@ -134,9 +133,10 @@ class ArchiveSink:
         ongoing = self._ongoing[-1]
         if any(not config.redacted and _tells(config.name) for config in gathered.config):
             raise UsageError("files with secrets are kept in bundles only", remedy="leave --include-secrets away")
-        mended = self._mend(gathered.again)
-        held, base = self._held(gathered), self._base()
-        told = self._planned(gathered, held, base)
+        mended, base = self._mend(gathered.again), self._base()
+        self.last = base.record if base is not None else None  # as it is served today: pieces may have been merged
+        held = self._held(gathered)
+        told = self._planned(gathered, held, base.rows if base is not None else {})
         record = _record(self.session.place, ongoing.id, gathered, held, self.last)
         ref = put_attachment(self.session.place, ongoing.id, ROLE, record, self.session.tokens())
         claims = self._claims(gathered, told.believed)
@@ -158,7 +158,6 @@ class ArchiveSink:
         mends = list(mends_of(base, again)) if base is not None else []
         if mends:
             commit_mends(self.session, [mend for _, mend in mends])
-            self.last = last_record(place, self.session.folded)
         return tuple(copied_again(one, layout.segment(place.source, mend.old)) for one, mend in mends)
 
     def _held(self, gathered: Gathered) -> "_Held":
@@ -185,11 +184,10 @@ class ArchiveSink:
             return None
         return int((self.session.clock() - self.history_window).timestamp() * 1000)
 
-    def _planned(self, gathered: Gathered, held: "_Held", base: ArchiveView | None) -> Planned:
+    def _planned(self, gathered: Gathered, held: "_Held", old: Mapping[str, Segment]) -> Planned:
         """The planner sees the rows of the backup as a reader of it will."""
         new_logs = {p.stored.token: p.kept for p in gathered.logs}
         new_snapshots = {p.stored.token: p.kept for p in gathered.snapshots}
-        old = base.rows if base is not None else {}
         logs = [new_logs.get(r.token) or kept_log(r, old[r.token]) for r in held.logs]
         snapshots = [new_snapshots.get(s.token) or kept_snapshot(s, old[s.token]) for s in held.snapshots]
         seen = {m.name for m in gathered.members}
@@ -272,11 +270,8 @@ def last_record(place: Place, folded: Folded) -> EnsembleRecord | None:
     if not folded.completed:
         return None
     manifest = read_manifest(place, folded.completed[-1])
-    record, parts = read_attachment(place, manifest, ROLE, EnsembleRecord), served_parts(manifest, folded)
-    if record is None or not replaced_in(manifest.parts, parts):
-        return record
-    table = rows_of(PartReader(place), manifest, parts)
-    return as_served(record, table.to_segments(), place.source, replaced=True)[0]
+    record = read_attachment(place, manifest, ROLE, EnsembleRecord)
+    return None if record is None else mended_record(place, folded, manifest, record)
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Levels of verification that only ZooKeeper has, for a backup in a repository: from `data` on.
 
 The repository looks whether every object is there; this reads them, and tells its findings under the names of objects,
-so that other backups that share a damaged one are known to be damaged too.
+so that other backups that share a damaged one are known to be damaged too. Objects are read by the engine that the
+verification was given.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
-from logkeep.model.work import Progress
+from logkeep.model.work import Engine
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.verifying import Asked, Proven
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
@@ -18,7 +19,8 @@ from logkeep.zookeeper.boot import Boot
 from logkeep.zookeeper.findings import Class, Seen
 from logkeep.zookeeper.judging import Judged, judge
 from logkeep.zookeeper.verify import Level, Verified, verify
-from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, named
+from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, named, to_read
+from logkeep.zookeeper.verify_units import ObjectsUnit, checked_by, shares
 
 _GONE = frozenset({"object-missing", "size-mismatch"})
 
@@ -31,7 +33,6 @@ class Look:
     level: Level
     boot: Boot | None = None
     scratch: Path | None = None
-    progress: Progress = lambda _: None
     verified: Verified | None = None
     judged: Judged | None = None
     """The same, as bundles are judged."""
@@ -42,7 +43,12 @@ class Look:
         names = {named(kept): view.object_name(kept) for kept in everything}
         gone = {finding.where for finding in asked.checked.findings if finding.code in _GONE}
         found = verify(
-            view, self.level, boot=self.boot, scratch=self.scratch, progress=self.progress, objects=_present(view, gone)
+            view,
+            self.level,
+            boot=self.boot,
+            scratch=self.scratch,
+            objects=_present(view, gone),
+            read=lambda _view, checks, _progress: _read(view, checks, asked.engine),
         )
         self.judged = judge(found, end=view.record.backup_zxid, where=f"backup {view.name}", repaired_files=view.mended)
         found = self.judged.verified
@@ -50,6 +56,11 @@ class Look:
         asked.checked.findings += _told(found, names, gone)
         self.verified = found
         return Proven(self.level)
+
+
+def _read(view: ArchiveView, checks: ObjectChecks, engine: Engine) -> ObjectChecks:
+    units = [ObjectsUnit(view.only(share), share) for share in shares(to_read(view, checks))]
+    return checked_by(engine, units, checks)
 
 
 def _present(view: ArchiveView, gone: set[str]) -> ObjectChecks:

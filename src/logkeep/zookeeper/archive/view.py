@@ -1,19 +1,22 @@
 """A backup of ZooKeeper in a repository, to read."""
 
 import io
-from collections.abc import Container
-from dataclasses import dataclass
+from collections.abc import Collection, Container
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import BinaryIO, cast
 
+import msgspec
+
 from logkeep.errors import Damaged, UnknownBackup
+from logkeep.formats.zookeeper.scanned_log import HEADER
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.model.segments import Segment
 from logkeep.repository import layout
 from logkeep.repository.attachments import read_attachment
 from logkeep.repository.chain import Place, read_chain
-from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.manifest import Manifest
 from logkeep.repository.segment_bytes import StoredLog
@@ -25,7 +28,7 @@ from logkeep.zookeeper.archive.record import (
     kept_snapshot,
     member_of,
 )
-from logkeep.zookeeper.archive.served import as_served, replaced_in, tokens_of
+from logkeep.zookeeper.archive.serving import served_record
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.packing import PiecesStream
 from logkeep.zookeeper.planned import end_of
@@ -42,6 +45,8 @@ class ArchiveView:
     record: EnsembleRecord
     rows: dict[str, Segment]
     """By token, of everything that the record names."""
+    within: dict[str, int] = field(default_factory=dict)
+    """See `Settled`."""
     mended: int = 0
     """How many objects that the backup was committed with are served by others, because they were damaged."""
 
@@ -63,8 +68,13 @@ class ArchiveView:
         return tuple(sorted(found, key=lambda log: (log.member, log.history, log.first)))
 
     def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
-        stored = StoredLog.of(self.place, self.row_of(kept))
-        return cast("BinaryIO", io.BufferedReader(PiecesStream(stored.pieces()), 1 << 20))
+        token = self._token(kept)
+        stored, start = StoredLog.of(self.place, self.rows[token]), self.within.get(token)
+        if start is None:
+            pieces = stored.pieces()
+        else:
+            pieces = chain((memoryview(HEADER),), stored.range(start, kept.size_bytes - len(HEADER)))
+        return cast("BinaryIO", io.BufferedReader(PiecesStream(pieces), 1 << 20))
 
     def object_name(self, kept: KeptSnapshot | KeptLog) -> str:
         """Under which it lies in the store."""
@@ -72,6 +82,18 @@ class ArchiveView:
 
     def row_of(self, kept: KeptSnapshot | KeptLog) -> Segment:
         return self.rows[self._token(kept)]
+
+    def only(self, objects: Collection[KeptSnapshot | KeptLog]) -> "ArchiveView":
+        """A view of these alone, small enough to travel with each unit of work."""
+        tokens = {self._token(kept) for kept in objects}
+        record = msgspec.structs.replace(
+            self.record,
+            snapshots=tuple(s for s in self.record.snapshots if s.token in tokens),
+            logs=tuple(r for r in self.record.logs if r.token in tokens),
+            config=(),
+        )
+        rows = {token: row for token, row in self.rows.items() if token in tokens}
+        return replace(self, record=record, rows=rows, within={t: at for t, at in self.within.items() if t in tokens})
 
     def _token(self, kept: KeptSnapshot | KeptLog) -> str:
         if isinstance(kept, KeptSnapshot):
@@ -97,11 +119,8 @@ def view_of(place: Place, entry: BackupEntry) -> ArchiveView:
         raise UnknownBackup("this is no backup of ZooKeeper", subject=f"{place.source} {entry.id}")
     if record.id != entry.id:
         raise Damaged("the record belongs to another backup", subject=f"{place.source} {entry.id}")
-    parts = served_parts(manifest, read_chain(place))
-    table = rows_of(PartReader(place), manifest, parts)
-    replaced = replaced_in(manifest.parts, parts)
-    served, rows = as_served(record, table.to_segments(), place.source, replaced=replaced)
-    return ArchiveView(place, manifest, served, rows, len(tokens_of(record) - tokens_of(served)))
+    found = served_record(place, read_chain(place), manifest, record)
+    return ArchiveView(place, manifest, found.record, found.rows, found.within, found.mended)
 
 
 def damaged_in(view: ArchiveView, names: Container[str]) -> tuple[KeptLog | KeptSnapshot, ...]:

@@ -15,7 +15,7 @@ from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.past.difference import Difference, Kind, differences
-from logkeep.zookeeper.plan import Moment, Refused, RestorePath, Slice, Target, plan
+from logkeep.zookeeper.plan import Refused, RestorePath, Slice, Target, plan
 from logkeep.zookeeper.restore.choosing import choose
 from logkeep.zookeeper.survey import LogTimes, survey
 
@@ -26,12 +26,14 @@ _SYSTEM = b"/zookeeper"
 class Side:
     view: BackupView
     target: Target
+    believe: bool = False
+    """Also ends of epochs that nothing proves."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    before: Moment
-    after: Moment
+    before: RestorePath
+    after: RestorePath
     by: Literal["digest", "replay"]
     counted: Counter[Kind]
     """Nodes by what differs; one node may differ in several ways."""
@@ -79,18 +81,18 @@ def compare(before: Side, after: Side, below: bytes, most: int) -> Compared:
     one, other = _way(before), _way(after)
     digest = None if _is_system(below) else written_digest(before.view, one)
     if digest is not None and digest == written_digest(after.view, other):
-        return Compared(one.stands_at, other.stands_at, "digest", Counter(), 0, ())
-    trees = [choose(side.view, side.target).replayed.tree for side in (before, after)]
+        return Compared(one, other, "digest", Counter(), 0, ())
+    trees = [choose(side.view, side.target, believe=side.believe).replayed.tree for side in (before, after)]
     counted, total = Counter[Kind](), 0
     for each in differences(trees[0], trees[1], below):
         total += 1
         counted.update(each.kinds)
     first = tuple(islice(differences(trees[0], trees[1], below), most))
-    return Compared(one.stands_at, other.stands_at, "replay", counted, total, first)
+    return Compared(one, other, "replay", counted, total, first)
 
 
 def _way(side: Side) -> RestorePath:
-    path = plan(survey(side.view), side.target, LogTimes(side.view))
+    path = plan(survey(side.view), side.target, LogTimes(side.view), believe=side.believe)
     if isinstance(path, Refused):
         raise path.error(side.view.name)
     return path

@@ -75,6 +75,8 @@ class LogUnit:
     piece: Slice
     wanted: Wanted
     sessions: tuple[int, ...] = ()
+    start_at: int = 0
+    """The byte of the log that the part begins at, where damage is before it; else the beginning is read over."""
 
 
 def wanted_path(text: str) -> bytes:
@@ -117,11 +119,13 @@ def batches(unit: LogUnit, progress: Progress) -> Iterator[pa.RecordBatch]:
     """All changes of the part of the log, some megabytes at a time."""
     first, last = unit.piece.first, unit.piece.last
     with unit.view.open(unit.piece.log) as source:
-        for records in tables(source):
+        for records in tables(source, start_at=unit.start_at):
             for batch in changes(records):
                 within = pc.and_(pc.greater_equal(batch["zxid"], first), pc.less_equal(batch["zxid"], last))
                 yield batch.filter(within)
             progress(int(records.body_bytes.sum()) + _FRAME_BYTES * len(records.zxid))
+            if int(records.zxid[-1]) >= last:
+                return  # what is wrong behind the part is of no interest
 
 
 def _newest(unit: LogUnit, chosen: Callable[[pa.RecordBatch], pa.RecordBatch], progress: Progress) -> Found:

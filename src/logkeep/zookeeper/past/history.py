@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from logkeep.model.work import EngineFor
+from logkeep.model.findings import Finding
+from logkeep.model.work import Engine, EngineFor
 from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.past.around import UNREADABLE, around
 from logkeep.zookeeper.past.events import CREATES, DELETES, Event, Found, LogUnit, Wanted, find, find_closings
-from logkeep.zookeeper.past.pieces import history_order, pieces, searched
+from logkeep.zookeeper.past.pieces import history_order, pieces, searched, transactions_in
 
 
 @dataclass(frozen=True)
@@ -24,25 +26,37 @@ class History:
     searched: tuple[tuple[str, int, int], ...]
     """History, first and last zxid of what was looked through."""
     transactions: int
+    findings: tuple[Finding, ...] = ()
+    """What could not be read, and is not in the answer."""
 
 
 def history(view: BackupView, wanted: Wanted, engine_for: EngineFor, member: str | None = None) -> History:
-    """Raises Damaged where a log is; UsageError for a member that is not there."""
+    """Goes on behind damage, which is then in `findings`. Raises UsageError for a member that is not there."""
     parts = pieces(view.logs, member)
     units = [LogUnit(view, piece, wanted) for piece in parts]
     engine = engine_for(sum(piece.log.size_bytes for piece in parts))
+    try:
+        return _searched(units, wanted, engine)
+    except UNREADABLE:
+        readable = around(view, engine, parts, wanted, member)
+    found = _searched(readable.units, wanted, engine)
+    return replace(found, findings=tuple(missing.finding for missing in readable.missing))
+
+
+def _searched(units: Sequence[LogUnit], wanted: Wanted, engine: Engine) -> History:
+    """Raises Damaged, or ObjectMissing, where a log is."""
+    parts = [unit.piece for unit in units]
     found = engine.map(find, units, Found, label="history", weight=_weight)
     events = newest([event for one in found for event in one.events], wanted.most)
     total = sum(one.total for one in found)
     if left := without_end(events):
         sessions = tuple(sorted({event.session for event in left}))
         asked = replace(wanted, most=max(wanted.most, len(sessions)))
-        again = [LogUnit(view, unit.piece, asked, sessions) for unit in units]
+        again = [replace(unit, wanted=asked, sessions=sessions) for unit in units]
         closings = engine.map(find_closings, again, Found, label="sessions", weight=_weight)
         ended = deletions(left, [event for one in closings for event in one.events])
         events, total = newest([*events, *ended], wanted.most), total + len(ended)
-    records = sum(log.records for log in {piece.log for piece in parts})
-    return History(tuple(events), total, tuple(searched(parts)), records)
+    return History(tuple(events), total, tuple(searched(parts)), sum(map(transactions_in, parts)))
 
 
 def newest(events: Sequence[Event], most: int) -> list[Event]:

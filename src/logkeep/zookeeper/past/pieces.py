@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from logkeep.errors import UsageError
+from logkeep.formats.zookeeper.names import epoch_of
 from logkeep.zookeeper.kept import KeptLog
 from logkeep.zookeeper.plan import Slice
 
@@ -24,13 +25,14 @@ def pieces(logs: Sequence[KeptLog], member: str | None = None) -> tuple[Slice, .
             "no logs of this member are in the backup", subject=member, remedy=f"choose among {', '.join(known)}"
         )
     held = [log for log in logs if member in (None, log.member)]
-    held.sort(key=lambda log: (history_order(log.history), log.first, -log.last))
-    return tuple(piece for _, of_one in groupby(held, key=lambda log: log.history) for piece in _once(of_one))
+    held.sort(key=lambda log: history_order(log.history))
+    return tuple(piece for _, of_one in groupby(held, key=lambda log: log.history) for piece in once(of_one))
 
 
-def _once(logs: Iterable[KeptLog]) -> Iterator[Slice]:
+def once(logs: Iterable[KeptLog]) -> Iterator[Slice]:
+    """Of one history: every transaction that they hold, zxids growing."""
     at = -1
-    for log in logs:
+    for log in sorted(logs, key=lambda log: (log.first, -log.last)):
         if log.last > at:
             yield Slice(log, max(log.first, at + 1), log.last)
             at = log.last
@@ -48,6 +50,12 @@ def searched(found: Sequence[Slice]) -> list[tuple[str, int, int]]:
         else:
             runs.append((history, piece.first, piece.last))
     return runs
+
+
+def transactions_in(piece: Slice) -> int:
+    """Inside an epoch every number is a transaction; over a border only the log as a whole is counted."""
+    same = epoch_of(piece.first) == epoch_of(piece.last)
+    return piece.last - piece.first + 1 if same else piece.log.records
 
 
 def _joined(history: str, last: int, first: int, borders: set[tuple[str, tuple[int, int]]]) -> bool:

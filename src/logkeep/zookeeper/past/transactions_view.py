@@ -6,7 +6,9 @@ from typing import Final
 import pyarrow as pa
 
 from logkeep.formats.zookeeper.changes import as_text, hexadecimal
+from logkeep.model.work import Engine
 from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.past.around import Readable, around
 from logkeep.zookeeper.past.events import Depth, LogUnit, Wanted, batches
 from logkeep.zookeeper.past.pieces import pieces
 
@@ -23,6 +25,11 @@ _ALL: Final = Wanted(b"/", Depth.EVERYTHING, 1)
 def units(view: BackupView, member: str | None = None) -> list[LogUnit]:
     """One for each log."""
     return [LogUnit(view, piece, _ALL) for piece in pieces(view.logs, member)]
+
+
+def readable_units(view: BackupView, engine: Engine, member: str | None = None) -> Readable:
+    """The same around damage, with what is missing then."""
+    return around(view, engine, pieces(view.logs, member), _ALL, member)
 
 
 def rows(unit: LogUnit) -> Iterator[pa.RecordBatch]:

@@ -1,54 +1,22 @@
-"""One plan for members on several hosts: each is surveyed where it is, one plan is made of all, each host applies it.
+"""One epoch for all members, above every one that was ever in use; and whether a host finds what a plan expects. Pure.
 
-Both documents are JSON. A survey says how far a member got; a plan says which epoch lies above all of them. A host on
-which more is found than its survey told does not apply the plan: somebody started a server in between.
+A host on which more is found than its survey told does not carry the plan out: somebody started a server in between.
 """
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 
-import msgspec
-
-from logkeep.errors import Damaged, TargetUnsafe, UsageError
+from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.kept import BackupView, Member
-from logkeep.zookeeper.restore.holding import held_by
+from logkeep.zookeeper.restore.documents import AgreedPlan, MemberSurvey
 from logkeep.zookeeper.restore.numbers import epoch_above
-from logkeep.zookeeper.restore.places import check_swappable, place_of
-from logkeep.zookeeper.restore.running import Ask, ask_server, look_for_servers
-from logkeep.zookeeper.restore.values import Form, Held, Planned, RestoreWish, Sessions, Target
+from logkeep.zookeeper.restore.places import Place
+from logkeep.zookeeper.restore.surveying import check_age
+from logkeep.zookeeper.restore.values import Held, Planned, RestoreWish
 from logkeep.zookeeper.words import ServerState
 
-Zxid = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-Epoch = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
-
-
-class MemberSurvey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="restore-survey-1"):
-    """How far one member got, by its directories and by itself if it runs."""
-
-    data_dir: str
-    host: str
-    highest_zxid: Zxid
-    epochs: tuple[Epoch, ...]
-
-
-class AgreedPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="restore-plan-1"):
-    """What every member gets."""
-
-    backup: str
-    zxid: Zxid
-    epoch: Epoch
-    sessions: Sessions
-    form: Form
-
-
-def survey_of(target: Target, *, ask: Ask = ask_server) -> MemberSurvey:
-    """Of a member that is stopped, or still runs. Raises UsageError or TargetUnsafe for a wrong directory."""
-    place = place_of(target)
-    check_swappable(place)
-    held, live = held_by(place), look_for_servers([place], ask).live
-    highest = max([held.highest_zxid, *(state.zxid for state in live)])
-    return MemberSurvey(data_dir=str(place.data_dir), host=target.host, highest_zxid=highest, epochs=held.epochs)
+_ANEW = "stop all members, survey every host again and make a new plan"
 
 
 def needed_epoch(
@@ -58,6 +26,13 @@ def needed_epoch(
     several = wish.ensemble or len(looked_at) > 1 or any(each.epochs for each in looked_at)
     if wish.alone or not (several or _was_a_member(view.members) or _may_be_a_member(view.members, looked_at)):
         return None
+    return epoch_for_all(view, wish, looked_at, live)
+
+
+def epoch_for_all(
+    view: BackupView, wish: RestoreWish, looked_at: Sequence[Held | MemberSurvey], live: Sequence[ServerState] = ()
+) -> int:
+    """For members of an ensemble."""
     epochs = [epoch for each in looked_at for epoch in each.epochs]
     epochs += [e for member in view.members for e in (member.current_epoch, member.accepted_epoch) if e is not None]
     zxids = archived_zxids(view) + [each.highest_zxid for each in looked_at] + [state.zxid for state in live]
@@ -67,6 +42,11 @@ def needed_epoch(
 def archived_zxids(view: BackupView) -> list[int]:
     """The last ones that each file of the backup holds, or may hold in part."""
     return [log.last for log in view.logs] + [snapshot.fuzzy_end or snapshot.zxid for snapshot in view.snapshots]
+
+
+def known_members(members: Sequence[Member]) -> int:
+    """How many servers the ensemble has at least, by the backup."""
+    return max([len(members), *(member.voters or 0 for member in members)])
 
 
 def _was_a_member(members: Sequence[Member]) -> bool:
@@ -90,39 +70,44 @@ def _may_be_a_member(members: Sequence[Member], looked_at: Sequence[Held | Membe
     return unknown and any(isinstance(each, Held) and each.empty and each.myid for each in looked_at)
 
 
-def agreed_plan(planned: Planned) -> AgreedPlan:
-    if planned.epoch is None:
-        raise UsageError("a server that stands alone needs no plan for others", remedy="restore it where it is")
-    return AgreedPlan(
-        backup=planned.backup,
-        zxid=planned.zxid,
-        epoch=planned.epoch,
-        sessions=planned.sessions,
-        form=planned.form,
-    )
+def check_expected(agreed: AgreedPlan, targets: Iterable[tuple[Place, Held]], now: datetime) -> None:
+    """Whether these are directories that the plan was made for, as they were then. Raises UsageError, TargetUnsafe."""
+    check_age("the plan", agreed.made, now, _ANEW)
+    for place, held in targets:
+        where = (str(place.data_dir), str(place.log_dir))
+        mine = [each for each in agreed.members if (each.data_dir, each.log_dir) == where]
+        if not mine:
+            told = ", ".join(sorted({each.data_dir for each in agreed.members}))
+            remedy = f"it is for {told}, with the --log-dir that was surveyed; to restore others, survey them too"
+            raise UsageError("the plan was not made for this directory", subject=where[0], remedy=remedy)
+        if any(each.fingerprint == held.fingerprint for each in mine):
+            continue
+        if set(held.epochs) == {agreed.epoch}:
+            what = f"it has epoch {agreed.epoch} already: this plan was carried out here before"
+            remedy = "go on with the next host; --rollback takes it back"
+            raise TargetUnsafe(what, subject=where[0], remedy=remedy)
+        what = "its files are not those that were surveyed: a server was started since, or it is another host"
+        raise TargetUnsafe(what, subject=where[0], remedy=_ANEW)
 
 
-def check_agrees(planned: Planned, agreed: AgreedPlan, least_epoch: int) -> None:
+def check_agrees(planned: Planned, digest: int, agreed: AgreedPlan, least_epoch: int) -> None:
     """Raises UsageError for another restore than was agreed, TargetUnsafe when the epoch is too low by now."""
-    differing = [
-        name for name in ("backup", "zxid", "sessions", "form") if getattr(planned, name) != getattr(agreed, name)
-    ]
+    differing = [name for name in ("backup", "zxid", "sessions", "form") if _differ(name, planned, agreed)]
     if differing:
         told = ", ".join(f"{name} {getattr(agreed, name)}" for name in differing)
         raise UsageError(f"the plan says {told}", subject=hex_zxid(planned.zxid), remedy="apply it as it was made")
+    if (planned.nodes, f"{digest:x}") != (agreed.nodes, agreed.digest):
+        raise UsageError(
+            "the tree that this repository gives is not the one that the plan was made of",
+            subject=f"backup {planned.backup}",
+            remedy="name the same repository and source on every host, and make the plan there",
+        )
     if least_epoch > agreed.epoch:
         raise TargetUnsafe(
             f"epoch {least_epoch - 1} is in use here, and the plan was made for epochs below {agreed.epoch}",
-            remedy="a member went on since it was surveyed: stop all, survey them again and make a new plan",
+            remedy=f"a member went on since it was surveyed: {_ANEW}",
         )
 
 
-def encoded(document: MemberSurvey | AgreedPlan) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
-
-
-def decoded(content: bytes, name: str) -> MemberSurvey | AgreedPlan:
-    try:
-        return msgspec.json.decode(content, type=MemberSurvey | AgreedPlan)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Damaged("this is neither a survey of a member nor a plan for all", subject=name) from error
+def _differ(name: str, planned: Planned, agreed: AgreedPlan) -> bool:
+    return bool(getattr(planned, name) != getattr(agreed, name))

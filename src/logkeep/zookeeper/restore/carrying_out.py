@@ -19,10 +19,11 @@ from logkeep.zookeeper.restore.holding import fingerprint_of, holds_nothing, own
 from logkeep.zookeeper.restore.journal import Journal, JournalPlace, Phase, Pointer, encoded, read_journal
 from logkeep.zookeeper.restore.locks import alone
 from logkeep.zookeeper.restore.places import Place
-from logkeep.zookeeper.restore.preparing import Prepared, interrupted
+from logkeep.zookeeper.restore.preparing import Prepared
 from logkeep.zookeeper.restore.proof import prove
 from logkeep.zookeeper.restore.running import look_for_servers
 from logkeep.zookeeper.restore.swapping import Swap
+from logkeep.zookeeper.restore.unfinished import interrupted
 from logkeep.zookeeper.restore.values import RestoredTarget, RestoreReceipt, WrittenFile
 
 

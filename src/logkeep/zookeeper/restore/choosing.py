@@ -46,8 +46,18 @@ class _Along:
         return self.whole.open(kept)
 
 
-def choose(view: BackupView, target: Target, *, believe: bool = False, progress: Progress = lambda _: None) -> Chosen:
-    """Raises RestoreFailed, with what can be restored to instead: also where damage leaves only an earlier moment."""
+def choose(
+    view: BackupView,
+    target: Target,
+    *,
+    believe: bool = False,
+    accept_mismatch: bool = False,
+    progress: Progress = lambda _: None,
+) -> Chosen:
+    """Raises RestoreFailed, with what can be restored to instead: also where damage leaves only an earlier moment.
+
+    `accept_mismatch`: where nothing else leads there, also a tree that the digests of the server contradict.
+    """
     unusable, seen, good = list[KeptLog | KeptSnapshot](), list[Seen](), set[KeptLog | KeptSnapshot]()
     moments, meant = LogTimes(view), 0
     while True:
@@ -65,6 +75,8 @@ def choose(view: BackupView, target: Target, *, believe: bool = False, progress:
         unusable += checks.unusable
         seen += checks.seen
     found = proven_path(view, holdings, target, moments, believe=believe)
+    if isinstance(found, Refused) and accept_mismatch:
+        found = proven_path(view, holdings, target, moments, believe=believe, accept_mismatch=True)
     if isinstance(found, Refused):
         raise found.error(view.name)
     _check_moment(view, meant, found.path.until)

@@ -28,7 +28,7 @@ class Situation:
     highest_used: int
     """The largest zxid of another tree that is known of, in the targets and in the backup."""
     members: int
-    """That the backup knows of."""
+    """Of the ensemble, as far as the backup knows."""
     separate_logs: str
     """Where a server of the backup had its logs, if not beside its snapshots."""
     looked_at: int
@@ -45,17 +45,24 @@ def in_the_way(found: Situation) -> Iterator[LogkeepError]:
 
 
 def _logs_elsewhere(found: Situation) -> Iterator[LogkeepError]:
-    """Logs that stay where they are would be replayed on the restored tree: also when dataDir alone was wiped."""
     for place, held in found.targets:
-        if held.logs or place.log_dir_named:
-            continue
-        remedy = "look for dataLogDir in zoo.cfg and name it; if there is none, name dataDir twice"
-        if held.snapshots and held.highest_zxid:
-            what = "it holds snapshots and no log: are its logs in another directory?"
-            yield TargetUnsafe(what, subject=str(place.data.path), remedy=remedy)
-        elif found.separate_logs:
-            what = f"the server of this backup had its logs in another directory ({found.separate_logs})"
-            yield TargetUnsafe(what, subject=str(place.data.path), remedy=remedy)
+        yield from logs_elsewhere(place, held, found.separate_logs)
+
+
+def logs_elsewhere(place: Place, held: Held, separate_logs: str = "") -> Iterator[LogkeepError]:
+    """Logs that stay where they are would be replayed on the restored tree: also when dataDir alone was wiped.
+
+    `separate_logs`: where a server of the backup had its own, if that is known.
+    """
+    if held.logs or place.log_dir_named:
+        return
+    remedy = "look for dataLogDir in zoo.cfg and name it; if there is none, name dataDir twice"
+    if held.snapshots and held.highest_zxid:
+        what = "it holds snapshots and no log: are its logs in another directory?"
+        yield TargetUnsafe(what, subject=str(place.data.path), remedy=remedy)
+    elif separate_logs:
+        what = f"the server of this backup had its logs in another directory ({separate_logs})"
+        yield TargetUnsafe(what, subject=str(place.data.path), remedy=remedy)
 
 
 def not_looked_at(targets: Iterable[tuple[Place, Held]]) -> Iterator[str]:
@@ -85,15 +92,15 @@ def _unsurveyed(found: Situation) -> Iterator[LogkeepError]:
         return
     yield TargetUnsafe(
         f"only {found.looked_at} of the ensemble's members were looked at: another may have a later epoch",
-        remedy="survey every member and make one plan of all; or give the highest epoch that any of them has "
-        f"(currentEpoch in version-2) as the least epoch; here it is {found.epoch - 1}",
+        remedy="survey every host with `logkeep zookeeper restore survey` and make one plan of all; or give the "
+        f"highest epoch that any of them has (currentEpoch in version-2) with --min-epoch; here it is {found.epoch - 1}",
     )
 
 
 def worth_knowing(found: Situation) -> Iterator[Finding]:
     path, wish = found.path, found.wish
     if found.mismatch is not None:
-        what = "from here on the tree is not the one that the server had; it is restored because that was asked for"
+        what = f"from here on the tree is not the one that the server had; it was accepted: {wish.accept_mismatch}"
         where = hex_zxid(found.mismatch.zxid)
         yield Finding(code="digest-mismatch", severity=Severity.DAMAGE, where=where, what=what)
     yield from worth_telling(found.content, wish)
@@ -115,7 +122,7 @@ def worth_knowing(found: Situation) -> Iterator[Finding]:
 
 
 def _about_others(found: Situation) -> Iterator[Finding]:
-    if found.epoch is None or len(found.targets) > 1:
+    if found.epoch is None or len(found.targets) != 1:
         return
     what = f"it is a member of an ensemble: every member must be restored, with epoch {found.epoch}"
     remedy = "stop all members, restore each from this backup by one plan, and start none before all are restored"

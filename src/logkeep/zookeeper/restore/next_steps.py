@@ -14,8 +14,10 @@ def next_steps(receipt: RestoreReceipt) -> Iterator[str]:
     if receipt.epoch is None:
         yield f"start the server: it says that it is at {hex_zxid(receipt.named_zxid)}, above all that was known"
     else:
-        yield f"start the members when all are restored: epoch {receipt.epoch} is in both epoch files of each, "
-        yield f"so the next transaction is {hex_zxid((receipt.epoch + 1 << 32) + 1)} or above"
+        yield (
+            f"start the members when all are restored: epoch {receipt.epoch} is in both epoch files of each, so the "
+            f"next transaction is {hex_zxid((receipt.epoch + 1 << 32) + 1)} or above"
+        )
     yield _NEW_HISTORY
     for target in receipt.targets:
         for kept in target.kept:

@@ -10,16 +10,23 @@ from logkeep.model.time import Clock, utc_now
 from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.plan import RestorePath
 from logkeep.zookeeper.replay import Replayed, replay, unproven
-from logkeep.zookeeper.restore.agreement import AgreedPlan, MemberSurvey, archived_zxids, check_agrees, needed_epoch
+from logkeep.zookeeper.restore.agreement import (
+    archived_zxids,
+    check_agrees,
+    check_expected,
+    known_members,
+    needed_epoch,
+)
+from logkeep.zookeeper.restore.documents import AgreedPlan
 from logkeep.zookeeper.restore.holding import check_writable, held_by
-from logkeep.zookeeper.restore.journal import Phase, read_journal
 from logkeep.zookeeper.restore.judging import Situation, in_the_way, not_looked_at, worth_knowing
-from logkeep.zookeeper.restore.limits import content_of
+from logkeep.zookeeper.restore.limits import Content, content_of
 from logkeep.zookeeper.restore.numbers import highest_used, lone_name, member_name
 from logkeep.zookeeper.restore.places import Place, check_swappable, place_of
 from logkeep.zookeeper.restore.running import Ask, ask_server, look_for_servers
 from logkeep.zookeeper.restore.sessions import Dropped, drop_sessions
 from logkeep.zookeeper.restore.staged_files import Made, exact_files, original_files
+from logkeep.zookeeper.restore.unfinished import unfinished
 from logkeep.zookeeper.restore.values import Form, Planned, RestoreWish, Sessions
 
 
@@ -42,7 +49,6 @@ def prepare(
     path: RestorePath,
     wish: RestoreWish,
     *,
-    surveys: Sequence[MemberSurvey] = (),
     agreed: AgreedPlan | None = None,
     replayed: Replayed | None = None,
     clock: Clock = utc_now,
@@ -50,22 +56,26 @@ def prepare(
 ) -> Prepared:
     """Raises UsageError or TargetUnsafe for directories that no restore can go to, Damaged for a broken backup.
 
-    What else stands in the way is in `planned.obstacles`: a dry run shows it, `carry_out` raises it. `surveys`: of the
-    members on other hosts. `agreed`: the plan that was made of all surveys. `replayed`: of this path, if somebody has
-    done it already; its sessions may be taken out.
+    What else stands in the way is in `planned.obstacles`: a dry run shows it, `carry_out` raises it. `agreed`: the plan
+    that was made of the surveys of all hosts. `replayed`: of this path, if somebody has done it already; its sessions
+    may be taken out.
     """
     places = _places(wish)
     held = tuple(held_by(place) for place in places)
+    now = clock()
+    if agreed is not None:
+        check_expected(agreed, zip(places, held, strict=True), now)
     seen = look_for_servers(places, ask)
     replayed = replayed or replay(view, path)
-    _check_replayed(path, replayed, wish)
+    check_replayed(path, replayed, wish)
     dropped = drop_sessions(replayed.tree) if wish.sessions is Sessions.DROP else Dropped()
-    content = content_of(replayed.tree, int(clock().timestamp() * 1000))
-    least_epoch = needed_epoch(view, wish, [*held, *surveys], seen.live)
+    content = content_of(replayed.tree, int(now.timestamp() * 1000))
+    least_epoch = needed_epoch(view, wish, held, seen.live)
     epoch = least_epoch if agreed is None else agreed.epoch
     used = highest_used(path.until, [each.highest_zxid for each in held], archived_zxids(view))
     named = name_of(path.until, wish.form, used, epoch)
-    size_bytes = content.size_bytes if wish.form is Form.EXACT else _archived_bytes(path)
+    size_bytes = size_of(path, content, wish.form)
+    members = known_members(view.members)
     situation = Situation(
         wish=wish,
         path=path,
@@ -75,9 +85,9 @@ def prepare(
         seen=seen,
         epoch=epoch,
         highest_used=used,
-        members=len(view.members),
+        members=members,
         separate_logs=_separate_logs(view),
-        looked_at=len(held) + len(surveys) if agreed is None else max(len(view.members), 2),
+        looked_at=len(held) if agreed is None else max(members, 2),
     )
     planned = Planned(
         backup=view.name,
@@ -94,7 +104,7 @@ def prepare(
         obstacles=(*in_the_way(situation), *_refused_by_disk(places, size_bytes)),
     )
     if agreed is not None:
-        check_agrees(planned, agreed, least_epoch or 0)
+        check_agrees(planned, replayed.tree.digest, agreed, least_epoch or 0)
     files = _files(view, path, replayed, named, epoch, wish)
     return Prepared(planned, places, tuple(files), path, replayed, dropped, wish.digests, ask)
 
@@ -126,14 +136,15 @@ def _places(wish: RestoreWish) -> tuple[Place, ...]:
     return places
 
 
-def _check_replayed(path: RestorePath, replayed: Replayed, wish: RestoreWish) -> None:
+def check_replayed(path: RestorePath, replayed: Replayed, wish: RestoreWish) -> None:
     """Raises RestoreFailed for a tree that is not the server's, or is not known to be."""
     wrong = replayed.first_mismatch
     if wrong is not None and not wish.accept_mismatch:
         raise RestoreFailed(
             "the replayed tree is not the one that the server had",
             subject=f"zxid {hex_zxid(wrong.zxid)}",
-            remedy="verify the backup: a transaction is missing or was changed; restore to an earlier one",
+            remedy="verify the backup: a transaction is missing or was changed; restore to an earlier one, or say with "
+            "--accept-mismatch why it is to be restored all the same",
         )
     left = unproven(path, replayed)
     if left and not wish.believe:
@@ -152,30 +163,21 @@ def name_of(zxid: int, form: Form, highest: int, epoch: int | None) -> int:
     return lone_name(zxid, highest) if epoch is None else member_name(epoch)
 
 
-def _archived_bytes(path: RestorePath) -> int:
+def size_of(path: RestorePath, content: Content, form: Form) -> int:
+    """Of what is written for each member."""
     base = path.base.snapshot
+    if form is Form.EXACT:
+        return content.size_bytes
     return (0 if base is None else base.size_bytes) + sum(piece.log.size_bytes for piece in path.slices)
 
 
 def _refused_by_disk(places: Sequence[Place], size_bytes: int) -> Iterator[LogkeepError]:
-    yield from _unfinished(places)
+    yield from unfinished(places)
     try:
         check_writable(places)
         check_room(places, size_bytes)
     except TargetUnsafe as error:
         yield error
-
-
-def _unfinished(places: Sequence[Place]) -> Iterator[LogkeepError]:
-    for place in places:
-        journal = read_journal(place.data_dir)
-        if journal is not None and journal.phase in (Phase.OLD, Phase.NEW):
-            yield interrupted(journal.restore, place)
-
-
-def interrupted(restore: str, place: Place) -> TargetUnsafe:
-    what = f"restore {restore} was interrupted between the old data and the new"
-    return TargetUnsafe(what, subject=str(place.data_dir), remedy="continue it or roll it back first")
 
 
 def check_room(places: Sequence[Place], size_bytes: int) -> None:

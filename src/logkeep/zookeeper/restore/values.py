@@ -59,8 +59,9 @@ class RestoreWish:
     digests: bool = False
     """They are known to have digests on (3.6 and later): the snapshot then says what its digest is. A server of 3.9
     with digests off cannot load such a snapshot; all servers load one without."""
-    accept_mismatch: bool = False
-    """Restore a tree that is not the one the server had, by its own digest. The receipt says so."""
+    accept_mismatch: str = ""
+    """Why a tree shall be restored that is not the one the server had, by its own digest. The receipt says so. Empty:
+    it shall not."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,14 @@ from logkeep.zookeeper.subtree.batches import Batch
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+class StoredAs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The restore that a repository has a receipt of."""
+
+    repository: str
+    source: str
+    restore: int
+
+
 class Heading(msgspec.Struct, frozen=True, kw_only=True, tag="subtree-journal-1", forbid_unknown_fields=True):
     hosts: str
     top: str
@@ -29,6 +37,8 @@ class Heading(msgspec.Struct, frozen=True, kw_only=True, tag="subtree-journal-1"
     """For people: which backup, which moment."""
     undoes: str = ""
     """The journal that this one takes back."""
+    stored: StoredAs | msgspec.UnsetType = msgspec.UNSET
+    """What is undone, for a journal that takes something back."""
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
@@ -90,8 +100,7 @@ def new_journal(path: Path, heading: Heading, batches: Sequence[Batch]) -> Journ
     try:
         journal = Journal(path, os.open(path, _NEW, 0o600))
     except FileExistsError:
-        what = "there is such a file already"
-        raise UsageError(what, subject=str(path), remedy="name another file with --journal") from None
+        raise _taken(path) from None
     except OSError as error:
         raise _unwritable(path, error) from error
     sha256, plan = hashlib.sha256(), list[_Lines]([heading, *map(_Line, batches)])
@@ -101,6 +110,12 @@ def new_journal(path: Path, heading: Heading, batches: Sequence[Batch]) -> Journ
     journal.note(Ready(len(batches), sha256.hexdigest()))
     sync_path(path.absolute().parent)
     return journal
+
+
+def refuse_taken(path: Path) -> None:
+    """For those who have something to do before the journal is made."""
+    if os.path.lexists(path):
+        raise _taken(path)
 
 
 def reopened(path: Path) -> tuple[Journal, Recorded]:
@@ -145,6 +160,10 @@ def _read(path: Path) -> tuple[Recorded, int]:
 
 def _encoded(line: _Lines) -> bytes:
     return msgspec.json.encode(line) + b"\n"
+
+
+def _taken(path: Path) -> UsageError:
+    return UsageError("there is such a file already", subject=str(path), remedy="name another file with --journal")
 
 
 def _no_journal(path: Path) -> Damaged:

@@ -5,33 +5,44 @@ them: pieces follow each other without a gap in one history, nothing else holds 
 backup begins between them (one may end between them: it reads the merged object up to its cut). A run is worth its
 reading only when no piece is larger than all others together: then every byte moves into an object of at least twice
 the size whenever it is copied, which happens a few times and not once per round.
+
+What else may not be joined, only the kind of source knows: it tells of each piece what it is *kin* to.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from logkeep.model.segments import Collection, LogName, Segment
+from logkeep.model.segments import LogName, Segment
 
 Run = tuple[Segment, ...]
+Kin = Callable[[Segment], Hashable | None]
+"""Pieces are joined with those that have the same answer; None: with none."""
 
 
 @dataclass(frozen=True)
 class MergeRule:
-    """`target_bytes` is the most that a merged object holds, `least` the fewest objects worth a merge."""
+    """`target_bytes` is the most that a merged object holds, `least` the fewest objects worth a merge.
+
+    Sizes are those of the log, whether it is stored compressed or not.
+    """
 
     target_bytes: int
     least: int = 2
 
 
-def plan_merges(rows: Iterable[Segment], starts: Mapping[LogName, Sequence[int]], rule: MergeRule) -> list[Run]:
+def plan_merges(
+    rows: Iterable[Segment], starts: Mapping[LogName, Sequence[int]], rule: MergeRule, kin: Kin
+) -> list[Run]:
     """The runs to merge. `rows` are those of all kept backups, `starts` where their cuts begin, by log."""
     ordered = sorted(set(rows), key=lambda s: (s.log, s.start, s.end, s.token))
     return [
         run
         for log, own in groupby(ordered, key=lambda s: s.log)
-        for stretch in _stretches(list(_alone(own)), sorted(starts.get(log, ())), rule)
+        for relation, alike in groupby(_alone(own), key=lambda s: kin(s) if s.plain_bytes < rule.target_bytes else None)
+        if relation is not None
+        for stretch in _stretches(alike, sorted(starts.get(log, ())))
         for pack in _packs(stretch, rule.target_bytes)
         for run in _worth(pack, rule.least)
     ]
@@ -52,23 +63,15 @@ def _alone(rows: Iterable[Segment]) -> Iterator[Segment]:
     yield from cluster if len(cluster) == 1 else ()
 
 
-def _stretches(rows: Sequence[Segment], starts: Sequence[int], rule: MergeRule) -> Iterator[list[Segment]]:
-    """Rows that may all be joined to each other: sizes are those of the log, whether it is stored compressed or not."""
+def _stretches(rows: Iterable[Segment], starts: Sequence[int]) -> Iterator[list[Segment]]:
+    """Rows that may all be joined to each other."""
     stretch: list[Segment] = []
     for row in rows:
-        if not _fit(row, rule):
-            yield stretch
-            stretch = []
-            continue
         if stretch and not _may_join(stretch[-1], row, starts):
             yield stretch
             stretch = []
         stretch.append(row)
     yield stretch
-
-
-def _fit(row: Segment, rule: MergeRule) -> bool:
-    return row.log.collection is Collection.TOPICS and row.plain_bytes < rule.target_bytes
 
 
 def _may_join(left: Segment, right: Segment, starts: Sequence[int]) -> bool:

@@ -1,4 +1,4 @@
-"""Backups of a real ensemble into a repository, through elections; and following one server under load."""
+"""Following one real server under load: what is new is committed again and again, and nothing else."""
 
 import threading
 from contextlib import AbstractContextManager
@@ -6,51 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
-from logkeep.model.segments import Proof
+from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import Place, read_chain
 from logkeep.zookeeper.archive.sink import ArchiveSink, archiving
 from logkeep.zookeeper.backup import Wish
 from logkeep.zookeeper.follow import Round, follow
-from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble
 from tests.zookeeper.archives import new_place, newest
 from tests.zookeeper.load import Load
-from tests.zookeeper.online import CACHE, archive_of, asking, place_of, plain_copy, replays, word
+from tests.zookeeper.online import CACHE, asking, place_of, plain_copy, replays, word
 
-pytestmark = pytest.mark.xdist_group("zookeeper")
+pytestmark = pytest.mark.xdist_group("zookeeper-backup")
 SETTINGS = {"snapCount": "700", "preAllocSize": "4096", "forceSync": "no"}
-
-
-def test_all_members_through_an_election(tmp_path: Path) -> None:
-    place = new_place()
-    with (
-        ZooKeeperEnsemble(tmp_path / "zk", CACHE, ZooKeeperRelease("3.9.5"), SETTINGS) as ensemble,
-        Load([m.client for m in ensemble.members.values()], ensemble.password, line=(3, 9), most_per_s=800) as load,
-    ):
-        members = [place_of(m, f"zk{n}") for n, m in ensemble.members.items()]
-        load.wait_for(600)
-        assert archive_of(place, *members).exit_code == 0
-        ensemble.next_epoch()
-        load.wait_for(600)
-        done = archive_of(place, *members)
-    assert done.exit_code == 0, done.findings
-    view = newest(place)
-    assert {m.name for m in view.members} == {"zk1", "zk2", "zk3", "zk4"}
-    assert {m.role for m in view.members} == {"leader", "follower", "observer"}
-    assert {m.voters for m in view.members} == {3}
-    epochs = {log.first >> 32 for log in view.logs}
-    assert len(epochs) > 1
-    assert all(log.first >> 32 == log.last >> 32 for log in view.logs)
-    newest_epoch = max(epochs)
-    assert {log.proof for log in view.logs if log.first >> 32 == newest_epoch} == {Proof.PROVEN}
-    compared = 0
-    for member in view.members:
-        files = plain_copy(view, member.name, tmp_path / member.name)
-        for _, replay in replays(view, member.name, files):
-            assert replay.wrong == []
-            compared += replay.compared
-    assert compared > 500
 
 
 class Rounds:

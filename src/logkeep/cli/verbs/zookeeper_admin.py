@@ -1,0 +1,68 @@
+"""`logkeep zookeeper backup --admin-server`: a snapshot over HTTP, where nobody has access to the server's disk."""
+
+import re
+import time
+from typing import Any
+
+from logkeep.cli.opening import WarmEngines
+from logkeep.cli.run import Run
+from logkeep.cli.verbs.zookeeper_members import named_value
+from logkeep.config.option import Option
+from logkeep.config.options import (
+    ADMIN_SERVER,
+    AUTH_FILE,
+    CONFIG_DIRS,
+    FOLLOW,
+    INCLUDE_CONFIG,
+    NEW_HISTORY,
+    ZK_DATA_DIRS,
+    ZK_HOSTS,
+    ZK_LOG_DIRS,
+)
+from logkeep.errors import UsageError
+from logkeep.model.secret import Secret
+from logkeep.zookeeper.admin import back_up_by_admin
+from logkeep.zookeeper.admin_http import AdminServer, admin_url, authorization_of
+from logkeep.zookeeper.archive.sink import ArchiveSink
+from logkeep.zookeeper.backup import Done
+
+_OF_DISKS: tuple[Option[Any], ...] = (ZK_DATA_DIRS, ZK_LOG_DIRS, ZK_HOSTS, INCLUDE_CONFIG, CONFIG_DIRS, FOLLOW)
+
+
+def admin_member(run: Run) -> tuple[str, AdminServer] | None:
+    """The member's name and its AdminServer; None where --admin-server is not given. Raises UsageError, ConfigError."""
+    given: str | None = run[ADMIN_SERVER]
+    if given is None:
+        if run[AUTH_FILE] is not None:
+            raise UsageError("--auth-file is for an AdminServer here", remedy="add --admin-server http://HOST:8080")
+        return None
+    name, text = named_value(given)
+    url = admin_url(text)
+    other = next((option for option in _OF_DISKS if run.settings[option] != option.default), None)
+    if other is not None or run.dry_run:
+        flag = "--dry-run" if other is None else f"--{other.name}"
+        why = "a server asked for a snapshot writes one" if other is None else "that takes the server's own files"
+        raise UsageError(f"--admin-server and {flag} exclude each other: {why}", remedy=f"leave {flag} out")
+    return name or _name_in(url), AdminServer(url, _authorization(run))
+
+
+def _name_in(url: str) -> str:
+    host = url.partition("://")[2].rpartition(":")[0]
+    return re.sub(r"[^A-Za-z0-9._-]", "-", host)[:64].strip("-")
+
+
+def _authorization(run: Run) -> Secret | None:
+    path = run[AUTH_FILE]
+    if path is None:
+        return None
+    from logkeep.zookeeper.subtree.credentials import read_credentials  # noqa: PLC0415 - it loads the client library
+
+    credentials = read_credentials(path)
+    if len(credentials) > 1:
+        what = f"it names {len(credentials)} credentials, and an AdminServer takes one"
+        raise UsageError(what, subject=str(path), remedy="name a file with the one that has all permissions on /")
+    return authorization_of(*credentials[0])
+
+
+def back_up_over_http(run: Run, member: str, server: AdminServer, sink: ArchiveSink) -> Done:
+    return back_up_by_admin(server, member, sink, WarmEngines(run), time.sleep, new_history=run[NEW_HISTORY])

@@ -1,0 +1,59 @@
+"""`logkeep zookeeper restore --plan`: the last of three steps by which an ensemble on several hosts is restored."""
+
+from dataclasses import replace
+from typing import Any
+
+from logkeep.cli.run import Run
+from logkeep.config.option import Option
+from logkeep.config.options import (
+    ACCEPT_MISMATCH,
+    BELIEVE,
+    ENSEMBLE,
+    FORM,
+    MIN_EPOCH,
+    RESTORE_PLAN,
+    SESSIONS,
+    SOURCE,
+    TO_TIME,
+    TO_ZXID,
+)
+from logkeep.errors import UsageError
+from logkeep.zookeeper.restore.documents import AgreedPlan, read_document
+from logkeep.zookeeper.restore.values import RestoreWish
+
+ANY_BACKUP = "latest"
+"""When no id is given: with a plan the one that it names."""
+_PLANNED: tuple[Option[Any], ...] = (TO_ZXID, TO_TIME, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE, ACCEPT_MISMATCH)
+"""What a plan for all members says."""
+
+
+def agreed_in(run: Run, backup: str) -> AgreedPlan | None:
+    """The plan of --plan. Raises UsageError for options that it answers already, and for another backup."""
+    path, source = run[RESTORE_PLAN], run[SOURCE]
+    if path is None:
+        return None
+    agreed = read_document(path, AgreedPlan)
+    given = [option for option in _PLANNED if run.settings[option] != option.default]
+    if given:
+        named = ", ".join(f"--{option.name}" for option in given)
+        what = f"the plan says already what {named} would say"
+        raise UsageError(what, subject=str(path), remedy=f"leave {named} out, or make another plan")
+    if backup not in (ANY_BACKUP, agreed.backup):
+        what = f"the plan is for backup {agreed.backup}"
+        raise UsageError(what, subject=backup, remedy="leave the id out, or make a plan for this one")
+    if source not in (None, agreed.source):
+        what = f"the plan is for source {agreed.source}"
+        raise UsageError(what, subject=source, remedy="leave --source out, or make a plan for this one")
+    return agreed
+
+
+def as_agreed(wish: RestoreWish, agreed: AgreedPlan) -> RestoreWish:
+    """For the members on this host."""
+    return replace(
+        wish,
+        ensemble=True,
+        sessions=agreed.sessions,
+        form=agreed.form,
+        believe=agreed.believe,
+        accept_mismatch=agreed.accept_mismatch,
+    )

@@ -1,0 +1,193 @@
+"""`logkeep zookeeper restore plan`: the second of three steps by which an ensemble on several hosts is restored."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from logkeep.cli.document_file import write_document
+from logkeep.cli.look import Look, plural
+from logkeep.cli.opening import STORE_EXITS, chosen_source
+from logkeep.cli.receipt_text import finding_lines
+from logkeep.cli.rows import seen
+from logkeep.cli.run import Run
+from logkeep.cli.verb import verb
+from logkeep.cli.verbs.zookeeper_restore import asked_moment, passed_over
+from logkeep.cli.verbs.zookeeper_restore_report import RestoredTree, tree_lines, tree_of_all
+from logkeep.config.options import (
+    ACCEPT_MISMATCH,
+    BELIEVE,
+    FORM,
+    JUTE_MAXBUFFER,
+    LIMIT_DOWNLOAD,
+    MIN_EPOCH,
+    PLAN_TO,
+    PROGRESS,
+    REPO,
+    SESSIONS,
+    SOURCE,
+    TO_TIME,
+    TO_ZXID,
+    ZK_VERSION,
+)
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.findings import Finding
+from logkeep.model.ids import BackupId
+from logkeep.repository.holds import reading
+from logkeep.repository.owner import this_process
+from logkeep.zookeeper.archive.view import view_of
+from logkeep.zookeeper.restore.agreeing import Agreement, agree
+from logkeep.zookeeper.restore.choosing import choose
+from logkeep.zookeeper.restore.documents import HostSurvey, MemberSurvey, read_document
+from logkeep.zookeeper.restore.values import Form, RestoreWish, Sessions
+
+
+class AgreedMember(msgspec.Struct, frozen=True, kw_only=True):
+    member: str
+    machine: str
+    data_dir: str
+    log_dir: str
+    snapshots: int
+    """That it holds, and that are replaced."""
+    logs: int
+    highest_zxid: str
+    epochs: tuple[int, ...]
+    surveyed: str
+
+
+class ZooKeeperPlanReport(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    backup: int
+    tree: RestoredTree
+    """What every member gets."""
+    members: tuple[AgreedMember, ...]
+    findings: tuple[Finding, ...]
+    unchecked: tuple[str, ...]
+    """What could not be found out about running servers when the hosts were surveyed."""
+    refusals: tuple[str, ...]
+    """Why no plan is written."""
+    refusal_code: int
+    file: str | None
+    """Where the plan is; null where it is only shown."""
+
+
+def _text(report: ZooKeeperPlanReport, look: Look) -> str:
+    members = plural(len(report.members), "member")
+    lines = [look.line(f"restore of backup {report.backup} of {report.source}, for {members}")]
+    lines += tree_lines(report.tree, look)
+    headers = ("MEMBER", "HOST", "DATA DIR", "SNAPSHOTS", "LOGS", "UP TO", "EPOCH", "NEW EPOCH")
+    rows = [_cells(one, report.tree) for one in report.members]
+    lines.append(look.table(headers, rows, right="SNAPSHOTS,LOGS,UP TO,EPOCH,NEW EPOCH", free="DATA DIR"))
+    lines += [look.line(f"NOT CHECKED  {what}") for what in report.unchecked]
+    lines += finding_lines(report.findings, look, every=True)
+    lines += [look.prose(f"REFUSED {refusal}", indent=len("REFUSED ")) for refusal in report.refusals]
+    if report.file is not None:
+        lines.append(look.line(f"plan written to {report.file}"))
+        lines.append(look.prose("next: carry it out on every host, and start no member before all are restored:  "
+                                "logkeep zookeeper restore --plan plan.json --data-dir DIR"))  # fmt: skip
+    elif not report.refusals:
+        lines.append(look.line("nothing is written: --to plan.json writes the plan"))
+    return "\n".join(lines)
+
+
+def _cells(one: AgreedMember, tree: RestoredTree) -> tuple[str, ...]:
+    epoch = str(max(one.epochs)) if one.epochs else "-"
+    held = (str(one.snapshots), str(one.logs), one.highest_zxid, epoch)
+    return (one.member, one.machine, one.data_dir, *held, str(tree.epoch))
+
+
+@verb(
+    report=ZooKeeperPlanReport,
+    text=_text,
+    options=(
+        REPO,
+        SOURCE,
+        TO_ZXID,
+        TO_TIME,
+        SESSIONS,
+        FORM,
+        MIN_EPOCH,
+        BELIEVE,
+        ACCEPT_MISMATCH,
+        ZK_VERSION,
+        JUTE_MAXBUFFER,
+        PLAN_TO,
+        LIMIT_DOWNLOAD,
+        PROGRESS,
+    ),
+    arguments=(
+        click.Argument(["backup"], metavar="ID"),
+        click.Argument(["surveys"], metavar="SURVEY...", nargs=-1, required=True),
+    ),
+    exits=(10, 30, 31, 50, *STORE_EXITS),
+    exit_code=lambda report: report.refusal_code,
+    examples=(
+        "logkeep zookeeper restore plan latest zk1.survey.json zk2.survey.json zk3.survey.json --to plan.json",
+        "logkeep zookeeper restore plan latest *.survey.json --to-time 2026-11-16T02:59:00Z",
+    ),
+)
+def plan(run: Run, backup: str, surveys: tuple[str, ...]) -> ZooKeeperPlanReport:
+    """Make one plan for all members of an ensemble, out of the surveys of their hosts.
+
+    All get the same tree, and an epoch above every one that was ever in use: in the backup, in their directories, by
+    running servers, and above --min-epoch. A member that is forgotten, with its old data, then cannot win an election.
+    Without --to the plan is only shown. No plan is written of a survey that is older than a day, or of a server that
+    was running. Each host carries it out with `restore --plan`, and refuses if its files are not those of the survey.
+    """
+    hosts = [read_document(Path(name).expanduser(), HostSurvey) for name in surveys]
+    place, target, wish = chosen_source(run), asked_moment(run), _wish(run)
+    entry = seen(place, run.clock()).completed(backup)
+    with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
+        view = view_of(place, held)
+        chosen = choose(view, target, believe=wish.believe, accept_mismatch=bool(wish.accept_mismatch))
+        agreed = agree(view, chosen.path, chosen.replayed, wish, hosts, source=place.source, clock=run.clock)
+    path = run[PLAN_TO]
+    written = path is not None and not agreed.obstacles
+    if path is not None and written:
+        write_document(path, agreed.plan)
+    file = str(path.absolute()) if path is not None and written else None
+    return _report(entry.id, agreed, hosts, passed_over(chosen), file)
+
+
+def _wish(run: Run) -> RestoreWish:
+    return RestoreWish(
+        targets=(),
+        sessions=Sessions(run[SESSIONS]),
+        form=Form(run[FORM]),
+        ensemble=True,
+        min_epoch=run[MIN_EPOCH],
+        believe=run[BELIEVE],
+        accept_mismatch=run[ACCEPT_MISMATCH] or "",
+        version=run[ZK_VERSION] or "",
+        jute_maxbuffer=run[JUTE_MAXBUFFER],
+    )
+
+
+def _report(
+    backup: int, agreed: Agreement, hosts: list[HostSurvey], damage: tuple[Finding, ...], file: str | None
+) -> ZooKeeperPlanReport:
+    return ZooKeeperPlanReport(
+        source=agreed.plan.source,
+        backup=backup,
+        tree=tree_of_all(agreed),
+        members=tuple(_member(host, member) for host in hosts for member in host.members),
+        findings=(*agreed.findings, *damage),
+        unchecked=agreed.unchecked,
+        refusals=tuple(f"{each}; {each.remedy}" for each in agreed.obstacles),
+        refusal_code=agreed.obstacles[0].exit_code if agreed.obstacles else 0,
+        file=file,
+    )
+
+
+def _member(host: HostSurvey, survey: MemberSurvey) -> AgreedMember:
+    return AgreedMember(
+        member=survey.member,
+        machine=host.machine,
+        data_dir=survey.data_dir,
+        log_dir=survey.log_dir,
+        snapshots=survey.snapshots,
+        logs=survey.logs,
+        highest_zxid=hex_zxid(survey.highest_zxid),
+        epochs=survey.epochs,
+        surveyed=host.taken,
+    )

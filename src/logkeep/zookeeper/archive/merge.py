@@ -1,0 +1,137 @@
+"""The task that puts neighbouring pieces of one transaction log into one object, and which pieces may be neighbours.
+
+Each piece is read once: its SHA-256 is proven again, every record is checked as it was when it came from the server's
+disk, and the same records go into the new object, behind one header. What is wrong with a piece comes back as a value,
+and nothing becomes visible: the pieces go on serving as they are.
+"""
+
+import hashlib
+import io
+from collections.abc import Hashable
+from typing import BinaryIO, cast
+
+from msgspec.structs import replace
+
+from logkeep.errors import Damaged, ObjectMissing, UnsafeName
+from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
+from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, Padding, header, scan
+from logkeep.model.segments import Segment
+from logkeep.model.time import TokenSource, random_token
+from logkeep.model.work import Progress
+from logkeep.repository import layout
+from logkeep.repository.attachments import read_attachment
+from logkeep.repository.chain import Place
+from logkeep.repository.fold import Folded
+from logkeep.repository.merge_plan import Kin
+from logkeep.repository.optimize import Merged, MergeUnit, MergeWay
+from logkeep.repository.segment_bytes import StoredLog
+from logkeep.repository.source import read_manifest
+from logkeep.zookeeper.archive.reachable import record_rows
+from logkeep.zookeeper.archive.record import ROLE, EnsembleRecord, LogRecord
+from logkeep.zookeeper.packing import PiecesStream, StoredWriter
+
+_PROOF = "the same records one behind the other; the SHA-256 of every piece, and every record, proven while reading"
+
+
+def merge_logs(unit: MergeUnit, progress: Progress) -> Merged:
+    """Merge one run. Raises only what another attempt can cure."""
+    return merge_with(unit, progress, random_token)
+
+
+def merge_with(unit: MergeUnit, progress: Progress, tokens: TokenSource) -> Merged:
+    """The same with chance handed in."""
+    first, token, where = unit.inputs[0], tokens(), ""
+    name = layout.object_of(unit.place.source, first.log, first.first, token, first.codec)
+    writer = StoredWriter(unit.place.store.open_new(name, unit.size_bytes), name, token, first.codec)
+    try:
+        writer.write(header())
+        for row in unit.inputs:
+            where = layout.segment(unit.place.source, row)
+            _append(unit.place, row, where, writer, progress)
+        stored = writer.close()
+    except (Damaged, ObjectMissing, UnsafeName) as error:
+        return Merged(problem=error.what, where=where)
+    finally:
+        writer.abort()
+    return Merged(
+        segment=replace(
+            first,
+            token=token,
+            end=unit.inputs[-1].end,
+            records=sum(row.records for row in unit.inputs),
+            stored_bytes=stored.size_bytes,
+            plain_bytes=stored.plain_bytes,
+            base_time_ms=min(row.base_time_ms for row in unit.inputs),
+            max_time_ms=max(row.max_time_ms for row in unit.inputs),
+            sha256=stored.sha256,
+            plain_sha256=stored.plain_sha256,
+            digest="",
+        )
+    )
+
+
+def _append(place: Place, row: Segment, where: str, writer: StoredWriter, progress: Progress) -> None:
+    """The records of one piece. Raises Damaged when it is not what was archived."""
+    digest = hashlib.sha256()
+
+    def watch(chunk: bytes) -> None:
+        digest.update(chunk)
+        progress(len(chunk))
+
+    stream = PiecesStream(StoredLog.of(place, row).pieces(watch))
+    with cast("BinaryIO", io.BufferedReader(stream)) as source:
+        found = scan(source, start_at=HEADER_BYTES, sink=writer.write)
+    if found.damage or found.padding is not Padding.NOTHING:
+        raise Damaged("a record in it is damaged", subject=where)
+    if digest.hexdigest() != row.sha256:
+        raise Damaged("the bytes are not those that were written", subject=where)
+    if (found.first_zxid, found.last_zxid + 1, found.records) != (row.first, row.end, row.records):
+        held = f"{found.records} transactions from {hex_zxid(found.first_zxid)} to {hex_zxid(found.last_zxid)}"
+        raise Damaged(f"it holds {held}, which is not what it answers for", subject=where)
+
+
+def kin_of(place: Place, folded: Folded) -> Kin:
+    """Pieces of one file and epoch, as the newest backup names them.
+
+    Only those that every backup which has them will find in a larger object.
+    """
+    found = record_rows(place, folded, folded.completed[-1]) if folded.completed else None
+    if found is None:
+        return lambda _: None
+    record, rows = found
+    whole = [log for log in record.logs if not log.apart and rows[log.token].token == log.token]
+    named = _named(place, folded)
+    logs = {log.token: log for log in whole if all(_is_found_in(other, log) for other in named)}
+    return lambda row: _relation(row, logs.get(row.token))
+
+
+def _relation(row: Segment, log: LogRecord | None) -> Hashable | None:
+    """A row that was shortened does not answer for the end of its object: nothing follows that."""
+    if log is None or (row.first, row.end) != (log.first, log.last + 1):
+        return None
+    return log.name, epoch_of(log.first), log.digests
+
+
+def _named(place: Place, folded: Folded) -> list[LogRecord]:
+    """Pieces that records name and that may be no piece of today: the first release said too little of them, and what a
+    repair could not bring back is missing in them. Without repairs such records are older than all others."""
+    mended, named = any(one.keep_old for one in folded.replacements), dict[str, LogRecord]()
+    for entry in folded.completed:
+        record = read_attachment(place, read_manifest(place, entry), ROLE, EnsembleRecord)
+        logs = record.logs if record is not None else ()
+        if logs and not mended and all(log.size for log in logs):
+            break
+        named.update((log.token, log) for log in logs if mended or not log.size)
+    return list(named.values())
+
+
+def _is_found_in(named: LogRecord, piece: LogRecord) -> bool:
+    """Whether a piece may be moved, for all that this record has to say of it."""
+    if (named.member, named.apart or named.history) != (piece.member, piece.history):
+        return True
+    if named.last < piece.first or piece.last < named.first:
+        return True
+    return bool(named.size) and piece.first <= named.first and named.last <= piece.last
+
+
+WAY = MergeWay(merge_logs, kin_of, _PROOF)

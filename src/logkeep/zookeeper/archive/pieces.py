@@ -1,0 +1,126 @@
+"""The pieces of logs that a record names, and the objects that hold them today. Pure.
+
+Frequent backups leave many small pieces, and merging puts neighbours into one object. A record keeps saying what was
+stored when it was written. Where the object of a piece is gone, a larger one of the same log holds it: all its pieces
+follow each other from its first transaction on. A backup that has all of them has one log in their place; one that
+ends among them has the pieces that it had, each a part of the larger object, byte for byte what it was.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from msgspec.structs import replace
+
+from logkeep.errors import Damaged
+from logkeep.formats.zookeeper.scanned_log import HEADER
+from logkeep.model.segments import Collection, LogName, Segment
+from logkeep.zookeeper.archive.record import EnsembleRecord, LogRecord, log_of
+
+_Holders = Mapping[LogName, Sequence[Segment]]
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A record as its backup is served today."""
+
+    record: EnsembleRecord
+    rows: dict[str, Segment]
+    """By token, of everything that the record names: the object that it lies in."""
+    within: dict[str, int]
+    """Of pieces that are a part of an object: the byte of their first transaction in it, by token."""
+    mended: int = 0
+    """Objects of the record that others serve for, because they were damaged."""
+
+
+def settled(record: EnsembleRecord, rows: Iterable[Segment], subject: str) -> Settled:
+    """Raises Damaged when something has no object: the two documents do not belong together."""
+    found = {row.token: row for row in rows}
+    missing = next((s.token for s in record.snapshots if s.token not in found), None)
+    if missing is not None:
+        raise _unknown(missing, subject)
+    logs = [_told(log, found[log.token]) for log in record.logs if log.token in found]
+    within: dict[str, int] = {}
+    for row, pieces in _moved(record, found, subject):
+        if _is_all(pieces, row):
+            logs.append(joined(pieces, row))
+            continue
+        logs += pieces
+        within |= _starts(pieces, row, subject)
+        found |= {piece.token: row for piece in pieces}
+    return Settled(replace(record, logs=tuple(logs)), found, within)
+
+
+def joined(pieces: Sequence[LogRecord], row: Segment) -> LogRecord:
+    """Pieces that follow each other, as the one log that their object is."""
+    first, last = pieces[0], pieces[-1]
+    return replace(
+        _told(replace(first, token=row.token), row, anew=True),
+        last=last.last,
+        last_adler=last.last_adler,
+        ending=last.ending,
+        borders=tuple(border for piece in pieces for border in piece.borders),
+    )
+
+
+def _told(log: LogRecord, row: Segment, *, anew: bool = False) -> LogRecord:
+    """With all that its object is known to be: the first release left some of it to the row."""
+    if log.size and not anew:
+        return log
+    return replace(
+        log,
+        size=row.plain_bytes,
+        sha256=row.plain_sha256,
+        records=row.records,
+        min_time_ms=row.base_time_ms,
+        max_time_ms=row.max_time_ms,
+    )
+
+
+def _moved(record: EnsembleRecord, found: Mapping[str, Segment], subject: str) -> list[tuple[Segment, list[LogRecord]]]:
+    """Larger objects, and the pieces in each, in order."""
+    lost = sorted((log for log in record.logs if log.token not in found), key=lambda log: log.first)
+    holders = _holders(found.values()) if lost else {}
+    moved: dict[str, list[LogRecord]] = {}
+    for log in lost:
+        moved.setdefault(_holder(log, holders, subject).token, []).append(log)
+    return [(found[token], pieces) for token, pieces in moved.items()]
+
+
+def _holders(rows: Iterable[Segment]) -> _Holders:
+    holders: dict[LogName, list[Segment]] = {}
+    for row in rows:
+        if row.has_object and row.log.collection is Collection.TXNLOGS:
+            holders.setdefault(row.log, []).append(row)
+    return holders
+
+
+def _holder(log: LogRecord, holders: _Holders, subject: str) -> Segment:
+    name = log_of(Collection.TXNLOGS, log.member, log.apart or log.history)
+    for row in holders.get(name, ()):
+        if row.first <= log.first and log.last < row.end:
+            return row
+    raise _unknown(log.token, subject)
+
+
+def _is_all(pieces: Sequence[LogRecord], row: Segment) -> bool:
+    """Whether a backup has the whole object. One whose end was given up with a later backup holds more than it says."""
+    size_bytes = len(HEADER) + sum(piece.size - len(HEADER) for piece in pieces)
+    return pieces[-1].last + 1 == row.end and size_bytes == row.plain_bytes
+
+
+def _starts(pieces: Sequence[LogRecord], row: Segment, subject: str) -> dict[str, int]:
+    follow = all(left.last + 1 == right.first for left, right in pairwise(pieces))
+    if pieces[0].first != row.first or not follow or not all(piece.size for piece in pieces):
+        raise _unknown(pieces[0].token, subject)
+    starts, at = {}, len(HEADER)
+    for piece in pieces:
+        starts[piece.token] = at
+        at += piece.size - len(HEADER)
+    if at > row.plain_bytes:
+        raise _unknown(pieces[-1].token, subject)
+    return starts
+
+
+def _unknown(token: str, subject: str) -> Damaged:
+    return Damaged(f"the record names an object {token} that the backup does not have", subject=subject)

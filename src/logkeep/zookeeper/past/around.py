@@ -1,0 +1,158 @@
+"""Ways around damage: which archived transactions can be read, from which log, and which cannot.
+
+Asked only when a log turned out to be damaged or gone. Good records behind the damage are found again, and what one
+member's log lacks is looked for in those of the others; what is left is told, as first and last transaction.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from logkeep.errors import Damaged, ObjectMissing
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, scan, tables
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.work import Engine, Progress
+from logkeep.zookeeper.findings import Class
+from logkeep.zookeeper.kept import BackupView, KeptLog
+from logkeep.zookeeper.past.events import LogUnit, Wanted
+from logkeep.zookeeper.past.pieces import history_order, once
+from logkeep.zookeeper.plan import Slice
+
+UNREADABLE = (Damaged, ObjectMissing)
+_REMEDY = "`logkeep verify` names what is damaged; another member or an earlier backup may have these transactions"
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Good records, one behind the other."""
+
+    first: int
+    last: int
+    start_at: int
+
+
+class Looked(msgspec.Struct, frozen=True, kw_only=True):
+    parts: tuple[Part, ...]
+    why: str
+    """What is wrong with the rest; empty when nothing is."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Transactions that nobody's log gives, both ends included."""
+
+    log: KeptLog
+    first: int
+    last: int
+    why: str
+
+    @property
+    def finding(self) -> Finding:
+        missing = f"transactions {hex_zxid(self.first)} to {hex_zxid(self.last)}"
+        return Finding(
+            code=Class.LOG_DAMAGED,
+            severity=Severity.DAMAGE,
+            where=f"{self.log.member}/{self.log.name}",
+            what=f"{missing} cannot be read, and what they did is not in the answer: {self.why}",
+            remedy=_REMEDY,
+        )
+
+
+@dataclass(frozen=True)
+class Readable:
+    units: tuple[LogUnit, ...]
+    """In the order of histories and zxids."""
+    missing: tuple[Missing, ...]
+
+
+def look(unit: LogUnit, _progress: Progress) -> Looked:
+    """The task: what can be read of a part of a log. Raises nothing for bytes that are wrong or not there."""
+    log, first, last = unit.piece.log, unit.piece.first, unit.piece.last
+    try:
+        with unit.view.open(log) as source:
+            scanned = scan(source, deep=True)
+        parts, why = list(_stretches(scanned)), _why(scanned)
+    except UNREADABLE as error:
+        parts, why = list(_before_the_end(unit)), str(error)
+    within = (Part(max(one.first, first), min(one.last, last), one.start_at) for one in parts)
+    return Looked(parts=tuple(one for one in within if one.first <= one.last), why=why)
+
+
+def _stretches(scanned: ScannedLog) -> Iterator[Part]:
+    if scanned.records:
+        yield Part(scanned.first_zxid, scanned.last_zxid, HEADER_BYTES)
+    for one in scanned.behind:
+        if one.records:
+            yield Part(one.first_zxid, one.last_zxid, one.start)
+
+
+def _why(scanned: ScannedLog) -> str:
+    return ", ".join(f"{one.kind} at byte {one.position}" for one in scanned.damage[:3])
+
+
+def _before_the_end(unit: LogUnit) -> Iterator[Part]:
+    """What comes before bytes that cannot even be unpacked."""
+    first = last = 0
+    try:
+        with unit.view.open(unit.piece.log) as source:
+            for records in tables(source):
+                first, last = first or int(records.zxid[0]), int(records.zxid[-1])
+    except UNREADABLE:
+        pass
+    if last:
+        yield Part(first, last, HEADER_BYTES)
+
+
+def around(view: BackupView, engine: Engine, parts: Sequence[Slice], wanted: Wanted, member: str | None) -> Readable:
+    """`parts`: what was to be read. `member`: no other member's logs are looked into."""
+    logs = [log for log in view.logs if member in (None, log.member)]
+    good, missing, tried, open_parts = list[LogUnit](), list[Missing](), set[KeptLog](), list(parts)
+    while open_parts:
+        units = [LogUnit(view, piece, wanted) for piece in open_parts]
+        looked = engine.map(look, units, Looked, label="damaged logs", weight=_weight)
+        tried.update(piece.log for piece in open_parts)
+        holes = list[Missing]()
+        for unit, found in zip(units, looked, strict=True):
+            good += [LogUnit(view, Slice(unit.piece.log, p.first, p.last), wanted, (), p.start_at) for p in found.parts]
+            holes += _holes(unit.piece, found)
+        open_parts = [piece for hole in holes for piece in _elsewhere(hole, logs, tried)]
+        missing += [left for hole in holes for left in _left(hole, _elsewhere(hole, logs, tried))]
+    good.sort(key=lambda unit: (history_order(unit.piece.log.history), unit.piece.first))
+    missing.sort(key=lambda one: (history_order(one.log.history), one.first))
+    return Readable(tuple(good), tuple(missing))
+
+
+def _holes(piece: Slice, found: Looked) -> Iterator[Missing]:
+    """Between the parts, and at both ends. Between two epochs no number is missing where they are known to meet."""
+    at, why = piece.first, found.why or "the log does not hold what it should"
+    before = 0
+    for part in sorted(found.parts, key=lambda part: part.first):
+        if part.first > at and (before, part.first) not in piece.log.borders:
+            yield Missing(piece.log, at, part.first - 1, why)
+        at, before = max(at, part.last + 1), part.last
+    if at <= piece.last:
+        yield Missing(piece.log, at, piece.last, why)
+
+
+def _elsewhere(hole: Missing, logs: Iterable[KeptLog], tried: set[KeptLog]) -> list[Slice]:
+    """Parts of other logs that should hold what is missing."""
+    same = [log for log in logs if log.history == hole.log.history and log not in tried]
+    others = [log for log in same if log.first <= hole.last and log.last >= hole.first]
+    clipped = (Slice(s.log, max(s.first, hole.first), min(s.last, hole.last)) for s in once(others))
+    return [piece for piece in clipped if piece.first <= piece.last]
+
+
+def _left(hole: Missing, pieces: Sequence[Slice]) -> Iterator[Missing]:
+    """What of a hole no other log should hold."""
+    at = hole.first
+    for piece in pieces:
+        if piece.first > at:
+            yield Missing(hole.log, at, piece.first - 1, hole.why)
+        at = max(at, piece.last + 1)
+    if at <= hole.last:
+        yield Missing(hole.log, at, hole.last, hole.why)
+
+
+def _weight(unit: LogUnit) -> int:
+    return unit.piece.log.size_bytes

@@ -1,0 +1,111 @@
+"""One plan for members on several hosts, made of their surveys. Reads the backup, and none of the directories."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from logkeep.errors import LogkeepError
+from logkeep.model.findings import Finding
+from logkeep.model.time import Clock, rfc3339
+from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.plan import RestorePath
+from logkeep.zookeeper.replay import Replayed
+from logkeep.zookeeper.restore.agreement import archived_zxids, epoch_for_all, known_members
+from logkeep.zookeeper.restore.documents import AgreedPlan, HostSurvey, MemberSurvey, PlannedMember
+from logkeep.zookeeper.restore.judging import Situation, in_the_way, worth_knowing
+from logkeep.zookeeper.restore.limits import content_of
+from logkeep.zookeeper.restore.numbers import highest_used
+from logkeep.zookeeper.restore.preparing import check_replayed, name_of, size_of
+from logkeep.zookeeper.restore.running import Seen
+from logkeep.zookeeper.restore.sessions import Dropped, drop_sessions
+from logkeep.zookeeper.restore.surveying import check_surveys, still_running
+from logkeep.zookeeper.restore.values import RestoreWish, Sessions
+
+_NOBODY: Final = Seen()
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The plan, and all that is to be known before it is carried out."""
+
+    plan: AgreedPlan
+    path: RestorePath
+    replayed: Replayed
+    dropped: Dropped
+    size_bytes: int
+    findings: tuple[Finding, ...]
+    unchecked: tuple[str, ...]
+    obstacles: tuple[LogkeepError, ...]
+    """Why it must not be carried out, the first reason first."""
+
+
+def agree(
+    view: BackupView,
+    path: RestorePath,
+    replayed: Replayed,
+    wish: RestoreWish,
+    hosts: Sequence[HostSurvey],
+    *,
+    source: str,
+    clock: Clock,
+) -> Agreement:
+    """Raises UsageError or TargetUnsafe for surveys that no plan can be made of, RestoreFailed for a doubtful tree."""
+    now = clock()
+    check_surveys(hosts, now)
+    check_replayed(path, replayed, wish)
+    surveys = [member for host in hosts for member in host.members]
+    dropped = drop_sessions(replayed.tree) if wish.sessions is Sessions.DROP else Dropped()
+    content = content_of(replayed.tree, int(now.timestamp() * 1000))
+    epoch = epoch_for_all(view, wish, surveys)
+    used = highest_used(path.until, [each.highest_zxid for each in surveys], archived_zxids(view))
+    situation = Situation(
+        wish=wish,
+        path=path,
+        content=content,
+        mismatch=replayed.first_mismatch,
+        targets=(),
+        seen=_NOBODY,
+        epoch=epoch,
+        highest_used=used,
+        members=known_members(view.members),
+        separate_logs="",
+        looked_at=len(surveys),
+    )
+    plan = AgreedPlan(
+        made=rfc3339(now),
+        source=source,
+        backup=view.name,
+        zxid=path.until,
+        named_zxid=name_of(path.until, wish.form, used, epoch),
+        epoch=epoch,
+        sessions=wish.sessions,
+        form=wish.form,
+        believe=wish.believe,
+        accept_mismatch=wish.accept_mismatch,
+        nodes=content.nodes,
+        digest=f"{replayed.tree.digest:x}",
+        members=tuple(_member(host.machine, member) for host in hosts for member in host.members),
+    )
+    unchecked = (
+        f"{m.member} on {host.machine}: {what}" for host in hosts for m in host.members for what in m.unchecked
+    )
+    return Agreement(
+        plan=plan,
+        path=path,
+        replayed=replayed,
+        dropped=dropped,
+        size_bytes=size_of(path, content, wish.form),
+        findings=tuple(worth_knowing(situation)),
+        unchecked=tuple(unchecked),
+        obstacles=(*still_running(hosts), *in_the_way(situation)),
+    )
+
+
+def _member(machine: str, survey: MemberSurvey) -> PlannedMember:
+    return PlannedMember(
+        member=survey.member,
+        machine=machine,
+        data_dir=survey.data_dir,
+        log_dir=survey.log_dir,
+        fingerprint=survey.fingerprint,
+    )

@@ -1,0 +1,94 @@
+"""One host looked at before an ensemble on several hosts is restored: a survey, and whether surveys belong together.
+
+The order is: stop all members, survey every host, make one plan of all surveys, carry it out on every host. A survey
+of a server that still runs can be looked at, but no plan is made of it: its epoch may grow until it is stopped.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from logkeep.errors import LogkeepError, TargetUnsafe, UsageError
+from logkeep.model.time import rfc3339
+from logkeep.zookeeper.restore.documents import HostSurvey, MemberSurvey
+from logkeep.zookeeper.restore.holding import OF_NOTHING, held_by
+from logkeep.zookeeper.restore.judging import logs_elsewhere
+from logkeep.zookeeper.restore.places import check_swappable, place_of
+from logkeep.zookeeper.restore.running import Ask, ask_server, look_for_servers
+from logkeep.zookeeper.restore.unfinished import unfinished
+from logkeep.zookeeper.restore.values import Target
+
+LONGEST: Final = timedelta(hours=24)
+"""A survey, or a plan, that is older is not believed: who knows what was started since."""
+_CLOCKS_DIFFER: Final = timedelta(minutes=5)
+
+
+def survey_host(
+    targets: Sequence[tuple[str, Target]], machine: str, now: datetime, *, ask: Ask = ask_server
+) -> HostSurvey:
+    """`targets`: the names of the members, and their directories. Raises UsageError or TargetUnsafe."""
+    members = tuple(survey_of(target, member, ask=ask) for member, target in targets)
+    return HostSurvey(machine=machine, taken=rfc3339(now), members=members)
+
+
+def survey_of(target: Target, member: str, *, ask: Ask = ask_server) -> MemberSurvey:
+    """Of a member that is stopped, or still runs. Raises UsageError or TargetUnsafe for a wrong directory."""
+    place = place_of(target)
+    check_swappable(place)
+    held, seen = held_by(place), look_for_servers([place], ask)
+    for problem in (*unfinished([place]), *logs_elsewhere(place, held)):
+        raise problem
+    return MemberSurvey(
+        member=member,
+        data_dir=str(place.data_dir),
+        log_dir=str(place.log_dir),
+        host=target.host,
+        snapshots=held.snapshots,
+        logs=held.logs,
+        highest_zxid=max([held.highest_zxid, *(state.zxid for state in seen.live)]),
+        epochs=held.epochs,
+        fingerprint=held.fingerprint,
+        running=seen.running,
+        unchecked=seen.unchecked,
+    )
+
+
+def check_surveys(hosts: Sequence[HostSurvey], now: datetime) -> None:
+    """Raises UsageError for what does not belong together, TargetUnsafe for a survey that is too old."""
+    for host in hosts:
+        check_age(f"the survey of {host.machine}", host.taken, now, "survey it again, with all members stopped")
+    places = [(host.machine, member.data_dir) for host in hosts for member in host.members]
+    double = next((place for place in places if places.count(place) > 1), None)
+    if double is None:
+        files = [m.fingerprint for host in hosts for m in host.members if m.fingerprint != OF_NOTHING]
+        copied = next((each for each in files if files.count(each) > 1), None)
+        double = next(
+            ((h.machine, m.data_dir) for h in hosts for m in h.members if copied and m.fingerprint == copied), None
+        )
+    if double is not None:
+        what = f"{double[1]} on {double[0]} is in two surveys"
+        raise UsageError(what, remedy="name the survey of each host once, the newest one")
+
+
+def check_age(what: str, told: str, now: datetime, remedy: str) -> None:
+    """Raises TargetUnsafe for what is too old, or comes from the future, UsageError for what is no time."""
+    try:
+        age = now - datetime.fromisoformat(told)
+    except (ValueError, TypeError):
+        raise UsageError(f"{what} tells no time", subject=told[:40], remedy=remedy) from None
+    if age < -_CLOCKS_DIFFER:
+        raise TargetUnsafe(f"{what} was made in the future ({told})", remedy="look at the clocks of the hosts")
+    if age > LONGEST:
+        hours = int(LONGEST.total_seconds()) // 3600
+        raise TargetUnsafe(f"{what} is of {told}, more than {hours} hours ago", remedy=remedy)
+
+
+def still_running(hosts: Sequence[HostSurvey]) -> Iterator[LogkeepError]:
+    for host in hosts:
+        for member in host.members:
+            for who in member.running:
+                yield TargetUnsafe(
+                    f"it was running when it was surveyed: {who}",
+                    subject=f"{member.member} on {host.machine}",
+                    remedy="stop every member, survey them again and make a new plan",
+                )

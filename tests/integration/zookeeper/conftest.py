@@ -1,0 +1,16 @@
+"""One real ensemble with a past for all tests that restore it: each begins with its directories as they were."""
+
+import pytest
+
+from tests.zookeeper.stood import Stood, stood_up
+
+
+@pytest.fixture(scope="session", params=["3.9.5", pytest.param("3.4.14", marks=pytest.mark.soak)])
+def once_stood(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stood:
+    return stood_up(tmp_path_factory.mktemp("ensemble"), request.param)
+
+
+@pytest.fixture
+def stood(once_stood: Stood) -> Stood:
+    once_stood.again()
+    return once_stood

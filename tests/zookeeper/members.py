@@ -1,0 +1,42 @@
+"""What is done with the members of a real ensemble while it works."""
+
+from logkeep.formats.zookeeper.agreement import same_transaction
+from logkeep.formats.zookeeper.names import epoch_of
+from logkeep.formats.zookeeper.transactions import decode
+from tests.integration.processes import wait_for
+from tests.servers.zookeeper_ensemble import OBSERVER, ZooKeeperEnsemble, ZooKeeperMember
+from tests.zookeeper import raw
+from tests.zookeeper.files import bodies
+from tests.zookeeper.judged import logged
+from tests.zookeeper.recording import Recording, record
+
+
+def leave_and_join(ensemble: ZooKeeperEnsemble) -> None:
+    """The observer: two reconfigurations."""
+    with raw.RawSession(ensemble.leader().client, password=ensemble.password) as client:
+        client.must(raw.reconfig(leaving=str(OBSERVER)))
+        client.must(raw.reconfig(joining=f"server.{OBSERVER}={ensemble.observer.line}"))
+    wait_for(ensemble.observer.serves, "the observer to serve again")
+
+
+def everywhere_the_same(ensemble: ZooKeeperEnsemble) -> Recording:
+    """Sessions of members that were killed run out first."""
+    while True:
+        wait_for(ensemble.agree, "the members to agree")
+        seen = [record(member.client, ensemble.password) for member in ensemble.members.values()]
+        wait_for(ensemble.agree, "the members to agree")
+        nodes = [logged(each.nodes) for each in seen]
+        if all(each == nodes[0] for each in nodes):
+            return seen[-1]
+
+
+def members_agree(ensemble: ZooKeeperEnsemble, leader: ZooKeeperMember, until: int) -> None:
+    """In the last epoch, where nobody was killed: every member logged the same, the observer in its own way."""
+    voter, observer = (
+        {zxid: body for body in bodies(member.log_dir) if epoch_of(zxid := decode(body).zxid) == epoch_of(until)}
+        for member in (leader, ensemble.observer)
+    )
+    common = voter.keys() & observer.keys()
+    assert common
+    assert all(same_transaction(voter[zxid], observer[zxid]) for zxid in common)
+    assert any(voter[zxid] != observer[zxid] for zxid in common), "no failed multi: then this shows nothing"
