@@ -31,6 +31,7 @@ from tests.crash.points import AT_ONCE
 from tests.zookeeper.archives import archived, archived_all, bytes_of, new_local_place, newest, zxids
 from tests.zookeeper.directories import MadeServer, txn
 from tests.zookeeper.encoding import LOG_HEADER
+from tests.zookeeper.merging import Growing, everything, optimize
 
 
 @pytest.fixture
@@ -283,6 +284,66 @@ class TestRepair:
         path.write_bytes(LOG_HEADER + txn(1) + txn(2, b"evil") + txn(3))
         assert repaired(place, ids(place)[0], accept_loss=True).mends == {}
         assert verified(place, ids(place)[0]).document.verdict == DAMAGED
+
+
+class TestMergedObjects:
+    """Pieces of several backups in one object, which is damaged later; or damaged pieces that are merged later."""
+
+    @pytest.fixture
+    def growing(self, tmp_path: Path, place: Place) -> Growing:
+        growing = Growing(tmp_path / "growing", place)
+        for _ in range(3):
+            growing.backup()
+        return growing
+
+    def beside(self, growing: Growing) -> BackupView:
+        return directory_view(Member(name="zk2", data_dir=str(growing.server.snapshot_dir)))
+
+    def good(self, place: Place) -> None:
+        assert {verified(place, backup_id).document.verdict for backup_id in ids(place)} == {GOOD}
+
+    @pytest.mark.parametrize("named", [True, False])
+    def test_what_was_merged_is_mended_for_all_and_stays(self, growing: Growing, place: Place, named: bool) -> None:
+        """Whether a backup was committed with the merged object or not."""
+        optimize(place)
+        if named:
+            growing.backup()
+        before, view = everything(place), newest(place)
+        name = damage(place, view, view.logs[0], 60)
+        verified(place, ids(place)[-1])
+        growing.backup()
+        assert everything(place).items() >= before.items()
+        self.good(place)
+        with writing(place, "gc", utc_now, random_token) as session:
+            collect(session, AT_ONCE)
+        assert place.store.head(name).size
+        assert everything(place).items() >= before.items()
+
+    def test_a_backup_that_ends_within_it_is_mended_by_way_of_the_newest(self, growing: Growing, place: Place) -> None:
+        optimize(place)
+        before, view = everything(place), newest(place)
+        damage(place, view, view.logs[0], 60)
+        assert repaired(place, ids(place)[1], self.beside(growing)).mends == {}
+        assert len(repaired(place, ids(place)[-1], self.beside(growing)).mends) == 1
+        assert everything(place) == before
+        self.good(place)
+
+    def test_no_loss_is_accepted_that_would_cost_others_their_pieces(self, growing: Growing, place: Place) -> None:
+        optimize(place)
+        view = newest(place)
+        damage(place, view, view.logs[0], len(LOG_HEADER) + len(txn(1)) + 40)
+        assert repaired(place, ids(place)[-1], accept_loss=True).mends == {}
+        assert [zxids(viewed(place, backup_id))[-1][1] for backup_id in ids(place)] == [1, 2, 3, 4]
+
+    def test_what_was_mended_is_merged_with_its_neighbours(self, growing: Growing, place: Place) -> None:
+        before, view = everything(place), newest(place)
+        damage(place, view, view.logs[1], 60)
+        assert len(repaired(place, ids(place)[-1], self.beside(growing)).mends) == 1
+        optimize(place)
+        growing.backup()
+        optimize(place)
+        assert everything(place).items() >= before.items()
+        self.good(place)
 
 
 def _by_repair(place: Place, server: MadeServer) -> None:

@@ -103,8 +103,8 @@ class ArchiveRepairSink:
         place = self.session.place
         for entry in self.session.folded.completed:
             record = read_attachment(place, read_manifest(place, entry), ROLE, EnsembleRecord)
-            for named in record.logs if record is not None else ():
-                if (named.member, named.history) == (log.member, log.history) and _is_cut(named, log):
+            for piece in record.logs if record is not None else ():
+                if (piece.member, piece.history) == (log.member, log.history) and _is_cut(piece, log):
                     return True
         return False
 
@@ -129,9 +129,9 @@ class _NewLog:
         self.writer.abort()
 
 
-def _is_cut(named: LogRecord, log: KeptLog) -> bool:
-    overlap = named.first <= log.last and log.first <= named.last
-    return overlap and not (named.first <= log.first and log.last <= named.last)
+def _is_cut(piece: LogRecord, log: KeptLog) -> bool:
+    overlap = piece.first <= log.last and log.first <= piece.last
+    return overlap and not (piece.first <= log.first and log.last <= piece.last)
 
 
 def _mend_of(plan: RepairPlan, row: Segment, new: Sequence[tuple[KeptLog, Stored]], told: str) -> Mend | None:
