@@ -456,6 +456,8 @@ ELSEWHERE = (
     "zookeeper log",
     "zookeeper optimize",
     "zookeeper restore",
+    "zookeeper restore plan",
+    "zookeeper restore survey",
     "zookeeper restore-subtree",
 )
 """Called in test_demo.py, test_salvage.py, test_receipts.py, zookeeper/, and in

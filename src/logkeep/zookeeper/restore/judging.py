@@ -93,7 +93,8 @@ def _unsurveyed(found: Situation) -> Iterator[LogkeepError]:
     yield TargetUnsafe(
         f"only {found.looked_at} of the ensemble's members were looked at: another may have a later epoch",
         remedy="survey every host with `logkeep zookeeper restore survey` and make one plan of all; or give the "
-        f"highest epoch that any of them has (currentEpoch in version-2) with --min-epoch; here it is {found.epoch - 1}",
+        "highest epoch that any of them has (currentEpoch in version-2) with "
+        f"--min-epoch; here it is {found.epoch - 1}",
     )
 
 
