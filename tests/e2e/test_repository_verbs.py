@@ -455,6 +455,7 @@ ELSEWHERE = (
     "zookeeper import",
     "zookeeper log",
     "zookeeper optimize",
+    "zookeeper repair",
     "zookeeper restore",
     "zookeeper restore plan",
     "zookeeper restore survey",

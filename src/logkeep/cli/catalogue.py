@@ -160,6 +160,11 @@ VERBS: tuple[Entry, ...] = (
         "Take a bundle into a repository, as the next backup of its source.",
     ),
     Entry(
+        "zookeeper repair",
+        "logkeep.cli.verbs.zookeeper_repair:repair",
+        "Mend a backup of which objects are damaged, as far as that can honestly be done.",
+    ),
+    Entry(
         "zookeeper history",
         "logkeep.cli.verbs.zookeeper_history:history",
         "Tell who made, changed and deleted a znode, and when, from archived transactions.",

@@ -146,7 +146,7 @@ DELETE_DAMAGED: Option[bool] = Option(
     where=Where.FLAG,
 )  # fmt: skip
 ACCEPT_LOSS: Option[bool] = Option(
-    "accept-loss", Bool(), False, "Go on without commits that are lost for good.", where=Where.FLAG
+    "accept-loss", Bool(), False, "Go on without what is lost for good.", where=Where.FLAG
 )
 DIRECTORY: Option[Path | None] = Option(
     "directory", FilePath(), None, "Work in this directory; it must be empty or new.", where=Where.FLAG,

@@ -4,7 +4,7 @@ Whoever cannot tell says so: a manifest or part that cannot be read stops garbag
 unknown. A receipt that cannot be read names objects that were written since its backup began, so all of those stay.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -54,11 +54,12 @@ def live_objects(place: Place, folded: Folded, readers: Iterable[BackupId], now:
     """Collect what is live. Raises Damaged when that cannot be known."""
     live, reader = Live(), PartReader(place)
     held = set(readers)
+    ever = replacements_ever(place) if any(one.keep_old for one in folded.replacements) else {}
     for entry in folded.completed:
         manifest = read_manifest(place, entry)
         live.tokens.add(entry.manifest.token)
         _keep(live, reader, manifest, served_parts(manifest, folded))
-        _keep_replaced(live, reader, manifest, _kept_old(manifest, folded, held=entry.id in held))
+        _keep_replaced(live, reader, manifest, _kept_old(manifest, folded, ever, held=entry.id in held))
     for backup_id in held - {BackupId(e.id) for e in folded.completed}:
         _keep_deleted_but_held(live, reader, place, backup_id)
     for backup_id in [*open_ids(place, folded.last_id), *_recently_failed(folded, now)]:
@@ -73,10 +74,16 @@ def _keep(live: Live, reader: PartReader, manifest: Manifest, parts: tuple[PartR
         live.tokens.update(tokens(rows_of(reader, manifest, parts)))
 
 
-def _kept_old(manifest: Manifest, folded: Folded, *, held: bool) -> tuple[PartRef, ...]:
-    """Replaced parts that must stay: a reader may have begun before, and a repair never destroys what it mended."""
+def _kept_old(
+    manifest: Manifest, folded: Folded, ever: Mapping[str, tuple[PartRef, ...]], *, held: bool
+) -> tuple[PartRef, ...]:
+    """Replaced parts that must stay: a reader may have begun before, and a repair never destroys what it mended.
+
+    `ever`: what has served in the place of each part. What was mended may have been merged before.
+    """
     kept = {r.old for r in folded.replacements if r.keep_old or held}
-    return tuple(p for p in manifest.parts if p.token in kept)
+    served = (ref for named in manifest.parts for ref in (named, *ever.get(named.token, ())))
+    return tuple(ref for ref in dict.fromkeys(served) if ref.token in kept)
 
 
 def _keep_replaced(live: Live, reader: PartReader, manifest: Manifest, parts: tuple[PartRef, ...]) -> None:

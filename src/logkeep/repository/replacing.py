@@ -55,23 +55,34 @@ def served_rows(place: Place, folded: Folded) -> Served:
     return Served(parts, {log: sorted(found) for log, found in starts.items()})
 
 
-def replace_rows(session: Writing, served: Served, old: Iterable[Segment], new: Sequence[Segment], proof: str) -> None:
-    """Let `new` serve what `old` served. Raises LeaseLost or CommitConflict: then nothing has changed."""
+def replace_rows(
+    session: Writing,
+    served: Served,
+    old: Iterable[Segment],
+    new: Sequence[Segment],
+    proof: str,
+    *,
+    keep_old: bool = False,
+) -> None:
+    """Let `new` serve what `old` served. Raises LeaseLost or CommitConflict: then nothing has changed.
+
+    `keep_old`: the old objects stay as long as a backup does that was committed with them.
+    """
     check_stored(session.place, new)
     gone = {s.token for s in old}
-    ref = put_part(session.place, SegmentTable.from_segments(new), session.tokens())
+    put = (put_part(session.place, SegmentTable.from_segments(new), session.tokens()),) if new else ()
     replaced = []
     for token, (_, table) in served.parts.items():
         left = table.without(gone)
         if len(left) < len(table):
             rest = (put_part(session.place, left, session.tokens()),) if len(left) else ()
-            replaced.append(PartReplacement(token, (*rest, ref)))
-    session.commit(ReplaceAction(tuple(replaced), proof))
+            replaced.append(PartReplacement(token, (*rest, *put)))
+    session.commit(ReplaceAction(tuple(replaced), proof, keep_old))
 
 
 def check_stored(place: Place, new: Sequence[Segment]) -> None:
     """Every new object is there with its size."""
-    for segment in new:
+    for segment in (each for each in new if each.has_object):
         name = layout.segment(place.source, segment)
         size = place.store.head(name).size
         if size != segment.stored_bytes:

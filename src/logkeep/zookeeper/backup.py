@@ -16,6 +16,7 @@ from logkeep.errors import ClusterError, UsageError
 from logkeep.model.findings import Finding
 from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.configuration import Configuration, gather_config, usual_places
+from logkeep.zookeeper.copying_again import copy_again
 from logkeep.zookeeper.gathering import Rounds
 from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.outcome import Told, backup_zxid, exit_code, told_of
@@ -46,7 +47,7 @@ class Done:
     name: str
     gathered: Gathered
     exit_code: int
-    """0: good; 2: no server could be asked, or a header was rewritten; 21: transactions are lost."""
+    """0: good; 2: no server could be asked, or something was repaired without loss; 21: transactions are lost."""
 
     @property
     def findings(self) -> Sequence[Finding]:
@@ -63,10 +64,12 @@ def back_up(wish: Wish, sink: BackupSink, rounds: Rounds, ask_word: AskWord) -> 
         sink.start()
         number = rounds.run(members)
         rounds.keep_damaged(members)
+        damaged = () if wish.new_history else sink.known.damaged()
+        again = copy_again(members, damaged, rounds.engine_for) if damaged else []
     finally:
         for member in members:
             member.pins.close()
-    gathered = _gathered(wish, members, number, ask_word)
+    gathered = replace(_gathered(wish, members, number, ask_word), again=again)
     completed = sink.complete(gathered)
     told = replace(gathered, findings=[*gathered.findings, *completed.findings])
     return Done(completed.name, told, exit_code(told.findings))

@@ -41,6 +41,10 @@ class MemberRun:
     state_after: ServerState | None = None
     stranger: ServerState | None = None
     """What another server said that answers in the place of this one: it counts as not asked."""
+    overtaken: int | None = None
+    """What these logs held before that server was asked, where it did not say as much however long it was waited."""
+    lagging: bool = False
+    """It may be the right one all the same: a member of an ensemble that waits for the others."""
     snapshots: dict[str, PlacedSnapshot] = field(default_factory=dict)
     told: dict[str, int] = field(default_factory=dict)
     unusable: dict[str, str] = field(default_factory=dict)
@@ -134,14 +138,22 @@ class MemberRun:
             if file.path.name in self.snapshots or self._is_known(file):
                 yield file.zxid
 
-    def unprocessed(self) -> int | None:
-        """Where the log of a server goes on behind its word although it processes all; None: it is no such server."""
-        if self.state is None or not processes_all(self.state, self._seen.current_epoch):
-            return None
+    def unprocessed(self) -> int:
+        """Where the log goes on behind the server's word: what it must say soon, if it is its log. 0: nowhere."""
+        if self.state is None:
+            return 0
         return logged_to(self._seen.logs, self.ends, self.largest_record, self.chunk_bytes)
 
-    def disown(self, stranger: ServerState) -> None:
-        """Who answered is another server: forget its words, and what was copied by them. The logs are read anew."""
+    def overtakes(self, stranger: ServerState, logged: int) -> None:
+        """Its word stays behind what was logged before it was asked."""
+        self.overtaken, self.lagging = logged, not processes_all(stranger, self._seen.current_epoch)
+        self.disown(stranger)
+
+    def disown(self, stranger: ServerState | None) -> None:
+        """Who answered is another server: forget its words, and what was copied by them. The logs are read anew.
+
+        None: nobody answers any more.
+        """
         self.stranger, self.state, self.state_after = stranger, None, None
         for by_its_word in (self.told, self.logs, self.damage, self.ends, self.spots, self.closed_at):
             by_its_word.clear()

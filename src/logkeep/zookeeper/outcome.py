@@ -12,9 +12,13 @@ from logkeep.zookeeper.kept import Ending, Origin
 from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.rounds import Hole, borders, holes, settled
 from logkeep.zookeeper.sink import LostRange, PlacedLog
+from logkeep.zookeeper.words import ServerState
 
 GOOD, PARTIAL, LOST = 0, 2, 21
-_PARTIAL = {"server-unreachable", "other-server", "header-rewritten", "snapshot-fuzzy", "snapshot-unproven"}
+_PARTIAL = {
+    "server-unreachable", "other-server", "server-lags", "header-rewritten", "snapshot-fuzzy", "snapshot-unproven",
+    "copied-again",
+}  # fmt: skip
 _ANOTHER_MEMBER = "another member, or an earlier backup, may have these transactions: back that up too"
 
 
@@ -231,14 +235,7 @@ def _unasked(member: MemberRun) -> Iterable[Finding]:
     tail = [p.kept for p in member.logs if p.kept.proof is Proof.UNPROVEN]
     named = f"; {hex_zxid(tail[0].first)} to {hex_zxid(tail[-1].last)} may not be committed" if tail else ""
     if member.stranger is not None:
-        yield Finding(
-            code="other-server",
-            severity=Severity.WARNING,
-            where=member.place.host,
-            what=f"this is not the server of these directories, or it has lost what they hold: it is at "
-            f"{hex_zxid(member.stranger.zxid)}, their files go on behind that; its word does not count{named}",
-            remedy="name the server that writes these directories with --zk-host",
-        )
+        yield _stranger(member, member.stranger, named)
         return
     yield Finding(
         code="server-unreachable",
@@ -246,6 +243,23 @@ def _unasked(member: MemberRun) -> Iterable[Finding]:
         where=member.place.host or f"member {member.place.name}",
         what=f"no server could be asked how far it is{named}",
         remedy="name a server that runs with --zk-host",
+    )
+
+
+def _stranger(member: MemberRun, said: ServerState, named: str) -> Finding:
+    """`named`: what is not known to be committed, for that."""
+    behind = "their files go on behind that"
+    if member.overtaken is not None:
+        behind = f"their logs were at {hex_zxid(member.overtaken)} before it was asked, and it does not get there"
+    who = "this is not the server of these directories, or it has lost what they hold"
+    if member.lagging:
+        who = "this is not the server of these directories, or it waits for a majority for good"
+    return Finding(
+        code="server-lags" if member.lagging else "other-server",
+        severity=Severity.WARNING,
+        where=member.place.host,
+        what=f"{who}: it is at {hex_zxid(said.zxid)}, {behind}; its word does not count{named}",
+        remedy="check --zk-host: name the server that writes these directories",
     )
 
 

@@ -20,7 +20,7 @@ from logkeep.zookeeper.slicing import LogPart, Sink, give_records
 from logkeep.zookeeper.snapshot_facts import Hashed
 from logkeep.zookeeper.survey import compared
 from logkeep.zookeeper.verify import Level, Verified, verify
-from logkeep.zookeeper.verify_objects import ObjectChecks, check_data, check_files
+from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, check_data, check_files
 
 
 class LogWriter(Protocol):
@@ -48,12 +48,28 @@ class RepairSink(Protocol):
 
 
 @dataclass(frozen=True)
+class Foreseen:
+    """What can be made of everything that is damaged in a backup."""
+
+    repairs: tuple[RepairPlan, ...]
+    dropped: tuple[KeptSnapshot, ...]
+    """Snapshots that nobody has a second copy of."""
+    copied: tuple[tuple[KeptSnapshot, BackupView], ...]
+    """Those that somebody has, and who."""
+
+    @property
+    def damaged(self) -> tuple[Kept, ...]:
+        return (*(plan.of for plan in self.repairs), *self.dropped, *(kept for kept, _ in self.copied))
+
+
+@dataclass(frozen=True)
 class Repaired:
     repairs: tuple[RepairPlan, ...]
     copied: tuple[KeptSnapshot, ...]
     dropped: tuple[KeptSnapshot, ...]
     verified: Verified
     """Of the backup after all of it."""
+    foreseen: Foreseen
 
     @property
     def lost(self) -> tuple[tuple[int, int], ...]:
@@ -73,17 +89,31 @@ def repair(
     earlier: Sequence[BackupView] = (),
     level: Level = Level.DATA,
     voters: int | None = None,
+    accept_loss: bool = True,
     progress: Progress = lambda _: None,
 ) -> Repaired:
-    """`earlier`: other backups of the same ensemble that may hold what this one lost."""
-    checks = check_data(view, check_files(view), progress)
-    plans = plan_repairs(view, checks, earlier)
-    for each in plans:
+    """`earlier`: other backups of the same ensemble that may hold what this one lost.
+
+    `accept_loss`: where something stays lost, keep what is left of it; else such objects are not touched.
+    """
+    found = foresee(view, earlier=earlier, progress=progress)
+    repairs = tuple(each for each in found.repairs if accept_loss or not each.lost)
+    dropped = found.dropped if accept_loss else ()
+    for each in repairs:
         for log in each.logs:
             _write(each, log, (view, *earlier), sink)
-    copied, dropped = _snapshots(checks, earlier, sink)
-    mended = sink.complete(plans, dropped)
-    return Repaired(tuple(plans), copied, dropped, verify(mended, level, voters=voters, progress=progress))
+    for snapshot, source in found.copied:
+        sink.new_snapshot(snapshot, source)
+    mended = sink.complete(repairs, dropped)
+    copied = tuple(snapshot for snapshot, _ in found.copied)
+    return Repaired(repairs, copied, dropped, verify(mended, level, voters=voters, progress=progress), found)
+
+
+def foresee(view: BackupView, *, earlier: Sequence[BackupView] = (), progress: Progress = lambda _: None) -> Foreseen:
+    """What would be done; nothing is written."""
+    checks = check_data(view, check_files(view), progress)
+    copied, dropped = _snapshots(checks, earlier)
+    return Foreseen(tuple(plan_repairs(view, checks, earlier)), dropped, copied)
 
 
 def plan_repairs(view: BackupView, checks: ObjectChecks, earlier: Sequence[BackupView] = ()) -> list[RepairPlan]:
@@ -177,8 +207,8 @@ def _kept(of: KeptLog, log: NewLog, found: Sequence[ScannedLog], sha256: str) ->
 
 
 def _snapshots(
-    checks: ObjectChecks, earlier: Sequence[BackupView], sink: RepairSink
-) -> tuple[tuple[KeptSnapshot, ...], tuple[KeptSnapshot, ...]]:
+    checks: ObjectChecks, earlier: Sequence[BackupView]
+) -> tuple[tuple[tuple[KeptSnapshot, BackupView], ...], tuple[KeptSnapshot, ...]]:
     """A snapshot has no second copy on other members: theirs were taken at other moments. Only an earlier backup may
     hold the very same file."""
     copied, dropped = [], []
@@ -189,8 +219,7 @@ def _snapshots(
         if source is None:
             dropped.append(kept)
         else:
-            sink.new_snapshot(kept, source)
-            copied.append(kept)
+            copied.append((kept, source))
     return tuple(copied), tuple(dropped)
 
 

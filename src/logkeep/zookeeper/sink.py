@@ -73,6 +73,14 @@ class PlacedLog:
 
 
 @dataclass(frozen=True)
+class CopiedAgain:
+    """What was damaged in the archive, and the object that has its bytes now."""
+
+    kept: KeptLog | KeptSnapshot
+    stored: Stored
+
+
+@dataclass(frozen=True)
 class DamagedFile:
     """A file as it was found, for whoever wants to look closer."""
 
@@ -98,6 +106,10 @@ def _no_tree() -> Tree | None:
     return None
 
 
+def _nothing() -> Sequence[KeptLog | KeptSnapshot]:
+    return ()
+
+
 def _no_digest(_zxid: int) -> int | None:
     return None
 
@@ -120,6 +132,8 @@ class Known:
     """What an archived transaction of that history says of the tree after it; None where it says nothing."""
     tree: Callable[[], Tree | None] = _no_tree
     """The tree at the end of that history; None where it cannot be had. A replay: asked when nothing else is left."""
+    damaged: Callable[[], Sequence[KeptLog | KeptSnapshot]] = _nothing
+    """What of it a verification has found damaged since: the server may still have it."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +156,8 @@ class Gathered:
     findings: Sequence[Finding] = ()
     gaps: Sequence["LostRange"] = ()
     damaged: Sequence[DamagedFile] = ()
+    again: Sequence[CopiedAgain] = ()
+    """What earlier backups hold and is damaged there, from the server once more."""
     schemes: Sequence[str] = ()
     """Of authentication, as the ACLs in the snapshots name them."""
     texts: dict[str, MemberText] = field(default_factory=dict)

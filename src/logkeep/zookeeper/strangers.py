@@ -1,7 +1,8 @@
 """Whether the server that answers is the one whose files are copied: the files hold no identity, numbers must tell.
 
-A server has processed what its snapshots hold, and what an earlier backup took over on its word; one that is alone
-processes within moments all that it has logged. Who says less is another server: its word bounds nothing here.
+A server has processed what its snapshots hold, and what an earlier backup took over on its word; within moments it
+processes all that it has logged. Who says less is another server, or a member whose word does not move on: it bounds
+nothing here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +18,11 @@ def contradicted(state: ServerState, processed: Iterable[int]) -> bool:
 
 
 def processes_all(state: ServerState, current_epoch: int | None) -> bool:
-    """Whether it commits whatever it logs. A session does not tell the mode; members of ensembles have epoch files."""
+    """Whether it commits whatever it logs. A session does not tell the mode; members of ensembles have epoch files.
+
+    A member of an ensemble logs what a majority may never agree to: where its word stays behind its log, it may be
+    another server as well as one that waits for the others for good.
+    """
     return state.mode == "standalone" or (not state.mode and current_epoch is None)
 
 

@@ -207,3 +207,52 @@ class _WithoutOne:
 
     def nodes(self) -> Iterator[LiveNode]:
         return (node for node in self._server.nodes() if node.path != b"/load1")
+
+
+def flipped(own: Archived) -> str:
+    """One bit of the first log is wrong, which both backups need; what its object is called."""
+    shared = min((own.here.root / "repo").rglob("txnlogs/**/*.log"), key=lambda path: path.name)
+    whole = bytearray(shared.read_bytes())
+    whole[len(whole) // 2] ^= 1
+    shared.write_bytes(whole)
+    own.here.run("verify", "--level", "data", code=10)
+    return str(shared.relative_to(own.here.root / "repo"))
+
+
+def test_a_repair_looks_first_then_asks_then_mends_all_backups(own: Archived) -> None:
+    name, here = flipped(own), own.here
+    before = here.tree()
+    lost = here.json("zookeeper", "repair", "--dry-run", code=10)
+    assert ([one["kind"] for one in lost["objects"]], len(lost["lost"])) == (["left"], 1)
+    foreseen = here.json("zookeeper", "repair", *own.target, "--dry-run", code=2)
+    here.run("zookeeper", "repair", *own.target, code=3)
+    assert here.tree() == before
+    done = here.json("zookeeper", "repair", *own.target, "--yes", code=2)
+    for told in (foreseen, done):
+        assert [(one["kind"], one["object"], one["lost"]) for one in told["objects"]] == [("spliced", name, [])]
+    assert (done["verdict"], done["also"]) == ("good", [{"id": own.backups[0], "verdict": "good"}])
+    assert name in here.tree()
+    assert {row["health"] for row in here.json("list")["backups"]} == {"good"}
+    assert here.json("zookeeper", "repair")["objects"] == []
+    proven = here.json("verify", "--level", "replay")["zookeeper"]
+    assert (proven["condition"], proven["quality"], proven["digests_compared"] > 0) == ("partial", 95, True)
+
+
+def test_what_nobody_has_is_given_up_only_when_that_is_said(own: Archived) -> None:
+    flipped(own)
+    before = own.here.tree()
+    own.here.run("zookeeper", "repair", "--yes", code=10)
+    assert own.here.tree() == before
+    done = own.here.json("zookeeper", "repair", "--accept-loss", "--yes", code=10)
+    (one,) = done["objects"]
+    assert (one["kind"], len(one["new_objects"]), one["lost"]) == ("split", 2, done["lost"])
+    assert "lost-transactions" in {finding["code"] for finding in done["findings"]}
+
+
+def test_the_next_backup_copies_again_what_is_damaged(own: Archived, tmp_path: Path) -> None:
+    name = flipped(own)
+    with server_on(tmp_path / "server", own.data_dir) as server:
+        done = own.here.json("zookeeper", "backup", *own.target, "--zk-host", server.client, code=2)
+    assert [(one["code"], one["where"]) for one in done["findings"]] == [("copied-again", name)]
+    for backup in (*own.backups, done["id"]):
+        assert own.here.json("verify", str(backup), "--level", "replay")["verdict"] == "good"

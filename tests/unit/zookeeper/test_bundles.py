@@ -8,6 +8,7 @@ import stat
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from logkeep.zookeeper.bundle.layout import bundles
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.kept import Ending
+from logkeep.zookeeper.words import ServerState
 from tests.zookeeper.directories import MadeServer, bundled, content, rounds, taken, txn
 from tests.zookeeper.encoding import LOG_HEADER
 from tests.zookeeper.powerless import closed
@@ -95,8 +97,11 @@ def test_files_are_private_and_in_their_places(server: MadeServer, tmp_path: Pat
 
 
 def test_records_above_what_the_server_committed_are_left_for_later(server: MadeServer, tmp_path: Path) -> None:
-    server.zxid, server.mode = 6, "follower"
-    view, done = bundled(server, tmp_path / "out")
+    words = iter([6])
+    asking = replace(rounds(server), ask=lambda _host: ServerState(next(words, 8), "follower", "3.9.5"))
+    with new_bundle(tmp_path / "out", "one", clock=utc_now, tokens=random_token) as sink:
+        done = back_up(Wish((server.place(),)), sink, asking, lambda _, word: word)
+    view = BundleView(sink.path)
     assert (view.logs[-1].last, done.gathered.backup_zxid, done.exit_code) == (6, 6, 0)
 
 

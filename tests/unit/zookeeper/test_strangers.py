@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.errors import ClusterUnreachable
 from logkeep.model.segments import Proof
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import Place
@@ -43,22 +44,61 @@ def kept_in_archive(server: MadeServer, _out: Path) -> tuple[list[tuple[int, int
 
 @pytest.mark.parametrize("kept", [kept_in_bundle, kept_in_archive])
 @pytest.mark.parametrize(
-    ("word", "mode"),
-    [(0, "standalone"), (1, "follower"), (5, "standalone"), (7, "standalone"), (5, "")],
+    ("word", "mode", "code"),
+    [
+        (0, "standalone", "other-server"),
+        (1, "follower", "other-server"),  # its snapshot says more
+        (5, "standalone", "other-server"),
+        (7, "standalone", "other-server"),
+        (5, "", "other-server"),
+        (2, "leader", "server-lags"),
+        (5, "follower", "server-lags"),
+        (7, "leader", "server-lags"),
+        (7, "observer", "server-lags"),
+    ],
 )
 def test_the_word_of_another_server_cuts_nothing(
-    server: MadeServer, tmp_path: Path, kept: Callable[..., object], word: int, mode: str
+    server: MadeServer, tmp_path: Path, kept: Callable[..., object], word: int, mode: str, code: str
 ) -> None:
     server.zxid, server.mode = word, mode
     pieces = [(1, 2, Proof.PROVEN), (3, 3, Proof.UNPROVEN), (4, 8, Proof.UNPROVEN)]
-    assert kept(server, tmp_path / "out") == (pieces, {"other-server"}, 2)
+    assert kept(server, tmp_path / "out") == (pieces, {code}, 2)
 
 
-def test_what_a_slow_disk_holds_back_is_waited_for(server: MadeServer, tmp_path: Path) -> None:
+def test_a_word_that_stays_behind_is_told_with_both_numbers(server: MadeServer, tmp_path: Path) -> None:
+    server.zxid, server.mode = 6, "follower"
+    _, done = bundled(server, tmp_path / "out")
+    (finding,) = done.findings
+    assert "it is at 0x6, their logs were at 0x8 before it was asked" in finding.what
+    assert "0x3 to 0x8 may not be committed" in finding.what
+    assert "--zk-host" in finding.remedy
+
+
+@pytest.mark.parametrize("mode", ["leader", "follower", "standalone"])
+def test_what_a_server_logged_before_it_went_away_is_kept_and_labelled(server: MadeServer, mode: str) -> None:
+    """It may have processed all of it: nobody can be asked any more."""
+    words = iter([6])
+
+    def ask(_host: str) -> ServerState:
+        zxid = next(words, None)
+        if zxid is None:
+            raise ClusterUnreachable("it was stopped", subject="made:2181")
+        return ServerState(zxid, mode, "3.9.5")
+
+    place, heard = new_place(), list[Round]()
+    follower(place, server, heard, replace(rounds(server), ask=ask), rounds_wanted=1).run()
+    assert sorted(zxids(newest(place))) == [(1, 2), (3, 3), (4, 8)]
+    assert heard[0].done is not None
+    assert [f.code for f in heard[0].done.findings] == ["server-unreachable"]
+    assert heard[0].done.exit_code == 2
+
+
+@pytest.mark.parametrize("mode", ["standalone", "leader", "follower"])
+def test_what_a_slow_disk_or_majority_holds_back_is_waited_for(server: MadeServer, mode: str) -> None:
     """A record is in the log a moment before it is processed."""
     words = iter([6, 6, 7])
     slow = rounds(server, patience_s=5.0)
-    asking = replace(slow, ask=lambda _host: ServerState(next(words, 8), "standalone", "3.9.5"))
+    asking = replace(slow, ask=lambda _host: ServerState(next(words, 8), mode, "3.9.5"))
     place, heard = new_place(), list[Round]()
     follower(place, server, heard, asking, rounds_wanted=1).run()
     assert zxids(newest(place)) == [(1, 3), (4, 6)]

@@ -28,7 +28,7 @@ from logkeep.config.options import (
     SPARK_CONF,
 )
 from logkeep.errors import Damaged, UsageError
-from logkeep.model.findings import Finding
+from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.repository.chain import Place
 from logkeep.repository.owner import this_process
@@ -46,9 +46,13 @@ LEVELS_OF = {
 
 class ZooKeeperVerified(msgspec.Struct, frozen=True, kw_only=True):
     restorable: bool
-    """The end of the newest history can be restored, as far as this level looked."""
+    """What the backup was taken up to can be restored, as far as this level looked."""
+    condition: str
+    """`valid`; `partial`: its end can be restored, and something older is missing; or `damaged`."""
+    quality: int
+    """From 0 to 100, as `zkbackup` counts it."""
     end: str | None
-    """The zxid of that end."""
+    """The last zxid that can be restored."""
     reachable: tuple[str, ...]
     """Intervals of which every transaction can be restored to."""
     labels: tuple[str, ...]
@@ -95,6 +99,8 @@ def _text(report: VerifyReport, look: Look) -> str:
             lines.append(look.line(f"        try: {finding.remedy}"))
     if len(report.findings) > _SHOWN:
         lines.append(look.text(f"… and {count(len(report.findings) - _SHOWN)} more; --json has all"))
+    if report.zookeeper and report.verdict != GOOD:
+        lines.append(look.line(f"see what can be mended: logkeep zookeeper repair {report.id} --dry-run"))
     if report.also_damaged:
         lines.append(f"also damaged, since they share these objects: {', '.join(map(str, report.also_damaged))}")
     if not report.stored:
@@ -105,6 +111,7 @@ def _text(report: VerifyReport, look: Look) -> str:
 def _zookeeper_lines(found: ZooKeeperVerified, look: Look) -> list[str]:
     replayed = f"{count(found.transactions)} transactions replayed · {count(found.digests_compared)} digests compared"
     return [
+        look.text(f"{found.condition} · quality {found.quality}/100"),
         *([look.text(replayed)] if found.transactions else []),
         *(look.line(f"can be restored: {interval}") for interval in found.reachable),
         *(look.line(f"the end: {label}") for label in found.labels),
@@ -113,10 +120,12 @@ def _zookeeper_lines(found: ZooKeeperVerified, look: Look) -> list[str]:
 
 
 def _code(report: VerifyReport) -> int:
-    """2 when it is good as far as could be seen, and that is less than was asked for."""
-    if report.verdict != GOOD:
+    """2 when it is good as far as could be seen, and that is less than was asked for, or something is worth a look."""
+    zookeeper = report.zookeeper
+    if report.verdict != GOOD or (zookeeper is not None and not zookeeper.restorable):
         return 10
-    return 0 if report.level == report.asked_level else 2
+    doubtful = zookeeper is not None and any(f.severity is Severity.WARNING for f in report.findings)
+    return 2 if doubtful or report.level != report.asked_level else 0
 
 
 def _metrics(outcome: Outcome[VerifyReport]) -> Iterator[MetricSample]:

@@ -46,11 +46,14 @@ def _boot(run: Run, place: Place, entry: BackupEntry) -> Boot:
 
 def _zookeeper(look: Look) -> ZooKeeperVerified | None:
     """None where the backup could not be looked into at all."""
-    found = look.verified
-    if found is None:
+    judged = look.judged
+    if judged is None:
         return None
+    found = judged.verified
     return ZooKeeperVerified(
-        restorable=found.restorable,
+        restorable=judged.restorable,
+        condition=judged.condition.value,
+        quality=judged.score,
         end=ended_at(found),
         reachable=tuple(intervals(found)),
         labels=found.labels,

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from logkeep.cli.zkbackup.backup_text import backup_text
-from logkeep.cli.zkbackup.checking import Checked, check_bundle
+from logkeep.cli.zkbackup.checking import check_bundle
 from logkeep.cli.zkbackup.claims import claims, document_bytes
 from logkeep.cli.zkbackup.frame import Answer, Job, Run
 from logkeep.cli.zkbackup.measures import backup_failed, backup_samples
@@ -40,6 +40,7 @@ from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.client import server_state
 from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.gathering import Rounds
+from logkeep.zookeeper.judging import Judged
 from logkeep.zookeeper.packing import DEFAULT_LEVEL
 from logkeep.zookeeper.score import Condition
 from logkeep.zookeeper.verify import Level
@@ -92,13 +93,13 @@ def _rounds(run: Run) -> Rounds:
     )
 
 
-def _checked(run: Run, bundle: Path) -> Checked:
+def _checked(run: Run, bundle: Path) -> Judged:
     """Without --verify the documents alone are looked at: whether what they name is there and can be restored."""
     level = Level.DATA if run[VERIFY] else Level.FILES
     return check_bundle(BundleView(bundle), level, run, VALIDATION_TIMEOUT)
 
 
-def _answer(run: Run, bundle: Path, done: Done, checked: Checked, took_s: float) -> Answer:
+def _answer(run: Run, bundle: Path, done: Done, checked: Judged, took_s: float) -> Answer:
     known = claims(bundle)
     code = exit_code(done, checked, auto_repair=run[AUTO_REPAIR])
     samples = backup_samples(
@@ -113,7 +114,7 @@ def _answer(run: Run, bundle: Path, done: Done, checked: Checked, took_s: float)
     return Answer(document, lambda look: backup_text(bundle, done, checked, took_s, code, look), code, samples)
 
 
-def exit_code(done: Done, checked: Checked, *, auto_repair: bool) -> int:
+def exit_code(done: Done, checked: Judged, *, auto_repair: bool) -> int:
     """Lost transactions go before a failed check, that before a warning."""
     if done.exit_code == 21:
         return 21
@@ -123,7 +124,7 @@ def exit_code(done: Done, checked: Checked, *, auto_repair: bool) -> int:
     return done.exit_code or (2 if tail and not auto_repair else 0)
 
 
-def _document(bundle: Path, checked: Checked, code: int) -> dict[str, Any]:
+def _document(bundle: Path, checked: Judged, code: int) -> dict[str, Any]:
     """The backup's own document, and where it is."""
     whole: dict[str, Any] = msgspec.json.decode(document_bytes(bundle))
     return {

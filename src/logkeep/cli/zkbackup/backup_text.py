@@ -4,10 +4,10 @@ from pathlib import Path
 
 from logkeep.cli.look import Look, count, duration, plural, size
 from logkeep.cli.zkbackup.boxes import BAD, FAIR, GOOD, condition_word, told
-from logkeep.cli.zkbackup.checking import Checked
 from logkeep.cli.zkbackup.findings_text import finding_lines
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.backup import Done
+from logkeep.zookeeper.judging import Judged
 from logkeep.zookeeper.sink import Gathered
 
 _OUTCOMES = {
@@ -19,7 +19,7 @@ _OUTCOMES = {
 _BY_HAND = "keytabs are never copied; key stores, private keys and jaas.conf only with --include-secrets"
 
 
-def backup_text(bundle: Path, done: Done, checked: Checked, took_s: float, code: int, look: Look) -> str:
+def backup_text(bundle: Path, done: Done, checked: Judged, took_s: float, code: int, look: Look) -> str:
     gathered = done.gathered
     lines = [
         f"{_OUTCOMES[code]}: {done.name}",
@@ -37,7 +37,7 @@ def backup_text(bundle: Path, done: Done, checked: Checked, took_s: float, code:
     return told("\n".join(lines), look)
 
 
-def _status(checked: Checked) -> str:
+def _status(checked: Judged) -> str:
     return condition_word(checked.condition, unproven_end=checked.unproven_end)
 
 

@@ -4,13 +4,14 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from logkeep.cli.zkbackup.checking import Checked, check_bundle
+from logkeep.cli.zkbackup.checking import check_bundle
 from logkeep.cli.zkbackup.fixing import Fixed, fix
 from logkeep.cli.zkbackup.frame import Answer, Job, Run
 from logkeep.cli.zkbackup.measures import verify_samples
 from logkeep.cli.zkbackup.options import BACKUP_DIR, FIX, FORMAT, LEVEL, METRICS_FILE, VALIDATION_TIMEOUT
 from logkeep.cli.zkbackup.verify_text import verify_document, verify_text
 from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.judging import Judged
 from logkeep.zookeeper.verify import Level
 
 HELP = """Whether every file is there, every byte is what was written, no transaction is missing, and whether the tree
@@ -35,7 +36,7 @@ def verify(run: Run) -> Answer:
     return Answer(document, lambda look: verify_text(fixed.view, checked, told, look), code, samples)
 
 
-def _checked(run: Run, fixed: Fixed) -> Checked:
+def _checked(run: Run, fixed: Fixed) -> Judged:
     level = Level(run[LEVEL])
     with ExitStack() as stack:
         boot, scratch = None, None

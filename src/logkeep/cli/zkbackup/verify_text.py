@@ -6,12 +6,12 @@ import msgspec
 
 from logkeep.cli.look import Look, count, plural, size
 from logkeep.cli.zkbackup.boxes import BAD, FAIR, GOOD, condition_word, title, told
-from logkeep.cli.zkbackup.checking import Checked
 from logkeep.cli.zkbackup.findings_text import finding_lines
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.bundle.documents import LogEntry, SnapshotEntry
 from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.judging import Judged
 from logkeep.zookeeper.plan import Interval
 from logkeep.zookeeper.score import Condition
 
@@ -27,7 +27,7 @@ _ADVICE = {
 }
 
 
-def verify_text(view: BundleView, checked: Checked, repairs: list[str], look: Look) -> str:
+def verify_text(view: BundleView, checked: Judged, repairs: list[str], look: Look) -> str:
     info, findings = view.info, checked.findings
     status = condition_word(checked.condition, unproven_end=checked.unproven_end)
     lines = [
@@ -77,7 +77,7 @@ def _log(entry: LogEntry, findings: tuple[Finding, ...]) -> list[str]:
     return [f"  {entry.name}: {GOOD} valid {facts}", *([f"      {entry.note}"] if entry.note else [])]
 
 
-def _coverage(checked: Checked) -> list[str]:
+def _coverage(checked: Judged) -> list[str]:
     intervals = [i for found in checked.verified.reachable.values() for i in found]
     if not intervals:
         return ["Coverage:", f"  {BAD} no point in time can be restored", ""]
@@ -91,7 +91,7 @@ def _coverage(checked: Checked) -> list[str]:
     ]
 
 
-def _proof(checked: Checked) -> list[str]:
+def _proof(checked: Judged) -> list[str]:
     found = checked.verified
     weaker = [f"  - {FAIR} {label}" for label in found.labels]
     if not found.transactions:
@@ -100,7 +100,7 @@ def _proof(checked: Checked) -> list[str]:
     return [f"  - Replayed: {plural(found.transactions, 'transaction')}, {digests}", *weaker]
 
 
-def verify_document(view: BundleView, checked: Checked, repairs: list[str]) -> dict[str, Any]:
+def verify_document(view: BundleView, checked: Judged, repairs: list[str]) -> dict[str, Any]:
     info, found = view.info, checked.verified
     total = len(info.files.snapshots) + len(info.files.txnlogs)
     return {

@@ -29,6 +29,8 @@ class Settled:
     """By token, of everything that the record names: the object that it lies in."""
     within: dict[str, int]
     """Of pieces that are a part of an object: the byte of their first transaction in it, by token."""
+    mended: int = 0
+    """Objects of the record that others serve for, because they were damaged."""
 
 
 def settled(record: EnsembleRecord, rows: Iterable[Segment], subject: str) -> Settled:
@@ -88,7 +90,7 @@ def _moved(record: EnsembleRecord, found: Mapping[str, Segment], subject: str) -
 def _holders(rows: Iterable[Segment]) -> _Holders:
     holders: dict[LogName, list[Segment]] = {}
     for row in rows:
-        if row.log.collection is Collection.TXNLOGS:
+        if row.has_object and row.log.collection is Collection.TXNLOGS:
             holders.setdefault(row.log, []).append(row)
     return holders
 

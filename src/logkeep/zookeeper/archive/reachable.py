@@ -11,10 +11,8 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.segments import Segment
 from logkeep.repository.attachments import read_attachment
 from logkeep.repository.chain import Place
-from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.source import read_manifest
-from logkeep.zookeeper.archive.pieces import settled
 from logkeep.zookeeper.archive.record import (
     ROLE,
     EnsembleRecord,
@@ -22,6 +20,7 @@ from logkeep.zookeeper.archive.record import (
     kept_snapshot,
     member_of,
 )
+from logkeep.zookeeper.archive.serving import served_record
 from logkeep.zookeeper.coverage import Holdings
 from logkeep.zookeeper.kept import KeptLog
 from logkeep.zookeeper.line import line_of
@@ -63,8 +62,7 @@ def record_rows(place: Place, folded: Folded, entry: BackupEntry) -> tuple[Ensem
     record = read_attachment(place, manifest, ROLE, EnsembleRecord)
     if record is None:
         return None
-    table = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
-    found = settled(record, table.to_segments(), place.source)
+    found = served_record(place, folded, manifest, record)
     return found.record, found.rows
 
 

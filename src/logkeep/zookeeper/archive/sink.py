@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from logkeep.errors import BackupFailed, UsageError
-from logkeep.model.findings import Finding, Severity
+from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec, Segment
 from logkeep.model.segments import Collection as Kind
@@ -19,6 +19,7 @@ from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.format import ZSTD_FRAMES, require_feature
 from logkeep.repository.lease import DEFAULT_TTL
 from logkeep.repository.source import check_source, ensure_source, read_manifest
+from logkeep.repository.verification import known_damaged
 from logkeep.repository.writing import Writing, writing
 from logkeep.zookeeper.archive.claims import (
     DAMAGED,
@@ -30,6 +31,8 @@ from logkeep.zookeeper.archive.claims import (
     snapshot_segment,
     within,
 )
+from logkeep.zookeeper.archive.healing import copied_again, mends_of, rests_on
+from logkeep.zookeeper.archive.mending import commit_mends
 from logkeep.zookeeper.archive.record import (
     KIND,
     ROLE,
@@ -47,10 +50,12 @@ from logkeep.zookeeper.archive.record import (
     member_of,
     snapshot_record,
 )
-from logkeep.zookeeper.archive.view import ArchiveView, digest_at, tree_at_end, view_of
+from logkeep.zookeeper.archive.serving import mended_record
+from logkeep.zookeeper.archive.view import ArchiveView, damaged_in, digest_at, tree_at_end, view_of
+from logkeep.zookeeper.kept import KeptLog, KeptSnapshot
 from logkeep.zookeeper.packing import DEFAULT_LEVEL, StoredWriter
 from logkeep.zookeeper.planned import Planned, planned
-from logkeep.zookeeper.sink import Completed, Gathered, Known, MemberText
+from logkeep.zookeeper.sink import Completed, CopiedAgain, Gathered, Known, MemberText
 from logkeep.zookeeper.tree import Tree
 
 
@@ -97,19 +102,25 @@ class ArchiveSink:
 
     @property
     def known(self) -> Known:
-        return replace(known_from(self.last), digest_at=self._digest_at, tree=self._tree)
+        return replace(known_from(self.last), digest_at=self._digest_at, tree=self._tree, damaged=self._damaged)
 
     @property
     def url(self) -> str:
         return self.session.place.store.url
 
     def _tree(self) -> Tree | None:
-        completed = self.session.folded.completed
-        return tree_at_end(view_of(self.session.place, completed[-1])) if completed else None
+        base = self._base()
+        return tree_at_end(base) if base is not None else None
 
     def _digest_at(self, zxid: int) -> int | None:
+        base = self._base()
+        return digest_at(base, zxid) if base is not None else None
+
+    def _damaged(self) -> tuple[KeptLog | KeptSnapshot, ...]:
+        """What the next backup would rest on, and a verification has found damaged."""
         completed = self.session.folded.completed
-        return digest_at(view_of(self.session.place, completed[-1]), zxid) if completed else None
+        names = known_damaged(self.session.place, {e.id for e in completed}) if completed else {}
+        return damaged_in(view_of(self.session.place, completed[-1]), names) if names else ()
 
     def start(self) -> None:
         place, clock = self.session.place, self.session.clock
@@ -122,7 +133,7 @@ class ArchiveSink:
         ongoing = self._ongoing[-1]
         if any(not config.redacted and _tells(config.name) for config in gathered.config):
             raise UsageError("files with secrets are kept in bundles only", remedy="leave --include-secrets away")
-        base = self._base()
+        mended, base = self._mend(gathered.again), self._base()
         self.last = base.record if base is not None else None  # as it is served today: pieces may have been merged
         held = self._held(gathered)
         told = self._planned(gathered, held, base.rows if base is not None else {})
@@ -136,10 +147,18 @@ class ArchiveSink:
                 new=[*new, *map(damaged_segment, gathered.damaged)],
                 gaps=[gap for c in claims for gap in c.gaps],
                 attachments=(ref,),
-                findings=(*gathered.findings, *told.findings),
+                findings=(*gathered.findings, *mended, *told.findings),
             )
         )
-        return Completed(str(ongoing.id), (*told.findings, *rests_on(ongoing.rests_on)))
+        return Completed(str(ongoing.id), (*mended, *told.findings, *rests_on(ongoing.rests_on)))
+
+    def _mend(self, again: Sequence[CopiedAgain]) -> tuple[Finding, ...]:
+        """Let what was copied again serve all backups that need it, before this one is made of the same objects."""
+        place, base = self.session.place, self._base() if again else None
+        mends = list(mends_of(base, again)) if base is not None else []
+        if mends:
+            commit_mends(self.session, [mend for _, mend in mends])
+        return tuple(copied_again(one, layout.segment(place.source, mend.old)) for one, mend in mends)
 
     def _held(self, gathered: Gathered) -> "_Held":
         """Everything that the backup will consist of: what is carried over and still wanted, and what is new."""
@@ -196,19 +215,6 @@ class _Held:
     snapshots: list[SnapshotRecord]
 
 
-def rests_on(damaged: Sequence[str]) -> Iterator[Finding]:
-    """A backup that needs what an earlier one stored, and a verification found damaged since, is none to rely on."""
-    if damaged:
-        more = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
-        yield Finding(
-            code="rests-on-damage",
-            severity=Severity.DAMAGE,
-            where=damaged[0],
-            what=f"this backup needs it{more}, and a verification has found it damaged",
-            remedy="back up once with --new-history: all that the server still has is copied again",
-        )
-
-
 def _tells(name: str) -> bool:
     return not name.endswith((".cfg", "myid", ".env")) and "dynamic" not in name and not name.startswith("log")
 
@@ -263,7 +269,9 @@ def last_record(place: Place, folded: Folded) -> EnsembleRecord | None:
     """What the newest backup of this source knew. Raises Damaged."""
     if not folded.completed:
         return None
-    return read_attachment(place, read_manifest(place, folded.completed[-1]), ROLE, EnsembleRecord)
+    manifest = read_manifest(place, folded.completed[-1])
+    record = read_attachment(place, manifest, ROLE, EnsembleRecord)
+    return None if record is None else mended_record(place, folded, manifest, record)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from logkeep.repository.verifying import Asked, Proven
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.boot import Boot
 from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.judging import Judged, judge
 from logkeep.zookeeper.verify import Level, Verified, verify
 from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, named, to_read
 from logkeep.zookeeper.verify_units import ObjectsUnit, checked_by, shares
@@ -33,6 +34,8 @@ class Look:
     boot: Boot | None = None
     scratch: Path | None = None
     verified: Verified | None = None
+    judged: Judged | None = None
+    """The same, as bundles are judged."""
 
     def __call__(self, asked: Asked) -> Proven:
         view = view_of(asked.place, self.entry)
@@ -47,6 +50,8 @@ class Look:
             objects=_present(view, gone),
             read=lambda _view, checks, _progress: _read(view, checks, asked.engine),
         )
+        self.judged = judge(found, end=view.record.backup_zxid, where=f"backup {view.name}", repaired_files=view.mended)
+        found = self.judged.verified
         asked.checked.read_objects = sum(name not in gone for name in names.values())
         asked.checked.findings += _told(found, names, gone)
         self.verified = found

@@ -1,7 +1,7 @@
 """A backup of ZooKeeper in a repository, to read."""
 
 import io
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -17,12 +17,10 @@ from logkeep.model.segments import Segment
 from logkeep.repository import layout
 from logkeep.repository.attachments import read_attachment
 from logkeep.repository.chain import Place, read_chain
-from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.manifest import Manifest
 from logkeep.repository.segment_bytes import StoredLog
 from logkeep.repository.source import read_manifest
-from logkeep.zookeeper.archive.pieces import settled
 from logkeep.zookeeper.archive.record import (
     ROLE,
     EnsembleRecord,
@@ -30,6 +28,7 @@ from logkeep.zookeeper.archive.record import (
     kept_snapshot,
     member_of,
 )
+from logkeep.zookeeper.archive.serving import served_record
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.packing import PiecesStream
 from logkeep.zookeeper.planned import end_of
@@ -48,6 +47,8 @@ class ArchiveView:
     """By token, of everything that the record names."""
     within: dict[str, int] = field(default_factory=dict)
     """See `Settled`."""
+    mended: int = 0
+    """How many objects that the backup was committed with are served by others, because they were damaged."""
 
     @property
     def name(self) -> str:
@@ -77,7 +78,10 @@ class ArchiveView:
 
     def object_name(self, kept: KeptSnapshot | KeptLog) -> str:
         """Under which it lies in the store."""
-        return layout.segment(self.place.source, self.rows[self._token(kept)])
+        return layout.segment(self.place.source, self.row_of(kept))
+
+    def row_of(self, kept: KeptSnapshot | KeptLog) -> Segment:
+        return self.rows[self._token(kept)]
 
     def only(self, objects: Collection[KeptSnapshot | KeptLog]) -> "ArchiveView":
         """A view of these alone, small enough to travel with each unit of work."""
@@ -113,12 +117,17 @@ def view_of(place: Place, entry: BackupEntry) -> ArchiveView:
     record = read_attachment(place, manifest, ROLE, EnsembleRecord)
     if record is None:
         raise UnknownBackup("this is no backup of ZooKeeper", subject=f"{place.source} {entry.id}")
-    folded = read_chain(place)
-    table = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
     if record.id != entry.id:
         raise Damaged("the record belongs to another backup", subject=f"{place.source} {entry.id}")
-    found = settled(record, table.to_segments(), place.source)
-    return ArchiveView(place, manifest, found.record, found.rows, found.within)
+    found = served_record(place, read_chain(place), manifest, record)
+    return ArchiveView(place, manifest, found.record, found.rows, found.within, found.mended)
+
+
+def damaged_in(view: ArchiveView, names: Container[str]) -> tuple[KeptLog | KeptSnapshot, ...]:
+    """What of a backup lies in these objects, except for tails: no later backup takes them over."""
+    tails = {(r.member, r.history, r.first) for r in view.record.logs if r.apart}
+    kept: list[KeptLog | KeptSnapshot] = [*view.snapshots, *(log for log in view.logs if _log_key(log) not in tails)]
+    return tuple(one for one in kept if view.object_name(one) in names)
 
 
 def digest_at(view: ArchiveView, zxid: int) -> int | None:

@@ -1,0 +1,137 @@
+"""Carry a repair of a backup of ZooKeeper out, and verify everything that it touched."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from logkeep.cli.rows import seen
+from logkeep.cli.run import Run
+from logkeep.cli.verbs.zookeeper_members import given_members, member_places
+from logkeep.cli.verbs.zookeeper_repair import RepairedObject, RepairedToo, ZooKeeperRepairReport
+from logkeep.config.options import ACCEPT_LOSS, LEASE_TTL, ZK_DATA_DIRS
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.ids import BackupId
+from logkeep.model.work import Progress
+from logkeep.repository import layout
+from logkeep.repository.chain import Place
+from logkeep.repository.owner import this_process
+from logkeep.repository.verdicts import verdicts
+from logkeep.repository.verification import stored_verifications
+from logkeep.repository.verifying import Verified, Verifier, sharing
+from logkeep.spark.inline import InlineEngine
+from logkeep.zookeeper.archive.repairing import Mended, Repairing, told_of
+from logkeep.zookeeper.archive.verifying import Look
+from logkeep.zookeeper.directory_view import DirectoryView, directory_view
+from logkeep.zookeeper.kept import Member
+from logkeep.zookeeper.repair_plan import RepairPlan
+from logkeep.zookeeper.verify import Level
+from logkeep.zookeeper.verify_objects import Kept, named
+
+
+def mend(run: Run, place: Place, backup_id: BackupId) -> ZooKeeperRepairReport:
+    """Look first, ask, then mend and verify."""
+    entry = seen(place, run.clock()).completed(str(backup_id))
+    task = Repairing(place, run.clock, run.token, run[LEASE_TTL], tuple(_directories(run)), run[ACCEPT_LOSS])
+    with _shown(run, entry.summary.stored_bytes) as progress:
+        found = replace(task, progress=progress).preview(backup_id)
+    changes = [kept for kept, kind in _kinds(found, foreseen=True, accept_loss=run[ACCEPT_LOSS]) if kind != "left"]
+    if run.dry_run or not changes:
+        return _report(run, place, backup_id, found, None, ())
+    run.confirm(f"mend {len(changes)} damaged objects of backup {backup_id}? The originals stay.")
+    with _shown(run, entry.summary.stored_bytes) as progress:
+        done = replace(task, progress=progress).run(backup_id)
+    verified = _verified(run, place, backup_id)
+    also = tuple(
+        RepairedToo(id=other, verdict=_verified(run, place, other).document.verdict)
+        for other in _sharing(place, done, backup_id)
+    )
+    return _report(run, place, backup_id, done, verified, also)
+
+
+def _directories(run: Run) -> Iterator[DirectoryView]:
+    """Servers whose logs may have what is lost. Nothing is asked of them: records tell whether they fit."""
+    if run[ZK_DATA_DIRS]:
+        for place in member_places(given_members(run)):
+            member = Member(name=place.name, data_dir=str(place.data_dir), log_dir=str(place.log_dir))
+            yield directory_view(member)
+
+
+def _verified(run: Run, place: Place, backup_id: BackupId) -> Verified:
+    """At the level at which it was found damaged, if that is deeper than `data`: a lesser one would not unsay it."""
+    entry = seen(place, run.clock()).completed(str(backup_id))
+    said = verdicts(each for each, _ in stored_verifications(place)).get(backup_id)
+    level = Level.REPLAY if said is not None and said.damaged and said.level in ("replay", "boot") else Level.DATA
+    owner, look = this_process(run.token()), Look(entry, level)
+    return Verifier(place, InlineEngine(), owner, run.clock, run.token, deeper=look).verify(backup_id, level)
+
+
+def _sharing(place: Place, done: Mended, backup_id: BackupId) -> list[BackupId]:
+    """Backups that needed what was mended, and that somebody called damaged."""
+    said = verdicts(each for each, _ in stored_verifications(place))
+    names = {done.names[kept] for kept in done.mends}
+    needing = sharing(place, done.before, backup_id, names) if names else []
+    return [other for other in needing if other in said and said[other].damaged]
+
+
+def _report(
+    run: Run, place: Place, backup_id: BackupId, done: Mended, verified: Verified | None, also: tuple[RepairedToo, ...]
+) -> ZooKeeperRepairReport:
+    return ZooKeeperRepairReport(
+        source=place.source,
+        id=backup_id,
+        objects=tuple(_objects(run, place, done, foreseen=verified is None)),
+        lost=tuple(sorted({lost for plan in done.foreseen.repairs for lost in _lost(plan)})),
+        verdict=verified.document.verdict if verified else None,
+        findings=verified.findings if verified else (),
+        also=also,
+        dry_run=run.dry_run,
+    )
+
+
+def _kinds(done: Mended, *, foreseen: bool, accept_loss: bool) -> Iterator[tuple[Kept, str]]:
+    """What becomes, or became, of each damaged object."""
+    for plan in done.foreseen.repairs:
+        made = bool(plan.logs) and (accept_loss or not plan.lost) if foreseen else plan.of in done.mends
+        yield plan.of, plan.kind.value if made else "left"
+    for snapshot, _ in done.foreseen.copied:
+        yield snapshot, "copied" if foreseen or snapshot in done.mends else "left"
+    for snapshot in done.foreseen.dropped:
+        yield snapshot, "dropped" if (accept_loss if foreseen else snapshot in done.mends) else "left"
+
+
+def _objects(run: Run, place: Place, done: Mended, *, foreseen: bool) -> Iterator[RepairedObject]:
+    told: dict[Kept, tuple[str, tuple[str, ...]]]
+    told = {plan.of: (told_of(plan, done.donors), tuple(_lost(plan))) for plan in done.foreseen.repairs}
+    told |= {kept: (f"{named(kept)}: taken from {by.name}, byte for byte", ()) for kept, by in done.foreseen.copied}
+    told |= {kept: (f"{named(kept)}: no other backup has it, it cannot be used", ()) for kept in done.foreseen.dropped}
+    for kept, kind in _kinds(done, foreseen=foreseen, accept_loss=run[ACCEPT_LOSS]):
+        yield _object(place, done, kept, kind, *told[kept])
+
+
+def _object(place: Place, done: Mended, kept: Kept, kind: str, what: str, lost: tuple[str, ...] = ()) -> RepairedObject:
+    mend = done.mends.get(kept)
+    new = tuple(layout.segment(place.source, row) for row in mend.new) if mend else ()
+    return RepairedObject(
+        file=f"{kept.member}/{kept.name}", object=done.names[kept], kind=kind, what=what, lost=lost, new_objects=new
+    )
+
+
+@contextmanager
+def _shown(run: Run, total_bytes: int) -> Iterator[Progress]:
+    """Progress for work that tells bytes."""
+    sink, done = run.progress(), [0]
+
+    def more(size_bytes: int) -> None:
+        done[0] += size_bytes
+        sink.update(done[0], 0, 0)
+
+    sink.start("repair", total_bytes, 1)
+    try:
+        yield more
+    finally:
+        sink.finish()
+
+
+def _lost(plan: RepairPlan) -> Iterator[str]:
+    for first, last in plan.lost:
+        yield f"{hex_zxid(first)} to {hex_zxid(last)}"

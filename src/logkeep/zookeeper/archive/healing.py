@@ -1,0 +1,46 @@
+"""What a backup does about objects of earlier ones that were found damaged: mended from the server, or told. Pure."""
+
+from collections.abc import Iterator, Sequence
+
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.findings import Finding, Severity
+from logkeep.zookeeper.archive.mending import Mend, same_bytes
+from logkeep.zookeeper.archive.view import ArchiveView
+from logkeep.zookeeper.kept import KeptLog
+from logkeep.zookeeper.sink import CopiedAgain
+from logkeep.zookeeper.verify_objects import named
+
+
+def mends_of(view: ArchiveView, again: Sequence[CopiedAgain]) -> Iterator[tuple[CopiedAgain, Mend]]:
+    for one in again:
+        row = view.row_of(one.kept)
+        new = same_bytes(row, one.stored)
+        if new is not None:
+            yield one, Mend(row, (new,), f"{named(one.kept)}: copied again from the server, byte for byte")
+
+
+def copied_again(one: CopiedAgain, original: str) -> Finding:
+    kept = one.kept
+    held = f", {hex_zxid(kept.first)} to {hex_zxid(kept.last)}," if isinstance(kept, KeptLog) else ""
+    return Finding(
+        code="copied-again",
+        severity=Severity.WARNING,
+        where=original,
+        what=f"{named(kept)}{held} was found damaged; the server still has the same bytes: they were copied again and "
+        "serve earlier backups too, nothing is lost; the damaged object stays until those are pruned",
+        remedy="run `logkeep verify` on the earlier backups: what is said of them stands until then",
+    )
+
+
+def rests_on(damaged: Sequence[str]) -> Iterator[Finding]:
+    """A backup that needs what an earlier one stored, and a verification found damaged since, is none to rely on."""
+    if damaged:
+        more = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
+        yield Finding(
+            code="rests-on-damage",
+            severity=Severity.DAMAGE,
+            where=damaged[0],
+            what=f"this backup needs it{more}, and a verification has found it damaged",
+            remedy="the server does not have it any more: run `logkeep zookeeper repair`, which takes it from another "
+            "member or backup; or back up once with --new-history",
+        )

@@ -1,0 +1,120 @@
+"""Other objects in the place of damaged ones, for every backup that needs them: the one commit, and what it promises.
+
+A mended row has the very plain bytes that were archived, or it is one of the runs of records that are left of them.
+Positions that are lost for good, in the midst of a log, get a row without an object: whoever reads the log finds the
+hole. At its end they get none, so that the next backup asks the server for them. The new objects are read back before
+the commit. Originals stay as long as a backup does that was committed with them: a repair never destroys evidence. What
+was done is told in the commit itself.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from logkeep.errors import BackupFailed, Damaged
+from logkeep.model.ranges import Range, tile
+from logkeep.model.segments import Codec, Collection, Segment
+from logkeep.model.time import TokenSource
+from logkeep.repository import layout
+from logkeep.repository.chain import Place
+from logkeep.repository.parts import ranges
+from logkeep.repository.replacing import Served, replace_rows, served_rows
+from logkeep.repository.segment_bytes import StoredLog
+from logkeep.repository.writing import Writing
+from logkeep.zookeeper.archive.served import told_adler
+from logkeep.zookeeper.kept import KeptLog
+from logkeep.zookeeper.sink import Stored
+
+_OF_NOTHING = hashlib.sha256().hexdigest()
+
+
+@dataclass(frozen=True)
+class Mend:
+    """One damaged object, and what serves in its place; nothing: it cannot be used, and is no longer named."""
+
+    old: Segment
+    new: tuple[Segment, ...]
+    told: str
+    """Where the new ones are from, and what is lost, for people."""
+
+
+def commit_mends(session: Writing, mends: Sequence[Mend]) -> None:
+    """Raises BackupFailed where a new object cannot be read back, LeaseLost or CommitConflict: nothing has changed."""
+    place = session.place
+    old, new = [mend.old for mend in mends], [row for mend in mends for row in mend.new]
+    for row in new:
+        _read_back(place, row)
+    proof = "; ".join(f"{mend.told}; was {layout.segment(place.source, mend.old)}" for mend in mends)
+    served = served_rows(place, session.folded)
+    lost = [row for mend in mends for row in _lost_rows(mend, served, session.tokens)]
+    replace_rows(session, served, old, [*new, *lost], proof, keep_old=True)
+
+
+def _lost_rows(mend: Mend, served: Served, tokens: TokenSource) -> Iterator[Segment]:
+    """Rows for positions that nothing serves any more and that others lie behind."""
+    old = mend.old
+    if old.log.collection is not Collection.TXNLOGS:
+        return
+    ends = [held.end for _, table in served.parts.values() for held in ranges(table).get(old.log, ())]
+    for gap in tile(Range(old.start, old.end), [Range(row.start, row.end) for row in mend.new]).gaps:
+        if gap.end < max(ends, default=0):
+            yield msgspec.structs.replace(
+                old,
+                start=gap.start,
+                end=gap.end,
+                first=gap.start,
+                token=tokens(),
+                has_object=False,
+                records=0,
+                stored_bytes=0,
+                plain_bytes=0,
+                base_time_ms=-1,
+                max_time_ms=-1,
+                sha256=_OF_NOTHING,
+                plain_sha256=_OF_NOTHING,
+                codec=Codec.NONE,
+                digest="",
+            )
+
+
+def _read_back(place: Place, row: Segment) -> None:
+    hashed, stored = hashlib.sha256(), StoredLog.of(place, row)
+    try:
+        for piece in stored.pieces():
+            hashed.update(piece)
+    except Damaged as error:
+        raise BackupFailed("what was just written cannot be read back", subject=stored.name) from error
+    if hashed.hexdigest() != row.plain_sha256:
+        raise BackupFailed("other bytes are read back than were written", subject=stored.name)
+
+
+def same_bytes(old: Segment, stored: Stored) -> Segment | None:
+    """The row of an object that holds what the old one held; None where it does not."""
+    if (stored.plain_bytes, stored.plain_sha256) != (old.plain_bytes, old.plain_sha256):
+        return None
+    return _in_object(old, stored)
+
+
+def run_of(old: Segment, kept: KeptLog, stored: Stored) -> Segment:
+    """The row of a run of records that is left of a log. It answers for no position that is lost."""
+    ends_alike = kept.last + 1 == old.end
+    return msgspec.structs.replace(
+        _in_object(old, stored),
+        start=old.start if kept.first == old.first else kept.first,
+        end=kept.last + 1,
+        first=kept.first,
+        records=kept.records,
+        plain_bytes=stored.plain_bytes,
+        plain_sha256=stored.plain_sha256,
+        base_time_ms=kept.min_time_ms,
+        max_time_ms=kept.max_time_ms,
+        digest=old.digest if ends_alike else told_adler(kept.last_adler),
+    )
+
+
+def _in_object(old: Segment, stored: Stored) -> Segment:
+    return msgspec.structs.replace(
+        old, token=stored.token, stored_bytes=stored.size_bytes, sha256=stored.sha256, codec=stored.codec
+    )

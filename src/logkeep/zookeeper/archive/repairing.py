@@ -1,0 +1,244 @@
+"""A backup in a repository that is mended: new objects beside the damaged ones, and one commit that lets them serve.
+
+All backups that need a damaged object are served by the new ones from then on. Killed before the commit, everything is
+as it was, and what was written is garbage; killed after it, it only remains to verify. An object of which nothing can
+be had stays as it is, and so does one whose records are all whole and not those that were archived. Where something
+stays lost, only who accepts the loss gets what is left of it: no later repair fills such a hole.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from logkeep.errors import Damaged, UnknownBackup
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.ids import BackupId
+from logkeep.model.segments import Segment
+from logkeep.model.time import Clock, TokenSource
+from logkeep.model.work import Progress
+from logkeep.repository import layout
+from logkeep.repository.attachments import read_attachment
+from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.fold import BackupEntry, Folded
+from logkeep.repository.lease import DEFAULT_TTL
+from logkeep.repository.source import read_manifest
+from logkeep.repository.writing import Writing, writing
+from logkeep.zookeeper.archive.mending import Mend, commit_mends, run_of, same_bytes
+from logkeep.zookeeper.archive.record import ROLE, EnsembleRecord, LogRecord
+from logkeep.zookeeper.archive.served import tokens_of
+from logkeep.zookeeper.archive.view import ArchiveView, view_of
+from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.packing import StoredWriter
+from logkeep.zookeeper.repair import Foreseen, foresee, repair
+from logkeep.zookeeper.repair_plan import RepairPlan, Taken
+from logkeep.zookeeper.sink import Stored
+from logkeep.zookeeper.verify import Level
+from logkeep.zookeeper.verify_objects import Kept, named
+
+MOST_DONORS: Final = 10
+
+
+@dataclass
+class ArchiveRepairSink:
+    """See `logkeep.zookeeper.repair.RepairSink`. `donors`: how the views are called that records may be taken from."""
+
+    session: Writing
+    entry: BackupEntry
+    view: ArchiveView
+    donors: Sequence[str]
+    mended: dict[Kept, Mend] = field(default_factory=dict)
+    """What was replaced; filled by `complete`."""
+    _logs: list[tuple[RepairPlan, KeptLog, Stored]] = field(default_factory=list)
+    _snapshots: list[tuple[KeptSnapshot, str, Stored]] = field(default_factory=list)
+
+    def new_log(self, repair: RepairPlan, first: int) -> "_NewLog":
+        writer = self._opened(self.view.row_of(repair.of), first)
+        return _NewLog(writer, lambda kept, stored: self._logs.append((repair, kept, stored)))
+
+    def new_snapshot(self, snapshot: KeptSnapshot, source: BackupView) -> None:
+        row = self.view.row_of(snapshot)
+        writer = self._opened(row, row.first)
+        held = next(s for s in source.snapshots if (s.name, s.sha256) == (snapshot.name, snapshot.sha256))
+        try:
+            with source.open(held) as file:
+                while piece := file.read(1 << 20):
+                    writer.write(piece)
+            self._snapshots.append((snapshot, source.name, writer.close()))
+        finally:
+            writer.abort()
+
+    def complete(self, repairs: Sequence[RepairPlan], dropped: Sequence[KeptSnapshot]) -> ArchiveView:
+        """The backup as it is from now on."""
+        self.mended = {kept: mend for kept, mend in self._mends(repairs, dropped) if mend is not None}
+        if not self.mended:
+            return self.view
+        commit_mends(self.session, list(self.mended.values()))
+        return view_of(self.session.place, self.entry)
+
+    def _mends(
+        self, repairs: Sequence[RepairPlan], dropped: Sequence[KeptSnapshot]
+    ) -> Iterator[tuple[Kept, Mend | None]]:
+        for plan in repairs:
+            new = [(kept, stored) for of, kept, stored in self._logs if of is plan]
+            row = self.view.row_of(plan.of)
+            fits = self._is_alone(plan.of, row) and not (plan.lost and self._is_in_pieces(plan.of))
+            yield plan.of, _mend_of(plan, row, new, told_of(plan, self.donors)) if fits else None
+        for snapshot, donor, stored in self._snapshots:
+            row = self.view.row_of(snapshot)
+            same = same_bytes(row, stored)
+            told = f"{named(snapshot)}: taken from backup {donor}, byte for byte"
+            yield snapshot, None if same is None else Mend(row, (same,), told)
+        if len(dropped) < len(self.view.snapshots):
+            for snapshot in dropped:
+                told = f"{named(snapshot)}: not used any more, no other backup has it"
+                yield snapshot, Mend(self.view.row_of(snapshot), (), told)
+
+    def _is_alone(self, log: KeptLog, row: Segment) -> bool:
+        """Its object may have been merged with others, and hold more than this backup does."""
+        return (row.first, row.end) == (log.first, log.last + 1)
+
+    def _is_in_pieces(self, log: KeptLog) -> bool:
+        """Whether an earlier backup knows a part of it as a piece, which it would not find in what is left."""
+        place = self.session.place
+        for entry in self.session.folded.completed:
+            record = read_attachment(place, read_manifest(place, entry), ROLE, EnsembleRecord)
+            for piece in record.logs if record is not None else ():
+                if (piece.member, piece.history) == (log.member, log.history) and _is_cut(piece, log):
+                    return True
+        return False
+
+    def _opened(self, row: Segment, first: int) -> StoredWriter:
+        token, place = self.session.tokens(), self.session.place
+        name = layout.object_of(place.source, row.log, first, token, row.codec)
+        return StoredWriter(place.store.open_new(name), name, token, row.codec)
+
+
+@dataclass
+class _NewLog:
+    writer: StoredWriter
+    done: Callable[[KeptLog, Stored], None]
+
+    def write(self, data: memoryview | bytes) -> None:
+        self.writer.write(data)
+
+    def close(self, kept: KeptLog) -> None:
+        self.done(kept, self.writer.close())
+
+    def abort(self) -> None:
+        self.writer.abort()
+
+
+def _is_cut(piece: LogRecord, log: KeptLog) -> bool:
+    overlap = piece.first <= log.last and log.first <= piece.last
+    return overlap and not (piece.first <= log.first and log.last <= piece.last)
+
+
+def _mend_of(plan: RepairPlan, row: Segment, new: Sequence[tuple[KeptLog, Stored]], told: str) -> Mend | None:
+    """None where nothing can be made of it."""
+    if plan.lost:
+        return Mend(row, tuple(run_of(row, kept, stored) for kept, stored in new), told) if new else None
+    same = [same_bytes(row, stored) for _, stored in new]
+    whole = tuple(each for each in same if each is not None)
+    return Mend(row, whole, told) if len(whole) == len(same) == 1 else None
+
+
+def told_of(plan: RepairPlan, donors: Sequence[str]) -> str:
+    """What a repair is, for people: provenance."""
+    told = [f"{named(plan.of)}: {plan.kind}"]
+    told += [f"{_span(part.first, part.last)} taken from {_from(part, donors)}" for part in plan.spliced]
+    told += [f"lost transactions {_span(first, last)}" for first, last in plan.lost]
+    return ", ".join([*told, f"sha256 was {plan.of.sha256}"])
+
+
+def _span(first: int, last: int) -> str:
+    return hex_zxid(first) if first == last else f"{hex_zxid(first)} to {hex_zxid(last)}"
+
+
+def _from(part: Taken, donors: Sequence[str]) -> str:
+    return f"{donors[part.donor.view]}, member {part.donor.log.member}"
+
+
+@dataclass(frozen=True)
+class Mended:
+    """What a repair came to. `foreseen` holds what was decided, `mends` what was really replaced."""
+
+    foreseen: Foreseen
+    mends: dict[Kept, Mend]
+    names: dict[Kept, str]
+    """Under which the damaged objects lie."""
+    donors: tuple[str, ...]
+    before: Folded
+    """The chain as it was."""
+
+
+@dataclass(frozen=True)
+class Repairing:
+    """Everything a repair needs besides the backup. `beside`: directories of servers that may have what is lost."""
+
+    place: Place
+    clock: Clock
+    tokens: TokenSource
+    lease_ttl: timedelta = DEFAULT_TTL
+    beside: tuple[BackupView, ...] = ()
+    accept_loss: bool = False
+    progress: Progress = lambda _: None
+
+    def preview(self, backup_id: BackupId) -> Mended:
+        """What a run would do. Writes nothing."""
+        folded = read_chain(self.place)
+        view = view_of(self.place, _entry(folded, backup_id, self.place.source))
+        donors = self._donors(folded, view)
+        found = foresee(view, earlier=donors, progress=self.progress)
+        return Mended(found, {}, _names(view, found), _called(view, donors), folded)
+
+    def run(self, backup_id: BackupId) -> Mended:
+        with writing(self.place, "repair", self.clock, self.tokens, self.lease_ttl) as session:
+            before = session.folded
+            entry = _entry(before, backup_id, self.place.source)
+            view = view_of(self.place, entry)
+            donors = self._donors(before, view)
+            called = _called(view, donors)
+            sink = ArchiveRepairSink(session, entry, view, called)
+            done = repair(
+                view, sink, earlier=donors, level=Level.FILES, accept_loss=self.accept_loss, progress=self.progress
+            )
+        return Mended(done.foreseen, sink.mended, _names(view, done.foreseen), called, before)
+
+    def _donors(self, folded: Folded, view: ArchiveView) -> list[BackupView]:
+        return [*self.beside, *donors_of(self.place, folded, view)]
+
+
+def donors_of(place: Place, folded: Folded, view: ArchiveView) -> Iterator[ArchiveView]:
+    """Other backups that have objects of their own, newest first; whether one fits is decided record by record."""
+    seen, found = tokens_of(view.record), 0
+    for entry in reversed(folded.completed):
+        if str(entry.id) == view.name or found == MOST_DONORS:
+            continue
+        try:
+            other = view_of(place, entry)
+        except Damaged:
+            continue
+        if tokens_of(other.record) - seen:
+            seen |= tokens_of(other.record)
+            found += 1
+            yield other
+
+
+def _called(view: ArchiveView, donors: Sequence[BackupView]) -> tuple[str, ...]:
+    return (f"backup {view.name} itself", *(_name(other) for other in donors))
+
+
+def _name(other: BackupView) -> str:
+    return f"backup {other.name}" if isinstance(other, ArchiveView) else f"the directories of {other.name}"
+
+
+def _names(view: ArchiveView, found: Foreseen) -> dict[Kept, str]:
+    return {kept: view.object_name(kept) for kept in found.damaged}
+
+
+def _entry(folded: Folded, backup_id: BackupId, source: str) -> BackupEntry:
+    entry = folded.entry(backup_id)
+    if entry is None:
+        raise UnknownBackup("there is no such backup", subject=f"{source} {backup_id}")
+    return entry

@@ -1,0 +1,97 @@
+"""The record of a backup as it is served today: other objects may stand in the place of those that it names. Pure.
+
+A record is never changed. Where an object was damaged and mended, a commit of the chain lets another one serve its
+positions: with the same bytes if nothing is lost, else one object for every run of records that is left, and rows
+without an object for the rest. `as_served` tells of them what the record told of the original, so that whoever reads a
+backup sees no difference.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from logkeep.errors import Damaged
+from logkeep.model.segments import Collection as Kind
+from logkeep.model.segments import LogName, Segment
+from logkeep.zookeeper.archive.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
+from logkeep.zookeeper.kept import Ending
+
+_ADLER: Final = "adler32:"
+
+
+def last_adler_in(row: Segment) -> int | None:
+    """The checksum of the last record, as rows of what is left of a log tell it: no record of a backup does."""
+    return int(row.digest.removeprefix(_ADLER), 16) if row.digest.startswith(_ADLER) else None
+
+
+def told_adler(adler: int) -> str:
+    return f"{_ADLER}{adler:08x}"
+
+
+def tokens_of(record: EnsembleRecord) -> set[str]:
+    """Of all objects that it names."""
+    return {*(s.token for s in record.snapshots), *(r.token for r in record.logs)}
+
+
+def as_served(record: EnsembleRecord, rows: Iterable[Segment]) -> EnsembleRecord:
+    """The record with the objects that were put in the place of damaged ones.
+
+    A snapshot that nothing serves could not be mended, and is left out; so is a log of which everything is lost. A log
+    that lies in a larger object stays as it is told: it was merged with others, and not mended.
+    """
+    found = list(rows)
+    held, named = {row.token for row in found}, tokens_of(record)
+    if named <= held:
+        return record
+    others = _Others(row for row in found if row.token not in named)
+    snapshots = [s if s.token in held else others.snapshot(s) for s in record.snapshots]
+    logs = [one for r in record.logs for one in ((r,) if r.token in held else others.logs(r))]
+    return msgspec.structs.replace(record, snapshots=tuple(s for s in snapshots if s is not None), logs=tuple(logs))
+
+
+class _Others:
+    """Rows that the record does not name."""
+
+    def __init__(self, rows: Iterable[Segment]) -> None:
+        self._by_log: dict[LogName, list[Segment]] = {}
+        for row in rows:
+            self._by_log.setdefault(row.log, []).append(row)
+
+    def snapshot(self, named: SnapshotRecord) -> SnapshotRecord | None:
+        """The very same file, in another object."""
+        for row in self._by_log.get(log_of(Kind.SNAPSHOTS, named.member, named.history), ()):
+            if (row.first, row.plain_sha256) == (named.zxid, named.sha256):
+                return msgspec.structs.replace(named, token=row.token)
+        return None
+
+    def logs(self, named: LogRecord) -> Iterator[LogRecord]:
+        """What serves its transactions, or is left of them, in order."""
+        rows = self._by_log.get(log_of(Kind.TXNLOGS, named.member, named.apart or named.history), ())
+        inside = [row for row in rows if named.first <= row.first and row.end <= named.last + 1 and row.has_object]
+        lost = any(row.start <= named.first and named.last < row.end and not row.has_object for row in rows)
+        if not inside and not lost:
+            yield named
+        for row in sorted(inside, key=lambda row: row.first):
+            yield _piece(named, row)
+
+
+def _piece(named: LogRecord, row: Segment) -> LogRecord:
+    last = row.end - 1
+    adler = named.last_adler if last == named.last else last_adler_in(row)
+    if adler is None:
+        raise Damaged("the row of a mended log does not tell how its last record ends", subject=str(row.log))
+    return msgspec.structs.replace(
+        named,
+        token=row.token,
+        first=row.first,
+        last=last,
+        last_adler=adler,
+        max_time_ms=row.max_time_ms,
+        ending=named.ending if last == named.last else Ending.DAMAGED,
+        borders=tuple(border for border in named.borders if row.first <= border[1] <= last),
+        size=row.plain_bytes,
+        sha256=row.plain_sha256,
+        records=row.records,
+        min_time_ms=row.base_time_ms,
+    )

@@ -1,0 +1,104 @@
+"""Damaged objects of earlier backups, copied again from the server while it still has the very same bytes.
+
+A verification has found them damaged. The record of a backup says which transactions a piece held and what its bytes
+hashed to: a copy of the same transactions that hashes alike is that piece, whatever else may have become of the server.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from logkeep.formats.zookeeper.names import Packing
+from logkeep.model.work import EngineFor
+from logkeep.zookeeper.collect import FoundFile
+from logkeep.zookeeper.copying_logs import CopiedLog, LogUnit, copy_log
+from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, SnapshotUnit, copy_snapshot
+from logkeep.zookeeper.kept import KeptLog, KeptSnapshot
+from logkeep.zookeeper.member_run import MemberRun, sha256_of
+from logkeep.zookeeper.sink import CopiedAgain
+from logkeep.zookeeper.source_file import mark_in
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    logs: list[tuple[KeptLog, LogUnit]]
+    snapshots: list[tuple[KeptSnapshot, SnapshotUnit]]
+
+
+def copy_again(
+    members: Sequence[MemberRun], damaged: Sequence[KeptLog | KeptSnapshot], engine_for: EngineFor
+) -> list[CopiedAgain]:
+    """Those that could be had again. Of the others nothing is kept."""
+    wanted = _wanted(members, damaged)
+    engine = engine_for(sum(u.size_bytes for _, u in wanted.logs) + sum(u.size_bytes for _, u in wanted.snapshots))
+    logs = engine.map(
+        copy_log, [unit for _, unit in wanted.logs], CopiedLog, label="again", weight=lambda u: u.size_bytes
+    )
+    snapshots = engine.map(
+        copy_snapshot, [u for _, u in wanted.snapshots], CopiedSnapshot, label="again", weight=lambda u: u.size_bytes
+    )
+    found = [
+        *(CopiedAgain(kept, p.stored) for (kept, _), c in zip(wanted.logs, logs, strict=True) for p in c.pieces),
+        *(
+            CopiedAgain(kept, copied.stored)
+            for (kept, _), copied in zip(wanted.snapshots, snapshots, strict=True)
+            if copied.stored is not None
+        ),
+    ]
+    return [one for one in found if one.stored.plain_sha256 == one.kept.sha256]
+
+
+def _wanted(members: Sequence[MemberRun], damaged: Sequence[KeptLog | KeptSnapshot]) -> _Wanted:
+    wanted = _Wanted([], [])
+    for member in members:
+        for kept in (one for one in damaged if (one.member, one.history) == (member.place.name, member.history)):
+            if isinstance(kept, KeptLog):
+                wanted.logs.extend((kept, unit) for unit in _log_units(member, kept))
+            else:
+                wanted.snapshots.extend((kept, unit) for unit in _snapshot_units(member, kept))
+    return wanted
+
+
+def _log_units(member: MemberRun, kept: KeptLog) -> Iterator[LogUnit]:
+    """None where no log reaches back so far."""
+    file = next((log for log in reversed(member.seen.logs) if log.zxid <= kept.first), None)
+    start = _start_of(file, kept.first) if file is not None else None
+    if file is not None and start is not None:
+        yield LogUnit(
+            path=str(file.path),
+            pinned=member.pins.path_of(str(file.path)),
+            size_bytes=kept.size_bytes,
+            member=kept.member,
+            history=kept.history,
+            shelf=member.shelf,
+            start_at=start,
+            limit=kept.last,
+            proven=(kept.last,),
+            largest_record=member.largest_record,
+            chunk_bytes=member.chunk_bytes,
+        )
+
+
+def _start_of(file: FoundFile, first: int) -> int | None:
+    """The byte at which a transaction begins, if it is there."""
+    if file.zxid == first:
+        return 0
+    mark = mark_in(file.path, first - 1)
+    return mark.end_at if mark is not None else None
+
+
+def _snapshot_units(member: MemberRun, kept: KeptSnapshot) -> Iterator[SnapshotUnit]:
+    """None where the file is gone, or was written anew."""
+    for file in member.seen.snapshots:
+        if file.path.name == kept.name and sha256_of(file.path) == kept.sha256:
+            yield SnapshotUnit(
+                path=str(file.path),
+                pinned=member.pins.path_of(str(file.path)),
+                name=kept.name,
+                zxid=kept.zxid,
+                packing=file.name.packing,
+                as_is=file.name.packing is not Packing.PLAIN,
+                size_bytes=kept.size_bytes,
+                member=kept.member,
+                history=kept.history,
+                shelf=member.shelf,
+            )

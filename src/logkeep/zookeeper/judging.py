@@ -1,0 +1,89 @@
+"""How good a backup is, from what a verification saw of it: one judgement, for bundles and for repositories. Pure.
+
+Transactions that are missing before the newest interval that can be restored make a backup worse, and do not make it
+damaged. One whose end is not the one that it was taken up to is damaged, however whole its files are.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.findings import Finding, Severity
+from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.plan import TAIL_UNPROVEN
+from logkeep.zookeeper.score import Condition, condition, quality
+from logkeep.zookeeper.verify import Verified
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Made by `judge`."""
+
+    verified: Verified
+    repaired_files: int
+    """By the backup itself, or by a repair."""
+    end: int
+    """The last transaction that the backup had when it was taken."""
+
+    @property
+    def level(self) -> str:
+        return self.verified.level.value
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return tuple(seen.finding for seen in self.verified.seen)
+
+    @property
+    def restorable(self) -> bool:
+        """The end that was taken, not one that is left when damaged files are not counted."""
+        return self.verified.restorable and (self.verified.end or 0) >= self.end
+
+    @property
+    def condition(self) -> Condition:
+        found = self.verified
+        return condition(
+            restorable=self.restorable, repaired_files=self.repaired_files, old_hole=found.old_hole,
+            damaged_files=found.damaged_files,
+        )  # fmt: skip
+
+    @property
+    def unproven_end(self) -> bool:
+        """No server said that the last transactions were committed."""
+        return TAIL_UNPROVEN in self.verified.labels
+
+    @property
+    def score(self) -> int:
+        found = self.verified
+        return quality(restorable=self.restorable, repaired_files=self.repaired_files, old_hole=found.old_hole)
+
+    @property
+    def exit_code(self) -> int:
+        """10: something is damaged or lost; 2: worth a look."""
+        severities = {finding.severity for finding in self.findings}
+        if Severity.DAMAGE in severities or not self.restorable:
+            return 10
+        return 2 if Severity.WARNING in severities else 0
+
+    def new_to(self, known: Sequence[Finding]) -> list[Finding]:
+        """What nobody has told yet."""
+        told = {(finding.code, finding.where) for finding in known}
+        return [finding for finding in self.findings if (finding.code, finding.where) not in told]
+
+
+def judge(verified: Verified, *, end: int, where: str, repaired_files: int = 0) -> Judged:
+    """`end`: the last transaction that the backup was taken up to."""
+    seen = (*verified.seen, *_end_missing(verified, end, where))
+    return Judged(replace(verified, seen=seen), repaired_files, end)
+
+
+def _end_missing(verified: Verified, wanted: int, where: str) -> Iterator[Seen]:
+    """Where every file is whole and the end is in none of them, only what the backup says of itself tells it."""
+    if verified.restorable and not verified.failed and (verified.end or 0) < wanted:
+        yield Seen(
+            kind=Class.END_UNREACHABLE,
+            severity=Severity.DAMAGE,
+            where=where,
+            what=f"it was taken up to {hex_zxid(wanted)}, and no file holds what leads there",
+            remedy="bring what is missing back from a copy, or take a new backup",
+            zxid=verified.end,
+        )

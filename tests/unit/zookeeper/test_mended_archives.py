@@ -1,0 +1,384 @@
+"""Damage in a repository: pieces that the server still has are copied again, others are mended from who has them."""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from logkeep.errors import UnknownBackup
+from logkeep.formats.zookeeper.txnlog import scan
+from logkeep.model.ids import BackupId
+from logkeep.model.segments import Codec
+from logkeep.model.time import random_token, utc_now
+from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.garbage import collect
+from logkeep.repository.owner import this_process
+from logkeep.repository.prune import delete
+from logkeep.repository.verdicts import DAMAGED, GOOD
+from logkeep.repository.verification import known_damaged
+from logkeep.repository.verifying import Verified, Verifier
+from logkeep.repository.writing import writing
+from logkeep.spark.inline import InlineEngine
+from logkeep.zookeeper.archive.repairing import Mended, Repairing
+from logkeep.zookeeper.archive.verifying import Look
+from logkeep.zookeeper.archive.view import ArchiveView, view_of
+from logkeep.zookeeper.directory_view import directory_view
+from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.repair_plan import Repair
+from logkeep.zookeeper.verify import Level
+from tests.crash.points import AT_ONCE
+from tests.zookeeper.archives import archived, archived_all, bytes_of, new_local_place, newest, zxids
+from tests.zookeeper.directories import MadeServer, txn
+from tests.zookeeper.encoding import LOG_HEADER
+from tests.zookeeper.merging import Growing, everything, optimize
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> MadeServer:
+    """A snapshot at 2 and two logs up to 8."""
+    made = MadeServer(tmp_path / "server", zxid=8, log_apart=True)
+    made.snapshot(2)
+    made.log([1, 2, 3])
+    made.log([4, 5, 6, 7, 8])
+    return made
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return new_local_place(tmp_path / "repository")
+
+
+def ids(place: Place) -> list[int]:
+    return [entry.id for entry in read_chain(place).completed]
+
+
+def viewed(place: Place, backup_id: int) -> ArchiveView:
+    entry = read_chain(place).entry(backup_id)
+    assert entry is not None
+    return view_of(place, entry)
+
+
+def damage(place: Place, view: ArchiveView, kept: KeptLog | KeptSnapshot, at: int = -20) -> str:
+    """One bit of its object is wrong from now on; how the object is called."""
+    name = view.object_name(kept)
+    path = Path(place.store.url.removeprefix("file://")) / name
+    content = bytearray(path.read_bytes())
+    content[at] ^= 4
+    path.chmod(0o600)
+    path.write_bytes(content)
+    return name
+
+
+def verified(place: Place, backup_id: int, level: Level = Level.DATA) -> Verified:
+    entry = read_chain(place).entry(backup_id)
+    assert entry is not None
+    verifier = Verifier(place, InlineEngine(), this_process("verify"), utc_now, random_token, deeper=Look(entry, level))
+    return verifier.verify(BackupId(backup_id), level)
+
+
+def repaired(place: Place, backup_id: int, *beside: BackupView, accept_loss: bool = False) -> Mended:
+    return Repairing(place, utc_now, random_token, beside=beside, accept_loss=accept_loss).run(BackupId(backup_id))
+
+
+class TestCopiedAgain:
+    @pytest.mark.parametrize(("which", "codec"), [(0, Codec.NONE), (2, Codec.ZSTD), (-1, Codec.GZIP), (-1, Codec.NONE)])
+    def test_what_the_server_still_has_is_copied_again_and_serves_all_backups(
+        self, server: MadeServer, place: Place, which: int, codec: Codec
+    ) -> None:
+        """A whole file, a piece of one, or a snapshot."""
+        archived(place, server, codec=codec)
+        server.add(server.log_dir / "log.4", [9, 10])
+        server.zxid = 10
+        archived(place, server, codec=codec)
+        expected = [bytes_of(viewed(place, backup_id)) for backup_id in ids(place)]
+        view = newest(place)
+        name = damage(place, view, view.logs[which] if which >= 0 else view.snapshots[0])
+        assert verified(place, ids(place)[-1]).document.verdict == DAMAGED
+        done = archived(place, server)
+        assert [(f.code, f.where) for f in done.findings] == [("copied-again", name)]
+        assert "nothing is lost" in done.findings[0].what
+        assert done.exit_code == 2
+        assert [bytes_of(viewed(place, backup_id)) for backup_id in ids(place)] == [*expected, expected[-1]]
+        assert [verified(place, backup_id).document.verdict for backup_id in ids(place)] == [GOOD] * 3
+        assert not known_damaged(place, ids(place))
+        assert archived(place, server).exit_code == 0
+
+    def test_an_object_that_is_gone_is_copied_again(self, server: MadeServer, place: Place) -> None:
+        archived(place, server)
+        view = newest(place)
+        place.store.delete(view.object_name(view.logs[1]))
+        assert verified(place, ids(place)[-1], Level.FILES).document.verdict == DAMAGED
+        done = archived(place, server)
+        assert [f.code for f in done.findings] == ["copied-again"]
+        assert [verified(place, backup_id).document.verdict for backup_id in ids(place)] == [GOOD] * 2
+
+    def test_other_transactions_under_the_same_numbers_are_not_taken(self, server: MadeServer, place: Place) -> None:
+        archived(place, server)
+        view = newest(place)
+        name = damage(place, view, view.logs[0])
+        verified(place, ids(place)[-1])
+        server.log([1, 2, 3], data=b"else")
+        done = archived(place, server)
+        assert ([(f.code, f.where) for f in done.findings], done.exit_code) == ([("rests-on-damage", name)], 21)
+        assert "zookeeper repair" in done.findings[0].remedy
+
+    def test_what_the_server_has_no_more_stays_a_loss_beside_what_it_has(
+        self, server: MadeServer, place: Place
+    ) -> None:
+        archived(place, server)
+        view = newest(place)
+        names = [damage(place, view, log) for log in view.logs]
+        verified(place, ids(place)[-1])
+        server.snapshot(3)
+        (server.log_dir / "log.1").unlink()
+        done = archived(place, server)
+        assert {f.code: f.where for f in done.findings} == {"copied-again": names[1], "rests-on-damage": names[0]}
+        assert done.exit_code == 21
+
+
+class TestRepair:
+    def test_nothing_damaged_is_nothing_done(self, server: MadeServer, place: Place) -> None:
+        archived(place, server)
+        generation = read_chain(place).generation
+        done = repaired(place, ids(place)[0])
+        assert (done.foreseen.damaged, done.mends) == ((), {})
+        assert read_chain(place).generation == generation
+        with pytest.raises(UnknownBackup):
+            repaired(place, 7)
+
+    def test_another_member_gives_back_what_is_lost_to_all_backups(
+        self, server: MadeServer, place: Place, tmp_path: Path
+    ) -> None:
+        other = MadeServer(tmp_path / "other", zxid=8)
+        other.snapshot(2)
+        other.log(range(3, 9))
+        archived_all(place, [server, other])
+        server.log([9])
+        server.zxid = 9
+        archived_all(place, [server, other])
+        expected = [bytes_of(viewed(place, backup_id)) for backup_id in ids(place)]
+        view = newest(place)
+        name = damage(place, view, view.logs[1])
+        assert verified(place, ids(place)[0]).also_damaged == (ids(place)[1],)
+        done = repaired(place, ids(place)[0])
+        assert [plan.kind for plan in done.foreseen.repairs] == [Repair.SPLICED]
+        assert list(done.names.values()) == [name]
+        assert [bytes_of(viewed(place, backup_id)) for backup_id in ids(place)] == expected
+        assert [verified(place, backup_id).document.verdict for backup_id in ids(place)] == [GOOD, GOOD]
+        assert newest(place).mended == 1
+        assert place.store.head(name).size, "the original stays"
+
+    @pytest.mark.parametrize("which", ["log", "snapshot"])
+    def test_another_history_of_the_same_server_is_a_donor(self, server: MadeServer, place: Place, which: str) -> None:
+        archived(place, server)
+        archived(place, server, new_history=True)
+        first = ids(place)[0]
+        expected, view = bytes_of(viewed(place, first)), viewed(place, first)
+        damage(place, view, view.logs[1] if which == "log" else view.snapshots[0])
+        done = repaired(place, first)
+        assert len(done.mends) == 1
+        assert verified(place, first).document.verdict == GOOD
+        assert bytes_of(viewed(place, first)) == expected
+
+    def test_a_directory_beside_it_is_a_donor(self, server: MadeServer, place: Place) -> None:
+        archived(place, server)
+        expected, view = bytes_of(newest(place)), newest(place)
+        damage(place, view, view.logs[1])
+        beside = directory_view(Member(name="zk2", data_dir=str(server.snapshot_dir), log_dir=str(server.log_dir)))
+        done = repaired(place, ids(place)[0], beside)
+        (mend,) = done.mends.values()
+        assert "0x8 taken from the directories of zk2, member zk2" in mend.told
+        assert bytes_of(newest(place)) == expected
+
+    def test_what_nobody_has_is_named_and_the_rest_of_it_serves(self, server: MadeServer, place: Place) -> None:
+        archived(place, server)
+        first, view = ids(place)[0], newest(place)
+        name = damage(place, view, view.logs[1], len(LOG_HEADER) + 2 * len(txn(4)) + 40)
+        assert repaired(place, first).mends == {}, "nobody accepted the loss"
+        done = repaired(place, first, accept_loss=True)
+        (plan,) = done.foreseen.repairs
+        assert (plan.kind, plan.lost) == (Repair.SPLIT, ((6, 6),))
+        assert zxids(viewed(place, first)) == [(1, 3), (4, 5), (7, 8)]
+        found = verified(place, first)
+        assert found.document.verdict == DAMAGED
+        assert {"lost-transactions", "end-unreachable"} <= {f.code for f in found.findings}
+        pieces = bytes_of(viewed(place, first))
+        assert pieces["zk1", "1", "log.4", 4] == LOG_HEADER + txn(4) + txn(5)
+        assert pieces["zk1", "1", "log.4", 7] == LOG_HEADER + txn(7) + txn(8)
+        for piece in pieces.values():
+            assert not piece.startswith(LOG_HEADER) or not scan(io.BytesIO(piece)).damage
+        assert place.store.head(name).size
+
+    def test_the_next_backup_goes_on_behind_a_loss_and_verify_tells_of_it(
+        self, server: MadeServer, place: Place
+    ) -> None:
+        archived(place, server)
+        view = newest(place)
+        damage(place, view, view.logs[1], len(LOG_HEADER) + 2 * len(txn(4)) + 40)
+        repaired(place, ids(place)[0], accept_loss=True)
+        server.snapshot(8)
+        server.log([9])
+        server.zxid = 9
+        for _ in range(2):
+            archived(place, server)
+            assert zxids(newest(place)) == [(1, 3), (4, 5), (7, 8), (9, 9)]
+            found = verified(place, ids(place)[-1])
+            assert (found.document.verdict, [f.code for f in found.findings]) == (GOOD, ["lost-transactions"])
+
+    def test_an_end_that_is_lost_comes_from_the_server_with_the_next_backup(
+        self, server: MadeServer, place: Place
+    ) -> None:
+        archived(place, server)
+        view = newest(place)
+        damage(place, view, view.logs[1], len(LOG_HEADER) + 4 * len(txn(4)) + 40)
+        repaired(place, ids(place)[0], accept_loss=True)
+        assert zxids(newest(place)) == [(1, 3), (4, 7)]
+        done = archived(place, server)
+        assert (zxids(newest(place)), done.exit_code) == ([(1, 3), (4, 7), (8, 8)], 0)
+
+    def test_a_backup_whose_end_is_lost_is_damaged_though_all_that_is_left_is_whole(
+        self, server: MadeServer, place: Place
+    ) -> None:
+        archived(place, server)
+        server.snapshot(8)
+        server.log([9])
+        server.zxid = 9
+        archived(place, server)
+        view = newest(place)
+        damage(place, view, view.logs[1], len(LOG_HEADER) + 4 * len(txn(4)) + 40)
+        repaired(place, ids(place)[1], accept_loss=True)
+        first, second = (verified(place, backup_id) for backup_id in ids(place))
+        assert (second.document.verdict, [f.code for f in second.findings]) == (GOOD, ["lost-transactions"])
+        assert (first.document.verdict, [f.code for f in first.findings]) == (DAMAGED, ["end-unreachable"])
+        assert "it was taken up to 0x8" in first.findings[0].what
+
+    def test_a_snapshot_that_nobody_has_is_not_used_any_more(self, server: MadeServer, place: Place) -> None:
+        server.snapshot(5)
+        archived(place, server)
+        view = newest(place)
+        damage(place, view, view.snapshots[1])
+        assert verified(place, ids(place)[0]).document.verdict == DAMAGED
+        assert repaired(place, ids(place)[0]).mends == {}
+        repaired(place, ids(place)[0], accept_loss=True)
+        assert [s.zxid for s in newest(place).snapshots] == [2]
+        assert verified(place, ids(place)[0]).document.verdict == GOOD
+        assert archived(place, server).exit_code == 0
+        assert [s.zxid for s in newest(place).snapshots] == [2, 5]
+
+    def test_of_the_only_snapshot_nothing_can_be_made(self, server: MadeServer, place: Place) -> None:
+        archived(place, server)
+        view = newest(place)
+        damage(place, view, view.snapshots[0])
+        assert repaired(place, ids(place)[0], accept_loss=True).mends == {}
+        assert [s.zxid for s in newest(place).snapshots] == [2]
+        assert verified(place, ids(place)[0]).document.verdict == DAMAGED
+
+    def test_whole_records_that_are_not_those_that_were_archived_are_no_repair(
+        self, server: MadeServer, place: Place
+    ) -> None:
+        archived(place, server)
+        view = newest(place)
+        path = Path(place.store.url.removeprefix("file://")) / view.object_name(view.logs[0])
+        path.chmod(0o600)
+        path.write_bytes(LOG_HEADER + txn(1) + txn(2, b"evil") + txn(3))
+        assert repaired(place, ids(place)[0], accept_loss=True).mends == {}
+        assert verified(place, ids(place)[0]).document.verdict == DAMAGED
+
+
+class TestMergedObjects:
+    """Pieces of several backups in one object, which is damaged later; or damaged pieces that are merged later."""
+
+    @pytest.fixture
+    def growing(self, tmp_path: Path, place: Place) -> Growing:
+        growing = Growing(tmp_path / "growing", place)
+        for _ in range(3):
+            growing.backup()
+        return growing
+
+    def beside(self, growing: Growing) -> BackupView:
+        return directory_view(Member(name="zk2", data_dir=str(growing.server.snapshot_dir)))
+
+    def good(self, place: Place) -> None:
+        assert {verified(place, backup_id).document.verdict for backup_id in ids(place)} == {GOOD}
+
+    @pytest.mark.parametrize("named", [True, False])
+    def test_what_was_merged_is_mended_for_all_and_stays(self, growing: Growing, place: Place, named: bool) -> None:
+        """Whether a backup was committed with the merged object or not."""
+        optimize(place)
+        if named:
+            growing.backup()
+        before, view = everything(place), newest(place)
+        name = damage(place, view, view.logs[0], 60)
+        verified(place, ids(place)[-1])
+        growing.backup()
+        assert everything(place).items() >= before.items()
+        self.good(place)
+        with writing(place, "gc", utc_now, random_token) as session:
+            collect(session, AT_ONCE)
+        assert place.store.head(name).size
+        assert everything(place).items() >= before.items()
+
+    def test_a_backup_that_ends_within_it_is_mended_by_way_of_the_newest(self, growing: Growing, place: Place) -> None:
+        optimize(place)
+        before, view = everything(place), newest(place)
+        damage(place, view, view.logs[0], 60)
+        assert repaired(place, ids(place)[1], self.beside(growing)).mends == {}
+        assert len(repaired(place, ids(place)[-1], self.beside(growing)).mends) == 1
+        assert everything(place) == before
+        self.good(place)
+
+    def test_no_loss_is_accepted_that_would_cost_others_their_pieces(self, growing: Growing, place: Place) -> None:
+        optimize(place)
+        view = newest(place)
+        damage(place, view, view.logs[0], len(LOG_HEADER) + len(txn(1)) + 40)
+        assert repaired(place, ids(place)[-1], accept_loss=True).mends == {}
+        assert [zxids(viewed(place, backup_id))[-1][1] for backup_id in ids(place)] == [1, 2, 3, 4]
+
+    def test_a_part_of_an_object_is_not_taken_for_all_of_it(self, growing: Growing, place: Place) -> None:
+        one = growing.backup(more=3)
+        growing.backup()
+        optimize(place)
+        view = viewed(place, one)
+        damage(place, view, view.logs[-1], len(LOG_HEADER) + 5 * len(txn(1)) + 40)
+        assert repaired(place, one, accept_loss=True).mends == {}
+        assert zxids(newest(place)) == [(1, 8)]
+
+    def test_what_was_mended_is_merged_with_its_neighbours(self, growing: Growing, place: Place) -> None:
+        before, view = everything(place), newest(place)
+        damage(place, view, view.logs[1], 60)
+        assert len(repaired(place, ids(place)[-1], self.beside(growing)).mends) == 1
+        optimize(place)
+        growing.backup()
+        optimize(place)
+        assert everything(place).items() >= before.items()
+        self.good(place)
+
+
+def _by_repair(place: Place, server: MadeServer) -> None:
+    beside = directory_view(Member(name="zk2", data_dir=str(server.snapshot_dir), log_dir=str(server.log_dir)))
+    repaired(place, ids(place)[0], beside)
+
+
+def _by_backup(place: Place, server: MadeServer) -> None:
+    verified(place, ids(place)[0])
+    archived(place, server)
+
+
+@pytest.mark.parametrize("mend", [_by_repair, _by_backup])
+def test_originals_stay_until_the_backups_that_had_them_go(
+    server: MadeServer, place: Place, mend: Callable[[Place, MadeServer], None]
+) -> None:
+    archived(place, server)
+    view = newest(place)
+    name = damage(place, view, view.logs[1])
+    mend(place, server)
+    with writing(place, "gc", utc_now, random_token) as session:
+        collect(session, AT_ONCE)
+    assert place.store.head(name).size
+    archived(place, server)
+    with writing(place, "gc", utc_now, random_token) as session:
+        delete(session, [BackupId(each) for each in ids(place)[:-1]], "test")
+        collect(session, AT_ONCE)
+    assert name not in {info.name for info in place.store.list("sources/zk/txnlogs/")}
+    assert verified(place, ids(place)[-1]).document.verdict == GOOD
