@@ -391,7 +391,7 @@ ZK_HOSTS: Option[tuple[str, ...]] = Option(
 )  # fmt: skip
 ADMIN_SERVER: Option[str | None] = Option(
     "admin-server", Text("[NAME=]URL"), None,
-    "AdminServer of ZooKeeper 3.9, as http://zk1:8080: a snapshot from there instead of files. See --auth-file.",
+    "AdminServer of ZooKeeper 3.9, as http://localhost:8080: a snapshot from there instead of files. See --auth-file.",
     key="zookeeper.admin_server",
 )  # fmt: skip
 NEW_HISTORY: Option[bool] = Option(

@@ -32,7 +32,7 @@ _TOO_MANY: Final = 429
 _MOST_REFUSALS: Final = 30
 _PAUSE_S: Final = 1.0
 _LARGEST_ANSWER: Final = 1 << 20
-_AS_IN: Final = "write it as http://zk1:8080"
+_AS_IN: Final = "write it as http://localhost:8080"
 _REMEDY: Final = "check the address of the AdminServer (admin.serverPort), and that admin.snapshot.enabled is true"
 
 

@@ -161,7 +161,7 @@ def _metrics(outcome: Outcome[ZooKeeperBackupReport]) -> Iterator[Sample]:
         "logkeep zookeeper backup --data-dir zk1=/data/zk1 --data-dir zk2=/data/zk2 --zk-host zk1=zk1:2181 "
         "--zk-host zk2=zk2:2181",
         "logkeep zookeeper backup --data-dir /var/lib/zookeeper --zk-host localhost:2181 --follow --interval 5s",
-        "logkeep zookeeper backup --admin-server http://zk1:8080 --auth-file /etc/logkeep/zk-admin",
+        "logkeep zookeeper backup --admin-server http://localhost:8080 --auth-file /etc/logkeep/zk-admin",
     ),
 )
 def backup(run: Run) -> ZooKeeperBackupReport:
