@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from logkeep.errors import ClusterUnreachable
+from logkeep.errors import ClusterUnreachable, HistoryUnproven
 from logkeep.formats.unpack import XERIAL_MAGIC
 from logkeep.formats.zookeeper.names import Packing, hex_zxid, snapshot_name
 from logkeep.formats.zookeeper.packed import opened
@@ -24,13 +24,15 @@ from logkeep.zookeeper.backup import Done, Wish, back_up
 from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.gathering import Rounds
 from logkeep.zookeeper.kept import Origin
-from logkeep.zookeeper.sink import BackupSink
+from logkeep.zookeeper.kinship import same_past
+from logkeep.zookeeper.sink import BackupSink, Known
 from logkeep.zookeeper.tree import tree_of
 from logkeep.zookeeper.words import ServerState
 
 _PAUSE_S: Final = 1.0
 _ATTEMPTS: Final = 5
 _PACKED: Final = ((b"\x1f\x8b", Packing.GZIP), (XERIAL_MAGIC, Packing.SNAPPY))
+_SYSTEM: Final = b"/zookeeper"
 _FROM_DISK: Final = "back up from the server's directories"
 
 
@@ -57,13 +59,36 @@ def back_up_by_admin(
     scratch: Path | None = None,
     new_history: bool = False,
 ) -> Done:
-    """A backup that consists of one snapshot. Exit code 2 where that is fuzzy, which the finding explains."""
+    """A backup that consists of one snapshot. Exit code 2 where that is fuzzy, which the finding explains.
+
+    Raises HistoryUnproven where it does not continue what is archived, unless a new history is meant.
+    """
     with fetched_snapshot(server, sleep, attempts, scratch) as found:
+        if not new_history:
+            _check_history(found, sink.known, member)
         mode, version = server_facts(server)
         place = MemberPlace(member, found.path.parent, found.path.parent, server.url, Origin.ADMIN)
         rounds = Rounds(engine_for, lambda _: ServerState(found.zxid, mode, version), patience_s=0.0)
         wish = Wish((place,), new_history=new_history, findings=found.findings)
         return back_up(wish, sink, rounds, _no_words)
+
+
+def _check_history(found: Fetched, known: Known, member: str) -> None:
+    """Where no archived record can be compared, the tree that the archive ends with is. Raises HistoryUnproven.
+
+    An archive that ends with a fuzzy snapshot, or with no node of anybody's, tells nothing.
+    """
+    tree = known.tree() if known.anything and not known.marks else None
+    if tree is None or not any(path and not path.startswith(_SYSTEM) for path in tree.nodes):
+        return
+    with found.path.open("rb") as file, opened(file, _packing(found.path)) as plain:
+        reader = SnapshotReader(plain)
+        reader.sessions()
+        reader.acls()
+        same = found.zxid >= tree.zxid and same_past(tree, reader.nodes(), tree.zxid, found.zxid)
+    if not same:
+        what = f"its nodes are not those that the archive ends with ({hex_zxid(tree.zxid)})"
+        raise HistoryUnproven(what, subject=f"member {member}")
 
 
 def _no_words(host: str, word: str) -> str:

@@ -115,17 +115,19 @@ def test_under_load_it_is_fuzzy_and_says_so(server: EmbeddedZooKeeper, here: Her
     assert (planned["tree"]["proof"], planned["tree"]["zxid"]) == ("proven", quiet["backup_zxid"])
 
 
-def test_without_digests_it_is_unproven(here: Here, tmp_path: Path) -> None:
-    """And a server that packs its snapshots packs what it sends."""
+def test_without_digests_it_is_unproven(server: EmbeddedZooKeeper, here: Here, tmp_path: Path) -> None:
+    """And a server that packs its snapshots packs what it sends. Another one is not taken for its successor."""
     options = ("-Dzookeeper.digest.enabled=false", "-Dzookeeper.snapshot.compression.method=gz")
-    with EmbeddedZooKeeper(tmp_path / "server", CACHE, admin=True, java_options=options) as server:
-        live = written(server, 1)
-        told = here.json(*_asked(here, server), code=2)
+    with EmbeddedZooKeeper(tmp_path / "server", CACHE, admin=True, java_options=options) as silent:
+        live = written(silent, 1)
+        told = here.json(*_asked(here, silent), code=2)
     (finding,) = told["findings"]
     assert finding["code"] == "snapshot-unproven"
     assert "writes no digests" in finding["what"]
     assert int(told["backup_zxid"], 16) >= live.zxid
     assert told["new_snapshots"] == 1
+    assert here.error(*_asked(here, server), code=31)["error"] == "history-unproven"
+    assert here.json(*_asked(here, server), "--new-history")["history"] == "2"
 
 
 def test_who_is_refused(server: EmbeddedZooKeeper, here: Here) -> None:
