@@ -69,6 +69,8 @@ def _text(report: ZooKeeperRepairReport, look: Look) -> str:
     would = "would be " if report.dry_run else ""
     lines = [look.line(f"{would}{one.kind}: {one.what}") for one in report.objects]
     lines += [look.line(f"lost transactions: {lost}") for lost in report.lost]
+    if any(one.kind == "left" and one.lost for one in report.objects):
+        lines.append(look.line("nobody has them; --accept-loss keeps what is around them, for good"))
     if report.verdict is not None:
         state = look.state("OK") if report.verdict == GOOD else look.state("FAIL")
         lines.append(f"{state}  backup {report.id} of {report.source}: {report.verdict} after the repair")

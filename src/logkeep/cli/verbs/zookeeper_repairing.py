@@ -128,6 +128,7 @@ def _shown(run: Run, total_bytes: int) -> Iterator[Progress]:
     sink.start("repair", total_bytes, 1)
     try:
         yield more
+        sink.update(total_bytes, 1, 0)
     finally:
         sink.finish()
 
