@@ -17,7 +17,7 @@ from tests.docs.pages import ROOT, Command, Scene
 from tests.docs.tools import APACHE_TOOLS
 from tests.kafka.kernels import share_kernels
 
-_LIMIT_S = 300
+_LIMIT_S = 600
 
 
 @dataclass(frozen=True)

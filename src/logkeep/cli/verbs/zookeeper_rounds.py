@@ -51,6 +51,6 @@ def round_text(one: ZooKeeperRound) -> str:
 
 def summary_text(summary: RoundsSummary, new_bytes: int) -> str:
     return (
-        f"followed for {count(summary.rounds)} rounds: {count(summary.committed)} backups, "
+        f"followed for {plural(summary.rounds, 'round')}: {plural(summary.committed, 'backup')}, "
         f"{count(summary.idle)} without anything new, {count(summary.failed)} failed · {size(new_bytes)}"
     )

@@ -8,6 +8,7 @@ from typing import Any
 import click
 import msgspec
 
+from logkeep.cli.look import plural
 from logkeep.cli.opening import STORE_EXITS, chosen_source, restores_place
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
@@ -227,4 +228,5 @@ def new_journal_path(run: Run) -> Path:
 def _ask(run: Run, planned: SubtreeReport) -> None:
     if run.console.interactive and not run[YES]:
         run.console.note("\n".join(plan_lines(planned, run.console.err_look)))
-    run.confirm(f"make {len(planned.changes)} changes in {planned.target} of the ensemble at {planned.hosts}?")
+    changes = plural(len(planned.changes), "change")
+    run.confirm(f"make {changes} in {planned.target} of the ensemble at {planned.hosts}?")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import msgspec
 
-from logkeep.cli.look import Look, count, plural, size
+from logkeep.cli.look import Look, plural, size
 from logkeep.cli.zkbackup.boxes import BAD, FAIR, GOOD, branches, columns, condition_word, title, told
 from logkeep.cli.zkbackup.catalogue import find, moment_of
 from logkeep.cli.zkbackup.claims import INFO, ClaimedLog, Claims, claims, document_bytes
@@ -110,7 +110,7 @@ def _files(known: Claims) -> list[str]:
 def _log(log: ClaimedLog) -> tuple[str, ...]:
     mark = "" if log.status in {"valid", "truncated", ""} else f"{FAIR} {log.status}"
     where = f"ZXID: {log.start_zxid}~{log.end_zxid}"
-    return log.name, where, size(log.size), f"{count(log.transaction_count)} txns", mark
+    return log.name, where, size(log.size), plural(log.transaction_count, "txn"), mark
 
 
 def _validation(known: Claims, condition: Condition) -> list[str]:

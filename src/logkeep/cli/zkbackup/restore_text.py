@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from logkeep.cli.look import Look, count, plural, size
+from logkeep.cli.look import Look, plural, size
 from logkeep.cli.zkbackup.boxes import BAD, FAIR, GOOD, title, told
 from logkeep.cli.zkbackup.findings_text import finding_lines
 from logkeep.formats.zookeeper.names import hex_zxid
@@ -79,7 +79,8 @@ def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path, host: s
         f"Proof:      {receipt.proof}; {plural(receipt.digests_compared, 'digest')} compared over "
         f"{plural(receipt.transactions, 'transaction')}",
         f"Tree:       {plural(receipt.nodes, 'znode')}",
-        *([f"Dropped:    {count(receipt.dropped_sessions)} sessions, {count(receipt.dropped_ephemerals)} ephemerals"]
+        *([f"Dropped:    {plural(receipt.dropped_sessions, 'session')}, "
+           f"{plural(receipt.dropped_ephemerals, 'ephemeral')}"]
           if receipt.dropped_sessions else []),
         f"Receipt:    {kept}",
         *(["What was there before is kept in:", *beside] if beside else []),

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from logkeep.cli.look import Look, count, plural, size
+from logkeep.cli.look import Look, plural, size
 from logkeep.cli.zkbackup.boxes import BAD, FAIR, GOOD, condition_word, title, told
 from logkeep.cli.zkbackup.findings_text import finding_lines
 from logkeep.formats.zookeeper.names import hex_zxid
@@ -96,7 +96,7 @@ def _proof(checked: Judged) -> list[str]:
     weaker = [f"  - {FAIR} {label}" for label in found.labels]
     if not found.transactions:
         return weaker
-    digests = f"{count(found.digests_compared)} digests compared"
+    digests = f"{plural(found.digests_compared, 'digest')} compared"
     return [f"  - Replayed: {plural(found.transactions, 'transaction')}, {digests}", *weaker]
 
 
