@@ -355,6 +355,21 @@ class TestMergedObjects:
         self.good(place)
 
 
+def test_what_is_left_of_a_piece_is_not_merged_while_a_backup_names_all_of_it(server: MadeServer, place: Place) -> None:
+    archived(place, server)
+    view = newest(place)
+    damage(place, view, view.logs[1], len(LOG_HEADER) + 2 * len(txn(4)) + 40)
+    repaired(place, ids(place)[0], accept_loss=True)
+    for zxid in (9, 11):
+        server.add(server.log_dir / "log.4", [zxid, zxid + 1])
+        server.zxid = zxid + 1
+        archived(place, server)
+    before = everything(place)
+    assert optimize(place).objects_before == 2
+    assert zxids(newest(place)) == [(1, 3), (4, 5), (7, 8), (9, 12)]
+    assert everything(place) == before
+
+
 def _by_repair(place: Place, server: MadeServer) -> None:
     beside = directory_view(Member(name="zk2", data_dir=str(server.snapshot_dir), log_dir=str(server.log_dir)))
     repaired(place, ids(place)[0], beside)
