@@ -307,7 +307,7 @@ def test_the_directory_is_good_before_it_is_damaged(written: Written, tmp_path: 
     assert len(snapshots(written.data_dir)) >= 3
 
 
-@pytest.mark.parametrize(("written", "row"), cases(), indirect=["written"])
+@pytest.mark.parametrize(("written", "row"), list(cases()), indirect=["written"])
 def test_a_row_of_damage(row: Row, written: Written, tmp_path: Path) -> None:
     data_dir = written.copied(tmp_path / "data")
     lost = row.damage(data_dir)

