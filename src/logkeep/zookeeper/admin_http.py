@@ -129,7 +129,8 @@ def _answered(server: AdminServer, command: str) -> Iterator[http.client.HTTPRes
     try:
         headers = {"Authorization": server.authorization.reveal()} if server.authorization else {}
         connection.request("GET", command, headers=headers)
-        yield connection.getresponse()
+        with connection.getresponse() as answer:
+            yield answer
     except ssl.SSLError as error:
         what = f"no trusted connection: {error.reason or 'unknown reason'}"
         raise TlsFailed(what, subject=server.url, remedy="check its certificate; SSL_CERT_FILE names others") from error
