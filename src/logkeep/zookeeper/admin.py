@@ -1,8 +1,9 @@
 """A snapshot without access to a server's disk: asked of the AdminServer of ZooKeeper 3.9 over HTTP.
 
 Such a snapshot is fuzzy while clients write, and there are no logs to make it exact. It is taken for exact only if the
-digest that the server wrote into it is the digest of the nodes that are in it: then it is the tree at that transaction
-and is named after it. Otherwise it is kept as what it is, and the finding says so.
+digest that the server wrote into it is the digest of the nodes that are in it, and every list of ACLs that they name is
+there, which no digest tells: then it is the tree at that transaction and is named after it. Otherwise it is kept as
+what it is, and the finding says so.
 """
 
 import tempfile
@@ -19,14 +20,14 @@ from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import EngineFor
-from logkeep.zookeeper.admin_http import AdminServer, download, server_facts
+from logkeep.zookeeper.admin_http import AdminServer, download, sent_in_clear, server_facts
 from logkeep.zookeeper.backup import Done, Wish, back_up
 from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.gathering import Rounds
 from logkeep.zookeeper.kept import Origin
 from logkeep.zookeeper.kinship import same_past
 from logkeep.zookeeper.sink import BackupSink, Known
-from logkeep.zookeeper.tree import tree_of
+from logkeep.zookeeper.tree import tree_of, unresolved
 from logkeep.zookeeper.words import ServerState
 
 _PAUSE_S: Final = 1.0
@@ -69,7 +70,8 @@ def back_up_by_admin(
         mode, version = server_facts(server)
         place = MemberPlace(member, found.path.parent, found.path.parent, server.url, Origin.ADMIN)
         rounds = Rounds(engine_for, lambda _: ServerState(found.zxid, mode, version), patience_s=0.0)
-        wish = Wish((place,), new_history=new_history, findings=found.findings)
+        findings = (*found.findings, *sent_in_clear(server))
+        wish = Wish((place,), new_history=new_history, findings=findings)
         return back_up(wish, sink, rounds, _no_words)
 
 
@@ -115,7 +117,7 @@ def _fetch(server: AdminServer, directory: Path, sleep: Callable[[float], None])
     told = download(server, path, sleep)
     packing = _packing(path)
     digest, zxid = _digests(path, packing)
-    exact = digest.written is not None and digest.computed == digest.written
+    exact = digest.proves
     at = zxid if exact else told
     named = path.rename(directory / (snapshot_name(at) + (f".{packing}" if packing else "")))
     findings = () if exact else (_inexact(server.url, digest, told, zxid),)
@@ -126,6 +128,12 @@ def _fetch(server: AdminServer, directory: Path, sleep: Callable[[float], None])
 class _Digest:
     computed: int
     written: int | None
+    without_acls: int
+    """Nodes whose list of ACLs came up while the snapshot was written, and is not in it."""
+
+    @property
+    def proves(self) -> bool:
+        return self.computed == self.written and not self.without_acls
 
 
 def _inexact(url: str, digest: _Digest, told: int, zxid: int) -> Finding:
@@ -133,9 +141,10 @@ def _inexact(url: str, digest: _Digest, told: int, zxid: int) -> Finding:
         what = "it is unproven: the server writes no digests, so nothing tells whether clients wrote meanwhile"
         remedy = f"start the server with zookeeper.digest.enabled=true, or {_FROM_DISK}"
         return Finding(code="snapshot-unproven", severity=Severity.WARNING, where=url, what=what, remedy=remedy)
-    what = (
-        f"it is fuzzy: clients wrote while it was taken, and it needs the log from {hex_zxid(told)} to {hex_zxid(zxid)}"
-    )
+    number = digest.without_acls
+    lacks = f", the ACLs of {'a node' if number == 1 else f'{number} nodes'} are not in it" if number else ""
+    needed = f"it needs the log from {hex_zxid(told)} to {hex_zxid(zxid)}"
+    what = f"it is fuzzy: clients wrote while it was taken{lacks}, and {needed}"
     remedy = f"take it in a quiet moment, or {_FROM_DISK}: that makes this one exact too, if its logs reach back so far"
     return Finding(code="snapshot-fuzzy", severity=Severity.WARNING, where=url, what=what, remedy=remedy)
 
@@ -154,4 +163,4 @@ def _digests(path: Path, packing: Packing) -> tuple[_Digest, int]:
         sessions, acls = reader.sessions(), reader.acls()
         tree = tree_of(sessions, acls, reader.nodes())
         ending = reader.ending()
-    return _Digest(tree.digest, ending.digest), ending.digest_zxid
+    return _Digest(tree.digest, ending.digest, len(unresolved(tree))), ending.digest_zxid

@@ -4,8 +4,9 @@ What it is asked with may be a password: it goes into one header and is in no me
 """
 
 import http.client
+import io
+import ipaddress
 import json
-import shutil
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from logkeep.errors import (
+    BackupFailed,
     ClusterError,
     ClusterNotReady,
     ClusterUnreachable,
@@ -23,6 +25,7 @@ from logkeep.errors import (
     TlsFailed,
     UsageError,
 )
+from logkeep.model.findings import Finding, Severity
 from logkeep.model.secret import Secret
 
 _SNAPSHOT: Final = "/commands/snapshot?streaming=true"
@@ -32,6 +35,7 @@ _TOO_MANY: Final = 429
 _MOST_REFUSALS: Final = 30
 _PAUSE_S: Final = 1.0
 _LARGEST_ANSWER: Final = 1 << 20
+_BLOCK_BYTES: Final = 1 << 20
 _AS_IN: Final = "write it as http://localhost:8080"
 _REMEDY: Final = "check the address of the AdminServer (admin.serverPort), and that admin.snapshot.enabled is true"
 
@@ -78,6 +82,23 @@ def authorization_of(scheme: str, secret: str) -> Secret:
     return Secret(text)
 
 
+def sent_in_clear(server: AdminServer) -> tuple[Finding, ...]:
+    """A warning where a password goes over a network on which others can read it."""
+    parts = _parts(server.url)
+    if server.authorization is None or parts.scheme == "https" or _is_loopback(parts.hostname or ""):
+        return ()
+    what = "the credential of --auth-file was sent unencrypted over the network: whoever can listen there has it"
+    remedy = "name the AdminServer with https:// (admin.forceHttps), or run this on the server's own host"
+    return (Finding(code="sent-in-clear", severity=Severity.WARNING, where=server.url, what=what, remedy=remedy),)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
 def server_facts(server: AdminServer) -> tuple[str, str]:
     """Mode and version; empty where it does not tell."""
     try:
@@ -92,7 +113,7 @@ def server_facts(server: AdminServer) -> tuple[str, str]:
 
 
 def download(server: AdminServer, path: Path, sleep: Callable[[float], None]) -> int:
-    """Store a snapshot; the zxid that the server gave with it. Raises ClusterError, Damaged."""
+    """Store a snapshot; the zxid that the server gave with it. Raises ClusterError, Damaged, BackupFailed."""
     for _ in range(_MOST_REFUSALS):
         with _answered(server, _SNAPSHOT) as answer:
             if answer.status != _TOO_MANY:
@@ -108,7 +129,8 @@ def _answered(server: AdminServer, command: str) -> Iterator[http.client.HTTPRes
     try:
         headers = {"Authorization": server.authorization.reveal()} if server.authorization else {}
         connection.request("GET", command, headers=headers)
-        yield connection.getresponse()
+        with connection.getresponse() as answer:
+            yield answer
     except ssl.SSLError as error:
         what = f"no trusted connection: {error.reason or 'unknown reason'}"
         raise TlsFailed(what, subject=server.url, remedy="check its certificate; SSL_CERT_FILE names others") from error
@@ -140,13 +162,42 @@ def _stored(server: AdminServer, answer: http.client.HTTPResponse, path: Path) -
     if answer.status != http.client.OK or not told:
         raise ClusterError(f"no snapshot in the answer ({answer.status})", subject=server.url, remedy=_REMEDY)
     zxid = _zxid(told, server)
-    with path.open("wb") as file:
-        shutil.copyfileobj(answer, file, 1 << 20)
+    _copy(answer, path)
     size = answer.headers.get("snapshot_size", "")
     if size.isdecimal() and int(size) != path.stat().st_size:
         what = f"{path.stat().st_size} bytes arrived instead of {size}"
         raise Damaged(what, subject=server.url, remedy="run again; if it stays, look into the log of the server")
     return zxid
+
+
+def _copy(answer: http.client.HTTPResponse, path: Path) -> None:
+    """What the connection raises goes on as it is; raises BackupFailed for the disk."""
+    with _disk(path):
+        file = path.open("wb", buffering=0)
+    try:
+        while block := answer.read(_BLOCK_BYTES):
+            with _disk(path):
+                _write(file, block)
+    finally:
+        with _disk(path):
+            file.close()
+
+
+def _write(file: io.FileIO, block: bytes) -> None:
+    left = memoryview(block)
+    while left:
+        left = left[file.write(left) :]
+
+
+@contextmanager
+def _disk(path: Path) -> Iterator[None]:
+    """Unbuffered writes within: nothing is left to be written when a file is closed."""
+    try:
+        yield
+    except OSError as error:
+        what = f"the snapshot cannot be stored here on its way: {error.strerror or type(error).__name__}"
+        remedy = "make room on that disk, or let TMPDIR name a directory on another one, and run again"
+        raise BackupFailed(what, subject=str(path), remedy=remedy) from error
 
 
 def _zxid(told: str, server: AdminServer) -> int:

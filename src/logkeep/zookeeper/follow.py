@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from logkeep.errors import ClusterError, Interrupted, LogkeepError
+from logkeep.formats.zookeeper.names import counter_of
 from logkeep.repository.freshness import put_freshness
 from logkeep.repository.optimize import Optimized
 from logkeep.zookeeper.archive.sink import ArchiveSink
@@ -151,14 +152,15 @@ class Follower:
         """It says that it is where the archive is, and has no snapshot that is not kept.
 
         Where nobody answers, or somebody who is behind the archive and hence another server, its files must be those
-        of the round before.
+        of the round before. So they must where an epoch began in which nothing was written yet: its zxid does not tell
+        whether something came at the end of the epoch before.
         """
         found, told = look(place), self._told(place)
         reached = known.reached.get(place.name)
         last = reached.last if reached is not None else 0
         if told is None or told < max(last, self._kept.get(place.name, 0)):
             return self._looked.get(place.name) == found
-        if reached is None or told > last:
+        if reached is None or (told > last and (counter_of(told) or self._looked.get(place.name) != found)):
             return False
         names = {f.path.name for f in found.snapshots}
         return not names - {name for member, name in known.snapshots if member == place.name}

@@ -134,6 +134,10 @@ class MemberRun:
     def _processed(self) -> Iterator[int]:
         """What its server is known to have processed."""
         yield self.continued.kept_to or 0
+        yield from self._held_snapshots()
+
+    def _held_snapshots(self) -> Iterator[int]:
+        """Of snapshots on its disk: those that are kept, by this backup or an earlier one."""
         for file in self._seen.snapshots:
             if file.path.name in self.snapshots or self._is_known(file):
                 yield file.zxid
@@ -209,7 +213,7 @@ class MemberRun:
         last = max((p.kept.last for p in self.logs), default=self.continued.kept_to or 0)
         zxid = newest.zxid if newest is not None else 0
         return Standing(
-            newest_snapshot=zxid,
+            newest_snapshot=max([zxid, *self._held_snapshots()]),
             fuzzy_end=(newest.fuzzy_end or zxid) if newest is not None else 0,
             last=last,
             cap=self.state.zxid if self.state is not None else None,

@@ -10,7 +10,7 @@ from logkeep.zookeeper.collect import FoundFile
 from logkeep.zookeeper.copying_logs import FoundDamage
 from logkeep.zookeeper.kept import Ending, Origin
 from logkeep.zookeeper.member_run import MemberRun
-from logkeep.zookeeper.rounds import Hole, borders, holes, settled
+from logkeep.zookeeper.rounds import Hole, Standing, borders, holes, reached, settled
 from logkeep.zookeeper.sink import LostRange, PlacedLog
 from logkeep.zookeeper.words import ServerState
 
@@ -214,14 +214,26 @@ def _open_end(member: MemberRun) -> Iterable[Finding]:
             f"which ends at {hex_zxid(standing.last)}",
             remedy="an older snapshot may do; a next backup will have the rest",
         )
-    if next(iter(_torn(member)), None) is not None:
+    if not reached(standing):
         yield Finding(
             code="behind-the-server",
             severity=Severity.DAMAGE,
             where=f"member {member.place.name}",
-            what=f"the server has processed {hex_zxid(standing.cap or 0)}, its logs end at {hex_zxid(standing.last)}",
-            remedy="check that the directories are those of this server; " + _ANOTHER_MEMBER,
+            what=_behind(standing),
+            remedy="check that the directories (--data-dir; --zk-data-dir of zkbackup) are those of the server that "
+            "--zk-host names; " + _ANOTHER_MEMBER,
         )
+
+
+def _behind(standing: Standing) -> str:
+    """How many transactions lie between two epochs nobody knows: then the epochs are told too."""
+    cap, end = standing.cap or 0, max(standing.last, standing.newest_snapshot)
+    if epoch_of(cap) == epoch_of(end):
+        return f"the server has processed {hex_zxid(cap)}, its logs end at {hex_zxid(standing.last)}"
+    return (
+        f"the server is in epoch {epoch_of(cap)} and has processed {hex_zxid(cap)}, "
+        f"its files end in epoch {epoch_of(end)}, at {hex_zxid(end)}"
+    )
 
 
 def _over_http(member: MemberRun) -> bool:

@@ -85,8 +85,9 @@ class Standing:
     """Where one member stands at the end of a round."""
 
     newest_snapshot: int
+    """Of those that are on its disk and kept, now or by an earlier backup."""
     fuzzy_end: int
-    """Of the newest snapshot; its own zxid where nothing more is known."""
+    """Of the newest one that this backup took; its own zxid where nothing more is known."""
     last: int
     """The last transaction that is kept, in any piece; 0: none."""
     cap: int | None
@@ -100,10 +101,10 @@ class Standing:
 def settled(standing: Standing) -> bool:
     """Whether no further round is needed."""
     whole = standing.fuzzy_end <= standing.newest_snapshot or standing.last >= standing.fuzzy_end
-    return whole and _reached(standing) and not _other_epoch(standing) and not standing.outrun
+    return whole and reached(standing) and not _other_epoch(standing) and not standing.outrun
 
 
-def _reached(standing: Standing) -> bool:
+def reached(standing: Standing) -> bool:
     """The server's word is in the files. An epoch in which nothing happened yet has a zxid and no transaction."""
     cap = standing.cap
     return cap is None or counter_of(cap) == 0 or max(standing.last, standing.newest_snapshot) >= cap

@@ -115,14 +115,16 @@ def test_diff_tells_what_is_between_two_moments(lived: Lived) -> None:
     assert "/shop/price" in lived.here.run("zookeeper", "diff", first, second).stdout
 
 
-def test_equal_digests_answer_at_once(lived: Lived) -> None:
+def test_equal_digests_over_the_same_bytes_answer_at_once(lived: Lived) -> None:
     deleted = next(
         event["zxid"]
         for event in lived.here.json("zookeeper", "history", "/shop/price")["events"]
         if event["op"] == "delete"
     )
-    told = lived.here.json("zookeeper", "diff", f"latest:standalone@{deleted}", f"{lived.bundle}@{deleted}")
+    told = lived.here.json("zookeeper", "diff", f"latest:standalone@{deleted}", f"latest@{deleted}")
     assert (told["equal"], told["by"], told["differences"]) == (True, "digest", [])
+    copy = lived.here.json("zookeeper", "diff", f"latest:standalone@{deleted}", f"{lived.bundle}@{deleted}")
+    assert (copy["equal"], copy["by"], copy["differences"]) == (True, "replay", [])
     assert lived.here.error("zookeeper", "diff", "latest:nobody", "latest", code=40)["remedy"].endswith("standalone")
     assert lived.here.error("zookeeper", "diff", "latest@0x7fffffff", "latest", code=30)["error"] == "restore-failed"
 

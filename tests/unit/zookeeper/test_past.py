@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from logkeep.cli.verbs.zookeeper_past import parted
 from logkeep.errors import UsageError
+from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import (
     OPEN_ACL,
     Acl,
@@ -33,7 +34,8 @@ from logkeep.zookeeper.past.events import Depth, LogUnit, Wanted, find, wanted_p
 from logkeep.zookeeper.past.history import History, history
 from logkeep.zookeeper.past.pieces import pieces, searched
 from logkeep.zookeeper.plan import ToEnd, ToZxid
-from logkeep.zookeeper.tree import Tree, new_tree
+from logkeep.zookeeper.prove import MISMATCH
+from logkeep.zookeeper.tree import Tree, new_tree, rows_of
 from tests.zookeeper.encoding import body, record
 from tests.zookeeper.made import MemoryView, Past, add_member, backup_of, kept_log
 
@@ -171,11 +173,31 @@ def test_members_and_moments_are_compared() -> None:
     view.members.append(Member(name="b"))
     add_member(view, PAST, snapshot_at=(0,), logs=(range(1, 21),), member="b")
     at_20 = compare(Side(one_member(view, "a"), ToZxid(20)), Side(one_member(view, "b"), ToEnd()), b"", 10)
-    assert (at_20.by, at_20.total, at_20.after.until) == ("digest", 0, 20)
+    assert (at_20.by, at_20.total, at_20.after.until) == ("replay", 0, 20)
+    again = compare(Side(view, ToZxid(20)), Side(view, ToZxid(20)), b"", 10)
+    assert (again.by, again.total, again.after.until) == ("digest", 0, 20)
     ends = compare(Side(one_member(view, "b"), ToEnd()), Side(one_member(view, "a"), ToEnd()), b"", 2)
     assert (ends.by, ends.total > 2, len(ends.differences), ends.counted[Kind.CREATED] > 0) == ("replay", True, 2, True)
     system = compare(Side(view, ToZxid(20)), Side(view, ToZxid(20)), b"/zookeeper", 10)
     assert (system.by, system.total) == ("replay", 0)
+
+
+def test_a_member_whose_tree_has_diverged_differs_though_it_logs_the_leaders_digests() -> None:
+    """Its snapshot lacks a node, and nothing later touched that one."""
+    view = backup_of(PAST, snapshot_at=(10,), logs=(range(11, 31),))
+    view.members.append(Member(name="b"))
+    add_member(view, PAST, snapshot_at=(), logs=(range(11, 31),), member="b")
+    diverged = Past(range(1, 11)).tree
+    gone = next(path for path in diverged.nodes if path.startswith(b"/n"))
+    diverged.apply(Transaction(1, 0, 10, 0, 2, Delete(gone), None))
+    acls, rows = rows_of(diverged)
+    content = b"".join(exact_snapshot({}, acls, rows, zxid=10, digest=diverged.digest))
+    view.add_snapshot(content, 10, "b", fuzzy_end=10, digest=diverged.digest, nodes=len(diverged.nodes))
+    sides = [Side(one_member(view, member), ToEnd(), believe=True) for member in "ab"]
+    found = compare(sides[0], sides[1], b"", 10)
+    assert (found.by, found.counted[Kind.DELETED]) == ("replay", 1)
+    assert [MISMATCH in each.labels for each in (found.before, found.after)] == [False, True]
+    assert gone.decode() in {one.path for one in found.differences}
 
 
 @pytest.mark.parametrize(

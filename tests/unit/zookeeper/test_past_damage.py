@@ -1,8 +1,10 @@
 """Damaged logs and the past: what can be read is told, what cannot is named, and nothing is made up."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +16,7 @@ from logkeep.zookeeper.past.around import Missing, around
 from logkeep.zookeeper.past.events import Depth, LogUnit, Wanted
 from logkeep.zookeeper.past.history import History, history
 from logkeep.zookeeper.past.pieces import pieces
-from logkeep.zookeeper.past.transactions_view import readable_units, rows
+from logkeep.zookeeper.past.transactions_view import readable_units, rows, unheld
 from tests.zookeeper.made import MemoryView, Past, add_member, backup_of, epoch
 
 PAST = Past([*epoch(1, 12), *epoch(3, 8)])
@@ -107,6 +109,51 @@ def test_without_damage_nothing_is_missing() -> None:
     view = backup_of(PAST, snapshot_at=(0,), logs=(PAST.zxids[:4], PAST.zxids[4:]))
     assert _history(view).findings == ()
     assert _missing(view) == ()
+
+
+E1, E3 = 1 << 32, 3 << 32
+
+
+@pytest.mark.parametrize(
+    ("logs", "missing"),
+    [
+        ((PAST.zxids[:4], PAST.zxids[6:]), [(E1 + 5, E1 + 6)]),
+        ((PAST.zxids[:12], PAST.zxids[14:]), [(E3 + 1, E3 + 2)]),
+        ((PAST.zxids[:4], PAST.zxids[14:]), [(E3 + 1, E3 + 2)]),  # where epoch 1 ended is not known any more
+    ],
+)
+def test_what_no_log_holds_between_others_is_told_without_any_damage(
+    logs: tuple[Sequence[int], ...], missing: list[tuple[int, int]]
+) -> None:
+    view = backup_of(PAST, snapshot_at=(0,), logs=logs)
+    view.logs[1:] = [replace(log, borders=()) for log in view.logs[1:]]
+    view.objects.update(zip(view.logs, list(view.objects.values())[1:], strict=True))
+    found = _history(view)
+    assert [event.zxid for event in found.events] == [zxid for log in logs for zxid in log]
+    assert [(one.first, one.last) for one in unheld(view)] == missing
+    assert [(f.code, f.severity) for f in found.findings] == [("lost-transactions", "damage")] * len(missing)
+    assert all(f"{first:#x} to {last:#x}" in found.findings[n].what for n, (first, last) in enumerate(missing))
+
+
+def test_the_lost_end_of_an_epoch_is_told_where_a_log_knows_how_it_ended() -> None:
+    view = backup_of(PAST, snapshot_at=(0,), logs=(PAST.zxids[:10], PAST.zxids[12:]))
+    log = replace(view.logs[1], borders=((E1 + 12, E3 + 1),))
+    view.objects[log] = view.objects[view.logs[1]]
+    view.logs[1] = log
+    assert [(one.first, one.last) for one in unheld(view)] == [(E1 + 11, E1 + 12)]
+
+
+def test_what_another_member_holds_is_not_missing() -> None:
+    view = backup_of(PAST, snapshot_at=(0,), logs=(PAST.zxids[:4], PAST.zxids[6:]))
+    add_member(view, PAST, snapshot_at=(), logs=(PAST.zxids[2:8],), member="b")
+    assert _history(view).findings == ()
+    assert [(one.first, one.last) for one in unheld(view, "a")] == [(E1 + 5, E1 + 6)]
+
+
+def test_a_hole_is_told_beside_damage() -> None:
+    view = backup_of(PAST, snapshot_at=(0,), logs=(PAST.zxids[:4], PAST.zxids[6:]))
+    _flipped(view, view.logs[0], _at(view, view.logs[0], E1 + 2))
+    assert [f.code for f in _history(view).findings] == ["log-damaged", "lost-transactions"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 7)), min_size=1, max_size=4), st.booleans())

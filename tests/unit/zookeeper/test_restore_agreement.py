@@ -147,6 +147,17 @@ def test_a_survey_that_is_given_twice(hosts: list[Path]) -> None:
         _agree(made_backup(epoch=2), [first, msgspec.structs.replace(first, machine="renamed")])
 
 
+def test_two_hosts_whose_files_are_alike_are_two(hosts: list[Path]) -> None:
+    """Names, sizes and times are the same where directories were copied with their times."""
+    first = _survey(hosts[0])
+    (one,) = first.members
+    copied = msgspec.structs.replace(one, member="zk2")
+    elsewhere = msgspec.structs.replace(one, data_dir="/other", log_dir="/other")
+    second = msgspec.structs.replace(first, machine="other", members=(copied,))
+    third = msgspec.structs.replace(first, machine="third", members=(elsewhere,))
+    assert _agree(made_backup(epoch=2), [first, second, third]).plan.epoch == 4
+
+
 def test_members_that_nobody_surveyed(hosts: list[Path]) -> None:
     """The backup is of one member of three; two were surveyed, and the third may have any epoch."""
     view = made_backup(epoch=2)

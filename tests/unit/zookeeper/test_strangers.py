@@ -170,3 +170,27 @@ def test_rounds_that_cannot_ask_the_server_commit_what_is_new_once(server: MadeS
     following.stop = StopAfter(2)
     following.run()
     assert [one.done.exit_code if one.done else None for one in heard[5:]] == [0, None]
+
+
+def test_an_epoch_in_which_nobody_writes_is_nothing_new(server: MadeServer) -> None:
+    """What the end of the epoch before brought is, though the new epoch's zxid does not tell of it."""
+    server.mode = "leader"
+    place, heard = new_place(), list[Round]()
+    following = follower(place, server, heard, rounds(server), rounds_wanted=2)
+    following.run()
+    assert [one.done is not None for one in heard] == [True, False]
+    server.zxid = 1 << 32
+    following.stop = StopAfter(3)
+    following.run()
+    assert [one.done is not None for one in heard[2:]] == [False, False, False]
+    server.add(server.log_dir / "log.4", [9])
+    server.zxid = 2 << 32
+    following.stop = StopAfter(3)
+    following.run()
+    assert [one.done is not None for one in heard[5:]] == [True, False, False]
+    assert zxids(newest(place))[-1] == (9, 9)
+    server.log([(2 << 32) + 1])
+    server.zxid = (2 << 32) + 1
+    following.stop = StopAfter(2)
+    following.run()
+    assert [one.done is not None for one in heard[8:]] == [True, False]

@@ -23,8 +23,8 @@ class DiffSide(msgspec.Struct, frozen=True, kw_only=True):
     zxid: str
     time: str | None
     labels: tuple[str, ...] = ()
-    """What weakens the proof that this was the tree, before its digests are compared: an end of an epoch that is
-    believed, for instance."""
+    """What weakens the proof that this was the tree: an end of an epoch that is believed, or, of one member, digests
+    that contradict what it holds."""
 
 
 class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +33,8 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     equal: bool
     by: str
-    """`digest`: the servers wrote the same digest of their whole trees; `replay`: every node was compared."""
+    """`digest`: both rest on the same archived bytes, with the digest that servers wrote of the whole tree; `replay`:
+    every node was compared."""
     counts: dict[str, int]
     """Nodes by what differs; one may differ in several ways."""
     total: int
@@ -44,7 +45,7 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
 def _text(report: DiffReport, look: Look) -> str:
     lines = [look.line(f"A: {_side_text(report.before)}"), look.line(f"B: {_side_text(report.after)}")]
     if report.equal:
-        how = "the servers wrote the same digest" if report.by == "digest" else "every node was compared"
+        how = "the same bytes with the same digest" if report.by == "digest" else "every node was compared"
         return "\n".join([*lines, look.line(f"equal below {report.path}: {how}")])
     rows = [(", ".join(one.kinds), _change(one), one.path) for one in report.differences]
     lines.append(look.table(("WHAT", "CHANGE", "PATH"), rows, whole="PATH"))
@@ -89,10 +90,10 @@ def diff(run: Run, before: str, after: str) -> DiffReport:
     """Tell how two archived trees differ: two backups, two transactions, two members.
 
     A and B are ids of backups or directories of bundles, with @ZXID for the tree after that transaction (without it the
-    end is meant) and, behind an id, :MEMBER for what one member's disk held. When the servers wrote the same digest for
-    both, the answer is there at once; otherwise both trees are replayed and compared: data, ACL, every field of stat.
-    What servers change without a transaction is not compared. A tree behind an end of an epoch that nothing proves is
-    compared with --believe only.
+    end is meant) and, behind an id, :MEMBER for what one member's disk held. When both rest on the same archived bytes
+    and end with the same digest, the answer is there at once; otherwise both trees are replayed and compared: data,
+    ACL, every field of stat. What servers change without a transaction is not compared. A tree behind an end of an
+    epoch that nothing proves is compared with --believe only.
     """
     path = wanted_path(run[BELOW])
     below = b"" if path == b"/" else path

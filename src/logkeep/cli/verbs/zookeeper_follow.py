@@ -11,7 +11,7 @@ from logkeep.cli.verbs.zookeeper_backup import ZooKeeperBackupReport, ask_word, 
 from logkeep.cli.verbs.zookeeper_optimize import optimizing
 from logkeep.cli.verbs.zookeeper_rounds import RoundsSummary, ZooKeeperRound, round_text
 from logkeep.config.options import BACKUP_ID, ZK_INTERVAL, ZK_SEGMENT_BYTES
-from logkeep.errors import BackupFailed, UsageError
+from logkeep.errors import BackupFailed, Damaged, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.chain import Place
@@ -79,6 +79,7 @@ class _Telling:
 
     def _add(self, one: Round, report: ZooKeeperBackupReport | None) -> None:
         self.rounds += 1
+        self.worst = max(self.worst, round_code(one, report))
         self.failed += one.error is not None and one.done is None
         if one.merged is not None:
             self.merged += one.merged.objects_before
@@ -90,7 +91,6 @@ class _Telling:
         self.snapshots += report.new_snapshots
         self.logs += report.new_logs
         self.new_bytes += report.new_bytes
-        self.worst = max(self.worst, report.exit_code)
         self._note(report.findings)
 
     def _note(self, findings: Sequence[Finding]) -> None:
@@ -125,6 +125,13 @@ class _Telling:
             return []
         what = f"the last round failed, so what came after the newest backup is not archived: {last.message}"
         return [Finding(code="last-round-failed", severity=Severity.WARNING, where=self.place.source, what=what)]
+
+
+def round_code(one: Round, report: ZooKeeperBackupReport | None) -> int:
+    """What a round is worth: its backup, and what a merge found on the way."""
+    merged = one.merged.findings if one.merged is not None else ()
+    damaged = any(finding.severity is Severity.DAMAGE for finding in merged)
+    return max(report.exit_code if report else 0, Damaged.exit_code if damaged else 0)
 
 
 def _shown(one: Round, report: ZooKeeperBackupReport | None) -> ZooKeeperRound:

@@ -69,7 +69,7 @@ class HistoryReport(msgspec.Struct, frozen=True, kw_only=True):
     searched: tuple[Searched, ...]
     transactions: int
     findings: tuple[Finding, ...] = ()
-    """What could not be read: it is not in the answer, and the run ends with 10."""
+    """What could not be read, or is held by no log: it is not in the answer, and the run ends with 10."""
 
 
 def _text(report: HistoryReport, look: Look) -> str:
@@ -124,7 +124,8 @@ def history(run: Run, path: str, backup: str) -> HistoryReport:
     Every change that was applied is a line: its transaction, the time on the leader's clock, the session that asked for
     it, and the version and size of the data after it. In place of an id the directory of a bundle may be named. Of what
     several members hold, one member's is read. The last line tells what was looked through. Behind damage it goes on,
-    with another member's log if there is one; transactions that nobody can read are named, and it ends with 10.
+    with another member's log if there is one; transactions that nobody can read, or that no log holds between others,
+    are named, and it ends with 10.
     """
     wanted = Wanted(wanted_path(path), _depth(run), run[MOST_ROWS])
     with opened_backup(run, backup) as view:

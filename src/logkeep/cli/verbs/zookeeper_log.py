@@ -1,5 +1,6 @@
 """`logkeep zookeeper log`: archived transactions, asked in SQL."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -28,8 +29,8 @@ from logkeep.config.options import (
 from logkeep.errors import UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.time import rfc3339
-from logkeep.zookeeper.past.around import UNREADABLE
-from logkeep.zookeeper.past.transactions_view import COLUMNS, VIEW, readable_units, rows, units
+from logkeep.zookeeper.past.around import UNREADABLE, Missing
+from logkeep.zookeeper.past.transactions_view import COLUMNS, VIEW, readable_units, rows, unheld, units
 
 Cell = str | int | float | bool | None
 
@@ -42,7 +43,7 @@ class LogReport(msgspec.Struct, frozen=True, kw_only=True):
     more: bool
     """Whether the answer has more rows than `limit`."""
     findings: tuple[Finding, ...] = ()
-    """What could not be read: the query did not see it, and the run ends with 10."""
+    """What could not be read, or is held by no log: the query did not see it, and the run ends with 10."""
 
 
 def _text(report: LogReport, look: Look) -> str:
@@ -82,7 +83,8 @@ def log(run: Run, backup: str) -> LogReport:
     failed, none has `applied`. A session's end is a row, and one more for each ephemeral node that it deleted, where
     the server wrote their names (3.6 and later). `zxid` is a number: hex(zxid) shows it as ZooKeeper does. It needs
     Spark, which reads one log per task; in place of an id the directory of a bundle may be named. Where logs are
-    damaged, the query sees what can be read; transactions that nobody can read any more are named, and it ends with 10.
+    damaged, the query sees what can be read; transactions that nobody can read any more, or that no log holds between
+    others, are named, and it ends with 10.
     """
     sql = run[SQL]
     if sql is None:
@@ -92,12 +94,13 @@ def log(run: Run, backup: str) -> LogReport:
     with opened_backup(run, backup) as view:
         engine = spark_engine(run)
         asked = Query(sql, VIEW, COLUMNS, rows, units(view, run[MEMBER]), run[MOST_ROWS])
+        missing: Sequence[Missing] = unheld(view, run[MEMBER])
         try:
-            found, findings = engine.query(asked), tuple[Finding, ...]()
+            found = engine.query(asked)
         except UNREADABLE:
             readable = readable_units(view, engine, run[MEMBER])
-            found = engine.query(replace(asked, units=readable.units))
-            findings = tuple(missing.finding for missing in readable.missing)
+            found, missing = engine.query(replace(asked, units=readable.units)), readable.missing
+        findings = tuple(one.finding for one in missing)
         told = tuple(tuple(_cell(value) for value in row) for row in found.rows)
         return LogReport(backup=view.name, columns=found.columns, rows=told, more=found.more, findings=findings)
 

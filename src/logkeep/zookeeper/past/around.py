@@ -1,7 +1,8 @@
 """Ways around damage: which archived transactions can be read, from which log, and which cannot.
 
-Asked only when a log turned out to be damaged or gone. Good records behind the damage are found again, and what one
-member's log lacks is looked for in those of the others; what is left is told, as first and last transaction.
+`around` is asked only when a log turned out to be damaged or gone. Good records behind the damage are found again, and
+what one member's log lacks is looked for in those of the others; what is left is told, as first and last transaction.
+What no log holds in the first place is told by `between`, damage or not: a repair that accepted a loss leaves holes.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +18,7 @@ from logkeep.model.work import Engine, Progress
 from logkeep.zookeeper.findings import Class
 from logkeep.zookeeper.kept import BackupView, KeptLog
 from logkeep.zookeeper.past.events import LogUnit, Wanted
-from logkeep.zookeeper.past.pieces import history_order, once
+from logkeep.zookeeper.past.pieces import gaps, history_order, once
 from logkeep.zookeeper.plan import Slice
 
 UNREADABLE = (Damaged, ObjectMissing)
@@ -46,12 +47,13 @@ class Missing:
     first: int
     last: int
     why: str
+    code: Class = Class.LOG_DAMAGED
 
     @property
     def finding(self) -> Finding:
         missing = f"transactions {hex_zxid(self.first)} to {hex_zxid(self.last)}"
         return Finding(
-            code=Class.LOG_DAMAGED,
+            code=self.code,
             severity=Severity.DAMAGE,
             where=f"{self.log.member}/{self.log.name}",
             what=f"{missing} cannot be read, and what they did is not in the answer: {self.why}",
@@ -104,10 +106,15 @@ def _before_the_end(unit: LogUnit) -> Iterator[Part]:
         yield Part(first, last, HEADER_BYTES)
 
 
+def between(parts: Sequence[Slice]) -> list[Missing]:
+    """What none of the logs that are to be read holds, though they hold what comes before it and behind it."""
+    return [Missing(gap.log, gap.first, gap.last, "no log holds them", Class.LOST_TRANSACTIONS) for gap in gaps(parts)]
+
+
 def around(view: BackupView, engine: Engine, parts: Sequence[Slice], wanted: Wanted, member: str | None) -> Readable:
     """`parts`: what was to be read. `member`: no other member's logs are looked into."""
     logs = [log for log in view.logs if member in (None, log.member)]
-    good, missing, tried, open_parts = list[LogUnit](), list[Missing](), set[KeptLog](), list(parts)
+    good, missing, tried, open_parts = list[LogUnit](), between(parts), set[KeptLog](), list(parts)
     while open_parts:
         units = [LogUnit(view, piece, wanted) for piece in open_parts]
         looked = engine.map(look, units, Looked, label="damaged logs", weight=_weight)

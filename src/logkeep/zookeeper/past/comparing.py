@@ -1,7 +1,9 @@
-"""Two moments of archived trees compared: by the digests that servers wrote, else by replaying both.
+"""Two moments of archived trees compared: by the digest that servers wrote, else by replaying both.
 
-Servers from 3.6 on write a digest of their whole tree into every transaction: where the two are equal nothing has to be
-replayed. It leaves `/zookeeper` out, so a look below that one is always replayed.
+Servers from 3.6 on write a digest of their whole tree into every transaction: where both sides rest on the same
+archived bytes and end with the same one, nothing has to be replayed. Equal digests alone prove nothing of what a
+member's disk holds: followers log the leader's, whatever their own tree is like. It leaves `/zookeeper` out, so a look
+below that one is always replayed.
 """
 
 from collections import Counter
@@ -16,7 +18,7 @@ from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.past.difference import Difference, Kind, differences
 from logkeep.zookeeper.plan import Refused, RestorePath, Slice, Target, plan
-from logkeep.zookeeper.restore.choosing import choose
+from logkeep.zookeeper.restore.choosing import Chosen, choose
 from logkeep.zookeeper.survey import LogTimes, survey
 
 _SYSTEM = b"/zookeeper"
@@ -79,16 +81,23 @@ def one_member(view: BackupView, member: str) -> OneMember:
 def compare(before: Side, after: Side, below: bytes, most: int) -> Compared:
     """`below`: as `difference.differences` has it. Raises RestoreFailed where a moment cannot be reached."""
     one, other = _way(before), _way(after)
-    digest = None if _is_system(below) else written_digest(before.view, one)
+    shortcut = not _is_system(below) and _rests_on(one) == _rests_on(other)
+    digest = written_digest(before.view, one) if shortcut else None
     if digest is not None and digest == written_digest(after.view, other):
         return Compared(one, other, "digest", Counter(), 0, ())
-    trees = [choose(side.view, side.target, believe=side.believe).replayed.tree for side in (before, after)]
+    chosen = [_chosen(side) for side in (before, after)]
+    trees = [each.replayed.tree for each in chosen]
     counted, total = Counter[Kind](), 0
     for each in differences(trees[0], trees[1], below):
         total += 1
         counted.update(each.kinds)
     first = tuple(islice(differences(trees[0], trees[1], below), most))
-    return Compared(one, other, "replay", counted, total, first)
+    return Compared(chosen[0].path, chosen[1].path, "replay", counted, total, first)
+
+
+def _chosen(side: Side) -> Chosen:
+    """Of one member also a tree that its digests contradict, which a label says: that is how one finds out in what."""
+    return choose(side.view, side.target, believe=side.believe, accept_mismatch=isinstance(side.view, OneMember))
 
 
 def _way(side: Side) -> RestorePath:
@@ -96,6 +105,13 @@ def _way(side: Side) -> RestorePath:
     if isinstance(path, Refused):
         raise path.error(side.view.name)
     return path
+
+
+def _rests_on(path: RestorePath) -> tuple[object, ...]:
+    """The bytes that a replay would read, by their hashes."""
+    base = path.base.snapshot
+    begins = (path.base.zxid, None if base is None else base.sha256, path.with_config)
+    return (begins, *((piece.log.sha256, piece.first, piece.last) for piece in path.slices))
 
 
 def _is_system(below: bytes) -> bool:

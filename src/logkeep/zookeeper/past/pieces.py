@@ -4,10 +4,10 @@ Members of an ensemble hold the same transactions: of those that several hold, o
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from logkeep.errors import UsageError
-from logkeep.formats.zookeeper.names import epoch_of
+from logkeep.formats.zookeeper.names import counter_of, epoch_of
 from logkeep.zookeeper.kept import KeptLog
 from logkeep.zookeeper.plan import Slice
 
@@ -50,6 +50,26 @@ def searched(found: Sequence[Slice]) -> list[tuple[str, int, int]]:
         else:
             runs.append((history, piece.first, piece.last))
     return runs
+
+
+def gaps(found: Sequence[Slice]) -> Iterator[Slice]:
+    """Transactions that surely were and that none of these holds, each with the log before it.
+
+    What an epoch lacks at its end is known only where a log still tells how that epoch ended.
+    """
+    borders = {(piece.log.history, border) for piece in found for border in piece.log.borders}
+    for before, after in pairwise(found):
+        history, last, first = before.log.history, before.last, after.first
+        if after.log.history != history or _joined(history, last, first, borders):
+            continue
+        if epoch_of(last) == epoch_of(first):
+            yield Slice(before.log, last + 1, first - 1)
+            continue
+        ends = [end for told, (end, next_one) in borders if (told, next_one) == (history, first)]
+        if (end := max(ends, default=0)) > last and epoch_of(end) == epoch_of(last):
+            yield Slice(before.log, last + 1, end)
+        if counter_of(first) > 1:
+            yield Slice(before.log, (epoch_of(first) << 32) + 1, first - 1)
 
 
 def transactions_in(piece: Slice) -> int:

@@ -60,14 +60,23 @@ def check_surveys(hosts: Sequence[HostSurvey], now: datetime) -> None:
     places = [(host.machine, member.data_dir) for host in hosts for member in host.members]
     double = next((place for place in places if places.count(place) > 1), None)
     if double is None:
-        files = [m.fingerprint for host in hosts for m in host.members if m.fingerprint != OF_NOTHING]
-        copied = next((each for each in files if files.count(each) > 1), None)
-        double = next(
-            ((h.machine, m.data_dir) for h in hosts for m in h.members if copied and m.fingerprint == copied), None
-        )
+        double = _renamed(hosts)
     if double is not None:
         what = f"{double[1]} on {double[0]} is in two surveys"
-        raise UsageError(what, remedy="name the survey of each host once, the newest one")
+        remedy = "name the survey of each host once, the newest one; members of two hosts are surveyed under two names"
+        raise UsageError(what, remedy=remedy)
+
+
+def _renamed(hosts: Sequence[HostSurvey]) -> tuple[str, str] | None:
+    """A member that was surveyed twice while its host changed its name. Equal files alone may be copies."""
+    seen = set[tuple[str, str, str]]()
+    for host in hosts:
+        for one in host.members:
+            key = one.member, one.data_dir, one.fingerprint
+            if key in seen and one.fingerprint != OF_NOTHING:
+                return host.machine, one.data_dir
+            seen.add(key)
+    return None
 
 
 def check_age(what: str, told: str, now: datetime, remedy: str) -> None:
