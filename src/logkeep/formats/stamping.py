@@ -6,7 +6,7 @@ the one that they had. Stamping again replaces the earlier stamp.
 """
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import google_crc32c
 import numpy as np
@@ -23,7 +23,7 @@ from logkeep.formats.kafka_log import (
     Longs,
 )
 from logkeep.formats.record_kernels import Bytes
-from logkeep.formats.seal_kernels import Polynomials, doublings, sealed_again
+from logkeep.formats.sealing_again import sealed_again
 
 _SEQUENCES = 1 << 31
 """After the last sequence number comes 0."""
@@ -123,16 +123,11 @@ def _fill(headers: Headers, records: Longs, producer_id: int, epoch: int, first_
     headers["base_sequence"] = -1 if producer_id < 0 else (first_sequence + before) % _SEQUENCES
 
 
-def _crcs_from_old(outgoing: Outgoing) -> Polynomials:
+def _crcs_from_old(outgoing: Outgoing) -> list[int]:
     old = outgoing.first_heads()
-    crcs = old.view(HEADER).reshape(-1)["crc"].astype(np.uint32)
-    behind = outgoing.sizes - HEADER_BYTES
-    return sealed_again(old[:, CRC_FROM:], outgoing.heads[:, CRC_FROM:], behind, crcs, _doubled())
-
-
-@cache
-def _doubled() -> Polynomials:
-    return doublings()
+    crcs, behind = old.view(HEADER).reshape(-1)["crc"].tolist(), (outgoing.sizes - HEADER_BYTES).tolist()
+    rows = zip(crcs, old[:, CRC_FROM:], outgoing.heads[:, CRC_FROM:], behind, strict=True)
+    return [sealed_again(*row) for row in rows]
 
 
 def _crcs(outgoing: Outgoing) -> list[int]:

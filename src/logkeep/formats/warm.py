@@ -4,7 +4,7 @@ from logkeep.formats import compare, digest
 from logkeep.formats.arrow_records import arrow_records
 from logkeep.formats.compare import Stretch
 from logkeep.formats.fillers import filler_batches
-from logkeep.formats.kafka_log import APPEND_TIME, Batches, walk
+from logkeep.formats.kafka_log import APPEND_TIME, walk
 from logkeep.formats.outgoing import Outgoing, outgoing, stamp
 from logkeep.formats.partitioner import Share
 from logkeep.formats.regroup import regrouped
@@ -16,8 +16,9 @@ def warm() -> None:
     digest.warm()
     compare.warm()
     batches = walk(digest.SMALLEST).batches
-    as_it_is, stretch = (Stretch(digest.SMALLEST, each) for each in (batches, _with_append_time(batches)))
-    for part in (*outgoing([as_it_is], View(0, 1)), *outgoing([stretch], View(0, 1))):
+    batches.headers["attributes"] |= APPEND_TIME  # so that it has to be encoded anew
+    stretch = Stretch(digest.SMALLEST, batches)
+    for part in outgoing([stretch], View(0, 1)):
         if isinstance(part, Outgoing):
             stamp(part, -1, -1, -1)
     for records in visible_records([stretch], View(0, 1)):
@@ -26,10 +27,3 @@ def warm() -> None:
         stamp(part, -1, -1, -1)
     for filler in filler_batches(1):
         stamp(filler, -1, -1, -1)
-
-
-def _with_append_time(batches: Batches) -> Batches:
-    """So that they have to be encoded anew."""
-    headers = batches.headers.copy()
-    headers["attributes"] |= APPEND_TIME
-    return Batches(headers, batches.positions)

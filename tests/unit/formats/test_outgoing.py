@@ -17,7 +17,6 @@ from logkeep.formats.encode_kernels import encode_groups, gather
 from logkeep.formats.kafka_log import first_broken, walk
 from logkeep.formats.outgoing import Hole, Outgoing, outgoing, stamp
 from logkeep.formats.record_kernels import decode_batches
-from logkeep.formats.seal_kernels import doublings, sealed_again
 from logkeep.formats.transactions import Settled
 from logkeep.formats.view import View, visible_records
 from logkeep.formats.warm import warm
@@ -179,9 +178,7 @@ def test_batches_lie_back_to_back_whatever_lay_between_them() -> None:
     assert part.runs.dtype == np.int64
 
 
-KERNELS: tuple[Any, ...] = (
-    decode_batches, encode_groups, gather, header_spans, fold, match, same_batches, sealed_again, doublings,
-)  # fmt: skip
+KERNELS: tuple[Any, ...] = (decode_batches, encode_groups, gather, header_spans, fold, match, same_batches)
 
 
 def test_after_warming_nothing_is_left_to_compile() -> None:

@@ -17,7 +17,7 @@ from logkeep.repository import layout
 from logkeep.repository.chain import Place
 from logkeep.repository.segment_bytes import StoredLog
 
-PIECE_BYTES = 4 << 20
+PIECE_BYTES = 2 << 20
 """Of the archive, read at once: several logs are open at the same time."""
 
 

@@ -14,6 +14,7 @@ from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.courtesy import Courtesy
 from logkeep.kafka.pipeline import Patience
 from logkeep.kafka.restore.archive import PIECE_BYTES
+from logkeep.kafka.restore.bundles import SIDE_BY_SIDE
 from logkeep.kafka.restore.holes import Holes, NotTaken, Patient, TakenOver
 from logkeep.kafka.restore.intruder import is_marker
 from logkeep.kafka.restore.one_log import LogReplay, Piece
@@ -22,7 +23,7 @@ from logkeep.kafka.restore.sending import Sender
 from logkeep.kafka.restore.standings import Absent, Stand, ask_standings
 from logkeep.kafka.restore.units import Outcome
 
-TOGETHER_BYTES = 24 << 20
+TOGETHER_BYTES = 3 * SIDE_BY_SIDE * PIECE_BYTES
 """Logs are opened at the same time while they hold no more than this in memory."""
 _HELD_BYTES = 3 * PIECE_BYTES
 """What a large one holds: what is being sent, what is ready, and what is being read."""
