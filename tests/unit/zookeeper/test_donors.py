@@ -13,11 +13,11 @@ from logkeep.repository.verdicts import GOOD
 from logkeep.zookeeper.archive import donors
 from logkeep.zookeeper.directory_view import DirectoryView
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
-from logkeep.zookeeper.repair import repair
+from logkeep.zookeeper.repair import foresee, repair
 from logkeep.zookeeper.repair_plan import Repair
 from tests.zookeeper.archives import archived, bytes_of, new_place, zxids
 from tests.zookeeper.directories import MadeServer
-from tests.zookeeper.made import MemorySink, Past, backup_of
+from tests.zookeeper.made import MemorySink, MemoryView, Past, backup_of
 from tests.zookeeper.mended import beside, byte_in, damage, ids, previewed, repaired, verified, viewed
 
 
@@ -52,6 +52,7 @@ class TestTheSameObject:
         for done in (previewed(place, first), repaired(place, first)):
             (plan,) = done.foreseen.repairs
             assert (plan.kind, plan.lost, plan.spliced, done.mends) == (Repair.SPLIT, ((6, 6),), (), {})
+            assert done.donors == (f"backup {first} itself",)
         assert len(repaired(place, first, accept_loss=True).mends) == 1
 
     def test_what_nobody_has_keeps_nothing_else_from_being_mended(
@@ -85,7 +86,9 @@ class TestTheSameObject:
         assert len(repaired(place, first).mends) == 1
         assert bytes_of(viewed(place, first)) == expected
         damaged_first(place, 6)
-        assert [plan.lost for plan in repaired(place, first).foreseen.repairs] == [((7, 7),)]
+        done = repaired(place, first)
+        assert [plan.lost for plan in done.foreseen.repairs] == [((7, 7),)]
+        assert [donor.runs for case in done.foreseen.cases for donor in case.donors] == [((1, 5),)]
 
 
 class _Fading:
@@ -105,17 +108,30 @@ class _Fading:
 class TestDonorsThatFail:
     PAST = Past(range(1, 11))
 
+    def whole(self) -> MemoryView:
+        return backup_of(self.PAST, snapshot_at=[0], logs=[range(1, 11)])
+
+    def damaged(self) -> MemoryView:
+        """Without its fourth transaction."""
+        view = self.whole()
+        (log,) = view.logs
+        content = bytearray(view.objects[log])
+        content[16 + 3 * len(self.PAST.records[1]) + 40] ^= 4
+        view.objects[log] = bytes(content)
+        return view
+
+    @pytest.mark.parametrize("times", range(12))
+    def test_nothing_is_promised_that_was_not_read(self, times: int) -> None:
+        (plan,) = foresee(self.damaged(), earlier=[_Fading(self.whole(), times)]).repairs
+        assert plan.whole != bool(plan.lost)
+
     @pytest.mark.parametrize("times", range(12))
     @pytest.mark.parametrize("another", [True, False])
     def test_the_next_one_gives_it_or_it_is_lost(self, times: int, another: bool) -> None:
         """Whenever it fails: while it is chosen, while all is put together to see, while it is written."""
-        view = backup_of(self.PAST, snapshot_at=[0], logs=[range(1, 11)])
-        whole, (log,) = dict(view.objects), view.logs
-        content = bytearray(view.objects[log])
-        content[16 + 3 * len(self.PAST.records[1]) + 40] ^= 4
-        view.objects[log] = bytes(content)
-        fading = _Fading(backup_of(self.PAST, snapshot_at=[0], logs=[range(1, 11)]), times)
-        others = [backup_of(self.PAST, snapshot_at=[0], logs=[range(1, 11)])] if another else []
+        view = self.damaged()
+        whole, (log,) = self.whole().objects, view.logs
+        fading, others = _Fading(self.whole(), times), [self.whole()] if another else []
         sink = MemorySink(view)
         done = repair(view, sink, earlier=[fading, *others], accept_loss=False)
         (plan,) = done.foreseen.repairs
