@@ -16,6 +16,8 @@ TOGETHER_LOGS = 64
 """A task holds one open piece of the archive for each: small logs have small ones."""
 SIDE_BY_SIDE = 4
 """Logs that share a task whatever their size."""
+_UNEQUAL = 16
+"""A task may get a part of this more than its share: partitions that were filled alike are never quite equal."""
 
 
 def bundles(
@@ -26,7 +28,8 @@ def bundles(
     Where there is less than a full bundle for each of `at_once` tasks, bundles are made smaller.
     """
     total = sum(map(size_of, logs))
-    share_bytes = max(total // max(at_once, 1), 1)
+    fair_bytes = max(total // max(at_once, 1), 1)
+    share_bytes = fair_bytes + fair_bytes // _UNEQUAL
     most_logs = max(min(TOGETHER_LOGS, -(-len(logs) // max(at_once, 1))), 1)
     done: list[list[T]] = []
     open_bundles: dict[int, tuple[list[T], int]] = {}
