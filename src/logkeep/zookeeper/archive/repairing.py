@@ -92,7 +92,7 @@ class ArchiveRepairSink:
             yield snapshot, None if same is None else Mend(row, (same,), told)
         if len(dropped) < len(self.view.snapshots):
             for snapshot in dropped:
-                told = f"{named(snapshot)}: not used any more, no other backup has it"
+                told = f"{named(snapshot)}: not used any more, no other copy was found"
                 yield snapshot, Mend(self.view.row_of(snapshot), (), told)
 
     def is_in_pieces(self, log: KeptLog) -> bool:
