@@ -6,6 +6,7 @@ transaction, or its nodes must be those of the archived tree as far as nobody to
 nothing: after a restore the same zxids hold other transactions.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from logkeep.errors import Damaged, HistoryUnproven
@@ -36,13 +37,15 @@ def continued(member: str, found: Found, known: Known) -> Continued:
     if reached is None:
         shares = any(_holds(found, zxid, adler) for zxid, adler in known.marks[:MOST_MARKS])
         if known.marks and not shares and not _same_tree(found, known):
-            raise _unproven(member, known.marks[0][0], "none of the archived transactions is in its logs")
+            raise _unproven(
+                member, known.marks[0][0], "none of the archived transactions is in its logs", known.unreadable()
+            )
         return Continued()
     file = _holder(found, reached.last)
     if file is None:
         if _same_tree(found, known) or _kindred(found, known, reached.last):
             return Continued(reached.last)
-        raise _unproven(member, reached.last, "its logs begin behind the last archived transaction")
+        raise _unproven(member, reached.last, "its logs begin behind the last archived transaction", known.unreadable())
     mark = mark_in(file.path, reached.last)
     if mark is None or mark.zxid != reached.last:
         raise _unproven(member, reached.last, "its logs do not hold the last archived transaction")
@@ -104,5 +107,14 @@ def _holds(found: Found, zxid: int, adler: int) -> bool:
     return mark is not None and (mark.zxid, mark.adler) == (zxid, adler)
 
 
-def _unproven(member: str, zxid: int, why: str) -> HistoryUnproven:
-    return HistoryUnproven(f"{why} ({hex_zxid(zxid)})", subject=f"member {member}")
+def _unproven(member: str, zxid: int, why: str, damaged: Sequence[str] = ()) -> HistoryUnproven:
+    """`damaged`: archived objects that might have proven it."""
+    what = f"{why} ({hex_zxid(zxid)})"
+    if not damaged:
+        return HistoryUnproven(what, subject=f"member {member}")
+    names = ", ".join(dict.fromkeys(damaged))
+    return HistoryUnproven(
+        f"{what}, and what may prove it is damaged in the archive: {names}",
+        subject=f"member {member}",
+        remedy="run `logkeep zookeeper repair`, and back up again; where that cannot mend it, pass --new-history",
+    )

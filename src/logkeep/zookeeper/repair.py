@@ -5,20 +5,17 @@ log held them around the loss. Everything else only tells honestly what is left.
 """
 
 import hashlib
-import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from logkeep.errors import Damaged, ObjectMissing
-from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, header, tables
+from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, header
 from logkeep.model.work import Progress
+from logkeep.zookeeper.donors import UNREADABLE, Views, donors_for
 from logkeep.zookeeper.kept import BackupView, Ending, KeptLog, KeptSnapshot
-from logkeep.zookeeper.line import spans_of
-from logkeep.zookeeper.repair_plan import Donor, NewLog, Own, Repair, RepairPlan, Taken, own_parts, plan_repair
-from logkeep.zookeeper.slicing import LogPart, Sink, give_records
+from logkeep.zookeeper.repair_plan import Donor, NewLog, Own, Repair, RepairPlan, Taken, plan_repair
+from logkeep.zookeeper.slicing import Sink, give_records
 from logkeep.zookeeper.snapshot_facts import Hashed
-from logkeep.zookeeper.survey import compared
 from logkeep.zookeeper.verify import Level, Verified, verify
 from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, check_data, check_files
 
@@ -48,6 +45,18 @@ class RepairSink(Protocol):
 
 
 @dataclass(frozen=True)
+class Case:
+    """A damaged log, what is left of it, and who may help."""
+
+    log: KeptLog
+    scanned: ScannedLog | None
+    donors: tuple[Donor, ...]
+
+    def without(self, donor: Donor) -> "Case":
+        return replace(self, donors=tuple(other for other in self.donors if other is not donor))
+
+
+@dataclass(frozen=True)
 class Foreseen:
     """What can be made of everything that is damaged in a backup."""
 
@@ -56,6 +65,8 @@ class Foreseen:
     """Snapshots that nobody has a second copy of."""
     copied: tuple[tuple[KeptSnapshot, BackupView], ...]
     """Those that somebody has, and who."""
+    cases: tuple[Case, ...] = ()
+    """Of the repairs, in the same order."""
 
     @property
     def damaged(self) -> tuple[Kept, ...]:
@@ -87,106 +98,150 @@ def repair(
     sink: RepairSink,
     *,
     earlier: Sequence[BackupView] = (),
+    beside: Sequence[BackupView] = (),
     level: Level = Level.DATA,
     voters: int | None = None,
     accept_loss: bool = True,
+    checks: ObjectChecks | None = None,
     progress: Progress = lambda _: None,
 ) -> Repaired:
-    """`earlier`: other backups of the same ensemble that may hold what this one lost.
+    """`earlier`, `beside`: who may hold what this one lost, see `Views`. `checks`: of the view, if it was read already.
 
     `accept_loss`: where something stays lost, keep what is left of it; else such objects are not touched.
     """
-    found = foresee(view, earlier=earlier, progress=progress)
-    repairs = tuple(each for each in found.repairs if accept_loss or not each.lost)
+    views = Views(view, beside, earlier)
+    found = foresee(view, earlier=earlier, beside=beside, checks=checks, progress=progress)
+    carried = [
+        _carried_out(case, plan, views, sink, accept_loss)
+        for case, plan in zip(found.cases, found.repairs, strict=True)
+    ]
+    repairs = tuple(plan for plan, written in carried if written)
+    copied = [(kept, by) for kept, source in found.copied if (by := _copied(kept, source, views, sink)) is not None]
+    gone = {kept for kept, _ in found.copied} - {kept for kept, _ in copied}
+    found = replace(
+        found,
+        repairs=tuple(plan for plan, _ in carried),
+        copied=tuple(copied),
+        dropped=(*found.dropped, *(kept for kept, _ in found.copied if kept in gone)),
+    )
     dropped = found.dropped if accept_loss else ()
-    for each in repairs:
-        for log in each.logs:
-            _write(each, log, (view, *earlier), sink)
-    for snapshot, source in found.copied:
-        sink.new_snapshot(snapshot, source)
     mended = sink.complete(repairs, dropped)
-    copied = tuple(snapshot for snapshot, _ in found.copied)
-    return Repaired(repairs, copied, dropped, verify(mended, level, voters=voters, progress=progress), found)
+    verified = verify(mended, level, voters=voters, progress=progress)
+    return Repaired(repairs, tuple(kept for kept, _ in copied), dropped, verified, found)
 
 
-def foresee(view: BackupView, *, earlier: Sequence[BackupView] = (), progress: Progress = lambda _: None) -> Foreseen:
+def foresee(
+    view: BackupView,
+    *,
+    earlier: Sequence[BackupView] = (),
+    beside: Sequence[BackupView] = (),
+    checks: ObjectChecks | None = None,
+    progress: Progress = lambda _: None,
+) -> Foreseen:
     """What would be done; nothing is written."""
-    checks = check_data(view, check_files(view), progress)
-    copied, dropped = _snapshots(checks, earlier)
-    return Foreseen(tuple(plan_repairs(view, checks, earlier)), dropped, copied)
+    looked = checks or check_data(view, check_files(view), progress)
+    views = Views(view, beside, earlier)
+    copied, dropped = _snapshots(looked, views.others)
+    cases = tuple(_cases(views, looked))
+    return Foreseen(tuple(settled_plan(case, views) for case in cases), dropped, copied, cases)
 
 
-def plan_repairs(view: BackupView, checks: ObjectChecks, earlier: Sequence[BackupView] = ()) -> list[RepairPlan]:
-    """What would be done; nothing is written."""
+def _cases(views: Views, checks: ObjectChecks) -> Iterator[Case]:
     damaged = [kept for kept in dict.fromkeys(checks.unusable) if isinstance(kept, KeptLog)]
-    found = []
     for log in damaged:
         scanned = checks.scans.get(log)
-        donors = list(_donors(view, log, scanned, set(damaged), earlier))
-        found.append(plan_repair(log, scanned, donors))
-    return found
+        yield Case(log, scanned, tuple(donors_for(views, log, scanned, set(damaged))))
 
 
-def _donors(
-    view: BackupView, log: KeptLog, scanned: ScannedLog | None, damaged: set[KeptLog], earlier: Sequence[BackupView]
-) -> Iterator[Donor]:
-    """Other members of the same backup first, then earlier backups. All that both hold must be the same."""
-    own = [] if scanned is None else list(own_parts(log, scanned))
-    for number, other in enumerate((view, *earlier)):
-        for candidate in other.logs:
-            if other is view and (candidate in damaged or candidate.history != log.history):
+def settled_plan(case: Case, views: Views) -> RepairPlan:
+    """The first that gives back what was kept, as its hash proves; else only what is certain around every loss.
+
+    All that it takes was read once: a donor that cannot be read is none.
+    """
+    plans = (
+        plan_repair(case.log, case.scanned, donors) for donors in (case.donors, *((donor,) for donor in case.donors))
+    )
+    certain = plan_repair(case.log, case.scanned, case.donors, proven=True)
+    for plan in (*(each for each in plans if not each.lost), certain):
+        rehearsal = _Rehearsal()
+        failed = next((part for log in plan.logs if (part := _write(plan, log, views, rehearsal))), None)
+        if isinstance(failed, Taken):
+            return settled_plan(case.without(failed.donor), views)
+        if rehearsal.found == [case.log.sha256]:
+            return replace(plan, whole=True)
+    return certain
+
+
+@dataclass
+class _Rehearsal:
+    """Put it together, and write nothing. `found`: the hashes of the logs that came out."""
+
+    found: list[str] = field(default_factory=list)
+
+    def write(self, data: memoryview | bytes) -> None: ...
+
+    def close(self, kept: KeptLog) -> None:
+        self.found.append(kept.sha256)
+
+    def abort(self) -> None: ...
+
+
+def _carried_out(
+    case: Case, plan: RepairPlan, views: Views, sink: RepairSink, accept_loss: bool
+) -> tuple[RepairPlan, bool]:
+    """What was really done, and whether anything was. Who cannot be read any more gives nothing: what it would have
+    given is another donor's, or lost."""
+    while accept_loss or not plan.lost:
+        failed = next(
+            (part for log in plan.logs if (part := _write(plan, log, views, sink.new_log(plan, log.first)))), None
+        )
+        if failed is None:
+            return plan, True
+        if isinstance(failed, Own):
+            break
+        case = case.without(failed.donor)
+        plan = settled_plan(case, views)
+    return plan, False
+
+
+def _copied(snapshot: KeptSnapshot, source: BackupView, views: Views, sink: RepairSink) -> BackupView | None:
+    """Who gave it in the end."""
+    for other in (source, *(each for each in views.others if each is not source)):
+        if other is source or _holds(other, snapshot):
+            try:
+                sink.new_snapshot(snapshot, other)
+            except UNREADABLE:
                 continue
-            overlap = candidate.first <= log.last and log.first <= candidate.last
-            if overlap and _agrees(view, log, own, other, candidate):
-                runs = tuple((span.first, span.last) for span in spans_of(candidate))
-                yield Donor(number, candidate, runs)
+            return other
+    return None
 
 
-def _agrees(view: BackupView, log: KeptLog, own: Sequence[Own], other: BackupView, candidate: KeptLog) -> bool:
+def _write(plan: RepairPlan, log: NewLog, views: Views, writer: LogWriter) -> Own | Taken | None:
+    """None, or the part that cannot be read."""
+    summed = hashlib.sha256(header())
+
+    def give(data: memoryview) -> None:
+        summed.update(data)
+        writer.write(data)
+
     try:
-        common = 0
-        for part in own:
-            with LogPart(view.open(log), part.start, part.end).buffered() as mine, other.open(candidate) as theirs:
-                for count, differing in compared(tables(mine), tables(theirs)):
-                    if differing:
-                        return False
-                    common += count
-        return common > 0 or _has_last(log, other, candidate)
-    except (Damaged, ObjectMissing, FileNotFoundError):
-        return False
-
-
-def _has_last(log: KeptLog, other: BackupView, candidate: KeptLog) -> bool:
-    """Whether the checksum that was noted of the last record of a log is that of the same transaction there."""
-    with other.open(candidate) as source:
-        for records in tables(source):
-            found = (records.zxid == log.last).nonzero()[0]
-            if len(found):
-                start, size = int(records.body_at[found[0]]), int(records.body_bytes[found[0]])
-                return zlib.adler32(records.data[start : start + size]) == log.last_adler
-    return False
-
-
-def _write(plan: RepairPlan, log: NewLog, views: Sequence[BackupView], sink: RepairSink) -> None:
-    writer = sink.new_log(plan, log.first)
-    try:
-        summed = hashlib.sha256(header())
         writer.write(header())
-
-        def give(data: memoryview) -> None:
-            summed.update(data)
-            writer.write(data)
-
-        found = [_give(plan, part, views, give) for part in log.parts]
+        found = []
+        for part in log.parts:
+            try:
+                found.append(_give(plan, part, views, give))
+            except UNREADABLE:
+                return part
         writer.close(_kept(plan.of, log, found, summed.hexdigest()))
+        return None
     finally:
         writer.abort()
 
 
-def _give(plan: RepairPlan, part: Own | Taken, views: Sequence[BackupView], give: Sink) -> ScannedLog:
+def _give(plan: RepairPlan, part: Own | Taken, views: Views, give: Sink) -> ScannedLog:
     if isinstance(part, Own):
-        return give_records(views[0], plan.of, part.first, part.last, give, start_at=part.start)
-    return give_records(views[part.donor.view], part.donor.log, part.first, part.last, give)
+        return give_records(views.view, plan.of, part.first, part.last, give, start_at=part.start)
+    return give_records(views.all[part.donor.view], part.donor.log, part.first, part.last, give)
 
 
 def _kept(of: KeptLog, log: NewLog, found: Sequence[ScannedLog], sha256: str) -> KeptLog:
@@ -224,11 +279,17 @@ def _snapshots(
 
 
 def _holds(view: BackupView, kept: KeptSnapshot) -> bool:
-    for other in view.snapshots:
-        if (other.sha256, other.name) == (kept.sha256, kept.name):
-            with view.open(other) as source:
-                hashed = Hashed(source)
-                hashed.drain()
-            if hashed.sha256 == kept.sha256:
-                return True
-    return False
+    return any(
+        (other.sha256, other.name) == (kept.sha256, kept.name) and _sha256(view, other) == kept.sha256
+        for other in view.snapshots
+    )
+
+
+def _sha256(view: BackupView, snapshot: KeptSnapshot) -> str | None:
+    try:
+        with view.open(snapshot) as source:
+            hashed = Hashed(source)
+            hashed.drain()
+    except UNREADABLE:
+        return None
+    return hashed.sha256

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.formats.zookeeper.scanned_log import DamageKind, ScannedLog
+from logkeep.model.segments import Proof
 from logkeep.zookeeper.check import good_runs, lost_of
 from logkeep.zookeeper.kept import KeptLog
 
@@ -27,6 +28,16 @@ class Repair(StrEnum):
     """Transactions are lost."""
 
 
+class Past(StrEnum):
+    """Whether a donor is of the history that the damaged log is of."""
+
+    SAME = "same"
+    OTHER = "other"
+    """They part somewhere; what both have before that is the same."""
+    UNKNOWN = "unknown"
+    """Files tell nothing of it."""
+
+
 @dataclass(frozen=True)
 class Donor:
     """A log that has the same records as the damaged one wherever both have any."""
@@ -35,7 +46,15 @@ class Donor:
     """Which of the views that were offered it is in."""
     log: KeptLog
     runs: tuple[tuple[int, int], ...]
-    """What it holds, in runs of one epoch."""
+    """What can be read of it, in runs of one epoch."""
+    past: Past = Past.UNKNOWN
+    begins_alike: bool = False
+    """It has the very record that came right before the damaged log."""
+    ends_alike: bool = False
+    """It has the very record that the damaged log ended with."""
+
+    def has(self, zxid: int) -> bool:
+        return any(first <= zxid <= last for first, last in self.runs)
 
 
 @dataclass(frozen=True)
@@ -70,6 +89,8 @@ class RepairPlan:
     kind: Repair
     logs: tuple[NewLog, ...]
     lost: tuple[tuple[int, int], ...]
+    whole: bool = False
+    """Its bytes were put together once, and have the hash of those that were kept."""
 
     @property
     def spliced(self) -> tuple[Taken, ...]:
@@ -80,14 +101,20 @@ class RepairPlan:
         return f"{self.of.name}: {self.kind}" + (f", lost transactions {lost}" if lost else "")
 
 
-def plan_repair(log: KeptLog, scanned: ScannedLog | None, donors: Sequence[Donor]) -> RepairPlan:
-    """`scanned`: deep; None where the object is not there at all. Donors come in the order of preference."""
+def plan_repair(
+    log: KeptLog, scanned: ScannedLog | None, donors: Sequence[Donor], *, proven: bool = False
+) -> RepairPlan:
+    """`scanned`: deep; None where the object is not there at all. Donors come in the order of preference.
+
+    `proven`: no hash will tell whether the whole is right, so only what is certain is taken.
+    """
     own = list(own_parts(log, scanned)) if scanned is not None else []
     parts: list[Own | Taken] = list(own)
     gone = list(lost_of(log, good_runs(scanned) if scanned is not None else []))
     lost: list[tuple[int, int]] = []
     for first, last in gone:
-        taken, left = _from_donors(log, first, last, donors)
+        fit = [donor for donor in donors if _is_certain(donor, log, first, last)] if proven else donors
+        taken, left = _from_donors(log, first, last, fit)
         parts += taken
         lost += left
     logs = tuple(_joined(log, sorted(parts, key=lambda part: part.first)))
@@ -101,6 +128,22 @@ def own_parts(log: KeptLog, scanned: ScannedLog) -> Iterator[Own]:
     for stretch in scanned.behind:
         if stretch.records and log.first <= stretch.first_zxid and stretch.last_zxid <= log.last:
             yield Own(stretch.first_zxid, stretch.last_zxid, stretch.start, stretch.end)
+
+
+def _is_certain(donor: Donor, log: KeptLog, first: int, last: int) -> bool:
+    """Whether what it has between two transactions can only be what the damaged log had.
+
+    Of one history there is one committed record for a zxid. Others must be the same on both sides of the loss: who has
+    what came before it, and not what came behind it, may have gone another way.
+    """
+    if donor.past is Past.OTHER:
+        return False
+    if donor.past is Past.SAME and donor.log.proof is Proof.PROVEN:
+        return True
+    before = {after: end for end, after in log.borders}.get(first, first - 1)
+    behind = dict(log.borders).get(last, last + 1)
+    begins = donor.begins_alike if first == log.first else donor.has(before)
+    return begins and (donor.ends_alike if last == log.last else donor.has(behind))
 
 
 def _from_donors(

@@ -110,6 +110,10 @@ def _nothing() -> Sequence[KeptLog | KeptSnapshot]:
     return ()
 
 
+def _no_names() -> Sequence[str]:
+    return ()
+
+
 def _no_digest(_zxid: int) -> int | None:
     return None
 
@@ -134,6 +138,8 @@ class Known:
     """The tree at the end of that history; None where it cannot be had. A replay: asked when nothing else is left."""
     damaged: Callable[[], Sequence[KeptLog | KeptSnapshot]] = _nothing
     """What of it a verification has found damaged since: the server may still have it."""
+    unreadable: Callable[[], Sequence[str]] = _no_names
+    """Objects that `digest_at` and `tree` had to read and could not: until they are mended they prove nothing."""
 
 
 @dataclass(frozen=True)

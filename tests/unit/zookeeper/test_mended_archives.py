@@ -6,31 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.errors import UnknownBackup
+from logkeep.errors import HistoryUnproven, UnknownBackup
 from logkeep.formats.zookeeper.txnlog import scan
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.garbage import collect
-from logkeep.repository.owner import this_process
 from logkeep.repository.prune import delete
 from logkeep.repository.verdicts import DAMAGED, GOOD
 from logkeep.repository.verification import known_damaged
-from logkeep.repository.verifying import Verified, Verifier
 from logkeep.repository.writing import writing
-from logkeep.spark.inline import InlineEngine
-from logkeep.zookeeper.archive.repairing import Mended, Repairing
-from logkeep.zookeeper.archive.verifying import Look
-from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.directory_view import directory_view
-from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.kept import BackupView, Member
 from logkeep.zookeeper.repair_plan import Repair
 from logkeep.zookeeper.verify import Level
 from tests.crash.points import AT_ONCE
 from tests.zookeeper.archives import archived, archived_all, bytes_of, new_local_place, newest, zxids
 from tests.zookeeper.directories import MadeServer, txn
 from tests.zookeeper.encoding import LOG_HEADER
+from tests.zookeeper.mended import beside, byte_in, damage, ids, previewed, repaired, verified, viewed
 from tests.zookeeper.merging import Growing, everything, optimize
 
 
@@ -47,38 +42,6 @@ def server(tmp_path: Path) -> MadeServer:
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     return new_local_place(tmp_path / "repository")
-
-
-def ids(place: Place) -> list[int]:
-    return [entry.id for entry in read_chain(place).completed]
-
-
-def viewed(place: Place, backup_id: int) -> ArchiveView:
-    entry = read_chain(place).entry(backup_id)
-    assert entry is not None
-    return view_of(place, entry)
-
-
-def damage(place: Place, view: ArchiveView, kept: KeptLog | KeptSnapshot, at: int = -20) -> str:
-    """One bit of its object is wrong from now on; how the object is called."""
-    name = view.object_name(kept)
-    path = Path(place.store.url.removeprefix("file://")) / name
-    content = bytearray(path.read_bytes())
-    content[at] ^= 4
-    path.chmod(0o600)
-    path.write_bytes(content)
-    return name
-
-
-def verified(place: Place, backup_id: int, level: Level = Level.DATA) -> Verified:
-    entry = read_chain(place).entry(backup_id)
-    assert entry is not None
-    verifier = Verifier(place, InlineEngine(), this_process("verify"), utc_now, random_token, deeper=Look(entry, level))
-    return verifier.verify(BackupId(backup_id), level)
-
-
-def repaired(place: Place, backup_id: int, *beside: BackupView, accept_loss: bool = False) -> Mended:
-    return Repairing(place, utc_now, random_token, beside=beside, accept_loss=accept_loss).run(BackupId(backup_id))
 
 
 class TestCopiedAgain:
@@ -286,6 +249,33 @@ class TestRepair:
         assert verified(place, ids(place)[0]).document.verdict == DAMAGED
 
 
+class TestForeseen:
+    """What a preview says is what a run does, and what is left has a reason."""
+
+    @pytest.mark.parametrize("accept_loss", [True, False])
+    @pytest.mark.parametrize("case", ["lost", "spliced", "evil", "snapshot", "only-snapshot", "gone"])
+    def test_a_preview_leaves_what_a_run_leaves(
+        self, server: MadeServer, place: Place, case: str, accept_loss: bool
+    ) -> None:
+        if case != "only-snapshot":
+            server.snapshot(5)
+        archived(place, server)
+        view = newest(place)
+        name = damage(place, view, view.logs[0] if "snapshot" not in case else view.snapshots[-1], byte_in(1))
+        if case in ("evil", "gone"):
+            place.store.delete(name)
+        if case == "evil":
+            place.store.put_new(name, LOG_HEADER + txn(1) + txn(2, b"evil") + txn(3))
+        helping = [beside(server)] if case == "spliced" else []
+        foreseen = previewed(place, ids(place)[0], *helping, accept_loss=accept_loss)
+        done = repaired(place, ids(place)[0], *helping, accept_loss=accept_loss)
+        assert foreseen.left == done.left
+        assert done.mends.keys() == set(foreseen.foreseen.damaged) - foreseen.left.keys()
+        mended = case == "spliced" or (accept_loss and case in ("lost", "snapshot"))
+        assert bool(done.mends) == mended
+        assert all(done.left.values())
+
+
 class TestMergedObjects:
     """Pieces of several backups in one object, which is damaged later; or damaged pieces that are merged later."""
 
@@ -319,19 +309,49 @@ class TestMergedObjects:
         assert place.store.head(name).size
         assert everything(place).items() >= before.items()
 
-    def test_a_backup_that_ends_within_it_is_mended_by_way_of_the_newest(self, growing: Growing, place: Place) -> None:
+    def test_a_backup_that_ends_within_it_has_all_of_it_mended(self, growing: Growing, place: Place) -> None:
         optimize(place)
         before, view = everything(place), newest(place)
         damage(place, view, view.logs[0], 60)
-        assert repaired(place, ids(place)[1], self.beside(growing)).mends == {}
-        assert len(repaired(place, ids(place)[-1], self.beside(growing)).mends) == 1
+        assert len(repaired(place, ids(place)[1], self.beside(growing)).mends) == 1
         assert everything(place) == before
+        self.good(place)
+
+    @pytest.fixture
+    def orphan(self, growing: Growing, place: Place) -> str:
+        """A damaged object that no backup has all of: the one that had is deleted. Its name."""
+        growing.backup()
+        optimize(place)
+        with writing(place, "delete", utc_now, random_token) as session:
+            delete(session, [BackupId(ids(place)[-1])], "test")
+        growing.backup()
+        view = newest(place)
+        assert zxids(view) == [(1, 1), (2, 2), (3, 3), (4, 4), (5, 6)]
+        return damage(place, view, view.logs[0], 60)
+
+    @pytest.mark.parametrize("which", [0, -1])
+    def test_what_no_backup_has_all_of_is_mended_as_one(
+        self, growing: Growing, place: Place, orphan: str, which: int
+    ) -> None:
+        done = repaired(place, ids(place)[which], self.beside(growing))
+        assert [done.names[kept] for kept in done.mends] == [orphan]
+        self.good(place)
+        assert repaired(place, ids(place)[-1]).foreseen.damaged == ()
+
+    def test_what_no_backup_has_all_of_is_copied_again_as_one(
+        self, growing: Growing, place: Place, orphan: str
+    ) -> None:
+        assert verified(place, ids(place)[-1]).document.verdict == DAMAGED
+        done = archived(place, growing.server)
+        assert [(f.code, f.where) for f in done.findings] == [("copied-again", orphan)]
         self.good(place)
 
     def test_no_loss_is_accepted_that_would_cost_others_their_pieces(self, growing: Growing, place: Place) -> None:
         optimize(place)
         view = newest(place)
         damage(place, view, view.logs[0], len(LOG_HEADER) + len(txn(1)) + 40)
+        (why,) = previewed(place, ids(place)[-1], accept_loss=True).left.values()
+        assert "other backups have parts of it" in why
         assert repaired(place, ids(place)[-1], accept_loss=True).mends == {}
         assert [zxids(viewed(place, backup_id))[-1][1] for backup_id in ids(place)] == [1, 2, 3, 4]
 
@@ -397,3 +417,25 @@ def test_originals_stay_until_the_backups_that_had_them_go(
         collect(session, AT_ONCE)
     assert name not in {info.name for info in place.store.list("sources/zk/txnlogs/")}
     assert verified(place, ids(place)[-1]).document.verdict == GOOD
+
+
+@pytest.mark.parametrize("digest", [True, False])
+@pytest.mark.parametrize("missing", [True, False])
+def test_damage_where_the_proof_of_a_history_would_be_is_named(
+    server: MadeServer, place: Place, digest: bool, missing: bool
+) -> None:
+    """The logs that continue the archive were purged: a snapshot must prove it, by its digest or by its nodes."""
+    archived(place, server)
+    view = newest(place)
+    name = damage(place, view, view.logs[1], byte_in(1))
+    if missing:
+        place.store.delete(name)
+    server.snapshot(8, digest=digest)
+    for path in (*server.log_dir.glob("log.*"), server.snapshot_dir / "snapshot.2"):
+        path.unlink()
+    server.log([9, 10])
+    server.zxid = 10
+    with pytest.raises(HistoryUnproven) as raised:
+        archived(place, server)
+    assert name in raised.value.what
+    assert "logkeep zookeeper repair" in raised.value.remedy

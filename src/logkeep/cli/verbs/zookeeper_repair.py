@@ -37,7 +37,9 @@ class RepairedObject(msgspec.Struct, frozen=True, kw_only=True):
     """`trimmed`, `header-rewritten` and `spliced`: nothing is lost; `split`: the good parts are logs of their own;
     `copied`: a snapshot that another backup has; `dropped`: one that nobody has; `left`: it stays as it is."""
     what: str
-    """How it was mended, and from what."""
+    """How it was mended, and from what; of what is left: what could be made of it."""
+    why: str = ""
+    """Why it is left as it is."""
     lost: tuple[str, ...] = ()
     """Transactions that are gone, from and to."""
     new_objects: tuple[str, ...] = ()
@@ -60,6 +62,8 @@ class ZooKeeperRepairReport(msgspec.Struct, frozen=True, kw_only=True):
     """Of that verification."""
     also: tuple[RepairedToo, ...]
     """Backups that shared a damaged object and were called damaged for it, verified again."""
+    unread: int = 0
+    """Other backups that may have what is lost and were not looked at: they cannot be read, or there are too many."""
     dry_run: bool
 
 
@@ -67,10 +71,12 @@ def _text(report: ZooKeeperRepairReport, look: Look) -> str:
     if not report.objects:
         return look.text(f"nothing is damaged in backup {report.id} of {report.source}")
     would = "would be " if report.dry_run else ""
-    lines = [look.line(f"{would}{one.kind}: {one.what}") for one in report.objects]
+    lines = [
+        look.line(f"{would}{one.kind}: {one.what}" + (f"; {one.why}" if one.why else "")) for one in report.objects
+    ]
     lines += [look.line(f"lost transactions: {lost}") for lost in report.lost]
-    if any(one.kind == "left" and one.lost for one in report.objects):
-        lines.append(look.line("nobody has them; --accept-loss keeps what is around them, for good"))
+    if report.unread:
+        lines.append(look.line(f"{report.unread} other backups may have some of it and were not looked at"))
     if report.verdict is not None:
         state = look.state("OK") if report.verdict == GOOD else look.state("FAIL")
         lines.append(f"{state}  backup {report.id} of {report.source}: {report.verdict} after the repair")

@@ -34,7 +34,7 @@ def mend(run: Run, place: Place, backup_id: BackupId) -> ZooKeeperRepairReport:
     task = Repairing(place, run.clock, run.token, run[LEASE_TTL], tuple(_directories(run)), run[ACCEPT_LOSS])
     with _shown(run, entry.summary.stored_bytes) as progress:
         found = replace(task, progress=progress).preview(backup_id)
-    changes = [kept for kept, kind in _kinds(found, foreseen=True, accept_loss=run[ACCEPT_LOSS]) if kind != "left"]
+    changes = [kept for kept, kind in _kinds(found) if kind != "left"]
     if run.dry_run or not changes:
         return _report(run, place, backup_id, found, None, ())
     run.confirm(f"mend {len(changes)} damaged objects of backup {backup_id}? The originals stay.")
@@ -79,32 +79,31 @@ def _report(
     return ZooKeeperRepairReport(
         source=place.source,
         id=backup_id,
-        objects=tuple(_objects(run, place, done, foreseen=verified is None)),
+        objects=tuple(_objects(place, done)),
         lost=tuple(sorted({lost for plan in done.foreseen.repairs for lost in _lost(plan)})),
         verdict=verified.document.verdict if verified else None,
         findings=verified.findings if verified else (),
         also=also,
+        unread=done.unread,
         dry_run=run.dry_run,
     )
 
 
-def _kinds(done: Mended, *, foreseen: bool, accept_loss: bool) -> Iterator[tuple[Kept, str]]:
+def _kinds(done: Mended) -> Iterator[tuple[Kept, str]]:
     """What becomes, or became, of each damaged object."""
-    for plan in done.foreseen.repairs:
-        made = bool(plan.logs) and (accept_loss or not plan.lost) if foreseen else plan.of in done.mends
-        yield plan.of, plan.kind.value if made else "left"
-    for snapshot, _ in done.foreseen.copied:
-        yield snapshot, "copied" if foreseen or snapshot in done.mends else "left"
-    for snapshot in done.foreseen.dropped:
-        yield snapshot, "dropped" if (accept_loss if foreseen else snapshot in done.mends) else "left"
+    kinds: list[tuple[Kept, str]] = [(plan.of, plan.kind.value) for plan in done.foreseen.repairs]
+    kinds += [(snapshot, "copied") for snapshot, _ in done.foreseen.copied]
+    kinds += [(snapshot, "dropped") for snapshot in done.foreseen.dropped]
+    for kept, kind in kinds:
+        yield kept, "left" if kept in done.left else kind
 
 
-def _objects(run: Run, place: Place, done: Mended, *, foreseen: bool) -> Iterator[RepairedObject]:
+def _objects(place: Place, done: Mended) -> Iterator[RepairedObject]:
     told: dict[Kept, tuple[str, tuple[str, ...]]]
     told = {plan.of: (told_of(plan, done.donors), tuple(_lost(plan))) for plan in done.foreseen.repairs}
     told |= {kept: (f"{named(kept)}: taken from {by.name}, byte for byte", ()) for kept, by in done.foreseen.copied}
-    told |= {kept: (f"{named(kept)}: no other backup has it, it cannot be used", ()) for kept in done.foreseen.dropped}
-    for kept, kind in _kinds(done, foreseen=foreseen, accept_loss=run[ACCEPT_LOSS]):
+    told |= {kept: (f"{named(kept)}: no other copy was found, it cannot be used", ()) for kept in done.foreseen.dropped}
+    for kept, kind in _kinds(done):
         yield _object(place, done, kept, kind, *told[kept])
 
 
@@ -112,7 +111,13 @@ def _object(place: Place, done: Mended, kept: Kept, kind: str, what: str, lost: 
     mend = done.mends.get(kept)
     new = tuple(layout.segment(place.source, row) for row in mend.new) if mend else ()
     return RepairedObject(
-        file=f"{kept.member}/{kept.name}", object=done.names[kept], kind=kind, what=what, lost=lost, new_objects=new
+        file=f"{kept.member}/{kept.name}",
+        object=done.names[kept],
+        kind=kind,
+        what=what,
+        why=done.left.get(kept, ""),
+        lost=lost,
+        new_objects=new,
     )
 
 

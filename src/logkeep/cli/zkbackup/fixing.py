@@ -40,7 +40,7 @@ class Fixed:
 
 def fix(view: BundleView, run: Run) -> Fixed:
     sink = BundleRepairSink(view, run.clock, run.world.token)
-    done = repair(view, sink, earlier=neighbours(view.path), level=Level.FILES)
+    done = repair(view, sink, beside=neighbours(view.path), level=Level.FILES)
     told = [_words(each) for each in done.repairs]
     told += [f"{snapshot.name}: taken from another backup, byte for byte" for snapshot in done.copied]
     told += [

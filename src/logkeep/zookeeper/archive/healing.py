@@ -40,7 +40,8 @@ def rests_on(damaged: Sequence[str]) -> Iterator[Finding]:
             code="rests-on-damage",
             severity=Severity.DAMAGE,
             where=damaged[0],
-            what=f"this backup needs it{more}, and a verification has found it damaged",
-            remedy="the server does not have it any more: run `logkeep zookeeper repair`, which takes it from another "
-            "member or backup; or back up once with --new-history",
+            what=f"this backup needs it{more}, and a verification has found it damaged; it was not copied again from a "
+            "server",
+            remedy="run `logkeep zookeeper repair`, which takes what is lost from another member or backup, or from a "
+            "server's directories (--data-dir); or back up once with --new-history",
         )

@@ -43,13 +43,24 @@ class Mend:
 def commit_mends(session: Writing, mends: Sequence[Mend]) -> None:
     """Raises BackupFailed where a new object cannot be read back, LeaseLost or CommitConflict: nothing has changed."""
     place = session.place
-    old, new = [mend.old for mend in mends], [row for mend in mends for row in mend.new]
-    for row in new:
+    for row in (row for mend in mends for row in mend.new):
         _read_back(place, row)
     proof = "; ".join(f"{mend.told}; was {layout.segment(place.source, mend.old)}" for mend in mends)
     served = served_rows(place, session.folded)
+    old, new = [mend.old for mend in mends], [row for mend in mends for row in _answering(mend, served)]
     lost = [row for mend in mends for row in _lost_rows(mend, served, session.tokens)]
     replace_rows(session, served, old, [*new, *lost], proof, keep_old=True)
+
+
+def _answering(mend: Mend, served: Served) -> Iterator[Segment]:
+    """The new rows, with no more to answer for than all backups let the old object have: where the one that had all of
+    it was deleted, a later one begins within it with an object of its own."""
+    old, wanted = mend.old, {mend.old.log: Range(mend.old.start, mend.old.end)}
+    rows = (row for _, table in served.parts.values() for row in table.covering(wanted).to_segments())
+    end = min((row.end for row in rows if row.token == old.token), default=old.end)
+    for row in mend.new:
+        same = row.plain_sha256 == old.plain_sha256
+        yield msgspec.structs.replace(row, end=min(row.end, end)) if same else row
 
 
 def _lost_rows(mend: Mend, served: Served, tokens: TokenSource) -> Iterator[Segment]:

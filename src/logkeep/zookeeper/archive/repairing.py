@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from logkeep.errors import Damaged, UnknownBackup
+from logkeep.errors import UnknownBackup
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Segment
@@ -24,19 +24,21 @@ from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.lease import DEFAULT_TTL
 from logkeep.repository.source import read_manifest
 from logkeep.repository.writing import Writing, writing
+from logkeep.zookeeper.archive.donors import Helping, donors_of
+from logkeep.zookeeper.archive.fitness import why_left, why_not
 from logkeep.zookeeper.archive.mending import Mend, commit_mends, run_of, same_bytes
 from logkeep.zookeeper.archive.record import ROLE, EnsembleRecord, LogRecord
-from logkeep.zookeeper.archive.served import tokens_of
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
+from logkeep.zookeeper.archive.whole import whole_view
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.packing import StoredWriter
 from logkeep.zookeeper.repair import Foreseen, foresee, repair
 from logkeep.zookeeper.repair_plan import RepairPlan, Taken
 from logkeep.zookeeper.sink import Stored
 from logkeep.zookeeper.verify import Level
-from logkeep.zookeeper.verify_objects import Kept, named
+from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, check_data, check_files, named
 
-MOST_DONORS: Final = 10
+_FAILED: Final = "it could not be read any more when its turn came"
 
 
 @dataclass
@@ -81,9 +83,8 @@ class ArchiveRepairSink:
     ) -> Iterator[tuple[Kept, Mend | None]]:
         for plan in repairs:
             new = [(kept, stored) for of, kept, stored in self._logs if of is plan]
-            row = self.view.row_of(plan.of)
-            fits = self._is_alone(plan.of, row) and not (plan.lost and self._is_in_pieces(plan.of))
-            yield plan.of, _mend_of(plan, row, new, told_of(plan, self.donors)) if fits else None
+            fits = not why_not(plan, self.is_in_pieces, accept_loss=True)
+            yield plan.of, _mend_of(plan, self.view.row_of(plan.of), new, told_of(plan, self.donors)) if fits else None
         for snapshot, donor, stored in self._snapshots:
             row = self.view.row_of(snapshot)
             same = same_bytes(row, stored)
@@ -91,22 +92,11 @@ class ArchiveRepairSink:
             yield snapshot, None if same is None else Mend(row, (same,), told)
         if len(dropped) < len(self.view.snapshots):
             for snapshot in dropped:
-                told = f"{named(snapshot)}: not used any more, no other backup has it"
+                told = f"{named(snapshot)}: not used any more, no other copy was found"
                 yield snapshot, Mend(self.view.row_of(snapshot), (), told)
 
-    def _is_alone(self, log: KeptLog, row: Segment) -> bool:
-        """Its object may have been merged with others, and hold more than this backup does."""
-        return (row.first, row.end) == (log.first, log.last + 1)
-
-    def _is_in_pieces(self, log: KeptLog) -> bool:
-        """Whether an earlier backup knows a part of it as a piece, which it would not find in what is left."""
-        place = self.session.place
-        for entry in self.session.folded.completed:
-            record = read_attachment(place, read_manifest(place, entry), ROLE, EnsembleRecord)
-            for piece in record.logs if record is not None else ():
-                if (piece.member, piece.history) == (log.member, log.history) and _is_cut(piece, log):
-                    return True
-        return False
+    def is_in_pieces(self, log: KeptLog) -> bool:
+        return is_in_pieces(self.session.place, self.session.folded, log, self.view.row_of(log))
 
     def _opened(self, row: Segment, first: int) -> StoredWriter:
         token, place = self.session.tokens(), self.session.place
@@ -127,6 +117,18 @@ class _NewLog:
 
     def abort(self) -> None:
         self.writer.abort()
+
+
+def is_in_pieces(place: Place, folded: Folded, log: KeptLog, row: Segment) -> bool:
+    """Whether a backup knows a part of it as a piece, which it would not find in what is left."""
+    if (row.first, row.end) != (log.first, log.last + 1):
+        return True
+    for entry in folded.completed:
+        record = read_attachment(place, read_manifest(place, entry), ROLE, EnsembleRecord)
+        for piece in record.logs if record is not None else ():
+            if (piece.member, piece.history) == (log.member, log.history) and _is_cut(piece, log):
+                return True
+    return False
 
 
 def _is_cut(piece: LogRecord, log: KeptLog) -> bool:
@@ -170,6 +172,10 @@ class Mended:
     donors: tuple[str, ...]
     before: Folded
     """The chain as it was."""
+    left: dict[Kept, str]
+    """What stays as it is, and why."""
+    unread: int = 0
+    """Other backups that may have what is lost and were not looked at."""
 
 
 @dataclass(frozen=True)
@@ -187,42 +193,60 @@ class Repairing:
     def preview(self, backup_id: BackupId) -> Mended:
         """What a run would do. Writes nothing."""
         folded = read_chain(self.place)
-        view = view_of(self.place, _entry(folded, backup_id, self.place.source))
-        donors = self._donors(folded, view)
-        found = foresee(view, earlier=donors, progress=self.progress)
-        return Mended(found, {}, _names(view, found), _called(view, donors), folded)
+        looked = self._looked(folded, backup_id)
+        view, helping = looked.view, looked.helping
+        found = foresee(view, earlier=helping.views, beside=self.beside, checks=looked.checks)
+        return self._told(looked, found, {}, folded)
 
     def run(self, backup_id: BackupId) -> Mended:
         with writing(self.place, "repair", self.clock, self.tokens, self.lease_ttl) as session:
             before = session.folded
-            entry = _entry(before, backup_id, self.place.source)
-            view = view_of(self.place, entry)
-            donors = self._donors(before, view)
-            called = _called(view, donors)
-            sink = ArchiveRepairSink(session, entry, view, called)
+            looked = self._looked(before, backup_id)
+            sink = ArchiveRepairSink(session, looked.entry, looked.view, self._called(looked))
             done = repair(
-                view, sink, earlier=donors, level=Level.FILES, accept_loss=self.accept_loss, progress=self.progress
+                looked.view,
+                sink,
+                earlier=looked.helping.views,
+                beside=self.beside,
+                level=Level.FILES,
+                accept_loss=self.accept_loss,
+                checks=looked.checks,
             )
-        return Mended(done.foreseen, sink.mended, _names(view, done.foreseen), called, before)
+            return self._told(looked, done.foreseen, sink.mended, before, ran=True)
 
-    def _donors(self, folded: Folded, view: ArchiveView) -> list[BackupView]:
-        return [*self.beside, *donors_of(self.place, folded, view)]
+    def _looked(self, folded: Folded, backup_id: BackupId) -> "_Looked":
+        """Read everything first: what is damaged decides who is asked for it."""
+        entry = _entry(folded, backup_id, self.place.source)
+        view = whole_view(view_of(self.place, entry, folded))
+        checks = check_data(view, check_files(view), self.progress)
+        return _Looked(entry, view, checks, donors_of(self.place, folded, view, list(dict.fromkeys(checks.unusable))))
+
+    def _called(self, looked: "_Looked") -> tuple[str, ...]:
+        return _called(looked.view, (*self.beside, *looked.helping.views))
+
+    def _told(
+        self, looked: "_Looked", found: Foreseen, mends: dict[Kept, Mend], before: Folded, *, ran: bool = False
+    ) -> Mended:
+        view = looked.view
+        left = dict(
+            why_left(
+                found,
+                len(view.snapshots),
+                lambda log: is_in_pieces(self.place, before, log, view.row_of(log)),
+                accept_loss=self.accept_loss,
+            )
+        )
+        if ran:
+            left |= {kept: _FAILED for kept in found.damaged if kept not in mends and kept not in left}
+        return Mended(found, mends, _names(view, found), self._called(looked), before, left, looked.helping.unread)
 
 
-def donors_of(place: Place, folded: Folded, view: ArchiveView) -> Iterator[ArchiveView]:
-    """Other backups that have objects of their own, newest first; whether one fits is decided record by record."""
-    seen, found = tokens_of(view.record), 0
-    for entry in reversed(folded.completed):
-        if str(entry.id) == view.name or found == MOST_DONORS:
-            continue
-        try:
-            other = view_of(place, entry)
-        except Damaged:
-            continue
-        if tokens_of(other.record) - seen:
-            seen |= tokens_of(other.record)
-            found += 1
-            yield other
+@dataclass(frozen=True)
+class _Looked:
+    entry: BackupEntry
+    view: ArchiveView
+    checks: ObjectChecks
+    helping: Helping
 
 
 def _called(view: ArchiveView, donors: Sequence[BackupView]) -> tuple[str, ...]:

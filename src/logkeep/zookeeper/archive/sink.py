@@ -1,11 +1,12 @@
 """A repository as the place where a backup of ZooKeeper goes: what is new is stored, what is known is taken over."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import TypeVar
 
-from logkeep.errors import BackupFailed, UsageError
+from logkeep.errors import BackupFailed, Damaged, ObjectMissing, UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec, Segment
@@ -52,11 +53,14 @@ from logkeep.zookeeper.archive.record import (
 )
 from logkeep.zookeeper.archive.serving import mended_record
 from logkeep.zookeeper.archive.view import ArchiveView, damaged_in, digest_at, tree_at_end, view_of
+from logkeep.zookeeper.archive.whole import whole_view
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot
 from logkeep.zookeeper.packing import DEFAULT_LEVEL, StoredWriter
 from logkeep.zookeeper.planned import Planned, planned
 from logkeep.zookeeper.sink import Completed, CopiedAgain, Gathered, Known, MemberText
 from logkeep.zookeeper.tree import Tree
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -99,28 +103,43 @@ class ArchiveSink:
     entry: BackupEntry | None = None
     """The committed backup, once it is complete."""
     _ongoing: list[OngoingBackup] = field(default_factory=list)
+    _unreadable: list[str] = field(default_factory=list)
+    """Names of objects."""
 
     @property
     def known(self) -> Known:
-        return replace(known_from(self.last), digest_at=self._digest_at, tree=self._tree, damaged=self._damaged)
+        return replace(
+            known_from(self.last),
+            digest_at=self._digest_at,
+            tree=self._tree,
+            damaged=self._damaged,
+            unreadable=lambda: tuple(self._unreadable),
+        )
 
     @property
     def url(self) -> str:
         return self.session.place.store.url
 
     def _tree(self) -> Tree | None:
-        base = self._base()
-        return tree_at_end(base) if base is not None else None
+        return self._asked(tree_at_end)
 
     def _digest_at(self, zxid: int) -> int | None:
+        return self._asked(lambda base: digest_at(base, zxid))
+
+    def _asked(self, question: Callable[[ArchiveView], _Answer | None]) -> _Answer | None:
+        """Damage in the archive proves nothing, and is remembered for whoever must tell why."""
         base = self._base()
-        return digest_at(base, zxid) if base is not None else None
+        try:
+            return question(base) if base is not None else None
+        except (Damaged, ObjectMissing) as error:
+            self._unreadable.append(error.subject)
+            return None
 
     def _damaged(self) -> tuple[KeptLog | KeptSnapshot, ...]:
         """What the next backup would rest on, and a verification has found damaged."""
         completed = self.session.folded.completed
         names = known_damaged(self.session.place, {e.id for e in completed}) if completed else {}
-        return damaged_in(view_of(self.session.place, completed[-1]), names) if names else ()
+        return damaged_in(whole_view(view_of(self.session.place, completed[-1])), names) if names else ()
 
     def start(self) -> None:
         place, clock = self.session.place, self.session.clock

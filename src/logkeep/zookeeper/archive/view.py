@@ -1,7 +1,7 @@
 """A backup of ZooKeeper in a repository, to read."""
 
 import io
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -9,15 +9,15 @@ from typing import BinaryIO, cast
 
 import msgspec
 
-from logkeep.errors import Damaged, UnknownBackup
+from logkeep.errors import Damaged, ObjectMissing, UnknownBackup
 from logkeep.formats.zookeeper.scanned_log import HEADER
 from logkeep.formats.zookeeper.transactions import decode
-from logkeep.formats.zookeeper.txnlog import tables
+from logkeep.formats.zookeeper.txnlog import Records, tables
 from logkeep.model.segments import Segment
 from logkeep.repository import layout
 from logkeep.repository.attachments import read_attachment
 from logkeep.repository.chain import Place, read_chain
-from logkeep.repository.fold import BackupEntry
+from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.manifest import Manifest
 from logkeep.repository.segment_bytes import StoredLog
 from logkeep.repository.source import read_manifest
@@ -31,9 +31,11 @@ from logkeep.zookeeper.archive.record import (
 from logkeep.zookeeper.archive.serving import served_record
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.packing import PiecesStream
+from logkeep.zookeeper.plan import RestorePath
 from logkeep.zookeeper.planned import end_of
 from logkeep.zookeeper.replay import replay
 from logkeep.zookeeper.tree import Tree
+from logkeep.zookeeper.verify_objects import checked_object
 
 
 @dataclass(frozen=True)
@@ -111,15 +113,18 @@ def _log_key(kept: KeptLog) -> tuple[str, str, int]:
     return kept.member, kept.history, kept.first
 
 
-def view_of(place: Place, entry: BackupEntry) -> ArchiveView:
-    """Read what a committed backup consists of. Raises Damaged, or UnknownBackup for another kind of source."""
+def view_of(place: Place, entry: BackupEntry, folded: Folded | None = None) -> ArchiveView:
+    """Read what a committed backup consists of. Raises Damaged, or UnknownBackup for another kind of source.
+
+    `folded`: the chain, where it was read already.
+    """
     manifest = read_manifest(place, entry)
     record = read_attachment(place, manifest, ROLE, EnsembleRecord)
     if record is None:
         raise UnknownBackup("this is no backup of ZooKeeper", subject=f"{place.source} {entry.id}")
     if record.id != entry.id:
         raise Damaged("the record belongs to another backup", subject=f"{place.source} {entry.id}")
-    found = served_record(place, read_chain(place), manifest, record)
+    found = served_record(place, folded or read_chain(place), manifest, record)
     return ArchiveView(place, manifest, found.record, found.rows, found.within, found.mended)
 
 
@@ -131,23 +136,48 @@ def damaged_in(view: ArchiveView, names: Container[str]) -> tuple[KeptLog | Kept
 
 
 def digest_at(view: ArchiveView, zxid: int) -> int | None:
-    """What the newest history's record of a transaction says of the tree after it; None when it is not there."""
+    """What the newest history's record of a transaction says of the tree after it; None when it is not there.
+
+    Raises Damaged, which names the object.
+    """
     history = view.record.history
     log = next((one for one in view.logs if one.history == history and one.first <= zxid <= one.last), None)
     if log is None:
         return None
-    with view.open(log) as source:
-        for records in tables(source):
-            at = int(records.zxid.searchsorted(zxid))
-            if at < len(records.zxid) and int(records.zxid[at]) == zxid:
-                begin = int(records.body_at[at])
-                return decode(bytes(records.data[begin : begin + int(records.body_bytes[at])])).digest
+    try:
+        with view.open(log) as source:
+            return _digest_in(tables(source), zxid)
+    except (Damaged, ObjectMissing) as error:
+        raise Damaged(error.what, subject=view.object_name(log)) from error
+
+
+def _digest_in(some: Iterator[Records], zxid: int) -> int | None:
+    for records in some:
+        at = int(records.zxid.searchsorted(zxid))
+        if at < len(records.zxid) and int(records.zxid[at]) == zxid:
+            begin = int(records.body_at[at])
+            return decode(bytes(records.data[begin : begin + int(records.body_bytes[at])])).digest
     return None
 
 
 def tree_at_end(view: ArchiveView) -> Tree | None:
-    """Replayed from what is archived to the last transaction; None where no path leads there."""
+    """Replayed from what is archived to the last transaction; None where no path leads there.
+
+    Raises Damaged, which names the object.
+    """
     tails = {r.first for r in view.record.logs if r.apart}
     logs = [log for log in view.logs if log.first not in tails]
     path = end_of(view.members, view.snapshots, logs, view.record.history)
-    return None if path is None else replay(view, path).tree
+    if path is None:
+        return None
+    try:
+        return replay(view, path).tree
+    except (Damaged, ObjectMissing) as error:
+        raise Damaged(error.what, subject=_damaged_on(view, path) or error.subject or view.name) from error
+
+
+def _damaged_on(view: ArchiveView, path: RestorePath) -> str | None:
+    """The first object on the way that is not what was written."""
+    base = path.base.snapshot
+    needed = [*((base,) if base is not None else ()), *(piece.log for piece in path.slices)]
+    return next((view.object_name(kept) for kept in needed if checked_object(view, kept).seen), None)

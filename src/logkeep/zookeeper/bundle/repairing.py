@@ -57,6 +57,7 @@ class BundleRepairSink:
 
     def complete(self, repairs: Sequence[RepairPlan], dropped: Sequence[KeptSnapshot]) -> BundleView:
         """The bundle as it is from now on."""
+        self._forget_all_but(repairs)
         if not repairs and not dropped and not self._snapshots:
             return self.view
         root = self.view.path
@@ -75,6 +76,12 @@ class BundleRepairSink:
             replaced.move_originals()
             shutil.rmtree(root / PARTIAL, ignore_errors=True)
         return BundleView(root)
+
+    def _forget_all_but(self, repairs: Sequence[RepairPlan]) -> None:
+        """A log may have been written before it came out that another part of its repair cannot be had."""
+        for plan, _, stored in self._logs:
+            if not any(plan is repair for repair in repairs):
+                (self.view.path / stored.name).unlink(missing_ok=True)
 
     def _opened(self, kind: str, name: str) -> StoredWriter:
         """Under the first suffix that is free; until it is settled, with a token behind it."""

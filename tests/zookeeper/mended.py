@@ -1,0 +1,62 @@
+"""Backups in a repository that are damaged, verified and mended, for tests."""
+
+from logkeep.model.ids import BackupId
+from logkeep.model.time import random_token, utc_now
+from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.owner import this_process
+from logkeep.repository.verifying import Verified, Verifier
+from logkeep.spark.inline import InlineEngine
+from logkeep.zookeeper.archive.repairing import Mended, Repairing
+from logkeep.zookeeper.archive.verifying import Look
+from logkeep.zookeeper.archive.view import ArchiveView, view_of
+from logkeep.zookeeper.directory_view import DirectoryView, directory_view
+from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.verify import Level
+from tests.zookeeper.directories import MadeServer, txn
+from tests.zookeeper.encoding import LOG_HEADER
+
+
+def ids(place: Place) -> list[int]:
+    return [entry.id for entry in read_chain(place).completed]
+
+
+def viewed(place: Place, backup_id: int) -> ArchiveView:
+    entry = read_chain(place).entry(backup_id)
+    assert entry is not None
+    return view_of(place, entry)
+
+
+def byte_in(number: int) -> int:
+    """A byte within a record of a log, the first of which is number 0."""
+    return len(LOG_HEADER) + number * len(txn(1)) + 40
+
+
+def damage(place: Place, view: ArchiveView, kept: KeptLog | KeptSnapshot, *at: int) -> str:
+    """One bit of its object is wrong from now on, at each of these bytes; how the object is called."""
+    name = view.object_name(kept)
+    content = bytearray(place.store.get(name, 1 << 30))
+    for position in at or (-20,):
+        content[position] ^= 4
+    place.store.delete(name)
+    place.store.put_new(name, bytes(content))
+    return name
+
+
+def verified(place: Place, backup_id: int, level: Level = Level.DATA) -> Verified:
+    entry = read_chain(place).entry(backup_id)
+    assert entry is not None
+    verifier = Verifier(place, InlineEngine(), this_process("verify"), utc_now, random_token, deeper=Look(entry, level))
+    return verifier.verify(BackupId(backup_id), level)
+
+
+def previewed(place: Place, backup_id: int, *beside: BackupView, accept_loss: bool = False) -> Mended:
+    return Repairing(place, utc_now, random_token, beside=beside, accept_loss=accept_loss).preview(BackupId(backup_id))
+
+
+def repaired(place: Place, backup_id: int, *beside: BackupView, accept_loss: bool = False) -> Mended:
+    return Repairing(place, utc_now, random_token, beside=beside, accept_loss=accept_loss).run(BackupId(backup_id))
+
+
+def beside(server: MadeServer, name: str = "zk2") -> DirectoryView:
+    """A server's directories, to take records from."""
+    return directory_view(Member(name=name, data_dir=str(server.snapshot_dir), log_dir=str(server.log_dir)))
