@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from logkeep.formats.zookeeper.txnlog import scan
 from tests.e2e.zkbackup.served import Served
+from tests.zookeeper.slow_log import good_records
 
 pytestmark = pytest.mark.xdist_group("zookeeper-e2e")
 
@@ -62,7 +62,7 @@ def test_lost_transactions_in_the_source(shop: Served) -> None:
     _lengthen_newest_log(shop)
     copytree(shop.server.data_dir, shop.home / "data")
     copytree(shop.server.log_dir, shop.home / "datalog")
-    _flip(_newest_log(shop.home / "datalog"), 40)
+    _rot(_newest_log(shop.home / "datalog"))
     flags = (f"--zk-data-dir={shop.home / 'data'}", f"--zk-log-dir={shop.home / 'datalog'}")
     taken = shop.json("backup", *flags, f"--zk-host={shop.server.client}", code=21)
     assert "lost-transactions" in {finding["code"] for finding in taken["findings"]}
@@ -74,15 +74,14 @@ def _newest_log(directory: Path) -> Path:
 
 
 def _lengthen_newest_log(shop: Served) -> None:
-    """Wherever the server rolled it: a lone record could be one that is being written, and is no damage."""
-    while _records(_newest_log(shop.server.log_dir)) < 3:
+    """Wherever the server rolled it: a lone record could be one that is being written, which is no damage.
+
+    What two sessions wrote into it comes after the snapshot that the server took when it began the log.
+    """
+    before: Path | None = None
+    while before != (before := _newest_log(shop.server.log_dir)):
         shop.fill("/more", 2)
         shop.empty("/more")
-
-
-def _records(log: Path) -> int:
-    with log.open("rb") as file:
-        return scan(file).records
 
 
 @pytest.fixture
@@ -91,10 +90,11 @@ def bundle(shop: Served) -> Path:
     return Path(shop.backup("--backup-id=one", "--compression=none")["backup_dir"])
 
 
-def _flip(path: Path, position: int) -> None:
-    content = bytearray(path.read_bytes())
-    content[position] ^= 0xFF
-    path.write_bytes(content)
+def _rot(log: Path) -> None:
+    """Damage the last record that others follow: it lies behind what any snapshot holds."""
+    content = bytearray(log.read_bytes())
+    content[good_records(bytes(content))[-2].position + 30] ^= 0xFF
+    log.write_bytes(content)
 
 
 def _newest(bundle: Path) -> Path:
@@ -104,7 +104,7 @@ def _newest(bundle: Path) -> Path:
 def test_damage_in_a_bundle_and_its_honest_repair(shop: Served, bundle: Path) -> None:
     """No other backup has the record: it is named as lost, and stays named."""
     rotten = _newest(bundle)
-    _flip(rotten, 40)
+    _rot(rotten)
     content = rotten.read_bytes()
     found = shop.json("verify", f"--backup-dir={bundle}", code=10)
     assert (found["status"], found["restorable"], found["quality_score"]) == ("damaged", False, 0)
@@ -119,7 +119,7 @@ def test_damage_in_a_bundle_and_its_honest_repair(shop: Served, bundle: Path) ->
 def test_a_neighbour_gives_back_what_was_lost(shop: Served, bundle: Path) -> None:
     other = Path(shop.backup("--backup-id=two")["backup_dir"])
     before = (bundle / "txnlogs" / _newest(bundle).name).read_bytes()
-    _flip(_newest(bundle), 40)
+    _rot(_newest(bundle))
     fixed = shop.json("verify", f"--backup-dir={bundle}", "--fix", code=2)
     assert (fixed["status"], fixed["restorable"], fixed["quality_score"]) == ("partial", True, 95)
     assert "another backup" in fixed["repairs"][0]
@@ -215,7 +215,7 @@ def test_a_time_that_damage_has_taken_away(shop: Served, bundle: Path) -> None:
     places = (f"--zk-data-dir={target}", f"--zk-log-dir={target}", "--zk-host=127.0.0.1:1")
     words = ("restore", f"--backup-dir={bundle}", *places, "--dry-run")
     last, early = (shop.json(*words, *flags)["stands_at"] for flags in ((), ("--to-zxid=0x20",)))
-    _flip(_newest(bundle), 40)
+    _rot(_newest(bundle))
     said = _error(shop, *words, f"--to-time={last['time_ms']}", code=30)
     assert last["hex"] in said["message"]
     assert "--to-zxid 0x" in said["remedy"]
