@@ -59,7 +59,7 @@ def test_no_server_answers(shop: Served) -> None:
 
 def test_lost_transactions_in_the_source(shop: Served) -> None:
     """A record that others follow is damaged: what is there is kept, and what is not is told."""
-    _lengthen_newest_log(shop)
+    _begin_log(shop)
     copytree(shop.server.data_dir, shop.home / "data")
     copytree(shop.server.log_dir, shop.home / "datalog")
     _rot(_newest_log(shop.home / "datalog"))
@@ -73,20 +73,21 @@ def _newest_log(directory: Path) -> Path:
     return max((directory / "version-2").glob("log.*"), key=lambda path: int(path.suffix[1:], 16))
 
 
-def _lengthen_newest_log(shop: Served) -> None:
-    """Wherever the server rolled it: a lone record could be one that is being written, which is no damage.
+def _begin_log(shop: Served) -> None:
+    """With some records in it: a lone one could be one that is being written, which is no damage.
 
-    What two sessions wrote into it comes after the snapshot that the server took when it began the log.
+    A server that starts takes a snapshot that nobody disturbs. Wherever else it rolled its log, clients wrote while it
+    took one, and what is restorable then depends on how many transactions that was.
     """
-    before: Path | None = None
-    while before != (before := _newest_log(shop.server.log_dir)):
-        shop.fill("/more", 2)
-        shop.empty("/more")
+    shop.server.stop()
+    shop.server.start()
+    shop.fill("/more", 2)
+    shop.empty("/more")
 
 
 @pytest.fixture
 def bundle(shop: Served) -> Path:
-    _lengthen_newest_log(shop)
+    _begin_log(shop)
     return Path(shop.backup("--backup-id=one", "--compression=none")["backup_dir"])
 
 
