@@ -1,0 +1,77 @@
+"""What the verbs that merge small objects have in common: their options, how they run, and what they tell."""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from logkeep.cli.look import Look, count, size
+from logkeep.cli.opening import STORE_EXITS, chosen_engine
+from logkeep.cli.run import Run
+from logkeep.config.options import (
+    ENGINE,
+    LEASE_TTL,
+    LIMIT_DOWNLOAD,
+    LIMIT_UPLOAD,
+    MASTER,
+    PARALLEL,
+    PROGRESS,
+    REPO,
+    RETRY_FOR,
+    SOURCE,
+    SPARK_CONF,
+)
+from logkeep.model.findings import Finding
+from logkeep.repository.chain import Place
+
+if TYPE_CHECKING:
+    from logkeep.repository.optimize import Optimizing
+
+WHERE = (REPO, SOURCE)
+"""Named before the size that a verb merges up to, …"""
+HOW = (ENGINE, MASTER, PARALLEL, SPARK_CONF, LIMIT_UPLOAD, LIMIT_DOWNLOAD, RETRY_FOR, LEASE_TTL, PROGRESS)
+"""… and after it."""
+EXITS = (10, 20, 50, *STORE_EXITS)
+
+
+class OptimizeReport(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    objects_before: int
+    """Small objects that were merged."""
+    objects_after: int
+    """What they became."""
+    size_bytes: int
+    findings: tuple[Finding, ...]
+    """Objects that were left as they are because they are not what was archived."""
+    dry_run: bool
+
+
+def optimize_text(report: OptimizeReport, look: Look) -> str:
+    if not report.objects_before and not report.findings:
+        return look.text(f"nothing to merge in {report.source}")
+    done = "would merge" if report.dry_run else "merged"
+    lines = [
+        f"{done} {count(report.objects_before)} objects of {report.source} into {count(report.objects_after)}, "
+        f"{size(report.size_bytes)}",
+        *(f"{f.severity.upper():8}{f.where}: {f.what}" for f in report.findings),
+    ]
+    return look.text("\n".join(lines))
+
+
+def optimize_code(report: OptimizeReport) -> int:
+    return 10 if report.findings else 0
+
+
+def optimized(run: Run, place: Place, task: "Optimizing", segment_bytes: int) -> OptimizeReport:
+    """Merge up to this size, or tell what would be merged."""
+    from logkeep.repository.merge_plan import MergeRule  # noqa: PLC0415 - loads Arrow, which --help can spare
+
+    rule = MergeRule(segment_bytes)
+    done = task.preview(rule) if run.dry_run else task.run(rule, lambda size_bytes: chosen_engine(run, size_bytes))
+    return OptimizeReport(
+        source=place.source,
+        objects_before=done.objects_before,
+        objects_after=done.objects_after,
+        size_bytes=done.size_bytes,
+        findings=done.findings,
+        dry_run=run.dry_run,
+    )
