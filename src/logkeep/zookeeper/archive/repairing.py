@@ -6,7 +6,7 @@ be had stays as it is, and so does one whose records are all whole and not those
 stays lost, only who accepts the loss gets what is left of it: no later repair fills such a hole.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
@@ -34,6 +34,7 @@ from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.packing import StoredWriter
 from logkeep.zookeeper.repair import Foreseen, foresee, repair
 from logkeep.zookeeper.repair_plan import RepairPlan, Taken
+from logkeep.zookeeper.repaired_log import RepairedLog
 from logkeep.zookeeper.sink import Stored
 from logkeep.zookeeper.verify import Level
 from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, check_data, check_files, named
@@ -54,9 +55,9 @@ class ArchiveRepairSink:
     _logs: list[tuple[RepairPlan, KeptLog, Stored]] = field(default_factory=list)
     _snapshots: list[tuple[KeptSnapshot, str, Stored]] = field(default_factory=list)
 
-    def new_log(self, repair: RepairPlan, first: int) -> "_NewLog":
+    def new_log(self, repair: RepairPlan, first: int) -> RepairedLog:
         writer = self._opened(self.view.row_of(repair.of), first)
-        return _NewLog(writer, lambda kept, stored: self._logs.append((repair, kept, stored)))
+        return RepairedLog(writer, lambda kept, stored: self._logs.append((repair, kept, stored)))
 
     def new_snapshot(self, snapshot: KeptSnapshot, source: BackupView) -> None:
         row = self.view.row_of(snapshot)
@@ -102,21 +103,6 @@ class ArchiveRepairSink:
         token, place = self.session.tokens(), self.session.place
         name = layout.object_of(place.source, row.log, first, token, row.codec)
         return StoredWriter(place.store.open_new(name), name, token, row.codec)
-
-
-@dataclass
-class _NewLog:
-    writer: StoredWriter
-    done: Callable[[KeptLog, Stored], None]
-
-    def write(self, data: memoryview | bytes) -> None:
-        self.writer.write(data)
-
-    def close(self, kept: KeptLog) -> None:
-        self.done(kept, self.writer.close())
-
-    def abort(self) -> None:
-        self.writer.abort()
 
 
 def is_in_pieces(place: Place, folded: Folded, log: KeptLog, row: Segment) -> bool:

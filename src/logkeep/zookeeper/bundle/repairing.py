@@ -6,7 +6,7 @@ still lie beside its successor instead of in `damaged/`, and nothing reads it.
 """
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +26,7 @@ from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.packing import SUFFIXES, StoredWriter
 from logkeep.zookeeper.repair_plan import RepairPlan
+from logkeep.zookeeper.repaired_log import RepairedLog
 from logkeep.zookeeper.sink import Stored
 
 _CODECS: Final = (Codec.GZIP, Codec.ZSTD, Codec.NONE)
@@ -41,9 +42,9 @@ class BundleRepairSink:
     _logs: list[tuple[RepairPlan, KeptLog, Stored]] = field(default_factory=list)
     _snapshots: dict[str, Stored] = field(default_factory=dict)
 
-    def new_log(self, repair: RepairPlan, first: int) -> "_NewLog":
+    def new_log(self, repair: RepairPlan, first: int) -> RepairedLog:
         writer = self._opened(layout.TXNLOGS, log_name(first))
-        return _NewLog(writer, lambda kept, stored: self._logs.append((repair, kept, stored)))
+        return RepairedLog(writer, lambda kept, stored: self._logs.append((repair, kept, stored)))
 
     def new_snapshot(self, snapshot: KeptSnapshot, source: BackupView) -> None:
         writer = self._opened(layout.SNAPSHOTS, snapshot.name)
@@ -96,21 +97,6 @@ class BundleRepairSink:
         (self.view.path / stored.name).rename(self.view.path / final)
         sync_path((self.view.path / final).parent)
         return msgspec.structs.replace(stored, name=final)
-
-
-@dataclass
-class _NewLog:
-    writer: StoredWriter
-    done: Callable[[KeptLog, Stored], None]
-
-    def write(self, data: memoryview | bytes) -> None:
-        self.writer.write(data)
-
-    def close(self, kept: KeptLog) -> None:
-        self.done(kept, self.writer.close())
-
-    def abort(self) -> None:
-        self.writer.abort()
 
 
 @dataclass
