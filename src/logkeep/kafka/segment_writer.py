@@ -8,7 +8,6 @@ Where zstd is wanted, each segment is looked at anew: one that begins mainly wit
 stored as it is. Frames could only make it larger, and would cost a second hash of every byte.
 """
 
-import hashlib
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -23,8 +22,6 @@ from logkeep.model.segments import Codec, LogName, Segment
 from logkeep.model.time import TokenSource
 from logkeep.repository import layout
 from logkeep.repository.chain import Place
-
-_NOTHING = hashlib.sha256().hexdigest()
 
 
 @dataclass(frozen=True)
@@ -111,23 +108,7 @@ class SegmentWriter:
             self.segments[-1] = msgspec.structs.replace(self.segments[-1], end=end)
             self._start = end
             return
-        self.segments.append(
-            Segment(
-                log=self._log,
-                start=self._start,
-                end=end,
-                first=self._start,
-                token=self._tokens(),
-                has_object=False,
-                records=0,
-                stored_bytes=0,
-                plain_bytes=0,
-                base_time_ms=-1,
-                max_time_ms=-1,
-                sha256=_NOTHING,
-                plain_sha256=_NOTHING,
-            )
-        )
+        self.segments.append(Segment.without_object(self._log, self._start, end, self._tokens()))
         self._start = end
 
 

@@ -5,6 +5,7 @@ holds. Neither carries an object name: `repository.layout` builds names from the
 read from a store ever becomes a path by itself.
 """
 
+import hashlib
 import re
 from enum import StrEnum
 from typing import Annotated
@@ -17,6 +18,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _HISTORY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 _TOKEN = re.compile(r"[0-9a-f]{16}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_SHA256_OF_NOTHING = hashlib.sha256().hexdigest()
 
 Token = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}$")]
 Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
@@ -94,6 +96,28 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     codec: Codec = Codec.NONE
     digest: str = ""
     """Of the decoded records, once a verification has made it."""
+
+    @classmethod
+    def without_object(
+        cls, log: LogName, start: Position, end: Position, token: str, proof: Proof = Proof.PROVEN
+    ) -> "Segment":
+        """For positions of which nothing is left."""
+        return cls(
+            log=log,
+            start=start,
+            end=end,
+            first=start,
+            token=token,
+            has_object=False,
+            proof=proof,
+            records=0,
+            stored_bytes=0,
+            plain_bytes=0,
+            base_time_ms=-1,
+            max_time_ms=-1,
+            sha256=_SHA256_OF_NOTHING,
+            plain_sha256=_SHA256_OF_NOTHING,
+        )
 
     def __post_init__(self) -> None:
         if self.start > self.end:

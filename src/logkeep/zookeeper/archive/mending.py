@@ -15,7 +15,7 @@ import msgspec
 
 from logkeep.errors import BackupFailed, Damaged
 from logkeep.model.ranges import Range, tile
-from logkeep.model.segments import Codec, Collection, Segment
+from logkeep.model.segments import Collection, Segment
 from logkeep.model.time import TokenSource
 from logkeep.repository import layout
 from logkeep.repository.chain import Place
@@ -26,8 +26,6 @@ from logkeep.repository.writing import Writing
 from logkeep.zookeeper.archive.served import told_adler
 from logkeep.zookeeper.kept import KeptLog
 from logkeep.zookeeper.sink import Stored
-
-_OF_NOTHING = hashlib.sha256().hexdigest()
 
 
 @dataclass(frozen=True)
@@ -71,23 +69,7 @@ def _lost_rows(mend: Mend, served: Served, tokens: TokenSource) -> Iterator[Segm
     ends = [held.end for _, table in served.parts.values() for held in ranges(table).get(old.log, ())]
     for gap in tile(Range(old.start, old.end), [Range(row.start, row.end) for row in mend.new]).gaps:
         if gap.end < max(ends, default=0):
-            yield msgspec.structs.replace(
-                old,
-                start=gap.start,
-                end=gap.end,
-                first=gap.start,
-                token=tokens(),
-                has_object=False,
-                records=0,
-                stored_bytes=0,
-                plain_bytes=0,
-                base_time_ms=-1,
-                max_time_ms=-1,
-                sha256=_OF_NOTHING,
-                plain_sha256=_OF_NOTHING,
-                codec=Codec.NONE,
-                digest="",
-            )
+            yield Segment.without_object(old.log, gap.start, gap.end, tokens(), old.proof)
 
 
 def _read_back(place: Place, row: Segment) -> None:
