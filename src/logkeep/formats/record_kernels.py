@@ -136,7 +136,7 @@ def skip_headers(data: Bytes, at: Number, end: Number, count: Number) -> tuple[N
 
 
 @kernel
-def decode_batches(  # noqa: PLR0911, PLR0912 - compiled code raises no exceptions: each check returns its answer
+def decode_batches(  # noqa: PLR0911 - compiled code raises no exceptions: each check returns its answer
     data: Bytes, batches: Longs, offsets: Longs, times: Longs, spans: Ints
 ) -> tuple[int, int, int, int]:
     """Fill one row per record. Returns rows that are good, the problem (OK: none), its batch and its byte in `data`.
@@ -154,7 +154,7 @@ def decode_batches(  # noqa: PLR0911, PLR0912 - compiled code raises no exceptio
         for _ in range(batches[batch, COUNT]):
             stop, delta, offset, body, key_at, key_size, value_at, value_size = ordinary(data, at, end)
             headers_at, headers, odd = stop, np.int64(0), 0
-            if stop < 0:
+            if stop < 0 or offset <= before or offset > last:
                 size, begin = varint32(data, at, end)
                 if begin < 0 or size < 6 or size > end - begin:
                     return first, BAD_LENGTH, batch, at
@@ -163,7 +163,7 @@ def decode_batches(  # noqa: PLR0911, PLR0912 - compiled code raises no exceptio
                 if at < 0:
                     return first, BAD_NUMBER, batch, begin
                 offset, body = varint32(data, at, stop)
-                if body < 0:
+                if body < 0 or offset <= before or offset > last:
                     return first, BAD_OFFSET, batch, at
                 key_size, key_at = varint32(data, body, stop)
                 if key_at < 0 or key_size < -1 or key_size > stop - key_at:
@@ -184,8 +184,6 @@ def decode_batches(  # noqa: PLR0911, PLR0912 - compiled code raises no exceptio
                 odd |= odd_too
                 if at != stop:
                     return first, LEFT_IN_RECORD, batch, at
-            if offset <= before or offset > last:
-                return first, BAD_OFFSET, batch, body
             before, at = offset, stop
             here = U64(row)
             offsets[here] = base + offset

@@ -29,16 +29,11 @@ def sealed_again(crc: int, old: Bytes, new: Bytes, behind: int) -> int:
 
 def carried(polynomial: int, length: int) -> int:
     """A difference of CRCs as it is so many bytes later."""
-    for lowest, low, high, highest in _tables():
+    for table in _tables():
         if not length:
             break
         if length & 1:
-            polynomial = (
-                lowest[polynomial & 255]
-                ^ low[polynomial >> 8 & 255]
-                ^ high[polynomial >> 16 & 255]
-                ^ highest[polynomial >> 24]
-            )
+            polynomial = _looked_up(table, polynomial)
         length >>= 1
     return polynomial
 
@@ -73,8 +68,7 @@ def _table(images: list[int]) -> _Table:
 
 
 def _looked_up(table: _Table, polynomial: int) -> int:
-    found = 0
-    for column in table:
-        found ^= column[polynomial & 255]
-        polynomial >>= 8
-    return found
+    lowest, low, high, highest = table
+    return (
+        lowest[polynomial & 255] ^ low[polynomial >> 8 & 255] ^ high[polynomial >> 16 & 255] ^ highest[polynomial >> 24]
+    )
