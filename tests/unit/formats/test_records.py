@@ -203,6 +203,16 @@ def test_malformed_records_are_told_with_their_place(payload: bytes, fields: dic
     assert 0 <= problem.byte <= len(payload)
 
 
+@pytest.mark.parametrize("deltas", [(0, 2, 2), (0, 2, 2, 3)], ids=["the last record", "others follow it"])
+def test_an_offset_that_does_not_rise_is_told_where_it_stands(deltas: tuple[int, ...]) -> None:
+    """Also where the decoder takes its short way: length, attributes and time stand before it, a byte each."""
+    records = [Slow(delta).encode() for delta in deltas]
+    data = batch_of(77, RECORDS, b"".join(records), delta=9, count=len(deltas))
+    (problem,) = decode(data, walk(data).batches)
+    assert isinstance(problem, Malformed)
+    assert problem.byte == len(records[0] + records[1]) + 3
+
+
 def test_a_huge_count_in_a_compressed_batch_takes_no_memory() -> None:
     data = batch_of(0, RECORDS, gzipped(PLAIN), attributes=1, count=2**31 - 1, delta=2**31 - 1)
     (problem,) = decode(data, walk(data).batches)
