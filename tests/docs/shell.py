@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from logkeep.embedded.kafka import free_ports
+from logkeep.embedded.ports import free_ports
 from logkeep.spark.cache import cache_dir
 from tests.docs.pages import ROOT, Command, Scene
 from tests.docs.tools import APACHE_TOOLS

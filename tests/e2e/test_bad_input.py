@@ -10,11 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from logkeep.embedded.ports import free_ports
 from logkeep.repository.documents import seal
 from logkeep.repository.format import FormatDocument
 from logkeep.store.address import open_store
 from tests.e2e.filled import Filled, new_repository, tree
-from tests.servers.s3 import ENVIRONMENT, READER, S3Server, free_ports, seaweed
+from tests.servers.s3 import ENVIRONMENT, READER, S3Server, seaweed
 from tests.unit.cli.calling import REAL, clean_environment, logkeep
 
 QUICK = {"LOGKEEP_TRANSFER_RETRY_FOR": "1s"}

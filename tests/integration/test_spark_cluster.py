@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.embedded.kafka import free_ports
+from logkeep.embedded.ports import free_ports
 from logkeep.embedded.process import ServerProcess
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.jars import spark_home

@@ -7,14 +7,15 @@ import socket
 from contextlib import ExitStack
 from pathlib import Path
 
-from logkeep.embedded.kafka import EmbeddedKafka, KafkaRelease, free_ports
+from logkeep.embedded.kafka import EmbeddedKafka, KafkaRelease
+from logkeep.embedded.ports import free_ports
 from logkeep.embedded.process import ServerProcess, java_command
 from tests.integration.processes import wait_for
 from tests.kafka.matrix import BROKER
 from tests.kafka.plain import PlainBrokers
 
 RELEASE = KafkaRelease("3.9.1")
-_READY_S = 60.0
+_READY_S = 180.0
 _KRAFT_ONLY = (
     "node.id",
     "process.roles",

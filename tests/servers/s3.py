@@ -11,12 +11,11 @@ end, also when the test fails. If the test process is killed, the kernel kills t
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,12 +25,13 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from logkeep.embedded.ports import free_ports
 from tests.servers.leash import leashed
 
 ACCESS_KEY = "logkeeptestkey"
 SECRET_KEY = "logkeeptestsecret0123456789"
 REGION = "us-east-1"
-_READY_WITHIN_S = 60.0
+_READY_WITHIN_S = 180.0
 
 ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": ACCESS_KEY,
@@ -75,15 +75,6 @@ class S3Server:
         client.create_bucket(Bucket=name)
         client.close()
         return name
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now: all held open together, so they differ from each other."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
 
 
 @contextmanager

@@ -19,7 +19,8 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from logkeep.embedded.kafka import EmbeddedKafka, free_ports
+from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.embedded.ports import free_ports
 from tests.servers.certificates import Identity, authority, signed
 
 PASSWORD = 'pw-"x\\y=z,ü-4711'

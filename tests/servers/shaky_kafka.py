@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from logkeep.embedded.kafka import EmbeddedKafka, free_ports
+from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.embedded.ports import free_ports
 from tests.integration.processes import wait_for
 from tests.kafka.matrix import BROKER, Matrix
 from tests.servers.tcp_proxy import CuttingProxy, Gate, Listener

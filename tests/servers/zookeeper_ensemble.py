@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from logkeep.embedded.kafka import free_ports
+from logkeep.embedded.ports import free_ports
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.errors import ClusterUnreachable
 from logkeep.zookeeper.words import ServerState, four_letter, parse_srvr

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from logkeep.embedded.kafka import free_ports
+from logkeep.embedded.ports import free_ports
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.errors import ServerFailed
 from logkeep.spark.cache import cache_dir

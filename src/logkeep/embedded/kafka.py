@@ -1,7 +1,6 @@
 """A real Kafka broker in one process (KRaft, broker and controller in one), from Maven coordinates."""
 
 import base64
-import contextlib
 import socket
 import struct
 import uuid
@@ -10,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from logkeep.embedded.ports import free_ports
 from logkeep.embedded.process import ServerProcess, java_command, run_tool
 from logkeep.spark.jars import resolve_jars, spark_jar
 
-_READY_S = 60.0
+_READY_S = 180.0
 _LOG4J = """\
 appender.out.type = Console
 appender.out.name = out
@@ -147,15 +147,6 @@ def cluster_id(random_bytes: Callable[[], bytes] = lambda: uuid.uuid4().bytes) -
         text = base64.urlsafe_b64encode(random_bytes()).decode().rstrip("=")
         if not text.startswith("-"):
             return text
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody uses at this moment: all held at once, so that they differ."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 def answers(host: str, port: int) -> bool:

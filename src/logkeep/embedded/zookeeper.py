@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from logkeep.embedded.kafka import free_ports
+from logkeep.embedded.ports import free_ports
 from logkeep.embedded.process import ServerProcess, java_command, run_tool
 from logkeep.errors import ClusterUnreachable
 from logkeep.spark.jars import resolve_jars, spark_home, spark_jar
@@ -21,7 +21,7 @@ from logkeep.zookeeper.words import four_letter, parse_srvr
 
 RELEASES = ("3.4.14", "3.5.10", "3.6.4", "3.7.2", "3.8.4", "3.9.5")
 """The last of each line that is supported."""
-_READY_S = 60.0
+_READY_S = 180.0
 _ASK_S = 2.0
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _LOG4J = """\

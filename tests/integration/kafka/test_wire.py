@@ -12,7 +12,8 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Position
 
-from logkeep.embedded.kafka import EmbeddedKafka, free_ports
+from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.embedded.ports import free_ports
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterTooOld, ClusterUnreachable, NotAuthorised
 from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.admin.topics import create_topic

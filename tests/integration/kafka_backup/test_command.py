@@ -6,7 +6,8 @@ import time
 import pytest
 from confluent_kafka import TopicPartition
 
-from logkeep.embedded.kafka import EmbeddedKafka, free_ports
+from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.embedded.ports import free_ports
 from tests.e2e.filled import Filled, tree
 from tests.e2e.test_bad_input import in_namespace, one_error
 from tests.kafka.matrix import Matrix

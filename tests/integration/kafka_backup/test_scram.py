@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from logkeep.embedded.kafka import free_ports
+from logkeep.embedded.ports import free_ports
 from logkeep.formats.scram_records import ScramCredential, ScramFold
 from logkeep.kafka.fetch import EpochEnd
 from logkeep.kafka.metadata_log import MetadataLog, open_quorum

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.embedded.ports import free_ports
 from logkeep.errors import (
     AlreadyExists,
     ConfigError,
@@ -28,7 +29,7 @@ from logkeep.store.address import open_store
 from logkeep.store.aws_files import file_credentials
 from logkeep.store.base import ObjectWriter, Store
 from logkeep.store.objects import ObjectStore, resume_point
-from tests.servers.s3 import ENVIRONMENT, free_ports
+from tests.servers.s3 import ENVIRONMENT
 
 
 class _Answer:

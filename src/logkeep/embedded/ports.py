@@ -1,0 +1,87 @@
+"""Ports for servers that are started here: handed out in turn, and none that a client could be given meanwhile.
+
+A server is started some time after its port was chosen, and one that is stopped comes back to its port. The kernel
+takes the port of an outgoing connection from a range of its own, so a port of that range may be gone by then. Of the
+others, each is given to one process at a time, in turn: a file in the machine's temporary directory remembers the last.
+"""
+
+import contextlib
+import fcntl
+import os
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+_CLIENTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_USUAL = (32768, 60999)
+_FIRST, _LAST = 10000, 65535
+"""Below are the ports that well-known services have."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody uses at this moment, and that nobody else who asks here gets for a long while."""
+    with _turn() as turn:
+        last = turn.read()
+        ports = choose(served(*_clients()), last, count, _is_free)
+        turn.write(ports[-1])
+    return ports
+
+
+def served(first_client: int, last_client: int) -> range:
+    """Those below or above the ports of clients, whichever are more."""
+    below, above = range(_FIRST, min(first_client, _LAST + 1)), range(max(last_client + 1, _FIRST), _LAST + 1)
+    return max(below, above, key=len)
+
+
+def choose(ports: range, last: int, count: int, is_free: Callable[[int], bool]) -> list[int]:
+    """The next free ones behind the last that was given, then from the beginning; `OSError` where too few are."""
+    begin = ports.index(last) + 1 if last in ports else 0
+    in_turn = (ports[(begin + step) % len(ports)] for step in range(len(ports)))
+    found = [port for port, _ in zip(filter(is_free, in_turn), range(count), strict=False)]
+    if len(found) < count:
+        raise OSError(f"no {count} ports of {ports.start} to {ports.stop - 1} are free on this machine")
+    return found
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _clients() -> tuple[int, int]:
+    try:
+        first, last = map(int, _CLIENTS.read_text().split())
+    except (OSError, ValueError):  # another kind of system
+        return _USUAL
+    return first, last
+
+
+class _Turn:
+    """The port that was given last, in a file that one process holds at a time."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+
+    def read(self) -> int:
+        text = os.pread(self._file, 16, 0)
+        return int(text) if text.isdigit() else 0
+
+    def write(self, port: int) -> None:
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, str(port).encode(), 0)
+
+
+@contextlib.contextmanager
+def _turn() -> Iterator[_Turn]:
+    path = Path(tempfile.gettempdir(), f"logkeep-ports-{os.getuid()}")
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield _Turn(file)
+    finally:
+        os.close(file)
