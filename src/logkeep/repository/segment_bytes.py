@@ -55,6 +55,18 @@ class StoredLog:
         """All plain bytes, in order; so many of the stored ones are read at once."""
         return _measured(self._pieces(0, self.stored_bytes, watch, piece_bytes), self.plain_bytes, self.name)
 
+    def again_from(self, put_back: Callable[[], int], piece_bytes: int) -> Iterator[memoryview]:
+        """All plain bytes, in order, of an object that is stored as they are; after each piece but the last so many of
+        its bytes as are put back, never all, begin the next one."""
+        at = 0
+        while at < self.stored_bytes:
+            piece = self.store.get_range(self.name, at, min(piece_bytes, self.stored_bytes - at))
+            at += len(piece)
+            yield memoryview(piece)
+            at -= put_back() if at < self.stored_bytes else 0
+        if at != self.plain_bytes:
+            raise Damaged(f"holds {at} bytes of the log instead of {self.plain_bytes}", subject=self.name)
+
     def whole(self, limit: int) -> bytes:
         """All plain bytes at once; raises Damaged when they are more than `limit`."""
         if self.plain_bytes > limit:
