@@ -41,6 +41,7 @@ from benchmarks.kafka_workload import (
 )
 from benchmarks.raw_produce import Fastest, fastest
 from benchmarks.restore_fillings import after_a_first_offset, with_lone_markers
+from benchmarks.restore_growth import growth, tell
 from benchmarks.timed import Span, TimedEngine
 from logkeep.formats.warm import warm
 from logkeep.kafka.restore import estimate
@@ -274,11 +275,28 @@ def fillings(bench: Bench) -> None:
         print(f"| {topic} | {count / span.seconds:,.0f} | {known:,.0f} |", flush=True)
 
 
+def growing(bench: Bench, record_bytes: int, megabytes: int) -> None:
+    """What a restore costs once, and what each GB costs."""
+
+    def restored(size: int) -> list[Span]:
+        load = Load(f"growing-{record_bytes}-{size}", record_bytes, size)
+        fill(bench.kafka, load)
+        entry, spans = bench.backed_up(load.topic), []
+        for _ in range(bench.rounds):
+            done, span = bench.restored(entry, load.topic, Offsets.TRANSLATE)
+            delete(bench.kafka, done.plan.topics[0].name)
+            spans.append(span)
+        delete(bench.kafka, load.topic)
+        return spans
+
+    tell(f"{record_bytes} B, growing topics", growth(megabytes, restored))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megabytes", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--only", default=",".join([*LOADS, "fillings"]), help="some of these")
+    parser.add_argument("--only", default=",".join([*LOADS, "growth", "fillings"]), help="some of these")
     parser.add_argument("--directory", type=Path, default=None)
     options = parser.parse_args()
     cache, wanted = cache_dir(os.environ, Path.home()), options.only.split(",")
@@ -294,6 +312,9 @@ def main() -> None:
         for name in (name for name in LOADS if name in wanted):
             size, batch, codec = LOADS[name]
             compare(bench, Load(f"load-{name}", size, options.megabytes, batch, codec))
+        if "growth" in wanted:
+            for size in (100, 1000):
+                growing(bench, size, options.megabytes)
         if "fillings" in wanted:
             fillings(bench)
         print(f"\nload average {os.getloadavg()[0]:.1f} at the end, after {time.monotonic() - began:.0f} s")

@@ -227,15 +227,24 @@ def kafka_disk_rots() -> None:
 
 
 def zookeeper_starts() -> None:
-    """A shop keeps its settings in ZooKeeper. Whoever ends the shell ends the server too."""
-    from tests.docs.zookeeper import client, start  # noqa: PLC0415 - a library that other scenes need not load
+    """A shop keeps its settings in ZooKeeper, which was restarted once. Whoever ends the shell ends the server too."""
+    from tests.docs.zookeeper import client, start, stop  # noqa: PLC0415 - a library that other scenes need not load
 
     start()
     shop = client()
     shop.create("/shop/price", b"42", makepath=True)
-    for number in range(100):
-        shop.create(f"/shop/orders/{number}", b"new", makepath=True)
+    _order(shop, range(50))
     _ended(shop)
+    stop()
+    start()
+    shop = client()
+    _order(shop, range(50, 100))
+    _ended(shop)
+
+
+def _order(shop: Any, numbers: range) -> None:
+    for number in numbers:
+        shop.create(f"/shop/orders/{number}", b"new", makepath=True)
 
 
 def zookeeper_accident() -> None:
@@ -243,8 +252,7 @@ def zookeeper_accident() -> None:
     from tests.docs.zookeeper import client  # noqa: PLC0415
 
     shop = client()
-    for number in range(100, 150):
-        shop.create(f"/shop/orders/{number}", b"new")
+    _order(shop, range(100, 150))
     shop.delete("/shop", recursive=True)
     _ended(shop)
 
@@ -257,8 +265,7 @@ def ensemble_starts() -> None:
         start(f"{name}.cfg")
     shop = ensemble_client()
     shop.create("/shop/price", b"42", makepath=True)
-    for number in range(60):
-        shop.create(f"/shop/orders/{number}", b"new", makepath=True)
+    _order(shop, range(60))
     _ended(shop)
 
 

@@ -20,7 +20,8 @@ from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 
 ALONE = "zoo.cfg"
 MEMBERS = ("zk1", "zk2", "zk3")
-_SETTINGS = {"snapCount": "40", "preAllocSize": "1024"}
+_SETTINGS = {"preAllocSize": "1024"}
+"""It takes a snapshot and begins a log where it is started, and nowhere by chance."""
 
 
 class GuideMember(EmbeddedZooKeeper):

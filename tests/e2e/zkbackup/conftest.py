@@ -12,7 +12,11 @@ from tests.e2e.zkbackup.served import Served, served
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(tmp_path_factory.mktemp("shop")) as shop:
-        shop.fill("/shop", 150)
+        shop.fill("/shop", 50)
+        shop.begin_log()
+        shop.fill("/shop/more", 50)
+        shop.begin_log()
+        shop.fill("/shop/most", 50)
         yield shop
 
 

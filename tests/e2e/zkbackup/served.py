@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,9 @@ from logkeep.spark.cache import cache_dir
 from tests.unit.cli.zkbackup.bundles import zkbackup
 from tests.zookeeper.recording import Seen, kazoo, record
 
-_SETTINGS = {"snapCount": "60", "preAllocSize": "1024"}
+_SETTINGS = {"preAllocSize": "1024"}
+ROLLING = {"snapCount": "60"}
+"""It takes snapshots and begins logs where chance wants it, while clients write."""
 
 
 @dataclass
@@ -64,16 +66,22 @@ class Served:
                 client.create(f"{top}/order-", f"order {number}".encode(), sequence=True)
             client.create(f"{top}/preise-in-€", b"\x00\xff" * 500)
 
+    def begin_log(self) -> None:
+        """A server that starts takes a snapshot, which nobody disturbs, and writes a new log."""
+        self.server.stop()
+        self.server.start()
+
     def empty(self, top: str) -> None:
         with kazoo(self.server.client, self.server.password) as client:
             client.delete(top, recursive=True)
 
 
 @contextmanager
-def served(home: Path, version: str = "3.9.5") -> Iterator[Served]:
+def served(home: Path, version: str = "3.9.5", settings: Mapping[str, str] = {}) -> Iterator[Served]:
     release, cache = ZooKeeperRelease(version), cache_dir(os.environ, Path.home())
     server = EmbeddedZooKeeper(
-        home / "zk", cache, release=release, settings=_SETTINGS, data_dir=home / "data", log_dir=home / "datalog"
-    )
+        home / "zk", cache, release=release, settings={**_SETTINGS, **settings}, data_dir=home / "data",
+        log_dir=home / "datalog",
+    )  # fmt: skip
     with server:
         yield Served(server, home)

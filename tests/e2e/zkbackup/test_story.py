@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.zkbackup.served import Served, served
+from tests.e2e.zkbackup.served import ROLLING, Served, served
 
 pytestmark = pytest.mark.xdist_group("zookeeper-e2e")
 
 
 @pytest.mark.parametrize("version", ["3.4.14", "3.9.5"])
 def test_from_a_backup_to_a_rollback(tmp_path: Path, version: str) -> None:
-    with served(tmp_path, version) as shop:
+    with served(tmp_path, version, ROLLING) as shop:
         shop.fill("/shop", 150)
         before = shop.tree()
         taken = shop.backup("--backup-id=nightly")
