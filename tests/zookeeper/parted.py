@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from logkeep.embedded.zookeeper import ZooKeeperRelease
+from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from tests.integration.processes import wait_for
 from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble, ZooKeeperMember, running
 from tests.zookeeper import raw
@@ -73,12 +73,12 @@ def _logged_alone(leader: ZooKeeperMember, others: Sequence[ZooKeeperMember]) ->
         os.kill(other.pid, signal.SIGSTOP)
     wait_for(lambda: all(_stands_still(other) for other in others), "the others to stand still")
     client.send([raw.create(NEVER, b"")])
-    wait_for(lambda: _last_logged(leader) > committed, "the leader to log it")
+    wait_for(lambda: last_logged(leader) > committed, "the leader to log it")
     for member in (leader, *others):
         member.kill()
     client.abandon()
-    assert _last_logged(leader) == committed + 1
-    assert all(_last_logged(other) <= committed for other in others)
+    assert last_logged(leader) == committed + 1
+    assert all(last_logged(other) <= committed for other in others)
     return committed + 1
 
 
@@ -88,5 +88,5 @@ def _stands_still(member: ZooKeeperMember) -> bool:
     return all(task.read_text().rpartition(")")[2].split()[0] == "T" for task in tasks)
 
 
-def _last_logged(member: ZooKeeperMember) -> int:
+def last_logged(member: EmbeddedZooKeeper) -> int:
     return good_records(logs(member.log_dir)[-1].read_bytes())[-1].zxid

@@ -322,7 +322,7 @@ def test_a_row_of_damage(row: Row, written: Written, tmp_path: Path) -> None:
     elif row.damage is last_cut:
         assert isinstance(end, Proven)
         assert end.path.until == written.records()[-TAIL].zxid - 1
-    elif row.damage is not middle_magic:
+    else:
         assert isinstance(end, Proven)
         assert as_it_was(written, end)
     does = verdict(data_dir, written.truth, written.release, tmp_path / "server")
@@ -396,6 +396,23 @@ def test_a_loss_at_the_end_of_an_epoch_is_found_by_digests_alone(epochs: Written
     for release in (epochs.release, older.release):
         copied = older.copied(tmp_path / release.version)
         assert verdict(copied, epochs.truth, release, tmp_path / f"server-{release.version}") is Server.WRONG
+
+
+@SOAK
+def test_without_digests_an_end_of_an_epoch_is_not_believed_whether_something_is_lost_or_not(tmp_path: Path) -> None:
+    """Before 3.6 one member alone cannot tell, and its server starts on both."""
+    whole = write_epochs(tmp_path / "written", "3.4.14")
+    cut = whole.copied(tmp_path / "cut")
+    first = [path for path in logs(cut) if int(path.name.split(".")[1], 16) >> 32 == 1][-1]
+    first.write_bytes(first.read_bytes()[: good_records(first.read_bytes())[-TAIL].position])
+    for data_dir, does in ((whole.data_dir, RIGHT), (cut, WRONG)):
+        keep_one_snapshot(data_dir)
+        verified, end = looked_at(whole, data_dir, role="leader")
+        assert isinstance(end, Refused)
+        assert "nothing proves that epoch 1 ended with" in end.what
+        assert Class.EPOCH_END_UNPROVEN in {each.kind for each in verified.seen}
+        assert not verified.restorable
+        assert verdict(data_dir, whole.truth, whole.release, tmp_path / f"server-{does}") is does
 
 
 def test_a_loss_at_the_beginning_of_an_epoch_is_found_by_its_numbers(epochs: Written, tmp_path: Path) -> None:

@@ -1,0 +1,110 @@
+"""A member that its leader brought up to date by a snapshot: a hole in its logs, and before it what nobody committed.
+
+A server that has to go back behind that snapshot starts, with both, and says nothing.
+"""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from logkeep.embedded.zookeeper import EmbeddedZooKeeper
+from logkeep.formats.zookeeper.names import epoch_of
+from logkeep.model.segments import Proof
+from logkeep.zookeeper.directory_view import DirectoryView
+from logkeep.zookeeper.findings import Class
+from logkeep.zookeeper.plan import END_OPEN, Refused, Target, ToEnd, ToZxid
+from logkeep.zookeeper.prove import Proven, proven_path
+from logkeep.zookeeper.survey import LogTimes, survey
+from logkeep.zookeeper.verify import Level, verify
+from tests.servers.zookeeper_ensemble import ZooKeeperMember
+from tests.zookeeper.damage import server
+from tests.zookeeper.files import logs, snapshots
+from tests.zookeeper.judged import differences
+from tests.zookeeper.parted import BEFORE, LATER, MEANWHILE, NEVER, Parted, last_logged, parted
+from tests.zookeeper.recording import record
+from tests.zookeeper.restoring import view_of
+from tests.zookeeper.slow_log import good_records
+from tests.zookeeper.versions import versions
+
+pytestmark = pytest.mark.xdist_group("zookeeper-restored-ensemble")
+
+
+@pytest.fixture(scope="module", params=versions(everyday=("3.9.5",)))
+def past(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Parted:
+    return parted(tmp_path_factory.mktemp("parted"), request.param)
+
+
+def zxids(member: ZooKeeperMember) -> list[int]:
+    return [record.zxid for path in logs(member.log_dir) for record in good_records(path.read_bytes())]
+
+
+def seen(*members: EmbeddedZooKeeper) -> DirectoryView:
+    """As if they had been asked where they are, right before they were stopped."""
+    return view_of(members, "follower", last_logged(members[0]))
+
+
+def to(view: DirectoryView, target: Target) -> Proven | Refused:
+    return proven_path(view, survey(view), target, LogTimes(view))
+
+
+def ends_as_it_was(past: Parted, view: DirectoryView) -> bool:
+    end = to(view, ToEnd())
+    assert isinstance(end, Proven)
+    return differences(replace(past.truth, zxid=end.path.until), end.replayed.tree) == []
+
+
+def test_it_has_a_hole_behind_what_nobody_committed(past: Parted) -> None:
+    """What the other tests begin with, as the member's own files tell it."""
+    held, theirs = zxids(past.synced), zxids(past.others[0])
+    assert past.never in held
+    assert past.never not in theirs
+    missing = {zxid for zxid in theirs if epoch_of(zxid) > epoch_of(past.never) and zxid <= past.joined}
+    assert len(missing) > 500
+    assert not missing & set(held)
+    assert max(held) > past.joined
+
+
+def test_its_own_files_give_its_end_and_doubt_what_lies_before_the_hole(past: Parted) -> None:
+    view = seen(past.synced)
+    verified = verify(view, Level.REPLAY, known=view.seen)
+    assert not verified.failed
+    assert Class.LOST_TRANSACTIONS in {each.kind for each in verified.seen}
+    assert ends_as_it_was(past, view)
+    doubted = to(view, ToZxid(past.never))
+    assert isinstance(doubted, Proven)
+    assert (doubted.path.proof, END_OPEN in doubted.path.labels) == (Proof.UNPROVEN, True)
+    assert isinstance(to(view, ToZxid(past.joined - 1)), Refused)
+
+
+def test_the_others_tell_that_it_was_never_committed(past: Parted) -> None:
+    view = seen(past.synced, *past.others)
+    verified = verify(view, Level.REPLAY, known=view.seen)
+    assert not verified.failed
+    assert Class.NEVER_COMMITTED in {each.kind for each in verified.seen}
+    assert Class.LOST_TRANSACTIONS not in {each.kind for each in verified.seen}
+    assert ends_as_it_was(past, view)
+    for zxid in (past.never - 1, past.never):
+        end = to(view, ToZxid(zxid))
+        assert isinstance(end, Proven)
+        assert end.path.until == past.never - 1
+        assert NEVER.encode() not in end.replayed.tree.nodes
+
+
+def test_without_that_snapshot_a_server_starts_with_both_and_says_nothing(past: Parted, tmp_path: Path) -> None:
+    """As when it is damaged. No number tells a server: the hole begins with an epoch."""
+    for directory in (past.synced.data_dir, past.synced.log_dir):
+        shutil.copytree(directory, tmp_path / directory.name)
+    older = server(tmp_path, past.synced.release, tmp_path / past.synced.data_dir.name)
+    older.log_dir = tmp_path / past.synced.log_dir.name
+    for path in snapshots(older.data_dir):
+        if epoch_of(int(path.name.split(".")[1], 16)) > epoch_of(past.never):
+            path.unlink()
+    view = seen(older)
+    assert verify(view, Level.REPLAY, known=view.seen).failed
+    assert isinstance(to(view, ToEnd()), Refused)
+    with older:
+        found = record(older.client, older.password).nodes.keys()
+    assert {BEFORE, NEVER, LATER} <= found
+    assert MEANWHILE not in found
