@@ -66,8 +66,8 @@ def _logged_alone(leader: ZooKeeperMember, others: Sequence[ZooKeeperMember]) ->
     """All are killed when the leader has written down what the others, which stand still, never read."""
     client = raw.RawSession(leader.client, password=leader.password)
     client.must(raw.create(BEFORE, b""))
-    wait_for(lambda: len({zxid_of(each.client) for each in (leader, *others)}) == 1, "all to be at one zxid")
     committed = zxid_of(leader.client)
+    wait_for(lambda: {last_logged(each) for each in (leader, *others)} == {committed}, "all to have logged it")
     for other in others:
         assert other.pid is not None
         os.kill(other.pid, signal.SIGSTOP)
@@ -78,15 +78,19 @@ def _logged_alone(leader: ZooKeeperMember, others: Sequence[ZooKeeperMember]) ->
         member.kill()
     client.abandon()
     assert last_logged(leader) == committed + 1
-    assert all(last_logged(other) <= committed for other in others)
+    assert {last_logged(other) for other in others} == {committed}
     return committed + 1
 
 
 def _stands_still(member: ZooKeeperMember) -> bool:
-    """All of its threads."""
-    tasks = Path(f"/proc/{member.pid}/task").glob("*/stat")
-    return all(task.read_text().rpartition(")")[2].split()[0] == "T" for task in tasks)
+    """All of its threads. One that ends meanwhile does not."""
+    try:
+        tasks = [task.read_text() for task in Path(f"/proc/{member.pid}/task").glob("*/stat")]
+    except OSError:
+        return False
+    return all(task.rpartition(")")[2].split()[0] == "T" for task in tasks)
 
 
 def last_logged(member: EmbeddedZooKeeper) -> int:
-    return good_records(logs(member.log_dir)[-1].read_bytes())[-1].zxid
+    """0 for a member that has logged nothing yet."""
+    return max((found.zxid for path in logs(member.log_dir)[-1:] for found in good_records(path.read_bytes())), default=0)
