@@ -93,4 +93,6 @@ def _stands_still(member: ZooKeeperMember) -> bool:
 
 def last_logged(member: EmbeddedZooKeeper) -> int:
     """0 for a member that has logged nothing yet."""
-    return max((found.zxid for path in logs(member.log_dir)[-1:] for found in good_records(path.read_bytes())), default=0)
+    return max(
+        (found.zxid for path in logs(member.log_dir)[-1:] for found in good_records(path.read_bytes())), default=0
+    )
