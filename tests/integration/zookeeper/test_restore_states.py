@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.zookeeper import RELEASES, EmbeddedZooKeeper, ZooKeeperRelease
-from logkeep.errors import DataDirUnusable, ServerFailed, TargetUnsafe
+from logkeep.errors import DataDirUnusable, ServerFailed, UsageError
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.ending import continue_restore, roll_back
@@ -123,7 +123,7 @@ def test_a_file_in_place_of_the_directory_stops_not_all_servers(tmp_path: Path, 
     (server.data_dir / "version-2").touch()
     _is_no_backup(server, tmp_path / "out")
     view, wish = made_backup(), RestoreWish(targets=(Target(data_dir=server.data_dir),))
-    with pytest.raises(TargetUnsafe):
+    with pytest.raises(UsageError, match="it is no directory"):
         prepare(view, view.path(), wish)
     if server.release.line < (3, 5):
         with server:
