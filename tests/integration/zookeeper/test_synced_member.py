@@ -92,19 +92,49 @@ def test_the_others_tell_that_it_was_never_committed(past: Parted) -> None:
         assert NEVER.encode() not in end.replayed.tree.nodes
 
 
-def test_without_that_snapshot_a_server_starts_with_both_and_says_nothing(past: Parted, tmp_path: Path) -> None:
-    """As when it is damaged. No number tells a server: the hole begins with an epoch."""
-    for directory in (past.synced.data_dir, past.synced.log_dir):
-        shutil.copytree(directory, tmp_path / directory.name)
-    older = server(tmp_path, past.synced.release, tmp_path / past.synced.data_dir.name)
-    older.log_dir = tmp_path / past.synced.log_dir.name
-    for path in snapshots(older.data_dir):
-        if epoch_of(int(path.name.split(".")[1], 16)) > epoch_of(past.never):
+def of_its_first_epoch(member: ZooKeeperMember, home: Path) -> EmbeddedZooKeeper:
+    """A lone server with a copy of its files, without the snapshots behind the first log: as when they are damaged."""
+    for directory in (member.data_dir, member.log_dir):
+        shutil.copytree(directory, home / directory.name)
+    alone = server(home, member.release, home / member.data_dir.name)
+    alone.log_dir = home / member.log_dir.name
+    begun = good_records(logs(alone.log_dir)[0].read_bytes())[0].zxid
+    for path in snapshots(alone.data_dir):
+        if int(path.name.split(".")[1], 16) >= begun:
             path.unlink()
-    view = seen(older)
-    assert verify(view, Level.REPLAY, known=view.seen).failed
-    assert isinstance(to(view, ToEnd()), Refused)
-    with older:
-        found = record(older.client, older.password).nodes.keys()
-    assert {BEFORE, NEVER, LATER} <= found
-    assert MEANWHILE not in found
+    return alone
+
+
+def shown_by(alone: EmbeddedZooKeeper) -> set[str]:
+    with alone:
+        return {*record(alone.client, alone.password).nodes} & {BEFORE, NEVER, MEANWHILE, LATER}
+
+
+def is_refused(alone: EmbeddedZooKeeper) -> bool:
+    view = seen(alone)
+    assert not verify(view, Level.REPLAY, known=view.seen).restorable
+    return isinstance(to(view, ToEnd()), Refused)
+
+
+def test_without_that_snapshot_a_server_starts_with_both_and_says_nothing(past: Parted, tmp_path: Path) -> None:
+    """No number tells a server: the hole begins with an epoch."""
+    alone = of_its_first_epoch(past.synced, tmp_path)
+    assert is_refused(alone)
+    assert shown_by(alone) == {BEFORE, NEVER, LATER}
+
+
+def test_the_lost_end_of_an_epoch_on_one_member(past: Parted, tmp_path: Path) -> None:
+    """All servers start without it. Before 3.6 there are no digests, and one member is not believed, whole or not."""
+    alone = of_its_first_epoch(past.others[0], tmp_path)
+    whole = to(seen(alone), ToEnd())
+    if past.synced.release.line >= (3, 6):
+        assert isinstance(whole, Proven)
+    else:
+        assert isinstance(whole, Refused)
+        assert f"nothing proves that epoch {epoch_of(past.never)} ended with" in whole.what
+    log = logs(alone.log_dir)[0]
+    lost = good_records(log.read_bytes())[-1]
+    assert lost.zxid == past.never - 1
+    log.write_bytes(log.read_bytes()[: lost.position])
+    assert is_refused(alone)
+    assert shown_by(alone) == {MEANWHILE, LATER}
