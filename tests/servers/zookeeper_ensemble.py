@@ -1,6 +1,7 @@
 """A real ensemble of any version: three voters and an observer, which can be killed and started one by one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -149,6 +150,20 @@ class ZooKeeperEnsemble:
 
     def _leader(self) -> ZooKeeperMember | None:
         return next((member for member in self.voters if _leads(member.state())), None)
+
+
+@contextmanager
+def running(*members: ZooKeeperMember) -> Iterator[None]:
+    """All serve inside."""
+    try:
+        for member in members:
+            member.launch()
+        for member in members:
+            member.wait_until_serving()
+        yield
+    finally:
+        for member in members:
+            member.stop()
 
 
 def _leads(state: ServerState | None) -> bool:

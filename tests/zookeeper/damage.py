@@ -16,6 +16,7 @@ from tests.zookeeper.files import logs, snapshots
 from tests.zookeeper.load import Load
 from tests.zookeeper.recording import Recording, Seen, record
 from tests.zookeeper.slow_log import SlowRecord, good_records
+from tests.zookeeper.startable import WHOLE_SINCE
 
 PASSWORD = "damage"
 SETTINGS = {"snapCount": "300", "preAllocSize": "64", "forceSync": "no", "initLimit": "20", "syncLimit": "10"}
@@ -66,7 +67,8 @@ def write(directory: Path, version: str, steps: int = 7) -> Written:
     """Some thousand transactions of all kinds; all sessions are closed at the end, so nothing runs out later."""
     release = ZooKeeperRelease(version)
     with server(directory / "writer", release, directory / "data") as running:
-        load = Load([running.client], PASSWORD, line=release.line, seed=3)
+        multis = release.line >= WHOLE_SINCE
+        load = Load([running.client], PASSWORD, line=release.line, seed=3, multis=multis)
         for _ in range(steps):
             load.step()
         _lengthen_last_log(load, directory / "data")

@@ -56,6 +56,25 @@ def line_of(holdings: Holdings, history: str, only: Collection[str] | None = Non
     return Line(history, stretches, tuple(spans), tuple(_beyond(held, stretches, ends)), tuple(judge.seen()))
 
 
+def end_is_open(holdings: Holdings, line: Line, zxid: int) -> bool:
+    """Whether an epoch's end is missing, and nothing held tells that this transaction of it was ever committed.
+
+    A member that was brought up to date by a snapshot may keep, before the hole, proposals that it alone had. Whatever
+    a snapshot holds was committed, and so was what an observer has, or a majority.
+    """
+    epoch = epoch_of(zxid)
+    later = next((stretch for stretch in line.stretches if epoch_of(stretch.first) > epoch), None)
+    if later is None or later.border is not None:
+        return False
+    snapshots = (each for each in holdings.snapshots if each.history == line.history)
+    applied = (found for each in snapshots for found in (each.zxid, each.fuzzy_end) if found is not None)
+    if any(epoch_of(found) == epoch and found >= zxid for found in applied):
+        return False
+    holders = {span.log.member for span in line.spans if epoch_of(span.first) == epoch and span.last >= zxid}
+    watching = {member.name for member in holdings.members if member.role == "observer"}
+    return not holders & watching and len(holders) < quorum_of(holdings.members, holdings.voters)
+
+
 def _merged(spans: Iterable[Span]) -> dict[int, list[_Run]]:
     """What is held of each epoch, as runs without a hole."""
     held: dict[int, list[_Run]] = {}

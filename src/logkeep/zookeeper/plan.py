@@ -16,7 +16,7 @@ from logkeep.model.segments import Proof
 from logkeep.model.time import rfc3339
 from logkeep.zookeeper.coverage import Border, Holdings, Line, Span, Standing
 from logkeep.zookeeper.kept import KeptLog
-from logkeep.zookeeper.line import line_of
+from logkeep.zookeeper.line import end_is_open, line_of
 from logkeep.zookeeper.reach import Base, Reach, reaches_of
 
 _RANK = {Proof.UNPROVEN: 0, Proof.BOUNDED: 1, Proof.PROVEN: 2}
@@ -25,6 +25,7 @@ AWAITS_DIGEST = "exact only if a digest fits on the way"
 EPOCH_BELIEVED = "the end of an epoch is believed, not proven"
 TAIL_UNPROVEN = "no server was asked whether the last transactions were committed"
 TAIL_AGREED = "the last transactions are agreed by a majority"
+END_OPEN = "the end of this epoch is missing: whether its last transactions here were committed is not known"
 
 
 @dataclass(frozen=True)
@@ -250,7 +251,7 @@ def _why_not(aim: int, line: Line, reaches: Sequence[Reach]) -> str:
 
 def path_along(holdings: Holdings, line: Line, reach: Reach, until: int, moments: Moments) -> RestorePath:
     borders = tuple(border for border in reach.borders if border.after <= until)
-    proof, labels = _strength(line, reach, until, borders)
+    proof, labels = _strength(holdings, line, reach, until, borders)
     slices = tuple(slices_of(line, reach.base, until, borders))
     return RestorePath(
         history=line.history,
@@ -266,7 +267,9 @@ def path_along(holdings: Holdings, line: Line, reach: Reach, until: int, moments
     )
 
 
-def _strength(line: Line, reach: Reach, until: int, borders: Sequence[Border]) -> tuple[Proof, tuple[str, ...]]:
+def _strength(
+    holdings: Holdings, line: Line, reach: Reach, until: int, borders: Sequence[Border]
+) -> tuple[Proof, tuple[str, ...]]:
     found: list[tuple[Proof, str]] = []
     if reach.base.proof is Proof.BOUNDED:
         found.append((Proof.BOUNDED, NO_DIGEST))
@@ -274,6 +277,8 @@ def _strength(line: Line, reach: Reach, until: int, borders: Sequence[Border]) -
         found.append((Proof.UNPROVEN, AWAITS_DIGEST))
     if any(border.standing is Standing.UNPROVEN for border in borders):
         found.append((Proof.UNPROVEN, EPOCH_BELIEVED))
+    if end_is_open(holdings, line, until):
+        found.append((Proof.UNPROVEN, END_OPEN))
     around = [span.log.proof for span in line.spans if span.last >= until and span.first <= reach.last]
     tail = max(around, key=_RANK.__getitem__, default=Proof.PROVEN)
     if tail is not Proof.PROVEN:

@@ -15,6 +15,7 @@ from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.line import line_of
 from logkeep.zookeeper.plan import (
     AWAITS_DIGEST,
+    END_OPEN,
     EPOCH_BELIEVED,
     NO_DIGEST,
     TAIL_AGREED,
@@ -39,6 +40,7 @@ _STRENGTH = {
     AWAITS_DIGEST: Proof.UNPROVEN,
     EPOCH_BELIEVED: Proof.UNPROVEN,
     TAIL_UNPROVEN: Proof.UNPROVEN,
+    END_OPEN: Proof.UNPROVEN,
 }
 
 

@@ -3,9 +3,10 @@
 import pytest
 
 from tests.zookeeper.stood import Stood, stood_up
+from tests.zookeeper.versions import versions
 
 
-@pytest.fixture(scope="session", params=["3.9.5", pytest.param("3.4.14", marks=pytest.mark.soak)])
+@pytest.fixture(scope="session", params=versions(everyday=("3.9.5",)))
 def once_stood(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stood:
     return stood_up(tmp_path_factory.mktemp("ensemble"), request.param)
 

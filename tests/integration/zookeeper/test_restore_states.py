@@ -1,14 +1,15 @@
-"""States of an interrupted restore, and real servers: none starts on one; continued or rolled back, all do."""
+"""States of an interrupted restore, and real servers: none starts on one; continued or rolled back, all do.
 
-import os
+And why it is a marker that stops them: on a directory with nothing in it all start, on a file in its place some do.
+"""
+
 import shutil
 from pathlib import Path
 
 import pytest
 
 from logkeep.embedded.zookeeper import RELEASES, EmbeddedZooKeeper, ZooKeeperRelease
-from logkeep.errors import ServerFailed
-from logkeep.spark.cache import cache_dir
+from logkeep.errors import DataDirUnusable, ServerFailed, UsageError
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.ending import continue_restore, roll_back
@@ -16,6 +17,7 @@ from logkeep.zookeeper.restore.marker import MARKER
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.values import RestoreWish, Target
 from tests.zookeeper.made_server import made_backup, old_server
+from tests.zookeeper.online import CACHE, bundle_of
 from tests.zookeeper.recording import record
 from tests.zookeeper.restoring import Stopped, names, stopping_when
 from tests.zookeeper.versions import versions
@@ -40,7 +42,7 @@ class Server:
         """Of what this directory holds, or a copy of it."""
         return EmbeddedZooKeeper(
             root / "run",
-            cache_dir(os.environ, Path.home()),
+            CACHE,
             release=ZooKeeperRelease(version),
             data_dir=root / "data",
             log_dir=root / self.logs.parent.name,
@@ -90,3 +92,42 @@ def test_a_server_that_tried_to_start_does_no_harm(tmp_path: Path, version: str,
     with real:
         found = record(real.client, real.password).nodes
     assert ("/c" in found, "/old40" in found) == (forward, not forward)
+
+
+def _lone(root: Path, version: str) -> EmbeddedZooKeeper:
+    return EmbeddedZooKeeper(root / "run", CACHE, release=ZooKeeperRelease(version), data_dir=root / "data")
+
+
+def _is_no_backup(server: EmbeddedZooKeeper, out: Path) -> None:
+    out.mkdir()
+    with pytest.raises(DataDirUnusable):
+        bundle_of(server, out, "one")
+    assert names(out) == []
+
+
+@pytest.mark.parametrize("version", versions(everyday=("3.9.5",)))
+def test_nothing_at_all_is_an_empty_server_and_no_backup(tmp_path: Path, version: str) -> None:
+    server = _lone(tmp_path, version)
+    (server.data_dir / "version-2").mkdir(parents=True)
+    _is_no_backup(server, tmp_path / "out")
+    with server:
+        found = record(server.client, server.password).nodes
+    assert {path for path in found if not path.startswith("/zookeeper")} == {"/"}
+
+
+@pytest.mark.parametrize("version", versions(everyday=("3.4.14",)))
+def test_a_file_in_place_of_the_directory_stops_not_all_servers(tmp_path: Path, version: str) -> None:
+    """Nothing is read from it or restored to it; 3.4 serves clients all the same."""
+    server = _lone(tmp_path, version)
+    server.data_dir.mkdir()
+    (server.data_dir / "version-2").touch()
+    _is_no_backup(server, tmp_path / "out")
+    view, wish = made_backup(), RestoreWish(targets=(Target(data_dir=server.data_dir),))
+    with pytest.raises(UsageError, match="it is no directory"):
+        prepare(view, view.path(), wish)
+    if server.release.line < (3, 5):
+        with server:
+            assert server.serves()
+    else:
+        with pytest.raises(ServerFailed, match="exited while starting"):
+            server.start()
