@@ -74,6 +74,9 @@ class MemoryView:
             raise FileNotFoundError(kept.name)
         return io.BytesIO(self.objects[kept])
 
+    def salvage(self, kept: KeptLog) -> BinaryIO:
+        return self.open(kept)
+
     def add_log(self, records: Sequence[bytes], member: str = "a", **facts: object) -> KeptLog:
         content = header() + b"".join(records)
         log = replace(kept_log(content, member), **facts)  # type: ignore[arg-type]  # any field by its name

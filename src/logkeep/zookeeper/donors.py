@@ -79,7 +79,7 @@ def _agrees(
     common = 0
     for part in own:
         try:
-            with LogPart(view.open(log), part.start, part.end).buffered() as mine, other.open(candidate) as theirs:
+            with LogPart(view.salvage(log), part.start, part.end).buffered() as mine, other.open(candidate) as theirs:
                 for count, differing in compared(tables(mine), tables(theirs)):
                     if differing:
                         return False

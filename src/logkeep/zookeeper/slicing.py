@@ -18,16 +18,21 @@ def give_records(
 ) -> ScannedLog:
     """The records `first` to `last`, checked on the way; Damaged where they are not all there.
 
-    `start_at`: the byte of the first one, where it is known.
+    `start_at`: the byte of the first one in what can be salvaged of a log that is damaged.
     """
-    with view.open(log) as source:
-        start = start_at or (HEADER_BYTES if first == log.first else scan(source, until_zxid=first - 1).size_bytes)
-    with view.open(log) as source:
-        found = scan(source, start_at=start, until_zxid=last, sink=sink)
+    with view.open(log) if start_at is None else view.salvage(log) as source:
+        found = scan(source, start_at=start_at or _start(view, log, first), until_zxid=last, sink=sink)
     if (found.first_zxid, found.last_zxid) != (first, last):
         held = f"{hex_zxid(found.first_zxid)} to {hex_zxid(found.last_zxid)}"
         raise Damaged(f"holds {held} instead of {hex_zxid(first)} to {hex_zxid(last)}", subject=log.name)
     return found
+
+
+def _start(view: BackupView, log: KeptLog, first: int) -> int:
+    if first == log.first:
+        return HEADER_BYTES
+    with view.open(log) as source:
+        return scan(source, until_zxid=first - 1).size_bytes
 
 
 class LogPart(io.RawIOBase):
