@@ -15,6 +15,7 @@ from logkeep.zookeeper.line import spans_of
 from logkeep.zookeeper.repair_plan import Donor, Own, Past, own_parts
 from logkeep.zookeeper.slicing import LogPart
 from logkeep.zookeeper.survey import compared
+from logkeep.zookeeper.verify_objects import Kept
 
 UNREADABLE: Final = (Damaged, ObjectMissing, FileNotFoundError)
 
@@ -42,6 +43,13 @@ class Views:
         if 0 < number <= len(self.beside):
             return Past.UNKNOWN
         return Past.SAME if candidate.history == log.history else Past.OTHER
+
+
+def may_help(kept: Kept, bad: Kept) -> bool:
+    """By what is said of both: whether one can have something that the other, which is damaged, has lost."""
+    if isinstance(kept, KeptLog):
+        return isinstance(bad, KeptLog) and kept.first <= bad.last and bad.first <= kept.last
+    return not isinstance(bad, KeptLog) and (kept.name, kept.sha256) == (bad.name, bad.sha256)
 
 
 def donors_for(views: Views, log: KeptLog, scanned: ScannedLog | None, damaged: Collection[KeptLog]) -> Iterator[Donor]:
