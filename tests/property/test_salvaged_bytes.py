@@ -163,8 +163,7 @@ def test_who_reads_on_is_told_and_has_everything_before(place: int, bit: int) ->
     at = GZIP_HEAD + place % (len(log.stored) - GZIP_HEAD)
     given_first = io.BytesIO()
     with pytest.raises(Damaged):
-        for piece in log.flipped(at, bit).pieces():
-            given_first.write(piece)
+        given_first.writelines(log.flipped(at, bit).pieces())
     before = len(zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(log.stored[:at]))
     assert given_first.getvalue()[:before] == log.plain[:before]
 

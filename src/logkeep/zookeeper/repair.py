@@ -33,6 +33,9 @@ class LogWriter(Protocol):
 class RepairSink(Protocol):
     """Writes new objects of a backup; damaged ones are kept, and are no longer named as its logs and snapshots."""
 
+    def logs_of(self, repair: RepairPlan) -> Sequence[NewLog]:
+        """The logs of a plan, or smaller ones, where other backups know parts of them."""
+
     def new_log(self, repair: RepairPlan, first: int) -> LogWriter:
         """For a log that begins with this transaction. `repair` is its provenance: the original's hash, what is lost,
         and where spliced records are from."""
@@ -192,9 +195,8 @@ def _carried_out(
     """What was really done, and whether anything was. Who cannot be read any more gives nothing: what it would have
     given is another donor's, or lost."""
     while accept_loss or not plan.lost:
-        failed = next(
-            (part for log in plan.logs if (part := _write(plan, log, views, sink.new_log(plan, log.first)))), None
-        )
+        logs = sink.logs_of(plan)
+        failed = next((part for log in logs if (part := _write(plan, log, views, sink.new_log(plan, log.first)))), None)
         if failed is None:
             return plan, True
         if isinstance(failed, Own):
@@ -240,7 +242,8 @@ def _write(plan: RepairPlan, log: NewLog, views: Views, writer: LogWriter) -> Ow
 
 def _give(plan: RepairPlan, part: Own | Taken, views: Views, give: Sink) -> ScannedLog:
     if isinstance(part, Own):
-        return give_records(views.view, plan.of, part.first, part.last, give, start_at=part.start)
+        where = {"start_at": part.start, "begins": part.begins}
+        return give_records(views.view, plan.of, part.first, part.last, give, **where)
     return give_records(views.all[part.donor.view], part.donor.log, part.first, part.last, give)
 
 

@@ -65,6 +65,8 @@ class Own:
     last: int
     start: int
     end: int
+    begins: int | None = None
+    """The transaction at `start`, where it comes before the first one that is meant."""
 
 
 @dataclass(frozen=True)

@@ -14,25 +14,40 @@ Sink = Callable[[memoryview], object]
 
 
 def give_records(
-    view: BackupView, log: KeptLog, first: int, last: int, sink: Sink, *, start_at: int | None = None
+    view: BackupView,
+    log: KeptLog,
+    first: int,
+    last: int,
+    sink: Sink,
+    *,
+    start_at: int | None = None,
+    begins: int | None = None,
 ) -> ScannedLog:
     """The records `first` to `last`, checked on the way; Damaged where they are not all there.
 
-    `start_at`: the byte of the first one in what can be salvaged of a log that is damaged.
+    `start_at`: the byte of the first one in what can be salvaged of a log that is damaged, or of an earlier one, which
+    is `begins`; from there on nothing is damaged.
     """
-    with view.open(log) if start_at is None else view.salvage(log) as source:
-        found = scan(source, start_at=start_at or _start(view, log, first), until_zxid=last, sink=sink)
+    opened: Callable[[KeptLog], BinaryIO] = view.open if start_at is None else view.salvage
+    start = _start(opened, log, first, start_at, begins)
+    with opened(log) as source:
+        found = scan(source, start_at=start, until_zxid=last, sink=sink)
     if (found.first_zxid, found.last_zxid) != (first, last):
         held = f"{hex_zxid(found.first_zxid)} to {hex_zxid(found.last_zxid)}"
         raise Damaged(f"holds {held} instead of {hex_zxid(first)} to {hex_zxid(last)}", subject=log.name)
     return found
 
 
-def _start(view: BackupView, log: KeptLog, first: int) -> int:
-    if first == log.first:
+def _start(
+    opened: Callable[[KeptLog], BinaryIO], log: KeptLog, first: int, start_at: int | None, begins: int | None
+) -> int:
+    """The byte of the first record; what comes before it is read where that is not known."""
+    if start_at is None and first == log.first:
         return HEADER_BYTES
-    with view.open(log) as source:
-        return scan(source, until_zxid=first - 1).size_bytes
+    if start_at is not None and begins in (None, first):
+        return start_at
+    with opened(log) as source:
+        return (start_at or 0) + scan(source, start_at=start_at or 0, until_zxid=first - 1).size_bytes
 
 
 class LogPart(io.RawIOBase):

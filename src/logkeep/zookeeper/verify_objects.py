@@ -155,10 +155,7 @@ def _salvaged(view: BackupView, log: KeptLog, bad: Seen) -> CheckedObject:
 
 def _wrong(log: KeptLog, scanned: ScannedLog) -> list[Seen]:
     """It does not hold what the backup says: which transactions are gone, if that is it."""
-    gone = [
-        replace(_seen(log, Class.LOST_TRANSACTIONS, _GONE), lost=lost)
-        for lost in lost_of(log, good_runs(scanned))
-    ]
+    gone = [replace(_seen(log, Class.LOST_TRANSACTIONS, _GONE), lost=lost) for lost in lost_of(log, good_runs(scanned))]
     return gone or [_seen(log, Class.FACTS_DIFFER, "the backup says other things of it than it holds")]
 
 
