@@ -11,11 +11,12 @@ from typing import Protocol
 
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, header
 from logkeep.model.work import Progress
-from logkeep.zookeeper.donors import UNREADABLE, Views, donors_for
+from logkeep.zookeeper.donors import UNREADABLE, Views, disputed_in, donors_for
 from logkeep.zookeeper.kept import BackupView, Ending, KeptLog, KeptSnapshot
 from logkeep.zookeeper.repair_plan import Donor, NewLog, Own, Repair, RepairPlan, Taken, plan_repair
 from logkeep.zookeeper.slicing import Sink, give_records
 from logkeep.zookeeper.snapshot_facts import Hashed
+from logkeep.zookeeper.survey import runs_of
 from logkeep.zookeeper.verify import Level, Verified, verify
 from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, check_data, check_files
 
@@ -56,7 +57,8 @@ class Case:
     donors: tuple[Donor, ...]
 
     def without(self, donor: Donor) -> "Case":
-        return replace(self, donors=tuple(other for other in self.donors if other is not donor))
+        gone = donor.view, donor.log
+        return replace(self, donors=tuple(other for other in self.donors if (other.view, other.log) != gone))
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def settled_plan(case: Case, views: Views) -> RepairPlan:
     plans = (
         plan_repair(case.log, case.scanned, donors) for donors in (case.donors, *((donor,) for donor in case.donors))
     )
-    certain = plan_repair(case.log, case.scanned, case.donors, proven=True)
+    certain = _certain_plan(case, views)
     for plan in (*(each for each in plans if not each.lost), certain):
         rehearsal = _Rehearsal()
         failed = next((part for log in plan.logs if (part := _write(plan, log, views, rehearsal))), None)
@@ -173,6 +175,19 @@ def settled_plan(case: Case, views: Views) -> RepairPlan:
         if rehearsal.found == [case.log.sha256]:
             return replace(plan, whole=True)
     return certain
+
+
+def _certain_plan(case: Case, views: Views) -> RepairPlan:
+    """No hash proves it: only records on which every holder agrees."""
+    disputed = set[int]()
+    while True:
+        spans = tuple(runs_of(iter(sorted(disputed))))
+        donors = [donor.without(spans) for donor in case.donors]
+        plan = plan_repair(case.log, case.scanned, donors, proven=True)
+        more = set(disputed_in(plan, views, case.donors))
+        if not more:
+            return replace(plan, disputed=spans)
+        disputed |= more
 
 
 @dataclass

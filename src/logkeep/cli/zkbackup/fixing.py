@@ -71,4 +71,5 @@ def _is_readable(view: BundleView) -> bool:
 
 def _words(plan: RepairPlan) -> str:
     lost = ", ".join(f"0x{first:x} to 0x{last:x}" for first, last in plan.lost)
-    return f"{plan.of.name}: {_WORDS[plan.kind]}" + (f"; lost transactions {lost}" if lost else "")
+    told = f"{plan.of.name}: {_WORDS[plan.kind]}" + (f"; lost transactions {lost}" if lost else "")
+    return told + ("; other backups do not agree on some of them" if plan.disputed else "")

@@ -25,4 +25,5 @@ def why_not(plan: RepairPlan, *, accept_loss: bool) -> str:
         return "nothing of it can be read, and nobody else has it"
     if not plan.lost:
         return "" if plan.whole else "the records that can be had do not have the hash of those that were archived"
-    return "" if accept_loss else "transactions stay lost; --accept-loss keeps what is around them, for good"
+    why = "others have different records of some" if plan.disputed else "transactions stay lost"
+    return "" if accept_loss else f"{why}; --accept-loss keeps what is around them, for good"

@@ -138,6 +138,7 @@ def told_of(plan: RepairPlan, donors: Sequence[str]) -> str:
     told = [f"{named(plan.of)}: {plan.kind}"]
     told += [f"{_span(part.first, part.last)} taken from {_from(part, donors)}" for part in plan.spliced]
     told += [f"lost transactions {_span(first, last)}" for first, last in plan.lost]
+    told += [f"others do not agree on {_span(first, last)}" for first, last in plan.disputed]
     return ", ".join([*told, f"sha256 was {plan.of.sha256}"])
 
 
