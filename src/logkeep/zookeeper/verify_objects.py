@@ -145,8 +145,11 @@ def _log(view: BackupView, log: KeptLog) -> CheckedObject:
 
 def _salvaged(view: BackupView, log: KeptLog, bad: Seen) -> CheckedObject:
     """What is left of a log whose packing is damaged. Others may lie in the same object: nothing is said of them."""
-    with view.salvage(log) as source:
-        scanned = scan(source, deep=True, largest_record=LARGEST_SALVAGED)
+    try:
+        with view.salvage(log) as source:
+            scanned = scan(source, deep=True, largest_record=LARGEST_SALVAGED)
+    except (Damaged, ObjectMissing):
+        return CheckedObject((bad,))
     runs = ((max(first, log.first), min(last, log.last)) for first, last in good_runs(scanned))
     gone = lost_of(log, [run for run in runs if run[0] <= run[1]])
     lost = (replace(_seen(log, Class.LOST_TRANSACTIONS, _GONE), lost=each) for each in gone)
