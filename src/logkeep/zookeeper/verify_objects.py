@@ -133,6 +133,7 @@ def _log(view: BackupView, log: KeptLog) -> CheckedObject:
         size = size_of(source) if source.seekable() else log.size_bytes
     with view.open(log) as source:
         scanned = scan(source, most_bytes=size, sink=summed.update, deep=True)
+        _read_on(source)
     told = (log.first, log.last, log.records, log.size_bytes, log.last_adler)
     found = (scanned.first_zxid, scanned.last_zxid, scanned.records, scanned.size_bytes, scanned.last_adler)
     wrong = [] if found == told else _wrong(log, scanned)
@@ -141,6 +142,12 @@ def _log(view: BackupView, log: KeptLog) -> CheckedObject:
     if not wrong and not scanned.damage:
         return CheckedObject()
     return CheckedObject((*wrong, *log_findings(named(log), scanned, newest=False)), scanned)
+
+
+def _read_on(source: BinaryIO) -> None:
+    """To the end: what a log is packed in has its own checksum there, and Damaged may be raised."""
+    while not source.seekable() and source.read(_CHUNK):
+        pass
 
 
 def _salvaged(view: BackupView, log: KeptLog, bad: Seen) -> CheckedObject:

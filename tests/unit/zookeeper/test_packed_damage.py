@@ -125,6 +125,15 @@ def test_a_wrong_checksum_of_the_packing_alone_loses_nothing(tmp_path: Path) -> 
     assert bytes_of(newest(packed.place)) == expected
 
 
+def test_a_backup_whose_part_of_a_merged_object_is_whole_is_good(packed: Packed) -> None:
+    early = packed.backup(700)
+    packed.backup(MANY)
+    optimize(packed.place, target_bytes=1 << 30)
+    half_way(packed.place, newest(packed.place))
+    assert [verified(packed.place, one).document.verdict for one in ids(packed.place)] == [GOOD, DAMAGED]
+    assert found_by_history(viewed(packed.place, int(early.name))) == (set(range(1, 701)), False)
+
+
 def test_a_backup_that_ends_within_a_merged_object(packed: Packed) -> None:
     """Its own part is told, and nothing of what lies behind it."""
     early = packed.backup(1400)

@@ -75,7 +75,8 @@ class ArchiveView:
         if start is None:
             pieces = stored.pieces()
         else:
-            pieces = chain((memoryview(HEADER),), stored.range(start, kept.size_bytes - len(HEADER)))
+            size = kept.size_bytes - len(HEADER)
+            pieces = chain((memoryview(HEADER),), _no_further(stored.range(start, size), size))
         return unpacked_stream(pieces)
 
     def salvage(self, kept: KeptLog) -> BinaryIO:
@@ -106,6 +107,13 @@ class ArchiveView:
         else:
             fits = (r.token for r in self.record.logs if (r.member, r.history, r.first) == _log_key(kept))
         return next(fits)
+
+
+def _no_further(pieces: Iterator[memoryview], size: int) -> Iterator[memoryview]:
+    """What lies behind a part of an object is not its business, and is not unpacked."""
+    while size > 0 and (piece := next(pieces, None)) is not None:
+        size -= len(piece)
+        yield piece
 
 
 def _key(kept: KeptSnapshot) -> tuple[str, str, str]:
