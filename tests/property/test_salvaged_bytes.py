@@ -23,7 +23,7 @@ from logkeep.zookeeper.verify_objects import LARGEST_SALVAGED
 from tests.zookeeper.directories import txn
 from tests.zookeeper.encoding import LOG_HEADER
 
-RECORDS = 1500
+RECORDS = {Codec.GZIP: 400, Codec.ZSTD: 1500, Codec.NONE: 100}
 GZIP_HEAD, GZIP_TAIL = 10, 8
 BLOCK_BYTES = 128 << 10
 
@@ -31,9 +31,9 @@ BLOCK_BYTES = 128 << 10
 class Packed:
     """A log of some megabytes whose content shrinks by half, and where each of its records ends."""
 
-    def __init__(self, codec: Codec, records: int = RECORDS) -> None:
+    def __init__(self, codec: Codec) -> None:
         chance = random.Random(7)
-        made = [txn(zxid, chance.randbytes(1500).hex().encode()) for zxid in range(1, records + 1)]
+        made = [txn(zxid, chance.randbytes(1500).hex().encode()) for zxid in range(1, RECORDS[codec] + 1)]
         self.codec, self.plain = codec, LOG_HEADER + b"".join(made)
         self.ends = list(accumulate(map(len, made), initial=len(LOG_HEADER)))[1:]
         store = MemoryStore()
@@ -106,7 +106,7 @@ def test_gzip_gives_every_record_before_a_wrong_bit(place: int, bit: int) -> Non
     at = place % len(log.stored)
     found = found_in(log.flipped(at, bit))
     if at < GZIP_HEAD or at >= len(log.stored) - GZIP_TAIL:
-        assert found == set(range(1, RECORDS + 1)), "neither the head nor the checksum holds anything of a record"
+        assert found == log.within(0, len(log.plain)), "neither the head nor the checksum holds anything of a record"
     before = len(zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(log.stored[:at]))
     assert log.within(0, before) <= found
 
