@@ -66,8 +66,8 @@ def donors_for(views: Views, log: KeptLog, scanned: ScannedLog | None, damaged: 
 def disputed_in(plan: RepairPlan, views: Views, donors: Sequence[Donor]) -> Iterator[int]:
     """Of the transactions that a plan takes from somebody: those that another holder has a different record of.
 
-    Holders are all logs of the same history, also those that do not fit elsewhere, and all donors."""
-    known = {(donor.view, donor.log) for donor in donors}
+    Holders are all logs of the same history, also those that do not fit elsewhere, and all donors that may be of it."""
+    known = {(donor.view, donor.log) for donor in donors if donor.past is not Past.OTHER}
     for part in plan.spliced:
         for number, other in enumerate(views.all):
             for log in other.logs:

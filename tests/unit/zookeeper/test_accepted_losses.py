@@ -77,7 +77,7 @@ def test_every_backup_finds_what_is_left_of_its_pieces(growing: Growing, named: 
     assert [zxids(viewed(place, one)) for one in ids(place)[:4]] == [
         [(1, 1)], [(1, 1)], [(1, 1), (3, 3)], [(1, 1), (3, 4)],
     ]  # fmt: skip
-    assert [f.code for f in verified(place, ids(place)[2]).findings] == ["lost-transactions", "end-unreachable"]
+    assert {f.code for f in verified(place, ids(place)[2]).findings} == {"lost-transactions", "end-unreachable"}
     assert verified(place, ids(place)[0]).document.verdict == GOOD
 
 
@@ -108,7 +108,8 @@ def test_an_end_that_is_lost_is_copied_again_by_the_next_backup(growing: Growing
     assert verified(place, ids(place)[-1]).document.verdict == GOOD
 
 
-def test_what_no_backup_has_all_of_serves_no_more_than_before(growing: Growing) -> None:
+@pytest.mark.parametrize("which", [0, -1])
+def test_what_no_backup_has_all_of_serves_no_more_than_before(growing: Growing, which: int) -> None:
     """The backup that had all of the object was deleted, and the next one has another object for its end."""
     place = growing.place
     growing.backup()
@@ -117,16 +118,15 @@ def test_what_no_backup_has_all_of_serves_no_more_than_before(growing: Growing) 
     growing.backup()
     before = everything(place)
     lose(place, 2)
-    assert len(repaired(place, ids(place)[0], accept_loss=True).mends) == 0, "that one has nothing of what is lost"
-    assert len(repaired(place, ids(place)[-1], accept_loss=True).mends) == 1
+    assert len(repaired(place, ids(place)[which], accept_loss=True).mends) == 1
     assert everything(place) == without(before, 2)
-    assert zxids(newest(place)) == [(1, 1), (3, 3), (4, 4), (5, 6)]
+    assert [one for first, last in zxids(newest(place)) for one in range(first, last + 1)] == [1, 3, 4, 5, 6]
 
 
 STEPS = st.lists(st.sampled_from([1, 1, 1, 2, 4, "merge", "merge", "delete"]), min_size=2, max_size=9)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(STEPS, st.sets(st.integers(0, 40), min_size=1, max_size=3), st.integers(0, 20))
 def test_whatever_was_merged_and_deleted_before(steps: list[int | str], wanted: set[int], which: int) -> None:
     with TemporaryDirectory() as directory:
