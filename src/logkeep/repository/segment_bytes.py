@@ -2,7 +2,8 @@
 
 Verify, restore and merge read logs through here and see no difference between `.log` and `.log.zst`. Memory is bounded:
 one read of 8 MiB and one frame. A stored object is attacker input: frames must not hold more than the segment row
-says, and all of them together must hold exactly that; else Damaged is raised, at the latest with the last piece.
+says, and all of them together must hold exactly that; else Damaged is raised, at the latest with the last piece. What
+can be unpacked before the damage is given before it is raised. `salvaged_bytes` goes on behind it.
 """
 
 import zlib
@@ -24,6 +25,9 @@ from logkeep.store.base import Store
 _CHUNK = 8 << 20
 _LARGEST_INDEX = 256 << 20
 _GZIP = 16 + zlib.MAX_WBITS
+_STEP = 64 << 10
+"""Of packed bytes: what zlib has made of a step is lost with an error in it, and has to be made again."""
+_STEP_PLAIN = 256 << 10
 
 Watch = Callable[[bytes], object]
 """Is shown every stored byte once, in order: for its hash and for progress."""
@@ -96,7 +100,7 @@ class StoredLog:
             return (memoryview(chunk) for chunk in chunks)
         if self.codec is Codec.ZSTD:
             return _unpacked(chunks, self.plain_bytes, self.name)
-        return _inflated(chunks, self.plain_bytes, self.name)
+        return inflated(chunks, self.plain_bytes, self.name)
 
     def _chunks(self, start: int, end: int, watch: Watch, piece_bytes: int) -> Iterator[bytes]:
         for at in range(start, end, piece_bytes):
@@ -132,15 +136,21 @@ def _unpacked(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memoryv
         raise Damaged("the last frame is cut off", subject=name)
 
 
-def _inflated(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memoryview]:
-    """The content of one gzip member, some megabytes at a time, and never more than `most`; its checksum is checked."""
+def inflated(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memoryview]:
+    """The content of one gzip member, a part of a megabyte at a time, and never more than `most`; its checksum is
+    checked."""
     inflate = zlib.decompressobj(_GZIP)
-    for chunk in chunks:
-        rest = chunk
+    for step in _steps(chunks):
+        rest = step
+        if inflate.eof:
+            raise Damaged("something stands behind its end", subject=name)
         while rest and not inflate.eof:
+            before = inflate.copy()
             try:
-                piece = inflate.decompress(rest, min(_CHUNK, most + 1))
+                piece = inflate.decompress(rest, min(_STEP_PLAIN, most + 1))
             except zlib.error as error:
+                if good := _before_error(before, rest)[:most]:
+                    yield memoryview(good)
                 raise Damaged("it cannot be unpacked", subject=name) from error
             most -= len(piece)
             if most < 0:
@@ -148,10 +158,25 @@ def _inflated(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memoryv
             if piece:
                 yield memoryview(piece)
             rest = inflate.unconsumed_tail
-        if inflate.unused_data or (rest and inflate.eof):
+        if inflate.unused_data:
             raise Damaged("something stands behind its end", subject=name)
     if not inflate.eof:
         raise Damaged("it is cut off", subject=name)
+
+
+def _steps(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    return (chunk[at : at + _STEP] for chunk in chunks for at in range(0, len(chunk), _STEP))
+
+
+def _before_error(inflate: "zlib._Decompress", packed: bytes) -> bytes:
+    """All that comes before the byte that cannot be: it is found byte by byte."""
+    plain = bytearray()
+    try:
+        for at in range(len(packed)):
+            plain += inflate.decompress(packed[at : at + 1])
+    except zlib.error:
+        pass
+    return bytes(plain)
 
 
 def _measured(pieces: Iterator[memoryview], expected: int, name: str) -> Iterator[memoryview]:
