@@ -5,7 +5,7 @@ ones beside what is left, and commits a `replace`: old manifests are then read t
 objects are asked for their size; killed anywhere, backups are served by the old objects or by the new ones.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from logkeep.repository.actions import PartRef, PartReplacement, ReplaceAction
 from logkeep.repository.chain import Place
 from logkeep.repository.content import PartReader, put_part, served_parts
 from logkeep.repository.fold import Folded
-from logkeep.repository.parts import SegmentTable, small_objects
+from logkeep.repository.parts import SegmentTable, row_tokens, small_objects
 from logkeep.repository.source import read_manifest
 from logkeep.repository.writing import Writing
 
@@ -31,28 +31,40 @@ class Served:
 
     parts: Mapping[str, tuple[PartRef, SegmentTable]]
     starts: Mapping[LogName, Sequence[int]]
+    readers: Mapping[str, Sequence[Mapping[LogName, Range]]]
+    """By part: the cuts of the backups that are read from it."""
 
     def rows(self, below_bytes: int) -> list[Segment]:
-        """All rows of those logs that have at least two objects smaller than this."""
+        """All rows that a kept backup needs of those logs that have at least two objects smaller than this."""
         small: dict[LogName, set[str]] = {}
         for _, table in self.parts.values():
             for log, tokens in small_objects(table, below_bytes).items():
                 small.setdefault(log, set()).update(tokens)
         wanted = {log: _EVERYTHING for log, tokens in small.items() if len(tokens) > 1}
-        return [s for _, table in self.parts.values() for s in table.covering(wanted).to_segments()]
+        found = ((token, table.covering(wanted)) for token, (_, table) in self.parts.items())
+        return [segment for token, table in found for segment in self._needed(token, table)]
+
+    def _needed(self, token: str, table: SegmentTable) -> Iterator[Segment]:
+        """A part also has rows that only backups needed which are gone, and so may be the objects of these."""
+        needed = {each for cuts in self.readers[token] for each in row_tokens(table.covering(cuts))}
+        return (segment for segment in table.to_segments() if segment.token in needed)
 
 
 def served_rows(place: Place, folded: Folded) -> Served:
     """Read the manifests of all kept backups, and every part once. Raises Damaged when one cannot be read."""
     reader, refs, starts = PartReader(place), dict[str, PartRef](), dict[LogName, set[int]]()
+    readers: dict[str, list[Mapping[LogName, Range]]] = {}
     with ThreadPoolExecutor(_PARALLEL) as pool:
         for manifest in pool.map(lambda entry: read_manifest(place, entry), folded.completed):
-            refs.update((ref.token, ref) for ref in served_parts(manifest, folded))
+            cuts = {cut.log: Range(cut.start, cut.end) for cut in manifest.cut}
+            for ref in served_parts(manifest, folded):
+                refs[ref.token] = ref
+                readers.setdefault(ref.token, []).append(cuts)
             for cut in manifest.cut:
                 if cut.start < cut.end:
                     starts.setdefault(cut.log, set()).add(cut.start)
     parts = {token: (ref, reader.read(ref)) for token, ref in refs.items()}
-    return Served(parts, {log: sorted(found) for log, found in starts.items()})
+    return Served(parts, {log: sorted(found) for log, found in starts.items()}, readers)
 
 
 def replace_rows(

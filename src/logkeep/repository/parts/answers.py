@@ -22,7 +22,12 @@ def total(rows: SegmentTable, column: str) -> int:
 
 def tokens(rows: SegmentTable) -> Iterator[str]:
     """The token of every row's object."""
-    return (token.hex() for token in rows.with_objects().arrow.column("token").to_pylist())
+    return row_tokens(rows.with_objects())
+
+
+def row_tokens(rows: SegmentTable) -> Iterator[str]:
+    """The token of every row, whether it has an object or not."""
+    return (token.hex() for token in rows.arrow.column("token").to_pylist())
 
 
 def objects(rows: SegmentTable, source: str) -> Iterator[tuple[str, str, int, str]]:
