@@ -33,9 +33,9 @@ class Following:
     def wait_for_offsets(self, offsets: int) -> None:
         self._wait(lambda: self.new_offsets() >= offsets, f"{offsets} offsets")
 
-    def wait_for_rounds(self, more: int, **wanted: object) -> list[dict[str, Any]]:
-        """So many more rounds of a kind."""
-        seen = len(self.rounds())
+    def wait_for_rounds(self, more: int, seen: int | None = None, **wanted: object) -> list[dict[str, Any]]:
+        """So many more rounds of a kind, behind those that were seen: by now, or before what they are to tell."""
+        seen = len(self.rounds()) if seen is None else seen
 
         def found() -> list[dict[str, Any]]:
             return [d for d in self.rounds()[seen:] if all(d[name] == value for name, value in wanted.items())]

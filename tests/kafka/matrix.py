@@ -11,8 +11,9 @@ from confluent_kafka.cimpl import NewTopic
 
 from kafka.protocol.producer.produce import ProduceRequest
 from logkeep.embedded.kafka import EmbeddedKafka
+from tests.integration.processes import wait_for
 from tests.kafka.batches import Batch
-from tests.kafka.plain import PlainConnection
+from tests.kafka.plain import PlainBrokers, PlainConnection
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 BROKER = {
@@ -24,6 +25,8 @@ BROKER = {
 }
 """What makes the cleaner quick and large records legal."""
 FUTURE_MS = 4_000_000_000_000
+_UNTIL_FLUSHED_MS = 5_000
+"""Batches are what a test flushes, or as many records as it says: none is sent because its time is up."""
 
 
 class Matrix:
@@ -35,15 +38,31 @@ class Matrix:
         self.topics: dict[str, int] = {}
 
     def create(self, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
+        """The controller has it when it answers; the broker hears of it a moment later, which is waited for."""
         wanted = NewTopic(topic, partitions, 1, config=dict(config or {}))
         for future in self.admin.create_topics([wanted]).values():
-            future.result(30)
+            future.result(60)
+        wait_for(lambda: self._led(topic) == partitions, f"the broker to lead {topic}")
         self.topics[topic] = partitions
         return topic
 
+    def delete(self, *topics: str) -> None:
+        """Until the broker knows it too: it tells of the topics no more, and their logs cannot be read."""
+        for future in self.admin.delete_topics(list(topics)).values():
+            future.result(60)
+        wait_for(lambda: not any(map(self._is_there, topics)), "the topics to go")
+
+    def _led(self, topic: str) -> int:
+        """How many partitions of it the broker leads, as it says."""
+        found = PlainBrokers("127.0.0.1", self._kafka.port).metadata(topic).topics[0]
+        return sum(each.leader_id >= 0 for each in found.partitions) if found.error_code == 0 else 0
+
+    def _is_there(self, topic: str) -> bool:
+        return self._led(topic) > 0 or (self._kafka.directory / "data" / f"{topic}-0").exists()
+
     def producer(self, **settings: Any) -> Producer:
         named = {name.replace("_", "."): value for name, value in settings.items()}
-        return Producer({"bootstrap.servers": self._kafka.bootstrap, "linger.ms": 5, **named})
+        return Producer({"bootstrap.servers": self._kafka.bootstrap, "linger.ms": _UNTIL_FLUSHED_MS, **named})
 
     def codecs(self) -> None:
         topic = self.create("codecs", len(CODECS))

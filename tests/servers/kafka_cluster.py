@@ -18,16 +18,26 @@ from tests.kafka.plain import PlainBrokers
 from tests.servers.shaky_kafka import ProxiedKafka
 from tests.servers.tcp_proxy import CuttingProxy, Gate
 
-_SESSION = {"broker_session_timeout_ms": "2000", "broker_heartbeat_interval_ms": "200"}
-"""A killed broker is missed soon."""
+_SETTINGS = {
+    "broker_session_timeout_ms": "6000",
+    "broker_heartbeat_interval_ms": "200",
+    "auto_leader_rebalance_enable": "false",
+}
+"""A killed broker is missed soon, one on a busy machine is not; and leaders move when a test wants it."""
 
 
 class Member(ProxiedKafka):
     """One node of the cluster; node 1 has the controller, which the others are told of."""
 
     def __init__(self, directory: Path, cache: Path, node: int, cluster: str, controller: "Member | None") -> None:
-        super().__init__(directory, cache, **_SESSION)
+        super().__init__(directory, cache, **_SETTINGS)
         self.node, self._cluster, self._controller = node, cluster, controller
+
+    def start(self) -> None:
+        """Until the controller counts on it: before that it leads nothing, and nobody is told to ask it."""
+        super().start()
+        asked = PlainBrokers("127.0.0.1", (self._controller or self).port)
+        wait_for(lambda: self.node in {each.node_id for each in asked.metadata("").brokers}, f"broker {self.node}")
 
     def properties(self) -> dict[str, str]:
         found = super().properties() | {"node.id": str(self.node)}

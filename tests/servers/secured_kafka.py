@@ -8,6 +8,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -21,6 +22,7 @@ from confluent_kafka.admin import (
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.embedded.ports import free_ports
+from tests.integration.processes import wait_for
 from tests.servers.certificates import Identity, authority, signed
 
 PASSWORD = 'pw-"x\\y=z,ü-4711'
@@ -155,4 +157,9 @@ def make_users(admin: AdminClient) -> None:
         for user in ("alice", ODD_USER)
     ]
     for each in admin.create_acls(rules).values():
-        each.result(30)
+        each.result(60)
+    everything = AclBindingFilter(
+        ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+    )
+    # The broker hears of all this in the order in which it was made, a moment later.
+    wait_for(lambda: set(rules) <= set(admin.describe_acls(everything).result(60)), "the rules")

@@ -92,6 +92,11 @@ class CuttingProxy:
             self._threads.pop().join()
         self._listener.close()
 
+    @property
+    def connections(self) -> int:
+        """How many ends of connections are open; none of a client that is gone once all that it sent is passed on."""
+        return len(self._open)
+
     def hang_up(self) -> None:
         """Cut all connections there are."""
         for each in list(self._open):

@@ -84,7 +84,7 @@ def test_the_cache_directory(environ: dict[str, str], expected: str) -> None:
 
 
 def _drained(receiver: CounterReceiver, expected: int) -> int:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while (total := receiver.drain()) != expected and time.monotonic() < deadline:
         time.sleep(0.01)
     return total

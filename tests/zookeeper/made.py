@@ -13,7 +13,7 @@ from logkeep.formats.zookeeper.transactions import OPEN_ACL, Change, Create, Set
 from logkeep.formats.zookeeper.txnlog import header, scan
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.kept import BackupView, Ending, KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.repair_plan import RepairPlan
+from logkeep.zookeeper.repair_plan import NewLog, RepairPlan
 from logkeep.zookeeper.tree import Tree, new_tree, rows_of
 from tests.zookeeper import encoding
 
@@ -73,6 +73,9 @@ class MemoryView:
         if kept not in self.objects:
             raise FileNotFoundError(kept.name)
         return io.BytesIO(self.objects[kept])
+
+    def salvage(self, kept: KeptLog) -> BinaryIO:
+        return self.open(kept)
 
     def add_log(self, records: Sequence[bytes], member: str = "a", **facts: object) -> KeptLog:
         content = header() + b"".join(records)
@@ -157,6 +160,9 @@ class MemorySink:
 
     view: MemoryView
     made: dict[KeptLog | KeptSnapshot, bytes] = field(default_factory=dict)
+
+    def logs_of(self, repair: RepairPlan) -> Sequence[NewLog]:
+        return repair.logs
 
     def new_log(self, repair: RepairPlan, first: int) -> "MemoryWriter":
         return MemoryWriter(self)

@@ -69,6 +69,9 @@ class MadeView:
     def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
         return io.BytesIO(self.stored[kept.name])
 
+    def salvage(self, kept: KeptLog) -> BinaryIO:
+        return self.open(kept)
+
     def add_snapshot(self, name: str, tree: Tree, content: bytes) -> None:
         self.stored[name] = content
         self.snapshots.append(
@@ -135,6 +138,14 @@ def made_backup(epoch: int = 0, more: Sequence[bytes] = ()) -> MadeView:
     view.add_snapshot(snapshot_name(tree.zxid), tree, snapshot_of(tree))
     view.add_log(later)
     return view
+
+
+def snapshot_without_acls(bodies: Sequence[bytes], path: bytes) -> bytes:
+    """As a server writes it while a node with new ACLs comes: it names a list that it does not hold."""
+    tree = tree_after(bodies)
+    acls, rows = rows_of(tree)
+    named = (row._replace(acl_id=7) if row.path == path else row for row in rows)
+    return b"".join(exact_snapshot(tree.sessions, acls, named, zxid=tree.zxid, digest=tree.digest))
 
 
 def old_server(data_dir: Path, log_dir: Path | None = None, *, epoch: int = 0, epochs: bool = False) -> None:

@@ -130,6 +130,9 @@ class Only:
     def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
         return self.whole.open(kept)
 
+    def salvage(self, kept: KeptLog) -> BinaryIO:
+        return self.whole.salvage(kept)
+
 
 def restored_to(view: BackupView, moment: Recording, servers: Sequence[EmbeddedZooKeeper], told: Told) -> RestorePath:
     """Into new directories of servers that do not run, as the product does it; its own tree is compared too."""

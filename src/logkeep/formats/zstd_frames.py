@@ -29,6 +29,8 @@ LEVEL = 1
 """The fastest one: a backup should wait for the disk and not for a codec."""
 
 _MAGIC = 0xFD2FB528
+MAGIC = struct.pack("<I", _MAGIC)
+"""What every frame begins with."""
 _RAW_BLOCK, _RLE_BLOCK, _RESERVED_BLOCK = 0, 1, 3
 _BLOCK_BYTES = 128 << 10
 _RAW_HEAD = struct.Struct("<IBBQ")
@@ -37,6 +39,8 @@ _RAW_DESCRIPTOR = 0xC0
 _RAW_WINDOW = 7 << 3
 """2^(10 + 7) = 128 KiB: as large as a block may be."""
 _LARGEST_WINDOW = 8 << 20
+_UNTOLD_HEAD = MAGIC + bytes((0, 12 << 3))
+"""Of a frame that does not say how much it holds; its window is as large as `LARGEST_SHARED`."""
 _CONTENT_FIELD = {0: 0, 1: 2, 2: 4, 3: 8}
 
 
@@ -144,6 +148,44 @@ def opened(frame: memoryview, content_bytes: int, subject: str) -> memoryview:
         return memoryview(pa.Codec("zstd").decompress(frame, content_bytes)).cast("B")
     except (OSError, pa.ArrowException) as error:
         raise Damaged("a frame cannot be unpacked", subject=subject) from error
+
+
+def blocks_before_damage(data: memoryview, head: FrameHead) -> memoryview:
+    """What the first blocks of a frame hold, as many as can be unpacked; it need not end in `data`."""
+    ends = _block_ends(data, head)
+    best, good, bad = memoryview(b""), 0, len(ends) + 1
+    while bad - good > 1:
+        count = (good + bad) // 2
+        begins = ends[count - 2] if count > 1 else head.size
+        plain = _unpacked_blocks(data[head.size : begins], data[begins : ends[count - 1]])
+        if plain is None:
+            bad = count
+        else:
+            best, good = plain, count
+    return best
+
+
+def _unpacked_blocks(before: memoryview, last: memoryview) -> memoryview | None:
+    """Some blocks as a frame of their own; None when one of them is damaged."""
+    frame = b"".join((_UNTOLD_HEAD, before, bytes((last[0] | 1,)), last[1:]))
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(frame), "zstd") as stream:
+            return memoryview(stream.read(LARGEST_SHARED))
+    except (OSError, pa.ArrowException):
+        return None
+
+
+def _block_ends(data: memoryview, head: FrameHead) -> list[int]:
+    """The byte after each block that is there as a whole, as far as their heads can be followed."""
+    ends, at, last = list[int](), head.size, False
+    while not last and at + 3 <= len(data):
+        block = int.from_bytes(data[at : at + 3], "little")
+        last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
+        at += 3 + (1 if kind == _RLE_BLOCK else size)
+        if kind == _RESERVED_BLOCK or size > _BLOCK_BYTES or at > len(data):
+            break
+        ends.append(at)
+    return ends
 
 
 def _first_batch(frame: memoryview) -> int:

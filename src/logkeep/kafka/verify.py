@@ -121,6 +121,15 @@ class LogPieces:
             self.problem = self.problem or f"after offset {self._after}: a batch without end"
         return [(buffer, batches)]
 
+    def put_back(self, most: int) -> int:
+        """Forget the batch that the end of the last piece cuts, if no more than so many bytes of it are there: the next
+        piece brings them once more. How many they are."""
+        size = len(self._rest)
+        if size > most:
+            return 0
+        self._rest = b""
+        return size
+
     def end_problem(self) -> str:
         return f"after offset {self._after}: the last batch is cut off" if len(self._rest) else ""
 

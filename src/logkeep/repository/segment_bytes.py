@@ -2,7 +2,8 @@
 
 Verify, restore and merge read logs through here and see no difference between `.log` and `.log.zst`. Memory is bounded:
 one read of 8 MiB and one frame. A stored object is attacker input: frames must not hold more than the segment row
-says, and all of them together must hold exactly that; else Damaged is raised, at the latest with the last piece.
+says, and all of them together must hold exactly that; else Damaged is raised, at the latest with the last piece. What
+can be unpacked before the damage is given before it is raised. `salvaged_bytes` goes on behind it.
 """
 
 import zlib
@@ -24,6 +25,9 @@ from logkeep.store.base import Store
 _CHUNK = 8 << 20
 _LARGEST_INDEX = 256 << 20
 _GZIP = 16 + zlib.MAX_WBITS
+_STEP = 64 << 10
+"""Of packed bytes: what zlib has made of a step is lost with an error in it, and has to be made again."""
+_STEP_PLAIN = 256 << 10
 
 Watch = Callable[[bytes], object]
 """Is shown every stored byte once, in order: for its hash and for progress."""
@@ -55,6 +59,18 @@ class StoredLog:
         """All plain bytes, in order; so many of the stored ones are read at once."""
         return _measured(self._pieces(0, self.stored_bytes, watch, piece_bytes), self.plain_bytes, self.name)
 
+    def again_from(self, put_back: Callable[[], int], piece_bytes: int) -> Iterator[memoryview]:
+        """All plain bytes, in order, of an object that is stored as they are; after each piece but the last so many of
+        its bytes as are put back, never all, begin the next one."""
+        at = 0
+        while at < self.stored_bytes:
+            piece = self.store.get_range(self.name, at, min(piece_bytes, self.stored_bytes - at))
+            at += len(piece)
+            yield memoryview(piece)
+            at -= put_back() if at < self.stored_bytes else 0
+        if at != self.plain_bytes:
+            raise Damaged(f"holds {at} bytes of the log instead of {self.plain_bytes}", subject=self.name)
+
     def whole(self, limit: int) -> bytes:
         """All plain bytes at once; raises Damaged when they are more than `limit`."""
         if self.plain_bytes > limit:
@@ -84,7 +100,7 @@ class StoredLog:
             return (memoryview(chunk) for chunk in chunks)
         if self.codec is Codec.ZSTD:
             return _unpacked(chunks, self.plain_bytes, self.name)
-        return _inflated(chunks, self.plain_bytes, self.name)
+        return inflated(chunks, self.plain_bytes, self.name)
 
     def _chunks(self, start: int, end: int, watch: Watch, piece_bytes: int) -> Iterator[bytes]:
         for at in range(start, end, piece_bytes):
@@ -120,15 +136,21 @@ def _unpacked(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memoryv
         raise Damaged("the last frame is cut off", subject=name)
 
 
-def _inflated(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memoryview]:
-    """The content of one gzip member, some megabytes at a time, and never more than `most`; its checksum is checked."""
+def inflated(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memoryview]:
+    """The content of one gzip member, a part of a megabyte at a time, and never more than `most`; its checksum is
+    checked."""
     inflate = zlib.decompressobj(_GZIP)
-    for chunk in chunks:
-        rest = chunk
+    for step in _steps(chunks):
+        rest = step
+        if inflate.eof:
+            raise Damaged("something stands behind its end", subject=name)
         while rest and not inflate.eof:
+            before = inflate.copy()
             try:
-                piece = inflate.decompress(rest, min(_CHUNK, most + 1))
+                piece = inflate.decompress(rest, min(_STEP_PLAIN, most + 1))
             except zlib.error as error:
+                if good := _before_error(before, rest)[:most]:
+                    yield memoryview(good)
                 raise Damaged("it cannot be unpacked", subject=name) from error
             most -= len(piece)
             if most < 0:
@@ -136,10 +158,25 @@ def _inflated(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memoryv
             if piece:
                 yield memoryview(piece)
             rest = inflate.unconsumed_tail
-        if inflate.unused_data or (rest and inflate.eof):
+        if inflate.unused_data:
             raise Damaged("something stands behind its end", subject=name)
     if not inflate.eof:
         raise Damaged("it is cut off", subject=name)
+
+
+def _steps(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    return (chunk[at : at + _STEP] for chunk in chunks for at in range(0, len(chunk), _STEP))
+
+
+def _before_error(inflate: "zlib._Decompress", packed: bytes) -> bytes:
+    """All that comes before the byte that cannot be: it is found byte by byte."""
+    plain = bytearray()
+    try:
+        for at in range(len(packed)):
+            plain += inflate.decompress(packed[at : at + 1])
+    except zlib.error:
+        pass
+    return bytes(plain)
 
 
 def _measured(pieces: Iterator[memoryview], expected: int, name: str) -> Iterator[memoryview]:

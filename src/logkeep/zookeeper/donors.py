@@ -12,9 +12,10 @@ from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.txnlog import ScannedLog, scan, tables
 from logkeep.zookeeper.kept import BackupView, KeptLog
 from logkeep.zookeeper.line import spans_of
-from logkeep.zookeeper.repair_plan import Donor, Own, Past, own_parts
+from logkeep.zookeeper.repair_plan import Donor, Own, Past, RepairPlan, Taken, own_parts
 from logkeep.zookeeper.slicing import LogPart
 from logkeep.zookeeper.survey import compared
+from logkeep.zookeeper.verify_objects import Kept
 
 UNREADABLE: Final = (Damaged, ObjectMissing, FileNotFoundError)
 
@@ -44,6 +45,13 @@ class Views:
         return Past.SAME if candidate.history == log.history else Past.OTHER
 
 
+def may_help(kept: Kept, bad: Kept) -> bool:
+    """By what is said of both: whether one can have something that the other, which is damaged, has lost."""
+    if isinstance(kept, KeptLog):
+        return isinstance(bad, KeptLog) and kept.first <= bad.last and bad.first <= kept.last
+    return not isinstance(bad, KeptLog) and (kept.name, kept.sha256) == (bad.name, bad.sha256)
+
+
 def donors_for(views: Views, log: KeptLog, scanned: ScannedLog | None, damaged: Collection[KeptLog]) -> Iterator[Donor]:
     """Other members of the same backup first. All that both hold must be the same."""
     own = [] if scanned is None else list(own_parts(log, scanned))
@@ -53,6 +61,30 @@ def donors_for(views: Views, log: KeptLog, scanned: ScannedLog | None, damaged: 
                 continue
             if candidate.first <= log.last and log.first <= candidate.last:
                 yield from _donor(views, log, own, number, candidate)
+
+
+def disputed_in(plan: RepairPlan, views: Views, donors: Sequence[Donor]) -> Iterator[int]:
+    """Of the transactions that a plan takes from somebody: those that another holder has a different record of.
+
+    Holders are all logs of the same history, also those that do not fit elsewhere, and all donors that may be of it."""
+    known = {(donor.view, donor.log) for donor in donors if donor.past is not Past.OTHER}
+    for part in plan.spliced:
+        for number, other in enumerate(views.all):
+            for log in other.logs:
+                holds = views.past_of(number, log, plan.of) is Past.SAME or (number, log) in known
+                another = log not in (plan.of, part.donor.log) or number not in (0, part.donor.view)
+                if holds and another and log.first <= part.last and part.first <= log.last:
+                    yield from _differing(views, part, other, log)
+
+
+def _differing(views: Views, part: Taken, other: BackupView, log: KeptLog) -> Iterator[int]:
+    """Behind damage nothing is compared."""
+    try:
+        with views.all[part.donor.view].open(part.donor.log) as theirs, other.open(log) as source:
+            for _, differing in compared(tables(theirs), tables(source)):
+                yield from (zxid for zxid in differing if part.first <= zxid <= part.last)
+    except UNREADABLE:
+        return
 
 
 def _donor(views: Views, log: KeptLog, own: Sequence[Own], number: int, candidate: KeptLog) -> Iterator[Donor]:
@@ -79,7 +111,7 @@ def _agrees(
     common = 0
     for part in own:
         try:
-            with LogPart(view.open(log), part.start, part.end).buffered() as mine, other.open(candidate) as theirs:
+            with LogPart(view.salvage(log), part.start, part.end).buffered() as mine, other.open(candidate) as theirs:
                 for count, differing in compared(tables(mine), tables(theirs)):
                     if differing:
                         return False

@@ -139,3 +139,7 @@ class BackupView(Protocol):
 
     def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
         """The bytes that `sha256` is of: a snapshot file, or a log with its header. The caller closes it."""
+
+    def salvage(self, kept: KeptLog) -> BinaryIO:
+        """What can be read of the object that a log lies in, for who checks every record: damage is not told, and the
+        object may hold more than the log. Of one that is whole, and holds nothing else, the same as `open`."""

@@ -8,7 +8,7 @@ import hashlib
 import io
 import zlib
 from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import BinaryIO, Final, Protocol, cast
 
 from logkeep.errors import StoreError
 from logkeep.model.segments import Codec
@@ -116,6 +116,10 @@ def _packer(codec: Codec, level: int) -> _Packer | None:
     if codec is Codec.ZSTD:
         return _Zstd(min(max(level, 1), _LARGEST_ZSTD_LEVEL))
     return None
+
+
+def unpacked_stream(pieces: Iterator[memoryview]) -> BinaryIO:
+    return cast("BinaryIO", io.BufferedReader(PiecesStream(pieces), 1 << 20))
 
 
 class PiecesStream(io.RawIOBase):

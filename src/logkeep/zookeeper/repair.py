@@ -11,11 +11,12 @@ from typing import Protocol
 
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, header
 from logkeep.model.work import Progress
-from logkeep.zookeeper.donors import UNREADABLE, Views, donors_for
+from logkeep.zookeeper.donors import UNREADABLE, Views, disputed_in, donors_for
 from logkeep.zookeeper.kept import BackupView, Ending, KeptLog, KeptSnapshot
 from logkeep.zookeeper.repair_plan import Donor, NewLog, Own, Repair, RepairPlan, Taken, plan_repair
 from logkeep.zookeeper.slicing import Sink, give_records
 from logkeep.zookeeper.snapshot_facts import Hashed
+from logkeep.zookeeper.survey import runs_of
 from logkeep.zookeeper.verify import Level, Verified, verify
 from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, check_data, check_files
 
@@ -32,6 +33,9 @@ class LogWriter(Protocol):
 
 class RepairSink(Protocol):
     """Writes new objects of a backup; damaged ones are kept, and are no longer named as its logs and snapshots."""
+
+    def logs_of(self, repair: RepairPlan) -> Sequence[NewLog]:
+        """The logs of a plan, or smaller ones, where other backups know parts of them."""
 
     def new_log(self, repair: RepairPlan, first: int) -> LogWriter:
         """For a log that begins with this transaction. `repair` is its provenance: the original's hash, what is lost,
@@ -53,7 +57,8 @@ class Case:
     donors: tuple[Donor, ...]
 
     def without(self, donor: Donor) -> "Case":
-        return replace(self, donors=tuple(other for other in self.donors if other is not donor))
+        gone = donor.view, donor.log
+        return replace(self, donors=tuple(other for other in self.donors if (other.view, other.log) != gone))
 
 
 @dataclass(frozen=True)
@@ -161,7 +166,7 @@ def settled_plan(case: Case, views: Views) -> RepairPlan:
     plans = (
         plan_repair(case.log, case.scanned, donors) for donors in (case.donors, *((donor,) for donor in case.donors))
     )
-    certain = plan_repair(case.log, case.scanned, case.donors, proven=True)
+    certain = _certain_plan(case, views)
     for plan in (*(each for each in plans if not each.lost), certain):
         rehearsal = _Rehearsal()
         failed = next((part for log in plan.logs if (part := _write(plan, log, views, rehearsal))), None)
@@ -170,6 +175,19 @@ def settled_plan(case: Case, views: Views) -> RepairPlan:
         if rehearsal.found == [case.log.sha256]:
             return replace(plan, whole=True)
     return certain
+
+
+def _certain_plan(case: Case, views: Views) -> RepairPlan:
+    """No hash proves it: only records on which every holder agrees."""
+    disputed = set[int]()
+    while True:
+        spans = tuple(runs_of(iter(sorted(disputed))))
+        donors = [donor.without(spans) for donor in case.donors]
+        plan = plan_repair(case.log, case.scanned, donors, proven=True)
+        more = set(disputed_in(plan, views, case.donors))
+        if not more:
+            return replace(plan, disputed=spans)
+        disputed |= more
 
 
 @dataclass
@@ -192,9 +210,8 @@ def _carried_out(
     """What was really done, and whether anything was. Who cannot be read any more gives nothing: what it would have
     given is another donor's, or lost."""
     while accept_loss or not plan.lost:
-        failed = next(
-            (part for log in plan.logs if (part := _write(plan, log, views, sink.new_log(plan, log.first)))), None
-        )
+        logs = sink.logs_of(plan)
+        failed = next((part for log in logs if (part := _write(plan, log, views, sink.new_log(plan, log.first)))), None)
         if failed is None:
             return plan, True
         if isinstance(failed, Own):
@@ -240,7 +257,8 @@ def _write(plan: RepairPlan, log: NewLog, views: Views, writer: LogWriter) -> Ow
 
 def _give(plan: RepairPlan, part: Own | Taken, views: Views, give: Sink) -> ScannedLog:
     if isinstance(part, Own):
-        return give_records(views.view, plan.of, part.first, part.last, give, start_at=part.start)
+        where = {"start_at": part.start, "begins": part.begins}
+        return give_records(views.view, plan.of, part.first, part.last, give, **where)
     return give_records(views.all[part.donor.view], part.donor.log, part.first, part.last, give)
 
 

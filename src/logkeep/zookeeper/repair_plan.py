@@ -5,7 +5,7 @@ around a loss become logs of their own and are never glued together.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from logkeep.formats.zookeeper.names import hex_zxid
@@ -56,6 +56,15 @@ class Donor:
     def has(self, zxid: int) -> bool:
         return any(first <= zxid <= last for first, last in self.runs)
 
+    def without(self, disputed: Sequence[tuple[int, int]]) -> "Donor":
+        """The same, with no more to give than others agree on."""
+        runs = list(self.runs)
+        for start, end in disputed:
+            below = [(first, min(last, start - 1)) for first, last in runs]
+            above = [(max(first, end + 1), last) for first, last in runs]
+            runs = sorted((first, last) for first, last in (*below, *above) if first <= last)
+        return replace(self, runs=tuple(runs)) if disputed else self
+
 
 @dataclass(frozen=True)
 class Own:
@@ -65,6 +74,8 @@ class Own:
     last: int
     start: int
     end: int
+    begins: int | None = None
+    """The transaction at `start`, where it comes before the first one that is meant."""
 
 
 @dataclass(frozen=True)
@@ -91,14 +102,20 @@ class RepairPlan:
     lost: tuple[tuple[int, int], ...]
     whole: bool = False
     """Its bytes were put together once, and have the hash of those that were kept."""
+    disputed: tuple[tuple[int, int], ...] = ()
+    """Those of the lost that others have, and not all of them the same: nobody knows which is right."""
 
     @property
     def spliced(self) -> tuple[Taken, ...]:
         return tuple(part for log in self.logs for part in log.parts if isinstance(part, Taken))
 
     def __str__(self) -> str:
-        lost = ", ".join(f"{hex_zxid(first)} to {hex_zxid(last)}" for first, last in self.lost)
-        return f"{self.of.name}: {self.kind}" + (f", lost transactions {lost}" if lost else "")
+        told = f"{self.of.name}: {self.kind}" + (f", lost transactions {_spans(self.lost)}" if self.lost else "")
+        return told + (f", others do not agree on {_spans(self.disputed)}" if self.disputed else "")
+
+
+def _spans(spans: Sequence[tuple[int, int]]) -> str:
+    return ", ".join(f"{hex_zxid(first)} to {hex_zxid(last)}" for first, last in spans)
 
 
 def plan_repair(
@@ -131,14 +148,15 @@ def own_parts(log: KeptLog, scanned: ScannedLog) -> Iterator[Own]:
 
 
 def _is_certain(donor: Donor, log: KeptLog, first: int, last: int) -> bool:
-    """Whether what it has between two transactions can only be what the damaged log had.
+    """Whether what it has between two transactions can only be what the damaged log had, if nobody has another thing.
 
-    Of one history there is one committed record for a zxid. Others must be the same on both sides of the loss: who has
-    what came before it, and not what came behind it, may have gone another way.
+    Of one history there is one committed record for a zxid: where both logs are known to be committed, it is enough
+    that the donor has it. Others must be the same on both sides of the loss: who has what came before it, and not what
+    came behind it, may have gone another way.
     """
     if donor.past is Past.OTHER:
         return False
-    if donor.past is Past.SAME and donor.log.proof is Proof.PROVEN:
+    if donor.past is Past.SAME and donor.log.proof is Proof.PROVEN and log.proof is Proof.PROVEN:
         return True
     before = {after: end for end, after in log.borders}.get(first, first - 1)
     behind = dict(log.borders).get(last, last + 1)

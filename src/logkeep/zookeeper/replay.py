@@ -8,7 +8,7 @@ Memory: the tree. Raises Damaged for bytes that are no snapshot, no record, or n
 
 import struct
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO, Final
 
 from logkeep.errors import Damaged
@@ -20,7 +20,7 @@ from logkeep.formats.zookeeper.txnlog import bodies
 from logkeep.zookeeper.coverage import Border, Standing
 from logkeep.zookeeper.kept import BackupView, KeptSnapshot
 from logkeep.zookeeper.plan import RestorePath, Slice
-from logkeep.zookeeper.tree import Tree, new_tree, require_acls, tree_of
+from logkeep.zookeeper.tree import Tree, new_tree, require_acls, tree_of, unresolved
 from logkeep.zookeeper.tree_content import content_of
 
 _ZXID_AT: Final = 12
@@ -48,12 +48,15 @@ class Replayed:
     """Of the replayed tree, at the zxids that were asked for."""
     contents_at: dict[int, int] = field(default_factory=dict)
     """The same as `tree_content.content_of` has it, as long as no digest that a server wrote was compared."""
+    missing_acls: int = 0
+    """Nodes of the snapshot whose ACLs it names and does not hold: only the transactions behind it tell them."""
 
 
 def replay(view: BackupView, path: RestorePath, *, note_at: Collection[int] = ()) -> Replayed:
     """`note_at`: zxids at which the digest of the tree is wanted."""
     base = path.base.snapshot
     tree = new_tree(with_config=path.with_config) if base is None else snapshot_tree(view, base)
+    missing_acls = len(unresolved(tree))
     if base is not None and not base.digest_zxid:
         _finish_last(view, base, tree)
     running = _Running(tree, path, frozenset(note_at))
@@ -64,7 +67,7 @@ def replay(view: BackupView, path: RestorePath, *, note_at: Collection[int] = ()
         raise Damaged(f"the logs end at {hex_zxid(running.at)} instead of {hex_zxid(path.until)}")
     tree.zxid = path.until
     require_acls(tree)
-    return running.result()
+    return replace(running.result(), missing_acls=missing_acls)
 
 
 def snapshot_tree(view: BackupView, snapshot: KeptSnapshot) -> Tree:

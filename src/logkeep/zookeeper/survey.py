@@ -57,11 +57,12 @@ def disputes(view: BackupView, logs: Sequence[KeptLog]) -> Iterator[Dispute]:
     for left, right in combinations(logs, 2):
         if left.history == right.history and left.first <= right.last and right.first <= left.last:
             members = frozenset({left.member, right.member})
-            for first, last in _runs(_differing(view, left, right)):
+            for first, last in runs_of(_differing(view, left, right)):
                 yield Dispute(left.history, first, last, members)
 
 
-def _runs(zxids: Iterator[int]) -> Iterator[tuple[int, int]]:
+def runs_of(zxids: Iterator[int]) -> Iterator[tuple[int, int]]:
+    """First and last of those that follow each other; they come in order."""
     start = last = -1
     for zxid in zxids:
         if zxid != last + 1 or start < 0:

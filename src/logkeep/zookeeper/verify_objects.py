@@ -18,6 +18,9 @@ from logkeep.zookeeper.snapshot_facts import Hashed, read_facts
 
 _CHUNK = 1 << 20
 _BRING_BACK = "bring the object back from a copy, or splice what is lost from another member or an earlier backup"
+_GONE = "transactions that were kept are gone"
+LARGEST_SALVAGED = 32 << 20
+"""A longer record is not looked for behind damage: any bytes may look like a length, and memory is taken for it."""
 Kept = KeptLog | KeptSnapshot
 
 
@@ -46,8 +49,11 @@ def check_files(view: BackupView) -> ObjectChecks:
         try:
             with view.open(kept) as source:
                 size = size_of(source)
-        except (ObjectMissing, FileNotFoundError, Damaged) as error:
+        except (ObjectMissing, FileNotFoundError) as error:
             checks = _worse(checks, kept, Class.OBJECT_MISSING, f"cannot be read: {error}")
+            continue
+        except Damaged as error:
+            checks = _worse(checks, kept, _damaged(kept), str(error))
             continue
         checks = replace(checks, objects=checks.objects + 1, bytes=checks.bytes + size)
         if size != kept.size_bytes:
@@ -93,7 +99,8 @@ def checked_object(view: BackupView, kept: Kept) -> CheckedObject:
     except ObjectMissing as error:
         return _bad(kept, Class.OBJECT_MISSING, f"cannot be read: {error}")
     except Damaged as error:  # what it is packed in
-        return _bad(kept, Class.LOG_DAMAGED if isinstance(kept, KeptLog) else Class.SNAPSHOT_DAMAGED, str(error))
+        bad = _seen(kept, _damaged(kept), str(error))
+        return _salvaged(view, kept, bad) if isinstance(kept, KeptLog) else CheckedObject((bad,))
 
 
 def with_object(checks: ObjectChecks, kept: Kept, found: CheckedObject) -> ObjectChecks:
@@ -102,7 +109,7 @@ def with_object(checks: ObjectChecks, kept: Kept, found: CheckedObject) -> Objec
     scans = {kept: found.scanned} if isinstance(kept, KeptLog) and found.scanned is not None else {}
     return replace(
         checks,
-        seen=(*checks.seen, *found.seen),
+        seen=(*checks.seen, *(each for each in found.seen if each not in checks.seen)),
         unusable=(*checks.unusable, kept),
         scans={**checks.scans, **scans},
     )
@@ -126,6 +133,7 @@ def _log(view: BackupView, log: KeptLog) -> CheckedObject:
         size = size_of(source) if source.seekable() else log.size_bytes
     with view.open(log) as source:
         scanned = scan(source, most_bytes=size, sink=summed.update, deep=True)
+        _read_on(source)
     told = (log.first, log.last, log.records, log.size_bytes, log.last_adler)
     found = (scanned.first_zxid, scanned.last_zxid, scanned.records, scanned.size_bytes, scanned.last_adler)
     wrong = [] if found == told else _wrong(log, scanned)
@@ -136,13 +144,33 @@ def _log(view: BackupView, log: KeptLog) -> CheckedObject:
     return CheckedObject((*wrong, *log_findings(named(log), scanned, newest=False)), scanned)
 
 
+def _read_on(source: BinaryIO) -> None:
+    """To the end: what a log is packed in has its own checksum there, and Damaged may be raised."""
+    while not source.seekable() and source.read(_CHUNK):
+        pass
+
+
+def _salvaged(view: BackupView, log: KeptLog, bad: Seen) -> CheckedObject:
+    """What is left of a log whose packing is damaged. Others may lie in the same object: nothing is said of them."""
+    try:
+        with view.salvage(log) as source:
+            scanned = scan(source, deep=True, largest_record=LARGEST_SALVAGED)
+    except (Damaged, ObjectMissing):
+        return CheckedObject((bad,))
+    runs = ((max(first, log.first), min(last, log.last)) for first, last in good_runs(scanned))
+    gone = lost_of(log, [run for run in runs if run[0] <= run[1]])
+    lost = (replace(_seen(log, Class.LOST_TRANSACTIONS, _GONE), lost=each) for each in gone)
+    return CheckedObject((bad, *lost), scanned)
+
+
 def _wrong(log: KeptLog, scanned: ScannedLog) -> list[Seen]:
     """It does not hold what the backup says: which transactions are gone, if that is it."""
-    gone = [
-        replace(_seen(log, Class.LOST_TRANSACTIONS, "transactions that were kept are gone"), lost=lost)
-        for lost in lost_of(log, good_runs(scanned))
-    ]
+    gone = [replace(_seen(log, Class.LOST_TRANSACTIONS, _GONE), lost=lost) for lost in lost_of(log, good_runs(scanned))]
     return gone or [_seen(log, Class.FACTS_DIFFER, "the backup says other things of it than it holds")]
+
+
+def _damaged(kept: Kept) -> Class:
+    return Class.LOG_DAMAGED if isinstance(kept, KeptLog) else Class.SNAPSHOT_DAMAGED
 
 
 def _bad(kept: Kept, kind: Class, what: str) -> CheckedObject:

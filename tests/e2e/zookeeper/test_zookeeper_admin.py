@@ -1,25 +1,24 @@
 """Snapshots over HTTP from the AdminServer of a real ZooKeeper 3.9.5, by the command: exact, fuzzy, unproven, none."""
 
-import itertools
 import shutil
 import threading
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from kazoo.interfaces import IAsyncResult
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from tests.e2e.zookeeper.archived import server_on, written
 from tests.e2e.zookeeper.here import Here
+from tests.zookeeper import raw
 from tests.zookeeper.judged import logged
 from tests.zookeeper.online import CACHE
-from tests.zookeeper.recording import kazoo, record
+from tests.zookeeper.recording import record
 
 pytestmark = pytest.mark.xdist_group("zookeeper-admin")
-_AT_ONCE = 300
+_ROUNDS = 4
+"""So often a session sets each seventh node before it waits for an answer."""
 
 
 @pytest.fixture(scope="module")
@@ -75,21 +74,27 @@ def test_a_quiet_server_gives_its_tree_and_its_password_stays_secret(
 
 @contextmanager
 def _written_to(server: EmbeddedZooKeeper, nodes: int) -> Iterator[None]:
-    """Every node is set again and again: a snapshot that takes its time has some as they were, some as they became."""
-    with kazoo(server.client, server.password) as client:
+    """Every node is set again and again: a snapshot that takes its time has some as they were, some as they became.
+
+    Two sessions take turns, so that the server has thousands of requests before it whatever else this machine does.
+    """
+    with (
+        raw.RawSession(server.client, password=server.password) as client,
+        raw.RawSession(server.client, password=server.password) as other,
+    ):
         for start in range(0, nodes, 500):
-            multi = client.transaction()
-            for number in range(start, start + 500):
-                multi.create(f"/n{number}", b"x" * 50)
-            multi.commit()
+            client.must(*(raw.create(f"/n{number}", b"x" * 50) for number in range(start, start + 500)))
         stop = threading.Event()
+        changes = [raw.set_data(f"/n{number}", b"y" * 50) for number in range(nodes - 1, -1, -7)] * _ROUNDS
 
         def write() -> None:
-            numbers, asked = itertools.cycle(range(nodes - 1, -1, -7)), deque[IAsyncResult]()
+            first, second = client, other
+            first.send(changes)
             while not stop.is_set():
-                asked.append(client.set_async(f"/n{next(numbers)}", b"y" * 50))
-                if len(asked) > _AT_ONCE:
-                    asked.popleft().get()
+                second.send(changes)
+                first.receive(len(changes))
+                first, second = second, first
+            first.receive(len(changes))
 
         writer = threading.Thread(target=write)
         writer.start()

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.errors import ServerFailed
 from logkeep.formats.zookeeper.names import log_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.zookeeper.tree import rows_of
 from tests.e2e.zookeeper.archived import server_on
 from tests.e2e.zookeeper.here import Here
-from tests.zookeeper.made_server import create, log_bytes, old_server, tree_after
+from tests.zookeeper.made_server import create, log_bytes, old_server, snapshot_without_acls, tree_after
 from tests.zookeeper.recording import record
 
 pytestmark = pytest.mark.xdist_group("zookeeper-mismatch")
@@ -92,3 +93,28 @@ def test_a_snapshot_that_says_its_digest(tmp_path: Path) -> None:
     assert sum(path.startswith("/old") for path in found) == 40
     assert told["findings"] == []
     assert here.json("verify", "--level", "replay")["zookeeper"]["digests_compared"] > 0
+
+
+def test_original_files_that_a_server_refuses_to_load(tmp_path: Path) -> None:
+    """The snapshot names ACLs that only the log behind it tells: the plan says so, and a real server is the judge."""
+    (tmp_path / "repo").mkdir()
+    here, live, target = Here(tmp_path), tmp_path / "source" / "version-2", tmp_path / "target"
+    live.mkdir(parents=True)
+    target.mkdir()
+    bodies = [create(zxid, b"/n%d" % zxid) for zxid in (1, 2, 3)]
+    (live / snapshot_name(2)).write_bytes(snapshot_without_acls(bodies, b"/n3"))
+    (live / log_name(1)).write_bytes(log_bytes(bodies))
+    here.run("init")
+    here.json("zookeeper", "backup", "--data-dir", str(tmp_path / "source"), code=2)
+    asked = _asked(here, "--form", "original")
+    told = {finding["code"]: finding for finding in here.json(*asked, "--dry-run")["findings"]}
+    assert "restore an exact snapshot" in told["missing-acls"]["remedy"]
+    here.run(*asked, "--yes")
+    server = server_on(tmp_path / "server", target)
+    with pytest.raises(ServerFailed):
+        server.start()
+    server.stop()
+    here.run(*_asked(here, "--yes"))
+    with server:
+        found = record(server.client, server.password).nodes
+    assert {path for path in found if path.startswith("/n")} == {"/n1", "/n2", "/n3"}

@@ -330,6 +330,27 @@ def test_a_request_that_comes_late_is_not_taken_for_somebody_elses(shop: Shop, t
     assert shop.now() == broken
 
 
+@pytest.mark.parametrize("second", ["settled", "began 1"])
+def test_a_request_may_come_late_after_two_kills_too(shop: Shop, tmp_path: Path, second: str) -> None:
+    """The first resume has looked, seen nothing and noted that, or begun again, when it is killed as well."""
+    broken, journal = havoc(shop), tmp_path / "late"
+    heading = Heading(hosts=shop.server.client, top="/shop", what="")
+    with shop.opened() as live, suppress(Stopped):
+        begin(live, journal, heading, shop.prepared(live).batches, _dying_at("began 1"))
+    with shop.opened() as live, pytest.raises(Stopped):
+        resume(live, journal, _dying_at(second))
+    with shop.opened() as live, shop.opened() as dead:
+
+        def after(step: str) -> None:
+            if step == "began 1":
+                assert dead.ask(sent(read_journal(journal).batches[1]), "") == 0
+
+        resume(live, journal, after)
+        assert shop.now() == shop.shape
+        undo(live, journal, tmp_path / "undo", SMALL)
+    assert shop.now() == broken
+
+
 def _dying_at(last: str) -> Any:
     def after(step: str) -> None:
         if step == last:

@@ -97,6 +97,7 @@ def _kafka_id(text: str) -> bytes:
 def test_a_topic_made_again_has_another_id(cluster: Cluster) -> None:
     first = create_topic(cluster, _name("again"))
     delete_topic(cluster, first.name, first.id)
+    wait_for(lambda: cluster.metadata().topic(first.name) is None, "the broker to hear of it")
     with pytest.raises(TopicMissing) as caught:
         cluster.metadata([first.name])
     assert caught.value.exit_code == 40
@@ -198,8 +199,8 @@ def test_classic_and_consumer_groups(kafka: EmbeddedKafka, cluster: Cluster) -> 
                 pass
             position = Position(topic, 0, 2, "naïve ✓", 0)
             consumer.commit(offsets=[position], asynchronous=False)
-            group = next(each for each in list_groups(cluster) if each.name == name)
-            assert group == Group(name, protocol, "Stable", "consumer")
+            group = Group(name, protocol, "Stable", "consumer")
+            wait_for(lambda wanted=group: wanted in list_groups(cluster), "a group that is done with its partitions")  # type: ignore[misc]  # bound now
             details = describe_groups(cluster, [group])[name]
             assert (details.state, details.assignor) == ("Stable", assignor)
             (member,) = details.members

@@ -1,6 +1,7 @@
 """Takes a backup in a process of its own, every partition in a unit of its own, and prints what it took.
 
-`KILL_AFTER_CALL` ends the process with SIGKILL after so many calls to the store; `ENGINE=spark` uses two Spark workers.
+`KILL_AFTER_CALL` ends the process with SIGKILL after so many calls to the store, `KILL_AFTER_RECEIPT` after so many
+receipts; `ENGINE=spark` uses two Spark workers.
 """
 
 import json
@@ -19,7 +20,7 @@ from logkeep.spark.engine import SparkEngine
 from logkeep.spark.inline import InlineEngine
 from logkeep.spark.settings import SparkSettings
 from logkeep.store.local import LocalStore
-from tests.faults.plan import KillAfter
+from tests.faults.plan import Fault, KillAfter, Plan
 from tests.faults.store import FaultyStore
 from tests.integration.copy_program import peak_kb
 from tests.kafka.whole import Archive
@@ -39,6 +40,23 @@ class FailedAttempts:
     def finish(self) -> None: ...
 
 
+class KillAfterReceipt:
+    """A plan for a store: dies when so many receipts are there."""
+
+    def __init__(self, wanted: int) -> None:
+        self._left = wanted
+
+    def __call__(self, _number: int, operation: str, name: str) -> Fault | None:
+        self._left -= operation == "put_new" and "/journal/" in name
+        return Fault(kill=True) if self._left == 0 else None
+
+
+def chosen_plan() -> Plan:
+    if receipts := os.environ.get("KILL_AFTER_RECEIPT"):
+        return KillAfterReceipt(int(receipts))
+    return KillAfter(int(os.environ.get("KILL_AFTER_CALL", "0")))
+
+
 @contextmanager
 def chosen_engine(failed: FailedAttempts) -> Iterator[Engine]:
     if os.environ.get("ENGINE") != "spark":
@@ -53,7 +71,7 @@ if __name__ == "__main__":
     bootstrap, root, mode, ranges, *topics = sys.argv[1:]
     plan.BUNDLE_RANGES = int(ranges)
     place, failed = open_repository(LocalStore(Path(root))).place("prod"), FailedAttempts()
-    counting = FaultyStore(place.store, KillAfter(int(os.environ.get("KILL_AFTER_CALL", "0"))))
+    counting = FaultyStore(place.store, chosen_plan())
     if os.environ.get("ENGINE") != "spark":
         place = replace(place, store=counting)
     with chosen_engine(failed) as engine:

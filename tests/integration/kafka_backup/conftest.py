@@ -9,6 +9,7 @@ import pytest
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.spark.cache import cache_dir
 from tests.e2e.filled import Filled
+from tests.kafka.kernels import share_kernels
 from tests.kafka.matrix import BROKER, Matrix
 from tests.kafka.whole import Archive, new_place
 from tests.servers.secured_kafka import SecuredKafka
@@ -62,5 +63,6 @@ def repo(tmp_path: Path) -> Filled:
     """An empty repository that the real command works on."""
     made = Filled(tmp_path / "home")
     made.home.mkdir()
+    share_kernels(made.home)
     new_place(made.root)
     return made

@@ -150,7 +150,7 @@ def test_throttling_is_obeyed_by_the_whole_backup(shaky: Shaky, faulty: Archive,
     entity = ["--entity-type", "clients", "--entity-name", "logkeep"]
     command = ["--bootstrap-server", shaky.kafka.bootstrap, "--alter", *entity]
     tool = "kafka.admin.ConfigCommand"
-    shaky.kafka.java_tool(tool, [*command, "--add-config", "consumer_byte_rate=12000000"])
+    shaky.kafka.java_tool(tool, [*command, "--add-config", "consumer_byte_rate=6000000"])
     before = shaky.throttled.count
     try:
         done = faulty.back_up(ample)

@@ -64,11 +64,6 @@ def _delete_before(shaky: Shaky, topic: str, offset: int) -> None:
         future.result(30)
 
 
-def _delete(shaky: Shaky, topic: str) -> None:
-    for future in shaky.topics.admin.delete_topics([topic]).values():
-        future.result(30)
-
-
 @pytest.mark.parametrize(("more", "code"), [((), 21), (("--allow-gaps",), 2)])
 def test_retention_during_the_copy_is_a_gap_with_its_offsets(
     shaky: Shaky, command: Command, more: tuple[str, ...], code: int
@@ -115,7 +110,7 @@ def test_a_topic_deleted_and_made_again_during_the_copy(shaky: Shaky, command: C
     add(shaky.topics, topic, 1, 2400, size=10_000)
     before = on_disk(shaky.kafka, topic, 0, 0, 2500)
     with command.held("--topics", topic) as done:
-        _delete(shaky, topic)
+        shaky.topics.delete(topic)
         shaky.topics.create(topic)
         add(shaky.topics, topic, 1, 150)
     report = command.told(done, 21)
@@ -139,7 +134,7 @@ def test_a_topic_deleted_during_the_copy_is_told_and_the_others_are_there(
     before = on_disk(shaky.kafka, vanishing, 0, 0, 2400)
     first = command.told([command.run("--topics", staying)], 0)["id"]
     with command.held("--topics", f"goes-{cut}-.*") as done:
-        _delete(shaky, vanishing)
+        shaky.topics.delete(vanishing)
         if cut:
             shaky.proxy.hang_up()
     report = command.told(done, 21)
@@ -158,7 +153,7 @@ def test_the_only_topic_deleted_during_the_copy(shaky: Shaky, command: Command) 
     topic = fill(shaky.topics, "vanishes", 1, 2400, size=10_000)
     before = on_disk(shaky.kafka, topic, 0, 0, 2400)
     with command.held("--topics", topic) as done:
-        _delete(shaky, topic)
+        shaky.topics.delete(topic)
     _kept_as_far_as_copied(command, command.told(done, 21)["id"], topic, before)
 
 
@@ -181,7 +176,7 @@ def _deleted_after(shaky: Shaky, archive: Archive, names: str, topic: str, size_
         shaky.gate.close_after(size_bytes)
         try:
             wait_for(lambda: shaky.gate.closed or backup.done(), "the hold or the end")
-            _delete(shaky, topic)
+            shaky.topics.delete(topic)
         finally:
             shaky.gate.open()
         return backup.result()

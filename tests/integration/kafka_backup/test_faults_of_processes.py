@@ -35,14 +35,15 @@ def test_a_killed_run_is_resumed_with_what_it_had(
     kafka: EmbeddedKafka, topics: Matrix, archive: Archive, tmp_path: Path, seed: int, grows: bool
 ) -> None:
     topic = fill(topics, f"killed-{seed}-{grows}", 6, 300)
-    root, chance = tmp_path / "repository", random.Random(seed)
-    wanted = chance.randrange(1, 6)
-    with program([PROGRAM, kafka.bootstrap, str(root), "new", "1", topic], tmp_path) as run:
-        wait_for(lambda: len(list(root.rglob("journal/*"))) >= wanted, "receipts")
-        run.kill()
+    root, wanted = tmp_path / "repository", random.Random(seed).randrange(1, 6)
+    arguments = [PROGRAM, kafka.bootstrap, str(root), "new", "1", topic]
+    with program(arguments, tmp_path, KILL_AFTER_RECEIPT=str(wanted)) as run:
+        _, complaint = run.communicate()
+    assert run.returncode == -signal.SIGKILL, complaint
     (left,) = open_ids(archive.place, 0)
-    had = {s.token for r in receipts(archive.place, left) for s in r.segments}
-    assert had
+    finished = list(receipts(archive.place, left))
+    assert len(finished) == wanted
+    had = {s.token for r in finished for s in r.segments}
     if grows:
         producer = topics.producer()
         for partition in range(6):

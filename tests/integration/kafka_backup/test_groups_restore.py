@@ -243,8 +243,7 @@ def test_positions_that_the_deletion_of_a_topic_erased(scene: Scene) -> None:
     producer.flush(30)
     backup = str(scene.back_up("erased"))
     commit(scene.kafka.bootstrap, "forgotten", {(topic, 0): 6})
-    for future in scene.topics.admin.delete_topics([topic]).values():
-        future.result(30)
+    scene.topics.delete(topic)
     with scene.cluster() as cluster:
         wait_for(lambda: not group_offsets(cluster, ["forgotten"])["forgotten"], "the broker to forget")
     later = str(scene.back_up("__consumer_offsets", internal=True))

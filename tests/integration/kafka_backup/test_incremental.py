@@ -67,7 +67,7 @@ def test_new_topics_and_partitions_are_picked_up(kafka: EmbeddedKafka, topics: M
     archive.back_up("grown-.*")
     topics.create("grown-2")
     for future in topics.admin.create_partitions([NewPartitions("grown-1", 3)]).values():
-        future.result(30)
+        future.result(60)
     _write(topics, "grown-1", 30, partition=2)
     _write(topics, "grown-2", 30)
     done = archive.back_up("grown-.*")
@@ -83,8 +83,7 @@ def test_a_topic_made_again_begins_a_new_history(kafka: EmbeddedKafka, topics: M
     _write(topics, "reborn", 60, note=b"old")
     first = archive.back_up("reborn").entry.id
     old = archive.batches(first, "reborn")
-    for future in topics.admin.delete_topics(["reborn"]).values():
-        future.result(30)
+    topics.delete("reborn")
     topics.create("reborn")
     _write(topics, "reborn", 90, note=b"new")
     done = archive.back_up("reborn")
@@ -106,8 +105,7 @@ def test_a_deleted_topic_leaves_the_next_backup(topics: Matrix, archive: Archive
         topics.create(name)
         _write(topics, name, 20)
     first = archive.back_up("leaves.*").entry.id
-    for future in topics.admin.delete_topics(["leaves"]).values():
-        future.result(30)
+    topics.delete("leaves")
     second = archive.back_up("leaves.*").entry.id
     assert [log.topic for log in archive.cuts(second)] == ["leaves-not"]
     assert sum(len(b) for b in archive.batches(first, "leaves")) > 0

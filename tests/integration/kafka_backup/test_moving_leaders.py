@@ -84,7 +84,7 @@ def test_a_leader_that_is_killed(cluster: KafkaCluster, archive: Archive) -> Non
     _write(cluster, topic, 2400)
     with _in_the_middle(cluster, archive, topic) as done:
         cluster.members[3].kill()
-    assert cluster.leader(topic) == 2
+    wait_for(lambda: cluster.leader(topic) == 2, "the next replica to lead")
     assert (done[0].findings, done[0].gaps) == ((), ())
     assert archive.cut(done[0].entry.id, topic).end == 2500
     _assert_same(cluster, archive, done[0].entry.id, topic)

@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from tests.e2e.filled import Filled
+from tests.integration.processes import wait_for
 from tests.kafka.matrix import Matrix
 
 pytestmark = pytest.mark.xdist_group("kafka")
@@ -95,9 +96,9 @@ def test_positions_that_a_deletion_erased(kafka: EmbeddedKafka, topics: Matrix, 
     repo.run(*_backup(kafka, *chosen))
     shown = _json(repo, "kafka", "groups", "latest", "--group", f"{group}.*")
     assert shown["erased"] == 0
-    for future in topics.admin.delete_topics([topic]).values():
-        future.result(30)
-    _wait_until_forgotten(kafka, group, topic)
+    topics.delete(topic)
+    for forgotten in (group, "forgetful-tx"):  # each by a coordinator of its own
+        _wait_until_forgotten(kafka, forgotten, topic)
     repo.run(*_backup(kafka, *chosen))
     shown = _json(repo, "kafka", "groups", "latest", "--group", f"{group}.*")
     rows = {(r["group"], r["topic"], r["partition"]): r for r in shown["positions"]}
@@ -127,10 +128,9 @@ def _commit_in_transactions(kafka: EmbeddedKafka, topics: Matrix, topic: str, gr
 
 
 def _wait_until_forgotten(kafka: EmbeddedKafka, group: str, topic: str) -> None:
-    consumer, deadline = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": group}), time.monotonic() + 60
-    while any(p.offset >= 0 for p in consumer.committed([TopicPartition(topic, n) for n in (0, 1)], 30)):
-        assert time.monotonic() < deadline, "the broker still knows the positions"
-        time.sleep(0.2)
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": group})
+    logs = [TopicPartition(topic, n) for n in (0, 1)]
+    wait_for(lambda: all(p.offset < 0 for p in consumer.committed(logs, 60)), "the broker to forget the positions")
     consumer.close()
 
 

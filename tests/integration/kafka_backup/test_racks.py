@@ -19,8 +19,10 @@ from logkeep.kafka.units import Brokers, Leader
 from logkeep.model.time import random_token, utc_now
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.inline import InlineEngine
+from tests.integration.processes import wait_for
 from tests.kafka.archive import on_disk
 from tests.kafka.matrix import BROKER, Matrix
+from tests.kafka.plain import PlainBrokers
 from tests.kafka.whole import Archive, new_place
 
 pytestmark = pytest.mark.xdist_group("racks")
@@ -145,11 +147,18 @@ def backups(two: Two, tmp_path: Path) -> Backups:
 
 
 def _replicated(two: Two, topic: str) -> Matrix:
-    """One partition, led by the first broker, with a replica on the second."""
+    """One partition, led by the first broker, with a replica on the second, who is in sync."""
     made = Matrix(two.first)
     for future in made.admin.create_topics([NewTopic(topic, 1, replica_assignment=[[1, 2]])]).values():
-        future.result(30)
+        future.result(60)
+    wait_for(lambda: _in_sync(two.first, topic) == (1, {1, 2}), "both replicas")
     return made
+
+
+def _in_sync(kafka: EmbeddedKafka, topic: str) -> tuple[int, set[int]] | None:
+    """Who leads it and who keeps up; None while the broker knows nothing of it."""
+    partitions = PlainBrokers("127.0.0.1", kafka.port).metadata(topic).topics[0].partitions
+    return (partitions[0].leader_id, set(partitions[0].isr_nodes)) if partitions else None
 
 
 def _write(made: Matrix, topic: str, records: int) -> None:

@@ -1,6 +1,7 @@
 """Transactions over several partitions: all of one is below the cut, or nothing of it, or the user is told."""
 
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -16,19 +17,24 @@ pytestmark = pytest.mark.xdist_group("kafka")
 PARTITIONS = 3
 
 
+_REST = 8
+"""So many times as long as a transaction took its writer rests: that is time for a look, on a slow machine too."""
+
+
 def _everywhere(topics: Matrix, topic: str, pause_s: float, done: list[int]) -> Callable[[threading.Event], None]:
-    """Write the same number to every partition, in one transaction after the other."""
+    """Write the same number to every partition, in one transaction after the other; with rests in between, or none."""
 
     def work(stop: threading.Event) -> None:
         producer = topics.producer(transactional_id=topic, linger_ms=0)
         producer.init_transactions(30)
         while not stop.is_set():
+            began_s = time.monotonic()
             producer.begin_transaction()
             for partition in range(PARTITIONS):
                 producer.produce(topic, b"%d" % len(done), None, partition)
             producer.commit_transaction(30)
             done.append(len(done))
-            stop.wait(pause_s)
+            stop.wait(max(pause_s, _REST * (time.monotonic() - began_s)) if pause_s else 0)
 
     return work
 

@@ -191,7 +191,7 @@ def test_preserved_offsets_are_proven_with_their_holes_and_their_start(
     good.delete_before(7)
     proof = good.proof(source, Offsets.PRESERVE)
     assert (proof.first_difference, proof.good) == (7, False)
-    topics.admin.delete_topics([good.topic])[good.topic].result(30)
+    topics.delete(good.topic)
     proof = good.proof(source, Offsets.PRESERVE, end=34)
     assert "the topic was deleted" in proof.detail
     assert (proof.good, proof.archive_digest, proof.target_digest) == (False, "", ""), "nothing was compared to its end"

@@ -130,17 +130,18 @@ def _partly(shaky: Shaky, children: Attempts, unit: ReplayUnit, size_bytes: int)
         assert children.kill() == KILLED
     finally:
         shaky.gate.open()
+    wait_for(lambda: not shaky.proxy.connections, "what it had sent to be passed on")
     return _settled_end(unit)
 
 
 def _settled_end(unit: ReplayUnit) -> int:
-    """Where the log ends when nothing more arrives: twice the same, some time apart."""
+    """Where the log ends when nothing more arrives: several times the same, some time apart."""
     log = TopicPartition(unit.logs[0].topic, 0)
     with Cluster(unit.settings) as cluster:
 
         def looks() -> list[int]:
             found = []
-            for _ in range(3):
+            for _ in range(6):
                 found.append(list_offsets(cluster, [log])[log].offset)
                 time.sleep(0.1)
             return found

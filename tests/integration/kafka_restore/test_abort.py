@@ -7,6 +7,7 @@ from logkeep.repository.restores import list_restores
 from tests.e2e.filled import document_of
 from tests.e2e.test_bad_input import READ_ONLY, in_namespace
 from tests.integration.kafka_restore.scene import Scene, positions, read, troubles, write
+from tests.integration.processes import wait_for
 from tests.kafka.judged_configs import delete_topic, own_configs, topic_names
 from tests.kafka.matrix import Matrix
 
@@ -49,7 +50,7 @@ def test_topics_that_it_made_go_and_others_stay(backed: Scene, monkeypatch: pyte
     assert (foreseen["deleted"], "given-up" in topic_names(scene.target)) == (["given-up"], True)
     done = scene.commands.json(*_abort(scene, restore_id, "--yes"))
     assert (done["deleted"], done["kept"], done["findings"]) == (["given-up"], [], [])
-    assert "given-up" not in topic_names(scene.target)
+    wait_for(lambda: "given-up" not in topic_names(scene.target), "the broker to hear of it")
     assert "given up" in scene.refused("--resume", restore_id, code=40)
     # Somebody makes a topic of that name; giving up once more leaves it alone.
     Matrix(scene.target).create("given-up")

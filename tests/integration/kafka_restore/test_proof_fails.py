@@ -8,6 +8,7 @@ from confluent_kafka import TopicPartition
 
 from logkeep.kafka.restore import replay, writing_logs
 from tests.integration.kafka_restore.scene import Scene, group_positions, positions, read, troubles, write
+from tests.integration.processes import wait_for
 from tests.kafka.group_rows import commit
 from tests.kafka.judged_configs import own_configs, topic_names
 from tests.kafka.matrix import Matrix
@@ -71,7 +72,7 @@ def test_a_foreign_writer(backed: Scene, monkeypatch: pytest.MonkeyPatch, offset
     scene.commands.json(
         "kafka", "restore", "abort", str(done["restore"]), "--bootstrap-servers", scene.target.bootstrap, "--yes"
     )
-    assert topic not in topic_names(scene.target)
+    wait_for(lambda: topic not in topic_names(scene.target), "the broker to hear of it")
 
 
 def test_records_taken_away_before_they_are_compared(backed: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

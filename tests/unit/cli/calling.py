@@ -10,6 +10,8 @@ ROOT = Path(__file__).parents[3]
 REAL = (sys.executable, "-m", "logkeep.cli")
 TRIAL = (sys.executable, "-m", "tests.unit.cli.trial_verbs")
 """The same entry point with the verbs of `trial_verbs`."""
+_PATIENCE_S = 300
+"""It only ends what hangs: a first call may compile kernels, start Spark or wait for a quota."""
 
 
 def clean_environment(home: Path, **extra: str) -> dict[str, str]:
@@ -35,6 +37,6 @@ def logkeep(
         stdin=None if stdin is not None else subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=_PATIENCE_S,
         check=False,
     )

@@ -167,7 +167,7 @@ def _on_terminal(tmp_path: Path, *arguments: str, reply: str = "", **env: str) -
         pass  # Linux reports the closed other side of a pseudo-terminal as an error
     finally:
         os.close(leader)
-        code = process.wait(30)
+        code = process.wait(120)
     return code, shown.decode().replace("\r\n", "\n")
 
 

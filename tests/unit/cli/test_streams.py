@@ -166,7 +166,7 @@ def test_a_reader_that_closes_the_pipe_is_no_error(tmp_path: Path) -> None:
         assert process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(30) == 10
+        assert process.wait(120) == 10
 
 
 def test_an_answer_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_signals_close_everything_and_have_their_codes(tmp_path: Path, number: i
         assert process.stderr.readline() == "waiting\n"
         process.send_signal(number)
         rest = process.stderr.read()
-        assert process.wait(30) == code
+        assert process.wait(120) == code
     assert "closed" in rest
     assert rest.startswith("error: ")
     assert "Traceback" not in rest

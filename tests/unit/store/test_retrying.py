@@ -193,7 +193,7 @@ def test_is_picklable(tmp_path_factory: pytest.TempPathFactory) -> None:
 class TestFirstContact:
     """A store that never answered is given up soon; one that did is waited for."""
 
-    PATIENCE = Patience(total_s=300, first_contact_s=0.1, first_wait_s=0.01, longest_wait_s=0.05)
+    PATIENCE = Patience(total_s=300, first_contact_s=1.0, first_wait_s=0.01, longest_wait_s=0.05)
 
     def test_never_answered(self) -> None:
         faulty = FaultyStore(MemoryStore(), lambda _number, _operation, _name: error_before())

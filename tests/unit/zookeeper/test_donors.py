@@ -1,5 +1,6 @@
 """Who gives records to a damaged log of a repository, and who must not: every byte that is taken must be certain."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -8,13 +9,14 @@ import pytest
 
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.txnlog import tables
+from logkeep.model.segments import Proof
 from logkeep.repository.chain import Place
 from logkeep.repository.verdicts import GOOD
 from logkeep.zookeeper.archive import donors
 from logkeep.zookeeper.directory_view import DirectoryView
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.repair import foresee, repair
-from logkeep.zookeeper.repair_plan import Repair
+from logkeep.zookeeper.repair_plan import Repair, RepairPlan
 from tests.zookeeper.archives import archived, bytes_of, new_place, zxids
 from tests.zookeeper.directories import MadeServer
 from tests.zookeeper.made import MemorySink, MemoryView, Past, backup_of
@@ -103,6 +105,9 @@ class _Fading:
         if self.left < 0:
             raise Damaged("gone", subject=kept.name)
         return self.of.open(kept)
+
+    def salvage(self, kept: KeptLog) -> BinaryIO:
+        return self.open(kept)
 
 
 class TestDonorsThatFail:
@@ -201,6 +206,82 @@ class TestCertainty:
         done = repaired(place, first, beside(wrong))
         assert [part.donor.log.member for plan in done.foreseen.repairs for part in plan.spliced] == ["zk1"]
         assert bytes_of(viewed(place, first)) == expected
+
+
+class TestEveryHolderAgrees:
+    """A hole that no hash closes is filled only with records on which all agree who hold them."""
+
+    PAST, OTHER = Past(range(1, 13)), Past(range(2, 13))
+
+    def damaged(self, member: str = "a", **facts: object) -> MemoryView:
+        """One log of everything without 6, which somebody may have, and 10, which nobody has."""
+        view = backup_of(self.PAST, snapshot_at=[0], logs=[])
+        log = view.add_log([self.PAST.records[zxid] for zxid in self.PAST.zxids], member, **facts)
+        content = bytearray(view.objects[log])
+        for zxid in (6, 10):
+            content[bytes(content).index(self.PAST.records[zxid]) + 40] ^= 4
+        view.objects[log] = bytes(content)
+        return view
+
+    def holder(self, zxids: range, *other: int, **facts: object) -> MemoryView:
+        """A backup of the same past, with another record in the place of some."""
+        view = MemoryView()
+        view.add_log([(self.OTHER if zxid in other else self.PAST).records[zxid] for zxid in zxids], "b", **facts)
+        return view
+
+    def plan(self, view: MemoryView, *earlier: MemoryView, beside: Sequence[MemoryView] = ()) -> RepairPlan:
+        (plan,) = foresee(view, earlier=earlier, beside=beside).repairs
+        return plan
+
+    @pytest.mark.parametrize("zxids", [range(1, 7), range(6, 10), range(4, 9)])
+    def test_what_is_committed_is_taken_whichever_side_it_is_known_from(self, zxids: range) -> None:
+        """Of one history, in logs that are committed, there is one record for a transaction."""
+        plan = self.plan(self.damaged(), self.holder(zxids))
+        assert (plan.lost, plan.disputed, len(plan.spliced)) == (((10, 10),), (), 1)
+
+    @pytest.mark.parametrize("unproven", ["log", "donor"])
+    @pytest.mark.parametrize(("zxids", "certain"), [(range(1, 7), False), (range(6, 10), False), (range(4, 9), True)])
+    def test_what_may_never_have_been_committed_must_be_the_same_on_both_sides(
+        self, unproven: str, zxids: range, certain: bool
+    ) -> None:
+        facts = {"proof": Proof.UNPROVEN}
+        view = self.damaged(**(facts if unproven == "log" else {}))
+        plan = self.plan(view, self.holder(zxids, **(facts if unproven == "donor" else {})))
+        assert plan.lost == (((10, 10),) if certain else ((6, 6), (10, 10)))
+
+    @pytest.mark.parametrize("first", [True, False])
+    @pytest.mark.parametrize("fits", [True, False])
+    def test_what_two_have_differently_is_taken_from_neither(self, first: bool, fits: bool) -> None:
+        """Whether the one with another record is the same elsewhere or not: it holds the transaction too."""
+        right, wrong = self.holder(range(4, 9)), self.holder(range(5, 9), 6, *(() if fits else (8,)))
+        plan = self.plan(self.damaged(), *((wrong, right) if first else (right, wrong)))
+        assert (plan.lost, plan.disputed, plan.spliced) == (((6, 6), (10, 10)), ((6, 6),), ())
+        assert "others do not agree on 0x6 to 0x6" in str(plan)
+
+    def test_a_directory_that_fits_has_a_say_and_one_that_does_not_has_none(self) -> None:
+        right = self.holder(range(1, 9))
+        assert self.plan(self.damaged(), right, beside=[self.holder(range(4, 9), 6)]).disputed == ((6, 6),)
+        assert self.plan(self.damaged(), right, beside=[self.holder(range(4, 9), 6, 8)]).disputed == ()
+
+    def test_another_history_has_none(self) -> None:
+        right, other = self.holder(range(1, 9)), self.holder(range(4, 9), 6, history="2")
+        assert self.plan(self.damaged(), right, other).disputed == ()
+
+    def test_a_hash_tells_who_is_right(self) -> None:
+        view = self.damaged()
+        right, wrong = self.holder(range(1, 13)), self.holder(range(4, 12), 6)
+        plan = self.plan(view, wrong, right)
+        assert (plan.whole, plan.lost, plan.disputed) == (True, (), ())
+
+    def test_the_rest_of_a_hole_is_filled(self) -> None:
+        view = self.damaged()
+        (log,) = view.logs
+        content = view.objects[log]
+        start, end = (content.index(self.PAST.records[zxid]) for zxid in (5, 8))
+        view.objects[log] = content[:start] + bytes(end - start) + content[end:]
+        plan = self.plan(view, self.holder(range(3, 9)), self.holder(range(6, 9), 6))
+        assert (plan.lost, plan.disputed) == (((6, 6), (10, 10)), ((6, 6),))
+        assert [(part.first, part.last) for part in plan.spliced] == [(5, 5), (7, 7)]
 
 
 class TestManyBackups:

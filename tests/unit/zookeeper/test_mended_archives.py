@@ -346,24 +346,6 @@ class TestMergedObjects:
         assert [(f.code, f.where) for f in done.findings] == [("copied-again", orphan)]
         self.good(place)
 
-    def test_no_loss_is_accepted_that_would_cost_others_their_pieces(self, growing: Growing, place: Place) -> None:
-        optimize(place)
-        view = newest(place)
-        damage(place, view, view.logs[0], len(LOG_HEADER) + len(txn(1)) + 40)
-        (why,) = previewed(place, ids(place)[-1], accept_loss=True).left.values()
-        assert "other backups have parts of it" in why
-        assert repaired(place, ids(place)[-1], accept_loss=True).mends == {}
-        assert [zxids(viewed(place, backup_id))[-1][1] for backup_id in ids(place)] == [1, 2, 3, 4]
-
-    def test_a_part_of_an_object_is_not_taken_for_all_of_it(self, growing: Growing, place: Place) -> None:
-        one = growing.backup(more=3)
-        growing.backup()
-        optimize(place)
-        view = viewed(place, one)
-        damage(place, view, view.logs[-1], len(LOG_HEADER) + 5 * len(txn(1)) + 40)
-        assert repaired(place, one, accept_loss=True).mends == {}
-        assert zxids(newest(place)) == [(1, 8)]
-
     def test_what_was_mended_is_merged_with_its_neighbours(self, growing: Growing, place: Place) -> None:
         before, view = everything(place), newest(place)
         damage(place, view, view.logs[1], 60)

@@ -1,5 +1,6 @@
 """Small pieces of transaction logs become few objects, and every backup stays what it was."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,10 @@ from logkeep.errors import Damaged
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository import layout
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.garbage import collect
+from logkeep.repository.optimize import MergeUnit
 from logkeep.repository.owner import this_process
 from logkeep.repository.prune import delete
 from logkeep.repository.verdicts import GOOD
@@ -18,6 +21,7 @@ from logkeep.repository.verifying import Verifier
 from logkeep.repository.writing import writing
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper import follow as following
+from logkeep.zookeeper.archive.merge import merge_with
 from logkeep.zookeeper.archive.pieces import settled
 from logkeep.zookeeper.archive.record import log_record
 from logkeep.zookeeper.archive.sink import archiving
@@ -28,7 +32,7 @@ from logkeep.zookeeper.follow import Round, follow
 from logkeep.zookeeper.verify import Level
 from tests.crash.points import AT_ONCE
 from tests.zookeeper.archives import archived, bytes_of, new_local_place, new_place, newest, zxids
-from tests.zookeeper.directories import MadeServer, rounds
+from tests.zookeeper.directories import MIB, MadeServer, rounds, txn
 from tests.zookeeper.merging import Growing, everything, log_objects, optimize
 
 
@@ -134,6 +138,27 @@ def test_a_damaged_piece_is_told_and_left_as_it_is(tmp_path: Path) -> None:
     done = optimize(growing.place)
     assert [(f.code, f.where) for f in done.findings] == [("not-merged", name)]
     assert zxids(newest(growing.place)) == [(1, 1), (2, 2), (3, 3), (4, 4)]
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.parametrize("behind", [bytes(20), b"\0\0\0\0\x12\x34torn", txn(9)], ids=["zeros", "torn", "record"])
+def test_a_piece_with_something_behind_its_records_is_left(tmp_path: Path, which: int, behind: bytes) -> None:
+    """Its hash and its transactions are those of its row, so nothing else tells."""
+    growing = Growing(tmp_path / "server", new_place())
+    for _ in range(2):
+        growing.backup()
+    place, view = growing.place, newest(growing.place)
+    rows = [view.row_of(log) for log in view.logs]
+    name = layout.segment(place.source, rows[which])
+    content = place.store.get(name, MIB) + behind
+    place.store.delete(name)
+    place.store.put_new(name, content)
+    sha256 = hashlib.sha256(content).hexdigest()
+    size = {"stored_bytes": len(content), "plain_bytes": len(content)}
+    rows[which] = replace(rows[which], sha256=sha256, plain_sha256=sha256, **size)
+    merged = merge_with(MergeUnit(place, tuple(rows)), lambda _: None, random_token)
+    assert (merged.segment, merged.where) == (None, name)
+    assert merged.problem == "a record in it is damaged"
 
 
 def test_pieces_that_a_record_says_too_little_of_are_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,17 @@ from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, RestoreWish, Sessions, Target
 from logkeep.zookeeper.words import ServerState
 from tests.zookeeper.files import loaded
-from tests.zookeeper.made_server import MadeView, create, files, log_bytes, made_backup, old_server
+from tests.zookeeper.made_server import (
+    MadeView,
+    create,
+    files,
+    log_bytes,
+    made_backup,
+    old_server,
+    snapshot_of,
+    snapshot_without_acls,
+    tree_after,
+)
 
 
 def _wish(*data_dirs: Path, **more: object) -> RestoreWish:
@@ -158,6 +168,21 @@ def test_original_files_say_that_zxids_come_again(server: Path) -> None:
     assert "zxids-reused" in [finding.code for finding in prepared.planned.findings]
     with pytest.raises(UsageError, match="keep their sessions"):
         prepare(view, view.path(), _wish(server, form=Form.ORIGINAL, sessions=Sessions.DROP))
+
+
+@pytest.mark.parametrize(("form", "missing"), [(Form.ORIGINAL, True), (Form.ORIGINAL, False), (Form.EXACT, True)])
+def test_original_files_that_a_server_may_refuse_to_load(tmp_path: Path, form: Form, missing: bool) -> None:
+    """A fuzzy snapshot may name ACLs that only the log behind it tells: an exact one holds them."""
+    bodies, view = [create(1, b"/a"), create(2, b"/b"), create(3, b"/c")], MadeView()
+    tree = tree_after(bodies)
+    content = snapshot_without_acls(bodies, b"/c") if missing else snapshot_of(tree)
+    view.add_snapshot("snapshot.2", tree, content)
+    view.snapshots[0] = replace(view.snapshots[0], zxid=2)
+    view.add_log(bodies[2:])
+    found = prepare(view, view.path(), _wish(tmp_path, form=form)).planned.findings
+    told = [finding for finding in found if finding.code == "missing-acls"]
+    assert bool(told) == (missing and form is Form.ORIGINAL)
+    assert all(("ACLs of 1 nodes" in one.what, one.where) == (True, "snapshot.2") for one in told)
 
 
 def test_separate_directories(tmp_path: Path) -> None:

@@ -324,7 +324,21 @@ def test_a_torn_line_is_cut_before_the_next(tmp_path: Path) -> None:
     journal.note(Began(0))
     journal.close()
     assert not told.in_doubt
-    assert replace(told, in_doubt=True) == read_journal(path)
+    assert replace(told, in_doubt=True, doubted=True) == read_journal(path)
+
+
+def test_a_batch_that_was_once_in_doubt_stays_so_until_it_is_done(tmp_path: Path) -> None:
+    """However often a resume is killed, a request of the first run may still be on its way."""
+    path, told = tmp_path / "journal", list[tuple[bool, bool]]()
+    journal = new_journal(path, HEADING, BATCHES)
+    refused = journal_lines.Refused
+    for line in (Began(0), refused(0), Began(0), refused(0, doubted=True), Began(0), refused(0), Began(0), Done(0)):
+        journal.note(line)
+        told.append((read_journal(path).in_doubt, read_journal(path).doubted))
+    journal.close()
+    assert told == [(True, True), (False, False), (True, True), *[(False, True), (True, True)] * 2, (False, False)]
+    assert b'{"type":"refused","batch":0}\n' in path.read_bytes(), "as it was always written"
+    assert b'{"type":"refused","batch":0,"doubted":true}\n' in path.read_bytes()
 
 
 def test_a_journal_is_never_written_over_and_no_other_file_is_one(tmp_path: Path) -> None:

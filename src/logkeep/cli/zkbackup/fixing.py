@@ -4,6 +4,7 @@ Only records that another backup holds byte for byte replace lost ones; everythi
 Damaged originals are kept in `damaged/`.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,14 +12,15 @@ from typing import Final
 from logkeep.cli.zkbackup.catalogue import shelved
 from logkeep.cli.zkbackup.frame import Run
 from logkeep.errors import LogkeepError
+from logkeep.zookeeper.asking import helpful
 from logkeep.zookeeper.bundle.repairing import BundleRepairSink
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.repair import repair
 from logkeep.zookeeper.repair_plan import Repair, RepairPlan
 from logkeep.zookeeper.score import Condition
 from logkeep.zookeeper.verify import Level
+from logkeep.zookeeper.verify_objects import check_data, check_files
 
-_MOST_NEIGHBOURS: Final = 10
 _WORDS: Final = {
     Repair.TRIMMED: "trimmed behind its last transaction; nothing is lost",
     Repair.HEADER: "its header was written anew; nothing is lost",
@@ -40,7 +42,9 @@ class Fixed:
 
 def fix(view: BundleView, run: Run) -> Fixed:
     sink = BundleRepairSink(view, run.clock, run.world.token)
-    done = repair(view, sink, beside=neighbours(view.path), level=Level.FILES)
+    checks = check_data(view, check_files(view), lambda _: None)
+    beside = helpful(view, neighbours(view.path), checks) if checks.unusable else ()
+    done = repair(view, sink, beside=beside, level=Level.FILES, checks=checks)
     told = [_words(each) for each in done.repairs]
     told += [f"{snapshot.name}: taken from another backup, byte for byte" for snapshot in done.copied]
     told += [
@@ -49,21 +53,23 @@ def fix(view: BundleView, run: Run) -> Fixed:
     return Fixed(BundleView(view.path), len(done.repairs) + len(done.copied), tuple(told), bool(done.lost))
 
 
-def neighbours(bundle: Path) -> list[BundleView]:
-    """Other backups of the same directory, newest first; whether one fits is decided record by record."""
-    found: list[BundleView] = []
-    for one in shelved(bundle.parent):
-        if one.directory == bundle or one.condition is Condition.DAMAGED or len(found) == _MOST_NEIGHBOURS:
-            continue
+def neighbours(bundle: Path) -> Iterator[BundleView]:
+    """All other backups of the same directory, newest first; damaged ones last, for what is whole in them helps too.
+    Whether one fits is decided record by record."""
+    for one in sorted(shelved(bundle.parent), key=lambda one: one.condition is Condition.DAMAGED):
         view = BundleView(one.directory)
-        try:
-            view.info  # noqa: B018  what cannot be read is no help
-        except LogkeepError:
-            continue
-        found.append(view)
-    return found
+        if one.directory != bundle and _is_readable(view):
+            yield view
+
+
+def _is_readable(view: BundleView) -> bool:
+    try:
+        return bool(view.logs or view.snapshots)
+    except (LogkeepError, ValueError):  # what cannot be read is no help
+        return False
 
 
 def _words(plan: RepairPlan) -> str:
     lost = ", ".join(f"0x{first:x} to 0x{last:x}" for first, last in plan.lost)
-    return f"{plan.of.name}: {_WORDS[plan.kind]}" + (f"; lost transactions {lost}" if lost else "")
+    told = f"{plan.of.name}: {_WORDS[plan.kind]}" + (f"; lost transactions {lost}" if lost else "")
+    return told + ("; other backups do not agree on some of them" if plan.disputed else "")

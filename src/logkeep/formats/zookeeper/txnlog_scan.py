@@ -157,7 +157,7 @@ class Scan:
         window, needed = self._window, kernels.SMALLEST_RECORD
         while window.fill(size + needed):
             at = window.at + size
-            status, _, needed, _ = kernels.find(window.buffer, at, window.end, after, window.left - size, -1)
+            status, _, needed, _ = kernels.find(window.buffer, at, window.end, after, self._room() - size, -1)
             if status != kernels.MORE or not window.ends_in(size + needed, kernels.END_MARK):
                 return status == kernels.FOUND
         return False
@@ -174,7 +174,7 @@ class Scan:
         window = self._window
         while True:
             status, at, needed, self._effort = kernels.find(
-                window.buffer, window.at, window.end, after, window.left, self._effort
+                window.buffer, window.at, window.end, after, self._room(), self._effort
             )
             window.at = at
             if status != kernels.MORE:
@@ -188,6 +188,10 @@ class Scan:
                 window.at += not possible
             elif not window.next_data(kernels.FRAME_BYTES + 20):
                 return kernels.MORE
+
+    def _room(self) -> int:
+        """How far the next good record may reach: no memory is taken for one that would be too long anyway."""
+        return min(self._window.left, self._window.held.nbytes + kernels.FRAME_BYTES + self._largest + 1)
 
     def _zxid(self) -> int:
         """Of the whole record that the window begins with."""

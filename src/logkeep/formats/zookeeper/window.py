@@ -120,9 +120,13 @@ class Window:
         return True
 
     def _read_some(self, size: int) -> int:
-        """Right into the buffer, where the source can do that."""
-        if isinstance(self._source, io.BufferedIOBase | io.RawIOBase):
-            return self._source.readinto(self.buffer.data[self.end : self.end + size]) or 0
+        """Right into the buffer, where the source can do that. One look at a time, for with an error in the second one
+        the bytes of the first would be lost."""
+        free = self.buffer.data[self.end : self.end + size]
+        if isinstance(self._source, io.BufferedIOBase):
+            return self._source.readinto1(free)
+        if isinstance(self._source, io.RawIOBase):
+            return self._source.readinto(free) or 0
         piece = self._source.read(size)
         self.buffer[self.end : self.end + len(piece)] = np.frombuffer(piece, np.uint8)
         return len(piece)

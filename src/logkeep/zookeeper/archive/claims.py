@@ -5,7 +5,7 @@ the end of the one before, so that the claims of a log tile it without holes; wh
 transactions are lost, there is a known gap.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from logkeep.formats.zookeeper.names import epoch_of, follows
@@ -111,15 +111,23 @@ def _row(stored: Stored, **told: object) -> Segment:
     )
 
 
+def _first_of_all(log: LogRecord, _since_ms: int) -> int:
+    return log.first
+
+
 def within(
-    logs: Sequence[LogRecord], snapshots: Sequence[SnapshotRecord], since_ms: int | None
+    logs: Sequence[LogRecord],
+    snapshots: Sequence[SnapshotRecord],
+    since_ms: int | None,
+    first_since: Callable[[LogRecord, int], int] = _first_of_all,
 ) -> tuple[list[LogRecord], list[SnapshotRecord]]:
     """Of one member: what is needed to restore every point since a time, and all that there is without one.
 
     That is the newest snapshot whose window ends before the first transaction of that time, with the log behind it;
-    where no snapshot is known to end before it, everything stays.
+    where no snapshot is known to end before it, everything stays. `first_since`: that transaction in a log which begins
+    earlier; any transaction before it will do, and keeps more.
     """
-    wanted = [r.first for r in logs if since_ms is not None and r.max_time_ms >= since_ms]
+    wanted = [first_since(r, since_ms) for r in logs if since_ms is not None and r.max_time_ms >= since_ms]
     start = min(wanted, default=max((r.last for r in logs), default=0))
     ends = {s.zxid: max(s.fuzzy_end, s.zxid) for s in snapshots if s.fuzzy_end is not None}
     ends |= {s.zxid: max(s.bound, s.zxid) for s in snapshots if s.fuzzy_end is None and s.bound is not None}

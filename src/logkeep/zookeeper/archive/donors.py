@@ -12,6 +12,7 @@ from logkeep.errors import Damaged
 from logkeep.repository.chain import Place
 from logkeep.repository.fold import Folded
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
+from logkeep.zookeeper.donors import may_help
 from logkeep.zookeeper.kept import KeptLog
 from logkeep.zookeeper.verify_objects import Kept
 
@@ -55,13 +56,7 @@ def _useful(
     """What may help, and what it is told apart by: its object, and where it begins in it."""
     everything: list[Kept] = [*other.snapshots, *other.logs]
     for kept in everything:
-        if any(_may_help(kept, bad) for bad in damaged):
+        if any(may_help(kept, bad) for bad in damaged):
             token = other.row_of(kept).token
             if token not in broken:
                 yield (token, kept.name, kept.last if isinstance(kept, KeptLog) else kept.zxid), kept
-
-
-def _may_help(kept: Kept, bad: Kept) -> bool:
-    if isinstance(kept, KeptLog):
-        return isinstance(bad, KeptLog) and kept.first <= bad.last and bad.first <= kept.last
-    return not isinstance(bad, KeptLog) and (kept.name, kept.sha256) == (bad.name, bad.sha256)

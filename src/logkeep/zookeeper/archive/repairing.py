@@ -3,7 +3,8 @@
 All backups that need a damaged object are served by the new ones from then on. Killed before the commit, everything is
 as it was, and what was written is garbage; killed after it, it only remains to verify. An object of which nothing can
 be had stays as it is, and so does one whose records are all whole and not those that were archived. Where something
-stays lost, only who accepts the loss gets what is left of it: no later repair fills such a hole.
+stays lost, only who accepts the loss gets what is left of it: no later repair fills such a hole. What was merged from
+pieces of several backups is cut then, so that each finds what is left of its own.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,13 +28,14 @@ from logkeep.repository.writing import Writing, writing
 from logkeep.zookeeper.archive.donors import Helping, donors_of
 from logkeep.zookeeper.archive.fitness import why_left, why_not
 from logkeep.zookeeper.archive.mending import Mend, commit_mends, run_of, same_bytes
-from logkeep.zookeeper.archive.record import ROLE, EnsembleRecord, LogRecord
+from logkeep.zookeeper.archive.record import ROLE, EnsembleRecord
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.archive.whole import whole_view
+from logkeep.zookeeper.cutting import cut_at, cuts_for
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.packing import StoredWriter
 from logkeep.zookeeper.repair import Foreseen, foresee, repair
-from logkeep.zookeeper.repair_plan import RepairPlan, Taken
+from logkeep.zookeeper.repair_plan import NewLog, RepairPlan, Taken
 from logkeep.zookeeper.repaired_log import RepairedLog
 from logkeep.zookeeper.sink import Stored
 from logkeep.zookeeper.verify import Level
@@ -54,6 +56,15 @@ class ArchiveRepairSink:
     """What was replaced; filled by `complete`."""
     _logs: list[tuple[RepairPlan, KeptLog, Stored]] = field(default_factory=list)
     _snapshots: list[tuple[KeptSnapshot, str, Stored]] = field(default_factory=list)
+
+    def logs_of(self, repair: RepairPlan) -> Sequence[NewLog]:
+        """Cut so that every backup finds what is left of its pieces, and no further than the object answers for."""
+        if not repair.lost:
+            return repair.logs
+        end = self.view.row_of(repair.of).end
+        pieces = pieces_in(self.session.place, self.session.folded, repair.of)
+        firsts = cuts_for(repair.lost, pieces, repair.of.borders)
+        return [log for log in cut_at(repair, {*firsts, end}) if log.first < end]
 
     def new_log(self, repair: RepairPlan, first: int) -> RepairedLog:
         writer = self._opened(self.view.row_of(repair.of), first)
@@ -84,7 +95,7 @@ class ArchiveRepairSink:
     ) -> Iterator[tuple[Kept, Mend | None]]:
         for plan in repairs:
             new = [(kept, stored) for of, kept, stored in self._logs if of is plan]
-            fits = not why_not(plan, self.is_in_pieces, accept_loss=True)
+            fits = not why_not(plan, accept_loss=True)
             yield plan.of, _mend_of(plan, self.view.row_of(plan.of), new, told_of(plan, self.donors)) if fits else None
         for snapshot, donor, stored in self._snapshots:
             row = self.view.row_of(snapshot)
@@ -96,30 +107,21 @@ class ArchiveRepairSink:
                 told = f"{named(snapshot)}: not used any more, no other copy was found"
                 yield snapshot, Mend(self.view.row_of(snapshot), (), told)
 
-    def is_in_pieces(self, log: KeptLog) -> bool:
-        return is_in_pieces(self.session.place, self.session.folded, log, self.view.row_of(log))
-
     def _opened(self, row: Segment, first: int) -> StoredWriter:
         token, place = self.session.tokens(), self.session.place
         name = layout.object_of(place.source, row.log, first, token, row.codec)
         return StoredWriter(place.store.open_new(name), name, token, row.codec)
 
 
-def is_in_pieces(place: Place, folded: Folded, log: KeptLog, row: Segment) -> bool:
-    """Whether a backup knows a part of it as a piece, which it would not find in what is left."""
-    if (row.first, row.end) != (log.first, log.last + 1):
-        return True
+def pieces_in(place: Place, folded: Folded, log: KeptLog) -> set[tuple[int, int]]:
+    """What backups know of the transactions of a log: first and last of every piece that has any of them."""
+    found: set[tuple[int, int]] = set()
     for entry in folded.completed:
         record = read_attachment(place, read_manifest(place, entry), ROLE, EnsembleRecord)
-        for piece in record.logs if record is not None else ():
-            if (piece.member, piece.history) == (log.member, log.history) and _is_cut(piece, log):
-                return True
-    return False
-
-
-def _is_cut(piece: LogRecord, log: KeptLog) -> bool:
-    overlap = piece.first <= log.last and log.first <= piece.last
-    return overlap and not (piece.first <= log.first and log.last <= piece.last)
+        logs = record.logs if record is not None else ()
+        same = (one for one in logs if (one.member, one.history) == (log.member, log.history))
+        found |= {(one.first, one.last) for one in same if one.first <= log.last and log.first <= one.last}
+    return found
 
 
 def _mend_of(plan: RepairPlan, row: Segment, new: Sequence[tuple[KeptLog, Stored]], told: str) -> Mend | None:
@@ -136,6 +138,7 @@ def told_of(plan: RepairPlan, donors: Sequence[str]) -> str:
     told = [f"{named(plan.of)}: {plan.kind}"]
     told += [f"{_span(part.first, part.last)} taken from {_from(part, donors)}" for part in plan.spliced]
     told += [f"lost transactions {_span(first, last)}" for first, last in plan.lost]
+    told += [f"others do not agree on {_span(first, last)}" for first, last in plan.disputed]
     return ", ".join([*told, f"sha256 was {plan.of.sha256}"])
 
 
@@ -214,14 +217,7 @@ class Repairing:
         self, looked: "_Looked", found: Foreseen, mends: dict[Kept, Mend], before: Folded, *, ran: bool = False
     ) -> Mended:
         view = looked.view
-        left = dict(
-            why_left(
-                found,
-                len(view.snapshots),
-                lambda log: is_in_pieces(self.place, before, log, view.row_of(log)),
-                accept_loss=self.accept_loss,
-            )
-        )
+        left = dict(why_left(found, len(view.snapshots), accept_loss=self.accept_loss))
         if ran:
             left |= {kept: _FAILED for kept in found.damaged if kept not in mends and kept not in left}
         return Mended(found, mends, _names(view, found), self._called(looked), before, left, looked.helping.unread)

@@ -66,11 +66,13 @@ class _Others:
         return None
 
     def logs(self, named: LogRecord) -> Iterator[LogRecord]:
-        """What serves its transactions, or is left of them, in order."""
+        """What serves its transactions, or is left of them, in order. Behind everything that is served nothing is: the
+        end of a log that is lost has no row."""
         rows = self._by_log.get(log_of(Kind.TXNLOGS, named.member, named.apart or named.history), ())
         inside = [row for row in rows if named.first <= row.first and row.end <= named.last + 1 and row.has_object]
         lost = any(row.start <= named.first and named.last < row.end and not row.has_object for row in rows)
-        if not inside and not lost:
+        beyond = bool(rows) and all(row.end <= named.first for row in rows)
+        if not inside and not lost and not beyond:
             yield named
         for row in sorted(inside, key=lambda row: row.first):
             yield _piece(named, row)

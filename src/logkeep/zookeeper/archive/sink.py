@@ -54,6 +54,7 @@ from logkeep.zookeeper.archive.record import (
 from logkeep.zookeeper.archive.serving import mended_record
 from logkeep.zookeeper.archive.view import ArchiveView, damaged_in, digest_at, tree_at_end, view_of
 from logkeep.zookeeper.archive.whole import whole_view
+from logkeep.zookeeper.archive.windows import first_since, with_whole_objects
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot
 from logkeep.zookeeper.packing import DEFAULT_LEVEL, StoredWriter
 from logkeep.zookeeper.planned import Planned, planned
@@ -154,7 +155,7 @@ class ArchiveSink:
             raise UsageError("files with secrets are kept in bundles only", remedy="leave --include-secrets away")
         mended, base = self._mend(gathered.again), self._base()
         self.last = base.record if base is not None else None  # as it is served today: pieces may have been merged
-        held = self._held(gathered)
+        held = self._held(gathered, base)
         told = self._planned(gathered, held, base.rows if base is not None else {})
         record = _record(self.session.place, ongoing.id, gathered, held, self.last)
         ref = put_attachment(self.session.place, ongoing.id, ROLE, record, self.session.tokens())
@@ -179,7 +180,7 @@ class ArchiveSink:
             commit_mends(self.session, [mend for _, mend in mends])
         return tuple(copied_again(one, layout.segment(place.source, mend.old)) for one, mend in mends)
 
-    def _held(self, gathered: Gathered) -> "_Held":
+    def _held(self, gathered: Gathered, base: ArchiveView | None) -> "_Held":
         """Everything that the backup will consist of: what is carried over and still wanted, and what is new."""
         old_logs, old_snapshots = carried(self.last, gathered.history)
         anew = {(p.kept.member, p.kept.name) for p in gathered.snapshots}
@@ -190,10 +191,9 @@ class ArchiveSink:
             raise BackupFailed("nothing was found that could be kept", subject=self.session.place.source)
         held = _Held([], [])
         for member in sorted({*(r.member for r in logs), *(s.member for s in snapshots)}):
-            chosen = within(
-                [r for r in logs if r.member == member], [s for s in snapshots if s.member == member], self._since_ms
-            )
-            held.logs.extend(chosen[0])
+            of_member = [r for r in logs if r.member == member]
+            chosen = within(of_member, [s for s in snapshots if s.member == member], self._since_ms, first_since(base))
+            held.logs.extend(with_whole_objects(base, of_member, chosen[0]))
             held.snapshots.extend(chosen[1])
         return held
 

@@ -1,11 +1,10 @@
 """A backup of ZooKeeper in a repository, to read."""
 
-import io
 from collections.abc import Collection, Container, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import msgspec
 
@@ -19,6 +18,7 @@ from logkeep.repository.attachments import read_attachment
 from logkeep.repository.chain import Place, read_chain
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.manifest import Manifest
+from logkeep.repository.salvaged_bytes import salvaged
 from logkeep.repository.segment_bytes import StoredLog
 from logkeep.repository.source import read_manifest
 from logkeep.zookeeper.archive.record import (
@@ -30,7 +30,7 @@ from logkeep.zookeeper.archive.record import (
 )
 from logkeep.zookeeper.archive.serving import served_record
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.packing import PiecesStream
+from logkeep.zookeeper.packing import unpacked_stream
 from logkeep.zookeeper.plan import RestorePath
 from logkeep.zookeeper.planned import end_of
 from logkeep.zookeeper.replay import replay
@@ -75,8 +75,12 @@ class ArchiveView:
         if start is None:
             pieces = stored.pieces()
         else:
-            pieces = chain((memoryview(HEADER),), stored.range(start, kept.size_bytes - len(HEADER)))
-        return cast("BinaryIO", io.BufferedReader(PiecesStream(pieces), 1 << 20))
+            size = kept.size_bytes - len(HEADER)
+            pieces = chain((memoryview(HEADER),), _no_further(stored.range(start, size), size))
+        return unpacked_stream(pieces)
+
+    def salvage(self, kept: KeptLog) -> BinaryIO:
+        return unpacked_stream(salvaged(StoredLog.of(self.place, self.row_of(kept))))
 
     def object_name(self, kept: KeptSnapshot | KeptLog) -> str:
         """Under which it lies in the store."""
@@ -103,6 +107,13 @@ class ArchiveView:
         else:
             fits = (r.token for r in self.record.logs if (r.member, r.history, r.first) == _log_key(kept))
         return next(fits)
+
+
+def _no_further(pieces: Iterator[memoryview], size: int) -> Iterator[memoryview]:
+    """What lies behind a part of an object is not its business, and is not unpacked."""
+    while size > 0 and (piece := next(pieces, None)) is not None:
+        size -= len(piece)
+        yield piece
 
 
 def _key(kept: KeptSnapshot) -> tuple[str, str, str]:

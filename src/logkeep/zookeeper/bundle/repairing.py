@@ -25,7 +25,7 @@ from logkeep.zookeeper.bundle.rewriting import document_of, replace_document
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.packing import SUFFIXES, StoredWriter
-from logkeep.zookeeper.repair_plan import RepairPlan
+from logkeep.zookeeper.repair_plan import NewLog, RepairPlan
 from logkeep.zookeeper.repaired_log import RepairedLog
 from logkeep.zookeeper.sink import Stored
 
@@ -41,6 +41,9 @@ class BundleRepairSink:
     tokens: TokenSource
     _logs: list[tuple[RepairPlan, KeptLog, Stored]] = field(default_factory=list)
     _snapshots: dict[str, Stored] = field(default_factory=dict)
+
+    def logs_of(self, repair: RepairPlan) -> Sequence[NewLog]:
+        return repair.logs
 
     def new_log(self, repair: RepairPlan, first: int) -> RepairedLog:
         writer = self._opened(layout.TXNLOGS, log_name(first))

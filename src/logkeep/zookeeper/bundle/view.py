@@ -1,14 +1,14 @@
 """A bundle to read. Its document says what is there; the bytes say whether that is true, to whoever looks."""
 
-import io
 import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from logkeep.errors import Damaged, UsageError
 from logkeep.model.segments import Codec
+from logkeep.repository.salvaged_bytes import salvaged
 from logkeep.repository.segment_bytes import StoredLog
 from logkeep.store.directory import opened_below, opened_root, require_regular, speaking_of
 from logkeep.store.local import LocalStore
@@ -16,7 +16,7 @@ from logkeep.store.local_files import READ_FLAGS
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.documents import BackupInfo, LogEntry, SnapshotEntry, codec_of, read_info
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.packing import PiecesStream
+from logkeep.zookeeper.packing import unpacked_stream
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,19 @@ class BundleView:
 
     def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
         kind, entry = self._entry(kept)
-        name, codec = f"{kind}/{entry.stored_name}", codec_of(entry)
-        if codec is Codec.NONE:
+        if codec_of(entry) is Codec.NONE:
             return self._plain(kind, entry.stored_name)
-        stored = StoredLog(LocalStore(self.path), name, codec, entry.stored_size, entry.size)
-        return cast("BinaryIO", io.BufferedReader(PiecesStream(stored.pieces()), 1 << 20))
+        return unpacked_stream(self._stored(kind, entry).pieces())
+
+    def salvage(self, kept: KeptLog) -> BinaryIO:
+        kind, entry = self._entry(kept)
+        if codec_of(entry) is Codec.NONE:
+            return self._plain(kind, entry.stored_name)
+        return unpacked_stream(salvaged(self._stored(kind, entry)))
+
+    def _stored(self, kind: str, entry: SnapshotEntry | LogEntry) -> StoredLog:
+        name = f"{kind}/{entry.stored_name}"
+        return StoredLog(LocalStore(self.path), name, codec_of(entry), entry.stored_size, entry.size)
 
     def stored_path(self, kept: KeptSnapshot | KeptLog) -> Path:
         """The file that holds it, for whoever copies it as it is."""

@@ -6,13 +6,13 @@ What no log holds in the first place is told by `between`, damage or not: a repa
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, scan, tables
+from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, scan
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Engine, Progress
 from logkeep.zookeeper.findings import Class
@@ -20,6 +20,7 @@ from logkeep.zookeeper.kept import BackupView, KeptLog
 from logkeep.zookeeper.past.events import LogUnit, Wanted
 from logkeep.zookeeper.past.pieces import gaps, history_order, once
 from logkeep.zookeeper.plan import Slice
+from logkeep.zookeeper.verify_objects import LARGEST_SALVAGED
 
 UNREADABLE = (Damaged, ObjectMissing)
 _REMEDY = "`logkeep verify` names what is damaged; another member or an earlier backup may have these transactions"
@@ -31,6 +32,8 @@ class Part(msgspec.Struct, frozen=True):
     first: int
     last: int
     start_at: int
+    salvaged: bool = False
+    """The byte is one of what can be salvaged."""
 
 
 class Looked(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,34 +79,31 @@ def look(unit: LogUnit, _progress: Progress) -> Looked:
             scanned = scan(source, deep=True)
         parts, why = list(_stretches(scanned)), _why(scanned)
     except UNREADABLE as error:
-        parts, why = list(_before_the_end(unit)), str(error)
-    within = (Part(max(one.first, first), min(one.last, last), one.start_at) for one in parts)
+        parts, why = list(_salvaged(unit)), str(error)
+    within = (msgspec.structs.replace(one, first=max(one.first, first), last=min(one.last, last)) for one in parts)
     return Looked(parts=tuple(one for one in within if one.first <= one.last), why=why)
 
 
-def _stretches(scanned: ScannedLog) -> Iterator[Part]:
+def _stretches(scanned: ScannedLog, *, salvaged: bool = False) -> Iterator[Part]:
     if scanned.records:
-        yield Part(scanned.first_zxid, scanned.last_zxid, HEADER_BYTES)
+        yield Part(scanned.first_zxid, scanned.last_zxid, HEADER_BYTES, salvaged)
     for one in scanned.behind:
         if one.records:
-            yield Part(one.first_zxid, one.last_zxid, one.start)
+            yield Part(one.first_zxid, one.last_zxid, one.start, salvaged)
 
 
 def _why(scanned: ScannedLog) -> str:
     return ", ".join(f"{one.kind} at byte {one.position}" for one in scanned.damage[:3])
 
 
-def _before_the_end(unit: LogUnit) -> Iterator[Part]:
-    """What comes before bytes that cannot even be unpacked."""
-    first = last = 0
+def _salvaged(unit: LogUnit) -> Iterator[Part]:
+    """What is left of a log that cannot even be unpacked."""
     try:
-        with unit.view.open(unit.piece.log) as source:
-            for records in tables(source):
-                first, last = first or int(records.zxid[0]), int(records.zxid[-1])
+        with unit.view.salvage(unit.piece.log) as source:
+            scanned = scan(source, deep=True, largest_record=LARGEST_SALVAGED)
     except UNREADABLE:
-        pass
-    if last:
-        yield Part(first, last, HEADER_BYTES)
+        return
+    yield from _stretches(scanned, salvaged=True)
 
 
 def between(parts: Sequence[Slice]) -> list[Missing]:
@@ -121,13 +121,18 @@ def around(view: BackupView, engine: Engine, parts: Sequence[Slice], wanted: Wan
         tried.update(piece.log for piece in open_parts)
         holes = list[Missing]()
         for unit, found in zip(units, looked, strict=True):
-            good += [LogUnit(view, Slice(unit.piece.log, p.first, p.last), wanted, (), p.start_at) for p in found.parts]
+            good += [_unit_of(unit, part) for part in found.parts]
             holes += _holes(unit.piece, found)
         open_parts = [piece for hole in holes for piece in _elsewhere(hole, logs, tried)]
         missing += [left for hole in holes for left in _left(hole, _elsewhere(hole, logs, tried))]
     good.sort(key=lambda unit: (history_order(unit.piece.log.history), unit.piece.first))
     missing.sort(key=lambda one: (history_order(one.log.history), one.first))
     return Readable(tuple(good), tuple(missing))
+
+
+def _unit_of(unit: LogUnit, part: Part) -> LogUnit:
+    piece = Slice(unit.piece.log, part.first, part.last)
+    return replace(unit, piece=piece, start_at=part.start_at, salvaged=part.salvaged)
 
 
 def _holes(piece: Slice, found: Looked) -> Iterator[Missing]:

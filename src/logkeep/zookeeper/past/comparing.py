@@ -70,6 +70,9 @@ class OneMember:
     def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
         return self.whole.open(kept)
 
+    def salvage(self, kept: KeptLog) -> BinaryIO:
+        return self.whole.salvage(kept)
+
 
 def one_member(view: BackupView, member: str) -> OneMember:
     known = sorted(one.name for one in view.members)

@@ -77,6 +77,8 @@ class LogUnit:
     sessions: tuple[int, ...] = ()
     start_at: int = 0
     """The byte of the log that the part begins at, where damage is before it; else the beginning is read over."""
+    salvaged: bool = False
+    """The log cannot be unpacked: the part is one of what can be salvaged, and so is the byte."""
 
 
 def wanted_path(text: str) -> bytes:
@@ -118,7 +120,8 @@ def matching(batch: pa.RecordBatch, wanted: Wanted) -> pa.RecordBatch:
 def batches(unit: LogUnit, progress: Progress) -> Iterator[pa.RecordBatch]:
     """All changes of the part of the log, some megabytes at a time."""
     first, last = unit.piece.first, unit.piece.last
-    with unit.view.open(unit.piece.log) as source:
+    view, log = unit.view, unit.piece.log
+    with view.salvage(log) if unit.salvaged else view.open(log) as source:
         for records in tables(source, start_at=unit.start_at):
             for batch in changes(records):
                 within = pc.and_(pc.greater_equal(batch["zxid"], first), pc.less_equal(batch["zxid"], last))

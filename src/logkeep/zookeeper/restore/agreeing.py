@@ -63,6 +63,7 @@ def agree(
         path=path,
         content=content,
         mismatch=replayed.first_mismatch,
+        missing_acls=replayed.missing_acls,
         targets=(),
         seen=_NOBODY,
         epoch=epoch,

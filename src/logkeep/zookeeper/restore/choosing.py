@@ -45,6 +45,9 @@ class _Along:
     def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
         return self.whole.open(kept)
 
+    def salvage(self, kept: KeptLog) -> BinaryIO:
+        return self.whole.salvage(kept)
+
 
 def choose(
     view: BackupView,

@@ -33,6 +33,8 @@ class Situation:
     """Where a server of the backup had its logs, if not beside its snapshots."""
     looked_at: int
     """Targets, and members that were surveyed elsewhere; all of them where a plan was agreed."""
+    missing_acls: int
+    """See `Replayed`."""
 
 
 def in_the_way(found: Situation) -> Iterator[LogkeepError]:
@@ -114,12 +116,21 @@ def worth_knowing(found: Situation) -> Iterator[Finding]:
     for label in path.labels:
         yield warning("proof", label, "", where=hex_zxid(path.until))
     yield from _about_others(found)
-    if wish.form is Form.ORIGINAL and found.highest_used > path.until:
-        what = f"zxids above {hex_zxid(path.until)} were in use, and are given out again"
+    if wish.form is Form.ORIGINAL:
+        yield from _about_original_files(found)
+
+
+def _about_original_files(found: Situation) -> Iterator[Finding]:
+    until, base = found.path.until, found.path.base.snapshot
+    if found.highest_used > until:
+        what = f"zxids above {hex_zxid(until)} were in use, and are given out again"
         yield warning("zxids-reused", what, "restore an exact snapshot: it is named above them")
-    if wish.form is Form.ORIGINAL and found.epoch is not None:
+    if found.epoch is not None:
         what = "a member that is not restored and has a later snapshot keeps that tree, whatever the leader has"
         yield warning("forgotten-members", what, "restore an exact snapshot: it makes the leader send the whole tree")
+    if found.missing_acls and base is not None:
+        what = f"it names ACLs of {found.missing_acls} nodes that it does not hold: ZooKeeper 3.9.5 refuses to load it"
+        yield warning("missing-acls", what, "restore an exact snapshot: it holds all of them", where=base.name)
 
 
 def _about_others(found: Situation) -> Iterator[Finding]:

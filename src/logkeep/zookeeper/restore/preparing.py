@@ -81,6 +81,7 @@ def prepare(
         path=path,
         content=content,
         mismatch=replayed.first_mismatch,
+        missing_acls=replayed.missing_acls,
         targets=tuple(zip(places, held, strict=True)),
         seen=seen,
         epoch=epoch,

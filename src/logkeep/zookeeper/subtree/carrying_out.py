@@ -52,10 +52,11 @@ def resume(session: Session, path: Path, after: Step = lambda _: None) -> Ended:
     journal, recorded = reopened(path)
     try:
         settled = _settled(session, journal, recorded)
+        after("settled")
     except BaseException:
         journal.close()
         raise
-    return _go_on(session, journal, settled, after, late=recorded.done if recorded.in_doubt else None)
+    return _go_on(session, journal, settled, after, late=recorded.done if recorded.doubted else None)
 
 
 def undo(session: Session, path: Path, new: Path, jute_maxbuffer: int, after: Step = lambda _: None) -> Ended:
@@ -80,7 +81,7 @@ def _settled(session: Session, journal: Journal, recorded: Recorded) -> Recorded
     found = _stands(session, batch)
     if found is Standing.CHANGED:
         raise _stopped(journal, recorded, batch, "it was interrupted here, and somebody has changed these nodes since")
-    journal.note(Done(recorded.done) if found is Standing.DONE else Refused(recorded.done))
+    journal.note(Done(recorded.done) if found is Standing.DONE else Refused(recorded.done, doubted=True))
     return Recorded(recorded.heading, recorded.batches, recorded.done + (found is Standing.DONE), in_doubt=False)
 
 

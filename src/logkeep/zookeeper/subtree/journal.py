@@ -2,7 +2,8 @@
 
 Lines of JSON. First the heading, then one line for each batch, then `ready`: all of this is on disk before anything is
 changed. From then on a line before each batch (`began`) and one behind it (`done`, or `refused` when the server took
-none of it). A line that a crash left without its end says nothing. It holds the data of nodes: only its owner reads it.
+none of it; a resume that found nothing of it done says that it was `doubted`, however many resumes follow). A line that
+a crash left without its end says nothing. It holds the data of nodes: only its owner reads it.
 """
 
 import hashlib
@@ -55,8 +56,10 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     batch: int
 
 
-class Refused(msgspec.Struct, frozen=True, tag="refused"):
+class Refused(msgspec.Struct, frozen=True, omit_defaults=True, tag="refused"):
     batch: int
+    doubted: bool = False
+    """No server said so: a run ended before its answer, and its request may still be on its way."""
 
 
 class _Line(msgspec.Struct, frozen=True, tag="batch"):
@@ -75,6 +78,8 @@ class Recorded:
     done: int
     in_doubt: bool
     """The batch behind those that are done may have been carried out."""
+    doubted: bool = False
+    """It was in doubt at some time: a request of an earlier run may reach the server late."""
 
 
 class Journal:
@@ -154,8 +159,8 @@ def _read(path: Path) -> tuple[Recorded, int]:
     sha256 = hashlib.sha256(b"".join(written[:ready])).hexdigest()
     if not isinstance(heading, Heading) or lines[ready] != Ready(len(batches), sha256):
         raise _no_journal(path)
-    done = sum(isinstance(line, Done) for line in lines)
-    return Recorded(heading, batches, done, isinstance(lines[-1], Began)), whole_bytes
+    done, in_doubt = sum(isinstance(line, Done) for line in lines), isinstance(lines[-1], Began)
+    return Recorded(heading, batches, done, in_doubt, in_doubt or Refused(done, doubted=True) in lines), whole_bytes
 
 
 def _encoded(line: _Lines) -> bytes:

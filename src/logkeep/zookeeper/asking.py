@@ -1,0 +1,47 @@
+"""Asking many backups for what one has lost: all of them, some at a time, until nothing is missing any more.
+
+What a backup says of itself tells whether it may help: the transactions of its logs, the hashes of its snapshots. Only
+those that may are read. However many there are, no more are held than one round asks and earlier rounds found of use.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
+
+from logkeep.zookeeper.donors import may_help
+from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.repair import Foreseen, foresee
+from logkeep.zookeeper.repair_plan import plan_repair
+from logkeep.zookeeper.verify_objects import Kept, ObjectChecks
+
+AT_ONCE: Final = 10
+
+
+def helpful(
+    view: BackupView, others: Iterable[BackupView], checks: ObjectChecks, at_once: int = AT_ONCE
+) -> tuple[BackupView, ...]:
+    """Those that a repair of the view takes something from, or might. `others`: in the order of preference."""
+    damaged = tuple(dict.fromkeys(checks.unusable))
+    asked = (other for other in others if any(may_help(kept, bad) for kept in _held(other) for bad in damaged))
+    known: tuple[BackupView, ...] = ()
+    while some := tuple(islice(asked, at_once)):
+        beside = (*known, *some)
+        found = foresee(view, beside=beside, checks=checks)
+        known = tuple(_of_use(found, beside))
+        if not found.dropped and all(plan.whole for plan in found.repairs):
+            break
+    return known
+
+
+def _held(other: BackupView) -> Iterator[Kept]:
+    yield from other.snapshots
+    yield from other.logs
+
+
+def _of_use(found: Foreseen, beside: tuple[BackupView, ...]) -> Iterator[BackupView]:
+    """Who gives something, be it only together with somebody who is asked later."""
+    together = (plan_repair(case.log, case.scanned, case.donors) for case in found.cases)
+    numbers = {part.donor.view for plan in (*found.repairs, *together) for part in plan.spliced}
+    for number, other in enumerate(beside, start=1):
+        if number in numbers or any(source is other for _, source in found.copied):
+            yield other

@@ -1,0 +1,55 @@
+"""Where what is left of a log has to be cut, so that backups that know parts of it find theirs. Pure.
+
+Pieces of several backups may lie in one object. A piece that has lost nothing is found in whatever run of records holds
+all of it. One that has lost something is served by runs of its own: none may reach beyond it.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from logkeep.zookeeper.repair_plan import NewLog, Own, RepairPlan, Taken
+
+Span = tuple[int, int]
+"""First and last transaction."""
+
+
+def cuts_for(lost: Collection[Span], pieces: Iterable[Span], borders: Iterable[Span]) -> frozenset[int]:
+    """Transactions that a run must begin with. `borders`: of epochs, see `KeptLog`."""
+    following, left = dict(borders), set(pieces)
+    firsts: set[int] = set()
+    cut = {piece for piece in left if any(_overlap(piece, one) for one in lost)}
+    while cut:
+        firsts |= {first for first, _ in cut} | {following.get(last, last + 1) for _, last in cut}
+        left -= cut
+        cut = {piece for piece in left if any(piece[0] < first <= piece[1] for first in firsts)}
+    return frozenset(firsts)
+
+
+def cut_at(plan: RepairPlan, firsts: Collection[int]) -> tuple[NewLog, ...]:
+    """The logs of a plan, each cut before these transactions."""
+    before = {after: end for end, after in plan.of.borders}
+    return tuple(piece for log in plan.logs for piece in _cut(log, sorted(firsts), before))
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one[0] <= other[1] and other[0] <= one[1]
+
+
+def _cut(log: NewLog, firsts: Sequence[int], before: Mapping[int, int]) -> Iterator[NewLog]:
+    run: list[Own | Taken] = []
+    for part in (half for whole in log.parts for half in _halves(whole, firsts, before)):
+        if run and part.first in firsts:
+            yield NewLog(run[0].first, run[-1].last, tuple(run))
+            run = []
+        run.append(part)
+    yield NewLog(run[0].first, run[-1].last, tuple(run))
+
+
+def _halves(part: Own | Taken, firsts: Sequence[int], before: Mapping[int, int]) -> Iterator[Own | Taken]:
+    inside = [first for first in firsts if part.first < first <= part.last]
+    ends = [*(before.get(first, first - 1) for first in inside), part.last]
+    for first, last in zip((part.first, *inside), ends, strict=True):
+        if isinstance(part, Own):
+            yield replace(part, first=first, last=last, begins=part.first)
+        else:
+            yield replace(part, first=first, last=last)

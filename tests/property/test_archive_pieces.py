@@ -1,0 +1,107 @@
+"""An archived log is read in pieces of any size, and every batch comes out whole, once and in order."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logkeep.errors import Damaged
+from logkeep.formats.compare import Stretch
+from logkeep.kafka.restore import archive
+from logkeep.kafka.restore.units import Offsets, Producer, ReplayLog
+from logkeep.model.segments import Codec, Segment
+from logkeep.repository import layout
+from logkeep.repository.chain import Place
+from tests.kafka.slow_records import Slow, batch_of
+from tests.kafka.stored import LOG, place, written
+from tests.property.untimed import untimed
+
+SIZES = st.lists(st.integers(0, 400), min_size=1, max_size=12)
+PIECES = st.integers(100, 1500)
+
+
+def _batches(sizes: list[int]) -> list[bytes]:
+    return [batch_of(number, [Slow(0, 0, b"k", bytes(size))]) for number, size in enumerate(sizes)]
+
+
+@contextmanager
+def _read_at_once(piece_bytes: int) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(archive, "PIECE_BYTES", piece_bytes)
+        yield
+
+
+def _archived(where: Place, batches: list[bytes], codec: Codec = Codec.NONE) -> Segment:
+    (segment,) = written(where, b"".join(batches), codec)
+    return segment
+
+
+def _stored_as(where: Place, segment: Segment, data: bytes) -> Segment:
+    """As if this had been archived."""
+    name = layout.segment(where.source, segment)
+    where.store.delete(name)
+    where.store.put_new(name, data)
+    return msgspec.structs.replace(segment, stored_bytes=len(data), plain_bytes=len(data))
+
+
+def _read(where: Place, segment: Segment) -> Iterator[Stretch]:
+    log = ReplayLog(
+        log=LOG, start=0, end=segment.end, segments=(segment,), transactional=False, topic="t",
+        topic_id=UUID(int=7).hex, partition=0, offsets=Offsets.TRANSLATE, base=0,
+        producer=Producer(producer_id=1, epoch=0, position=0),
+    )  # fmt: skip
+    return archive.stretches(where, log)
+
+
+def _bytes(stretch: Stretch) -> Iterator[bytes]:
+    for at, size in zip(stretch.batches.positions.tolist(), stretch.batches.sizes.tolist(), strict=True):
+        yield bytes(stretch.buffer[at : at + size])
+
+
+@untimed
+@given(SIZES, PIECES, st.sampled_from([Codec.NONE, Codec.ZSTD]))
+def test_every_batch_once_and_in_order(sizes: list[int], piece_bytes: int, codec: Codec) -> None:
+    batches, where = _batches(sizes), place()
+    with _read_at_once(piece_bytes):
+        found = list(_read(where, _archived(where, batches, codec)))
+    assert [each for stretch in found for each in _bytes(stretch)] == batches
+
+
+@untimed
+@given(SIZES)
+def test_no_batch_is_put_together_from_two_reads(sizes: list[int]) -> None:
+    """Where none is larger than half of what is read at once: a stretch for each read, and few reads."""
+    batches, where = _batches(sizes), place()
+    with _read_at_once(1200):
+        found = list(_read(where, _archived(where, batches)))
+    assert len(found) <= 1 + sum(map(len, batches)) // 600
+
+
+@untimed
+@given(SIZES, PIECES, st.data())
+def test_a_log_that_ends_within_a_batch(sizes: list[int], piece_bytes: int, data: st.DataObject) -> None:
+    batches, where = _batches(sizes), place()
+    missing = data.draw(st.integers(1, len(batches[-1]) - 1))
+    cut = _stored_as(where, _archived(where, batches), b"".join(batches)[:-missing])
+    with _read_at_once(piece_bytes), pytest.raises(Damaged, match="the last batch is cut off"):
+        list(_read(where, cut))
+
+
+@untimed
+@given(SIZES, PIECES, st.data())
+def test_a_bit_that_turned_over(sizes: list[int], piece_bytes: int, data: st.DataObject) -> None:
+    """Of what lies before its batch some is read, of what lies behind it nothing."""
+    batches, where = _batches(sizes), place()
+    broken = data.draw(st.integers(0, len(batches) - 1))
+    stored = bytearray(b"".join(batches))
+    stored[sum(map(len, batches[:broken])) + data.draw(st.integers(17, len(batches[broken]) - 1))] ^= 1
+    damaged = _stored_as(where, _archived(where, batches), bytes(stored))
+    found: list[bytes] = []
+    with _read_at_once(piece_bytes), pytest.raises(Damaged):
+        found.extend(each for stretch in _read(where, damaged) for each in _bytes(stretch))
+    assert found == batches[: len(found)]
+    assert len(found) <= broken

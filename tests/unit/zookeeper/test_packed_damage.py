@@ -1,0 +1,151 @@
+"""A wrong bit in a packed log of a repository: verify names it, and nobody loses more than what it hit."""
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from logkeep.formats.zookeeper.transactions import SetData, Transaction
+from logkeep.model.segments import Codec
+from logkeep.model.work import Engine
+from logkeep.repository.chain import Place
+from logkeep.repository.verdicts import DAMAGED, GOOD
+from logkeep.spark.inline import InlineEngine
+from logkeep.zookeeper.archive.view import ArchiveView
+from logkeep.zookeeper.past.events import Depth, Wanted
+from logkeep.zookeeper.past.history import history
+from logkeep.zookeeper.past.transactions_view import readable_units, rows
+from tests.zookeeper.archives import archived, bytes_of, new_place, newest, zxids
+from tests.zookeeper.directories import MIB, MadeServer
+from tests.zookeeper.encoding import LOG_HEADER, body, record
+from tests.zookeeper.mended import beside, damage, ids, repaired, verified, viewed
+from tests.zookeeper.merging import optimize
+
+EVERYTHING = Wanted(b"/", Depth.EVERYTHING, 1 << 30)
+CHANCE = random.Random(11)
+MANY = 3000
+
+
+def packed_badly(zxid: int) -> bytes:
+    """A record of two kilobytes that shrink by half."""
+    data = CHANCE.randbytes(1000).hex().encode()
+    return record(body(Transaction(7, 1, zxid, 1_700_000_000_000, 5, SetData(b"/zookeeper", data, 1), None)))
+
+
+RECORDS = [packed_badly(zxid) for zxid in range(1, MANY + 1)]
+
+
+class Packed:
+    """A server with a log of six megabytes, and a repository."""
+
+    def __init__(self, root: Path, codec: Codec) -> None:
+        self.server, self.place, self.codec = MadeServer(root, zxid=0), new_place(), codec
+        self.server.snapshot(0)
+
+    def backup(self, last: int) -> ArchiveView:
+        content = LOG_HEADER + b"".join(RECORDS[:last]) + bytes(MIB)
+        (self.server.log_dir / "log.1").write_bytes(content)
+        self.server.zxid = last
+        archived(self.place, self.server, codec=self.codec)
+        return newest(self.place)
+
+
+def engine(_size_bytes: int = 0) -> Engine:
+    return InlineEngine()
+
+
+def half_way(place: Place, view: ArchiveView) -> None:
+    size = view.row_of(view.logs[0]).stored_bytes
+    damage(place, view, view.logs[0], *range(size // 2, size // 2 + 40))
+
+
+@pytest.fixture(params=[Codec.GZIP, Codec.ZSTD])
+def packed(request: pytest.FixtureRequest, tmp_path: Path) -> Packed:
+    return Packed(tmp_path / "server", request.param)
+
+
+def found_by_history(view: ArchiveView) -> tuple[set[int], bool]:
+    """What it tells of, and whether it names what it cannot tell."""
+    told = history(view, EVERYTHING, engine)
+    zxids_told = {event.zxid for event in told.events}
+    holes = readable_units(view, InlineEngine()).missing
+    named = {zxid for hole in holes for zxid in range(hole.first, hole.last + 1)}
+    last = max(log.last for log in view.logs)
+    assert zxids_told | named == set(range(1, last + 1))
+    assert not zxids_told & named
+    return zxids_told, bool(told.findings)
+
+
+def test_what_is_around_the_damage_is_found(packed: Packed) -> None:
+    view = packed.backup(MANY)
+    half_way(packed.place, view)
+    told = verified(packed.place, ids(packed.place)[0])
+    assert told.document.verdict == DAMAGED
+    assert {"log-damaged", "lost-transactions"} <= {finding.code for finding in told.findings}
+    found, named = found_by_history(newest(packed.place))
+    assert named
+    assert set(range(1, 1200)) <= found
+    if packed.codec is Codec.ZSTD:
+        assert set(range(2200, MANY + 1)) <= found, "the last frame of three is whole"
+    units = readable_units(newest(packed.place), InlineEngine()).units
+    assert {zxid for unit in units for batch in rows(unit) for zxid in batch["zxid"].to_pylist()} == found
+
+
+def test_what_is_found_is_kept_by_a_repair(packed: Packed) -> None:
+    view = packed.backup(MANY)
+    found_before = set(range(1, MANY + 1))
+    half_way(packed.place, view)
+    found, _ = found_by_history(newest(packed.place))
+    assert len(repaired(packed.place, ids(packed.place)[0], accept_loss=True).mends) == 1
+    kept = {zxid for first, last in zxids(newest(packed.place)) for zxid in range(first, last + 1)}
+    assert kept == found < found_before
+    for content in (each for key, each in bytes_of(newest(packed.place)).items() if key[2] == "log.1"):
+        assert content[len(LOG_HEADER) :] in b"".join(RECORDS)
+
+
+def test_it_is_mended_by_who_has_the_rest(packed: Packed) -> None:
+    view = packed.backup(MANY)
+    expected = bytes_of(view)
+    half_way(packed.place, view)
+    (mend,) = repaired(packed.place, ids(packed.place)[0], beside(packed.server)).mends.values()
+    assert "spliced" in mend.told
+    assert "0x1 to" not in mend.told, "what comes before the damage is its own"
+    assert bytes_of(newest(packed.place)) == expected
+    assert verified(packed.place, ids(packed.place)[0]).document.verdict == GOOD
+
+
+def test_a_wrong_checksum_of_the_packing_alone_loses_nothing(tmp_path: Path) -> None:
+    packed = Packed(tmp_path / "server", Codec.GZIP)
+    view = packed.backup(100)
+    expected = bytes_of(view)
+    damage(packed.place, view, view.logs[0], -6)
+    assert verified(packed.place, ids(packed.place)[0]).document.verdict == DAMAGED
+    assert found_by_history(newest(packed.place)) == (set(range(1, 101)), False)
+    assert len(repaired(packed.place, ids(packed.place)[0]).mends) == 1
+    assert bytes_of(newest(packed.place)) == expected
+
+
+@pytest.fixture
+def merged(packed: Packed) -> Packed:
+    """Three backups in one object, which is damaged in the part of the second."""
+    for last in (900, 1900, MANY):
+        packed.backup(last)
+    optimize(packed.place, target_bytes=1 << 30)
+    assert zxids(newest(packed.place)) == [(1, MANY)]
+    half_way(packed.place, newest(packed.place))
+    return packed
+
+
+def test_a_backup_whose_part_of_a_merged_object_is_whole_is_good(merged: Packed) -> None:
+    assert [verified(merged.place, one).document.verdict for one in ids(merged.place)] == [GOOD, DAMAGED, DAMAGED]
+    assert found_by_history(viewed(merged.place, ids(merged.place)[0])) == (set(range(1, 901)), False)
+
+
+def test_of_a_part_of_a_merged_object_nothing_is_told_that_lies_behind_it(merged: Packed) -> None:
+    found, _ = found_by_history(viewed(merged.place, ids(merged.place)[1]))
+    assert set(range(1, 1200)) <= found <= set(range(1, 1901))
+    told = verified(merged.place, ids(merged.place)[1]).findings
+    lost = [finding for finding in told if finding.code == "lost-transactions"]
+    assert lost
+    assert all(int(word, 16) <= 1900 for one in lost for word in re.findall(r"0x([0-9a-f]+)", one.what))
