@@ -15,6 +15,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -26,12 +27,16 @@ from confluent_kafka.admin import (
 )
 
 from logkeep.embedded.kafka import EmbeddedKafka
+from tests.integration.processes import wait_for
 from tests.servers.certificates import authority, signed
 
 PASSWORD = "correct-horse"
 READY = "ready"
 _LISTENERS = "PLAINTEXT:PLAINTEXT,TLS:SASL_SSL,CONTROLLER:PLAINTEXT"
 _ALL, _PREFIX = ResourcePatternType.LITERAL, ResourcePatternType.PREFIXED
+_EVERY_RULE = AclBindingFilter(
+    ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+)
 _TOPICS = "CREATE DESCRIBE READ WRITE DESCRIBE_CONFIGS ALTER_CONFIGS DELETE"
 RIGHTS = {
     "logkeep": (
@@ -92,9 +97,12 @@ def admit(user: str) -> None:
     admin = AdminClient({"bootstrap.servers": os.environ["BROKERS"]})
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
     made = UserScramCredentialUpsertion(user, info, PASSWORD.encode())
-    waiting = [*admin.alter_user_scram_credentials([made]).values(), *admin.create_acls(list(_rules(user))).values()]
-    for each in waiting:
-        each.result(30)
+    rules = list(_rules(user))
+    for each in (*admin.alter_user_scram_credentials([made]).values(), *admin.create_acls(rules).values()):
+        each.result(60)
+    # The broker hears of both a moment after they were accepted.
+    wait_for(lambda: set(rules) <= set(admin.describe_acls(_EVERY_RULE).result(60)), "the rules")
+    wait_for(lambda: user in admin.describe_user_scram_credentials().result(60), "the user")
 
 
 def _rules(user: str) -> Iterator[AclBinding]:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.xdist_group("spark")
 def _echo(cache: Path, directory: Path) -> list[str]:
     """Run the program in empty directories; the archives its JVM has mapped."""
     with program(["tests.integration.spark_program", "echo", "2", str(cache), "x", "local[1]"], directory) as run:
-        output, errors = run.communicate(timeout=PATIENCE_S)
+        output, errors = run.communicate(timeout=2 * PATIENCE_S)
     assert (run.returncode, errors) == (0, "")
     answer = json.loads(output)
     assert answer["texts"] == ["unit 0", "unit 1"]
@@ -28,6 +28,7 @@ def _echo(cache: Path, directory: Path) -> list[str]:
     return mapped
 
 
+@pytest.mark.timeout(1800)
 def test_the_class_archive_is_made_used_and_harmless_when_corrupt(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     assert _echo(cache, tmp_path) == []

@@ -9,6 +9,7 @@ from logkeep.spark.cache import cache_dir
 from logkeep.spark.counters import CounterAddress, CounterReceiver, CounterSender
 from logkeep.spark.failures import one_line, start_failure
 from logkeep.spark.outcomes import Failed
+from logkeep.spark.session import end_patience_s
 from logkeep.spark.settings import SparkSettings, attempts, effective_master, is_local, session_conf, tasks_at_once
 
 
@@ -81,6 +82,12 @@ def test_unix_sockets_are_off_where_their_names_would_be_too_long() -> None:
 )
 def test_the_cache_directory(environ: dict[str, str], expected: str) -> None:
     assert cache_dir(environ, Path("/home/u")) == Path(expected)
+
+
+def test_a_jvm_that_records_is_given_time_unless_there_is_none() -> None:
+    recording, usual = (end_patience_s(hurry=False, recording=each) for each in (True, False))
+    assert recording > usual, "an archive that is never finished costs every run as much again"
+    assert end_patience_s(hurry=True, recording=True) == end_patience_s(hurry=True, recording=False) < 2
 
 
 def _drained(receiver: CounterReceiver, expected: int) -> int:

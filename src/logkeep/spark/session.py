@@ -33,6 +33,8 @@ _LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 _TAIL_LINES = 15
 _STOP_S = 60.0
 _HURRIED_STOP_S = 1.0
+_RECORDING_S = 300.0
+"""A JVM that records writes its class archive when it ends, once. Who kills it meanwhile waits anew after each run."""
 
 
 class Session:
@@ -145,7 +147,8 @@ class Session:
         if self._spark is not None:
             Background(self._spark.stop).wait(patience_s)
             self._spark = None
-        exit_code = self._end_jvm(patience_s=patience_s)
+        recording = self._archive is not None and not self._archive.exists
+        exit_code = self._end_jvm(patience_s=end_patience_s(hurry=hurry, recording=recording))
         kill_all(workers)
         if self._archive is not None and exit_code == 0:
             self._archive.keep()
@@ -178,6 +181,13 @@ class Session:
         shutil.rmtree(self._scratch, ignore_errors=True)
         if not self.keep_log:
             self.log.unlink(missing_ok=True)
+
+
+def end_patience_s(*, hurry: bool, recording: bool) -> float:
+    """How long a JVM may take to end by itself. Pure."""
+    if hurry:
+        return _HURRIED_STOP_S
+    return _RECORDING_S if recording else _STOP_S
 
 
 def _import_path() -> list[str]:
