@@ -40,6 +40,12 @@ def create_special(zxid: int, path: bytes, ttl_ms: int | None = None) -> bytes:
     return body + packed_int(zxid & 0xFFFF) + (b"" if ttl_ms is None else struct.pack(">q", ttl_ms))
 
 
+def set_acl(zxid: int, path: bytes) -> bytes:
+    """Only one user may do anything from now on."""
+    body = HEADER.pack(SESSION, 0, zxid, 1_700_000_000_000, Kind.SET_ACL) + packed_buffer(path)
+    return body + packed_int(1) + packed_int(31) + packed_buffer(b"digest") + packed_buffer(b"a:b") + packed_int(1)
+
+
 def log_bytes(bodies: Iterable[bytes]) -> bytes:
     records = (struct.pack(">qi", zlib.adler32(body), len(body)) + body + b"B" for body in bodies)
     return struct.pack(">4siq", b"ZKLG", 2, 0) + b"".join(records)
@@ -141,11 +147,12 @@ def made_backup(epoch: int = 0, more: Sequence[bytes] = ()) -> MadeView:
 
 
 def snapshot_without_acls(bodies: Sequence[bytes], path: bytes) -> bytes:
-    """As a server writes it while a node with new ACLs comes: it names a list that it does not hold."""
+    """As a server writes it while a node gets new ACLs: it names a list that it does not hold."""
     tree = tree_after(bodies)
     acls, rows = rows_of(tree)
+    held = {number: each for number, each in acls.items() if each != tree.nodes[path].acls}
     named = (row._replace(acl_id=7) if row.path == path else row for row in rows)
-    return b"".join(exact_snapshot(tree.sessions, acls, named, zxid=tree.zxid, digest=tree.digest))
+    return b"".join(exact_snapshot(tree.sessions, held, named, zxid=tree.zxid, digest=tree.digest))
 
 
 def old_server(data_dir: Path, log_dir: Path | None = None, *, epoch: int = 0, epochs: bool = False) -> None:

@@ -10,7 +10,7 @@ from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.zookeeper.tree import rows_of
 from tests.e2e.zookeeper.archived import server_on
 from tests.e2e.zookeeper.here import Here
-from tests.zookeeper.made_server import create, log_bytes, old_server, snapshot_without_acls, tree_after
+from tests.zookeeper.made_server import create, log_bytes, old_server, set_acl, snapshot_without_acls, tree_after
 from tests.zookeeper.recording import record
 
 pytestmark = pytest.mark.xdist_group("zookeeper-mismatch")
@@ -96,13 +96,14 @@ def test_a_snapshot_that_says_its_digest(tmp_path: Path) -> None:
 
 
 def test_original_files_that_a_server_refuses_to_load(tmp_path: Path) -> None:
-    """The snapshot names ACLs that only the log behind it tells: the plan says so, and a real server is the judge."""
+    """The snapshot names ACLs that only the log behind it tells: the plan says so, and a real server is the judge. It
+    asks for them before it comes to the transaction that brings them."""
     (tmp_path / "repo").mkdir()
     here, live, target = Here(tmp_path), tmp_path / "source" / "version-2", tmp_path / "target"
     live.mkdir(parents=True)
     target.mkdir()
-    bodies = [create(zxid, b"/n%d" % zxid) for zxid in (1, 2, 3)]
-    (live / snapshot_name(2)).write_bytes(snapshot_without_acls(bodies, b"/n3"))
+    bodies = [create(1, b"/n1"), create(2, b"/n2"), create(3, b"/n1/below"), set_acl(4, b"/n1")]
+    (live / snapshot_name(2)).write_bytes(snapshot_without_acls(bodies, b"/n1"))
     (live / log_name(1)).write_bytes(log_bytes(bodies))
     here.run("init")
     here.json("zookeeper", "backup", "--data-dir", str(tmp_path / "source"), code=2)
@@ -111,10 +112,12 @@ def test_original_files_that_a_server_refuses_to_load(tmp_path: Path) -> None:
     assert "restore an exact snapshot" in told["missing-acls"]["remedy"]
     here.run(*asked, "--yes")
     server = server_on(tmp_path / "server", target)
-    with pytest.raises(ServerFailed):
-        server.start()
-    server.stop()
+    try:
+        with pytest.raises(ServerFailed):
+            server.start()
+    finally:
+        server.stop()
     here.run(*_asked(here, "--yes"))
     with server:
         found = record(server.client, server.password).nodes
-    assert {path for path in found if path.startswith("/n")} == {"/n1", "/n2", "/n3"}
+    assert {path for path in found if path.startswith("/n")} == {"/n1", "/n1/below", "/n2"}

@@ -213,10 +213,10 @@ class TestEveryHolderAgrees:
 
     PAST, OTHER = Past(range(1, 13)), Past(range(2, 13))
 
-    def damaged(self, member: str = "a", **facts: object) -> MemoryView:
+    def damaged(self, **facts: object) -> MemoryView:
         """One log of everything without 6, which somebody may have, and 10, which nobody has."""
         view = backup_of(self.PAST, snapshot_at=[0], logs=[])
-        log = view.add_log([self.PAST.records[zxid] for zxid in self.PAST.zxids], member, **facts)
+        log = view.add_log([self.PAST.records[zxid] for zxid in self.PAST.zxids], "a", **facts)
         content = bytearray(view.objects[log])
         for zxid in (6, 10):
             content[bytes(content).index(self.PAST.records[zxid]) + 40] ^= 4

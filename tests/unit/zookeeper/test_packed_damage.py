@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.formats.zookeeper.transactions import SetData, Transaction
+from logkeep.formats.zstd_frames import MAGIC
 from logkeep.model.segments import Codec
 from logkeep.model.work import Engine
 from logkeep.repository.chain import Place
@@ -56,8 +57,10 @@ def engine(_size_bytes: int = 0) -> Engine:
 
 
 def half_way(place: Place, view: ArchiveView) -> None:
-    size = view.row_of(view.logs[0]).stored_bytes
-    damage(place, view, view.logs[0], *range(size // 2, size // 2 + 40))
+    """So that it cannot be unpacked: in the midst of the one stream of gzip, and at the head of the second frame."""
+    stored, log = place.store.get(view.object_name(view.logs[0]), 1 << 30), view.logs[0]
+    at = stored.index(MAGIC, 1) if stored.startswith(MAGIC) else len(stored) // 2
+    damage(place, view, log, *range(at, at + 40))
 
 
 @pytest.fixture(params=[Codec.GZIP, Codec.ZSTD])
@@ -85,7 +88,7 @@ def test_what_is_around_the_damage_is_found(packed: Packed) -> None:
     assert {"log-damaged", "lost-transactions"} <= {finding.code for finding in told.findings}
     found, named = found_by_history(newest(packed.place))
     assert named
-    assert set(range(1, 1200)) <= found
+    assert set(range(1, 1000)) <= found
     if packed.codec is Codec.ZSTD:
         assert set(range(2200, MANY + 1)) <= found, "the last frame of three is whole"
     units = readable_units(newest(packed.place), InlineEngine()).units
@@ -144,7 +147,7 @@ def test_a_backup_whose_part_of_a_merged_object_is_whole_is_good(merged: Packed)
 
 def test_of_a_part_of_a_merged_object_nothing_is_told_that_lies_behind_it(merged: Packed) -> None:
     found, _ = found_by_history(viewed(merged.place, ids(merged.place)[1]))
-    assert set(range(1, 1200)) <= found <= set(range(1, 1901))
+    assert set(range(1, 1000)) <= found <= set(range(1, 1901))
     told = verified(merged.place, ids(merged.place)[1]).findings
     lost = [finding for finding in told if finding.code == "lost-transactions"]
     assert lost

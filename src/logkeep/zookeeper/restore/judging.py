@@ -129,7 +129,7 @@ def _about_original_files(found: Situation) -> Iterator[Finding]:
         what = "a member that is not restored and has a later snapshot keeps that tree, whatever the leader has"
         yield warning("forgotten-members", what, "restore an exact snapshot: it makes the leader send the whole tree")
     if found.missing_acls and base is not None:
-        what = f"it names ACLs of {found.missing_acls} nodes that it does not hold: ZooKeeper 3.9.5 refuses to load it"
+        what = f"it names ACLs of {found.missing_acls} nodes that it does not hold: 3.9.5 may refuse to start from it"
         yield warning("missing-acls", what, "restore an exact snapshot: it holds all of them", where=base.name)
 
 
