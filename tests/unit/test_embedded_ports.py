@@ -4,10 +4,12 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from logkeep.embedded import ports
 from logkeep.embedded.ports import choose, free_ports, served
 
 PORTS = range(20, 25)
@@ -39,8 +41,8 @@ def test_too_few() -> None:
     [((32768, 60999), 10000, 32767), ((49152, 65535), 10000, 49151), ((1024, 50000), 50001, 65535)],
 )
 def test_the_ports_of_clients_are_left_out(clients: tuple[int, int], first: int, last: int) -> None:
-    ports = served(*clients)
-    assert (ports[0], ports[-1]) == (first, last)
+    found = served(*clients)
+    assert (found[0], found[-1]) == (first, last)
 
 
 def test_what_one_process_has_another_does_not_get() -> None:
@@ -49,6 +51,18 @@ def test_what_one_process_has_another_does_not_get() -> None:
     program = "from logkeep.embedded.ports import free_ports; print(*free_ports(2))"
     theirs = map(int, subprocess.check_output([sys.executable, "-c", program], text=True).split())
     assert len({*ours, *theirs, *free_ports(3)}) == 8
+
+
+@pytest.mark.parametrize("clients", ["1024 65535", "9000 65500", "nonsense"])
+def test_clients_that_have_nearly_all_ports(clients: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "range").write_text(clients)
+    monkeypatch.setattr(ports, "_CLIENTS", tmp_path / "range")
+    assert len(set(free_ports(5))) == 5
+
+
+def test_no_place_to_remember_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    assert len(set(free_ports(5))) == 5
 
 
 def test_a_port_in_use() -> None:

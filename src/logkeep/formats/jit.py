@@ -57,6 +57,10 @@ class _Kernel(Generic[P, R]):
             _tell_all()
         return getattr(self._compiled, name)
 
+    @property
+    def told(self) -> bool:
+        return self._compiled is not None
+
     def tell(self, njit: Callable[..., Any]) -> None:
         if not self._stored:
             self._compiled = njit(self._function)
@@ -69,7 +73,8 @@ class _Kernel(Generic[P, R]):
     def meet(self) -> None:
         """Kernels call each other, and numba knows none but its own."""
         around = self._function.__globals__
-        around.update({name: found._compiled for name, found in around.items() if isinstance(found, _Kernel)})
+        known = {name: found for name, found in around.items() if isinstance(found, _Kernel) and found.told}
+        around.update({name: found._compiled for name, found in known.items()})
 
 
 _KERNELS: list[_Kernel[..., Any]] = []
@@ -79,9 +84,9 @@ _TELLING = threading.Lock()
 def _tell_all() -> None:
     """Nothing is compiled yet; but no kernel is ready before each has met those that it calls."""
     with _TELLING:
-        new = [each for each in _KERNELS if not each.ready]
         import numba  # noqa: PLC0415 - heavy, and this is the first call
 
+        new = [each for each in _KERNELS if not each.ready]
         for each in new:
             each.tell(numba.njit)
         for each in new:

@@ -59,11 +59,11 @@ def share_of(place: Place, source: ReplayLog) -> Iterator[Records]:
 
 
 def _read(stored: StoredLog, pieces: LogPieces) -> Iterator[memoryview]:
-    """What costs is the number of stretches, not the bytes of a batch that is read twice: where one could be, none is
-    put together from two reads."""
+    """What costs is the number of stretches, not some bytes of a batch that are read twice: a batch of which little is
+    there is read again as a whole instead of being put together from two reads."""
     if stored.codec is not Codec.NONE:
         return stored.pieces(piece_bytes=PIECE_BYTES)
-    return stored.again_from(lambda: pieces.put_back(PIECE_BYTES // 2), PIECE_BYTES)
+    return stored.again_from(lambda: pieces.put_back(PIECE_BYTES // 8), PIECE_BYTES)
 
 
 def _segment(place: Place, segment: Segment) -> Iterator[Stretch]:
