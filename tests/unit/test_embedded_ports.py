@@ -4,7 +4,6 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -61,7 +60,8 @@ def test_clients_that_have_nearly_all_ports(clients: str, tmp_path: Path, monkey
 
 
 def test_no_place_to_remember_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LOGKEEP_CACHE_DIR", str(tmp_path / "file" / "below"))
     assert len(set(free_ports(5))) == 5
 
 

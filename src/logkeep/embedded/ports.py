@@ -2,17 +2,19 @@
 
 A server is started some time after its port was chosen, and one that is stopped comes back to its port. The kernel
 takes the port of an outgoing connection from a range of its own, so a port of that range may be gone by then. Of the
-others, each is given to one process at a time, in turn: a file in the machine's temporary directory remembers the last.
+others, each is given to one process at a time, in turn: a file in the cache directory remembers the last.
 Where clients have nearly all ports, or no such file can be had, any free ports must do.
 """
 
 import contextlib
 import fcntl
 import os
+import secrets
 import socket
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from logkeep.model.cache import cache_dir
 
 _CLIENTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _USUAL = (32768, 60999)
@@ -28,7 +30,7 @@ def free_ports(count: int) -> list[int]:
         return _any_free(count)
     try:
         with _turn() as turn:
-            ports = choose(ours, turn.read(), count, _is_free)
+            ports = choose(ours, turn.last or secrets.choice(ours), count, _is_free)
             turn.write(ports[-1])
     except OSError:  # no place for the file, or nothing free in turn
         return _any_free(count)
@@ -83,7 +85,9 @@ class _Turn:
     def __init__(self, file: int) -> None:
         self._file = file
 
-    def read(self) -> int:
+    @property
+    def last(self) -> int:
+        """0: nobody has asked yet."""
         text = os.pread(self._file, 16, 0)
         return int(text) if text.isdigit() else 0
 
@@ -94,7 +98,8 @@ class _Turn:
 
 @contextlib.contextmanager
 def _turn() -> Iterator[_Turn]:
-    path = Path(tempfile.gettempdir(), f"logkeep-ports-{os.getuid()}")
+    path = cache_dir(os.environ, Path.home()) / "ports"
+    path.parent.mkdir(parents=True, exist_ok=True)
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
