@@ -116,15 +116,22 @@ def backup_of(
     logs: Sequence[Sequence[int]],
     member: str = "a",
     role: str = "standalone",
+    proof: Proof = Proof.PROVEN,
 ) -> MemoryView:
     """One member: exact snapshots where it is said, and its transactions in the given logs."""
     view = MemoryView(members=[Member(name=member, role=role)])
-    add_member(view, past, snapshot_at=snapshot_at, logs=logs, member=member)
+    add_member(view, past, snapshot_at=snapshot_at, logs=logs, member=member, proof=proof)
     return view
 
 
 def add_member(
-    view: MemoryView, past: Past, *, snapshot_at: Sequence[int], logs: Sequence[Sequence[int]], member: str
+    view: MemoryView,
+    past: Past,
+    *,
+    snapshot_at: Sequence[int],
+    logs: Sequence[Sequence[int]],
+    member: str,
+    proof: Proof = Proof.PROVEN,
 ) -> None:
     for zxid in snapshot_at:
         digest = past.digest_at[zxid] if past.digests and zxid else None
@@ -136,7 +143,7 @@ def add_member(
         entry = before is not None and epoch_of(before) != epoch_of(run[0])
         borders = ((before, run[0]),) if entry else ()
         inner = tuple((a, b) for a, b in pairwise(run) if epoch_of(a) != epoch_of(b))
-        view.add_log([past.records[zxid] for zxid in run], member, borders=(*borders, *inner))
+        view.add_log([past.records[zxid] for zxid in run], member, borders=(*borders, *inner), proof=proof)
         before = run[-1]
 
 

@@ -150,8 +150,11 @@ def opened(frame: memoryview, content_bytes: int, subject: str) -> memoryview:
         raise Damaged("a frame cannot be unpacked", subject=subject) from error
 
 
-def blocks_before_damage(data: memoryview, head: FrameHead) -> memoryview:
-    """What the first blocks of a frame hold, as many as can be unpacked; it need not end in `data`."""
+def blocks_before_damage(data: memoryview, head: FrameHead) -> tuple[memoryview, int]:
+    """What the first blocks of a frame hold, as many as can be unpacked; it need not end in `data`.
+
+    And how far their heads could be followed.
+    """
     ends = _block_ends(data, head)
     best, good, bad = memoryview(b""), 0, len(ends) + 1
     while bad - good > 1:
@@ -162,7 +165,7 @@ def blocks_before_damage(data: memoryview, head: FrameHead) -> memoryview:
             bad = count
         else:
             best, good = plain, count
-    return best
+    return best, ends[-1] if ends else head.size
 
 
 def _unpacked_blocks(before: memoryview, last: memoryview) -> memoryview | None:

@@ -159,7 +159,7 @@ class _Looked:
             max_time_ms=stretch.max_time_ms,
             last_adler=stretch.last_adler,
             ending=ending,
-            proof=Proof.UNPROVEN if self._member.zxid is None else Proof.PROVEN,
+            proof=self._proof(stretch),
             size_bytes=HEADER_BYTES + stretch.end - stretch.start,
             sha256=sha256,
             digests=digests,
@@ -170,6 +170,15 @@ class _Looked:
                 log = replace(log, borders=borders_in(records.zxid for records in tables(source)))
         self.logs.append(log)
         self.places[log] = place
+
+    def _proof(self, stretch: Stretch) -> Proof:
+        """The server's word is of its own epoch: another leader may have given up the last transactions of an earlier
+        one. A lone server commits all that it logs."""
+        if self._member.zxid is None:
+            return Proof.UNPROVEN
+        epochs = {epoch_of(stretch.first_zxid), epoch_of(stretch.last_zxid)}
+        told = self._member.role == "standalone" or epochs == {epoch_of(self._member.zxid)}
+        return Proof.PROVEN if told else Proof.UNPROVEN
 
     def _join(self, whole: dict[str, None]) -> None:
         """Ends of epochs from one file to the next: both are whole, and the first is closed."""

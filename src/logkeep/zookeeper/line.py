@@ -7,6 +7,7 @@ began with: whatever a member holds behind that point in an older epoch was neve
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from logkeep.formats.zookeeper.names import counter_of, epoch_of
+from logkeep.model.segments import Proof
 from logkeep.zookeeper.coverage import Border, Dispute, Holdings, Line, Span, Standing, Stretch
 from logkeep.zookeeper.kept import KeptLog, Member
 
@@ -60,7 +61,7 @@ def end_is_open(holdings: Holdings, line: Line, zxid: int) -> bool:
     """Whether an epoch's end is missing, and nothing held tells that this transaction of it was ever committed.
 
     A member that was brought up to date by a snapshot may keep, before the hole, proposals that it alone had. Whatever
-    a snapshot holds was committed, and so was what an observer has, or a majority.
+    a snapshot holds was committed, and so was what a server said it had processed, what an observer has, or a majority.
     """
     epoch = epoch_of(zxid)
     later = next((stretch for stretch in line.stretches if epoch_of(stretch.first) > epoch), None)
@@ -70,7 +71,10 @@ def end_is_open(holdings: Holdings, line: Line, zxid: int) -> bool:
     applied = (found for each in snapshots for found in (each.zxid, each.fuzzy_end) if found is not None)
     if any(epoch_of(found) == epoch and found >= zxid for found in applied):
         return False
-    holders = {span.log.member for span in line.spans if epoch_of(span.first) == epoch and span.last >= zxid}
+    logs = [span.log for span in line.spans if epoch_of(span.first) == epoch and span.last >= zxid]
+    if any(log.proof is Proof.PROVEN for log in logs):
+        return False
+    holders = {log.member for log in logs}
     watching = {member.name for member in holdings.members if member.role == "observer"}
     return not holders & watching and len(holders) < quorum_of(holdings.members, holdings.voters)
 

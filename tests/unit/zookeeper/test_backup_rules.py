@@ -138,6 +138,42 @@ def test_a_backup_reaches_as_far_back_as_it_is_told_and_keeps_the_snapshot_for_i
 
 
 @pytest.mark.parametrize(
+    ("ends", "asked", "base"),
+    [
+        ((10, 20), [], 20),
+        ((10, 20, 30), [21], 20),
+        ((10, 24, 30), [21], 24),
+        ((10, 26, 30), [21], 10),
+        ((10, 33), [], 10),
+        ((), [], 0),
+    ],
+)
+def test_a_log_is_read_for_its_times_only_where_a_snapshot_ends_within_it(
+    ends: tuple[int, ...], asked: list[int], base: int
+) -> None:
+    """And none behind it: what counts is the first transaction of the time."""
+    read: list[int] = []
+
+    def first_since(log: LogRecord, since_ms: int) -> int:
+        read.append(log.first)
+        return max(log.first, since_ms)
+
+    logs = [log_from(first) for first in (31, 21, 11, 1)]
+    kept = within(logs, [snapshot_at(zxid) for zxid in ends], 25, first_since)
+    assert read == asked
+    assert min((s.zxid for s in kept[1]), default=0) == base
+
+
+def test_no_log_is_read_for_a_snapshot_before_which_there_is_nothing_to_let_go() -> None:
+    snapshots, logs = [snapshot_at(25), snapshot_at(40)], [log_from(21), log_from(31)]
+
+    def unasked(log: LogRecord, _since_ms: int) -> int:
+        raise AssertionError(log.name)
+
+    assert within(logs, snapshots, 25, unasked) == (logs, snapshots)
+
+
+@pytest.mark.parametrize(
     ("first", "proven", "limit", "expected"),
     [
         (5, (8,), None, (8, Proof.PROVEN)),

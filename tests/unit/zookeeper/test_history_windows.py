@@ -11,6 +11,7 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.prune import delete
 from logkeep.repository.verdicts import GOOD
 from logkeep.repository.writing import writing
+from logkeep.store.memory import MemoryStore
 from tests.zookeeper.archives import archived, bytes_of, new_place, newest, zxids
 from tests.zookeeper.directories import MIB, MadeServer
 from tests.zookeeper.encoding import LOG_HEADER, body, record
@@ -88,3 +89,25 @@ def test_pieces_of_an_object_that_no_backup_has_all_of_stay_together(daily: Dail
     before = bytes_of(view)
     daily.backup(9, since=3.5)
     assert bytes_of(newest(daily.place)).items() >= before.items()
+
+
+class Counting(MemoryStore):
+    """How often archived logs were read."""
+
+    reads = 0
+
+    def get_range(self, name: str, start: int, length: int) -> bytes:
+        self.reads += "/txnlogs/" in name
+        return super().get_range(name, start, length)
+
+
+def test_a_backup_does_not_read_the_archive_for_a_window_that_changes_nothing(tmp_path: Path) -> None:
+    """The window begins in the midst of a log, and no snapshot ends there."""
+    store, grown = Counting(), Daily(tmp_path / "server")
+    grown.place = new_place(store)
+    grown.backup(1)
+    grown.backup(7)
+    store.reads = 0
+    grown.backup(9, since=4.5)
+    assert store.reads == 0
+    assert zxids(newest(grown.place)) == [(1, 1), (2, 7), (8, 9)]

@@ -127,15 +127,38 @@ def within(
     where no snapshot is known to end before it, everything stays. `first_since`: that transaction in a log which begins
     earlier; any transaction before it will do, and keeps more.
     """
-    wanted = [first_since(r, since_ms) for r in logs if since_ms is not None and r.max_time_ms >= since_ms]
-    start = min(wanted, default=max((r.last for r in logs), default=0))
-    ends = {s.zxid: max(s.fuzzy_end, s.zxid) for s in snapshots if s.fuzzy_end is not None}
-    ends |= {s.zxid: max(s.bound, s.zxid) for s in snapshots if s.fuzzy_end is None and s.bound is not None}
+    if since_ms is None:
+        return list(logs), list(snapshots)
+    ends = _ends(logs, snapshots)
+    start = _begins([r for r in logs if r.max_time_ms >= since_ms], ends.values(), lambda r: first_since(r, since_ms))
+    if start is None:
+        start = max((r.last for r in logs), default=0)
     bases = [zxid for zxid, end in ends.items() if end <= start]
-    if since_ms is None or not bases:
+    if not bases:
         return list(logs), list(snapshots)
     base = max(bases)
     return [r for r in logs if r.last > base], [s for s in snapshots if s.zxid >= base]
+
+
+def _ends(logs: Iterable[LogRecord], snapshots: Sequence[SnapshotRecord]) -> dict[int, int]:
+    """Where the windows of snapshots end, by zxid; only of those before which there is something to let go."""
+    oldest = min([*(s.zxid + 1 for s in snapshots), *(r.last for r in logs)], default=0)
+    told = ((s.zxid, s.bound if s.fuzzy_end is None else s.fuzzy_end) for s in snapshots if s.zxid >= oldest)
+    return {zxid: max(end, zxid) for zxid, end in told if end is not None}
+
+
+def _begins(logs: Iterable[LogRecord], ends: Collection[int], first_of: Callable[[LogRecord], int]) -> int | None:
+    """The first transaction of a time, in logs that have some of it, as far as it matters to these ends of snapshots.
+
+    `first_of` may have to read a log: it is asked only where one ends within it, and none behind the first that counts.
+    """
+    start: int | None = None
+    for log in sorted(logs, key=lambda each: each.first):
+        if start is not None and start <= log.first:
+            break
+        first = first_of(log) if any(log.first < end <= log.last for end in ends) else log.first
+        start = first if start is None else min(start, first)
+    return start
 
 
 def cuts(
