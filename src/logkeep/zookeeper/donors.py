@@ -12,7 +12,7 @@ from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.txnlog import ScannedLog, scan, tables
 from logkeep.zookeeper.kept import BackupView, KeptLog
 from logkeep.zookeeper.line import spans_of
-from logkeep.zookeeper.repair_plan import Donor, Own, Past, RepairPlan, Taken, own_parts
+from logkeep.zookeeper.repair_plan import Donor, Own, Past, RepairPlan, own_parts
 from logkeep.zookeeper.slicing import LogPart
 from logkeep.zookeeper.survey import compared
 from logkeep.zookeeper.verify_objects import Kept
@@ -68,21 +68,26 @@ def disputed_in(plan: RepairPlan, views: Views, donors: Sequence[Donor]) -> Iter
 
     Holders are all logs of the same history, also those that do not fit elsewhere, and all donors that may be of it."""
     known = {(donor.view, donor.log) for donor in donors if donor.past is not Past.OTHER}
-    for part in plan.spliced:
+    for giver in dict.fromkeys((part.donor.view, part.donor.log) for part in plan.spliced):
+        spans = [(part.first, part.last) for part in plan.spliced if (part.donor.view, part.donor.log) == giver]
         for number, other in enumerate(views.all):
             for log in other.logs:
                 holds = views.past_of(number, log, plan.of) is Past.SAME or (number, log) in known
-                another = log not in (plan.of, part.donor.log) or number not in (0, part.donor.view)
-                if holds and another and log.first <= part.last and part.first <= log.last:
-                    yield from _differing(views, part, other, log)
+                another = log not in (plan.of, giver[1]) or number not in (0, giver[0])
+                if holds and another and log.first <= spans[-1][1] and spans[0][0] <= log.last:
+                    yield from differing(views, giver, (number, log), spans)
 
 
-def _differing(views: Views, part: Taken, other: BackupView, log: KeptLog) -> Iterator[int]:
-    """Behind damage nothing is compared."""
+def differing(
+    views: Views, one: tuple[int, KeptLog], another: tuple[int, KeptLog], spans: Sequence[tuple[int, int]]
+) -> Iterator[int]:
+    """Transactions within the spans of which two logs, each named by its view, have different records.
+
+    Behind damage nothing is compared."""
     try:
-        with views.all[part.donor.view].open(part.donor.log) as theirs, other.open(log) as source:
-            for _, differing in compared(tables(theirs), tables(source)):
-                yield from (zxid for zxid in differing if part.first <= zxid <= part.last)
+        with views.all[one[0]].open(one[1]) as ours, views.all[another[0]].open(another[1]) as theirs:
+            for _, found in compared(tables(ours), tables(theirs)):
+                yield from (zxid for zxid in found if any(first <= zxid <= last for first, last in spans))
     except UNREADABLE:
         return
 
