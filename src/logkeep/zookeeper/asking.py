@@ -11,7 +11,7 @@ from typing import Final
 
 from logkeep.zookeeper.donors import Views, may_help
 from logkeep.zookeeper.kept import BackupView
-from logkeep.zookeeper.repair import Foreseen, foresee
+from logkeep.zookeeper.repair import Foreseen, foreseen
 from logkeep.zookeeper.repair_plan import plan_repair
 from logkeep.zookeeper.verify_objects import Kept, ObjectChecks
 from logkeep.zookeeper.witnesses import witnesses
@@ -27,9 +27,10 @@ def helpful(
     asked = (other for other in others if any(may_help(kept, bad) for kept in _held(other) for bad in damaged))
     known: tuple[BackupView, ...] = ()
     while some := tuple(islice(asked, at_once)):
-        beside = (*known, *some)
-        found = foresee(view, beside=beside, checks=checks)
-        known = tuple(_of_use(found, Views(view, beside)))
+        views = Views(view, (*known, *some))
+        with views.reading:
+            found = foreseen(views, checks)
+            known = tuple(_of_use(found, views))
         if not found.dropped and all(plan.whole for plan in found.repairs):
             break
     return known

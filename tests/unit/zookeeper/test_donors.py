@@ -74,7 +74,7 @@ class TestTheSameObject:
         assert [kept.name for kept in done.mends] == ["log.7"]
         assert [kept.name for kept in done.left] == ["log.1"]
 
-    def test_a_damaged_donor_gives_what_comes_before_its_damage_and_no_more(
+    def test_a_damaged_donor_gives_what_lies_on_both_sides_of_its_damage(
         self, server: MadeServer, place: Place
     ) -> None:
         server.log(range(1, 9))
@@ -89,8 +89,11 @@ class TestTheSameObject:
         assert bytes_of(viewed(place, first)) == expected
         damaged_first(place, 6)
         done = repaired(place, first)
-        assert [plan.lost for plan in done.foreseen.repairs] == [((7, 7),)]
-        assert [donor.runs for case in done.foreseen.cases for donor in case.donors] == [((1, 5),)]
+        assert [donor.runs for case in done.foreseen.cases for donor in case.donors] == [((1, 5), (7, 8))]
+        assert [plan.lost for plan in done.foreseen.repairs] == [()]
+        assert bytes_of(viewed(place, first)) == expected
+        damaged_first(place, 5)
+        assert [plan.lost for plan in repaired(place, first).foreseen.repairs] == [((6, 6),)]
 
 
 class _Fading:
