@@ -1,15 +1,18 @@
 """What is packed is unpacked once for a repair, however many parts it is put together of, and nothing stays behind."""
 
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import pytest
 
 from logkeep.zookeeper import repair as repairing
+from logkeep.zookeeper.donors import Views, disputed_in
 from logkeep.zookeeper.kept import KeptLog
 from logkeep.zookeeper.packing import unpacked_stream
 from logkeep.zookeeper.repair import foresee, repair
+from logkeep.zookeeper.repair_plan import Donor, RepairPlan
 from logkeep.zookeeper.rereading import MOST_COPIES, Rereading
 from tests.zookeeper.made import MemorySink, MemoryView, Past
 
@@ -84,8 +87,13 @@ def test_parts_are_found_whatever_was_asked_before() -> None:
 
 
 def test_what_a_hash_proves_is_not_compared_among_all_holders(monkeypatch: pytest.MonkeyPatch) -> None:
-    compared = list[object]()
-    monkeypatch.setattr(repairing, "disputed_in", lambda *given: compared.append(given) or ())
+    compared = list[RepairPlan]()
+
+    def noted(plan: RepairPlan, views: Views, donors: Sequence[Donor]) -> Iterator[int]:
+        compared.append(plan)
+        return disputed_in(plan, views, donors)
+
+    monkeypatch.setattr(repairing, "disputed_in", noted)
     view, others = damaged(holding(*PAST.zxids), 5, 50), [holding(*PAST.zxids) for _ in range(3)]
     assert [plan.whole for plan in foresee(view, earlier=others).repairs] == [True]
     assert compared == []
