@@ -266,6 +266,16 @@ class TestEveryHolderAgrees:
         assert self.plan(self.damaged(), right, beside=[self.holder(range(4, 9), 6)]).disputed == ((6, 6),)
         assert self.plan(self.damaged(), right, beside=[self.holder(range(4, 9), 6, 8)]).disputed == ()
 
+    @pytest.mark.parametrize("first", [True, False])
+    def test_who_is_damaged_before_the_record_has_a_say_too(self, first: bool) -> None:
+        right, wrong = self.holder(range(2, 9)), self.holder(range(2, 9), 6)
+        for view, lost in ((right, 3), (wrong, 4)):
+            (log,) = view.logs
+            view.objects[log] = view.objects[log].replace(self.PAST.records[lost], bytes(len(self.PAST.records[lost])))
+        assert self.plan(self.damaged(), right).lost == ((10, 10),)
+        plan = self.plan(self.damaged(), *((wrong, right) if first else (right, wrong)))
+        assert (plan.lost, plan.disputed) == (((6, 6), (10, 10)), ((6, 6),))
+
     def test_another_history_has_none(self) -> None:
         right, other = self.holder(range(1, 9)), self.holder(range(4, 9), 6, history="2")
         assert self.plan(self.damaged(), right, other).disputed == ()
