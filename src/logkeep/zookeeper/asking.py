@@ -1,18 +1,20 @@
 """Asking many backups for what one has lost: all of them, some at a time, until nothing is missing any more.
 
 What a backup says of itself tells whether it may help: the transactions of its logs, the hashes of its snapshots. Only
-those that may are read. However many there are, no more are held than one round asks and earlier rounds found of use.
+those that may are read. However many there are, no more are held than one round asks and earlier rounds found of use:
+who gives something, and who contradicts them.
 """
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
-from logkeep.zookeeper.donors import may_help
+from logkeep.zookeeper.donors import Views, may_help
 from logkeep.zookeeper.kept import BackupView
-from logkeep.zookeeper.repair import Foreseen, foresee
+from logkeep.zookeeper.repair import Foreseen, foreseen
 from logkeep.zookeeper.repair_plan import plan_repair
 from logkeep.zookeeper.verify_objects import Kept, ObjectChecks
+from logkeep.zookeeper.witnesses import witnesses
 
 AT_ONCE: Final = 10
 
@@ -25,9 +27,10 @@ def helpful(
     asked = (other for other in others if any(may_help(kept, bad) for kept in _held(other) for bad in damaged))
     known: tuple[BackupView, ...] = ()
     while some := tuple(islice(asked, at_once)):
-        beside = (*known, *some)
-        found = foresee(view, beside=beside, checks=checks)
-        known = tuple(_of_use(found, beside))
+        views = Views(view, (*known, *some))
+        with views.reading:
+            found = foreseen(views, checks)
+            known = tuple(_of_use(found, views))
         if not found.dropped and all(plan.whole for plan in found.repairs):
             break
     return known
@@ -38,10 +41,17 @@ def _held(other: BackupView) -> Iterator[Kept]:
     yield from other.logs
 
 
-def _of_use(found: Foreseen, beside: tuple[BackupView, ...]) -> Iterator[BackupView]:
-    """Who gives something, be it only together with somebody who is asked later."""
-    together = (plan_repair(case.log, case.scanned, case.donors) for case in found.cases)
+def _of_use(found: Foreseen, views: Views) -> Iterator[BackupView]:
+    """Who gives something, be it only together with somebody who is asked later, or has a say in what others give."""
+    together = (
+        plan_repair(case.log, case.scanned, case.donors, proven=proven)
+        for case in found.cases
+        for proven in (False, True)
+    )
     numbers = {part.donor.view for plan in (*found.repairs, *together) for part in plan.spliced}
-    for number, other in enumerate(beside, start=1):
+    for plan, case in zip(found.repairs, found.cases, strict=True):
+        if not plan.whole:
+            numbers |= {donor.view for donor in witnesses(views, case.log, case.scanned, case.donors)}
+    for number, other in enumerate(views.beside, start=1):
         if number in numbers or any(source is other for _, source in found.copied):
             yield other

@@ -1,19 +1,18 @@
 """Who may give records to a damaged log: logs that have the same records wherever both have any, and can be read.
 
-What a donor is said to hold was read when it was chosen, up to the first thing that is wrong with it.
+What a donor is said to hold was read when it was chosen. One that is damaged itself gives what is good in it.
 """
 
-import zlib
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from logkeep.errors import Damaged, ObjectMissing
-from logkeep.formats.zookeeper.txnlog import ScannedLog, scan, tables
+from logkeep.formats.zookeeper.txnlog import Records, ScannedLog, Stretch
 from logkeep.zookeeper.kept import BackupView, KeptLog
 from logkeep.zookeeper.line import spans_of
-from logkeep.zookeeper.repair_plan import Donor, Own, Past, RepairPlan, Taken, own_parts
-from logkeep.zookeeper.slicing import LogPart
+from logkeep.zookeeper.repair_plan import Donor, Own, Past, RepairPlan, own_parts
+from logkeep.zookeeper.rereading import Rereading
 from logkeep.zookeeper.survey import compared
 from logkeep.zookeeper.verify_objects import Kept
 
@@ -29,6 +28,7 @@ class Views:
     """Servers' directories, other bundles: the names of histories mean nothing there."""
     earlier: Sequence[BackupView] = ()
     """Other backups of the same archive."""
+    reading: Rereading = field(default_factory=Rereading)
 
     @property
     def others(self) -> tuple[BackupView, ...]:
@@ -38,6 +38,10 @@ class Views:
     def all(self) -> tuple[BackupView, ...]:
         """In the order in which donors are numbered."""
         return (self.view, *self.others)
+
+    def records(self, number: int, log: KeptLog) -> Iterator[Records]:
+        """All good ones of a log of one of the views."""
+        return self.reading.good_records(self.all[number], log)
 
     def past_of(self, number: int, candidate: KeptLog, log: KeptLog) -> Past:
         if 0 < number <= len(self.beside):
@@ -68,57 +72,67 @@ def disputed_in(plan: RepairPlan, views: Views, donors: Sequence[Donor]) -> Iter
 
     Holders are all logs of the same history, also those that do not fit elsewhere, and all donors that may be of it."""
     known = {(donor.view, donor.log) for donor in donors if donor.past is not Past.OTHER}
-    for part in plan.spliced:
+    for giver in dict.fromkeys((part.donor.view, part.donor.log) for part in plan.spliced):
+        spans = [(part.first, part.last) for part in plan.spliced if (part.donor.view, part.donor.log) == giver]
         for number, other in enumerate(views.all):
             for log in other.logs:
                 holds = views.past_of(number, log, plan.of) is Past.SAME or (number, log) in known
-                another = log not in (plan.of, part.donor.log) or number not in (0, part.donor.view)
-                if holds and another and log.first <= part.last and part.first <= log.last:
-                    yield from _differing(views, part, other, log)
+                another = log not in (plan.of, giver[1]) or number not in (0, giver[0])
+                if holds and another and log.first <= spans[-1][1] and spans[0][0] <= log.last:
+                    yield from differing(views, giver, (number, log), spans)
 
 
-def _differing(views: Views, part: Taken, other: BackupView, log: KeptLog) -> Iterator[int]:
-    """Behind damage nothing is compared."""
+def differing(
+    views: Views, one: tuple[int, KeptLog], another: tuple[int, KeptLog], spans: Sequence[tuple[int, int]]
+) -> Iterator[int]:
+    """Transactions within the spans of which two logs, each named by its view, have different records.
+
+    All that can be read of both is compared."""
     try:
-        with views.all[part.donor.view].open(part.donor.log) as theirs, other.open(log) as source:
-            for _, differing in compared(tables(theirs), tables(source)):
-                yield from (zxid for zxid in differing if part.first <= zxid <= part.last)
+        for _, found in compared(views.records(*one), views.records(*another)):
+            yield from (zxid for zxid in found if any(first <= zxid <= last for first, last in spans))
     except UNREADABLE:
         return
 
 
 def _donor(views: Views, log: KeptLog, own: Sequence[Own], number: int, candidate: KeptLog) -> Iterator[Donor]:
-    other, before = views.all[number], _before(views.view, log)
+    other, before, reading = views.all[number], _before(views.view, log), views.reading
     try:
-        ends = _has(other, candidate, log.last, log.last_adler)
-        if not _agrees(views.view, log, own, other, candidate, enough=ends):
+        ends = reading.adler_of(other, candidate, log.last) == log.last_adler
+        if not _agrees(views, log, own, (number, candidate), enough=ends):
             return
-        with other.open(candidate) as source:
-            good = scan(source, until_zxid=min(candidate.last, log.last))
-        begins = before is not None and _has(other, candidate, before.last, before.last_adler)
+        begins = before is not None and reading.adler_of(other, candidate, before.last) == before.last_adler
+        runs = tuple(_runs(candidate, reading.stretches(other, candidate)))
     except UNREADABLE:
         return
-    found = ((span.first, min(span.last, good.last_zxid)) for span in spans_of(candidate) if good.records)
-    runs = tuple((first, last) for first, last in found if first <= last)
     if runs:
         yield Donor(number, candidate, runs, views.past_of(number, candidate, log), begins, ends)
 
 
-def _agrees(
-    view: BackupView, log: KeptLog, own: Sequence[Own], other: BackupView, candidate: KeptLog, *, enough: bool
-) -> bool:
+def _runs(log: KeptLog, good: Sequence[Stretch]) -> Iterator[tuple[int, int]]:
+    for span in spans_of(log):
+        for each in good:
+            first, last = max(span.first, each.first_zxid), min(span.last, each.last_zxid)
+            if first <= last:
+                yield first, last
+
+
+def _agrees(views: Views, log: KeptLog, own: Sequence[Own], candidate: tuple[int, KeptLog], *, enough: bool) -> bool:
     """`enough`: something that both have is known to be the same already."""
     common = 0
+    for count, found in compared(_own_records(views, log, own), views.records(*candidate)):
+        if found:
+            return False
+        common += count
+    return common > 0 or enough
+
+
+def _own_records(views: Views, log: KeptLog, own: Sequence[Own]) -> Iterator[Records]:
     for part in own:
         try:
-            with LogPart(view.salvage(log), part.start, part.end).buffered() as mine, other.open(candidate) as theirs:
-                for count, differing in compared(tables(mine), tables(theirs)):
-                    if differing:
-                        return False
-                    common += count
+            yield from views.reading.records(views.view, log, [(part.start, part.end)])
         except Damaged:  # nothing behind that is taken from it
             continue
-    return common > 0 or enough
 
 
 def _before(view: BackupView, log: KeptLog) -> KeptLog | None:
@@ -126,19 +140,3 @@ def _before(view: BackupView, log: KeptLog) -> KeptLog | None:
     last = {after: end for end, after in log.borders}.get(log.first, log.first - 1)
     same = (other for other in view.logs if (other.member, other.history) == (log.member, log.history))
     return next((other for other in same if other.last == last), None)
-
-
-def _has(other: BackupView, candidate: KeptLog, zxid: int, adler: int) -> bool:
-    """Whether a transaction is there with a record of this checksum."""
-    if not candidate.first <= zxid <= candidate.last:
-        return False
-    try:
-        with other.open(candidate) as source:
-            for records in tables(source):
-                found = (records.zxid == zxid).nonzero()[0]
-                if len(found):
-                    start, size = int(records.body_at[found[0]]), int(records.body_bytes[found[0]])
-                    return zlib.adler32(records.data[start : start + size]) == adler
-    except Damaged:
-        return False
-    return False

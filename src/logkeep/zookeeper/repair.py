@@ -14,7 +14,7 @@ from logkeep.model.work import Progress
 from logkeep.zookeeper.donors import UNREADABLE, Views, disputed_in, donors_for
 from logkeep.zookeeper.kept import BackupView, Ending, KeptLog, KeptSnapshot
 from logkeep.zookeeper.repair_plan import Donor, NewLog, Own, Repair, RepairPlan, Taken, plan_repair
-from logkeep.zookeeper.slicing import Sink, give_records
+from logkeep.zookeeper.slicing import Sink
 from logkeep.zookeeper.snapshot_facts import Hashed
 from logkeep.zookeeper.survey import runs_of
 from logkeep.zookeeper.verify import Level, Verified, verify
@@ -114,12 +114,14 @@ def repair(
 
     `accept_loss`: where something stays lost, keep what is left of it; else such objects are not touched.
     """
+    looked = checks or check_data(view, check_files(view), progress)
     views = Views(view, beside, earlier)
-    found = foresee(view, earlier=earlier, beside=beside, checks=checks, progress=progress)
-    carried = [
-        _carried_out(case, plan, views, sink, accept_loss)
-        for case, plan in zip(found.cases, found.repairs, strict=True)
-    ]
+    with views.reading:
+        found = foreseen(views, looked)
+        carried = [
+            _carried_out(case, plan, views, sink, accept_loss)
+            for case, plan in zip(found.cases, found.repairs, strict=True)
+        ]
     repairs = tuple(plan for plan, written in carried if written)
     copied = [(kept, by) for kept, source in found.copied if (by := _copied(kept, source, views, sink)) is not None]
     gone = {kept for kept, _ in found.copied} - {kept for kept, _ in copied}
@@ -146,8 +148,14 @@ def foresee(
     """What would be done; nothing is written."""
     looked = checks or check_data(view, check_files(view), progress)
     views = Views(view, beside, earlier)
-    copied, dropped = _snapshots(looked, views.others)
-    cases = tuple(_cases(views, looked))
+    with views.reading:
+        return foreseen(views, looked)
+
+
+def foreseen(views: Views, checks: ObjectChecks) -> Foreseen:
+    """The same, for who goes on reading the views."""
+    copied, dropped = _snapshots(checks, views.others)
+    cases = tuple(_cases(views, checks))
     return Foreseen(tuple(settled_plan(case, views) for case in cases), dropped, copied, cases)
 
 
@@ -163,18 +171,23 @@ def settled_plan(case: Case, views: Views) -> RepairPlan:
 
     All that it takes was read once: a donor that cannot be read is none.
     """
-    plans = (
-        plan_repair(case.log, case.scanned, donors) for donors in (case.donors, *((donor,) for donor in case.donors))
-    )
-    certain = _certain_plan(case, views)
-    for plan in (*(each for each in plans if not each.lost), certain):
+    for plan in _plans(case, views):
         rehearsal = _Rehearsal()
         failed = next((part for log in plan.logs if (part := _write(plan, log, views, rehearsal))), None)
         if isinstance(failed, Taken):
             return settled_plan(case.without(failed.donor), views)
         if rehearsal.found == [case.log.sha256]:
             return replace(plan, whole=True)
-    return certain
+    return plan
+
+
+def _plans(case: Case, views: Views) -> Iterator[RepairPlan]:
+    """The last one is what is certain: to know it all holders are compared, which a hash may make needless."""
+    for donors in dict.fromkeys((case.donors, *((donor,) for donor in case.donors))):
+        plan = plan_repair(case.log, case.scanned, donors)
+        if not plan.lost:
+            yield plan
+    yield _certain_plan(case, views)
 
 
 def _certain_plan(case: Case, views: Views) -> RepairPlan:
@@ -256,10 +269,11 @@ def _write(plan: RepairPlan, log: NewLog, views: Views, writer: LogWriter) -> Ow
 
 
 def _give(plan: RepairPlan, part: Own | Taken, views: Views, give: Sink) -> ScannedLog:
-    if isinstance(part, Own):
-        where = {"start_at": part.start, "begins": part.begins}
-        return give_records(views.view, plan.of, part.first, part.last, give, **where)
-    return give_records(views.all[part.donor.view], part.donor.log, part.first, part.last, give)
+    reading, first, last = views.reading, part.first, part.last
+    if isinstance(part, Taken):
+        return reading.give(views.all[part.donor.view], part.donor.log, first, last, give)
+    begins = first if part.begins is None else part.begins
+    return reading.give_from(views.view, plan.of, first, last, give, start=part.start, begins=begins)
 
 
 def _kept(of: KeptLog, log: NewLog, found: Sequence[ScannedLog], sha256: str) -> KeptLog:

@@ -38,6 +38,16 @@ class Past(StrEnum):
     """Files tell nothing of it."""
 
 
+def outside(runs: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """What of the runs is in none of the spans."""
+    left = tuple(runs)
+    for start, end in spans:
+        below = [(first, min(last, start - 1)) for first, last in left]
+        above = [(max(first, end + 1), last) for first, last in left]
+        left = tuple(sorted((first, last) for first, last in (*below, *above) if first <= last))
+    return left
+
+
 @dataclass(frozen=True)
 class Donor:
     """A log that has the same records as the damaged one wherever both have any."""
@@ -58,12 +68,7 @@ class Donor:
 
     def without(self, disputed: Sequence[tuple[int, int]]) -> "Donor":
         """The same, with no more to give than others agree on."""
-        runs = list(self.runs)
-        for start, end in disputed:
-            below = [(first, min(last, start - 1)) for first, last in runs]
-            above = [(max(first, end + 1), last) for first, last in runs]
-            runs = sorted((first, last) for first, last in (*below, *above) if first <= last)
-        return replace(self, runs=tuple(runs)) if disputed else self
+        return replace(self, runs=outside(self.runs, disputed)) if disputed else self
 
 
 @dataclass(frozen=True)

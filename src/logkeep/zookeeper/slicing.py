@@ -13,41 +13,22 @@ _CHUNK: Final = 1 << 20
 Sink = Callable[[memoryview], object]
 
 
-def give_records(
-    view: BackupView,
-    log: KeptLog,
-    first: int,
-    last: int,
-    sink: Sink,
-    *,
-    start_at: int | None = None,
-    begins: int | None = None,
-) -> ScannedLog:
-    """The records `first` to `last`, checked on the way; Damaged where they are not all there.
+def give_records(view: BackupView, log: KeptLog, first: int, last: int, sink: Sink) -> ScannedLog:
+    """The records `first` to `last`, checked on the way; Damaged where they are not all there."""
+    start = HEADER_BYTES
+    if first != log.first:
+        with view.open(log) as source:
+            start = scan(source, until_zxid=first - 1).size_bytes
+    with view.open(log) as source:
+        return all_there(scan(source, start_at=start, until_zxid=last, sink=sink), log, first, last)
 
-    `start_at`: the byte of the first one in what can be salvaged of a log that is damaged, or of an earlier one, which
-    is `begins`; from there on nothing is damaged.
-    """
-    opened: Callable[[KeptLog], BinaryIO] = view.open if start_at is None else view.salvage
-    start = _start(opened, log, first, start_at, begins)
-    with opened(log) as source:
-        found = scan(source, start_at=start, until_zxid=last, sink=sink)
+
+def all_there(found: ScannedLog, log: KeptLog, first: int, last: int) -> ScannedLog:
+    """What was found, if it is what was looked for."""
     if (found.first_zxid, found.last_zxid) != (first, last):
         held = f"{hex_zxid(found.first_zxid)} to {hex_zxid(found.last_zxid)}"
         raise Damaged(f"holds {held} instead of {hex_zxid(first)} to {hex_zxid(last)}", subject=log.name)
     return found
-
-
-def _start(
-    opened: Callable[[KeptLog], BinaryIO], log: KeptLog, first: int, start_at: int | None, begins: int | None
-) -> int:
-    """The byte of the first record; what comes before it is read where that is not known."""
-    if start_at is None and first == log.first:
-        return HEADER_BYTES
-    if start_at is not None and begins in (None, first):
-        return start_at
-    with opened(log) as source:
-        return (start_at or 0) + scan(source, start_at=start_at or 0, until_zxid=first - 1).size_bytes
 
 
 class LogPart(io.RawIOBase):

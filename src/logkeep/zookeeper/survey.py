@@ -97,7 +97,9 @@ def compared(one: Iterator[Records], other: Iterator[Records]) -> Iterator[tuple
 
 def _compared(a: Records, b: Records) -> tuple[int, list[int]]:
     """Records that both have lie one behind the other in both: whole runs of bytes are compared at once."""
-    common, of_a, of_b = np.intersect1d(a.zxid, b.zxid, assume_unique=True, return_indices=True)
+    from_a, from_b = _within(a, b), _within(b, a)
+    common, of_a, of_b = np.intersect1d(a.zxid[from_a], b.zxid[from_b], assume_unique=True, return_indices=True)
+    of_a, of_b = of_a + from_a.start, of_b + from_b.start
     differing: list[int] = []
     jumps = np.flatnonzero((np.diff(of_a) != 1) | (np.diff(of_b) != 1)) + 1
     for start, end in pairwise([0, *jumps.tolist(), len(common)]):
@@ -106,6 +108,12 @@ def _compared(a: Records, b: Records) -> tuple[int, list[int]]:
             pairs = zip(rows_a, rows_b, strict=True)
             differing += [int(a.zxid[of]) for of, at in pairs if not same_transaction(_body(a, of), _body(b, at))]
     return len(common), differing
+
+
+def _within(records: Records, others: Records) -> slice:
+    """The rows from the first of the others to their last: one of the two may be very short."""
+    start = int(np.searchsorted(records.zxid, others.zxid[0]))
+    return slice(start, int(np.searchsorted(records.zxid, others.zxid[-1], "right")))
 
 
 def _same(a: Records, first_a: int, last_a: int, b: Records, first_b: int, last_b: int) -> bool:

@@ -50,7 +50,7 @@ def delete_newest(place: Place) -> None:
 
 
 def without(before: dict[int, dict[tuple[str, str], bytes]], *lost: int) -> dict[int, dict[tuple[str, str], bytes]]:
-    """What backups had, less these records."""
+    """What backups had, less these records. A log that had nothing else is gone."""
     left = {}
     for backup, logs in before.items():
         left[backup] = dict(logs)
@@ -58,6 +58,7 @@ def without(before: dict[int, dict[tuple[str, str], bytes]], *lost: int) -> dict
             for zxid in lost:
                 records = records.replace(txn(zxid), b"")  # noqa: PLW2901 - one after the other
             left[backup][name] = records
+        left[backup] = {name: records for name, records in left[backup].items() if records}
     return left
 
 

@@ -74,7 +74,7 @@ class TestTheSameObject:
         assert [kept.name for kept in done.mends] == ["log.7"]
         assert [kept.name for kept in done.left] == ["log.1"]
 
-    def test_a_damaged_donor_gives_what_comes_before_its_damage_and_no_more(
+    def test_a_damaged_donor_gives_what_lies_on_both_sides_of_its_damage(
         self, server: MadeServer, place: Place
     ) -> None:
         server.log(range(1, 9))
@@ -89,8 +89,11 @@ class TestTheSameObject:
         assert bytes_of(viewed(place, first)) == expected
         damaged_first(place, 6)
         done = repaired(place, first)
-        assert [plan.lost for plan in done.foreseen.repairs] == [((7, 7),)]
-        assert [donor.runs for case in done.foreseen.cases for donor in case.donors] == [((1, 5),)]
+        assert [donor.runs for case in done.foreseen.cases for donor in case.donors] == [((1, 5), (7, 8))]
+        assert [plan.lost for plan in done.foreseen.repairs] == [()]
+        assert bytes_of(viewed(place, first)) == expected
+        damaged_first(place, 5)
+        assert [plan.lost for plan in repaired(place, first).foreseen.repairs] == [((6, 6),)]
 
 
 class _Fading:
@@ -262,6 +265,16 @@ class TestEveryHolderAgrees:
         right = self.holder(range(1, 9))
         assert self.plan(self.damaged(), right, beside=[self.holder(range(4, 9), 6)]).disputed == ((6, 6),)
         assert self.plan(self.damaged(), right, beside=[self.holder(range(4, 9), 6, 8)]).disputed == ()
+
+    @pytest.mark.parametrize("first", [True, False])
+    def test_who_is_damaged_before_the_record_has_a_say_too(self, first: bool) -> None:
+        right, wrong = self.holder(range(2, 9)), self.holder(range(2, 9), 6)
+        for view, lost in ((right, 3), (wrong, 4)):
+            (log,) = view.logs
+            view.objects[log] = view.objects[log].replace(self.PAST.records[lost], bytes(len(self.PAST.records[lost])))
+        assert self.plan(self.damaged(), right).lost == ((10, 10),)
+        plan = self.plan(self.damaged(), *((wrong, right) if first else (right, wrong)))
+        assert (plan.lost, plan.disputed) == (((6, 6), (10, 10)), ((6, 6),))
 
     def test_another_history_has_none(self) -> None:
         right, other = self.holder(range(1, 9)), self.holder(range(4, 9), 6, history="2")

@@ -118,6 +118,18 @@ def test_it_is_mended_by_who_has_the_rest(packed: Packed) -> None:
     assert verified(packed.place, ids(packed.place)[0]).document.verdict == GOOD
 
 
+def test_a_donor_that_is_damaged_itself_gives_what_is_good_in_it(packed: Packed) -> None:
+    codec, packed.codec = packed.codec, Codec.NONE
+    expected = bytes_of(packed.backup(MANY))
+    archived(packed.place, packed.server, codec=codec, new_history=True)
+    first, second = (viewed(packed.place, one) for one in ids(packed.place))
+    half_way(packed.place, second)
+    behind = (2900,) if codec is Codec.ZSTD else ()
+    damage(packed.place, first, first.logs[0], *(zxid * len(RECORDS[0]) for zxid in (500, *behind)))
+    assert len(repaired(packed.place, ids(packed.place)[0]).mends) == 1
+    assert bytes_of(viewed(packed.place, ids(packed.place)[0])) == expected
+
+
 def test_a_wrong_checksum_of_the_packing_alone_loses_nothing(tmp_path: Path) -> None:
     packed = Packed(tmp_path / "server", Codec.GZIP)
     view = packed.backup(100)

@@ -1,0 +1,120 @@
+"""Logs that are read again and again, from many places, while a repair is planned and carried out.
+
+What is packed has no places to begin at: it is unpacked once, into a file of its own, and read from there. Of a damaged
+log all good records are found, also those behind damage. No more than a few such files lie on the disk at a time.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Final
+
+from logkeep.formats.zookeeper.scanned_log import ScannedLog, Stretch
+from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, Records, Sink, scan, tables
+from logkeep.zookeeper.kept import BackupView, KeptLog
+from logkeep.zookeeper.slicing import LogPart, all_there
+
+MOST_COPIES: Final = 4
+"""The damaged log, two that are compared, and one to spare."""
+_CHUNK_BYTES: Final = 256 << 10
+"""Parts may be small and many: not much more is read than is asked for."""
+_Key = tuple[int, KeptLog]
+
+
+class Rereading:
+    """Of logs of views that live as long as it does. Leaving it takes its files away."""
+
+    def __init__(self) -> None:
+        self._directory: tempfile.TemporaryDirectory[str] | None = None
+        self._copies: dict[_Key, Path] = {}
+        self._made = 0
+        self._found: dict[_Key, tuple[Stretch, ...]] = {}
+        self._reached: dict[_Key, tuple[int, int]] = {}
+        """The last transaction that was given, and the byte behind it."""
+
+    def __enter__(self) -> "Rereading":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._directory is not None:
+            self._directory.cleanup()
+        self._directory, self._copies = None, {}
+
+    def open(self, view: BackupView, log: KeptLog) -> BinaryIO:
+        """The same bytes as `BackupView.salvage`, in something that can be sought in."""
+        key = id(view), log
+        copy = self._copies.pop(key, None)
+        if copy is None:
+            source = view.salvage(log)
+            if source.seekable():
+                return source
+            copy = self._copied(source)
+        self._copies[key] = copy  # the last one is the one that was used last
+        while len(self._copies) > MOST_COPIES:
+            self._copies.pop(next(iter(self._copies))).unlink()
+        return copy.open("rb", buffering=0)
+
+    def _copied(self, source: BinaryIO) -> Path:
+        if self._directory is None:
+            self._directory = tempfile.TemporaryDirectory(prefix="logkeep-unpacked-")
+        self._made += 1
+        path = Path(self._directory.name, str(self._made))
+        with source, path.open("wb") as target:
+            shutil.copyfileobj(source, target, 1 << 20)
+        return path
+
+    def stretches(self, view: BackupView, log: KeptLog) -> tuple[Stretch, ...]:
+        """Good records up to the last one of the log; earlier ones may be among them, for an object may hold more."""
+        key = id(view), log
+        if key not in self._found:
+            with self.open(view, log) as source:
+                found = scan(source, deep=True, until_zxid=log.last)
+            first = Stretch(HEADER_BYTES, found.size_bytes, found.records, found.first_zxid, found.last_zxid)
+            self._found[key] = tuple(each for each in (first, *found.behind) if each.records)
+        return self._found[key]
+
+    def records(self, view: BackupView, log: KeptLog, parts: Sequence[tuple[int, int]]) -> Iterator[Records]:
+        """Of stretches of good records, each told by its bytes: as `tables`."""
+        for start, end in parts:
+            with LogPart(self.open(view, log), start, end).buffered() as source:
+                yield from tables(source)
+
+    def good_records(self, view: BackupView, log: KeptLog) -> Iterator[Records]:
+        yield from self.records(view, log, [(each.start, each.end) for each in self.stretches(view, log)])
+
+    def adler_of(self, view: BackupView, log: KeptLog, zxid: int) -> int | None:
+        """The checksum of a record; None where it is not there."""
+        holds = (each for each in self.stretches(view, log) if each.first_zxid <= zxid <= each.last_zxid)
+        if not log.first <= zxid <= log.last or (stretch := next(holds, None)) is None:
+            return None
+        with self.open(view, log) as source:
+            found = scan(source, start_at=stretch.start, until_zxid=zxid, chunk_bytes=_CHUNK_BYTES)
+        return found.last_adler if found.last_zxid == zxid else None
+
+    def give(self, view: BackupView, log: KeptLog, first: int, last: int, sink: Sink) -> ScannedLog:
+        """The records `first` to `last`, checked on the way; Damaged where they are not all there."""
+        holds = (each for each in self.stretches(view, log) if each.first_zxid <= first and last <= each.last_zxid)
+        stretch = next(holds, Stretch(HEADER_BYTES, HEADER_BYTES))
+        return self.give_from(view, log, first, last, sink, start=stretch.start, begins=stretch.first_zxid)
+
+    def give_from(
+        self, view: BackupView, log: KeptLog, first: int, last: int, sink: Sink, *, start: int, begins: int
+    ) -> ScannedLog:
+        """The same, where it is known that the transaction `begins` stands at the byte `start`.
+
+        Who asks for one part after the other has nothing read twice: what lies between is gone through once."""
+        key = id(view), log
+        reached, behind = self._reached.get(key, (0, 0))
+        if begins <= reached < first:
+            start = max(start, behind)
+        with self.open(view, log) as source:
+            before = 0
+            if begins != first:
+                before = scan(source, start_at=start, until_zxid=first - 1, chunk_bytes=_CHUNK_BYTES).size_bytes
+        with self.open(view, log) as source:
+            found = scan(source, start_at=start + before, until_zxid=last, sink=sink, chunk_bytes=_CHUNK_BYTES)
+        all_there(found, log, first, last)
+        self._reached[key] = last, start + before + found.size_bytes
+        return found
