@@ -114,8 +114,8 @@ def test_a_server_that_forbids_the_word_is_asked_through_a_session(tmp_path: Pat
         wait_for(lambda: bool(found) or tell(server, found), "an answer")
         with raw.RawSession(server.client) as client:
             (later,) = client.do(raw.create("/two", b""))
-        # The end of a session and the beginning of ours; also of those that the starting server did not answer.
-        assert reply.zxid + 2 <= found[0] <= later.zxid - 3
+        # Sessions begin and end in between; when the server hears of an end is its business.
+        assert reply.zxid < found[0] < later.zxid
     finally:
         server.stop()
 
