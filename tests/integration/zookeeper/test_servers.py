@@ -30,6 +30,7 @@ def test_every_line_starts_tells_its_state_and_goes(version: str, tmp_path: Path
         pid = server.pid
         with raw.RawSession(server.client) as client:
             client.must(raw.create("/kept", b"data"))
+        wait_for(lambda: server_state(server.client, 30).zxid == 3, "the end of the session")
         state = server_state(server.client, 30)
         assert (state.version, state.mode, state.zxid) == (version, "standalone", 3)
         assert four_letter(server.client, "ruok", 30) == "imok"
