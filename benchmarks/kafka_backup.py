@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.client_cpu import client_cpu_s
+from benchmarks.cost_line import line
 from benchmarks.kafka_copy import Work, bare_loop, measure
 from benchmarks.kafka_workload import Load, OptimisedKafka, consumer_performance, fill
 from benchmarks.session_start import Nothing, do_nothing
@@ -177,14 +178,6 @@ class Bench:
             flush=True,
         )
         shutil.rmtree(out)
-
-
-def line(points: list[tuple[float, float]]) -> tuple[float, float]:
-    """Least squares: what is paid at once, and per gigabyte."""
-    n, x, y = len(points), sum(p[0] for p in points), sum(p[1] for p in points)
-    xx, xy = sum(p[0] ** 2 for p in points), sum(p[0] * p[1] for p in points)
-    slope = (n * xy - x * y) / (n * xx - x * x) if n > 1 else 0.0
-    return (y - slope * x) / n, slope
 
 
 def run(bench: Bench, gigabytes: int, peer_megabytes: int, jars: list[Path], spark_start_s: float) -> None:

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from benchmarks.cost_line import line
 from benchmarks.timed import Span
 
 STEPS = (1, 2, 4)
@@ -24,16 +23,10 @@ def growth(unit_megabytes: int, restored: Callable[[int], Sequence[Span]]) -> li
     return [Measured(size / 1e3, min(restored(size), key=lambda span: span.cpu_s)) for size in sizes]
 
 
-def line_through(measured: Sequence[Measured]) -> tuple[float, float]:
-    """CPU seconds once, and per GB."""
-    per_gb, once = np.polyfit([m.gigabytes for m in measured], [m.span.cpu_s for m in measured], 1)
-    return float(once), float(per_gb)
-
-
 def tell(name: str, measured: Sequence[Measured]) -> None:
     print(f"\n{name}\n\n| GB | s | CPU s | CPU s/GB |\n|---|---|---|---|")
     for each in measured:
         seconds, cpu_s = each.span.seconds, each.span.cpu_s
         print(f"| {each.gigabytes:g} | {seconds:.1f} | {cpu_s:.2f} | {cpu_s / each.gigabytes:.2f} |")
-    once, per_gb = line_through(measured)
+    once, per_gb = line([(each.gigabytes, each.span.cpu_s) for each in measured])
     print(f"\nCPU = {once:.2f} s + {per_gb:.2f} s per GB", flush=True)

@@ -8,7 +8,7 @@ and one frame, no more than twice what was stored is given, and the search for f
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from logkeep.errors import Damaged
@@ -32,18 +32,13 @@ _NOTHING: Final = memoryview(b"")
 def salvaged(stored: StoredLog, effort_bytes: int = _EFFORT) -> Iterator[memoryview]:
     """Raises ObjectMissing. `effort_bytes`: see `_EFFORT`."""
     size = min(stored.store.head(stored.name).size, stored.stored_bytes)
-    chunks = _chunks(replace(stored, stored_bytes=size))
+    chunks = stored.chunks(0, size, _CHUNK)
     if stored.codec is Codec.NONE:
         return (memoryview(chunk) for chunk in chunks)
     most = 2 * stored.plain_bytes + LARGEST_SHARED
     if stored.codec is Codec.ZSTD:
         return _at_most(_Frames(chunks, effort_bytes, stored.name).plain(), most)
     return _inflatable(chunks, most, stored.name)
-
-
-def _chunks(stored: StoredLog) -> Iterator[bytes]:
-    for at in range(0, stored.stored_bytes, _CHUNK):
-        yield stored.store.get_range(stored.name, at, min(_CHUNK, stored.stored_bytes - at))
 
 
 def _at_most(pieces: Iterator[memoryview], most: int) -> Iterator[memoryview]:

@@ -95,14 +95,15 @@ class StoredLog:
         return (plain, stored) == (self.plain_bytes, self.stored_bytes)
 
     def _pieces(self, start: int, end: int, watch: Watch, piece_bytes: int = _CHUNK) -> Iterator[memoryview]:
-        chunks = self._chunks(start, end, watch, piece_bytes)
+        chunks = self.chunks(start, end, piece_bytes, watch)
         if self.codec is Codec.NONE:
             return (memoryview(chunk) for chunk in chunks)
         if self.codec is Codec.ZSTD:
             return _unpacked(chunks, self.plain_bytes, self.name)
         return inflated(chunks, self.plain_bytes, self.name)
 
-    def _chunks(self, start: int, end: int, watch: Watch, piece_bytes: int) -> Iterator[bytes]:
+    def chunks(self, start: int, end: int, piece_bytes: int, watch: Watch = _unwatched) -> Iterator[bytes]:
+        """Stored bytes `[start, end)` as they are, so many at once."""
         for at in range(start, end, piece_bytes):
             chunk = self.store.get_range(self.name, at, min(piece_bytes, end - at))
             watch(chunk)

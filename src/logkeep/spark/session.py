@@ -142,10 +142,9 @@ class Session:
 
     def close(self, *, hurry: bool = False) -> None:
         """End the session, the JVM and all workers. In a hurry: within about three seconds, whatever they are doing."""
-        patience_s = _HURRIED_STOP_S if hurry else _STOP_S
         workers = descendants(self._gateway.proc.pid) if self._gateway else []
         if self._spark is not None:
-            Background(self._spark.stop).wait(patience_s)
+            Background(self._spark.stop).wait(end_patience_s(hurry=hurry, recording=False))
             self._spark = None
         recording = self._archive is not None and not self._archive.exists
         exit_code = self._end_jvm(patience_s=end_patience_s(hurry=hurry, recording=recording))
@@ -184,7 +183,7 @@ class Session:
 
 
 def end_patience_s(*, hurry: bool, recording: bool) -> float:
-    """How long a JVM may take to end by itself. Pure."""
+    """How long a session, and then its JVM, may take to end by itself. Pure."""
     if hurry:
         return _HURRIED_STOP_S
     return _RECORDING_S if recording else _STOP_S
