@@ -32,4 +32,5 @@ def with_whole_objects(
     if base is None or not base.within:
         return list(chosen)
     needed = {base.rows[log.token].token for log in chosen if log.token in base.within}
-    return [log for log in logs if log in chosen or (log.token in base.within and base.rows[log.token].token in needed)]
+    wanted = {log.token for log in chosen} | {token for token in base.within if base.rows[token].token in needed}
+    return [log for log in logs if log.token in wanted]
