@@ -61,8 +61,13 @@ class Matrix:
         return self._led(topic) > 0 or (self._kafka.directory / "data" / f"{topic}-0").exists()
 
     def producer(self, **settings: Any) -> Producer:
+        """It knows the topics from the start: records that wait for a topic's leader are handed to it one by one, and
+        a flush at that moment sends what has arrived so far as a batch of its own.
+        """
         named = {name.replace("_", "."): value for name, value in settings.items()}
-        return Producer({"bootstrap.servers": self._kafka.bootstrap, "linger.ms": _UNTIL_FLUSHED_MS, **named})
+        producer = Producer({"bootstrap.servers": self._kafka.bootstrap, "linger.ms": _UNTIL_FLUSHED_MS, **named})
+        producer.list_topics(timeout=60)
+        return producer
 
     def codecs(self) -> None:
         topic = self.create("codecs", len(CODECS))
