@@ -77,6 +77,9 @@ class MemoryView:
     def salvage(self, kept: KeptLog) -> BinaryIO:
         return self.open(kept)
 
+    def unsealed(self, _kept: KeptSnapshot | KeptLog) -> bool:
+        return False
+
     def add_log(self, records: Sequence[bytes], member: str = "a", **facts: object) -> KeptLog:
         content = header() + b"".join(records)
         log = replace(kept_log(content, member), **facts)  # type: ignore[arg-type]  # any field by its name

@@ -78,6 +78,9 @@ class MadeView:
     def salvage(self, kept: KeptLog) -> BinaryIO:
         return self.open(kept)
 
+    def unsealed(self, _kept: KeptSnapshot | KeptLog) -> bool:
+        return False
+
     def add_snapshot(self, name: str, tree: Tree, content: bytes) -> None:
         self.stored[name] = content
         self.snapshots.append(

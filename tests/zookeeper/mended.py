@@ -42,10 +42,14 @@ def damage(place: Place, view: ArchiveView, kept: KeptLog | KeptSnapshot, *at: i
     return name
 
 
-def verified(place: Place, backup_id: int, level: Level = Level.DATA) -> Verified:
+def verified(place: Place, backup_id: int, level: Level = Level.DATA, looks: list[Look] | None = None) -> Verified:
+    """`looks` takes what was seen besides."""
     entry = read_chain(place).entry(backup_id)
     assert entry is not None
-    verifier = Verifier(place, InlineEngine(), this_process("verify"), utc_now, random_token, deeper=Look(entry, level))
+    look = Look(entry, level)
+    if looks is not None:
+        looks.append(look)
+    verifier = Verifier(place, InlineEngine(), this_process("verify"), utc_now, random_token, deeper=look)
     return verifier.verify(BackupId(backup_id), level)
 
 

@@ -133,6 +133,9 @@ class Only:
     def salvage(self, kept: KeptLog) -> BinaryIO:
         return self.whole.salvage(kept)
 
+    def unsealed(self, kept: KeptSnapshot | KeptLog) -> bool:
+        return self.whole.unsealed(kept)
+
 
 def restored_to(view: BackupView, moment: Recording, servers: Sequence[EmbeddedZooKeeper], told: Told) -> RestorePath:
     """Into new directories of servers that do not run, as the product does it; its own tree is compared too."""

@@ -6,6 +6,7 @@ says, and all of them together must hold exactly that; else Damaged is raised, a
 can be unpacked before the damage is given before it is raised. `salvaged_bytes` goes on behind it.
 """
 
+import hashlib
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -88,6 +89,13 @@ class StoredLog:
             return _cut(self.pieces(), start, length)
         first, last, skipped, plain = span
         return _cut(_measured(self._pieces(first, last, _unwatched), plain, self.name), start - skipped, length)
+
+    def is_stored_as(self, sha256: str) -> bool:
+        """Whether the bytes as they are stored are these, to the last one."""
+        summed = hashlib.sha256()
+        for chunk in self.chunks(0, self.stored_bytes, _CHUNK):
+            summed.update(chunk)
+        return summed.hexdigest() == sha256 and self.store.head(self.name).size == self.stored_bytes
 
     def _fits(self, index: BatchIndex) -> bool:
         """Whether the frames of an index are those of this object. An index proves nothing: it only saves reading."""

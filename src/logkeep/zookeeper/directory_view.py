@@ -53,6 +53,9 @@ class DirectoryView:
     def salvage(self, kept: KeptLog) -> BinaryIO:
         return self.open(kept)
 
+    def unsealed(self, _kept: KeptSnapshot | KeptLog) -> bool:
+        return False
+
 
 def _opened(place: Place, before: bytes) -> BinaryIO:
     return LogPart(place.path.open("rb", buffering=0), place.start, place.end, before).buffered()

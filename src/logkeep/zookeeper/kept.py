@@ -143,3 +143,8 @@ class BackupView(Protocol):
     def salvage(self, kept: KeptLog) -> BinaryIO:
         """What can be read of the object that a log lies in, for who checks every record: damage is not told, and the
         object may hold more than the log. Of one that is whole, and holds nothing else, the same as `open`."""
+
+    def unsealed(self, kept: KeptSnapshot | KeptLog) -> bool:
+        """Whether the bytes it is stored in, all of which are read, are others than were written: also where `open`
+        does not look, as in the head of a packed file. False where `open` gives every stored byte. Of several in one
+        object the last one tells."""

@@ -154,13 +154,13 @@ def foresee(
 
 def foreseen(views: Views, checks: ObjectChecks) -> Foreseen:
     """The same, for who goes on reading the views."""
-    copied, dropped = _snapshots(checks, views.others)
+    copied, dropped = _snapshots(checks, views.all)
     cases = tuple(_cases(views, checks))
     return Foreseen(tuple(settled_plan(case, views) for case in cases), dropped, copied, cases)
 
 
 def _cases(views: Views, checks: ObjectChecks) -> Iterator[Case]:
-    damaged = [kept for kept in dict.fromkeys(checks.unusable) if isinstance(kept, KeptLog)]
+    damaged = [kept for kept in checks.damaged if isinstance(kept, KeptLog)]
     for log in damaged:
         scanned = checks.scans.get(log)
         yield Case(log, scanned, tuple(donors_for(views, log, scanned, set(damaged))))
@@ -294,15 +294,15 @@ def _kept(of: KeptLog, log: NewLog, found: Sequence[ScannedLog], sha256: str) ->
 
 
 def _snapshots(
-    checks: ObjectChecks, earlier: Sequence[BackupView]
+    checks: ObjectChecks, views: Sequence[BackupView]
 ) -> tuple[tuple[tuple[KeptSnapshot, BackupView], ...], tuple[KeptSnapshot, ...]]:
     """A snapshot has no second copy on other members: theirs were taken at other moments. Only an earlier backup may
-    hold the very same file."""
+    hold the very same file, or this one, if no more than its packing is damaged."""
     copied, dropped = [], []
-    for kept in dict.fromkeys(checks.unusable):
+    for kept in checks.damaged:
         if isinstance(kept, KeptLog):
             continue
-        source = next((other for other in earlier if _holds(other, kept)), None)
+        source = next((other for other in views if _holds(other, kept)), None)
         if source is None:
             dropped.append(kept)
         else:

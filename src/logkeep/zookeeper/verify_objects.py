@@ -33,6 +33,13 @@ class ObjectChecks:
     bytes: int = 0
     scans: dict[KeptLog, ScannedLog] = field(default_factory=dict)
     """Of logs that are not what was written: what is left of them."""
+    unsealed: tuple[Kept, ...] = ()
+    """What the backup has in them is whole; the bytes they are stored in are not those that were written."""
+
+    @property
+    def damaged(self) -> tuple[Kept, ...]:
+        """What has to be written again."""
+        return tuple(dict.fromkeys((*self.unusable, *self.unsealed)))
 
 
 def named(kept: Kept) -> str:
@@ -91,11 +98,14 @@ class CheckedObject(msgspec.Struct, frozen=True):
     seen: tuple[Seen, ...] = ()
     scanned: ScannedLog | None = None
     """Of a log that is not what was written: what is left of it."""
+    whole: bool = False
+    """The damage is in what it is stored in, and nowhere in itself."""
 
 
 def checked_object(view: BackupView, kept: Kept) -> CheckedObject:
     try:
-        return _log(view, kept) if isinstance(kept, KeptLog) else _snapshot(view, kept)
+        found = _log(view, kept) if isinstance(kept, KeptLog) else _snapshot(view, kept)
+        return _unsealed(view, kept) if not found.seen and view.unsealed(kept) else found
     except ObjectMissing as error:
         return _bad(kept, Class.OBJECT_MISSING, f"cannot be read: {error}")
     except Damaged as error:  # what it is packed in
@@ -110,7 +120,8 @@ def with_object(checks: ObjectChecks, kept: Kept, found: CheckedObject) -> Objec
     return replace(
         checks,
         seen=(*checks.seen, *(each for each in found.seen if each not in checks.seen)),
-        unusable=(*checks.unusable, kept),
+        unusable=checks.unusable if found.whole else (*checks.unusable, kept),
+        unsealed=(*checks.unsealed, kept) if found.whole else checks.unsealed,
         scans={**checks.scans, **scans},
     )
 
@@ -148,6 +159,14 @@ def _read_on(source: BinaryIO) -> None:
     """To the end: what a log is packed in has its own checksum there, and Damaged may be raised."""
     while not source.seekable() and source.read(_CHUNK):
         pass
+
+
+def _unsealed(view: BackupView, kept: Kept) -> CheckedObject:
+    bad = _seen(kept, Class.HASH_MISMATCH, "its stored bytes are not those that were written; all it holds is whole")
+    if not isinstance(kept, KeptLog):
+        return CheckedObject((bad,), whole=True)
+    with view.open(kept) as source:
+        return CheckedObject((bad,), scan(source, deep=True), whole=True)
 
 
 def _salvaged(view: BackupView, log: KeptLog, bad: Seen) -> CheckedObject:

@@ -112,6 +112,9 @@ class _Fading:
     def salvage(self, kept: KeptLog) -> BinaryIO:
         return self.open(kept)
 
+    def unsealed(self, _kept: KeptSnapshot | KeptLog) -> bool:
+        return False
+
 
 class TestDonorsThatFail:
     PAST = Past(range(1, 11))

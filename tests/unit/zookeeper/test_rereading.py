@@ -28,6 +28,9 @@ class Packed(MemoryView):
         self.unpacked += 1
         return unpacked_stream(iter([memoryview(self.objects[kept])]))
 
+    def unsealed(self, _kept: object) -> bool:
+        return False
+
 
 @pytest.fixture(autouse=True)
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

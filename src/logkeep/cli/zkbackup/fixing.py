@@ -43,10 +43,10 @@ class Fixed:
 def fix(view: BundleView, run: Run) -> Fixed:
     sink = BundleRepairSink(view, run.clock, run.world.token)
     checks = check_data(view, check_files(view), lambda _: None)
-    beside = helpful(view, neighbours(view.path), checks) if checks.unusable else ()
+    beside = helpful(view, neighbours(view.path), checks) if checks.damaged else ()
     done = repair(view, sink, beside=beside, level=Level.FILES, checks=checks)
     told = [_words(each) for each in done.repairs]
-    told += [f"{snapshot.name}: taken from another backup, byte for byte" for snapshot in done.copied]
+    told += [f"{snapshot.name}: brought back, byte for byte" for snapshot in done.copied]
     told += [
         f"{snapshot.name}: damaged, and no other backup has it; it is not used any more" for snapshot in done.dropped
     ]

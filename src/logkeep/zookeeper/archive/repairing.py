@@ -208,7 +208,7 @@ class Repairing:
         entry = _entry(folded, backup_id, self.place.source)
         view = whole_view(view_of(self.place, entry, folded))
         checks = check_data(view, check_files(view), self.progress)
-        return _Looked(entry, view, checks, donors_of(self.place, folded, view, list(dict.fromkeys(checks.unusable))))
+        return _Looked(entry, view, checks, donors_of(self.place, folded, view, checks.damaged))
 
     def _called(self, looked: "_Looked") -> tuple[str, ...]:
         return _called(looked.view, (*self.beside, *looked.helping.views))

@@ -12,7 +12,7 @@ from logkeep.errors import Damaged, ObjectMissing, UnknownBackup
 from logkeep.formats.zookeeper.scanned_log import HEADER
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import Records, tables
-from logkeep.model.segments import Segment
+from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout
 from logkeep.repository.attachments import read_attachment
 from logkeep.repository.chain import Place, read_chain
@@ -82,6 +82,12 @@ class ArchiveView:
     def salvage(self, kept: KeptLog) -> BinaryIO:
         return unpacked_stream(salvaged(StoredLog.of(self.place, self.row_of(kept))))
 
+    def unsealed(self, kept: KeptSnapshot | KeptLog) -> bool:
+        token = self._token(kept)
+        row, start = self.rows[token], self.within.get(token)
+        all_told = row.codec is Codec.NONE if start is None else start != self._last_starts[row.token]
+        return not all_told and not StoredLog.of(self.place, row).is_stored_as(row.sha256)
+
     def object_name(self, kept: KeptSnapshot | KeptLog) -> str:
         """Under which it lies in the store."""
         return layout.segment(self.place.source, self.row_of(kept))
@@ -100,6 +106,14 @@ class ArchiveView:
         )
         rows = {token: row for token, row in self.rows.items() if token in tokens}
         return replace(self, record=record, rows=rows, within={t: at for t, at in self.within.items() if t in tokens})
+
+    @cached_property
+    def _last_starts(self) -> dict[str, int]:
+        """Of the last piece in each object that holds some, by the token of the object."""
+        found: dict[str, int] = {}
+        for token, start in self.within.items():
+            found[self.rows[token].token] = max(start, found.get(self.rows[token].token, 0))
+        return found
 
     def _token(self, kept: KeptSnapshot | KeptLog) -> str:
         if isinstance(kept, KeptSnapshot):

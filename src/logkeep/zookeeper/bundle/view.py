@@ -76,6 +76,11 @@ class BundleView:
             return self._plain(kind, entry.stored_name)
         return unpacked_stream(salvaged(self._stored(kind, entry)))
 
+    def unsealed(self, kept: KeptSnapshot | KeptLog) -> bool:
+        kind, entry = self._entry(kept)
+        stored = self._stored(kind, entry)
+        return stored.codec is not Codec.NONE and not stored.is_stored_as(entry.stored_checksum.removeprefix("sha256:"))
+
     def _stored(self, kind: str, entry: SnapshotEntry | LogEntry) -> StoredLog:
         name = f"{kind}/{entry.stored_name}"
         return StoredLog(LocalStore(self.path), name, codec_of(entry), entry.stored_size, entry.size)

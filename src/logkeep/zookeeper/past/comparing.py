@@ -73,6 +73,9 @@ class OneMember:
     def salvage(self, kept: KeptLog) -> BinaryIO:
         return self.whole.salvage(kept)
 
+    def unsealed(self, kept: KeptSnapshot | KeptLog) -> bool:
+        return self.whole.unsealed(kept)
+
 
 def one_member(view: BackupView, member: str) -> OneMember:
     known = sorted(one.name for one in view.members)

@@ -48,6 +48,10 @@ class _Along:
     def salvage(self, kept: KeptLog) -> BinaryIO:
         return self.whole.salvage(kept)
 
+    def unsealed(self, _kept: KeptSnapshot | KeptLog) -> bool:
+        """No matter: what is restored is whole."""
+        return False
+
 
 def choose(
     view: BackupView,

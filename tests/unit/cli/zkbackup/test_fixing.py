@@ -71,3 +71,23 @@ def test_what_was_damaged_in_its_packing_gives_what_is_left(tmp_path: Path) -> N
     first, *_ = BundleView(view.path).logs
     assert first.first == 1
     assert first.last > 1000, "half of the packed bytes come before the damage"
+
+
+@pytest.mark.parametrize("leaf", ["txnlogs/log.1.gz", "snapshots/snapshot.0.gz"])
+def test_what_nothing_depends_on_is_told_and_written_again(tmp_path: Path, leaf: str) -> None:
+    """A byte of gzip's head: all that is packed can be read, and another tool may still stumble over it."""
+    server = MadeServer(tmp_path / "server", zxid=4)
+    server.snapshot(0)
+    server.log(range(1, 5), creating=True)
+    view, _ = bundled(server, tmp_path / "backups", "one", codec=Codec.GZIP)
+    stored = view.path / leaf
+    stored.chmod(0o600)
+    whole = stored.read_bytes()
+    stored.write_bytes(whole[:5] + b"?" + whole[6:])
+    seen = zkbackup("verify", f"--backup-dir={view.path}", "--format=json", home=tmp_path)
+    assert (seen.returncode, "all it holds is whole" in seen.stdout) == (10, True), seen.stdout
+    fixed = zkbackup("verify", f"--backup-dir={view.path}", "--fix", "--format=json", home=tmp_path)
+    assert fixed.returncode == 2, fixed.stdout
+    again = zkbackup("verify", f"--backup-dir={view.path}", "--format=json", home=tmp_path)
+    assert again.returncode in (0, 2), again.stdout
+    assert "all it holds is whole" not in again.stdout

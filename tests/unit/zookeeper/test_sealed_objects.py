@@ -1,0 +1,140 @@
+"""A wrong bit anywhere in an archived object is found, also where nothing of the backup lies; and it is mended."""
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from logkeep.model.ids import BackupId
+from logkeep.model.segments import Codec
+from logkeep.model.time import random_token, utc_now
+from logkeep.repository.chain import Place
+from logkeep.repository.prune import delete
+from logkeep.repository.verdicts import DAMAGED, GOOD
+from logkeep.repository.writing import writing
+from logkeep.store.memory import MemoryStore
+from logkeep.zookeeper.archive.verifying import Look
+from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.verify_objects import Kept, check_data, check_files
+from tests.zookeeper.archives import archived, new_place
+from tests.zookeeper.directories import MadeServer, bundled
+from tests.zookeeper.mended import damage, ids, repaired, verified, viewed
+from tests.zookeeper.merging import optimize
+
+GZIP_TIME = 5
+"""A byte of its head that nothing depends on."""
+
+
+class Counting(MemoryStore):
+    """How often logs were read from their first byte on."""
+
+    begun = 0
+
+    def get_range(self, name: str, start: int, length: int) -> bytes:
+        self.begun += "/txnlogs/" in name and start == 0
+        return super().get_range(name, start, length)
+
+
+def grown(root: Path, codec: Codec, *, merged: bool, store: MemoryStore | None = None) -> Place:
+    """Backups of one transaction more each. If they are merged, the newest ends within the object that holds it all."""
+    place, server = new_place(store), MadeServer(root, zxid=1)
+    server.snapshot(0)
+    log = server.log([1])
+    archived(place, server, codec=codec)
+    for zxid in (2, 3, 4):
+        server.add(log, [zxid])
+        server.zxid = zxid
+        archived(place, server, codec=codec)
+    if merged:
+        optimize(place)
+        with writing(place, "delete", utc_now, random_token) as session:
+            delete(session, [BackupId(ids(place)[-1])], "test")
+    return place
+
+
+@pytest.mark.parametrize("merged", [True, False])
+@pytest.mark.parametrize("codec", list(Codec))
+def test_a_wrong_bit_is_found_anywhere(tmp_path: Path, codec: Codec, merged: bool) -> None:
+    place = grown(tmp_path, codec, merged=merged)
+    newest = ids(place)[-1]
+    view = viewed(place, newest)
+    assert bool(view.within) == merged
+    missed = []
+    for kept in (view.logs[0], view.snapshots[0]):
+        size = len(place.store.get(view.object_name(kept), 1 << 30))
+        for at in (*range(10), *range(10, size - 5, 53), *range(size - 5, size)):
+            damage(place, view, kept, at)
+            if verified(place, newest).document.verdict != DAMAGED:
+                missed.append((kept.name, at))
+            damage(place, view, kept, at)
+    assert missed == []
+    assert verified(place, newest).document.verdict == GOOD
+
+
+@pytest.mark.parametrize("merged", [True, False])
+@pytest.mark.parametrize("which", ["log", "snapshot"])
+def test_what_nothing_depends_on_is_mended_too(tmp_path: Path, which: str, merged: bool) -> None:
+    place = grown(tmp_path, Codec.GZIP, merged=merged)
+    newest = ids(place)[-1]
+    view = viewed(place, newest)
+    bad: Kept = view.logs[0] if which == "log" else view.snapshots[0]
+    damage(place, view, bad, GZIP_TIME)
+    assert verified(place, newest).document.verdict == DAMAGED
+    assert len(repaired(place, newest).mends) == 1
+    assert verified(place, newest).document.verdict == GOOD
+
+
+def test_no_moment_is_given_up_for_it(tmp_path: Path) -> None:
+    place = grown(tmp_path, Codec.GZIP, merged=False)
+    newest = ids(place)[-1]
+    view = viewed(place, newest)
+    before = looked(place, newest)
+    for kept in (*view.logs, *view.snapshots):
+        damage(place, view, kept, GZIP_TIME)
+    assert looked(place, newest) == before
+
+
+def looked(place: Place, backup_id: int) -> list[str]:
+    """What can be restored to."""
+    looks: list[Look] = []
+    verified(place, backup_id, looks=looks)
+    (look,) = looks
+    assert look.verified is not None
+    return [str(interval) for reachable in look.verified.reachable.values() for interval in reachable]
+
+
+def test_of_many_pieces_in_one_object_only_the_last_has_it_read_as_a_whole(tmp_path: Path) -> None:
+    store = Counting()
+    place = grown(tmp_path, Codec.NONE, merged=True, store=store)
+    newest = ids(place)[-1]
+    assert len(viewed(place, newest).within) == 3
+    store.begun = 0
+    assert verified(place, newest).document.verdict == GOOD
+    assert store.begun == 1
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_a_wrong_bit_is_found_anywhere_in_a_file_of_a_bundle(tmp_path: Path, codec: Codec) -> None:
+    server = MadeServer(tmp_path / "server", zxid=4)
+    server.snapshot(0)
+    server.log(range(1, 5), creating=True)
+    view, _ = bundled(server, tmp_path / "backups", codec=codec)
+    missed = []
+    for kept in (view.logs[0], view.snapshots[0]):
+        stored = view.stored_path(kept)
+        stored.chmod(0o600)
+        whole = stored.read_bytes()
+        for at, bit in product(range(len(whole)), (1, 16)):
+            stored.write_bytes(whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :])
+            if not _looks_damaged(view):
+                missed.append((kept.name, at, bit))
+        stored.write_bytes(whole + b"\0")
+        if not _looks_damaged(view):
+            missed.append((kept.name, len(whole), 0))
+        stored.write_bytes(whole)
+    assert missed == []
+    assert not _looks_damaged(view)
+
+
+def _looks_damaged(view: BundleView) -> bool:
+    return bool(check_data(view, check_files(view), lambda _: None).damaged)
