@@ -77,7 +77,8 @@ def test_what_nothing_depends_on_is_mended_too(tmp_path: Path, which: str, merge
     place = grown(tmp_path, Codec.GZIP, merged=merged)
     newest = ids(place)[-1]
     view = viewed(place, newest)
-    bad: Kept = view.logs[0] if which == "log" else view.snapshots[0]
+    everything: list[Kept] = [*view.logs, *view.snapshots]
+    bad = next(kept for kept in everything if kept.name.startswith(which))
     damage(place, view, bad, GZIP_TIME)
     assert verified(place, newest).document.verdict == DAMAGED
     assert len(repaired(place, newest).mends) == 1
@@ -89,7 +90,8 @@ def test_no_moment_is_given_up_for_it(tmp_path: Path) -> None:
     newest = ids(place)[-1]
     view = viewed(place, newest)
     before = looked(place, newest)
-    for kept in (*view.logs, *view.snapshots):
+    everything: list[Kept] = [*view.logs, *view.snapshots]
+    for kept in everything:
         damage(place, view, kept, GZIP_TIME)
     assert looked(place, newest) == before
 
