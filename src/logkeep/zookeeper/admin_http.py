@@ -9,14 +9,13 @@ import ipaddress
 import json
 import ssl
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from logkeep.errors import (
-    BackupFailed,
     ClusterError,
     ClusterNotReady,
     ClusterUnreachable,
@@ -27,6 +26,7 @@ from logkeep.errors import (
 )
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.secret import Secret
+from logkeep.zookeeper.scratch import scratch_disk
 
 _SNAPSHOT: Final = "/commands/snapshot?streaming=true"
 _SERVER: Final = "/commands/srvr"
@@ -189,15 +189,8 @@ def _write(file: io.FileIO, block: bytes) -> None:
         left = left[file.write(left) :]
 
 
-@contextmanager
-def _disk(path: Path) -> Iterator[None]:
-    """Unbuffered writes within: nothing is left to be written when a file is closed."""
-    try:
-        yield
-    except OSError as error:
-        what = f"the snapshot cannot be stored here on its way: {error.strerror or type(error).__name__}"
-        remedy = "make room on that disk, or let TMPDIR name a directory on another one, and run again"
-        raise BackupFailed(what, subject=str(path), remedy=remedy) from error
+def _disk(path: Path) -> AbstractContextManager[None]:
+    return scratch_disk(path, "the snapshot cannot be stored here on its way")
 
 
 def _zxid(told: str, server: AdminServer) -> int:

@@ -14,6 +14,7 @@ from typing import BinaryIO, Final
 from logkeep.formats.zookeeper.scanned_log import ScannedLog, Stretch
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, Records, Sink, scan, tables
 from logkeep.zookeeper.kept import BackupView, KeptLog
+from logkeep.zookeeper.scratch import scratch_disk
 from logkeep.zookeeper.slicing import LogPart, all_there
 
 MOST_COPIES: Final = 4
@@ -57,12 +58,14 @@ class Rereading:
         return copy.open("rb", buffering=0)
 
     def _copied(self, source: BinaryIO) -> Path:
-        if self._directory is None:
-            self._directory = tempfile.TemporaryDirectory(prefix="logkeep-unpacked-")
-        self._made += 1
-        path = Path(self._directory.name, str(self._made))
-        with source, path.open("wb") as target:
-            shutil.copyfileobj(source, target, 1 << 20)
+        """Raises BackupFailed where there is no room for it."""
+        with source, scratch_disk(Path(tempfile.gettempdir()), "a packed log cannot be unpacked here"):
+            if self._directory is None:
+                self._directory = tempfile.TemporaryDirectory(prefix="logkeep-unpacked-")
+            self._made += 1
+            path = Path(self._directory.name, str(self._made))
+            with path.open("wb") as target:
+                shutil.copyfileobj(source, target, 1 << 20)
         return path
 
     def stretches(self, view: BackupView, log: KeptLog) -> tuple[Stretch, ...]:

@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 import pytest
 
+from logkeep.errors import BackupFailed
 from logkeep.zookeeper import repair as repairing
 from logkeep.zookeeper.donors import Views, disputed_in
 from logkeep.zookeeper.kept import KeptLog
@@ -27,9 +28,6 @@ class Packed(MemoryView):
     def salvage(self, kept: KeptLog) -> BinaryIO:
         self.unpacked += 1
         return unpacked_stream(iter([memoryview(self.objects[kept])]))
-
-    def unsealed(self, _kept: object) -> bool:
-        return False
 
 
 @pytest.fixture(autouse=True)
@@ -100,3 +98,21 @@ def test_what_a_hash_proves_is_not_compared_among_all_holders(monkeypatch: pytes
     view, others = damaged(holding(*PAST.zxids), 5, 50), [holding(*PAST.zxids) for _ in range(3)]
     assert [plan.whole for plan in foresee(view, earlier=others).repairs] == [True]
     assert compared == []
+
+
+def test_no_room_to_unpack_is_told_with_a_remedy(scratch: Path) -> None:
+    """The device that is always full stands for the disk."""
+    view = damaged(holding(*PAST.zxids), 50)
+    (log,) = view.logs
+    with Rereading() as reading:
+        reading.open(view, log).close()
+        (directory,) = scratch.iterdir()
+        (directory / "2").symlink_to("/dev/full")
+        with pytest.raises(BackupFailed, match="No space left") as told:
+            reading.open(view, another(view)).close()
+    assert "TMPDIR" in str(told.value.remedy)
+    assert list(scratch.iterdir()) == []
+
+
+def another(view: Packed) -> KeptLog:
+    return view.add_log([PAST.records[zxid] for zxid in PAST.zxids], member="b")
