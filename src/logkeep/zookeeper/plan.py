@@ -110,10 +110,12 @@ class Interval:
     first: Moment
     last: Moment
     proof: Proof
+    end_is_open: bool = False
+    """See `END_OPEN`."""
 
     def __str__(self) -> str:
         labels = {Proof.PROVEN: "", Proof.BOUNDED: f", {NO_DIGEST}", Proof.UNPROVEN: f", {AWAITS_DIGEST}"}
-        return f"{self.first} to {self.last}{labels[self.proof]}"
+        return f"{self.first} to {self.last}{labels[self.proof]}" + (f", {END_OPEN}" if self.end_is_open else "")
 
 
 @dataclass(frozen=True)
@@ -145,12 +147,12 @@ def plan(
     reaches = reaches_of(holdings, line, only=only, believe=believe)
     aim = _aimed(target, _end(holdings, line, only), line, reaches, moments)
     if isinstance(aim, str):
-        return Refused(aim, reachable(line, reaches, moments))
+        return Refused(aim, reachable(holdings, line, reaches, moments))
     if isinstance(aim, tuple):
-        return Refused("what happened at that time is not held", reachable(line, reaches, moments), aim)
+        return Refused("what happened at that time is not held", reachable(holdings, line, reaches, moments), aim)
     able = [reach for reach in reaches if reach.has(aim)]
     if not able:
-        return Refused(_why_not(aim, line, reaches), reachable(line, reaches, moments))
+        return Refused(_why_not(aim, line, reaches), reachable(holdings, line, reaches, moments))
     best = max(able, key=lambda reach: (_RANK[reach.base.proof], reach.base.zxid, reach.base.snapshot is not None))
     return _asked(path_along(holdings, line, best, aim, moments), target)
 
@@ -161,13 +163,18 @@ def _asked(path: RestorePath, target: Target) -> RestorePath:
     return replace(path, asked_ms=target.time_ms)
 
 
-def reachable(line: Line, reaches: Sequence[Reach], moments: Moments) -> tuple[Interval, ...]:
+def reachable(holdings: Holdings, line: Line, reaches: Sequence[Reach], moments: Moments) -> tuple[Interval, ...]:
     """Intervals that are not inside another one as well proven, oldest first."""
     shown: list[Reach] = []
     for reach in sorted(reaches, key=lambda r: (-_RANK[r.base.proof], r.first, -r.last)):
         if not any(other.first <= reach.first and reach.last <= other.last for other in shown):
             shown.append(reach)
-    found = [Interval(_at(line, r.first, moments), _at(line, r.last, moments), r.base.proof) for r in shown]
+    found = (
+        Interval(
+            _at(line, r.first, moments), _at(line, r.last, moments), r.base.proof, end_is_open(holdings, line, r.last)
+        )
+        for r in shown
+    )
     return tuple(sorted(found, key=lambda interval: (interval.first.zxid, interval.last.zxid)))
 
 

@@ -135,7 +135,7 @@ def _refusal(
     path: RestorePath, replayed: Replayed, doubtful: tuple[Border, ...], holdings: Holdings, moments: Moments
 ) -> Refused:
     line = line_of(holdings, path.history)
-    intervals = reachable(line, reaches_of(holdings, line), moments)
+    intervals = reachable(holdings, line, reaches_of(holdings, line), moments)
     if (wrong := replayed.first_mismatch) is not None:
         what = f"the digest that the server wrote at {hex_zxid(wrong.zxid)} is not the one of the replayed tree"
         return Refused(what, tuple(_clipped(intervals, replayed.proven_until, wrong.zxid)))
@@ -152,4 +152,4 @@ def _clipped(intervals: tuple[Interval, ...], good: int | None, bad: int) -> Ite
         if not interval.first.zxid < bad <= interval.last.zxid:
             yield interval
         elif good is not None and good >= interval.first.zxid:
-            yield replace(interval, last=Moment(good, None))
+            yield replace(interval, last=Moment(good, None), end_is_open=False)

@@ -138,7 +138,9 @@ def _verified(
         level=level,
         seen=tuple(seen),
         restorable=path is not None and counted.end_proven,
-        reachable={name: reachable(line, reaches_of(holdings, line), moments) for name, line in lines.items()},
+        reachable={
+            name: reachable(holdings, line, reaches_of(holdings, line), moments) for name, line in lines.items()
+        },
         old_hole=any(each.kind is Class.LOST_TRANSACTIONS for each in seen),
         damaged_files=len({each.where for each in seen if each.severity is Severity.DAMAGE and each.kind in _OF_FILES}),
         objects=objects.objects,

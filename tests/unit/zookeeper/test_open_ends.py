@@ -10,6 +10,7 @@ from logkeep.zookeeper.kept import Member
 from logkeep.zookeeper.plan import END_OPEN, TAIL_UNPROVEN, ToZxid
 from logkeep.zookeeper.prove import Proven, proven_path
 from logkeep.zookeeper.survey import LogTimes, survey
+from logkeep.zookeeper.verify import Level, verify
 from tests.zookeeper.archives import archived, new_place, newest
 from tests.zookeeper.directories import MadeServer
 from tests.zookeeper.made import MemoryView, Past, add_member, backup_of, epoch
@@ -42,6 +43,12 @@ def test_what_one_member_alone_has_before_the_hole_is_doubted() -> None:
     view = brought_up_to_date()
     assert is_doubted(view, LAST)
     assert not is_doubted(view, TWO[-1])
+
+
+def test_the_interval_up_to_it_says_so() -> None:
+    found = verify(brought_up_to_date(), Level.DATA).reachable["1"]
+    assert [END_OPEN in str(interval) for interval in found] == [True, False]
+    assert [interval.last.zxid for interval in found] == [LAST, TWO[-1]]
 
 
 def test_what_a_snapshot_holds_was_committed() -> None:

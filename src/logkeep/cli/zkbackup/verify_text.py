@@ -157,4 +157,5 @@ def _interval(interval: Interval) -> dict[str, Any]:
         "first_zxid": hex_zxid(interval.first.zxid),
         "last_zxid": hex_zxid(interval.last.zxid),
         "proof": interval.proof.value,
+        "end_is_open": interval.end_is_open,
     }

@@ -45,7 +45,7 @@ def intervals_of(record: EnsembleRecord, rows: Mapping[str, Segment]) -> dict[st
     """Per history."""
     holdings = _holdings(record, rows)
     lines = {history: line_of(holdings, history) for history in holdings.histories}
-    return {name: reachable(line, reaches_of(holdings, line), _Bounds()) for name, line in lines.items()}
+    return {name: reachable(holdings, line, reaches_of(holdings, line), _Bounds()) for name, line in lines.items()}
 
 
 def _holdings(record: EnsembleRecord, rows: Mapping[str, Segment]) -> Holdings:
