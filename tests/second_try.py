@@ -4,7 +4,8 @@ Four thousand tests share two cores with real servers, and on a slow day one of 
 not foresee. A few such failures are tried once more with nothing beside them. What fails twice fails; what passes then
 is named UNSTEADY below the first failure's full report, and is to be mended. No second try for a test of races, deaths,
 damage or the cut (there one failure in a thousand is the very fault that is looked for), for a test without a server
-(nothing disturbs it), or when so much failed that it cannot be bad luck. `LOGKEEP_STRICT=1` allows none at all.
+(nothing disturbs it), when a process of the tests died, or when so much failed that it cannot be bad luck.
+`LOGKEEP_STRICT=1` allows none at all.
 """
 
 import os
@@ -18,7 +19,8 @@ import pytest
 AT_MOST = 3
 _SERVED = ("tests/integration/", "tests/e2e/", "tests/docs/")
 _ONE_FAILURE_IS_ENOUGH = (
-    *("kill", "crash", "fault", "die", "race", "moving", "resume", "once"),
+    *("kill", "crash", "fault", "die", "race", "moving", "moves", "resume", "once", "same_time", "concurren"),
+    *("signal", "interrupt", "ctrl_c", "abort", "middle"),
     *("cut", "torn", "damage", "corrupt", "flip", "lost"),
 )
 
@@ -44,17 +46,20 @@ class _Failures:
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
+        self.worker_died = False
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed:
             self.names[node(report.nodeid)] = None
+            self.worker_died |= "crashed while running" in str(report.longrepr)
 
 
 def main(arguments: Sequence[str]) -> int:
     failures = _Failures()
     code = int(pytest.main(list(arguments), plugins=[failures]))
     failed = list(failures.names)
-    if code != pytest.ExitCode.TESTS_FAILED or os.environ.get("LOGKEEP_STRICT") or not may_be_tried_again(failed):
+    final = failures.worker_died or os.environ.get("LOGKEEP_STRICT") or not may_be_tried_again(failed)
+    if code != pytest.ExitCode.TESTS_FAILED or final:
         return code
     print("\nonce more, alone:", *failed, sep="\n  ", flush=True)
     again = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *failed], check=False)

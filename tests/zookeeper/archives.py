@@ -43,10 +43,12 @@ def archived(
         return back_up(Wish((server.place(name),), new_history=new_history), sink, rounds(server), lambda _, word: word)
 
 
-def archived_all(place: Place, servers: list[MadeServer], *, new_history: bool = False) -> Done:
+def archived_all(
+    place: Place, servers: list[MadeServer], *, new_history: bool = False, codec: Codec = Codec.NONE
+) -> Done:
     """All of them at once, as members `zk1`, `zk2` and so on."""
     places = tuple(s.place(f"zk{n + 1}", f"made:{n}") for n, s in enumerate(servers))
-    with archiving(place, clock=utc_now, tokens=random_token) as sink:
+    with archiving(place, clock=utc_now, tokens=random_token, codec=codec) as sink:
         return back_up(Wish(places, new_history=new_history), sink, rounds(*servers), lambda _, word: word)
 
 

@@ -23,7 +23,7 @@ def helpful(
     view: BackupView, others: Iterable[BackupView], checks: ObjectChecks, at_once: int = AT_ONCE
 ) -> tuple[BackupView, ...]:
     """Those that a repair of the view takes something from, or might. `others`: in the order of preference."""
-    damaged = checks.damaged
+    damaged = tuple(dict.fromkeys(checks.unusable))
     asked = (other for other in others if any(may_help(kept, bad) for kept in _held(other) for bad in damaged))
     known: tuple[BackupView, ...] = ()
     while some := tuple(islice(asked, at_once)):

@@ -22,6 +22,7 @@ class Class(StrEnum):
     OBJECT_MISSING = "object-missing"
     SIZE_MISMATCH = "size-mismatch"
     HASH_MISMATCH = "hash-mismatch"
+    SEAL_BROKEN = "seal-broken"
     FACTS_DIFFER = "facts-differ"
     SNAPSHOT_DAMAGED = "snapshot-damaged"
     SNAPSHOT_UNBOUNDED = "snapshot-unbounded"

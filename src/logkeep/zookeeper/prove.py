@@ -5,14 +5,15 @@ one after the other, and the one that they prove is kept. Where not one digest f
 and the next older one is tried.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.coverage import Border, Holdings
 from logkeep.zookeeper.kept import BackupView
-from logkeep.zookeeper.line import line_of
+from logkeep.zookeeper.line import end_is_open, line_of
 from logkeep.zookeeper.plan import (
     AWAITS_DIGEST,
     END_OPEN,
@@ -136,20 +137,23 @@ def _refusal(
 ) -> Refused:
     line = line_of(holdings, path.history)
     intervals = reachable(holdings, line, reaches_of(holdings, line), moments)
+    doubted = partial(end_is_open, holdings, line)
     if (wrong := replayed.first_mismatch) is not None:
         what = f"the digest that the server wrote at {hex_zxid(wrong.zxid)} is not the one of the replayed tree"
-        return Refused(what, tuple(_clipped(intervals, replayed.proven_until, wrong.zxid)))
+        return Refused(what, tuple(_clipped(intervals, replayed.proven_until, wrong.zxid, doubted)))
     if not doubtful:
         return Refused("no digest on the way tells where its tree is exact", intervals)
     border = doubtful[0]
     what = f"nothing proves that epoch {epoch_of(border.before)} ended with {hex_zxid(border.before)}"
-    return Refused(what, tuple(_clipped(intervals, border.before, border.after)))
+    return Refused(what, tuple(_clipped(intervals, border.before, border.after, doubted)))
 
 
-def _clipped(intervals: tuple[Interval, ...], good: int | None, bad: int) -> Iterator[Interval]:
+def _clipped(
+    intervals: tuple[Interval, ...], good: int | None, bad: int, doubted: Callable[[int], bool]
+) -> Iterator[Interval]:
     """Without what lies behind the first thing that was wrong; what begins behind it was not looked at."""
     for interval in intervals:
         if not interval.first.zxid < bad <= interval.last.zxid:
             yield interval
         elif good is not None and good >= interval.first.zxid:
-            yield replace(interval, last=Moment(good, None), end_is_open=False)
+            yield replace(interval, last=Moment(good, None), end_is_open=doubted(good))

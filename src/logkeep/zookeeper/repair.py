@@ -154,16 +154,18 @@ def foresee(
 
 def foreseen(views: Views, checks: ObjectChecks) -> Foreseen:
     """The same, for who goes on reading the views."""
-    copied, dropped = _snapshots(checks, views.all)
+    copied, dropped = _snapshots(checks, views)
     cases = tuple(_cases(views, checks))
     return Foreseen(tuple(settled_plan(case, views) for case in cases), dropped, copied, cases)
 
 
 def _cases(views: Views, checks: ObjectChecks) -> Iterator[Case]:
-    damaged = [kept for kept in checks.damaged if isinstance(kept, KeptLog)]
-    for log in damaged:
+    """What is whole needs nobody's help, and helps others, whatever it is stored in."""
+    unusable = {kept for kept in checks.unusable if isinstance(kept, KeptLog)}
+    for log in (kept for kept in checks.damaged if isinstance(kept, KeptLog)):
         scanned = checks.scans.get(log)
-        yield Case(log, scanned, tuple(donors_for(views, log, scanned, set(damaged))))
+        donors = donors_for(views, log, scanned, unusable) if log in unusable else ()
+        yield Case(log, scanned, tuple(donors))
 
 
 def settled_plan(case: Case, views: Views) -> RepairPlan:
@@ -294,15 +296,16 @@ def _kept(of: KeptLog, log: NewLog, found: Sequence[ScannedLog], sha256: str) ->
 
 
 def _snapshots(
-    checks: ObjectChecks, views: Sequence[BackupView]
+    checks: ObjectChecks, views: Views
 ) -> tuple[tuple[tuple[KeptSnapshot, BackupView], ...], tuple[KeptSnapshot, ...]]:
     """A snapshot has no second copy on other members: theirs were taken at other moments. Only an earlier backup may
-    hold the very same file, or this one, if no more than its packing is damaged."""
+    hold the very same file, or this one, where it is whole and only badly stored."""
     copied, dropped = [], []
     for kept in checks.damaged:
         if isinstance(kept, KeptLog):
             continue
-        source = next((other for other in views if _holds(other, kept)), None)
+        asked = views.others if kept in checks.unusable else views.all
+        source = next((other for other in asked if _holds(other, kept)), None)
         if source is None:
             dropped.append(kept)
         else:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.formats.zookeeper.scanned_log import DamageKind, ScannedLog
+from logkeep.formats.zookeeper.scanned_log import DamageKind, Padding, ScannedLog
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.check import good_runs, lost_of
 from logkeep.zookeeper.kept import KeptLog
@@ -20,6 +20,8 @@ _HEADER_BYTES = 16
 class Repair(StrEnum):
     TRIMMED = "trimmed"
     """Only bytes behind the last transaction were wrong: nothing is lost."""
+    REPACKED = "repacked"
+    """Every record was whole, and what they were stored in was not."""
     HEADER = "header-rewritten"
     """The first 16 bytes, which hold no information."""
     SPLICED = "spliced"
@@ -207,5 +209,6 @@ def _kind(scanned: ScannedLog | None, gone: Sequence[object], lost: Sequence[obj
         return Repair.SPLIT
     if gone:
         return Repair.SPLICED
-    bad_header = scanned is not None and any(each.kind is DamageKind.BAD_HEADER for each in scanned.damage)
-    return Repair.HEADER if bad_header else Repair.TRIMMED
+    if scanned is None or any(each.kind is DamageKind.BAD_HEADER for each in scanned.damage):
+        return Repair.HEADER if scanned is not None else Repair.TRIMMED
+    return Repair.TRIMMED if scanned.damage or scanned.padding is not Padding.NOTHING else Repair.REPACKED

@@ -59,7 +59,8 @@ class Rereading:
 
     def _copied(self, source: BinaryIO) -> Path:
         """Raises BackupFailed where there is no room for it."""
-        with source, scratch_disk(Path(tempfile.gettempdir()), "a packed log cannot be unpacked here"):
+        place = self._directory.name if self._directory is not None else "the directory for temporary files"
+        with source, scratch_disk(place, "a packed log cannot be unpacked there"):
             if self._directory is None:
                 self._directory = tempfile.TemporaryDirectory(prefix="logkeep-unpacked-")
             self._made += 1

@@ -8,7 +8,7 @@ from logkeep.errors import BackupFailed
 
 
 @contextmanager
-def scratch_disk(path: Path, what: str) -> Iterator[None]:
+def scratch_disk(path: Path | str, what: str) -> Iterator[None]:
     """Files are closed within, or written without a buffer: an error in the end is told as one in between."""
     try:
         yield

@@ -27,8 +27,8 @@ from logkeep.zookeeper.verify_replay import ReplayChecks, check_replay
 
 _OF_FILES = frozenset(
     {
-        Class.OBJECT_MISSING, Class.SIZE_MISMATCH, Class.HASH_MISMATCH, Class.FACTS_DIFFER, Class.SNAPSHOT_DAMAGED,
-        Class.LOG_DAMAGED, Class.LOG_HEADER, Class.TORN_LOG,
+        Class.OBJECT_MISSING, Class.SIZE_MISMATCH, Class.HASH_MISMATCH, Class.SEAL_BROKEN, Class.FACTS_DIFFER,
+        Class.SNAPSHOT_DAMAGED, Class.LOG_DAMAGED, Class.LOG_HEADER, Class.TORN_LOG,
     }
 )  # fmt: skip
 
@@ -58,6 +58,8 @@ class Verified:
     old_hole: bool = False
     """Transactions are missing before the newest interval that can be restored."""
     damaged_files: int = 0
+    unsealed_files: int = 0
+    """Of those: files in which everything is whole."""
     objects: int = 0
     bytes: int = 0
     transactions: int = 0
@@ -143,6 +145,7 @@ def _verified(
         },
         old_hole=any(each.kind is Class.LOST_TRANSACTIONS for each in seen),
         damaged_files=len({each.where for each in seen if each.severity is Severity.DAMAGE and each.kind in _OF_FILES}),
+        unsealed_files=sum(each.kind is Class.SEAL_BROKEN for each in seen),
         objects=objects.objects,
         bytes=objects.bytes,
         transactions=counted.transactions,

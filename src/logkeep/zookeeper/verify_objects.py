@@ -19,6 +19,8 @@ from logkeep.zookeeper.snapshot_facts import Hashed, read_facts
 _CHUNK = 1 << 20
 _BRING_BACK = "bring the object back from a copy, or splice what is lost from another member or an earlier backup"
 _GONE = "transactions that were kept are gone"
+_UNSEALED = "all of it is whole, but the object it is stored in is not what was written"
+_WRITE_AGAIN = "nothing of it is lost: a repair (`zkbackup verify --fix`, `logkeep zookeeper repair`) writes it again"
 LARGEST_SALVAGED = 32 << 20
 """A longer record is not looked for behind damage: any bytes may look like a length, and memory is taken for it."""
 Kept = KeptLog | KeptSnapshot
@@ -162,7 +164,7 @@ def _read_on(source: BinaryIO) -> None:
 
 
 def _unsealed(view: BackupView, kept: Kept) -> CheckedObject:
-    bad = _seen(kept, Class.HASH_MISMATCH, "its stored bytes are not those that were written; all it holds is whole")
+    bad = replace(_seen(kept, Class.SEAL_BROKEN, _UNSEALED), remedy=_WRITE_AGAIN)
     if not isinstance(kept, KeptLog):
         return CheckedObject((bad,), whole=True)
     with view.open(kept) as source:

@@ -156,8 +156,8 @@ def test_a_backup_whose_part_of_a_merged_object_is_whole_has_lost_nothing(merged
     """The object is damaged for all that it serves, as with any object; what this one has of it is told to be whole."""
     told = [verified(merged.place, one) for one in ids(merged.place)]
     assert [each.document.verdict for each in told] == [DAMAGED] * 3
-    assert [finding.code for finding in told[0].findings] == ["hash-mismatch"]
-    assert "all it holds is whole" in told[0].findings[0].what
+    assert [finding.code for finding in told[0].findings] == ["seal-broken"]
+    assert "all of it is whole" in told[0].findings[0].what
     assert all("lost-transactions" in {finding.code for finding in each.findings} for each in told[1:])
     assert found_by_history(viewed(merged.place, ids(merged.place)[0])) == (set(range(1, 901)), False)
 

@@ -116,3 +116,14 @@ def test_no_room_to_unpack_is_told_with_a_remedy(scratch: Path) -> None:
 
 def another(view: Packed) -> KeptLog:
     return view.add_log([PAST.records[zxid] for zxid in PAST.zxids], member="b")
+
+
+def test_no_place_at_all_to_unpack_is_not_taken_for_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "gettempdir", nowhere)
+    monkeypatch.setattr(tempfile, "_get_default_tempdir", nowhere)
+    with pytest.raises(BackupFailed, match="temporary files"):
+        foresee(damaged(holding(*PAST.zxids), 50), earlier=[holding(*PAST.zxids)])

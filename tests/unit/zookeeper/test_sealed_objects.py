@@ -12,13 +12,16 @@ from logkeep.repository.chain import Place
 from logkeep.repository.prune import delete
 from logkeep.repository.verdicts import DAMAGED, GOOD
 from logkeep.repository.writing import writing
+from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
 from logkeep.zookeeper.archive.verifying import Look
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.verify_objects import Kept, check_data, check_files
-from tests.zookeeper.archives import archived, new_place
+from logkeep.zookeeper.findings import Class
+from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, check_data, check_files, to_read
+from logkeep.zookeeper.verify_units import ObjectsUnit, checked_by, shares
+from tests.zookeeper.archives import archived, archived_all, new_place
 from tests.zookeeper.directories import MadeServer, bundled
-from tests.zookeeper.mended import damage, ids, repaired, verified, viewed
+from tests.zookeeper.mended import byte_in, damage, ids, repaired, verified, viewed
 from tests.zookeeper.merging import optimize
 
 GZIP_TIME = 5
@@ -81,8 +84,50 @@ def test_what_nothing_depends_on_is_mended_too(tmp_path: Path, which: str, merge
     bad = next(kept for kept in everything if kept.name.startswith(which))
     damage(place, view, bad, GZIP_TIME)
     assert verified(place, newest).document.verdict == DAMAGED
-    assert len(repaired(place, newest).mends) == 1
+    (mend,) = repaired(place, newest).mends.values()
+    assert ("repacked" if which == "log" else "from its own bytes") in mend.told
     assert verified(place, newest).document.verdict == GOOD
+
+
+def test_what_is_whole_helps_others_although_it_is_badly_stored(tmp_path: Path) -> None:
+    place, count = new_place(), 200
+    servers = [MadeServer(tmp_path / name, zxid=count) for name in ("zk1", "zk2")]
+    for server in servers:
+        server.snapshot(0)
+        server.log(range(1, count + 1), creating=True)
+    archived_all(place, servers, codec=Codec.GZIP)
+    (newest,) = ids(place)
+    view = viewed(place, newest)
+    first, second = view.logs
+    middle = len(place.store.get(view.object_name(first), 1 << 30)) // 2
+    damage(place, view, first, middle)
+    damage(place, view, second, GZIP_TIME)
+    told = {kept.member: mend.told for kept, mend in repaired(place, newest, accept_loss=True).mends.items()}
+    assert ("spliced" in told["zk1"], "repacked" in told["zk2"]) == (True, True), told
+    assert verified(place, newest).document.verdict == GOOD
+
+
+def test_a_loss_is_told_and_not_that_the_rest_of_the_object_is_whole(tmp_path: Path) -> None:
+    """Backups of one object each find what is wrong in their own part; in others' parts, that something is."""
+    place = grown(tmp_path, Codec.NONE, merged=True)
+    view = viewed(place, ids(place)[-1])
+    damage(place, view, view.logs[0], byte_in(0))
+    codes = [[finding.code for finding in verified(place, one).findings] for one in ids(place)]
+    assert all("lost-transactions" in each and "seal-broken" not in each for each in codes)
+    damage(place, view, view.logs[0], byte_in(0), byte_in(3))
+    assert {tuple(finding.code for finding in verified(place, one).findings) for one in ids(place)} == {
+        ("seal-broken",)
+    }
+
+
+@pytest.mark.parametrize("most_bytes", [1, 1 << 20])
+def test_it_is_told_once_however_the_work_is_shared(tmp_path: Path, most_bytes: int) -> None:
+    place = grown(tmp_path, Codec.NONE, merged=True)
+    view = viewed(place, ids(place)[-1])
+    damage(place, view, view.logs[0], 3)
+    units = [ObjectsUnit(view.only(share), share) for share in shares(to_read(view, ObjectChecks()), most_bytes)]
+    found = checked_by(InlineEngine(), units, ObjectChecks())
+    assert [seen.kind for seen in found.seen] == [Class.SEAL_BROKEN]
 
 
 def test_no_moment_is_given_up_for_it(tmp_path: Path) -> None:

@@ -34,8 +34,9 @@ class RepairedObject(msgspec.Struct, frozen=True, kw_only=True):
     object: str
     """The damaged one, which stays until all backups are pruned that were committed with it."""
     kind: str
-    """`trimmed`, `header-rewritten` and `spliced`: nothing is lost; `split`: the good parts are logs of their own;
-    `copied`: a snapshot that another backup has; `dropped`: one that nobody has; `left`: it stays as it is."""
+    """`trimmed`, `repacked`, `header-rewritten`, `spliced`: nothing is lost; `split`: the good parts are logs of their
+    own; `copied`: a snapshot that another backup has, or that is whole itself; `dropped`: one that nobody has; `left`:
+    it stays as it is."""
     what: str
     """How it was mended, and from what; of what is left: what could be made of it."""
     why: str = ""

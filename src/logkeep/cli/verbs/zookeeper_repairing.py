@@ -19,7 +19,7 @@ from logkeep.repository.verdicts import verdicts
 from logkeep.repository.verification import stored_verifications
 from logkeep.repository.verifying import Verified, Verifier, sharing
 from logkeep.spark.inline import InlineEngine
-from logkeep.zookeeper.archive.repairing import Mended, Repairing, told_of
+from logkeep.zookeeper.archive.repairing import Mended, Repairing, origin, told_of
 from logkeep.zookeeper.archive.verifying import Look
 from logkeep.zookeeper.directory_view import DirectoryView, directory_view
 from logkeep.zookeeper.kept import Member
@@ -79,7 +79,7 @@ def _report(
     return ZooKeeperRepairReport(
         source=place.source,
         id=backup_id,
-        objects=tuple(_objects(place, done)),
+        objects=tuple(_objects(place, done, str(backup_id))),
         lost=tuple(sorted({lost for plan in done.foreseen.repairs for lost in _lost(plan)})),
         verdict=verified.document.verdict if verified else None,
         findings=verified.findings if verified else (),
@@ -98,10 +98,10 @@ def _kinds(done: Mended) -> Iterator[tuple[Kept, str]]:
         yield kept, "left" if kept in done.left else kind
 
 
-def _objects(place: Place, done: Mended) -> Iterator[RepairedObject]:
+def _objects(place: Place, done: Mended, backup: str) -> Iterator[RepairedObject]:
     told: dict[Kept, tuple[str, tuple[str, ...]]]
     told = {plan.of: (told_of(plan, done.donors), tuple(_lost(plan))) for plan in done.foreseen.repairs}
-    told |= {kept: (f"{named(kept)}: taken from {by.name}, byte for byte", ()) for kept, by in done.foreseen.copied}
+    told |= {kept: (f"{named(kept)}: {origin(by.name, backup)}", ()) for kept, by in done.foreseen.copied}
     told |= {kept: (f"{named(kept)}: no other copy was found, it cannot be used", ()) for kept in done.foreseen.dropped}
     for kept, kind in _kinds(done):
         yield _object(place, done, kept, kind, *told[kept])

@@ -23,6 +23,7 @@ from logkeep.zookeeper.verify_objects import check_data, check_files
 
 _WORDS: Final = {
     Repair.TRIMMED: "trimmed behind its last transaction; nothing is lost",
+    Repair.REPACKED: "stored again; every record was whole",
     Repair.HEADER: "its header was written anew; nothing is lost",
     Repair.SPLICED: "what was damaged came from another backup, byte for byte; nothing is lost",
     Repair.SPLIT: "the good parts are kept as logs of their own",
@@ -35,6 +36,7 @@ class Fixed:
 
     view: BundleView
     repaired: int = 0
+    """Files that were written again, and those that are no longer used."""
     told: tuple[str, ...] = ()
     lost: bool = False
     """Transactions are gone for good."""
@@ -43,14 +45,15 @@ class Fixed:
 def fix(view: BundleView, run: Run) -> Fixed:
     sink = BundleRepairSink(view, run.clock, run.world.token)
     checks = check_data(view, check_files(view), lambda _: None)
-    beside = helpful(view, neighbours(view.path), checks) if checks.damaged else ()
+    beside = helpful(view, neighbours(view.path), checks) if checks.unusable else ()
     done = repair(view, sink, beside=beside, level=Level.FILES, checks=checks)
     told = [_words(each) for each in done.repairs]
     told += [f"{snapshot.name}: brought back, byte for byte" for snapshot in done.copied]
     told += [
         f"{snapshot.name}: damaged, and no other backup has it; it is not used any more" for snapshot in done.dropped
     ]
-    return Fixed(BundleView(view.path), len(done.repairs) + len(done.copied), tuple(told), bool(done.lost))
+    changed = len(done.repairs) + len(done.copied) + len(done.dropped)
+    return Fixed(BundleView(view.path), changed, tuple(told), bool(done.lost))
 
 
 def neighbours(bundle: Path) -> Iterator[BundleView]:

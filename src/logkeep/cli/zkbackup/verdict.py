@@ -62,7 +62,7 @@ def validation(view: BundleView, verdict: Verdict, now: datetime) -> dict[str, A
         "valid_files": max(total - damaged, 0),
         "corrupted_files": damaged,
         "repaired_files": verdict.repaired_files,
-        "unrecoverable_files": damaged,
+        "unrecoverable_files": damaged - verified.unsealed_files,
         "status": verdict.condition.value,
         "quality_score": verdict.score,
         "restorable": verdict.restorable,

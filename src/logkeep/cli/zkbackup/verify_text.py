@@ -123,7 +123,7 @@ def verify_document(view: BundleView, checked: Judged, repairs: list[str]) -> di
             "valid_files": max(total - found.damaged_files, 0),
             "corrupted_files": found.damaged_files,
             "repaired_files": checked.repaired_files,
-            "unrecoverable_files": found.damaged_files,
+            "unrecoverable_files": found.damaged_files - found.unsealed_files,
         },
         "coverage": [_interval(i) for intervals in found.reachable.values() for i in intervals],
         "lost": [{"from": hex_zxid(first), "to": hex_zxid(last)} for first, last in found.lost],

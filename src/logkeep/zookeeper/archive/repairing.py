@@ -35,7 +35,7 @@ from logkeep.zookeeper.cutting import cut_at, cuts_for
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.packing import StoredWriter
 from logkeep.zookeeper.repair import Foreseen, foresee, repair
-from logkeep.zookeeper.repair_plan import NewLog, RepairPlan, Taken
+from logkeep.zookeeper.repair_plan import NewLog, Repair, RepairPlan, Taken
 from logkeep.zookeeper.repaired_log import RepairedLog
 from logkeep.zookeeper.sink import Stored
 from logkeep.zookeeper.verify import Level
@@ -100,7 +100,7 @@ class ArchiveRepairSink:
         for snapshot, donor, stored in self._snapshots:
             row = self.view.row_of(snapshot)
             same = same_bytes(row, stored)
-            told = f"{named(snapshot)}: taken from backup {donor}, byte for byte"
+            told = f"{named(snapshot)}: {origin(donor, self.view.name)}"
             yield snapshot, None if same is None else Mend(row, (same,), told)
         if len(dropped) < len(self.view.snapshots):
             for snapshot in dropped:
@@ -139,7 +139,13 @@ def told_of(plan: RepairPlan, donors: Sequence[str]) -> str:
     told += [f"{_span(part.first, part.last)} taken from {_from(part, donors)}" for part in plan.spliced]
     told += [f"lost transactions {_span(first, last)}" for first, last in plan.lost]
     told += [f"others do not agree on {_span(first, last)}" for first, last in plan.disputed]
-    return ", ".join([*told, f"sha256 was {plan.of.sha256}"])
+    return ", ".join([*told, f"sha256 {'is' if plan.kind is Repair.REPACKED else 'was'} {plan.of.sha256}"])
+
+
+def origin(donor: str, backup: str) -> str:
+    """Where a snapshot is from that is written again."""
+    itself = "its own bytes, which are whole" if donor == backup else f"backup {donor}, byte for byte"
+    return f"written again from {itself}"
 
 
 def _span(first: int, last: int) -> str:
@@ -208,7 +214,7 @@ class Repairing:
         entry = _entry(folded, backup_id, self.place.source)
         view = whole_view(view_of(self.place, entry, folded))
         checks = check_data(view, check_files(view), self.progress)
-        return _Looked(entry, view, checks, donors_of(self.place, folded, view, checks.damaged))
+        return _Looked(entry, view, checks, donors_of(self.place, folded, view, list(dict.fromkeys(checks.unusable))))
 
     def _called(self, looked: "_Looked") -> tuple[str, ...]:
         return _called(looked.view, (*self.beside, *looked.helping.views))

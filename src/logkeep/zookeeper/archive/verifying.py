@@ -76,11 +76,13 @@ def _present(view: ArchiveView, gone: set[str]) -> ObjectChecks:
 
 
 def _told(found: Verified, names: dict[str, str], gone: set[str]) -> Iterator[Finding]:
-    """What the repository's own look has told is not told again."""
+    """What the repository's own look has told is not told again; nor that the seal of an object is broken, where it is
+    told what is broken behind it."""
+    damaged = {names.get(seen.where) for seen in found.seen if seen.kind is not Class.SEAL_BROKEN}
     for seen in found.seen:
         finding = seen.finding
         where = names.get(finding.where)
-        if where in gone and finding.code in _GONE:
+        if (where in gone and finding.code in _GONE) or (where in damaged and seen.kind is Class.SEAL_BROKEN):
             continue
         if where is None:
             yield finding

@@ -1,6 +1,6 @@
 """A backup of ZooKeeper in a repository, to read."""
 
-from collections.abc import Collection, Container, Iterator
+from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -35,7 +35,7 @@ from logkeep.zookeeper.plan import RestorePath
 from logkeep.zookeeper.planned import end_of
 from logkeep.zookeeper.replay import replay
 from logkeep.zookeeper.tree import Tree
-from logkeep.zookeeper.verify_objects import checked_object
+from logkeep.zookeeper.verify_objects import CheckedObject, checked_object
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,8 @@ class ArchiveView:
     """See `Settled`."""
     mended: int = 0
     """How many objects that the backup was committed with are served by others, because they were damaged."""
+    tellers: Mapping[str, int] | None = None
+    """See `_tellers`; of the whole backup, where this is a share of it."""
 
     @property
     def name(self) -> str:
@@ -85,7 +87,7 @@ class ArchiveView:
     def unsealed(self, kept: KeptSnapshot | KeptLog) -> bool:
         token = self._token(kept)
         row, start = self.rows[token], self.within.get(token)
-        all_told = row.codec is Codec.NONE if start is None else start != self._last_starts[row.token]
+        all_told = row.codec is Codec.NONE if start is None else start != self._tellers[row.token]
         return not all_told and not StoredLog.of(self.place, row).is_stored_as(row.sha256)
 
     def object_name(self, kept: KeptSnapshot | KeptLog) -> str:
@@ -105,15 +107,17 @@ class ArchiveView:
             config=(),
         )
         rows = {token: row for token, row in self.rows.items() if token in tokens}
-        return replace(self, record=record, rows=rows, within={t: at for t, at in self.within.items() if t in tokens})
+        within = {token: at for token, at in self.within.items() if token in tokens}
+        tellers = {rows[token].token: self._tellers[rows[token].token] for token in within}
+        return replace(self, record=record, rows=rows, within=within, tellers=tellers)
 
     @cached_property
-    def _last_starts(self) -> dict[str, int]:
-        """Of the last piece in each object that holds some, by the token of the object."""
-        found: dict[str, int] = {}
-        for token, start in self.within.items():
-            found[self.rows[token].token] = max(start, found.get(self.rows[token].token, 0))
-        return found
+    def _tellers(self) -> Mapping[str, int]:
+        """By the token of each merged object, where the last piece in it begins: that one tells of all its bytes."""
+        if self.tellers is not None:
+            return self.tellers
+        starts = sorted((start, self.rows[token].token) for token, start in self.within.items())
+        return {token: start for start, token in starts}
 
     def _token(self, kept: KeptSnapshot | KeptLog) -> str:
         if isinstance(kept, KeptSnapshot):
@@ -205,4 +209,8 @@ def _damaged_on(view: ArchiveView, path: RestorePath) -> str | None:
     """The first object on the way that is not what was written."""
     base = path.base.snapshot
     needed = [*((base,) if base is not None else ()), *(piece.log for piece in path.slices)]
-    return next((view.object_name(kept) for kept in needed if checked_object(view, kept).seen), None)
+    return next((view.object_name(kept) for kept in needed if _is_damaged(checked_object(view, kept))), None)
+
+
+def _is_damaged(found: CheckedObject) -> bool:
+    return bool(found.seen) and not found.whole

@@ -85,9 +85,24 @@ def test_what_nothing_depends_on_is_told_and_written_again(tmp_path: Path, leaf:
     whole = stored.read_bytes()
     stored.write_bytes(whole[:5] + b"?" + whole[6:])
     seen = zkbackup("verify", f"--backup-dir={view.path}", "--format=json", home=tmp_path)
-    assert (seen.returncode, "all it holds is whole" in seen.stdout) == (10, True), seen.stdout
+    assert (seen.returncode, "seal-broken" in seen.stdout) == (10, True), seen.stdout
     fixed = zkbackup("verify", f"--backup-dir={view.path}", "--fix", "--format=json", home=tmp_path)
     assert fixed.returncode == 2, fixed.stdout
+    assert "trimmed" not in fixed.stdout
     again = zkbackup("verify", f"--backup-dir={view.path}", "--format=json", home=tmp_path)
     assert again.returncode in (0, 2), again.stdout
-    assert "all it holds is whole" not in again.stdout
+    assert "seal-broken" not in again.stdout
+
+
+def test_a_snapshot_of_which_other_things_are_said_is_not_brought_back_from_itself(tmp_path: Path) -> None:
+    server = MadeServer(tmp_path / "server", zxid=4)
+    server.snapshot(0)
+    server.log(range(1, 5), creating=True)
+    view, _ = bundled(server, tmp_path / "backups", "one", codec=Codec.GZIP)
+    info = view.path / "metadata" / "backup_info.json"
+    document = json.loads(info.read_text())
+    document["files"]["snapshots"][0]["nodes"] += 90
+    info.chmod(0o600)
+    info.write_text(json.dumps(document))
+    fixed = zkbackup("verify", f"--backup-dir={view.path}", "--fix", "--format=json", home=tmp_path)
+    assert "brought back" not in fixed.stdout
