@@ -13,6 +13,7 @@ from random import Random
 from typing import BinaryIO
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
+from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.backup import Done
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.plan import RestorePath, ToZxid
@@ -82,11 +83,17 @@ class Told:
         operations, ran_s = load.operations, load.ran_s
         done = taken()
         load.wait_for(1)  # so that the batch that was on its way is counted, with its time
-        assert (done.exit_code, list(done.findings)) == (0, [])
+        wrong = [finding for finding in done.findings if not _is_of_a_kill(finding)]
+        assert (done.exit_code, wrong) == (0, []), f"{done.exit_code}: {wrong}"
         self.backups += 1
         self.rounds += done.gathered.rounds
         self.backup_operations += load.operations - operations
         self.backup_s += load.ran_s - ran_s
+
+
+def _is_of_a_kill(finding: Finding) -> bool:
+    """A leader that was killed may have torn its last record, and who caught up may have logged some again."""
+    return finding.severity is Severity.NOTE and finding.code in ("torn-tail", "logged-again")
 
 
 class Moments:

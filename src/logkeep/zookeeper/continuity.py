@@ -29,6 +29,8 @@ class Continued:
     kept_to: int | None = None
     file: str = ""
     end_at: int = 0
+    adler: int = 0
+    """The checksum of the record at `kept_to`."""
 
 
 def continued(member: str, found: Found, known: Known) -> Continued:
@@ -44,14 +46,17 @@ def continued(member: str, found: Found, known: Known) -> Continued:
     file = _holder(found, reached.last)
     if file is None:
         if _same_tree(found, known) or _kindred(found, known, reached.last):
-            return Continued(reached.last)
+            return Continued(reached.last, adler=reached.adler)
         raise _unproven(member, reached.last, "its logs begin behind the last archived transaction", known.unreadable())
     mark = mark_in(file.path, reached.last)
+    before = _holder(found, file.zxid - 1)
+    if before is not None and (mark is None or mark.zxid < reached.last):
+        mark, file = mark_in(before.path, reached.last), before  # the newer one may be about to log it again
     if mark is None or mark.zxid != reached.last:
         raise _unproven(member, reached.last, "its logs do not hold the last archived transaction")
     if mark.adler != reached.adler:
         raise _unproven(member, reached.last, "another transaction has the zxid of the last archived one")
-    return Continued(reached.last, file.path.name, mark.end_at)
+    return Continued(reached.last, file.path.name, mark.end_at, reached.adler)
 
 
 def _same_tree(found: Found, known: Known) -> bool:

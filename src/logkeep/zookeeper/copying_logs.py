@@ -1,7 +1,8 @@
 """The task that copies one log: read once, checked, hashed and stored in the same pass, in as many pieces as it takes.
 
 A plain function on a picklable unit. A piece is of one epoch, and either known to be committed or not; damage ends one
-and another one begins behind it. What was purged, torn or damaged is told in the result.
+and another one begins behind it. What was purged, torn or damaged is told in the result. A server that has caught up
+with others may log once more what it has: such records, if they are the same, are passed over.
 """
 
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import msgspec
 
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import epoch_of
+from logkeep.formats.zookeeper.scanned_log import DamageKind
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, Padding, ScannedLog, header
 from logkeep.formats.zookeeper.window import CHUNK_BYTES
 from logkeep.model.segments import Proof
@@ -40,6 +42,8 @@ class LogUnit:
     """What is behind this zxid and not proven may be rewritten by the server: it is stored apart."""
     largest_record: int | None = None
     chunk_bytes: int = CHUNK_BYTES
+    held: tuple[int, int] | None = None
+    """The last record that is kept of what may come again here: its zxid and its checksum."""
 
 
 class CopiedPiece(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,11 +74,20 @@ class FoundDamage(msgspec.Struct, frozen=True, kw_only=True):
     resumes_zxid: int | None = None
 
 
+class LoggedAgain(msgspec.Struct, frozen=True, kw_only=True):
+    """Records that are kept already, the same ones."""
+
+    position: int
+    first: int
+    last: int
+
+
 class CopiedLog(msgspec.Struct, frozen=True, kw_only=True):
     vanished: bool = False
     """It was purged before it could be opened."""
     pieces: tuple[CopiedPiece, ...] = ()
     damage: tuple[FoundDamage, ...] = ()
+    again: tuple[LoggedAgain, ...] = ()
     end_at: int = 0
     """How far the file was read, for whoever goes on there; 0 when nothing was."""
 
@@ -88,7 +101,7 @@ def copy_log(unit: LogUnit, progress: Progress) -> CopiedLog:
     with file, reading(unit.path):
         copy = _LogCopy(unit, file, progress)
         copy.run()
-    return CopiedLog(pieces=tuple(copy.pieces), damage=tuple(copy.damage), end_at=copy.at)
+    return CopiedLog(pieces=tuple(copy.pieces), damage=tuple(copy.damage), again=tuple(copy.again), end_at=copy.at)
 
 
 class _LogCopy:
@@ -96,13 +109,14 @@ class _LogCopy:
         self._unit, self._file, self._progress = unit, file, progress
         self.pieces: list[CopiedPiece] = []
         self.damage: list[FoundDamage] = []
+        self.again: list[LoggedAgain] = []
         self.at = unit.start_at
 
     def run(self) -> None:
         """One piece after the other: of one epoch each, and either proven or not."""
         if self._unit.limit is not None and self._unit.limit < 1:
             return
-        following: int | None = self.at
+        following = self._behind_held(self.at, self._unit.held)
         while following is not None:
             following = self._piece(following)
 
@@ -121,6 +135,20 @@ class _LogCopy:
         self.at = start + found.size_bytes
         return self._behind(found, start)
 
+    def _behind_held(self, start: int, held: tuple[int, int] | None) -> int | None:
+        """Where records begin that are not kept yet. None: all that is there so far is kept.
+
+        It stays where it is when other records than the kept ones are there, or something is damaged.
+        """
+        first = self._peeked(start)
+        if held is None or not 0 < first <= held[0]:
+            return start
+        found = scanned(self._file, start, held[0], None, self._unit.largest_record, self._unit.chunk_bytes)
+        if found.records and (found.last_zxid, found.last_adler) == held:
+            self.again.append(LoggedAgain(position=max(start, HEADER_BYTES), first=first, last=found.last_zxid))
+            return start + found.size_bytes
+        return None if found.records and found.last_zxid < held[0] and not found.damage else start
+
     def _peeked(self, start: int) -> int:
         """The zxid of the record that begins there. Of a damaged one it may be anything: nothing is made of it."""
         self._file.seek(max(start, HEADER_BYTES))
@@ -132,6 +160,11 @@ class _LogCopy:
             return self.at if found.padding is Padding.RECORDS and found.records and wanted else None
         base = base_of(start)
         first = found.damage[0]
+        if first.kind is DamageKind.ORDER and self.pieces:
+            last = self.pieces[-1]
+            following = self._behind_held(self.at, (last.last, last.last_adler))
+            if following != self.at:
+                return following
         after = first.after_zxid or (self.pieces[-1].last if self.pieces else 0)
         told = FoundDamage(
             position=base + first.position, kind=first.kind, after_zxid=after, resumes_zxid=first.resumes_zxid

@@ -130,6 +130,8 @@ class Rounds:
         copied = engine.map(copy_log, units, CopiedLog, label="logs", weight=lambda u: u.size_bytes)
         for (member, wish, _), result in zip(work, copied, strict=True):
             member.took_log(wish, result)
+        if again := [member for member in members if member.rereads]:
+            self._copy_logs(again)
 
     def keep_damaged(self, members: Sequence[MemberRun]) -> None:
         """Store files that are not whole as they are: nobody can tell what a closer look will find in them."""

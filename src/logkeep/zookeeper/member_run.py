@@ -10,7 +10,7 @@ from logkeep.formats.zookeeper.txnlog import HEADER_BYTES
 from logkeep.formats.zookeeper.window import CHUNK_BYTES
 from logkeep.zookeeper.collect import Found, FoundFile, MemberPlace
 from logkeep.zookeeper.continuity import Continued
-from logkeep.zookeeper.copying_logs import CopiedLog, CopiedPiece, FoundDamage, LogUnit
+from logkeep.zookeeper.copying_logs import CopiedLog, CopiedPiece, FoundDamage, LoggedAgain, LogUnit
 from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, Outcome, SnapshotUnit
 from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member, Origin
 from logkeep.zookeeper.pins import Pins
@@ -52,6 +52,8 @@ class MemberRun:
     logs: list[PlacedLog] = field(default_factory=list)
     damage: dict[str, tuple[FoundDamage, ...]] = field(default_factory=dict)
     """By log file. A bad end that had nothing behind it is looked at anew in every round."""
+    again: dict[str, tuple[LoggedAgain, ...]] = field(default_factory=dict)
+    """By log file: what a server has logged more than once."""
     ends: dict[str, int] = field(default_factory=dict)
     spots: dict[int, tuple[str, int, int]] = field(default_factory=dict)
     """Where a piece lay, by its first zxid: file, first byte, the byte behind it."""
@@ -65,6 +67,9 @@ class MemberRun:
     purged: bool = False
     """Files that were seen lost their names while this runs."""
     voters: int | None = None
+    rereads: bool = False
+    """A log begins with what an earlier one has: it is to be read from behind that on."""
+    _reread: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._begin_logs()
@@ -159,11 +164,13 @@ class MemberRun:
         None: nobody answers any more.
         """
         self.stranger, self.state, self.state_after = stranger, None, None
-        for by_its_word in (self.told, self.logs, self.damage, self.ends, self.spots, self.closed_at):
+        for by_its_word in (self.told, self.logs, self.damage, self.again, self.ends, self.spots, self.closed_at):
             by_its_word.clear()
+        self._reread.clear()
         self._begin_logs()
 
     def log_units(self) -> list[tuple[LogWish, LogUnit]]:
+        self.rereads = False
         wishes = logs_to_read(self._seen.logs, self.ends, self.continued.kept_to)
         cap = self.state.zxid if self.state is not None else None
         alone = self.state is not None and self.state.mode == "standalone"
@@ -174,14 +181,33 @@ class MemberRun:
         name = wish.file.path.name
         if copied.vanished:
             return
-        self.ends[name] = copied.end_at
+        end_at = self._new_until(wish, copied)
+        self.ends[name] = min(copied.end_at, end_at)
         lasting = (d for d in self.damage.get(name, ()) if d.resumes_zxid is not None)
-        self.damage[name] = (*lasting, *copied.damage)
-        for piece in copied.pieces:
+        self.damage[name] = (*lasting, *(d for d in copied.damage if d.position < end_at))
+        self.again[name] = (*self.again.get(name, ()), *copied.again)
+        for piece in (each for each in copied.pieces if each.start_at < end_at):
             kept = self._kept_log(name, piece, _ending(wish, copied))
             self.logs.append(PlacedLog(kept, piece.stored, piece.tail))
             self.spots[kept.first] = (name, piece.start_at, piece.end_at)
         self.closed_at[name] = copied.end_at if wish.closed and not copied.damage else 0
+
+    def _new_until(self, wish: LogWish, copied: CopiedLog) -> int:
+        """Where in the file a piece begins with what is kept already: from there on it is read again, once."""
+        name, held = wish.file.path.name, self._held_before(wish.file)
+        for piece in copied.pieces:
+            if held is not None and piece.first <= held[0] < piece.last and name not in self._reread:
+                self._reread.add(name)
+                self.rereads = True
+                return piece.start_at
+        return copied.end_at + 1
+
+    def _held_before(self, file: FoundFile) -> tuple[int, int] | None:
+        """The last record that is kept of this file, of those before it, and of earlier backups; and its checksum."""
+        logs = (p.kept for p in self.logs if p.kept.first <= file.zxid or p.kept.name == file.path.name)
+        known = [(log.last, log.last_adler) for log in logs]
+        archived = self.continued.kept_to
+        return max(known + ([] if archived is None else [(archived, self.continued.adler)]), default=None)
 
     def side_by_side(self, before: KeptLog, after: KeptLog) -> bool:
         """Whether two pieces lay one right behind the other: in one file, or at the border of two."""
@@ -293,6 +319,7 @@ class MemberRun:
             tail_from=max(proven, default=0) if cap is None else None,
             largest_record=self.largest_record,
             chunk_bytes=self.chunk_bytes,
+            held=self._held_before(wish.file),
         )
 
     def _kept_snapshot(self, unit: SnapshotUnit, copied: CopiedSnapshot) -> KeptSnapshot:

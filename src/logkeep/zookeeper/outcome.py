@@ -19,6 +19,7 @@ _PARTIAL = {
     "server-unreachable", "other-server", "server-lags", "header-rewritten", "snapshot-fuzzy", "snapshot-unproven",
     "copied-again",
 }  # fmt: skip
+_CONTRADICTED = "they stand behind records that are other ones in an earlier log"
 _ANOTHER_MEMBER = "another member, or an earlier backup, may have these transactions: back that up too"
 
 
@@ -44,12 +45,15 @@ def told_of(member: MemberRun) -> Told:
         *_strays(member),
         *_bad_snapshots(member),
         *(_doubled(member, one) for one in doubled),
+        *(_unkept(member, unkept) for unkept in _behind_other_records(logs, doubled)),
         *_damages(member),
+        *_logged_again(member),
         *(_hole(member, hole) for hole in open_holes if not _from_damage(member, hole)),
         *_open_end(member),
         *_unasked(member),
     ]
     lost = [LostRange(member.place.name, h.first, h.last, _reason(member, h)) for h in open_holes]
+    lost += [LostRange(member.place.name, h.first, h.last, _CONTRADICTED) for h in _behind_other_records(logs, doubled)]
     return Told(tuple(findings), (*lost, *torn), tuple(logs))
 
 
@@ -138,6 +142,18 @@ def _damages(member: MemberRun) -> Iterable[Finding]:
             yield _damage(member, name, damage, _next_log(member.seen.logs, logs.get(name)))
 
 
+def _logged_again(member: MemberRun) -> Iterable[Finding]:
+    for name, found in member.again.items():
+        for again in found:
+            yield Finding(
+                code="logged-again",
+                severity=Severity.NOTE,
+                where=_where(member, name),
+                what=f"{hex_zxid(again.first)} to {hex_zxid(again.last)} were logged again, the same (byte "
+                f"{again.position}); they are kept once",
+            )
+
+
 def _next_log(logs: Sequence[FoundFile], log: FoundFile | None) -> int | None:
     return next((other.zxid for other in logs if log is not None and other.zxid > log.zxid), None)
 
@@ -159,7 +175,8 @@ def _damage(member: MemberRun, name: str, damage: FoundDamage, following: int | 
             where=where,
             what=f"the last record was being written ({at}); everything before it is kept",
         )
-    if goes_on is not None and damage.after_zxid and follows(damage.after_zxid, goes_on):
+    kept = any(p.kept.first <= damage.after_zxid + 1 <= p.kept.last for p in member.logs)
+    if damage.after_zxid and (kept or (goes_on is not None and follows(damage.after_zxid, goes_on))):
         return Finding(
             code="torn-tail",
             severity=Severity.NOTE,
@@ -282,6 +299,23 @@ def _doubled(member: MemberRun, one: PlacedLog) -> Finding:
         where=_where(member, one.kept.name),
         what=f"{hex_zxid(one.kept.first)} to {hex_zxid(one.kept.last)} are in an earlier log too, and differ there; "
         "this run is not kept",
+    )
+
+
+def _behind_other_records(logs: Sequence[PlacedLog], doubled: Sequence[PlacedLog]) -> list[Hole]:
+    """What comes at the very end, behind records that contradict kept ones: between kept ones it is a hole anyhow."""
+    last = max((p.kept.last for p in logs), default=0)
+    beyond = max((p.kept.last for p in doubled), default=0)
+    return [Hole(last + 1, beyond)] if beyond > last else []
+
+
+def _unkept(member: MemberRun, hole: Hole) -> Finding:
+    return Finding(
+        code="lost-transactions",
+        severity=Severity.DAMAGE,
+        where=f"member {member.place.name}",
+        what=f"{hex_zxid(hole.first)} to {hex_zxid(hole.last)} are not kept: {_CONTRADICTED}",
+        remedy=_ANOTHER_MEMBER,
     )
 
 

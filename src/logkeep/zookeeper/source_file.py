@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from logkeep.errors import BackupFailed, DataDirUnusable
+from logkeep.formats.zookeeper.scanned_log import DamageKind
 from logkeep.formats.zookeeper.txnlog import ScannedLog, scan
 from logkeep.formats.zookeeper.window import CHUNK_BYTES
 
@@ -45,8 +46,16 @@ def mark_in(path: Path, zxid: int) -> Mark | None:
     except FileNotFoundError:
         return None
     with file, reading(str(path)):
-        found = scanned(file, 0, zxid, None, None)
-    return Mark(found.last_zxid, found.last_adler, found.size_bytes) if found.records else None
+        at, found = 0, scanned(file, 0, zxid, None, None)
+        while found.last_zxid < zxid and _goes_back(found):
+            at += found.size_bytes
+            found = scanned(file, at, zxid, None, None)
+    return Mark(found.last_zxid, found.last_adler, at + found.size_bytes) if found.records else None
+
+
+def _goes_back(found: ScannedLog) -> bool:
+    """What a server had logged comes again: it has it twice, and goes on behind that."""
+    return bool(found.records and found.damage) and found.damage[0].kind is DamageKind.ORDER
 
 
 def last_whole(path: Path, start: int, largest: int | None, chunk_bytes: int) -> int:
