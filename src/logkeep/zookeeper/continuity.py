@@ -16,8 +16,9 @@ from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.zookeeper.collect import Found, FoundFile
 from logkeep.zookeeper.kinship import same_past
 from logkeep.zookeeper.sink import Known
-from logkeep.zookeeper.source_file import mark_in
+from logkeep.zookeeper.source_file import Mark, mark_in
 
+CONTRADICTED = "its logs hold another transaction under the zxid of an archived one"
 MOST_MARKS = 64
 """So many archived records are looked for in the logs of a member that was never archived."""
 
@@ -39,7 +40,7 @@ def continued(member: str, found: Found, known: Known) -> Continued:
     if reached is None:
         shares = any(_holds(found, zxid, adler) for zxid, adler in known.marks[:MOST_MARKS])
         if known.marks and not shares and not _same_tree(found, known):
-            raise _unproven(
+            raise unproven(
                 member, known.marks[0][0], "none of the archived transactions is in its logs", known.unreadable()
             )
         return Continued()
@@ -47,15 +48,16 @@ def continued(member: str, found: Found, known: Known) -> Continued:
     if file is None:
         if _same_tree(found, known) or _kindred(found, known, reached.last):
             return Continued(reached.last, adler=reached.adler)
-        raise _unproven(member, reached.last, "its logs begin behind the last archived transaction", known.unreadable())
+        raise unproven(member, reached.last, "its logs begin behind the last archived transaction", known.unreadable())
     mark = mark_in(file.path, reached.last)
     before = _holder(found, file.zxid - 1)
     if before is not None and (mark is None or mark.zxid < reached.last):
+        _refuse_another(member, mark, mark_in(before.path, mark.zxid) if mark is not None else None)
         mark, file = mark_in(before.path, reached.last), before  # the newer one may be about to log it again
     if mark is None or mark.zxid != reached.last:
-        raise _unproven(member, reached.last, "its logs do not hold the last archived transaction")
+        raise unproven(member, reached.last, "its logs do not hold the last archived transaction")
     if mark.adler != reached.adler:
-        raise _unproven(member, reached.last, "another transaction has the zxid of the last archived one")
+        raise unproven(member, reached.last, "another transaction has the zxid of the last archived one")
     return Continued(reached.last, file.path.name, mark.end_at, reached.adler)
 
 
@@ -112,7 +114,13 @@ def _holds(found: Found, zxid: int, adler: int) -> bool:
     return mark is not None and (mark.zxid, mark.adler) == (zxid, adler)
 
 
-def _unproven(member: str, zxid: int, why: str, damaged: Sequence[str] = ()) -> HistoryUnproven:
+def _refuse_another(member: str, mark: Mark | None, witness: Mark | None) -> None:
+    """A record of a newer log must be the one that an older log has under its zxid."""
+    if mark is not None and witness is not None and mark.zxid == witness.zxid and mark.adler != witness.adler:
+        raise unproven(member, mark.zxid, CONTRADICTED)
+
+
+def unproven(member: str, zxid: int, why: str, damaged: Sequence[str] = ()) -> HistoryUnproven:
     """`damaged`: archived objects that might have proven it."""
     what = f"{why} ({hex_zxid(zxid)})"
     if not damaged:

@@ -12,10 +12,11 @@ from logkeep.model.work import EngineFor
 from logkeep.zookeeper.collect import FoundFile
 from logkeep.zookeeper.copying_logs import CopiedLog, LogUnit, copy_log
 from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, SnapshotUnit, copy_snapshot
+from logkeep.zookeeper.held import Held
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot
 from logkeep.zookeeper.member_run import MemberRun, sha256_of
 from logkeep.zookeeper.sink import CopiedAgain
-from logkeep.zookeeper.source_file import mark_in
+from logkeep.zookeeper.source_file import Mark, mark_in
 
 
 @dataclass(frozen=True)
@@ -61,16 +62,18 @@ def _wanted(members: Sequence[MemberRun], damaged: Sequence[KeptLog | KeptSnapsh
 def _log_units(member: MemberRun, kept: KeptLog) -> Iterator[LogUnit]:
     """None where no log reaches back so far."""
     file = next((log for log in reversed(member.seen.logs) if log.zxid <= kept.first), None)
-    start = _start_of(file, kept.first) if file is not None else None
-    if file is not None and start is not None:
+    before = _before(file, kept.first) if file is not None else None
+    if file is not None and before is not None:
+        path, pinned = str(file.path), member.pins.path_of(str(file.path))
         yield LogUnit(
-            path=str(file.path),
-            pinned=member.pins.path_of(str(file.path)),
+            path=path,
+            pinned=pinned,
             size_bytes=kept.size_bytes,
             member=kept.member,
             history=kept.history,
             shelf=member.shelf,
-            start_at=start,
+            start_at=before.end_at,
+            held=(Held(0, kept.first - 1, before.adler, path, pinned),) if before.zxid else (),
             limit=kept.last,
             proven=(kept.last,),
             largest_record=member.largest_record,
@@ -78,12 +81,9 @@ def _log_units(member: MemberRun, kept: KeptLog) -> Iterator[LogUnit]:
         )
 
 
-def _start_of(file: FoundFile, first: int) -> int | None:
-    """The byte at which a transaction begins, if it is there."""
-    if file.zxid == first:
-        return 0
-    mark = mark_in(file.path, first - 1)
-    return mark.end_at if mark is not None else None
+def _before(file: FoundFile, first: int) -> Mark | None:
+    """The record right before a transaction, which may come again behind it. None: it is not there."""
+    return Mark(0, 0, 0) if file.zxid == first else mark_in(file.path, first - 1)
 
 
 def _snapshot_units(member: MemberRun, kept: KeptSnapshot) -> Iterator[SnapshotUnit]:

@@ -171,9 +171,10 @@ def damaged_files(member: MemberRun) -> Iterator[tuple[FoundFile, tuple[int, ...
     newest = member.newest_log()
     for log in member.seen.logs:
         found = member.damage.get(log.path.name, ())
-        lasting = [d for d in found if d.resumes_zxid is not None or log != newest]
+        lasting = [d.position for d in found if d.resumes_zxid is not None or log != newest]
+        lasting += [other.position for other in member.others.get(log.path.name, ())]
         if lasting:
-            yield log, tuple(d.position for d in lasting)
+            yield log, tuple(lasting)
     for snapshot in member.seen.snapshots[:-1]:
         if snapshot.path.name in member.unusable:
             yield snapshot, ()

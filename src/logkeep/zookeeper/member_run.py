@@ -9,16 +9,26 @@ from logkeep.formats.zookeeper.names import Packing
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES
 from logkeep.formats.zookeeper.window import CHUNK_BYTES
 from logkeep.zookeeper.collect import Found, FoundFile, MemberPlace
-from logkeep.zookeeper.continuity import Continued
-from logkeep.zookeeper.copying_logs import CopiedLog, CopiedPiece, FoundDamage, LoggedAgain, LogUnit
+from logkeep.zookeeper.continuity import CONTRADICTED, Continued, unproven
+from logkeep.zookeeper.copying_logs import CopiedLog, CopiedPiece, FoundDamage, LoggedAgain, LogUnit, OtherRecords
 from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, Outcome, SnapshotUnit
+from logkeep.zookeeper.held import Held, archived_runs, is_same
 from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member, Origin
 from logkeep.zookeeper.pins import Pins
 from logkeep.zookeeper.rounds import LogWish, Standing, holes, logs_to_read, proven_by, with_bounds
 from logkeep.zookeeper.sink import DamagedFile, PlacedLog, PlacedSnapshot, Shelf
-from logkeep.zookeeper.source_file import mark_in
 from logkeep.zookeeper.strangers import contradicted, logged_to, processes_all
 from logkeep.zookeeper.words import ServerState
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where a piece lay in a file."""
+
+    file: str
+    joins_at: int
+    start_at: int
+    end_at: int
 
 
 @dataclass
@@ -54,9 +64,11 @@ class MemberRun:
     """By log file. A bad end that had nothing behind it is looked at anew in every round."""
     again: dict[str, tuple[LoggedAgain, ...]] = field(default_factory=dict)
     """By log file: what a server has logged more than once."""
+    others: dict[str, tuple[OtherRecords, ...]] = field(default_factory=dict)
+    """By log file: what is not kept because it contradicts what is."""
     ends: dict[str, int] = field(default_factory=dict)
-    spots: dict[int, tuple[str, int, int]] = field(default_factory=dict)
-    """Where a piece lay, by its first zxid: file, first byte, the byte behind it."""
+    spots: dict[tuple[str, int], Spot] = field(default_factory=dict)
+    """Where a piece lay, by its file and its first zxid."""
     closed_at: dict[str, int] = field(default_factory=dict)
     """Files that are whole and that another one follows: where their last record ends."""
     hashed: dict[tuple[str, int, int], str] = field(default_factory=dict)
@@ -68,7 +80,7 @@ class MemberRun:
     """Files that were seen lost their names while this runs."""
     voters: int | None = None
     rereads: bool = False
-    """A log begins with what an earlier one has: it is to be read from behind that on."""
+    """A log has some of what others have: it is to be read again without that."""
     _reread: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -164,9 +176,9 @@ class MemberRun:
         None: nobody answers any more.
         """
         self.stranger, self.state, self.state_after = stranger, None, None
-        for by_its_word in (self.told, self.logs, self.damage, self.again, self.ends, self.spots, self.closed_at):
+        by_file = (self.damage, self.again, self.others, self.ends, self.closed_at)
+        for by_its_word in (self.told, self.logs, self.spots, self._reread, *by_file):
             by_its_word.clear()
-        self._reread.clear()
         self._begin_logs()
 
     def log_units(self) -> list[tuple[LogWish, LogUnit]]:
@@ -181,58 +193,70 @@ class MemberRun:
         name = wish.file.path.name
         if copied.vanished:
             return
-        end_at = self._new_until(wish, copied)
+        self._refuse_another_past(copied.others)
+        end_at = self._new_until(name, copied)
         self.ends[name] = min(copied.end_at, end_at)
         lasting = (d for d in self.damage.get(name, ()) if d.resumes_zxid is not None)
         self.damage[name] = (*lasting, *(d for d in copied.damage if d.position < end_at))
-        self.again[name] = (*self.again.get(name, ()), *copied.again)
+        self.again[name] = tuple(dict.fromkeys([*self.again.get(name, ()), *copied.again]))
+        self.others[name] = copied.others
         for piece in (each for each in copied.pieces if each.start_at < end_at):
             kept = self._kept_log(name, piece, _ending(wish, copied))
             self.logs.append(PlacedLog(kept, piece.stored, piece.tail))
-            self.spots[kept.first] = (name, piece.start_at, piece.end_at)
-        self.closed_at[name] = copied.end_at if wish.closed and not copied.damage else 0
+            self.spots[name, kept.first] = Spot(name, piece.joins_at, piece.start_at, piece.end_at)
+        self.closed_at[name] = copied.closes_at if wish.closed else 0
 
-    def _new_until(self, wish: LogWish, copied: CopiedLog) -> int:
-        """Where in the file a piece begins with what is kept already: from there on it is read again, once."""
-        name, held = wish.file.path.name, self._held_before(wish.file)
+    def _refuse_another_past(self, others: Sequence[OtherRecords]) -> None:
+        """What is archived and what is here are two histories then, however the last records agreed."""
+        kept_to = self.continued.kept_to
+        contradicting = [other.first for other in others if kept_to is not None and other.first <= kept_to]
+        if contradicting:
+            raise unproven(self.place.name, contradicting[0], CONTRADICTED)
+
+    def _new_until(self, name: str, copied: CopiedLog) -> int:
+        """Where in the file a piece begins that has something kept already: from there on it is read again, once."""
         for piece in copied.pieces:
-            if held is not None and piece.first <= held[0] < piece.last and name not in self._reread:
+            has_kept = any(p.kept.first <= piece.last and piece.first <= p.kept.last for p in self.logs)
+            if has_kept and name not in self._reread:
                 self._reread.add(name)
                 self.rereads = True
                 return piece.start_at
         return copied.end_at + 1
 
-    def _held_before(self, file: FoundFile) -> tuple[int, int] | None:
-        """The last record that is kept of this file, of those before it, and of earlier backups; and its checksum."""
-        logs = (p.kept for p in self.logs if p.kept.first <= file.zxid or p.kept.name == file.path.name)
-        known = [(log.last, log.last_adler) for log in logs]
-        archived = self.continued.kept_to
-        return max(known + ([] if archived is None else [(archived, self.continued.adler)]), default=None)
+    def _held(self, file: FoundFile) -> tuple[Held, ...]:
+        """What is kept already and may come again in a file."""
+        runs = [self._run_of(p.kept) for p in self.logs]
+        if self.continued.kept_to is not None:
+            runs += archived_runs(file, self._seen.logs, self.continued, self.pins)
+        return tuple(runs)
+
+    def _run_of(self, kept: KeptLog) -> Held:
+        spot, paths = self.spots[kept.name, kept.first], {log.path.name: str(log.path) for log in self._seen.logs}
+        path = paths.get(kept.name, "")
+        return Held(kept.first, kept.last, kept.last_adler, path, self.pins.path_of(path), spot.start_at)
 
     def side_by_side(self, before: KeptLog, after: KeptLog) -> bool:
         """Whether two pieces lay one right behind the other: in one file, or at the border of two."""
-        one, other = self.spots.get(before.first), self.spots.get(after.first)
+        one, other = self.spots.get((before.name, before.first)), self.spots.get((after.name, after.first))
         if other is None:
             return False
-        return one is not None and self._joined(one[0], one[2], other)
+        return one is not None and self._joined(one.file, one.end_at, other)
 
     def follows_archive(self, first: KeptLog) -> bool:
         """The same for the last archived record and the first piece of this run."""
-        spot = self.spots.get(first.first)
+        spot = self.spots.get((first.name, first.first))
         return spot is not None and self._joined(self.continued.file, self.continued.end_at, spot)
 
-    def _joined(self, file: str, end_at: int, spot: tuple[str, int, int]) -> bool:
-        if file == spot[0]:
-            return end_at == spot[1]
+    def _joined(self, file: str, end_at: int, spot: Spot) -> bool:
+        if file == spot.file:
+            return end_at == spot.joins_at
         names = [log.path.name for log in self._seen.logs]
-        next_one = spot[0] in names[1:] and names[names.index(spot[0]) - 1] == file
-        return next_one and spot[1] == HEADER_BYTES and self.closed_at.get(file) == end_at
+        next_one = spot.file in names[1:] and names[names.index(spot.file) - 1] == file
+        return next_one and spot.joins_at == HEADER_BYTES and self.closed_at.get(file) == end_at
 
-    def holds(self, name: str, kept: KeptLog) -> bool:
-        """Whether a log file holds the last record of a piece, the same one."""
-        file = next((log for log in self._seen.logs if log.path.name == name), None)
-        mark = mark_in(file.path, kept.last) if file is not None else None
-        return mark is not None and (mark.zxid, mark.adler) == (kept.last, kept.last_adler)
+    def holds(self, one: KeptLog, other: KeptLog) -> bool:
+        """Whether a piece holds the last record of another one, the same."""
+        return is_same(other.last, other.last_adler, self._run_of(one))
 
     def standing(self) -> Standing:
         newest = max((p.kept for p in self.snapshots.values()), key=lambda s: s.zxid, default=None)
@@ -319,7 +343,7 @@ class MemberRun:
             tail_from=max(proven, default=0) if cap is None else None,
             largest_record=self.largest_record,
             chunk_bytes=self.chunk_bytes,
-            held=self._held_before(wish.file),
+            held=self._held(wish.file),
         )
 
     def _kept_snapshot(self, unit: SnapshotUnit, copied: CopiedSnapshot) -> KeptSnapshot:

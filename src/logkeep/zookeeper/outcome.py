@@ -17,7 +17,7 @@ from logkeep.zookeeper.words import ServerState
 GOOD, PARTIAL, LOST = 0, 2, 21
 _PARTIAL = {
     "server-unreachable", "other-server", "server-lags", "header-rewritten", "snapshot-fuzzy", "snapshot-unproven",
-    "copied-again",
+    "copied-again", "held-elsewhere", "log-overlap",
 }  # fmt: skip
 _CONTRADICTED = "they stand behind records that are other ones in an earlier log"
 _ANOTHER_MEMBER = "another member, or an earlier backup, may have these transactions: back that up too"
@@ -40,20 +40,20 @@ def told_of(member: MemberRun) -> Told:
     kept_to = member.continued.kept_to
     before = [(kept_to, kept_to)] if kept_to is not None else []
     open_holes = holes([*before, *((p.kept.first, p.kept.last) for p in logs)])
-    torn = list(_torn(member))
+    torn, unkept = list(_torn(member)), _behind_other_records(logs, doubled)
     findings = [
         *_strays(member),
         *_bad_snapshots(member),
         *(_doubled(member, one) for one in doubled),
-        *(_unkept(member, unkept) for unkept in _behind_other_records(logs, doubled)),
-        *_damages(member),
+        *(_unkept(member, hole) for hole in unkept),
+        *_damages(member, logs),
         *_logged_again(member),
         *(_hole(member, hole) for hole in open_holes if not _from_damage(member, hole)),
         *_open_end(member),
         *_unasked(member),
     ]
     lost = [LostRange(member.place.name, h.first, h.last, _reason(member, h)) for h in open_holes]
-    lost += [LostRange(member.place.name, h.first, h.last, _CONTRADICTED) for h in _behind_other_records(logs, doubled)]
+    lost += [LostRange(member.place.name, h.first, h.last, _CONTRADICTED) for h in unkept]
     return Told(tuple(findings), (*lost, *torn), tuple(logs))
 
 
@@ -76,15 +76,24 @@ def exit_code(findings: Iterable[Finding]) -> int:
     return PARTIAL if codes & _PARTIAL else GOOD
 
 
-def _apart(member: MemberRun) -> tuple[list[PlacedLog], list[PlacedLog]]:
-    """Pieces in order of zxid without those that overlap one before them; and of these the ones that say otherwise."""
+@dataclass(frozen=True)
+class _Doubled:
+    """Records of one epoch that are other ones in what is kept, or stand behind such."""
+
+    file: str
+    first: int
+    last: int
+
+
+def _apart(member: MemberRun) -> tuple[list[PlacedLog], list[_Doubled]]:
+    """Pieces in order of zxid without those that overlap one before them; and what says otherwise than these."""
     kept: list[PlacedLog] = []
-    doubled: list[PlacedLog] = []
+    doubled = [_Doubled(name, o.first, o.last) for name, others in member.others.items() for o in others]
     for one in sorted(member.logs, key=lambda p: (p.kept.first, -p.kept.last)):
         if not kept or one.kept.first > kept[-1].kept.last:
             kept.append(one)
-        elif one.kept.last > kept[-1].kept.last or not member.holds(kept[-1].kept.name, one.kept):
-            doubled.append(one)
+        elif one.kept.last > kept[-1].kept.last or not member.holds(kept[-1].kept, one.kept):
+            doubled.append(_Doubled(one.kept.name, one.kept.first, one.kept.last))
     return kept, doubled
 
 
@@ -135,11 +144,11 @@ def _from_the_beginning(member: MemberRun) -> bool:
     return any(p.kept.first == 1 for p in member.logs)
 
 
-def _damages(member: MemberRun) -> Iterable[Finding]:
+def _damages(member: MemberRun, kept: Sequence[PlacedLog]) -> Iterable[Finding]:
     logs = {log.path.name: log for log in member.seen.logs}
     for name, damages in member.damage.items():
         for damage in damages:
-            yield _damage(member, name, damage, _next_log(member.seen.logs, logs.get(name)))
+            yield from _damage(member, name, damage, _next_log(member.seen.logs, logs.get(name)), kept)
 
 
 def _logged_again(member: MemberRun) -> Iterable[Finding]:
@@ -158,39 +167,61 @@ def _next_log(logs: Sequence[FoundFile], log: FoundFile | None) -> int | None:
     return next((other.zxid for other in logs if log is not None and other.zxid > log.zxid), None)
 
 
-def _damage(member: MemberRun, name: str, damage: FoundDamage, following: int | None) -> Finding:
+def _damage(
+    member: MemberRun, name: str, damage: FoundDamage, following: int | None, kept: Sequence[PlacedLog]
+) -> Iterable[Finding]:
     where, at = _where(member, name), f"byte {damage.position}, behind {hex_zxid(damage.after_zxid)}"
     goes_on = damage.resumes_zxid if damage.resumes_zxid is not None else following
     if damage.kind == "bad-header" and damage.resumes_zxid == _zxid_of(name):
-        return Finding(
+        yield Finding(
             code="header-rewritten",
             severity=Severity.WARNING,
             where=where,
             what="its header was damaged; it holds no information, and the records are kept behind a good one",
         )
-    if damage.resumes_zxid is None and following is None:
-        return Finding(
+    elif goes_on is None:
+        yield Finding(
             code="active-tail",
             severity=Severity.NOTE,
             where=where,
             what=f"the last record was being written ({at}); everything before it is kept",
         )
-    kept = any(p.kept.first <= damage.after_zxid + 1 <= p.kept.last for p in member.logs)
-    if damage.after_zxid and (kept or (goes_on is not None and follows(damage.after_zxid, goes_on))):
-        return Finding(
+    elif missing := _missing(_before(name, damage), goes_on, kept):
+        for hole in missing:
+            yield Finding(
+                code="lost-transactions",
+                severity=Severity.DAMAGE,
+                where=where,
+                what=f"{damage.kind} at {at}: transactions {hex_zxid(hole.first)} to {hex_zxid(hole.last)} cannot be "
+                "read",
+                remedy=_ANOTHER_MEMBER,
+            )
+    elif damage.resumes_zxid is None or follows(_before(name, damage), damage.resumes_zxid):
+        yield Finding(
             code="torn-tail",
             severity=Severity.NOTE,
             where=where,
             what=f"a torn end ({at}); the next record elsewhere follows, nothing is lost",
         )
-    first, last = damage.after_zxid + 1, (goes_on or damage.after_zxid) - 1
-    return Finding(
-        code="lost-transactions",
-        severity=Severity.DAMAGE,
-        where=where,
-        what=f"{damage.kind} at {at}: transactions {hex_zxid(first)} to {hex_zxid(last)} cannot be read",
-        remedy=_ANOTHER_MEMBER,
-    )
+    else:
+        yield Finding(
+            code="held-elsewhere",
+            severity=Severity.WARNING,
+            where=where,
+            what=f"{damage.kind} at {at}: what cannot be read here stands whole in another place of the logs, nothing "
+            "is lost",
+        )
+
+
+def _missing(after: int, goes_on: int, kept: Sequence[PlacedLog]) -> list[Hole]:
+    """What stands between two records and in no piece that is kept."""
+    runs = [(p.kept.first, p.kept.last) for p in kept if p.kept.first < goes_on and p.kept.last > after]
+    return holes([(after, after), *runs, (goes_on, goes_on)]) if after < goes_on else []
+
+
+def _before(name: str, damage: FoundDamage) -> int:
+    """The last record before it. A log is named after its first one."""
+    return damage.after_zxid or _zxid_of(name) - 1
 
 
 def _zxid_of(name: str) -> int:
@@ -292,21 +323,20 @@ def _stranger(member: MemberRun, said: ServerState, named: str) -> Finding:
     )
 
 
-def _doubled(member: MemberRun, one: PlacedLog) -> Finding:
+def _doubled(member: MemberRun, one: _Doubled) -> Finding:
     return Finding(
         code="log-overlap",
         severity=Severity.WARNING,
-        where=_where(member, one.kept.name),
-        what=f"{hex_zxid(one.kept.first)} to {hex_zxid(one.kept.last)} are in an earlier log too, and differ there; "
-        "this run is not kept",
+        where=_where(member, one.file),
+        what=f"{hex_zxid(one.first)} to {hex_zxid(one.last)} contradict what was logged before them under the same "
+        "zxids; this run is not kept",
     )
 
 
-def _behind_other_records(logs: Sequence[PlacedLog], doubled: Sequence[PlacedLog]) -> list[Hole]:
+def _behind_other_records(logs: Sequence[PlacedLog], doubled: Sequence[_Doubled]) -> list[Hole]:
     """What comes at the very end, behind records that contradict kept ones: between kept ones it is a hole anyhow."""
     last = max((p.kept.last for p in logs), default=0)
-    beyond = max((p.kept.last for p in doubled), default=0)
-    return [Hole(last + 1, beyond)] if beyond > last else []
+    return [Hole(max(one.first, last + 1), one.last) for one in doubled if one.last > last]
 
 
 def _unkept(member: MemberRun, hole: Hole) -> Finding:
@@ -334,7 +364,12 @@ def _hole(member: MemberRun, hole: Hole) -> Finding:
 
 def _from_damage(member: MemberRun, hole: Hole) -> bool:
     """Whether a finding on a damaged file tells of it already."""
-    return any(d.after_zxid + 1 == hole.first for damages in member.damage.values() for d in damages)
+    following = {log.path.name: _next_log(member.seen.logs, log) for log in member.seen.logs}
+    return any(
+        _before(name, d) < hole.first and hole.last < (d.resumes_zxid or following.get(name) or 0)
+        for name, damages in member.damage.items()
+        for d in damages
+    )
 
 
 def _reason(member: MemberRun, hole: Hole) -> str:

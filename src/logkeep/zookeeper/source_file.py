@@ -39,21 +39,21 @@ class Mark:
     end_at: int
 
 
-def mark_in(path: Path, zxid: int) -> Mark | None:
-    """Look for a record. None when the file is gone, or holds nothing at or below that zxid."""
+def mark_in(path: Path | str, zxid: int, *, start: int = 0, pinned: str = "") -> Mark | None:
+    """Look for a record, from a byte on. None when the file is gone, or holds nothing at or below that zxid there."""
     try:
-        file = opened_file(str(path))
+        file = opened_file(str(path), pinned)
     except FileNotFoundError:
         return None
     with file, reading(str(path)):
-        at, found = 0, scanned(file, 0, zxid, None, None)
-        while found.last_zxid < zxid and _goes_back(found):
+        at, found = start, scanned(file, start, zxid, None, None)
+        while found.last_zxid < zxid and goes_back(found):
             at += found.size_bytes
             found = scanned(file, at, zxid, None, None)
     return Mark(found.last_zxid, found.last_adler, at + found.size_bytes) if found.records else None
 
 
-def _goes_back(found: ScannedLog) -> bool:
+def goes_back(found: ScannedLog) -> bool:
     """What a server had logged comes again: it has it twice, and goes on behind that."""
     return bool(found.records and found.damage) and found.damage[0].kind is DamageKind.ORDER
 
