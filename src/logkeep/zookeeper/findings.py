@@ -28,6 +28,7 @@ class Class(StrEnum):
     SNAPSHOT_UNBOUNDED = "snapshot-unbounded"
     WINDOW_OPEN = "window-open"
     LOST_TRANSACTIONS = "lost-transactions"
+    LOST_MOMENTS = "lost-moments"
     EPOCH_END_UNPROVEN = "epoch-end-unproven"
     NEVER_COMMITTED = "never-committed"
     AGREEMENT_UNCHECKED = "agreement-unchecked"
