@@ -23,6 +23,7 @@ class Class(StrEnum):
     SIZE_MISMATCH = "size-mismatch"
     HASH_MISMATCH = "hash-mismatch"
     SEAL_BROKEN = "seal-broken"
+    DOCUMENT_CHANGED = "document-changed"
     FACTS_DIFFER = "facts-differ"
     SNAPSHOT_DAMAGED = "snapshot-damaged"
     SNAPSHOT_UNBOUNDED = "snapshot-unbounded"

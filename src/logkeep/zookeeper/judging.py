@@ -2,7 +2,7 @@
 
 Transactions that are missing before the newest interval that can be restored make a backup worse, and do not make it
 damaged; who verifies it is told with an exit code all the same. One whose end is not the one that it was taken up to is
-damaged, however whole its files are.
+damaged, however whole its files are; so is one whose own document is not what was written.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,7 +39,8 @@ class Judged:
     @property
     def restorable(self) -> bool:
         """The end that was taken, not one that is left when damaged files are not counted."""
-        return self.verified.restorable and (self.verified.end or 0) >= self.end
+        found = self.verified
+        return found.restorable and not found.document_changed and (found.end or 0) >= self.end
 
     @property
     def condition(self) -> Condition:

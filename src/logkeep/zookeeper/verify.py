@@ -80,6 +80,11 @@ class Verified:
         return any(each.kind in _OLD_HOLES for each in self.seen)
 
     @property
+    def document_changed(self) -> bool:
+        """What the backup says of itself is not what was written: nobody can tell what else is."""
+        return any(each.kind is Class.DOCUMENT_CHANGED for each in self.seen)
+
+    @property
     def lost(self) -> tuple[tuple[int, int], ...]:
         """First and last numbers of transactions that are gone, each range once."""
         return tuple(sorted({each.lost for each in self.seen if each.lost is not None}))

@@ -15,8 +15,9 @@ from logkeep.cli.zkbackup.structure import given_up_seen, structure_seen
 from logkeep.cli.zkbackup.verdict import store_verdict
 from logkeep.model.work import Progress, ProgressSink
 from logkeep.zookeeper.boot import Boot
+from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.repair_notes import DROPPED, repair_notes
-from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.bundle.view import CHANGED, BundleView
 from logkeep.zookeeper.coverage import Holdings
 from logkeep.zookeeper.judging import Judged, judge
 from logkeep.zookeeper.survey import survey
@@ -52,7 +53,12 @@ def end_of(view: BundleView) -> int:
 
 
 def usable_holdings(view: BundleView, run: Run, *, verify: bool, timeout: ZkOption[int | None]) -> Holdings:
-    """What a restore may be planned with: without every file that is not what was kept."""
+    """What a restore may be planned with: without every file that is not what was kept. Raises Damaged where the
+    document itself is not what was written; without `verify` that is a warning."""
+    if verify:
+        view.require_intact()
+    elif not view.intact:
+        run.console.warn(f"{layout.METADATA}/{layout.INFO}: {CHANGED}")
     objects = check_files(view)
     if verify:
         with at_most(run[timeout]), _shown(run, view, "verify") as progress:

@@ -46,6 +46,8 @@ class Fixed:
 
 
 def fix(view: BundleView, run: Run) -> Fixed:
+    if not view.intact:  # what it says wrongly of a good file would make that a damaged one
+        return Fixed(view, told=("nothing was mended: what tells which files are good is not what was written",))
     sink = BundleRepairSink(view, run.clock, run.world.token)
     checks = check_data(view, check_files(view), lambda _: None)
     beside = helpful(view, neighbours(view.path), checks) if checks.unusable else ()

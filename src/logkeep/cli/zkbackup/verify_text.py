@@ -27,6 +27,7 @@ _ADVICE = {
     Condition.PARTIAL: "take a new backup, and keep this one until the new one is verified",
     Condition.DAMAGED: "take a new backup now; restore from this one only to the intervals above",
 }
+_CHANGED = "take a new backup now; before a restore from this one bring its document back, as the finding says"
 
 
 def verify_text(view: BundleView, checked: Judged, repairs: list[str], look: Look) -> str:
@@ -35,7 +36,7 @@ def verify_text(view: BundleView, checked: Judged, repairs: list[str], look: Loo
     lines = [
         *title("Backup verification"),
         *(f"Backup ID: {view.name}", f"Taken: {info.backup_timestamp}", f"ZXID: {info.backup_zxid.hex}"),
-        *(f"Level: {checked.level}", "", _structure(findings), f"Document: {GOOD} valid", ""),
+        *(f"Level: {checked.level}", "", _structure(findings), _document(checked), ""),
         *("Snapshots:", *(_snapshot(entry, findings) for entry in info.files.snapshots), ""),
         *("Transaction logs:", *(line for entry in info.files.txnlogs for line in _log(entry, findings)), ""),
         *_coverage(checked),
@@ -49,6 +50,11 @@ def verify_text(view: BundleView, checked: Judged, repairs: list[str], look: Loo
     return told("\n".join(lines), look)
 
 
+def _document(checked: Judged) -> str:
+    changed = checked.verified.document_changed
+    return f"Document: {f'{BAD} not what was written' if changed else f'{GOOD} valid'}"
+
+
 def _assessment(checked: Judged) -> str:
     if checked.condition is Condition.PARTIAL and checked.verified.damaged_files:
         return _DAMAGED_WITHIN
@@ -58,6 +64,8 @@ def _assessment(checked: Judged) -> str:
 def _advice(view: BundleView, checked: Judged, *, fixed: bool) -> list[str]:
     """`fixed`: a repair has done what it can. A command has a line of its own, to be copied."""
     found = checked.verified
+    if found.document_changed:
+        return [f"  - {_CHANGED}"]
     fixing = f"      zkbackup verify --backup-dir {shlex.quote(str(view.path))} --fix"
     if found.damaged_files and found.damaged_files == found.unsealed_files and not fixed:
         return ["  - nothing is lost; what is badly stored is written again by", fixing]

@@ -23,6 +23,7 @@ from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.contents import log_entry
 from logkeep.zookeeper.bundle.repair_notes import dropped_note, repaired_note
 from logkeep.zookeeper.bundle.rewriting import document_of, replace_document
+from logkeep.zookeeper.bundle.sealing import sealed_again
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.given_up import moments_lost, shared_out
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
@@ -63,7 +64,7 @@ class BundleRepairSink:
             writer.abort()
 
     def complete(self, repairs: Sequence[RepairPlan], dropped: Sequence[KeptSnapshot]) -> BundleView:
-        """The bundle as it is from now on."""
+        """The bundle as it is from now on. Its document must be intact: it gets a new seal."""
         self._forget_all_but(repairs)
         if not repairs and not dropped and not self._snapshots:
             return self.view
@@ -83,7 +84,7 @@ class BundleRepairSink:
             notes += [dropped_note(one, spans, self.clock) for one, spans in shared_out(gone, dropped)]
             if notes:
                 document["repairs"] = [*document.get("repairs", []), *notes]
-            replace_document(root, document)
+            replace_document(root, sealed_again(document))
             replaced.move_originals()
             shutil.rmtree(root / PARTIAL, ignore_errors=True)
         return BundleView(root)

@@ -10,6 +10,7 @@ from logkeep.model.segments import Codec
 from logkeep.zookeeper.bundle.view import BundleView
 from tests.unit.cli.zkbackup.bundles import zkbackup
 from tests.zookeeper.directories import MadeServer, bundled, content
+from tests.zookeeper.documents import rewritten
 from tests.zookeeper.mended import byte_in
 
 NEWER = 12
@@ -99,11 +100,7 @@ def test_a_snapshot_of_which_other_things_are_said_is_not_brought_back_from_itse
     server.snapshot(0)
     server.log(range(1, 5), creating=True)
     view, _ = bundled(server, tmp_path / "backups", "one", codec=Codec.GZIP)
-    info = view.path / "metadata" / "backup_info.json"
-    document = json.loads(info.read_text())
-    document["files"]["snapshots"][0]["nodes"] += 90
-    info.chmod(0o600)
-    info.write_text(json.dumps(document))
+    rewritten(view.path, lambda document: document["files"]["snapshots"][0].update(nodes=90), sealed=True)
     fixed = zkbackup("verify", f"--backup-dir={view.path}", "--fix", "--format=json", home=tmp_path)
     assert "brought back" not in fixed.stdout
 
