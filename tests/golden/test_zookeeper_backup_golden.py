@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import msgspec
+
 from logkeep.model.segments import Proof
 from logkeep.repository.documents import seal, unseal
 from logkeep.zookeeper.archive.record import EnsembleRecord
-from logkeep.zookeeper.bundle.documents import encoded, read_info
+from logkeep.zookeeper.bundle.documents import BackupInfo, encoded, read_info, with_seal
+from logkeep.zookeeper.bundle.sealing import is_intact
 from logkeep.zookeeper.bundle.view import BundleView
 from tests.zookeeper.directories import content, txn
 from tests.zookeeper.encoding import LOG_HEADER
@@ -41,3 +44,14 @@ def test_the_record_in_a_repository_is_read_and_written_as_it_was() -> None:
     assert seal(record) == data
     assert [(r.first, r.last) for r in record.logs] == [(1, 2), (3, 3), (4, 5), (EPOCH + 1, EPOCH + 2)]
     assert record.snapshots[0].zxid == 2
+
+
+def test_a_bundle_without_a_seal_is_as_good_as_ever() -> None:
+    assert BundleView(GOLDEN / "golden").intact
+
+
+def test_the_seal_is_the_one_that_it_was() -> None:
+    data = (GOLDEN / "sealed_info.json").read_bytes()
+    info = msgspec.json.decode(data, type=BackupInfo)
+    assert is_intact(msgspec.json.decode(data))
+    assert encoded(with_seal(msgspec.structs.replace(info, seal=msgspec.UNSET))) == data

@@ -203,10 +203,12 @@ def import_bundle(
     scratch: Path | None = None,
     member_name: str | None = None,
 ) -> Done:
-    """A bundle as the next backup of a source. Raises HistoryUnproven where it does not continue what is there.
+    """A bundle as the next backup of a source. Raises HistoryUnproven where it does not continue what is there, Damaged
+    where its document is not what was written.
 
     `member_name`: whose files these are, where the source knows the server under another name than the bundle.
     """
+    view.require_intact()
     member = view.members[0]
     with _directories(view, scratch) as (data_dir, log_dir):
         place = MemberPlace(member_name or member.name, data_dir, log_dir, member.host or "bundle")

@@ -1,7 +1,8 @@
 """How good a backup is, from what a verification saw of it: one judgement, for bundles and for repositories. Pure.
 
 Transactions that are missing before the newest interval that can be restored make a backup worse, and do not make it
-damaged. One whose end is not the one that it was taken up to is damaged, however whole its files are.
+damaged; who verifies it is told with an exit code all the same. One whose end is not the one that it was taken up to is
+damaged, however whole its files are; so is one whose own document is not what was written.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,8 @@ class Judged:
     """By the backup itself, or by a repair."""
     end: int
     """The last transaction that the backup had when it was taken."""
+    given_up: int = 0
+    """Files that were damaged, that nobody else had, and that it names no more."""
 
     @property
     def level(self) -> str:
@@ -36,15 +39,25 @@ class Judged:
     @property
     def restorable(self) -> bool:
         """The end that was taken, not one that is left when damaged files are not counted."""
-        return self.verified.restorable and (self.verified.end or 0) >= self.end
+        found = self.verified
+        return found.restorable and not found.document_changed and (found.end or 0) >= self.end
 
     @property
     def condition(self) -> Condition:
-        found = self.verified
         return condition(
-            restorable=self.restorable, repaired_files=self.repaired_files, old_hole=found.old_hole,
-            damaged_files=found.damaged_files,
+            restorable=self.restorable, repaired_files=self.repaired_files, old_hole=self.verified.old_hole,
+            damaged_files=self.damaged_files,
         )  # fmt: skip
+
+    @property
+    def damaged_files(self) -> int:
+        """Those that are gone for it too."""
+        return self.verified.damaged_files + self.given_up
+
+    @property
+    def unrecoverable_files(self) -> int:
+        """Without those of which nothing but what they are stored in is damaged."""
+        return self.damaged_files - self.verified.unsealed_files
 
     @property
     def unproven_end(self) -> bool:
@@ -53,14 +66,16 @@ class Judged:
 
     @property
     def score(self) -> int:
-        found = self.verified
-        return quality(restorable=self.restorable, repaired_files=self.repaired_files, old_hole=found.old_hole)
+        return quality(
+            restorable=self.restorable, repaired_files=self.repaired_files, old_hole=self.verified.old_hole,
+            damaged_files=self.damaged_files,
+        )  # fmt: skip
 
     @property
     def exit_code(self) -> int:
         """10: something is damaged or lost; 2: worth a look."""
         severities = {finding.severity for finding in self.findings}
-        if Severity.DAMAGE in severities or not self.restorable:
+        if Severity.DAMAGE in severities or self.verified.lacks or not self.restorable:
             return 10
         return 2 if Severity.WARNING in severities else 0
 
@@ -70,10 +85,10 @@ class Judged:
         return [finding for finding in self.findings if (finding.code, finding.where) not in told]
 
 
-def judge(verified: Verified, *, end: int, where: str, repaired_files: int = 0) -> Judged:
+def judge(verified: Verified, *, end: int, where: str, repaired_files: int = 0, given_up: int = 0) -> Judged:
     """`end`: the last transaction that the backup was taken up to."""
     seen = (*verified.seen, *_end_missing(verified, end, where))
-    return Judged(replace(verified, seen=seen), repaired_files, end)
+    return Judged(replace(verified, seen=seen), repaired_files, end, given_up)
 
 
 def _end_missing(verified: Verified, wanted: int, where: str) -> Iterator[Seen]:

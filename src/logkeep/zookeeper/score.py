@@ -3,8 +3,8 @@
 from enum import StrEnum
 from typing import Final
 
-PER_REPAIRED_FILE: Final = 5
-MOST_FOR_REPAIRS: Final = 20
+PER_FILE: Final = 5
+MOST_FOR_FILES: Final = 20
 FOR_AN_OLD_HOLE: Final = 30
 
 
@@ -14,17 +14,18 @@ class Condition(StrEnum):
     VALID = "valid"
     """Everything in it is as it was written."""
     PARTIAL = "partial"
-    """Something was repaired, or is missing from an older part; its end can be restored."""
+    """Something is damaged, was repaired, or is missing from an older part; its end can be restored."""
     DAMAGED = "damaged"
     """Its end cannot be restored, or nobody can tell."""
 
 
-def quality(*, restorable: bool, repaired_files: int = 0, old_hole: bool = False) -> int:
-    """`old_hole`: transactions are missing before the newest interval that can be restored."""
+def quality(*, restorable: bool, repaired_files: int = 0, old_hole: bool = False, damaged_files: int = 0) -> int:
+    """`old_hole`: something is missing before the newest interval that can be restored. A file that is damaged counts
+    as it will when it is repaired."""
     if not restorable:
         return 0
-    repairs = min(PER_REPAIRED_FILE * repaired_files, MOST_FOR_REPAIRS)
-    return 100 - repairs - (FOR_AN_OLD_HOLE if old_hole else 0)
+    files = min(PER_FILE * (repaired_files + damaged_files), MOST_FOR_FILES)
+    return 100 - files - (FOR_AN_OLD_HOLE if old_hole else 0)
 
 
 def condition(

@@ -17,7 +17,8 @@ from logkeep.zookeeper.boot import Boot, booted
 from logkeep.zookeeper.check_history import history_findings
 from logkeep.zookeeper.coverage import Holdings
 from logkeep.zookeeper.findings import Class, Seen
-from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.given_up import moments_lost
+from logkeep.zookeeper.kept import BackupView, KeptSnapshot
 from logkeep.zookeeper.line import line_of
 from logkeep.zookeeper.plan import Interval, Moments, RestorePath, ToEnd, plan, reachable
 from logkeep.zookeeper.reach import reaches_of
@@ -33,6 +34,7 @@ _OF_FILES = frozenset(
 )  # fmt: skip
 
 
+_OLD_HOLES = frozenset({Class.LOST_TRANSACTIONS, Class.LOST_MOMENTS})
 ReadObjects = Callable[[BackupView, ObjectChecks, Progress], ObjectChecks]
 
 
@@ -56,7 +58,7 @@ class Verified:
     reachable: dict[str, tuple[Interval, ...]] = field(default_factory=dict)
     """Per history."""
     old_hole: bool = False
-    """Transactions are missing before the newest interval that can be restored."""
+    """Transactions are missing before the newest interval that can be restored, or what would lead to them is."""
     damaged_files: int = 0
     unsealed_files: int = 0
     """Of those: files in which everything is whole."""
@@ -71,6 +73,16 @@ class Verified:
     @property
     def failed(self) -> bool:
         return any(each.severity is Severity.DAMAGE for each in self.seen)
+
+    @property
+    def lacks(self) -> bool:
+        """Transactions are gone, or moments that could be restored to."""
+        return any(each.kind in _OLD_HOLES for each in self.seen)
+
+    @property
+    def document_changed(self) -> bool:
+        """What the backup says of itself is not what was written: nobody can tell what else is."""
+        return any(each.kind is Class.DOCUMENT_CHANGED for each in self.seen)
 
     @property
     def lost(self) -> tuple[tuple[int, int], ...]:
@@ -143,7 +155,7 @@ def _verified(
         reachable={
             name: reachable(holdings, line, reaches_of(holdings, line), moments) for name, line in lines.items()
         },
-        old_hole=any(each.kind is Class.LOST_TRANSACTIONS for each in seen),
+        old_hole=any(each.kind in _OLD_HOLES for each in seen) or bool(moments_lost(holdings, _snapshots(objects))),
         damaged_files=len({each.where for each in seen if each.severity is Severity.DAMAGE and each.kind in _OF_FILES}),
         unsealed_files=sum(each.kind is Class.SEAL_BROKEN for each in seen),
         objects=objects.objects,
@@ -153,3 +165,8 @@ def _verified(
         end=None if path is None else path.until,
         labels=() if path is None else path.labels,
     )
+
+
+def _snapshots(objects: ObjectChecks) -> list[KeptSnapshot]:
+    """Those that cannot be used, each once."""
+    return [kept for kept in dict.fromkeys(objects.unusable) if isinstance(kept, KeptSnapshot)]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.zkbackup.served import Served
+from tests.zookeeper.documents import rewritten
 from tests.zookeeper.slow_log import good_records
 
 pytestmark = pytest.mark.xdist_group("zookeeper-e2e")
@@ -221,10 +222,8 @@ def test_a_time_that_damage_has_taken_away(shop: Served, bundle: Path) -> None:
 
 def test_an_end_that_no_file_holds(shop: Served, bundle: Path) -> None:
     """Its files are whole, and the document still tells what the backup was taken up to."""
-    path = bundle / "metadata" / "backup_info.json"
-    document = json.loads(path.read_text())
-    gone = document["files"]["txnlogs"].pop()
-    path.write_text(json.dumps(document))
+    gone = json.loads((bundle / "metadata" / "backup_info.json").read_text())["files"]["txnlogs"][-1]
+    rewritten(bundle, lambda document: document["files"]["txnlogs"].pop(), sealed=True)
     (bundle / "txnlogs" / gone["stored_name"]).unlink()
     found = shop.json("verify", f"--backup-dir={bundle}", code=10)
     assert (found["status"], found["restorable"]) == ("damaged", False)

@@ -57,7 +57,7 @@ def test_a_bundle_holds_the_used_bytes_of_every_file(server: MadeServer, tmp_pat
 def test_the_document_has_the_fields_of_the_design(server: MadeServer, tmp_path: Path) -> None:
     view, _ = bundled(server, tmp_path / "out", codec=Codec.GZIP)
     info = json.loads((view.path / "metadata" / "backup_info.json").read_bytes())
-    assert (info["version"], info["backup_id"]) == ("1.0", "one")
+    assert (info["version"], info["backup_id"]) == ("1.1", "one")
     assert info["backup_zxid"] == {"hex": "0x8", "decimal": 8}
     assert info["zookeeper"]["version"] == "3.9.5"
     assert info["zookeeper"]["data_dir"] == str(server.snapshot_dir)

@@ -1,6 +1,7 @@
 """A wrong bit anywhere in an archived object is found, also where nothing of the backup lies; and it is mended."""
 
-from itertools import product
+import os
+from itertools import count, product
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,10 @@ from logkeep.repository.verdicts import DAMAGED, GOOD
 from logkeep.repository.writing import writing
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
+from logkeep.zookeeper import gathering
 from logkeep.zookeeper.archive.verifying import Look
 from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.collect import Found, MemberPlace, look
 from logkeep.zookeeper.findings import Class
 from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, check_data, check_files, to_read
 from logkeep.zookeeper.verify_units import ObjectsUnit, checked_by, shares
@@ -118,6 +121,31 @@ def test_a_loss_is_told_and_not_that_the_rest_of_the_object_is_whole(tmp_path: P
     assert {tuple(finding.code for finding in verified(place, one).findings) for one in ids(place)} == {
         ("seal-broken",)
     }
+
+
+def test_it_is_told_also_where_a_note_speaks_of_the_same_object(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A live server that nobody can ask: nothing bounds its newest snapshot, which is a note on that snapshot."""
+    place, server = new_place(), MadeServer(tmp_path / "server")
+    server.snapshot(0, digest=False)
+    log = server.log([1, 2, 3, 4, 5], creating=True)
+    server.snapshot(3, digest=False, nodes=[1, 2, 3])
+    moments = count(1)
+
+    def written_meanwhile(where: MemberPlace) -> Found:
+        os.utime(log, ns=(moment := next(moments), moment))
+        return look(where)
+
+    monkeypatch.setattr(gathering, "look", written_meanwhile)
+    archived(place, server, codec=Codec.GZIP)
+    (newest,) = ids(place)
+    view = viewed(place, newest)
+    assert "snapshot-unbounded" in {finding.code for finding in verified(place, newest).findings}
+    name = damage(place, view, view.snapshots[-1], GZIP_TIME)
+    found = verified(place, newest)
+    assert found.document.verdict == DAMAGED
+    assert ("seal-broken", name) in {(finding.code, finding.where) for finding in found.findings}
 
 
 @pytest.mark.parametrize("most_bytes", [1, 1 << 20])

@@ -86,13 +86,15 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _text(report: VerifyReport, look: Look) -> str:
-    state = look.state("OK") if report.verdict == GOOD else look.state("FAIL")
+    state = look.state("OK") if report.verdict == GOOD and not _lacks(report) else look.state("FAIL")
     files = report.level == "files"
     share = "" if report.sample == "1/1" or files else f", sample {report.sample}"
     head = f"{state}  backup {report.id} of {report.source}: {report.verdict} (level {report.level}{share})"
     read = "" if files else f" · {count(report.objects_read)} read"
     lines = [head, look.text(f"{count(report.objects)} objects · {size(report.stored_bytes)}{read}")]
     lines += _zookeeper_lines(report.zookeeper, look) if report.zookeeper else []
+    if report.verdict == GOOD and _lacks(report):
+        lines.append(look.line("every object is good, and transactions are missing before what can be restored"))
     for finding in report.findings[:_SHOWN]:
         lines.append(look.line(f"{finding.severity.upper():8}{finding.where}: {finding.what}"))
         if finding.remedy:
@@ -119,10 +121,15 @@ def _zookeeper_lines(found: ZooKeeperVerified, look: Look) -> list[str]:
     ]
 
 
+def _lacks(report: VerifyReport) -> bool:
+    """All objects may be good, and transactions be in none of them."""
+    return report.zookeeper is not None and any(f.code == "lost-transactions" for f in report.findings)
+
+
 def _code(report: VerifyReport) -> int:
     """2 when it is good as far as could be seen, and that is less than was asked for, or something is worth a look."""
     zookeeper = report.zookeeper
-    if report.verdict != GOOD or (zookeeper is not None and not zookeeper.restorable):
+    if report.verdict != GOOD or _lacks(report) or (zookeeper is not None and not zookeeper.restorable):
         return 10
     doubtful = zookeeper is not None and any(f.severity is Severity.WARNING for f in report.findings)
     return 2 if doubtful or report.level != report.asked_level else 0
@@ -137,7 +144,7 @@ def _metrics(outcome: Outcome[VerifyReport]) -> Iterator[MetricSample]:
         yield sample("logkeep_verify_valid_files", max(0, report.objects - bad), source=source)
         yield sample("logkeep_verify_corrupted_files", bad, source=source)
         yield sample("logkeep_verify_repaired_files", 0, source=source)
-        if report.verdict == GOOD:
+        if _code(report) != Damaged.exit_code:
             ended = outcome.ended.timestamp()
             yield sample("logkeep_verify_last_success_timestamp_seconds", ended, source=source)
 

@@ -30,7 +30,7 @@ def opened_backup(run: Run, named: str) -> Iterator[BackupView]:
     """A backup of the repository by its id, held while it is read; or a bundle by its directory."""
     if is_bundle(named):
         view = BundleView(Path(named).expanduser().absolute())
-        _ = view.info  # what is wrong with it is told before any work
+        view.require_intact()  # what is wrong with it is told before any work
         yield view
         return
     place = chosen_source(run)

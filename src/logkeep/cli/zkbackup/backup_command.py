@@ -115,13 +115,16 @@ def _answer(run: Run, bundle: Path, done: Done, checked: Judged, took_s: float) 
 
 
 def exit_code(done: Done, checked: Judged, *, auto_repair: bool) -> int:
-    """Lost transactions go before a failed check, that before a warning."""
-    if done.exit_code == 21:
+    """What the server's files lack goes before a failed check, that before a warning."""
+    codes = {finding.code for finding in done.findings}
+    if done.exit_code == 21 or "hole" in codes:
         return 21
-    if checked.condition is Condition.DAMAGED:
+    if checked.verified.failed or checked.condition is Condition.DAMAGED:
         return 10
-    tail = any(finding.code == "active-tail" for finding in done.findings)
-    return done.exit_code or (2 if tail and not auto_repair else 0)
+    if checked.verified.lacks:
+        return 21
+    doubtful = "log-overlap" in codes or ("active-tail" in codes and not auto_repair)
+    return done.exit_code or checked.exit_code or (2 if doubtful else 0)
 
 
 def _document(bundle: Path, checked: Judged, code: int) -> dict[str, Any]:

@@ -13,16 +13,17 @@ from logkeep.zookeeper.sink import Gathered
 _OUTCOMES = {
     0: f"{GOOD} Backup completed",
     2: f"{FAIR} Backup completed, with warnings",
-    10: f"{BAD} Backup written, but it cannot be restored",
+    10: f"{BAD} Backup written, but a file in it is damaged",
     21: f"{BAD} Backup written, but transactions are lost",
 }
+_NOT_RESTORABLE = f"{BAD} Backup written, but it cannot be restored"
 _BY_HAND = "keytabs are never copied; key stores, private keys and jaas.conf only with --include-secrets"
 
 
 def backup_text(bundle: Path, done: Done, checked: Judged, took_s: float, code: int, look: Look) -> str:
     gathered = done.gathered
     lines = [
-        f"{_OUTCOMES[code]}: {done.name}",
+        f"{_outcome(checked, code)}: {done.name}",
         "",
         f"Directory:  {bundle}",
         *_facts(gathered, took_s),
@@ -35,6 +36,10 @@ def backup_text(bundle: Path, done: Done, checked: Judged, took_s: float, code: 
         f"  zkbackup info {done.name} --backup-base-dir {bundle.parent}",
     ]
     return told("\n".join(lines), look)
+
+
+def _outcome(checked: Judged, code: int) -> str:
+    return _NOT_RESTORABLE if code == 10 and not checked.restorable else _OUTCOMES[code]
 
 
 def _status(checked: Judged) -> str:

@@ -11,12 +11,13 @@ from pathlib import Path
 from logkeep.cli.zkbackup.frame import Run
 from logkeep.cli.zkbackup.limit import at_most
 from logkeep.cli.zkbackup.option import ZkOption
-from logkeep.cli.zkbackup.structure import structure_seen
+from logkeep.cli.zkbackup.structure import given_up_seen, structure_seen
 from logkeep.cli.zkbackup.verdict import store_verdict
 from logkeep.model.work import Progress, ProgressSink
 from logkeep.zookeeper.boot import Boot
-from logkeep.zookeeper.bundle.rewriting import document_of
-from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.bundle import layout
+from logkeep.zookeeper.bundle.repair_notes import DROPPED, repair_notes
+from logkeep.zookeeper.bundle.view import CHANGED, BundleView
 from logkeep.zookeeper.coverage import Holdings
 from logkeep.zookeeper.judging import Judged, judge
 from logkeep.zookeeper.survey import survey
@@ -36,21 +37,28 @@ def check_bundle(
 ) -> Judged:
     """Verify, and store the verdict. `repaired`: files that were just repaired."""
     with at_most(run[timeout]), _shown(run, view, "verify") as progress:
-        verified = verify(view, level, known=structure_seen(view), boot=boot, scratch=scratch, progress=progress)
+        known = [*structure_seen(view), *given_up_seen(view)]
+        verified = verify(view, level, known=known, boot=boot, scratch=scratch, progress=progress)
     files = view.info.validation.repaired_files + repaired
-    checked = judge(verified, end=end_of(view), where=view.name, repaired_files=files)
+    given_up = sum(note.kind == DROPPED for note in repair_notes(view.path))
+    checked = judge(verified, end=end_of(view), where=view.name, repaired_files=files, given_up=given_up)
     store_verdict(view, checked, run.clock())
     return checked
 
 
 def end_of(view: BundleView) -> int:
     """The last transaction that the backup had, also one that a repair could not bring back."""
-    lost = [int(each["to"], 16) for repair in document_of(view.path).get("repairs", []) for each in repair["lost"]]
+    lost = [span.zxids[1] for note in repair_notes(view.path) for span in note.lost]
     return max([view.info.backup_zxid.decimal, *(log.last for log in view.logs), *lost])
 
 
 def usable_holdings(view: BundleView, run: Run, *, verify: bool, timeout: ZkOption[int | None]) -> Holdings:
-    """What a restore may be planned with: without every file that is not what was kept."""
+    """What a restore may be planned with: without every file that is not what was kept. Raises Damaged where the
+    document itself is not what was written; without `verify` that is a warning."""
+    if verify:
+        view.require_intact()
+    elif not view.intact:
+        run.console.warn(f"{layout.METADATA}/{layout.INFO}: {CHANGED}")
     objects = check_files(view)
     if verify:
         with at_most(run[timeout]), _shown(run, view, "verify") as progress:

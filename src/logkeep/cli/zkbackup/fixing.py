@@ -13,6 +13,7 @@ from logkeep.cli.zkbackup.catalogue import shelved
 from logkeep.cli.zkbackup.frame import Run
 from logkeep.errors import LogkeepError
 from logkeep.zookeeper.asking import helpful
+from logkeep.zookeeper.bundle.repair_notes import DROPPED, RepairNote, repair_notes
 from logkeep.zookeeper.bundle.repairing import BundleRepairSink
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.repair import repair
@@ -36,24 +37,33 @@ class Fixed:
 
     view: BundleView
     repaired: int = 0
-    """Files that were written again, and those that are no longer used."""
+    """Files that were written again."""
+    dropped: int = 0
+    """Those that are no longer used."""
     told: tuple[str, ...] = ()
     lost: bool = False
-    """Transactions are gone for good."""
+    """Transactions are gone for good, or moments that could be restored to."""
 
 
 def fix(view: BundleView, run: Run) -> Fixed:
+    if not view.intact:  # what it says wrongly of a good file would make that a damaged one
+        return Fixed(view, told=("nothing was mended: what tells which files are good is not what was written",))
     sink = BundleRepairSink(view, run.clock, run.world.token)
     checks = check_data(view, check_files(view), lambda _: None)
     beside = helpful(view, neighbours(view.path), checks) if checks.unusable else ()
     done = repair(view, sink, beside=beside, level=Level.FILES, checks=checks)
     told = [_words(each) for each in done.repairs]
     told += [f"{snapshot.name}: brought back, byte for byte" for snapshot in done.copied]
-    told += [
-        f"{snapshot.name}: damaged, and no other backup has it; it is not used any more" for snapshot in done.dropped
-    ]
-    changed = len(done.repairs) + len(done.copied) + len(done.dropped)
-    return Fixed(BundleView(view.path), changed, tuple(told), bool(done.lost))
+    names = {snapshot.name for snapshot in done.dropped}
+    given_up = [note for note in repair_notes(view.path) if note.kind == DROPPED and note.of in names]
+    told += [_dropped_words(note) for note in given_up]
+    return Fixed(
+        BundleView(view.path),
+        repaired=len(done.repairs) + len(done.copied),
+        dropped=len(done.dropped),
+        told=tuple(told),
+        lost=bool(done.lost) or any(note.unreachable for note in given_up),
+    )
 
 
 def neighbours(bundle: Path) -> Iterator[BundleView]:
@@ -70,6 +80,12 @@ def _is_readable(view: BundleView) -> bool:
         return bool(view.logs or view.snapshots)
     except (LogkeepError, ValueError):  # what cannot be read is no help
         return False
+
+
+def _dropped_words(note: RepairNote) -> str:
+    spans = ", ".join(map(str, note.unreachable))
+    left = f"{spans} cannot be restored to any more" if spans else "every moment can be restored to without it"
+    return f"{note.of}: damaged, and no other backup has it; it is not used any more; {left}"
 
 
 def _words(plan: RepairPlan) -> str:

@@ -1,11 +1,14 @@
-"""Whether a bundle has the directories and documents it should have, and no file that nothing speaks of."""
+"""Whether a bundle has the directories and documents it should have, and no file that nothing speaks of; whether its
+document is what was written; and what a repair gave up."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from logkeep.model.findings import Severity
 from logkeep.zookeeper.bundle import layout
-from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.bundle.documents import WITHOUT_DOCUMENT
+from logkeep.zookeeper.bundle.repair_notes import repair_notes
+from logkeep.zookeeper.bundle.view import CHANGED, BundleView
 from logkeep.zookeeper.findings import Class, Seen
 
 _DOCUMENTS: Final = (layout.MANIFEST, layout.MNTR, layout.STAT, layout.CONF)
@@ -13,8 +16,32 @@ _COPY_AGAIN: Final = "copy the bundle anew; for a restore it is not needed"
 
 
 def structure_seen(view: BundleView) -> list[Seen]:
-    """Warnings only: what a restore needs is checked file by file."""
-    return [*_missing(view), *_strays(view)]
+    """What a restore needs is checked file by file; beside that only the document can be damaged."""
+    return [*_changed(view), *_missing(view), *_strays(view)]
+
+
+def given_up_seen(view: BundleView) -> Iterator[Seen]:
+    """The files are gone, and nothing else tells that there was more."""
+    for note in repair_notes(view.path):
+        if note.unreachable:
+            spans = ", ".join(map(str, note.unreachable))
+            yield _warning(
+                Class.LOST_MOMENTS,
+                f"{view.info.zookeeper.member}/{note.of}",
+                f"it was damaged, no other backup had it, and a repair gave it up: {spans} cannot be restored to",
+                f"the damaged file lies in {layout.DAMAGED}; another copy of this backup may have a whole one",
+            )
+
+
+def _changed(view: BundleView) -> Iterator[Seen]:
+    if not view.intact:
+        yield Seen(
+            kind=Class.DOCUMENT_CHANGED,
+            severity=Severity.DAMAGE,
+            where=f"{layout.METADATA}/{layout.INFO}",
+            what=CHANGED,
+            remedy=WITHOUT_DOCUMENT,
+        )
 
 
 def _missing(view: BundleView) -> Iterator[Seen]:

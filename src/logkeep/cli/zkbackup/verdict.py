@@ -28,6 +28,15 @@ class Verdict(Protocol):
     def repaired_files(self) -> int: ...
 
     @property
+    def given_up(self) -> int: ...
+
+    @property
+    def damaged_files(self) -> int: ...
+
+    @property
+    def unrecoverable_files(self) -> int: ...
+
+    @property
     def restorable(self) -> bool: ...
 
     @property
@@ -55,14 +64,14 @@ def store_verdict(view: BundleView, verdict: Verdict, now: datetime) -> None:
 def validation(view: BundleView, verdict: Verdict, now: datetime) -> dict[str, Any]:
     """The fields of the design, and what lists need."""
     verified = verdict.verified
-    total, damaged = len(view.snapshots) + len(view.logs), verified.damaged_files
+    kept = len(view.snapshots) + len(view.logs)
     return {
         "enabled": True,
-        "total_files": total,
-        "valid_files": max(total - damaged, 0),
-        "corrupted_files": damaged,
+        "total_files": kept + verdict.given_up,
+        "valid_files": max(kept - verified.damaged_files, 0),
+        "corrupted_files": verdict.damaged_files,
         "repaired_files": verdict.repaired_files,
-        "unrecoverable_files": damaged - verified.unsealed_files,
+        "unrecoverable_files": verdict.unrecoverable_files,
         "status": verdict.condition.value,
         "quality_score": verdict.score,
         "restorable": verdict.restorable,

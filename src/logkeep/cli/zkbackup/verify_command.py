@@ -25,10 +25,10 @@ def verify(run: Run) -> Answer:
     view = BundleView(run.needed(BACKUP_DIR, "--backup-dir").absolute())
     fixed = fix(view, run) if run[FIX] else Fixed(view)
     checked = _checked(run, fixed)
-    code = 10 if fixed.lost else checked.exit_code or (2 if fixed.repaired else 0)
+    code = 10 if fixed.lost else checked.exit_code or (2 if fixed.repaired or fixed.dropped else 0)
     samples = verify_samples(
         fixed.view.info.zookeeper.host, took_s=run.took_s(started), ended_s=run.clock().timestamp(),
-        valid=checked.verified.objects - checked.verified.damaged_files, damaged=checked.verified.damaged_files,
+        valid=checked.verified.objects - checked.verified.damaged_files, damaged=checked.damaged_files,
         repaired=fixed.repaired,
     )  # fmt: skip
     told = list(fixed.told)

@@ -1,5 +1,6 @@
 """The report of `zkbackup verify`. Pure."""
 
+import shlex
 from typing import Any
 
 import msgspec
@@ -20,11 +21,13 @@ _ASSESSMENT = {
     Condition.PARTIAL: f"{FAIR} the backup can be restored; part of it was repaired or is missing",
     Condition.DAMAGED: f"{BAD} the end of the backup cannot be restored",
 }
+_DAMAGED_WITHIN = f"{FAIR} the backup can be restored; a file in it is damaged"
 _ADVICE = {
     Condition.VALID: "nothing to do; keep it as a restore point",
     Condition.PARTIAL: "take a new backup, and keep this one until the new one is verified",
     Condition.DAMAGED: "take a new backup now; restore from this one only to the intervals above",
 }
+_CHANGED = "take a new backup now; before a restore from this one bring its document back, as the finding says"
 
 
 def verify_text(view: BundleView, checked: Judged, repairs: list[str], look: Look) -> str:
@@ -33,18 +36,41 @@ def verify_text(view: BundleView, checked: Judged, repairs: list[str], look: Loo
     lines = [
         *title("Backup verification"),
         *(f"Backup ID: {view.name}", f"Taken: {info.backup_timestamp}", f"ZXID: {info.backup_zxid.hex}"),
-        *(f"Level: {checked.level}", "", _structure(findings), f"Document: {GOOD} valid", ""),
+        *(f"Level: {checked.level}", "", _structure(findings), _document(checked), ""),
         *("Snapshots:", *(_snapshot(entry, findings) for entry in info.files.snapshots), ""),
         *("Transaction logs:", *(line for entry in info.files.txnlogs for line in _log(entry, findings)), ""),
         *_coverage(checked),
         *(["Repairs:", *(f"  {FAIR} {line}" for line in repairs), ""] if repairs else []),
-        f"Result: {_ASSESSMENT[checked.condition]}",
+        f"Result: {_assessment(checked)}",
         f"  - Status: {status}, quality {checked.score}/100",
         *_proof(checked),
         *finding_lines(findings),
-        *("", "Advice:", f"  - {_ADVICE[checked.condition]}"),
+        *("", "Advice:", *_advice(view, checked, fixed=bool(repairs))),
     ]
     return told("\n".join(lines), look)
+
+
+def _document(checked: Judged) -> str:
+    changed = checked.verified.document_changed
+    return f"Document: {f'{BAD} not what was written' if changed else f'{GOOD} valid'}"
+
+
+def _assessment(checked: Judged) -> str:
+    if checked.condition is Condition.PARTIAL and checked.verified.damaged_files:
+        return _DAMAGED_WITHIN
+    return _ASSESSMENT[checked.condition]
+
+
+def _advice(view: BundleView, checked: Judged, *, fixed: bool) -> list[str]:
+    """`fixed`: a repair has done what it can. A command has a line of its own, to be copied."""
+    found = checked.verified
+    if found.document_changed:
+        return [f"  - {_CHANGED}"]
+    fixing = f"      zkbackup verify --backup-dir {shlex.quote(str(view.path))} --fix"
+    if found.damaged_files and found.damaged_files == found.unsealed_files and not fixed:
+        return ["  - nothing is lost; what is badly stored is written again by", fixing]
+    mending = ["  - what can be mended, with the help of the other backups beside it, is mended by", fixing]
+    return [*(mending if found.damaged_files and not fixed else []), f"  - {_ADVICE[checked.condition]}"]
 
 
 def _structure(findings: tuple[Finding, ...]) -> str:
@@ -86,9 +112,17 @@ def _coverage(checked: Judged) -> list[str]:
         "Coverage:",
         *(f"  Earliest ZXID: {hex_zxid(first)}", f"  Latest ZXID: {hex_zxid(last)}"),
         *(f"  Can be restored to: {interval}" for interval in intervals),
-        f"  Logs: {f'{FAIR} a hole in an older part' if checked.verified.old_hole else f'{GOOD} without a hole'}",
+        f"  Logs: {_logs(checked)}",
         "",
     ]
+
+
+def _logs(checked: Judged) -> str:
+    if not checked.verified.old_hole:
+        return f"{GOOD} without a hole"
+    if any(finding.code == "lost-transactions" for finding in checked.findings):
+        return f"{FAIR} a hole in an older part"
+    return f"{FAIR} the snapshot is lost that led to an older part"
 
 
 def _proof(checked: Judged) -> list[str]:
@@ -102,7 +136,7 @@ def _proof(checked: Judged) -> list[str]:
 
 def verify_document(view: BundleView, checked: Judged, repairs: list[str]) -> dict[str, Any]:
     info, found = view.info, checked.verified
-    total = len(info.files.snapshots) + len(info.files.txnlogs)
+    kept = len(info.files.snapshots) + len(info.files.txnlogs)
     return {
         "backup_id": view.name,
         "backup_dir": str(view.path),
@@ -119,11 +153,11 @@ def verify_document(view: BundleView, checked: Judged, repairs: list[str]) -> di
         },
         "validation": {
             "enabled": True,
-            "total_files": total,
-            "valid_files": max(total - found.damaged_files, 0),
-            "corrupted_files": found.damaged_files,
+            "total_files": kept + checked.given_up,
+            "valid_files": max(kept - found.damaged_files, 0),
+            "corrupted_files": checked.damaged_files,
             "repaired_files": checked.repaired_files,
-            "unrecoverable_files": found.damaged_files - found.unsealed_files,
+            "unrecoverable_files": checked.unrecoverable_files,
         },
         "coverage": [_interval(i) for intervals in found.reachable.values() for i in intervals],
         "lost": [{"from": hex_zxid(first), "to": hex_zxid(last)} for first, last in found.lost],

@@ -77,8 +77,9 @@ def _present(view: ArchiveView, gone: set[str]) -> ObjectChecks:
 
 def _told(found: Verified, names: dict[str, str], gone: set[str]) -> Iterator[Finding]:
     """What the repository's own look has told is not told again; nor that the seal of an object is broken, where it is
-    told what is broken behind it."""
-    damaged = {names.get(seen.where) for seen in found.seen if seen.kind is not Class.SEAL_BROKEN}
+    told what is broken behind it. A note or a warning on the same object tells nothing of that."""
+    grave = (seen for seen in found.seen if seen.severity is Severity.DAMAGE)
+    damaged = {names.get(seen.where) for seen in grave if seen.kind is not Class.SEAL_BROKEN}
     for seen in found.seen:
         finding = seen.finding
         where = names.get(finding.where)

@@ -15,9 +15,11 @@ from logkeep.formats.zookeeper.names import FileKind, parse_name
 from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec, Proof
 from logkeep.zookeeper.bundle import layout
+from logkeep.zookeeper.bundle.sealing import seal_of
 from logkeep.zookeeper.kept import Ending, Origin
 
-VERSION: Final = "1.0"
+VERSION: Final = "1.1"
+"""1.1: sealed. Releases that read 1.0 read it too."""
 WITHOUT_DOCUMENT: Final = (
     "bring the document back from a copy; or unpack what is in snapshots and txnlogs into one directory version-2, and "
     "run `zkbackup backup` with it as --zk-data-dir: that makes a new backup of them"
@@ -138,6 +140,12 @@ class BackupInfo(msgspec.Struct, frozen=True, kw_only=True):
     left_out: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     exit_code: int = 0
+    seal: Checksum | msgspec.UnsetType = msgspec.UNSET
+    """See `sealing`."""
+
+
+def with_seal(info: BackupInfo) -> BackupInfo:
+    return msgspec.structs.replace(info, seal=seal_of(msgspec.json.decode(msgspec.json.encode(info))))
 
 
 def encoded(info: BackupInfo) -> bytes:
@@ -161,6 +169,8 @@ def read_info(bundle: Path) -> BackupInfo:
         raise Damaged(f"it makes no sense: {error}", subject=str(path), remedy=WITHOUT_DOCUMENT) from error
     if info.version.partition(".")[0] != VERSION.partition(".")[0]:
         raise FormatTooNew(f"it has format {info.version}, this release reads {VERSION}", subject=str(path))
+    if int(info.backup_zxid.hex, 16) != info.backup_zxid.decimal:
+        raise Damaged("its two numbers of the last transaction differ", subject=str(path), remedy=WITHOUT_DOCUMENT)
     _check_names(info, path)
     return info
 

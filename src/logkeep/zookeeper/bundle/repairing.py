@@ -13,21 +13,25 @@ from typing import Any, Final
 
 import msgspec
 
-from logkeep.formats.zookeeper.names import hex_zxid, log_name
+from logkeep.formats.zookeeper.names import log_name
 from logkeep.model.segments import Codec
-from logkeep.model.time import Clock, TokenSource, rfc3339
+from logkeep.model.time import Clock, TokenSource
 from logkeep.store.directory import speaking_of
 from logkeep.store.local import PARTIAL, LocalStore
 from logkeep.store.local_files import sync_path
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.contents import log_entry
+from logkeep.zookeeper.bundle.repair_notes import dropped_note, repaired_note
 from logkeep.zookeeper.bundle.rewriting import document_of, replace_document
+from logkeep.zookeeper.bundle.sealing import sealed_again
 from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.given_up import moments_lost, shared_out
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.packing import SUFFIXES, StoredWriter
 from logkeep.zookeeper.repair_plan import NewLog, RepairPlan
 from logkeep.zookeeper.repaired_log import RepairedLog
 from logkeep.zookeeper.sink import Stored
+from logkeep.zookeeper.survey import survey
 
 _CODECS: Final = (Codec.GZIP, Codec.ZSTD, Codec.NONE)
 
@@ -60,7 +64,7 @@ class BundleRepairSink:
             writer.abort()
 
     def complete(self, repairs: Sequence[RepairPlan], dropped: Sequence[KeptSnapshot]) -> BundleView:
-        """The bundle as it is from now on."""
+        """The bundle as it is from now on. Its document must be intact: it gets a new seal."""
         self._forget_all_but(repairs)
         if not repairs and not dropped and not self._snapshots:
             return self.view
@@ -75,8 +79,12 @@ class BundleRepairSink:
                 replaced.snapshot(name, self._settled(stored))
             for snapshot in dropped:
                 replaced.snapshot(snapshot.name, None)
-            document.setdefault("repairs", []).extend(_told(repair, self.clock) for repair in repairs)
-            replace_document(root, document)
+            notes = [repaired_note(repair, self.clock) for repair in repairs]
+            gone = moments_lost(survey(self.view, without=dropped), dropped)
+            notes += [dropped_note(one, spans, self.clock) for one, spans in shared_out(gone, dropped)]
+            if notes:
+                document["repairs"] = [*document.get("repairs", []), *notes]
+            replace_document(root, sealed_again(document))
             replaced.move_originals()
             shutil.rmtree(root / PARTIAL, ignore_errors=True)
         return BundleView(root)
@@ -161,19 +169,4 @@ def _stored_fields(stored: Stored) -> dict[str, Any]:
         "stored_name": stored.name.rpartition("/")[2],
         "stored_size": stored.size_bytes,
         "stored_checksum": f"sha256:{stored.sha256}",
-    }
-
-
-def _told(repair: RepairPlan, clock: Clock) -> dict[str, Any]:
-    """Where the new files come from."""
-    return {
-        "of": repair.of.name,
-        "kind": repair.kind.value,
-        "original_checksum": f"sha256:{repair.of.sha256}",
-        "lost": [{"from": hex_zxid(first), "to": hex_zxid(last)} for first, last in repair.lost],
-        "spliced": [
-            {"from": hex_zxid(p.first), "to": hex_zxid(p.last), "log_checksum": f"sha256:{p.donor.log.sha256}"}
-            for p in repair.spliced
-        ],
-        "repaired_at": rfc3339(clock()),
     }

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from logkeep.errors import Damaged, UsageError
 from logkeep.model.segments import Codec
@@ -14,9 +14,20 @@ from logkeep.store.directory import opened_below, opened_root, require_regular, 
 from logkeep.store.local import LocalStore
 from logkeep.store.local_files import READ_FLAGS
 from logkeep.zookeeper.bundle import layout
-from logkeep.zookeeper.bundle.documents import BackupInfo, LogEntry, SnapshotEntry, codec_of, read_info
+from logkeep.zookeeper.bundle.documents import (
+    WITHOUT_DOCUMENT,
+    BackupInfo,
+    LogEntry,
+    SnapshotEntry,
+    codec_of,
+    read_info,
+)
+from logkeep.zookeeper.bundle.rewriting import document_of
+from logkeep.zookeeper.bundle.sealing import is_intact
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.packing import unpacked_stream
+
+CHANGED: Final = "it is not what was written: its seal does not fit"
 
 
 @dataclass(frozen=True)
@@ -37,6 +48,17 @@ class BundleView:
     @property
     def name(self) -> str:
         return self.info.backup_id
+
+    @cached_property
+    def intact(self) -> bool:
+        """Whether its document is what was written, as far as it has a seal. Raises what `info` does."""
+        _ = self.info  # says better what is wrong with one that cannot be read at all
+        return is_intact(document_of(self.path))
+
+    def require_intact(self) -> None:
+        """Raises Damaged: what is not what was written may say anything of what is here."""
+        if not self.intact:
+            raise Damaged(CHANGED, subject=str(layout.info_path(self.path)), remedy=WITHOUT_DOCUMENT)
 
     @property
     def members(self) -> tuple[Member, ...]:

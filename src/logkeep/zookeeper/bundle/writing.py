@@ -22,7 +22,7 @@ from logkeep.store.local import PARTIAL, LocalStore
 from logkeep.store.local_files import sync_path
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.contents import info_of, stored_names
-from logkeep.zookeeper.bundle.documents import BackupInfo, encoded
+from logkeep.zookeeper.bundle.documents import BackupInfo, encoded, with_seal
 from logkeep.zookeeper.bundle.shelf import BundleShelf
 from logkeep.zookeeper.bundle.texts import log_text, manifest_text
 from logkeep.zookeeper.packing import DEFAULT_LEVEL
@@ -63,7 +63,7 @@ class BundleSink:
         found = self._planned(gathered)
         gathered = replace(gathered, findings=[*gathered.findings, *found])
         took_s = (self.clock() - self.started).total_seconds()
-        info = info_of(gathered, self.backup_id, self.started, took_s, self.shelf.codec)
+        info = with_seal(info_of(gathered, self.backup_id, self.started, took_s, self.shelf.codec))
         root = self.shelf.store.root
         with speaking_of(str(root)):
             self._settle(gathered, root)

@@ -10,6 +10,7 @@ from logkeep.model.segments import Codec
 from logkeep.zookeeper.bundle.view import BundleView
 from tests.unit.cli.zkbackup.bundles import zkbackup
 from tests.zookeeper.directories import MadeServer, bundled, content
+from tests.zookeeper.documents import rewritten
 from tests.zookeeper.mended import byte_in
 
 NEWER = 12
@@ -99,10 +100,54 @@ def test_a_snapshot_of_which_other_things_are_said_is_not_brought_back_from_itse
     server.snapshot(0)
     server.log(range(1, 5), creating=True)
     view, _ = bundled(server, tmp_path / "backups", "one", codec=Codec.GZIP)
-    info = view.path / "metadata" / "backup_info.json"
-    document = json.loads(info.read_text())
-    document["files"]["snapshots"][0]["nodes"] += 90
-    info.chmod(0o600)
-    info.write_text(json.dumps(document))
+    rewritten(view.path, lambda document: document["files"]["snapshots"][0].update(nodes=90), sealed=True)
     fixed = zkbackup("verify", f"--backup-dir={view.path}", "--fix", "--format=json", home=tmp_path)
     assert "brought back" not in fixed.stdout
+
+
+def two_snapshots(root: Path, first: int) -> BundleView:
+    """0x64 and 0xc8, logs behind `first`, and the older snapshot has a wrong byte that nobody can put right."""
+    server = MadeServer(root / "server", zxid=300)
+    for zxid in (100, 200):
+        server.snapshot(zxid, nodes=range(1, zxid + 1))
+        server.log(range(first if zxid == 100 else 201, zxid + 101), creating=True)
+    view, _ = bundled(server, root / "backups", "one", codec=Codec.GZIP)
+    stored = view.path / "snapshots" / "snapshot.64.gz"
+    stored.chmod(0o600)
+    whole = stored.read_bytes()
+    stored.write_bytes(whole[:500] + bytes([whole[500] ^ 1]) + whole[501:])
+    return view
+
+
+def test_moments_that_a_lost_snapshot_led_to_are_told_for_good(tmp_path: Path) -> None:
+    view = two_snapshots(tmp_path, first=101)
+    words = ("verify", f"--backup-dir={view.path}", "--format=json")
+    before, fixed, again = (json.loads(zkbackup(*words, *more, home=tmp_path).stdout) for more in ([], ["--fix"], []))
+    assert [told["exit_code"] for told in (before, fixed, again)] == [10, 10, 10]
+    assert "0x64 to 0xc7 cannot be restored to any more" in fixed["repairs"][0]
+    for told in (fixed, again):
+        assert ["0x64 to 0xc7" in f["what"] for f in told["findings"] if f["code"] == "lost-moments"] == [True]
+        counted = told["validation"]
+        assert (counted["total_files"], counted["valid_files"], counted["repaired_files"]) == (4, 3, 0)
+        assert (counted["corrupted_files"], counted["unrecoverable_files"]) == (1, 1)
+    assert [told["status"] for told in (before, fixed, again)] == ["partial"] * 3
+    assert [told["quality_score"] for told in (before, fixed, again)] == [65] * 3
+    (note,) = json.loads((view.path / "metadata" / "backup_info.json").read_text())["repairs"]
+    assert (note["of"], note["kind"], note["unreachable"]) == (
+        "snapshot.64",
+        "dropped",
+        [{"from": "0x64", "to": "0xc7"}],
+    )
+    shown = zkbackup("info", "one", f"--backup-base-dir={view.path.parent}", home=tmp_path).stdout
+    assert "Logs: ⚠️ the snapshot is lost that led to an older part" in zkbackup(*words[:2], home=tmp_path).stdout
+    assert ("Lost: 1" in shown, "Repaired: 0" in shown, "a hole in an older part" in shown) == (True, True, True), shown
+
+
+def test_a_lost_snapshot_that_nothing_needs_costs_no_moment(tmp_path: Path) -> None:
+    view = two_snapshots(tmp_path, first=1)
+    fixed = zkbackup("verify", f"--backup-dir={view.path}", "--fix", "--format=json", home=tmp_path)
+    told = json.loads(fixed.stdout)
+    assert (fixed.returncode, told["status"], told["quality_score"]) == (2, "partial", 95)
+    assert "every moment can be restored to without it" in told["repairs"][0]
+    assert (told["validation"]["repaired_files"], told["validation"]["unrecoverable_files"]) == (0, 1)
+    assert zkbackup("verify", f"--backup-dir={view.path}", home=tmp_path).returncode == 0

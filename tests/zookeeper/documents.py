@@ -1,0 +1,17 @@
+"""Documents of bundles that say something else than they did, for tests."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from logkeep.zookeeper.bundle.sealing import sealed_again
+
+
+def rewritten(bundle: Path, change: Callable[[dict[str, Any]], object], *, sealed: bool) -> None:
+    """`sealed`: as if a backup had written it so; otherwise as if a disk had."""
+    path = bundle / "metadata" / "backup_info.json"
+    document = json.loads(path.read_text())
+    change(document)
+    path.chmod(0o600)
+    path.write_text(json.dumps(sealed_again(document) if sealed else document))
