@@ -50,7 +50,10 @@ def restore_to_log_dirs(run: Run, place: Place, entry: BackupEntry) -> KafkaRest
 
 def _wish(run: Run, place: Place, entry: BackupEntry) -> OfflineWish:
     named: tuple[str, ...] = run[TO_LOG_DIRS]
-    choice = Choice(run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET])
+    choice = Choice(
+        run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET],
+        standing=not run.settings.typed(TOPICS),
+    )  # fmt: skip
     return OfflineWish(
         backup=BackupId(entry.id),
         roots=log_dirs(named),

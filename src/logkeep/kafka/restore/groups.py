@@ -117,10 +117,11 @@ def _meant(groups: Sequence[GroupRecord], patterns: Sequence[str]) -> list[Group
     meant = [compiled(p) for p in patterns]
     known = sorted(groups, key=lambda g: g.name)
     found = [g for g in known if not meant or any(p.fullmatch(g.name) for p in meant)]
-    if patterns and not found:
+    idle = [p.pattern for p in meant if not any(p.fullmatch(g.name) for g in known)]
+    if idle:
         shown = ", ".join([*(g.name for g in known[:_SHOWN]), *(["…"] if len(known) > _SHOWN else [])]) or "none"
         raise UsageError(
-            f"no group of the backup matches {' or '.join(patterns)}",
+            f"no group of the backup matches {' or '.join(idle)}",
             remedy=f"patterns match whole names; the backup has: {shown}",
         )
     return found
