@@ -41,7 +41,7 @@ def test_patterns_match_whole_names() -> None:
     assert [g.name for g in plan.groups] == ["audit", "billing"]
     with pytest.raises(UsageError, match="no group of the backup matches bill"):
         plan_groups(groups, ROUTES, ["bill"], {})
-    with pytest.raises(UsageError, match="no group of the backup matches bil$"):
+    with pytest.raises(UsageError, match=r"no group of the backup matches bil$"):
         plan_groups(groups, ROUTES, ["audit", "bil"], {})
     with pytest.raises(UsageError, match="not a pattern"):
         plan_groups(groups, ROUTES, ["("], {})

@@ -27,6 +27,7 @@ from logkeep.kafka.restore.choice import Choice, choose
 from logkeep.kafka.restore.offline.run import preview, restore_offline
 from logkeep.kafka.restore.offline.values import Foreseen, LogEnd, LogWritten, OfflineReport, OfflineWish, PlannedLog
 from logkeep.kafka.restore.preparing import survey_logs
+from logkeep.kafka.restore.refusals import refuse_damage, refuse_nothing_before
 from logkeep.kafka.salvage.disks import log_dirs
 from logkeep.model.ids import BackupId
 from logkeep.repository.chain import Place
@@ -66,13 +67,15 @@ def _wish(run: Run, place: Place, entry: BackupEntry) -> OfflineWish:
 
 
 def _ends(run: Run, place: Place, entry: BackupEntry, choice: Choice) -> tuple[LogEnd, ...]:
-    """Where each log ends by --until-time."""
+    """Where each log ends by --until-time. Raises UsageError when that is before everything, Damaged."""
     until = run[UNTIL_TIME]
     if until is None:
         return ()
     view = view_backup(place, entry)
     chosen = choose(view.record, view.manifest.cut, choice)
     found, _ = survey_logs(view, chosen, until, lambda total: chosen_engine(run, total))
+    refuse_damage(list(found.values()))
+    refuse_nothing_before(list(found.values()))
     return tuple(LogEnd(log.name, log.partition, each.end) for log, each in found.items())
 
 

@@ -97,11 +97,12 @@ def prepare(
 ) -> Prepared:
     """Raises what makes a plan impossible; what only forbids to carry it out is among the refusals."""
     chosen = choose(view.record, view.manifest.cut, wish.choice)
-    surveys, engine = survey_logs(view, chosen, None if wish.wishes.by_record else wish.wishes.until_ms, engine_for)
+    wishes = wish.wishes
+    surveys, engine = survey_logs(view, chosen, wishes.until_ms, engine_for, by_record=wishes.by_record)
     with Cluster(settings) as cluster:
         target = gather_target(cluster, [name for _, name in chosen.topics], view.record.cluster_id)
         tasks = engine.at_once(max(len(chosen.logs), 1))
-        foreseen = plan_restore(view.record, chosen, surveys, target, wish.wishes, tasks, chance.mark, chance.now_ms)
+        foreseen = plan_restore(view.record, chosen, surveys, target, wishes, tasks, chance.mark, chance.now_ms)
         groups, live = _groups(cluster, view, foreseen.plan)
         foreseen = replace(foreseen, refusals=(*foreseen.refusals, *live))
         findings = [*foreseen.findings, *_left_out(chosen, groups), *_credentials(view, foreseen.plan)]
@@ -115,13 +116,20 @@ def prepare(
 
 
 def survey_logs(
-    view: BackupView, chosen: Chosen, until_ms: int | None, engine_for: EngineFor
+    view: BackupView, chosen: Chosen, until_ms: int | None, engine_for: EngineFor, *, by_record: bool = False
 ) -> tuple[dict[LogName, LogSurvey], Engine]:
     """What each chosen log holds, and the engine that looked."""
     ranges = {log.log: Range(log.start, log.end) for log in chosen.logs}
     segments = view.segments(ranges)
     logs = [
-        SurveyLog(log=log.log, start=log.start, end=log.end, segments=segments[log.log], until_ms=until_ms)
+        SurveyLog(
+            log=log.log,
+            start=log.start,
+            end=log.end,
+            segments=segments[log.log],
+            until_ms=until_ms,
+            by_record=by_record,
+        )
         for log in chosen.logs
     ]
     engine = engine_for(sum(len(s) for s in segments.values()) * _INDEX_BYTES)

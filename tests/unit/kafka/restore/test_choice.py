@@ -36,7 +36,7 @@ CUT = tuple(
 
 
 def _chosen(**named: tuple[str, ...]) -> list[tuple[str, str, int]]:
-    found = choose(RECORD, CUT, Choice(**named))
+    found = choose(RECORD, CUT, Choice(**named))  # type: ignore[arg-type]  # names of tuples alone
     return [(str(log.source), str(log.target), log.end) for log in found.logs]
 
 
@@ -134,7 +134,7 @@ def test_a_range_may_reach_further_than_a_topic_has_partitions() -> None:
 
 
 def test_a_pattern_without_a_topic_is_named_also_beside_others() -> None:
-    with pytest.raises(UsageError, match="no topic of the backup matches nosuch$"):
+    with pytest.raises(UsageError, match=r"no topic of the backup matches nosuch$"):
         _chosen(include=("orders", "nosuch"))
     assert choose(RECORD, CUT, Choice(include=("audit", "__.*"))).internal == ("__consumer_offsets",)
     standing = choose(RECORD, CUT, Choice(include=("audit", "nosuch"), standing=True))
