@@ -213,6 +213,21 @@ def test_what_retention_would_delete_is_said_or_kept(
     assert (warned["verdict"], [f["code"] for f in troubles(warned)]) == ("proven", ["retention-deletes"])
 
 
+def test_a_log_of_a_run_has_the_plan(backed: Scene) -> None:
+    """Where --yes answers, nobody has seen it: it is told before the work begins, unless that is not wanted."""
+    said = {}
+    for flags in ((), ("--quiet",), ("--json",)):
+        name = f"logged{''.join(flags)}"
+        words = ("--topics", "plain-other", "--rename", f"plain-other={name}", "--yes", *flags)
+        done = backed.commands.say(*backed.restore_words(*words))
+        assert done.code == 0, done
+        said[flags] = done.err
+    plan = ("up to 1 record", "offsets: preserve (records keep their offsets", "plain-other/0")
+    told = said[()]
+    assert all(told.index(each) < told.index("begins; if it is interrupted") for each in plan), told
+    assert not any(each in said[flags] for each in plan for flags in (("--quiet",), ("--json",)))
+
+
 def test_replicas(backed: Scene) -> None:
     """More than there are brokers are refused, and what helps is said."""
     words = ("--topics", "plain-other", "--rename", "plain-other=replicas")
