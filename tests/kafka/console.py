@@ -1,4 +1,4 @@
-"""What Apache's own console consumer prints of topics: a second judge of a restore, which shares nothing with the first.
+"""What Apache's own console consumer prints of topics: a second judge of a restore, independent of the first.
 
 It does not print topics, and one Java process for each of them would take minutes: it reads all of them at once, and
 its lines are told apart by the records that the first judge saw.
