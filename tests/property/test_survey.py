@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.formats.kafka_log import APPEND_TIME, CONTROL, TRANSACTIONAL
+from logkeep.formats.kafka_log import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL
 from logkeep.kafka.restore.survey import Cut, LogSurvey, SurveyLog, SurveyUnit, survey, survey_units
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout
@@ -76,6 +76,34 @@ def test_a_survey_is_what_a_look_at_every_record_says(log: Shaped, data: st.Data
     if sent and all(b.base >= start and b.last < end for b in sent):
         assert found.last_time_ms == max(s.time_ms for s in visible)
     assert found.rebuilt_indexes <= len(lost)
+
+
+@untimed
+@given(shaped_logs(), st.integers(0, 80), st.data())
+def test_what_is_left_out_record_by_record_is_bounded_from_above(
+    log: Shaped, until_ms: int, data: st.DataObject
+) -> None:
+    """No more comes back than is said, and no more holes have to be filled; and a time before everything is known."""
+    where, last = place(), (log[-1].last + 1 if log else 10)
+    segments = _stored(where, log, Codec.NONE, data.draw(st.sampled_from((100, 400, 1 << 20))))
+    start = data.draw(st.integers(0, last))
+    end = data.draw(st.integers(start, last))
+    found = _surveyed(where, segments, start=start, end=end, until_ms=until_ms, by_record=True)
+    assert (found.damage, found.start, found.end) == ("", start, end)
+    inside = [s for batch in log for s in batch.seen if start <= s.offset < end and not s.control]
+    back = [s for s in inside if s.time_ms < until_ms]
+    assert len(back) <= found.records <= len(inside)
+    assert len(inside) - len(back) <= found.left_out
+    assert end - start - len(back) <= found.missing <= end - start
+    assert _runs(back, start, end) <= found.holes <= found.missing
+    if found.cut is Cut.BEFORE:
+        assert not back
+    elif inside and not back:
+        begin = [b for b in log if not b.attributes & (CONTROL | APPEND_TIME | DELETE_HORIZON)]
+        assert found.cut is Cut.BEHIND or any(b.base_time_ms < until_ms for b in begin), "no header says so"
+    if found.cut is Cut.BEHIND:
+        assert found.left_out == 0
+        assert back == inside
 
 
 @untimed

@@ -218,6 +218,10 @@ def show_duration(value: timedelta) -> str:
     return "".join(parts) or "0s"
 
 
+_LATEST_MS = 253_402_300_799_999
+"""The end of the year 9999: nothing later can be shown."""
+
+
 @dataclass(frozen=True)
 class Moment(_FromText):
     """A point in time as milliseconds since 1970. A text without a zone is UTC: clusters have no time zone either."""
@@ -226,7 +230,7 @@ class Moment(_FromText):
     expected: str = "a time such as 2026-11-14T02:00:00Z, or milliseconds since 1970"
 
     def parse(self, text: str) -> int:
-        if re.fullmatch(r"\d{11,16}", text, re.ASCII):
+        if re.fullmatch(r"\d{11,16}", text, re.ASCII) and int(text) <= _LATEST_MS:
             return int(text)
         try:
             found = datetime.fromisoformat(text.strip())

@@ -64,6 +64,10 @@ class Settings:
         found = self.by_name.get(option.name)
         return found.origin if found else Origin(Place.DEFAULT)
 
+    def typed(self, option: Option[Any]) -> bool:
+        """Whether it was given for this very call."""
+        return self.origin(option).place is Place.FLAG
+
     def secret(self, option: SecretOption) -> Secret | None:
         """Fetch a secret now; None when the option is not set. Raises ConfigError."""
         reference = self[option]

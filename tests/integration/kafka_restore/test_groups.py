@@ -7,7 +7,7 @@ import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from tests.e2e.filled import Filled
-from tests.integration.kafka_restore.scene import Scene, group_positions, member, positions, stored, write
+from tests.integration.kafka_restore.scene import Scene, group_positions, member, positions, stored, troubles, write
 from tests.kafka.group_rows import ROWS, Row, commit, next_records, write_rows
 from tests.kafka.judged_configs import topic_names
 from tests.kafka.kernels import share_kernels
@@ -17,6 +17,8 @@ from tests.kafka.whole import new_place
 pytestmark = pytest.mark.xdist_group("kafka-restore")
 TOPICS = ("rows-a", "rows-b")
 GROUPS = ("row-readers", "row-others")
+EXPIRED = "what it read next was gone from the source already"
+BEYOND = "it had read further than what came back"
 LAST = Row("on a record of the last partition", 2, 2)
 WHOLE = [(p, row) for p, row in enumerate(ROWS) if row.until == 1000]
 WHOLE.append((len(ROWS), LAST))
@@ -96,10 +98,12 @@ def test_every_row_in_both_modes(backed: Backed, offsets: str) -> None:
         f"s/^/{offsets}./",
         "--groups",
         "row-(readers|others)",
-        code=0,
+        code=2,
     )
     assert (done["verdict"], done["offsets"], done["group_names"]) == ("proven", offsets, sorted(GROUPS))
     assert [row["reread"] for row in done["groups"]] == [0] * len(done["groups"])
+    odd = {(f["where"], f["what"].rpartition(": ")[2]) for f in troubles(done)}
+    assert odd == {(f"group {g}", what) for g in GROUPS for what in (EXPIRED, BEYOND)}, "as `kafka groups restore` does"
     left = {(r["topic"], r["partition"]): r["detail"] for r in done["groups"] if r["offset"] is None}
     assert left == {("rows-elsewhere", 0): "the topic was not restored"}
     for group, committed in backed.committed.items():
@@ -127,7 +131,17 @@ def test_positions_that_were_there_are_remembered_and_put_back(backed: Backed) -
         write(there, name, ["old"] * 3, p)
     commit(scene.target.bootstrap, "row-readers", {(name, 0): 1, (name, 3): 2}, "before")
     before = positions(scene.target)
-    done = scene.restore("--topics", "rows-a", "--rename", "rows-a=used", "--into-existing", "--groups", "row-readers")
+    words = ("--topics", "rows-a", "--rename", "rows-a=used", "--into-existing", "--groups", "row-readers")
+    planned = scene.restore(*words, "--dry-run", code=2)
+    assert (planned["offsets"], planned["verdict"]) == ("translate", "planned")
+    foreseen = {r["partition"]: r for r in planned["groups"] if r["topic"] == name}
+    assert {p: foreseen[p]["previous_offset"] for p in (0, 1, 3)} == {0: 1, 1: None, 3: 2}
+    assert {r["offset"] for r in foreseen.values()} == {None}, "records are not there yet: nobody knows"
+    assert "is known when the records are there" in foreseen[0]["detail"]
+    done = scene.restore(*words, code=2)
+    assert {p: r["exact"] for p, r in foreseen.items()} == {
+        r["partition"]: r["exact"] for r in done["groups"] if r["topic"] == name
+    }
     assert (done["offsets"], done["verdict"]) == ("translate", "proven")
     rows = {r["partition"]: r for r in done["groups"] if r["topic"] == name}
     assert {p: rows[p]["previous_offset"] for p in (0, 1, 3)} == {0: 1, 1: None, 3: 2}
@@ -149,8 +163,9 @@ def test_a_group_beyond_an_earlier_end_waits_for_what_comes_next(backed: Backed)
     for offsets in ("preserve", "translate"):
         name = f"earlier-{offsets}"
         done = scene.restore(
-            "--topics", "rows-a", "--rename", f"rows-a={name}", "--offsets", offsets, *cuts, "--groups", "row-readers"
-        )
+            "--topics", "rows-a", "--rename", f"rows-a={name}", "--offsets", offsets, *cuts, "--groups", "row-readers",
+            code=2,
+        )  # fmt: skip
         assert done["verdict"] == "proven"
         _write_more(scene, [name])
         found = next_records(scene.target.bootstrap, "row-readers", [name], len(ROWS) + 1)
@@ -169,4 +184,4 @@ def test_a_group_that_is_read_by_stops_everything_before_it_begins(backed: Backe
         assert (topic_names(scene.target), stored(scene.repo)) == before
         done = scene.restore(*words, "--groups", "row-others", "--dry-run", code=0)
         assert done["group_names"] == []
-    assert scene.restore(*words, "--dry-run")["group_names"] == ["row-readers"]
+    assert scene.restore(*words, "--dry-run", code=2)["group_names"] == ["row-readers"]

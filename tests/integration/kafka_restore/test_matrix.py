@@ -1,4 +1,7 @@
-"""Topics of every shape, backed up and restored to an empty cluster: an independent consumer sees no difference."""
+"""Topics of every shape, backed up and restored to an empty cluster: independent consumers see no difference.
+
+Two of them: librdkafka, and Apache's console consumer.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,6 +11,7 @@ from confluent_kafka import Producer
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from tests.e2e.filled import Filled
+from tests.kafka.console import Lines, printed, without_offsets
 from tests.kafka.kernels import share_kernels
 from tests.kafka.matrix import Matrix, let_go
 from tests.kafka.seen import Seen, seen, watermarks
@@ -25,6 +29,7 @@ class Written:
     matrix: Matrix
     records: dict[tuple[str, int], dict[int, Seen]]
     bounds: dict[tuple[str, int], tuple[int, int]]
+    printed: Lines
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +51,9 @@ def written(kafka: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory) -> I
     chosen = [word for topic in matrix.topics for word in ("--topics", topic)]  # others are on this broker, too
     repo.json("kafka", "backup", "--bootstrap-servers", kafka.bootstrap, "--source", "prod", *chosen, code=0)
     logs = [(topic, p) for topic, partitions in matrix.topics.items() for p in range(partitions)]
-    yield Written(
-        repo,
-        matrix,
-        {log: seen(kafka.bootstrap, *log) for log in logs},
-        {log: watermarks(kafka.bootstrap, *log) for log in logs},
-    )
+    records = {log: seen(kafka.bootstrap, *log) for log in logs}
+    bounds = {log: watermarks(kafka.bootstrap, *log) for log in logs}
+    yield Written(repo, matrix, records, bounds, printed(kafka, records))
     let_go(held)
 
 
@@ -89,6 +91,8 @@ def test_offsets_preserved(written: Written, target: EmbeddedKafka) -> None:
         assert seen(target.bootstrap, *log) == expected, log
         start, end = written.bounds[log]
         assert watermarks(target.bootstrap, *log) == (start, end), log
+    assert sum(map(len, written.printed.values())) == sum(map(len, written.records.values()))
+    assert printed(target, written.records) == written.printed
 
 
 def test_offsets_translated(written: Written, target: EmbeddedKafka) -> None:
@@ -99,6 +103,7 @@ def test_offsets_translated(written: Written, target: EmbeddedKafka) -> None:
         found = seen(target.bootstrap, f"moved-{topic}", partition)
         assert list(found.values()) == list(expected.values()), topic
         assert list(found) == list(range(len(expected))), topic
+    assert without_offsets(printed(target, written.records, "moved-")) == without_offsets(written.printed)
 
 
 def test_repartitioned(written: Written, target: EmbeddedKafka) -> None:

@@ -103,8 +103,32 @@ def test_a_transaction_that_is_decided_later_record_by_record(backed: Scene, off
 
 
 def test_a_time_before_everything(backed: Scene) -> None:
-    said = backed.refused("--topics", "times", "--until-time", "2020-01-01T00:00:00Z", code=40)
-    assert "nothing would come back" in said
+    words = ("--topics", "times", "--until-time", "2020-01-01T00:00:00Z")
+    assert "nothing would come back" in backed.refused(*words, code=40)
+    assert "nothing would come back" in backed.refused(*words, "--by-record", code=40)
+    some = backed.restore(
+        "--topics", "times", "--until-time", MOMENT, "--by-record", "--rename", "times=some", "--dry-run"
+    )
+    assert some["verdict"] == "planned", "partition 2 has nothing older, the others have"
+
+
+def test_holes_that_leaving_records_out_makes_are_reckoned_with(backed: Scene, topics: Matrix, repo: Filled) -> None:
+    """Each run of left out records is a transaction where offsets are kept: 60 of them take a second, 60,000 do not."""
+    topics.create("mixed", 1, {"retention.ms": "-1"})
+    put(backed.kafka.port, "mixed", 0, [_batch(*(T - 1 + i % 2 for i in range(120)))])
+    scene = Scene(backed.kafka, backed.target, topics, repo)
+    scene.back_up("mixed")
+    words = ("--until-time", MOMENT, "--by-record")
+    planned = scene.restore(*words, "--dry-run")
+    assert planned["why"] == (
+        "records keep their offsets: the topics are new, and filling up to 60 holes takes up to 1 s "
+        "(every run of records that --by-record leaves out is a hole)"
+    )
+    assert planned["seconds"] > 1
+    assert planned["records"] == 119, "at most: the index tells of one late record"
+    done = scene.restore(*words)
+    assert (done["verdict"], done["records"], done["offsets"]) == ("proven", 60, "preserve")
+    assert read(scene.target, "mixed") == ["at -1"] * 60
 
 
 def test_up_to_an_offset_and_some_partitions(backed: Scene) -> None:
@@ -187,6 +211,21 @@ def test_what_retention_would_delete_is_said_or_kept(
     assert own_configs(scene.target, "shortlived")["retention.ms"] == "-1"
     warned = scene.restore("--rename", "shortlived=gone-soon", code=2)
     assert (warned["verdict"], [f["code"] for f in troubles(warned)]) == ("proven", ["retention-deletes"])
+
+
+def test_a_log_of_a_run_has_the_plan(backed: Scene) -> None:
+    """Where --yes answers, nobody has seen it: it is told before the work begins, unless that is not wanted."""
+    said = {}
+    for flags in ((), ("--quiet",), ("--json",)):
+        name = f"logged{''.join(flags)}"
+        words = ("--topics", "plain-other", "--rename", f"plain-other={name}", "--yes", *flags)
+        done = backed.commands.say(*backed.restore_words(*words))
+        assert done.code == 0, done
+        said[flags] = done.err
+    plan = ("up to 1 record", "offsets: preserve (records keep their offsets", "plain-other/0")
+    told = said[()]
+    assert all(told.index(each) < told.index("begins; if it is interrupted") for each in plan), told
+    assert not any(each in said[flags] for each in plan for flags in (("--quiet",), ("--json",)))
 
 
 def test_replicas(backed: Scene) -> None:

@@ -141,7 +141,7 @@ def _by_key(records: Records) -> dict[bytes, list[Seen]]:
 
 def _assert_restored(source: Source, target: EmbeddedKafka, partitions: int, put: Put) -> dict[str, Any]:
     name = f"orders-in-{partitions}"
-    done = _restore(source, target, "--repartition", f"orders={partitions}", "--rename", f"orders={name}")
+    done = _restore(source, target, "--repartition", f"orders={partitions}", "--rename", f"orders={name}", code=2)
     assert (done["verdict"], done["offsets"]) == ("proven", "translate")
     _assert_spread(source, target, name, partitions, put)
     _assert_nothing_unread(source, target, name, partitions, done)

@@ -1,5 +1,6 @@
 """What keeping offsets costs, and what `auto` makes of it."""
 
+import msgspec
 import pytest
 
 from logkeep.kafka.restore.estimate import (
@@ -39,8 +40,31 @@ def test_too_many_holes_are_told_with_their_number() -> None:
     assert chosen.offsets is Offsets.TRANSLATE
     assert chosen.extra_s > LONGEST_EXTRA_S
     assert chosen.reason == (
-        "records get new offsets: filling up to 100,000 holes takes about 28 min, more than 10 min"
+        "records get new offsets: filling up to 100,000 holes takes about 28 min, more than 10 min; "
+        "to keep them, restore as files with --to-log-dirs, where holes cost nothing"
     )
+
+
+def test_what_is_left_out_record_by_record_is_told_as_the_reason() -> None:
+    """Files cannot leave records out, so that way is not named."""
+    holed = msgspec.structs.replace(_log(holes=500_000, missing=500_000), left_out=500_000)
+    chosen = choose_offsets([holed], new_topics=True, at_once=1)
+    assert chosen.offsets is Offsets.TRANSLATE
+    assert chosen.reason == (
+        "records get new offsets: filling up to 500,000 holes takes up to 2 h 21 min (every run of records that "
+        "--by-record leaves out is a hole), more than 10 min; --offsets preserve keeps them all the same; without "
+        "--by-record there are fewer holes"
+    )
+    few = choose_offsets(
+        [msgspec.structs.replace(_log(holes=500, missing=500), left_out=500)], new_topics=True, at_once=1
+    )
+    assert few.offsets is Offsets.PRESERVE
+    assert "takes up to 8 s (every run of records that --by-record leaves out is a hole)" in few.reason
+
+
+def test_topics_that_exist_and_are_empty_are_not_called_new() -> None:
+    chosen = choose_offsets([_log()], new_topics=True, at_once=1, empty=True)
+    assert chosen.reason == "records keep their offsets: the topics are new or empty, and there is nothing to fill"
 
 
 def test_partitions_are_filled_at_once() -> None:

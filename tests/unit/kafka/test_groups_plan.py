@@ -13,7 +13,7 @@ from logkeep.kafka.positions import Position
 from logkeep.kafka.record import CommitRecord, GroupRecord
 from logkeep.kafka.restore.group_rollback import GroupBack, plan_rollback
 from logkeep.kafka.restore.group_routes import routes_by_map
-from logkeep.kafka.restore.groups import GroupsPlan, Standing, plan_groups, rows_of
+from logkeep.kafka.restore.groups import GroupsPlan, Standing, inexact_findings, plan_groups, rows_foreseen, rows_of
 from logkeep.kafka.restore.offsets import Kept, Moved
 from logkeep.kafka.values import TopicPartition
 from logkeep.repository.restores.documents import RestoredGroup, RestoredPartition
@@ -41,8 +41,28 @@ def test_patterns_match_whole_names() -> None:
     assert [g.name for g in plan.groups] == ["audit", "billing"]
     with pytest.raises(UsageError, match="no group of the backup matches bill"):
         plan_groups(groups, ROUTES, ["bill"], {})
+    with pytest.raises(UsageError, match=r"no group of the backup matches bil$"):
+        plan_groups(groups, ROUTES, ["audit", "bil"], {})
     with pytest.raises(UsageError, match="not a pattern"):
         plan_groups(groups, ROUTES, ["("], {})
+
+
+def test_before_records_have_new_offsets_nobody_knows_where_a_group_goes_on() -> None:
+    """Numbers of the source are not told as if they were; whether it will be exact is known, unless keys decide."""
+    plan = plan_groups([_group("billing", (A0, 15), (A1, 3))], ROUTES, [], {})
+    assert [(r.offset, r.exact) for r in rows_of(plan)] == [(10, False), (3, True)]
+    foreseen = rows_foreseen(plan, ())
+    assert [(r.offset, r.exact) for r in foreseen] == [(None, False), (None, True)]
+    assert [r.detail for r in foreseen] == [
+        "it had read further than what came back",
+        "where it goes on is known when the records are there",
+    ]
+    (finding,) = inexact_findings(foreseen)
+    assert finding.where == "group billing"
+    assert finding.what == ("in 1 partition it does not go on where it was: it had read further than what came back")
+    spread = rows_foreseen(plan, {"a"})
+    assert [(r.offset, r.exact) for r in spread] == [(None, False)] * 2
+    assert inexact_findings(spread) == [], "not known is not a warning"
 
 
 def test_groups_without_a_position_in_what_came_back_are_left_alone_and_named() -> None:

@@ -15,8 +15,11 @@ def _log(batches: int, size: int = 1000) -> bytes:
     return b"".join(batch_of(10 * b, records, base_time_ms=10 * b, max_time_ms=10 * b + 9) for b in range(batches))
 
 
-def _survey(where: Place, segments: list[Segment], until_ms: int | None = None) -> LogSurvey:
-    log = SurveyLog(log=LOG, start=0, end=segments[-1].end, segments=tuple(segments), until_ms=until_ms)
+def _survey(
+    where: Place, segments: list[Segment], until_ms: int | None = None, *, by_record: bool = False
+) -> LogSurvey:
+    end, objects = segments[-1].end, tuple(segments)
+    log = SurveyLog(log=LOG, start=0, end=end, segments=objects, until_ms=until_ms, by_record=by_record)
     (found,) = survey(SurveyUnit(place=where, logs=(log,)), lambda _: None).logs
     return found
 
@@ -48,6 +51,46 @@ def test_a_time_before_everything_ends_at_the_start() -> None:
     segments = written(where, _log(3), Codec.NONE)
     assert (_survey(where, segments, until_ms=0).cut, _survey(where, segments, until_ms=0).end) == (Cut.BEFORE, 0)
     assert (_survey(where, segments, until_ms=30).cut, _survey(where, segments, until_ms=30).end) == (Cut.BEHIND, 30)
+
+
+def test_what_is_left_out_makes_holes_and_costs_indexes_alone() -> None:
+    """Every second record is late: the plan must know how many holes that may make, before it promises a time."""
+    where = place()
+    mixed = [Slow(d, 500 * (d % 2), b"k", b"v") for d in range(1000)]
+    log = batch_of(0, mixed, base_time_ms=0, max_time_ms=500) + batch_of(
+        1000, [Slow(0, 0, b"k", b"v")], base_time_ms=9, max_time_ms=9
+    )
+    segments = written(where, log, Codec.NONE)
+    meter = MeteredStore(where.store)
+    found = _survey(Place(meter, where.repository, where.source), segments, 500, by_record=True)
+    assert (found.cut, found.end, found.holes, found.left_out) == (Cut.MADE, 1001, 500, 1000)
+    assert (found.reencoded_batches, found.records) == (1, 1000)
+    assert "get_range" not in meter.meter.usage().calls
+    whole = _survey(where, segments, 501, by_record=True)
+    assert (whole.cut, whole.holes, whole.left_out, whole.records) == (Cut.BEHIND, 0, 0, 1001)
+
+
+def test_batches_that_are_late_as_a_whole_are_one_hole() -> None:
+    where = place()
+    lone = b"".join(batch_of(o, [Slow(0, 0, b"k", b"v")], base_time_ms=o, max_time_ms=o) for o in range(50))
+    found = _survey(where, written(where, lone, Codec.NONE), 10, by_record=True)
+    assert (found.records, found.left_out, found.holes, found.missing) == (10, 40, 1, 40)
+
+
+def test_a_time_before_everything_is_known_record_by_record_too() -> None:
+    where = place()
+    segments = written(where, _log(300, size=10), Codec.NONE)
+    meter = MeteredStore(where.store)
+    found = _survey(Place(meter, where.repository, where.source), segments, 0, by_record=True)
+    assert (found.cut, found.end) == (Cut.BEFORE, 3000)
+    assert meter.meter.usage().calls["get_range"] <= 16, "no archive is read for that"
+    assert _survey(where, segments, 1, by_record=True).cut is Cut.MADE
+
+
+def test_an_early_record_behind_a_late_one_comes_back() -> None:
+    where = place()
+    inner = batch_of(0, [Slow(0, 0, b"k", b"v"), Slow(1, -9, b"k", b"v")], base_time_ms=20, max_time_ms=20)
+    assert _survey(where, written(where, inner, Codec.NONE), 15, by_record=True).cut is Cut.MADE
 
 
 def test_an_index_of_another_log_is_not_believed() -> None:

@@ -220,7 +220,8 @@ def _wish(run: Run, *, alone: bool) -> RestoreWish:
         replication_factor=1 if alone else run[REPLICATION_FACTOR],
     )
     renames = () if alone else (f"s/^/{SCRATCH}{run.token()[:8]}-/",)
-    return RestoreWish(Choice(run[TOPICS], run[EXCLUDE], renames), wishes, run[LIMIT_PRODUCE])
+    choice = Choice(run[TOPICS], run[EXCLUDE], renames, standing=not run.settings.typed(TOPICS))
+    return RestoreWish(choice, wishes, run[LIMIT_PRODUCE])
 
 
 def _clean_up(task: KafkaRestore, done: Done) -> tuple[Finding, ...]:

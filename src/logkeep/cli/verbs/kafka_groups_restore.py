@@ -168,7 +168,8 @@ def _recovered(run: Run, place: Place) -> Mapping[PositionKey, Position]:
 
 
 def _as_they_are(run: Run, task: GroupsTask, record: ClusterRecord, manifest: Manifest) -> Routes:
-    choice = Choice(include=run[TOPICS], exclude=run[EXCLUDE], renames=run[RENAME])
+    standing = not run.settings.typed(TOPICS)
+    choice = Choice(include=run[TOPICS], exclude=run[EXCLUDE], renames=run[RENAME], standing=standing)
     return task.routes_as_they_are(choose(record, manifest.cut, choice))
 
 

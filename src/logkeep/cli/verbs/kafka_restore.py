@@ -61,7 +61,6 @@ from logkeep.config.options import (
     UNTIL_TIME,
     WHAT,
 )
-from logkeep.config.settings import Place as Origins
 from logkeep.errors import Interrupted, LogkeepError, TargetUnsafe, UsageError, VerificationFailed
 from logkeep.kafka.restore.backup_view import BackupView, view_backup
 from logkeep.kafka.restore.choice import Choice
@@ -208,7 +207,7 @@ def _offline(run: Run, place: Place, backup: str) -> KafkaRestoreReport:
 
 def _typed(run: Run, options: Sequence[Option[Any]]) -> str | None:
     """The first of these flags that the user typed."""
-    return next((o.spellings()[0].flag for o in options if run.settings.origin(o).place is Origins.FLAG), None)
+    return next((o.spellings()[0].flag for o in options if run.settings.typed(o)), None)
 
 
 def _resumed(run: Run, place: Place, settings: ClientSettings, restore_id: RestoreId) -> KafkaRestoreReport:
@@ -290,7 +289,10 @@ def _wish(run: Run) -> RestoreWish:
         by_record=run[BY_RECORD],
         keep_all=run[KEEP_ALL],
     )
-    choice = Choice(run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET], run[REPARTITION])
+    choice = Choice(
+        run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET], run[REPARTITION],
+        standing=not run.settings.typed(TOPICS),
+    )  # fmt: skip
     return RestoreWish(choice, wishes, run[LIMIT_PRODUCE])
 
 

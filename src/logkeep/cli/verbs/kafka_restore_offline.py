@@ -16,6 +16,7 @@ from logkeep.config.options import (
     PARTITIONS,
     RENAME,
     REPLACE_RECORDS,
+    REPO,
     TO_LOG_DIRS,
     TOPICS,
     UNTIL_OFFSET,
@@ -27,6 +28,7 @@ from logkeep.kafka.restore.choice import Choice, choose
 from logkeep.kafka.restore.offline.run import preview, restore_offline
 from logkeep.kafka.restore.offline.values import Foreseen, LogEnd, LogWritten, OfflineReport, OfflineWish, PlannedLog
 from logkeep.kafka.restore.preparing import survey_logs
+from logkeep.kafka.restore.refusals import refuse_damage, refuse_nothing_before
 from logkeep.kafka.salvage.disks import log_dirs
 from logkeep.model.ids import BackupId
 from logkeep.repository.chain import Place
@@ -50,12 +52,17 @@ def restore_to_log_dirs(run: Run, place: Place, entry: BackupEntry) -> KafkaRest
 
 def _wish(run: Run, place: Place, entry: BackupEntry) -> OfflineWish:
     named: tuple[str, ...] = run[TO_LOG_DIRS]
-    choice = Choice(run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET])
+    choice = Choice(
+        run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET],
+        standing=not run.settings.typed(TOPICS),
+    )  # fmt: skip
     return OfflineWish(
         backup=BackupId(entry.id),
         roots=log_dirs(named),
         choice=choice,
         ends=_ends(run, place, entry, choice),
+        until_ms=run[UNTIL_TIME],
+        repo=run.repo() if run.settings.typed(REPO) else "",
         replace=run[REPLACE_RECORDS],
         here_only=run[HERE_ONLY],
         brokers=_brokers(run[BROKERS]),
@@ -63,13 +70,15 @@ def _wish(run: Run, place: Place, entry: BackupEntry) -> OfflineWish:
 
 
 def _ends(run: Run, place: Place, entry: BackupEntry, choice: Choice) -> tuple[LogEnd, ...]:
-    """Where each log ends by --until-time."""
+    """Where each log ends by --until-time. Raises UsageError when that is before everything, Damaged."""
     until = run[UNTIL_TIME]
     if until is None:
         return ()
     view = view_backup(place, entry)
     chosen = choose(view.record, view.manifest.cut, choice)
     found, _ = survey_logs(view, chosen, until, lambda total: chosen_engine(run, total))
+    refuse_damage(list(found.values()))
+    refuse_nothing_before(list(found.values()))
     return tuple(LogEnd(log.name, log.partition, each.end) for log, each in found.items())
 
 

@@ -70,6 +70,8 @@ class Choice:
     """`TOPIC:P=N`: records before offset N of that partition."""
     repartition: tuple[str, ...] = ()
     """`TOPIC=N`: that topic comes back with N partitions, its records spread by their keys."""
+    standing: bool = False
+    """Whether `include` stands in a configuration, for backups too: then a pattern without a topic is no slip."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,7 @@ def choose(record: ClusterRecord, cut: Iterable[LogCut], choice: Choice) -> Chos
     _refuse_clashes(names)
     partitions = _partitions(choice.partitions, names)
     until = _until(choice.until_offsets, names)
+    _refuse_absent(partitions, [(t.name, p) for t in own for p in range(t.partitions) if (t.name, p) in cuts])
     logs = [
         ChosenLog(c.log, c.start, _end(c, until), TopicPartition(names[t.name], p))
         for t in own
@@ -141,13 +144,19 @@ def _meant(topics: Sequence[TopicRecord], choice: Choice) -> list[TopicRecord]:
         if (not include or any(p.fullmatch(t.name) for p in include)) and not any(p.fullmatch(t.name) for p in exclude)
     ]
     if not found and (include or exclude):
-        known = [t.name for t in topics if not t.internal]
-        shown = ", ".join([*known[:_SHOWN], *(["…"] if len(known) > _SHOWN else [])]) or "none"
-        raise UsageError(
-            f"no topic of the backup matches {' or '.join(choice.include) or 'what --exclude leaves'}",
-            remedy=f"patterns match whole names; the backup has: {shown}",
-        )
+        raise _no_topic(" or ".join(choice.include) or "what --exclude leaves", topics)
+    idle = [p.pattern for p in include if not any(p.fullmatch(t.name) for t in topics)]
+    if idle and not choice.standing:
+        raise _no_topic(" or ".join(idle), topics)
     return found
+
+
+def _no_topic(wanted: str, topics: Sequence[TopicRecord]) -> UsageError:
+    known = [t.name for t in topics if not t.internal]
+    shown = ", ".join([*known[:_SHOWN], *(["…"] if len(known) > _SHOWN else [])]) or "none"
+    return UsageError(
+        f"no topic of the backup matches {wanted}", remedy=f"patterns match whole names; the backup has: {shown}"
+    )
 
 
 def _renamed(name: str, renames: Mapping[str, Rename]) -> str:
@@ -193,7 +202,24 @@ def _partitions(texts: Sequence[str], names: Mapping[str, str]) -> dict[str, lis
 
 def _range(text: str) -> range:
     first, _, last = text.partition("-")
-    return range(int(first), int(last or first) + 1)
+    found = range(int(first), int(last or first) + 1)
+    if not found:
+        raise UsageError(f"{text} ends before it begins", subject="--partitions", remedy=f"write {last}-{first}")
+    return found
+
+
+def _refuse_absent(partitions: Mapping[str, Sequence[range]], there: Sequence[tuple[str, int]]) -> None:
+    """A number that fits no partition is a slip of the pen: what was meant would not come back, without a word."""
+    for topic, ranges in partitions.items():
+        meant = [p for name, p in there if (name == topic if topic else name not in partitions)]
+        for each in ranges:
+            if not any(p in each for p in meant):
+                numbers = f"{each[0]}-{each[-1]}" if len(each) > 1 else str(each[0])
+                raise UsageError(
+                    f"{topic or 'no topic'} has {'no ' if topic else ''}partition {numbers} in the backup",
+                    subject="--partitions",
+                    remedy="`logkeep info` lists them",
+                )
 
 
 def _wanted(partitions: Mapping[str, Sequence[range]], topic: str, partition: int) -> bool:

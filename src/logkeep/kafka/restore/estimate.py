@@ -2,7 +2,8 @@
 
 Rates of markers, fillers and plain batches are what one partition showed on one real broker on two cores; those of
 re-encoding and of the proof are assumed, not measured. A hole costs a transaction of its own, and its marker must be
-in the log before anything else may be sent: so holes, not bytes, decide about `preserve`.
+in the log before anything else may be sent: so holes, not bytes, decide about `preserve`. Records that are left out for
+their time, wherever they stand, leave holes like any other.
 Work on different partitions is taken to go on at once.
 """
 
@@ -56,19 +57,27 @@ def together_s(each: Sequence[float], at_once: int) -> float:
     return max(max(each, default=0.0), sum(each) / max(at_once, 1))
 
 
-def choose_offsets(logs: Sequence[LogSurvey], *, new_topics: bool, at_once: int) -> Chosen:
-    """What `auto` means for these logs."""
+def choose_offsets(logs: Sequence[LogSurvey], *, new_topics: bool, at_once: int, empty: bool = False) -> Chosen:
+    """What `auto` means for these logs. `empty`: some topics are as good as new, they exist and never held a record."""
     extra_s = together_s([preserve_s(log) for log in logs], at_once)
     if not new_topics:
         return Chosen(Offsets.TRANSLATE, extra_s, _OLD_TOPICS)
     cost = _cost(logs, extra_s)
     if extra_s > LONGEST_EXTRA_S:
-        limit = said(LONGEST_EXTRA_S)
-        return Chosen(Offsets.TRANSLATE, extra_s, f"records get new offsets: {cost}, more than {limit}")
-    return Chosen(Offsets.PRESERVE, extra_s, f"records keep their offsets: the topics are new, and {cost}")
+        limit, way = said(LONGEST_EXTRA_S), _AT_ANY_PRICE if _some_left_out(logs) else _OFFLINE
+        return Chosen(Offsets.TRANSLATE, extra_s, f"records get new offsets: {cost}, more than {limit}; {way}")
+    topics = "the topics are new or empty" if empty else "the topics are new"
+    return Chosen(Offsets.PRESERVE, extra_s, f"records keep their offsets: {topics}, and {cost}")
 
 
 _OLD_TOPICS = "records get new offsets: a target topic exists already, and only a new log can begin at any offset"
+
+_OFFLINE = "to keep them, restore as files with --to-log-dirs, where holes cost nothing"
+_AT_ANY_PRICE = "--offsets preserve keeps them all the same; without --by-record there are fewer holes"
+
+
+def _some_left_out(logs: Sequence[LogSurvey]) -> bool:
+    return any(log.left_out for log in logs)
 
 
 def _cost(logs: Sequence[LogSurvey], extra_s: float) -> str:
@@ -77,7 +86,13 @@ def _cost(logs: Sequence[LogSurvey], extra_s: float) -> str:
         return "there is nothing to fill"
     parts = [f"up to {holes:,} {'hole' if holes == 1 else 'holes'}"] if holes else []
     parts += [f"{leading:,} offsets before the first ones"] if leading else []
-    return f"filling {' and '.join(parts)} takes about {said(extra_s)}"
+    cost = f"filling {' and '.join(parts)} takes {bound(logs)} {said(extra_s)}"
+    return f"{cost} (every run of records that --by-record leaves out is a hole)" if _some_left_out(logs) else cost
+
+
+def bound(logs: Sequence[LogSurvey]) -> str:
+    """How sure a time is: where records are left out it is not known which of a batch, so every second is assumed."""
+    return "up to" if _some_left_out(logs) else "about"
 
 
 def restore_s(logs: Sequence[LogSurvey], offsets: Offsets, *, proof: bool, at_once: int) -> float:

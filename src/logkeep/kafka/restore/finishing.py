@@ -16,7 +16,7 @@ from logkeep.kafka.admin.security import list_acls, list_quotas
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.restore.acls import apply_acls, plan_acls
 from logkeep.kafka.restore.backup_view import BackupView
-from logkeep.kafka.restore.groups import GroupsPlan, plan_groups, rows_of
+from logkeep.kafka.restore.groups import GroupsPlan, inexact_findings, plan_groups, rows_of
 from logkeep.kafka.restore.offsets import Kept, Moved, Routes
 from logkeep.kafka.restore.plan import PlannedLog, RestorePlan
 from logkeep.kafka.restore.preparing import restorable
@@ -70,7 +70,7 @@ def finish(view: BackupView, plan: RestorePlan, there: There, settings: ClientSe
         if "quotas" in plan.parts:
             quotas = plan_quotas(view.record.quotas, list_quotas(cluster))
             findings += [*quotas.findings, *apply_quotas(cluster, quotas)]
-    return Finished(groups, (*findings, *_read_again(groups)))
+    return Finished(groups, (*findings, *inexact_findings(groups), *_read_again(groups)))
 
 
 def _groups(cluster: Cluster, view: BackupView, plan: RestorePlan, there: There) -> GroupsPlan | None:

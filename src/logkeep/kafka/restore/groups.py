@@ -5,8 +5,10 @@ broker would not let it be moved. A plan becomes rows of a receipt, which hold w
 decided from such rows alone.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+import msgspec
 
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.formats.offsets_topic import PositionKey
@@ -16,6 +18,7 @@ from logkeep.kafka.record import CommitRecord, GroupRecord
 from logkeep.kafka.restore.offsets import LeftOut, Omission, Placed, Positions, Reason, Routes, carried_over
 from logkeep.kafka.selection import compiled
 from logkeep.kafka.values import TopicPartition
+from logkeep.model.findings import Finding, Severity
 from logkeep.repository.restores.documents import RestoredGroup
 
 Commits = Mapping[TopicPartition, Commit]
@@ -34,6 +37,9 @@ _WHY = {
     Omission.PARTITION: "the partition was not restored",
     Omission.GONE: "the target does not have this partition",
 }
+_LATER = "where it goes on is known when the records are there"
+_TOLD = frozenset(_WHY[each] for each in (Reason.EXPIRED, Reason.BEYOND, Reason.SHARED))
+"""What is said of positions that were set and are not exact; what was left alone is what nobody asked for."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +123,11 @@ def _meant(groups: Sequence[GroupRecord], patterns: Sequence[str]) -> list[Group
     meant = [compiled(p) for p in patterns]
     known = sorted(groups, key=lambda g: g.name)
     found = [g for g in known if not meant or any(p.fullmatch(g.name) for p in meant)]
-    if patterns and not found:
+    idle = [p.pattern for p in meant if not any(p.fullmatch(g.name) for g in known)]
+    if idle:
         shown = ", ".join([*(g.name for g in known[:_SHOWN]), *(["…"] if len(known) > _SHOWN else [])]) or "none"
         raise UsageError(
-            f"no group of the backup matches {' or '.join(patterns)}",
+            f"no group of the backup matches {' or '.join(idle)}",
             remedy=f"patterns match whole names; the backup has: {shown}",
         )
     return found
@@ -173,6 +180,44 @@ def rows_of(plan: GroupsPlan) -> tuple[RestoredGroup, ...]:
     placed = [_placed_row(g, p) for g in plan.groups for p in g.positions.placed]
     left = [_left_row(g, each) for g in plan.groups for each in g.positions.left_out]
     return (*placed, *left)
+
+
+def rows_foreseen(plan: GroupsPlan, spread: Collection[str]) -> tuple[RestoredGroup, ...]:
+    """The same before the records are there, where they get other offsets: no position is known yet.
+
+    `spread` are topics of the target whose records come from several partitions: whether positions there will be exact
+    is not known either.
+    """
+    return tuple(
+        row
+        if row.offset is None
+        else msgspec.structs.replace(
+            row,
+            offset=None,
+            reread=0,
+            exact=row.exact and row.topic not in spread,
+            detail=_LATER if row.exact or row.topic in spread else row.detail,
+        )
+        for row in rows_of(plan)
+    )
+
+
+def inexact_findings(rows: Iterable[RestoredGroup]) -> list[Finding]:
+    """Groups that do not go on with the record that was next: somebody has to know before the consumers are started."""
+    found: dict[tuple[str, str], int] = {}
+    for row in rows:
+        if not row.exact and row.detail in _TOLD:
+            found[row.group, row.detail] = found.get((row.group, row.detail), 0) + 1
+    return [
+        Finding(
+            code="group-not-exact",
+            severity=Severity.WARNING,
+            where=f"group {name}",
+            what=f"in {partitions} {'partition' if partitions == 1 else 'partitions'} it does not go on where it was: "
+            f"{detail}",
+        )
+        for (name, detail), partitions in sorted(found.items())
+    ]
 
 
 def _placed_row(group: PlannedGroup, placed: Placed) -> RestoredGroup:

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from logkeep.errors import Damaged, LogkeepError, UsageError
+from logkeep.errors import LogkeepError, UsageError
 from logkeep.kafka.record import ClusterRecord, TopicRecord
 from logkeep.kafka.restore.choice import Chosen, ChosenLog
-from logkeep.kafka.restore.estimate import choose_offsets, preserve_s, restore_s, said, together_s
-from logkeep.kafka.restore.refusals import refused_names, refused_targets
+from logkeep.kafka.restore.estimate import bound, choose_offsets, preserve_s, restore_s, said, together_s
+from logkeep.kafka.restore.refusals import refuse_damage, refuse_nothing_before, refused_names, refused_targets
 from logkeep.kafka.restore.repartition import (
     LARGEST_MADE_BYTES,
     encoded_anew,
@@ -141,12 +141,14 @@ def plan_restore(
     `mark` is random: topics that this restore makes are recognised by it, as long as their ids are not stored yet.
     """
     looked = [surveys[log.log] for log in chosen.logs]
-    _refuse_damage(looked)
-    _refuse_nothing(looked, wishes)
+    refuse_damage(looked)
+    if wishes.until_ms is not None:
+        refuse_nothing_before(looked)
     _refuse_kept(chosen, wishes)
     there = [name for _, name in chosen.topics if name in target.topics]
     fresh = all(target.topics[name].untouched for name in there)
-    auto = choose_offsets(looked, new_topics=not there or (wishes.into_existing and fresh), at_once=at_once)
+    new = not there or (wishes.into_existing and fresh)
+    auto = choose_offsets(looked, new_topics=new, at_once=at_once, empty=bool(there))
     offsets, why = auto.offsets, auto.reason
     if wishes.offsets is not None:
         offsets, why = wishes.offsets, "as asked for"
@@ -188,24 +190,6 @@ def plan_restore(
         *repartition_findings(chosen, surveys),
     )
     return Foreseen(plan, seconds, findings, tuple(refusals))
-
-
-def _refuse_damage(surveys: Sequence[LogSurvey]) -> None:
-    for survey in surveys:
-        if survey.damage:
-            raise Damaged(survey.damage, subject=str(survey.log))
-
-
-def _refuse_nothing(surveys: Sequence[LogSurvey], wishes: Wishes) -> None:
-    """A time before everything that is archived is a mistake, unless some logs have something from before it."""
-    if wishes.until_ms is None or not surveys:
-        return
-    if all(s.cut is Cut.BEFORE or not s.records for s in surveys):
-        raise UsageError(
-            "nothing that was chosen is older than this time: nothing would come back",
-            subject="--until-time",
-            remedy="`logkeep info ID` shows from when to when each topic reaches",
-        )
 
 
 def _refuse_kept(chosen: Chosen, wishes: Wishes) -> None:
@@ -376,7 +360,7 @@ def _cost(surveys: Sequence[LogSurvey], offsets: Offsets, at_once: int) -> list[
             code="offsets-cost",
             severity=Severity.NOTE,
             where="--offsets preserve",
-            what=f"filling holes and what lies before the first offsets takes about {said(seconds)}",
+            what=f"filling holes and what lies before the first offsets takes {bound(surveys)} {said(seconds)}",
             remedy="--offsets translate needs none of it, and groups are set to match",
         )
     ]

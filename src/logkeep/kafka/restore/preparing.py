@@ -13,7 +13,7 @@ from logkeep.kafka.record import GroupRecord
 from logkeep.kafka.restore.acls import scram_finding
 from logkeep.kafka.restore.backup_view import BackupView
 from logkeep.kafka.restore.choice import Choice, Chosen, choose
-from logkeep.kafka.restore.groups import GroupsPlan, plan_groups, rows_of
+from logkeep.kafka.restore.groups import GroupsPlan, inexact_findings, plan_groups, rows_foreseen, rows_of
 from logkeep.kafka.restore.offsets import Kept, Moved, Routes
 from logkeep.kafka.restore.plan import Foreseen, RestorePlan, Wishes, gap_findings, plan_restore
 from logkeep.kafka.restore.refusals import named
@@ -60,7 +60,7 @@ class Prepared:
     target: TargetFacts
     foreseen: Foreseen
     groups: GroupsPlan
-    """Where offsets change, positions are those of the source still: which groups, not where."""
+    """Where offsets change, positions are those of the source still: which groups, not where. `group_rows` knows."""
     findings: tuple[Finding, ...]
 
     @property
@@ -69,7 +69,7 @@ class Prepared:
 
     @property
     def group_rows(self) -> tuple[RestoredGroup, ...]:
-        return rows_of(self.groups)
+        return group_rows(self.groups, self.plan)
 
     @property
     def refusals(self) -> tuple[LogkeepError, ...]:
@@ -97,14 +97,16 @@ def prepare(
 ) -> Prepared:
     """Raises what makes a plan impossible; what only forbids to carry it out is among the refusals."""
     chosen = choose(view.record, view.manifest.cut, wish.choice)
-    surveys, engine = survey_logs(view, chosen, None if wish.wishes.by_record else wish.wishes.until_ms, engine_for)
+    wishes = wish.wishes
+    surveys, engine = survey_logs(view, chosen, wishes.until_ms, engine_for, by_record=wishes.by_record)
     with Cluster(settings) as cluster:
         target = gather_target(cluster, [name for _, name in chosen.topics], view.record.cluster_id)
         tasks = engine.at_once(max(len(chosen.logs), 1))
-        foreseen = plan_restore(view.record, chosen, surveys, target, wish.wishes, tasks, chance.mark, chance.now_ms)
+        foreseen = plan_restore(view.record, chosen, surveys, target, wishes, tasks, chance.mark, chance.now_ms)
         groups, live = _groups(cluster, view, foreseen.plan)
         foreseen = replace(foreseen, refusals=(*foreseen.refusals, *live))
         findings = [*foreseen.findings, *_left_out(chosen, groups), *_credentials(view, foreseen.plan)]
+        findings += inexact_findings(group_rows(groups, foreseen.plan))
         if not foreseen.refusals:
             known = set(difference_findings(foreseen.plan.topics))
             foreseen, more = _asked(cluster, foreseen, groups, settings, chance.tokens())
@@ -115,13 +117,20 @@ def prepare(
 
 
 def survey_logs(
-    view: BackupView, chosen: Chosen, until_ms: int | None, engine_for: EngineFor
+    view: BackupView, chosen: Chosen, until_ms: int | None, engine_for: EngineFor, *, by_record: bool = False
 ) -> tuple[dict[LogName, LogSurvey], Engine]:
     """What each chosen log holds, and the engine that looked."""
     ranges = {log.log: Range(log.start, log.end) for log in chosen.logs}
     segments = view.segments(ranges)
     logs = [
-        SurveyLog(log=log.log, start=log.start, end=log.end, segments=segments[log.log], until_ms=until_ms)
+        SurveyLog(
+            log=log.log,
+            start=log.start,
+            end=log.end,
+            segments=segments[log.log],
+            until_ms=until_ms,
+            by_record=by_record,
+        )
         for log in chosen.logs
     ]
     engine = engine_for(sum(len(s) for s in segments.values()) * _INDEX_BYTES)
@@ -145,6 +154,13 @@ def _groups(cluster: Cluster, view: BackupView, plan: RestorePlan) -> tuple[Grou
 def restorable(groups: tuple[GroupRecord, ...]) -> list[GroupRecord]:
     """Groups of the streams protocol keep more than positions: they come back as positions all the same."""
     return [msgspec.structs.replace(g, kind="classic") if g.kind == "streams" else g for g in groups]
+
+
+def group_rows(groups: GroupsPlan, plan: RestorePlan) -> tuple[RestoredGroup, ...]:
+    """What can be said of groups beforehand."""
+    if plan.offsets is Offsets.PRESERVE:
+        return rows_of(groups)
+    return rows_foreseen(groups, {log.topic for log in plan.logs if log.spread_over})
 
 
 def kept_routes(plan: RestorePlan) -> Routes:

@@ -1,14 +1,15 @@
 """Why a restore must not begin: names that cannot be, and targets that would be harmed. Pure.
 
-All reasons are returned, so that one look shows everything that has to be mended.
+All reasons are returned, so that one look shows everything that has to be mended; what makes any plan vain is raised.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from logkeep.errors import LogkeepError, TargetUnsafe, UsageError
+from logkeep.errors import Damaged, LogkeepError, TargetUnsafe, UsageError
 from logkeep.kafka.record import TopicRecord
+from logkeep.kafka.restore.survey import Cut, LogSurvey
 from logkeep.kafka.restore.targets import TargetFacts, TargetTopic
 from logkeep.kafka.visibility import INTERNAL
 
@@ -138,3 +139,20 @@ def _narrow(topics: Iterable[TargetTopic], partitions: Mapping[str, int]) -> lis
 
 def named(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" … ({len(names)} in all)" if len(names) > _NAMED else "")
+
+
+def refuse_damage(surveys: Sequence[LogSurvey]) -> None:
+    """Raises Damaged when a log could not be surveyed: then nothing is known of it."""
+    for survey in surveys:
+        if survey.damage:
+            raise Damaged(survey.damage, subject=str(survey.log))
+
+
+def refuse_nothing_before(surveys: Sequence[LogSurvey]) -> None:
+    """A time before everything that is archived is a mistake, unless some logs have something from before it."""
+    if surveys and all(s.cut is Cut.BEFORE or not s.records for s in surveys):
+        raise UsageError(
+            "nothing that was chosen is older than this time: nothing would come back",
+            subject="--until-time",
+            remedy="`logkeep info ID` shows from when to when each topic reaches",
+        )

@@ -14,7 +14,7 @@ import numpy as np
 
 from logkeep.errors import Damaged, FormatTooNew, ObjectMissing, UnsafeName
 from logkeep.formats.batch_index import BatchIndex, index_of, join
-from logkeep.formats.kafka_log import Stop, first_broken, walk
+from logkeep.formats.kafka_log import APPEND_TIME, CONTROL, DELETE_HORIZON, Stop, first_broken, walk
 from logkeep.formats.records import Malformed, Records, decode
 from logkeep.kafka.restore.survey_rows import Longs, Rows, Tally, rows_of
 from logkeep.kafka.verify import LogPieces
@@ -24,6 +24,8 @@ from logkeep.repository.chain import Place
 from logkeep.repository.segment_bytes import StoredLog, read_index
 
 _UNIT_SEGMENTS = 256
+_LOOKED_INTO = 16
+"""So many batches of a log that begin late are looked into for an early record, where no batch begins early."""
 
 
 class SurveyLog(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +38,8 @@ class SurveyLog(msgspec.Struct, frozen=True, kw_only=True):
     """In order."""
     until_ms: int | None = None
     """End before the first record with this time or a later one."""
+    by_record: bool = False
+    """Do not end there: leave out each such record, wherever it stands."""
     until_offset: int | None = None
 
 
@@ -48,7 +52,8 @@ class Cut(StrEnum):
     BEHIND = "behind"
     """It lies at or behind the end of the backup: the whole log comes back."""
     BEFORE = "before"
-    """It lies before the first record: nothing comes back."""
+    """It lies before the first record: nothing comes back. Record by record: no batch begins before it, nor are such
+    records in the first of them."""
 
 
 class LogSurvey(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +65,9 @@ class LogSurvey(msgspec.Struct, frozen=True, kw_only=True):
     """As chosen."""
     cut: Cut = Cut.NONE
     records: int = 0
-    """Those of aborted transactions too: an index does not tell them apart."""
+    """Those of aborted transactions too: an index does not tell them apart. Where some are left out, the most."""
+    left_out: int = 0
+    """At most so many more are left out for their time."""
     batches: int = 0
     bytes: int = 0
     """Of batches with records of the range, as they are in the log."""
@@ -132,7 +139,8 @@ class _Survey:
         self._place, self._wanted = place, wanted
         asked = wanted.end if wanted.until_offset is None else wanted.until_offset
         self._end = min(max(asked, wanted.start), wanted.end)
-        self._found = False
+        self._found = self._early = False
+        self._to_look_into = _LOOKED_INTO
         self._rebuilt = 0
 
     def run(self, progress: Progress) -> LogSurvey:
@@ -144,7 +152,7 @@ class _Survey:
                 tally.take(self._rows(segment))
             progress(segment.stored_bytes)
         cut = self._cut(tally)
-        end = self._wanted.start if cut is Cut.BEFORE else self._end
+        end = self._wanted.start if cut is Cut.BEFORE and not self._wanted.by_record else self._end
         tally.finish(end)
         return LogSurvey(
             log=self._wanted.log,
@@ -159,6 +167,8 @@ class _Survey:
         wanted = self._wanted
         if wanted.until_ms is None and wanted.until_offset is None:
             return Cut.NONE
+        if wanted.by_record:
+            return (Cut.MADE if self._early else Cut.BEFORE) if tally.counts["left_out"] else Cut.BEHIND
         if not self._found and (wanted.until_offset is None or wanted.until_offset >= wanted.end):
             return Cut.BEHIND
         return Cut.MADE if tally.counts["records"] else Cut.BEFORE
@@ -168,10 +178,36 @@ class _Survey:
         stored = _Stored(self._place, segment)
         self._rebuilt += stored.rebuilt
         start = max(segment.start, self._wanted.start)
+        if self._wanted.by_record:
+            self._early = self._early or self._early_in(stored, start, min(segment.end, self._end))
+            before_ms = self._wanted.until_ms
+            return rows_of(stored.index, start, min(segment.end, self._end), stored.offsets, before_ms)
         found = self._time_in(stored, start, min(segment.end, self._end))
         if found is not None:
             self._end, self._found = found, True
         return rows_of(stored.index, start, min(segment.end, self._end), stored.offsets)
+
+    def _early_in(self, stored: "_Stored", start: int, end: int) -> bool:
+        """Whether `[start, end)` has a record before the time: by headers, and where they do not tell, by a look.
+
+        Headers tell the first time and the largest. Where both are late, records between may be early all the same;
+        all of an archive is not read for that.
+        """
+        until, rows = self._wanted.until_ms, stored.index.rows
+        if until is None:
+            return True
+        inside = (rows["last_offset"] >= start) & (rows["base_offset"] < end) & (rows["records"] > 0)
+        inside &= (rows["attributes"] & np.int16(CONTROL)) == 0
+        whole = (rows["base_offset"] >= start) & (rows["last_offset"] < end)
+        timed = (rows["attributes"] & np.int16(APPEND_TIME | DELETE_HORIZON)) == 0
+        if np.any(inside & whole & ((rows["max_time_ms"] < until) | (timed & (rows["base_time_ms"] < until)))):
+            return True
+        for row in np.flatnonzero(inside)[: self._to_look_into].tolist():
+            self._to_look_into -= 1
+            for part in stored.records(row):
+                if bool(np.any(part.within(start, end).times_ms < until)):
+                    return True
+        return False
 
     def _time_in(self, stored: "_Stored", start: int, end: int) -> int | None:
         """The first offset of `[start, end)` with the time that was asked for, as a broker looks for it.

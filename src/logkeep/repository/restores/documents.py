@@ -163,7 +163,7 @@ class RestoredGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     previous_offset: Position | None = None
     previous_metadata: str = ""
     offset: Position | None = None
-    """None: it was left as it was; `detail` says why."""
+    """None: it was left as it was, or in a plan that it is not known yet; `detail` says why."""
     exact: bool = True
     """False: the record it stood at did not come back, and it was set to the next one that did."""
     reread: Position = 0

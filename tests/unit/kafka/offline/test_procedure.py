@@ -1,7 +1,10 @@
 """The procedure for a cluster, word for word, and its commands one by one."""
 
 import json
+import shlex
+from dataclasses import replace
 
+from logkeep.kafka.restore.choice import Choice
 from logkeep.kafka.restore.offline.procedure import (
     Target,
     TargetTopic,
@@ -12,6 +15,9 @@ from logkeep.kafka.restore.offline.procedure import (
     reassignment,
     usual_way,
 )
+from logkeep.kafka.restore.offline.typed import group_words, restore_words
+from logkeep.kafka.restore.offline.values import OfflineWish
+from logkeep.model.ids import BackupId
 
 ORDERS = TargetTopic("orders", 2, 1, {}, ((0, 0, 1300), (1, 17, 900)))
 USERS = TargetTopic("users", 1, 3, {"cleanup.policy": "compact,delete", "retention.ms": "-1"}, ((0, 0, 5),))
@@ -59,6 +65,28 @@ and what is older than the retention allows goes:
 
 def test_one_broker_word_for_word() -> None:
     assert procedure([ORDERS], TARGET, Way.SINGLE) == SINGLE
+
+
+def test_the_commands_ask_for_what_was_asked_for() -> None:
+    """A line that is copied from the procedure must not bring back another thing, or under another name."""
+    choice = Choice(("orders", "u.*"), ("users-old",), ("s/^/x y-/",), ("orders:0,1",), ("orders:0=17",))
+    wish = OfflineWish(
+        backup=BackupId(20261116050000), roots=(), choice=choice, until_ms=1_700_000_000_049, repo="s3://b/it's mine",
+        replace=True, here_only=True,
+    )  # fmt: skip
+    told = procedure(
+        [ORDERS], replace(TARGET, restore_words=restore_words(wish), group_words=group_words(wish)), Way.EVERY
+    )
+    typed = [shlex.split(line) for line in told.splitlines() if line.strip().startswith("logkeep")]
+    repo = ["-r", "s3://b/it's mine"]
+    topics = ["--topics", "orders", "--topics", "u.*", "--exclude", "users-old", "--rename", "s/^/x y-/"]
+    ends = ["--partitions", "orders:0,1", "--until-time", "2023-11-14T22:13:20.049Z", "--until-offset", "orders:0=17"]
+    where = ["20261116050000", "--source", "prod", "--to-log-dirs", "/var/lib/kafka/a,/var/lib/kafka/b"]
+    assert typed == [
+        ["logkeep", "kafka", "restore", *where, *repo, *topics, *ends, "--replace-records", "--here-only"],
+        ["logkeep", "kafka", "groups", "restore", "--backup", *where[:3], *repo, *topics,
+         "--bootstrap-servers", "$BROKERS"],
+    ]  # fmt: skip
 
 
 def test_replicas_decide_the_usual_way() -> None:

@@ -137,7 +137,7 @@ def test_a_partition_in_two_directories(backed: Backed, root: Path, tmp_path: Pa
     [
         ({"include": ("nothing",)}, "no topic of the backup matches nothing"),
         ({"include": ("(",)}, "is not a pattern"),
-        ({"partitions": ("7",)}, "no partition is left"),
+        ({"partitions": ("7",)}, "no topic has partition 7"),
         ({"renames": ("orders=users",)}, "would both become users"),
         ({"renames": ("orders=../etc",)}, "no topic name"),
         ({"until_offsets": ("orders:0=41",)}, "offset 41 is not in what the backup has"),

@@ -36,7 +36,7 @@ CUT = tuple(
 
 
 def _chosen(**named: tuple[str, ...]) -> list[tuple[str, str, int]]:
-    found = choose(RECORD, CUT, Choice(**named))
+    found = choose(RECORD, CUT, Choice(**named))  # type: ignore[arg-type]  # names of tuples alone
     return [(str(log.source), str(log.target), log.end) for log in found.logs]
 
 
@@ -112,8 +112,33 @@ def test_partitions_of_all_or_of_one_topic() -> None:
     for wrong in ("x", "orders:", "nobody:1", "1-", "-1"):
         with pytest.raises(UsageError):
             _chosen(partitions=(wrong,))
-    with pytest.raises(UsageError, match="no partition is left"):
-        _chosen(partitions=("77",))
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (("77",), "no topic has partition 77"),
+        (("orders:0,7",), "orders has no partition 7"),
+        (("orders:0", "orders:5-9"), "orders has no partition 5-9"),
+        (("orders:0", "2"), "no topic has partition 2"),
+        (("5-3",), "5-3 ends before it begins"),
+    ],
+)
+def test_a_partition_that_is_not_there_is_named_also_beside_others(texts: tuple[str, ...], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        _chosen(partitions=texts)
+
+
+def test_a_range_may_reach_further_than_a_topic_has_partitions() -> None:
+    assert [s for s, _, _ in _chosen(partitions=("orders:1-99",))] == ["orders-1", "orders-2"]
+
+
+def test_a_pattern_without_a_topic_is_named_also_beside_others() -> None:
+    with pytest.raises(UsageError, match=r"no topic of the backup matches nosuch$"):
+        _chosen(include=("orders", "nosuch"))
+    assert choose(RECORD, CUT, Choice(include=("audit", "__.*"))).internal == ("__consumer_offsets",)
+    standing = choose(RECORD, CUT, Choice(include=("audit", "nosuch"), standing=True))
+    assert [t.name for t, _ in standing.topics] == ["audit"], "a configuration is written for backups too"
 
 
 def test_an_earlier_end_of_one_partition() -> None:

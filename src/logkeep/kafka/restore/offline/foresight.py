@@ -15,6 +15,7 @@ from logkeep.kafka.restore.offline.locks import broker_stopped
 from logkeep.kafka.restore.offline.note import origin_of
 from logkeep.kafka.restore.offline.procedure import Target, TargetTopic, procedure, usual_way
 from logkeep.kafka.restore.offline.safety import about_replicas
+from logkeep.kafka.restore.offline.typed import group_words, restore_words
 from logkeep.kafka.restore.offline.values import Foreseen, OfflineUnit, OfflineWish, PlannedLog, Standing
 from logkeep.kafka.salvage.cluster_image import ClusterImage, newest_image
 from logkeep.kafka.salvage.disk_layout import Standing as DirectoryStanding
@@ -192,6 +193,8 @@ def _procedure(
         roots=tuple(map(str, wish.roots)),
         node=min(disks.nodes),
         brokers=wish.brokers or tuple(sorted(replicas | disks.nodes)),
+        restore_words=restore_words(wish),
+        group_words=group_words(wish),
     )
     wanted = [
         TargetTopic(name, record.partitions, record.replication_factor, record.configs, _bounds(name, chosen, ranges))

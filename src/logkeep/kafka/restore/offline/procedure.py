@@ -46,6 +46,10 @@ class Target:
     node: int
     brokers: tuple[int, ...]
     """All of the cluster, as far as they are known."""
+    restore_words: tuple[str, ...] = ()
+    """What was asked for besides: the printed command must not bring back anything else."""
+    group_words: tuple[str, ...] = ()
+    """The same, as far as it is about groups."""
 
 
 def usual_way(topics: Sequence[TargetTopic]) -> Way:
@@ -98,9 +102,10 @@ def _stop(target: Target, way: Way) -> str:
 
 
 def _restore(target: Target, way: Way) -> str:
-    more = " --here-only" if way is Way.EVERY else ""
-    dirs = shlex.quote(",".join(target.roots))
-    line = f"logkeep kafka restore {target.backup} --source {target.source} --to-log-dirs {dirs}{more}"
+    here = ("--here-only",) if way is Way.EVERY and "--here-only" not in target.restore_words else ()
+    dirs = ("--to-log-dirs", ",".join(target.roots))
+    words = (str(target.backup), "--source", target.source, *dirs, *target.restore_words, *here)
+    line = shlex.join(("logkeep", "kafka", "restore", *words))
     if way is Way.EVERY:
         what = "Run this on every broker, each with its own log.dirs, with the same backup and the same options:"
         return _step(what, [line])
@@ -167,9 +172,8 @@ def _configs(topics: Sequence[TargetTopic]) -> str:
 
 
 def _groups(target: Target) -> str:
-    line = (
-        f'logkeep kafka groups restore --backup {target.backup} --source {target.source} --bootstrap-servers "$BROKERS"'
-    )
+    words = ("--backup", str(target.backup), "--source", target.source, *target.group_words)
+    line = f'{shlex.join(("logkeep", "kafka", "groups", "restore", *words))} --bootstrap-servers "$BROKERS"'
     return _step("Set the groups; offsets are the old ones, so every group goes on where it was:", [line])
 
 

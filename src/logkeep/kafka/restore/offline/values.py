@@ -36,6 +36,10 @@ class OfflineWish:
     """Topics, names, partitions, and earlier ends as they are typed."""
     ends: tuple[LogEnd, ...] = ()
     """Earlier ends that were found out otherwise, by a time for example."""
+    until_ms: int | None = None
+    """That time, for the procedure."""
+    repo: str = ""
+    """The repository, for the procedure; empty: whoever follows it has it in the environment or a file."""
     segment_bytes: int = DEFAULT_SEGMENT_BYTES
     replace: bool = False
     """Whether directories that hold records may be overwritten."""
