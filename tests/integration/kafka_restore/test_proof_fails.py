@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicPartition
 
-from logkeep.kafka.restore import replay, writing_logs
+from logkeep.formats.kafka_log import walk
+from logkeep.kafka.restore import archive, replay, writing_logs
 from tests.integration.kafka_restore.scene import Scene, group_positions, positions, read, troubles, write
 from tests.integration.processes import wait_for
 from tests.kafka.group_rows import commit
@@ -111,6 +112,24 @@ def test_a_damaged_archive(backed: Scene) -> None:
     # As soon as a verification has seen it, a restore does not even begin.
     scene.commands.json("verify", "--level", "data", code=10)
     assert "found this backup damaged" in scene.refused("--rename", "s/.*/never/", code=10)
+
+
+@pytest.mark.parametrize("hashed", (True, False), ids=("small", "large"))
+def test_an_archived_batch_under_another_offset(backed: Scene, monkeypatch: pytest.MonkeyPatch, hashed: bool) -> None:
+    """One bit that no CRC-32C covers: the last batch seems to stand behind the end, and must not be left out."""
+    scene, topic = backed, f"moved-{'small' if hashed else 'large'}"
+    if not hashed:
+        monkeypatch.setattr(archive, "HASHED_BYTES", 0)
+    path = scene.repo.file("sources/prod/topics/*/*/partition=1/*.log")
+    data = bytearray(path.read_bytes())
+    data[int(walk(bytes(data)).batches.positions[-1]) + 3] ^= 1
+    path.chmod(0o644)
+    path.write_bytes(data)
+    (finding,) = troubles(_failed(scene, topic))
+    assert (finding["code"], finding["where"]) == ("archive-damaged", f"{topic}/1")
+    assert path.name in finding["what"], finding
+    assert read(scene.target, topic, 0) == RECORDS
+    assert read(scene.target, topic, 1) == []
 
 
 def test_an_object_that_is_gone(backed: Scene) -> None:
