@@ -133,13 +133,15 @@ def test_an_archived_batch_under_another_offset(backed: Scene, monkeypatch: pyte
 
 
 def test_an_object_that_is_gone(backed: Scene) -> None:
+    """It is missed before anything is made, by a dry run too."""
     scene = backed
     path = scene.repo.file("sources/prod/topics/*/*/partition=0/*.log")
     path.unlink()
-    done = _failed(scene, "object-gone")
-    (finding,) = troubles(done)
-    assert (finding["code"], finding["where"]) == ("archive-damaged", "object-gone/0")
-    assert path.name in finding["what"], finding
+    for more in ((), ("--dry-run",)):
+        said = scene.refused("--rename", "s/.*/object-gone/", *more, code=10)
+        assert path.name in said
+    # Without what is lost it may begin.
+    assert scene.restore("--rename", "s/.*/object-left/", "--partitions", "1")["verdict"] == "proven"
 
 
 def test_groups_are_set_when_the_trouble_is_mended(backed: Scene) -> None:
@@ -147,7 +149,8 @@ def test_groups_are_set_when_the_trouble_is_mended(backed: Scene) -> None:
     scene = backed
     path = scene.repo.file("sources/prod/topics/*/*/partition=0/*.log")
     kept = path.read_bytes()
-    path.unlink()
+    path.chmod(0o644)
+    path.write_bytes(kept[:-3] + bytes([kept[-3] ^ 1]) + kept[-2:])
     done = _failed(scene, "mended")
     path.write_bytes(kept)
     again = scene.restore("--resume", str(done["restore"]))

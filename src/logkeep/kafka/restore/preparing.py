@@ -93,11 +93,21 @@ class Chance:
 
 
 def prepare(
-    view: BackupView, wish: RestoreWish, settings: ClientSettings, engine_for: EngineFor, chance: Chance
+    view: BackupView,
+    wish: RestoreWish,
+    settings: ClientSettings,
+    engine_for: EngineFor,
+    chance: Chance,
+    *,
+    presence: bool = True,
 ) -> Prepared:
-    """Raises what makes a plan impossible; what only forbids to carry it out is among the refusals."""
+    """Raises what makes a plan impossible; what only forbids to carry it out is among the refusals.
+
+    Without `presence` an object that is lost makes no difference to the plan: the tasks will find out.
+    """
     chosen = choose(view.record, view.manifest.cut, wish.choice)
-    surveys, engine = survey_logs(view, chosen, None if wish.wishes.by_record else wish.wishes.until_ms, engine_for)
+    until_ms = None if wish.wishes.by_record else wish.wishes.until_ms
+    surveys, engine = survey_logs(view, chosen, until_ms, engine_for, presence=presence)
     with Cluster(settings) as cluster:
         target = gather_target(cluster, [name for _, name in chosen.topics], view.record.cluster_id)
         tasks = engine.at_once(max(len(chosen.logs), 1))
@@ -115,13 +125,20 @@ def prepare(
 
 
 def survey_logs(
-    view: BackupView, chosen: Chosen, until_ms: int | None, engine_for: EngineFor
+    view: BackupView, chosen: Chosen, until_ms: int | None, engine_for: EngineFor, *, presence: bool = True
 ) -> tuple[dict[LogName, LogSurvey], Engine]:
     """What each chosen log holds, and the engine that looked."""
     ranges = {log.log: Range(log.start, log.end) for log in chosen.logs}
     segments = view.segments(ranges)
     logs = [
-        SurveyLog(log=log.log, start=log.start, end=log.end, segments=segments[log.log], until_ms=until_ms)
+        SurveyLog(
+            log=log.log,
+            start=log.start,
+            end=log.end,
+            segments=segments[log.log],
+            until_ms=until_ms,
+            presence=presence,
+        )
         for log in chosen.logs
     ]
     engine = engine_for(sum(len(s) for s in segments.values()) * _INDEX_BYTES)

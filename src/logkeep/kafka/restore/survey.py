@@ -1,9 +1,9 @@
 """What a plan must know of each chosen log before anything is sent: a task over the batch indexes beside the segments.
 
 Counts come from batch headers, so nothing of a log is read but the batches that reach over a border of the range, and
-the one in which a point in time lies: those are read by range and decoded. A lost or wrong index costs one pass over
-its segment, no more. What an index cannot tell is bounded from above: how many holes are inside of a batch, and which
-transactions were aborted.
+the one in which a point in time lies: those are read by range and decoded. Whether all objects are there, a listing
+tells. A lost or wrong index costs one pass over its segment, no more. What an index cannot tell is bounded from above:
+how many holes are inside of a batch, and which transactions were aborted.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ from logkeep.errors import Damaged, FormatTooNew, ObjectMissing, UnsafeName
 from logkeep.formats.batch_index import BatchIndex, index_of, join
 from logkeep.formats.kafka_log import Stop, first_broken, walk
 from logkeep.formats.records import Malformed, Records, decode
+from logkeep.kafka.restore.presence import Presence
 from logkeep.kafka.restore.survey_rows import Longs, Rows, Tally, rows_of
 from logkeep.kafka.restore.witness import NOT_WRITTEN, index_beside
 from logkeep.kafka.verify import LogPieces
@@ -39,6 +40,8 @@ class SurveyLog(msgspec.Struct, frozen=True, kw_only=True):
     until_ms: int | None = None
     """End before the first record with this time or a later one."""
     until_offset: int | None = None
+    presence: bool = True
+    """Whether to look if the objects that would be read are there."""
 
 
 class Cut(StrEnum):
@@ -136,6 +139,7 @@ class _Survey:
         self._end = min(max(asked, wanted.start), wanted.end)
         self._found = False
         self._rebuilt = 0
+        self._presence = Presence(place, wanted.segments)
 
     def run(self, progress: Progress) -> LogSurvey:
         tally = Tally(self._wanted.start)
@@ -143,6 +147,8 @@ class _Survey:
             if self._found or segment.start >= self._end:
                 break
             if segment.has_object and segment.end > self._wanted.start:
+                if self._wanted.presence:
+                    self._presence.check(segment)
                 tally.take(self._rows(segment))
             progress(segment.stored_bytes)
         cut = self._cut(tally)
