@@ -1,5 +1,6 @@
 """What must not be believed: others who meddle while a restore runs, and archives that are damaged. Exit 30, or 10."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -160,3 +161,30 @@ def test_groups_are_set_when_the_trouble_is_mended(backed: Scene) -> None:
         p: offset for (topic, p), (offset, _) in group_positions(scene.target, "provers").items() if topic == "mended"
     }
     assert found == {0: 5, 1: 20}
+
+
+@pytest.mark.parametrize("offsets", ("preserve", "translate"))
+def test_records_that_went_after_the_end(backed: Scene, offsets: str) -> None:
+    """Retention works on what was restored: a comparison finds that, and the restore stays what it was."""
+    scene, topic = backed, f"aged-{offsets}"
+    done = scene.restore("--rename", f"s/.*/{topic}/", "--offsets", offsets)
+    restore = str(done["restore"])
+    meddler = Matrix(scene.target)
+    for future in meddler.admin.delete_records([TopicPartition(topic, 0, 3)]).values():
+        future.result(30)
+    again = scene.restore("--resume", restore, code=30)
+    assert (again["verdict"], [f["where"] for f in troubles(again)]) == ("changed", [f"{topic}/0"])
+    said = scene.commands.say(*scene.restore_words("--resume", restore, "--yes"))
+    assert "had ended well" in said.out
+    assert "abort" not in said.out
+    (row,) = scene.commands.json("receipts", "list")["restores"]
+    assert (row["state"], row["changed"] is not None) == ("proven", True)
+    shown = scene.commands.json("receipts", "show", restore)
+    assert [p["outcome"] for p in shown["partitions"]] == ["done", "done"]
+    assert {p["partition"]: p["outcome"] for p in shown["compared_again"]["partitions"]} == {
+        0: "proof-failed",
+        1: "done",
+    }
+    words = ("kafka", "groups", "restore", restore, "--bootstrap-servers", scene.target.bootstrap, "--dry-run")
+    rows = json.loads(scene.commands.say(*words, "--json").out)["positions"]
+    assert {r["partition"]: r["offset"] for r in rows if r["topic"] == topic} == {0: 5, 1: 20}
