@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import random_token
 from logkeep.repository import layout
@@ -40,6 +41,25 @@ def proven(place: Place, backup: int, *, drill: bool = False, verdict: Verdict =
     return restore_id
 
 
+def changed(repo: Filled) -> RestoreId:
+    """A restore that was proven, and compared once more a day later, when retention had been at work."""
+    place = repo.place()
+    restore_id = proven(place, repo.ids[-1])
+    lost = msgspec.structs.replace(PARTITION, outcome="proof-failed")
+    what = "the log begins at offset 5 instead of 0"
+    later = receipt(
+        place,
+        restore_id,
+        backup=repo.ids[-1],
+        verdict=Verdict.CHANGED,
+        finished="2026-11-17T02:00:00.000Z",
+        partitions=(lost,),
+    )
+    finding = Finding(code="proof-failed", severity=Severity.DAMAGE, where="orders/0", what=what)
+    put_receipt(place, msgspec.structs.replace(later, findings=(finding,)))
+    return restore_id
+
+
 class TestList:
     def test_all_restores_oldest_first(self, repo: Filled) -> None:
         assert repo.run("receipts", "list").stdout == f"no restores in {repo.url}\n"
@@ -66,8 +86,42 @@ class TestList:
         assert "no seal" in line["trouble"]
         assert "plan.json" in repo.run("receipts", "show", "latest", code=10).stderr
 
+    def test_a_comparison_after_its_end_changes_nothing_about_how_it_ended(self, repo: Filled) -> None:
+        restore_id = changed(repo)
+        (row,) = repo.json("receipts", "list")["restores"]
+        assert (row["state"], row["changed"], row["receipts"]) == ("proven", "2026-11-17T02:00:00.000Z", 2)
+        assert row["finished"] == "2026-11-16T02:15:12.345Z"
+        assert repo.run("receipts", "list").stdout.splitlines()[1].endswith("changed since")
+        (told,) = [b["last_restore"] for b in repo.json("list")["backups"] if b["last_restore"]]
+        assert (told["id"], told["state"]) == (restore_id, "proven")
+        put_receipt(repo.place(), receipt(repo.place(), restore_id, backup=repo.ids[-1]))
+        assert repo.json("receipts", "list")["restores"][0]["changed"] is None, "it was put right, and compared again"
+
+    def test_a_comparison_without_its_name_beside_it(self, repo: Filled) -> None:
+        """The process died between the two."""
+        restore_id = changed(repo)
+        place = repo.place()
+        (name,) = [
+            i.name for i in place.store.list(layout.restore(place.source, restore_id)) if "ended.000002." in i.name
+        ]
+        place.store.delete(name)
+        (row,) = repo.json("receipts", "list")["restores"]
+        assert (row["state"], row["changed"]) == ("proven", "2026-11-17T02:00:00.000Z")
+
 
 class TestShow:
+    def test_what_was_proven_and_what_happened_since(self, repo: Filled) -> None:
+        restore_id = changed(repo)
+        shown = repo.json("receipts", "show", "latest")
+        assert shown["partitions"][0]["outcome"] == "done"
+        assert shown["compared_again"]["partitions"][0]["outcome"] == "proof-failed"
+        assert shown["map"] is not None
+        text = repo.run("receipts", "show", "latest").stdout
+        assert f"restore {restore_id}: proven" in text
+        assert "this is how it ended" in text
+        assert "compared again" in text
+        assert "the log begins at offset 5 instead of 0" in text.partition("compared again")[2]
+
     def test_what_was_proven(self, repo: Filled) -> None:
         restore_id = proven(repo.place(), repo.ids[-1])
         for text in (str(restore_id), "latest", str(restore_id)[:13]):

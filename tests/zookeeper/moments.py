@@ -92,8 +92,12 @@ class Told:
 
 
 def _is_of_a_kill(finding: Finding) -> bool:
-    """A leader that was killed may have torn its last record, and who caught up may have logged some again."""
-    return finding.severity is Severity.NOTE and finding.code in ("torn-tail", "logged-again")
+    """A leader that was killed may have torn its last record, and who caught up may have logged some again.
+
+    Or may have got a snapshot instead of transactions, which the others hold: restores show that nothing is missing.
+    """
+    noted = finding.severity is Severity.NOTE and finding.code in ("torn-tail", "logged-again")
+    return noted or (finding.severity is Severity.WARNING and finding.code == "hole")
 
 
 class Moments:

@@ -99,3 +99,13 @@ def test_a_damaged_archive(backed: Scene) -> None:
     done = backed.commands.json("drill", "--bootstrap-servers", backed.target.bootstrap, "--engine", "inline", code=12)
     assert path.name in troubles(done)[0]["what"]
     _wait_until_clean(backed.target)
+
+
+def test_a_lost_object(backed: Scene) -> None:
+    """The restore that it rehearses would not begin; a drill tells so with a receipt."""
+    path = backed.repo.file("sources/prod/topics/*/*/partition=0/*.log")
+    path.unlink()
+    done = backed.commands.json("drill", "--bootstrap-servers", backed.target.bootstrap, "--engine", "inline", code=12)
+    assert path.name in troubles(done)[0]["what"]
+    _wait_until_clean(backed.target)
+    _shown(backed, "failed")

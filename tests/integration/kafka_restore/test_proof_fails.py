@@ -1,12 +1,14 @@
 """What must not be believed: others who meddle while a restore runs, and archives that are damaged. Exit 30, or 10."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
 
-from logkeep.kafka.restore import replay, writing_logs
+from logkeep.formats.kafka_log import walk
+from logkeep.kafka.restore import archive, replay, writing_logs
 from tests.integration.kafka_restore.scene import Scene, group_positions, positions, read, troubles, write
 from tests.integration.processes import wait_for
 from tests.kafka.group_rows import commit
@@ -113,14 +115,34 @@ def test_a_damaged_archive(backed: Scene) -> None:
     assert "found this backup damaged" in scene.refused("--rename", "s/.*/never/", code=10)
 
 
+@pytest.mark.parametrize("hashed", (True, False), ids=("small", "large"))
+def test_an_archived_batch_under_another_offset(backed: Scene, monkeypatch: pytest.MonkeyPatch, hashed: bool) -> None:
+    """One bit that no CRC-32C covers: the last batch seems to stand behind the end, and must not be left out."""
+    scene, topic = backed, f"moved-{'small' if hashed else 'large'}"
+    if not hashed:
+        monkeypatch.setattr(archive, "HASHED_BYTES", 0)
+    path = scene.repo.file("sources/prod/topics/*/*/partition=1/*.log")
+    data = bytearray(path.read_bytes())
+    data[int(walk(bytes(data)).batches.positions[-1]) + 3] ^= 1
+    path.chmod(0o644)
+    path.write_bytes(data)
+    (finding,) = troubles(_failed(scene, topic))
+    assert (finding["code"], finding["where"]) == ("archive-damaged", f"{topic}/1")
+    assert path.name in finding["what"], finding
+    assert read(scene.target, topic, 0) == RECORDS
+    assert read(scene.target, topic, 1) == []
+
+
 def test_an_object_that_is_gone(backed: Scene) -> None:
+    """It is missed before anything is made, by a dry run too."""
     scene = backed
     path = scene.repo.file("sources/prod/topics/*/*/partition=0/*.log")
     path.unlink()
-    done = _failed(scene, "object-gone")
-    (finding,) = troubles(done)
-    assert (finding["code"], finding["where"]) == ("archive-damaged", "object-gone/0")
-    assert path.name in finding["what"], finding
+    for more in ((), ("--dry-run",)):
+        said = scene.refused("--rename", "s/.*/object-gone/", *more, code=10)
+        assert path.name in said
+    # Without what is lost it may begin.
+    assert scene.restore("--rename", "s/.*/object-left/", "--partitions", "1")["verdict"] == "proven"
 
 
 def test_groups_are_set_when_the_trouble_is_mended(backed: Scene) -> None:
@@ -128,7 +150,8 @@ def test_groups_are_set_when_the_trouble_is_mended(backed: Scene) -> None:
     scene = backed
     path = scene.repo.file("sources/prod/topics/*/*/partition=0/*.log")
     kept = path.read_bytes()
-    path.unlink()
+    path.chmod(0o644)
+    path.write_bytes(kept[:-3] + bytes([kept[-3] ^ 1]) + kept[-2:])
     done = _failed(scene, "mended")
     path.write_bytes(kept)
     again = scene.restore("--resume", str(done["restore"]))
@@ -138,3 +161,30 @@ def test_groups_are_set_when_the_trouble_is_mended(backed: Scene) -> None:
         p: offset for (topic, p), (offset, _) in group_positions(scene.target, "provers").items() if topic == "mended"
     }
     assert found == {0: 5, 1: 20}
+
+
+@pytest.mark.parametrize("offsets", ("preserve", "translate"))
+def test_records_that_went_after_the_end(backed: Scene, offsets: str) -> None:
+    """Retention works on what was restored: a comparison finds that, and the restore stays what it was."""
+    scene, topic = backed, f"aged-{offsets}"
+    done = scene.restore("--rename", f"s/.*/{topic}/", "--offsets", offsets)
+    restore = str(done["restore"])
+    meddler = Matrix(scene.target)
+    for future in meddler.admin.delete_records([TopicPartition(topic, 0, 3)]).values():
+        future.result(30)
+    again = scene.restore("--resume", restore, code=30)
+    assert (again["verdict"], [f["where"] for f in troubles(again)]) == ("changed", [f"{topic}/0"])
+    said = scene.commands.say(*scene.restore_words("--resume", restore, "--yes"))
+    assert "had ended well" in said.out
+    assert "abort" not in said.out
+    (row,) = scene.commands.json("receipts", "list")["restores"]
+    assert (row["state"], row["changed"] is not None) == ("proven", True)
+    shown = scene.commands.json("receipts", "show", restore)
+    assert [p["outcome"] for p in shown["partitions"]] == ["done", "done"]
+    assert {p["partition"]: p["outcome"] for p in shown["compared_again"]["partitions"]} == {
+        0: "proof-failed",
+        1: "done",
+    }
+    words = ("kafka", "groups", "restore", restore, "--bootstrap-servers", scene.target.bootstrap, "--dry-run")
+    rows = json.loads(scene.commands.say(*words, "--json").out)["positions"]
+    assert {r["partition"]: r["offset"] for r in rows if r["topic"] == topic} == {0: 5, 1: 20}

@@ -30,6 +30,7 @@ from logkeep.repository.restores import NewRestore, Target, Verdict, begin_resto
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.inline import InlineEngine
 from tests.integration.processes import wait_for
+from tests.kafka.judged_configs import own_configs
 from tests.kafka.matrix import BROKER, Matrix
 from tests.kafka.seen import seen
 from tests.kafka.whole import Archive, new_place
@@ -81,7 +82,16 @@ class Restoring:
         LogWriting(restore_id, view, self.place, plan, self.settings, InlineEngine(), "0" * 16).write()
 
 
-def _restoring(kafka: EmbeddedKafka, root: Path, topic: str, offsets: Offsets, start: int = 0) -> Restoring:
+def _restoring(
+    kafka: EmbeddedKafka,
+    root: Path,
+    topic: str,
+    offsets: Offsets,
+    start: int = 0,
+    *,
+    prove: bool = True,
+    wishes: Wishes | None = None,
+) -> Restoring:
     matrix = Matrix(kafka)
     matrix.create(topic)
     producer = matrix.producer()
@@ -96,7 +106,8 @@ def _restoring(kafka: EmbeddedKafka, root: Path, topic: str, offsets: Offsets, s
     entry = read_chain(archive.place).entry(done.entry.id)
     assert entry is not None
     settings = ClientSettings(endpoints(kafka.bootstrap))
-    wish = RestoreWish(Choice(renames=(f"{topic}={topic}-back",)), Wishes(offsets=offsets, parts=("data", "configs")))
+    wishes = wishes or Wishes(offsets=offsets, parts=("data", "configs"), prove=prove)
+    wish = RestoreWish(Choice(renames=(f"{topic}={topic}-back",)), wishes)
     view = view_backup(archive.place, entry)
     prepared = prepare(view, wish, settings, lambda _: InlineEngine(), Chance(utc_now, random_token))
     assert prepared.refusals == ()
@@ -145,21 +156,48 @@ def test_a_forgotten_producer(forgetful: EmbeddedKafka, tmp_path: Path, offsets:
     assert second.producer_id != first.producer_id
 
 
-def test_a_forgotten_producer_and_foreign_records(forgetful: EmbeddedKafka, tmp_path: Path) -> None:
-    """What is there is not what was sent: said where, and nothing more is written."""
-    restoring = _restoring(forgetful, tmp_path, "mixed-up", Offsets.TRANSLATE)
+@pytest.mark.parametrize("prove", [True, False])
+@pytest.mark.parametrize("offsets", list(Offsets))
+def test_a_forgotten_producer_and_foreign_records(
+    forgetful: EmbeddedKafka, tmp_path: Path, offsets: Offsets, prove: bool
+) -> None:
+    """What is there is not what was sent: said where, and nothing more is written or set; with --no-proof as well."""
+    topic = f"mixed-up-{offsets}-{prove}"
+    restoring = _restoring(forgetful, tmp_path, topic, offsets, prove=prove)
     restore_id = restoring.begin()
     restoring.write(restore_id, HALF)
     producer = Matrix(forgetful).producer()
-    producer.produce("mixed-up-back", b"somebody else's", partition=0)
+    producer.produce(f"{topic}-back", b"somebody else's", partition=0)
     producer.flush(30)
-    _make_it_forget(forgetful, restoring.settings, "mixed-up-back")
-    done = restoring.task.resume(restoring.task.stored(restore_id), restoring.prepared.view, lambda _: InlineEngine())
-    assert done.receipt.verdict is Verdict.FAILED
+    _make_it_forget(forgetful, restoring.settings, f"{topic}-back")
+    task = restoring.task
+    done = task.resume(task.stored(restore_id), restoring.prepared.view, lambda _: InlineEngine())
+    assert (done.receipt.verdict, done.receipt.records_there) == (Verdict.FAILED, False)
     (finding,) = done.receipt.findings
-    assert (finding.code, finding.where) == ("proof-failed", "mixed-up-back/0")
+    assert (finding.code, finding.where) == ("foreign-writer", f"{topic}-back/0")
     assert f"offset {HALF}" in finding.what
-    assert len(seen(forgetful.bootstrap, "mixed-up-back", 0)) == HALF + 1
+    assert [row.outcome for row in done.receipt.partitions] == ["foreign-writer"]
+    assert len(seen(forgetful.bootstrap, f"{topic}-back", 0)) == HALF + 1
+    assert own_configs(forgetful, f"{topic}-back")["retention.ms"] == "-1", "it has its own configs already"
+    assert task.abort(task.stored(restore_id)).deleted == (f"{topic}-back",)
+
+
+def test_somebody_was_faster_than_a_restore_that_is_resumed(forgetful: EmbeddedKafka, tmp_path: Path) -> None:
+    """Into a topic that was there: killed before the first record, and others wrote before it was resumed."""
+    there = Matrix(forgetful)
+    there.create("faster-back")
+    wishes = Wishes(parts=("data", "groups"), prove=False, into_existing=True, offsets=Offsets.TRANSLATE)
+    restoring = _restoring(forgetful, tmp_path, "faster", Offsets.TRANSLATE, wishes=wishes)
+    restore_id = restoring.begin()
+    restoring.write(restore_id, 0)
+    producer = there.producer()
+    for _ in range(20):
+        producer.produce("faster-back", b"somebody else's", partition=0)
+    producer.flush(30)
+    task = restoring.task
+    done = task.resume(task.stored(restore_id), restoring.prepared.view, lambda _: InlineEngine())
+    assert (done.receipt.verdict, done.receipt.records_there) == (Verdict.FAILED, False)
+    assert [f.code for f in done.receipt.findings] == ["foreign-writer"]
 
 
 def test_two_restores_want_the_same_topic(forgetful: EmbeddedKafka, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """What a survey reads of an archive, and what it says of one that is damaged."""
 
+import pytest
+
 from logkeep.kafka.restore.survey import Cut, LogSurvey, SurveyLog, SurveyUnit, survey
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout
@@ -116,13 +118,33 @@ def test_a_damaged_batch_is_told_only_where_it_has_to_be_read() -> None:
     assert "the batch at offset 10 is not what was written" in _survey(where, [segment], until_ms=15).damage
 
 
-def test_a_lost_log_without_an_index_is_told() -> None:
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+@pytest.mark.parametrize("lost", [0, 2, 4])
+def test_a_lost_object_is_told_before_it_is_read(codec: Codec, lost: int) -> None:
+    where = place()
+    segments = written(where, _log(50), codec, segment_bytes=100_000)
+    assert len(segments) == 5
+    name = layout.segment("prod", segments[lost])
+    where.store.delete(name)
+    meter = MeteredStore(where.store)
+    found = _survey(Place(meter, where.repository, where.source), segments)
+    assert name in found.damage
+    assert "not there" in found.damage
+    assert meter.meter.usage().calls["list"] == 1, "one question for all of them"
+    unseen = SurveyLog(log=LOG, start=0, end=500, segments=tuple(segments), presence=False)
+    assert survey(SurveyUnit(place=where, logs=(unseen,)), lambda _: None).logs[0].damage == ""
+    earlier = _survey(where, segments, until_ms=segments[lost].start - 5) if lost else None
+    assert earlier is None or earlier.damage == "", "what is not needed may be gone"
+
+
+def test_an_object_of_another_size_is_told() -> None:
     where = place()
     (segment,) = written(where, _log(1), Codec.NONE)
-    where.store.delete(layout.segment("prod", segment))
-    assert _survey(where, [segment]).damage == ""
-    where.store.delete(layout.index_of("prod", LOG, segment.first, segment.token))
-    assert _survey(where, [segment]).damage
+    name = layout.segment("prod", segment)
+    data = where.store.get(name, 1 << 20)
+    where.store.delete(name)
+    where.store.put_new(name, data[:-1])
+    assert f"has {len(data) - 1} bytes instead of {len(data)}" in _survey(where, [segment]).damage
 
 
 def test_a_record_in_the_middle_leaves_a_hole_on_either_side() -> None:

@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -179,11 +180,13 @@ def drill(run: Run, backup: str) -> DrillReport:
         held = stack.enter_context(reading(place, BackupId(entry.id), this_process(run.token()), "drill", run.token))
         view, wish = view_backup(place, held), _wish(run, alone=alone)
         chance = Chance(run.clock, run.token)
-        prepared = prepare(view, wish, settings, lambda total: chosen_engine(run, total), chance)
+        engines = partial(chosen_engine, run)
+        # Not looked for beforehand: a lost object is what a drill is to find out, and to leave a receipt of.
+        prepared = prepare(view, wish, settings, engines, chance, presence=False)
         if prepared.refusals:
             raise prepared.refusals[0]
         task = KafkaRestore(place, restores_place(run, place, create=True), settings, run.clock, run.token)
-        engine = chosen_engine(run, prepared.plan.bytes)
+        engine = engines(prepared.plan.bytes)
         if not alone:
             stack.callback(_sweep, task, prepared.plan.cluster_id)
             _sweep(task, prepared.plan.cluster_id)

@@ -22,7 +22,7 @@ from logkeep.cli.run import Outcome, Run
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.kafka_backup import client_settings
 from logkeep.cli.verbs.kafka_restore_asking import ask
-from logkeep.cli.verbs.kafka_restore_report import KafkaRestoreReport, restore_text
+from logkeep.cli.verbs.kafka_restore_report import BAD, KafkaRestoreReport, restore_text
 from logkeep.config.option import Option
 from logkeep.config.options import (
     BOOTSTRAP_SERVERS,
@@ -75,11 +75,11 @@ from logkeep.model.work import Engine
 from logkeep.repository.chain import Place
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
-from logkeep.repository.restores import RestoredPartition, RestoreState, Verdict, list_restores
+from logkeep.repository.restores import RestoredPartition, RestoreState, list_restores
 
 
 def _code(report: KafkaRestoreReport) -> int:
-    if report.verdict == Verdict.FAILED:
+    if report.verdict in BAD:
         return 30
     if report.refusals:
         return report.refusal_code
@@ -89,7 +89,7 @@ def _code(report: KafkaRestoreReport) -> int:
 def _metrics(outcome: Outcome[KafkaRestoreReport]) -> Iterator[Sample]:
     report = outcome.report
     source = report.source if report else outcome.source
-    good = report is not None and report.verdict != Verdict.FAILED
+    good = report is not None and report.verdict not in BAD
     yield sample("logkeep_restore_duration_seconds", outcome.duration.total_seconds(), source=source)
     yield sample("logkeep_restore_success", 1 if good else 0, source=source)
     if report is not None:

@@ -11,6 +11,8 @@ from logkeep.cli.restored_rows import group_lines, partition_lines, planned_line
 from logkeep.model.findings import Finding
 from logkeep.repository.restores import RestoredGroup, RestoredPartition, Verdict
 
+BAD = frozenset({Verdict.FAILED, Verdict.CHANGED})
+
 
 class OfflineFile(msgspec.Struct, frozen=True, kw_only=True):
     path: str
@@ -50,7 +52,8 @@ class KafkaRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     """That it took; on a dry run about what it will take."""
     verdict: str
-    """`proven`, `unproven`, `failed`, or `planned` on a dry run."""
+    """`proven`, `unproven`, `failed`, or `planned` on a dry run; `changed`: it had ended well, and compared once more,
+    target or archive are no longer what they were."""
     partitions: tuple[RestoredPartition, ...]
     groups: tuple[RestoredGroup, ...]
     group_names: tuple[str, ...]
@@ -67,7 +70,7 @@ class KafkaRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
 def restore_text(report: KafkaRestoreReport, look: Look) -> str:
     if report.dry_run:
         return "\n".join(plan_lines(report, look))
-    state = look.state("FAIL" if report.verdict == Verdict.FAILED else "OK")
+    state = look.state("FAIL" if report.verdict in BAD else "OK")
     name = "restore into files" if report.offline else f"restore {report.restore}"
     head = f"{state}  {name} of backup {report.backup}: {report.verdict}"
     lines = [head, look.text(_amount(report)), look.text(_where(report)), *_blocks(report, look)]
@@ -90,13 +93,27 @@ def _what_now(report: KafkaRestoreReport, look: Look) -> list[str]:
     """The next command, for somebody who has been up for hours."""
     if report.offline:
         return [look.text("now go on with the procedure that the dry run prints: start the broker, then check")]
+    if report.verdict == Verdict.CHANGED:
+        return ["", *map(look.text, _since(report))]
     if report.verdict == Verdict.FAILED:
-        return [
-            "",
-            look.text(f"when it is mended, go on:  logkeep kafka restore --resume {report.restore}"),
-            look.text(f"or give it up:             logkeep kafka restore abort {report.restore}"),
-        ]
+        return ["", *map(look.text, _ways_on(report))]
     return [look.text(f"receipt: logkeep receipts show {report.restore}")]
+
+
+def _since(report: KafkaRestoreReport) -> Iterator[str]:
+    yield "the restore itself had ended well; this is what happened since, and nothing was changed now"
+    yield f"its own receipt:           logkeep receipts show {report.restore}"
+    yield f"groups can still be set:   logkeep kafka groups restore {report.restore}"
+    yield "records that are missing:  restore them again, under another name (--rename)"
+
+
+def _ways_on(report: KafkaRestoreReport) -> Iterator[str]:
+    if any(finding.code in _FOR_GOOD for finding in report.findings):
+        yield "it cannot go on where somebody else has written or deleted"
+        yield f"give it up, then begin anew:  logkeep kafka restore abort {report.restore}"
+        return
+    yield f"when it is mended, go on:  logkeep kafka restore --resume {report.restore}"
+    yield f"or give it up:             logkeep kafka restore abort {report.restore}"
 
 
 def _where(report: KafkaRestoreReport) -> str:
@@ -153,6 +170,6 @@ def _some(names: tuple[str, ...]) -> str:
 
 
 _OFFSETS = {"preserve": "preserved", "translate": "translated"}
-_FOR_GOOD = frozenset({"foreign-writer", "marker-misplaced", "topic-gone", "proof-failed"})
-"""Findings after which going on leads nowhere."""
+_FOR_GOOD = frozenset({"foreign-writer", "marker-misplaced", "topic-gone"})
+"""Findings after which going on leads nowhere. A failed proof is none: perhaps only the right to read was missing."""
 _NAMED, _SHORT_S = 8, 30.0

@@ -1,5 +1,6 @@
 """`logkeep receipts`: which restores and drills there were, and what each of them proved."""
 
+from collections.abc import Iterator
 from datetime import datetime
 
 import click
@@ -35,10 +36,12 @@ from logkeep.repository.restores import (
     Target,
     list_restores,
     newest_receipt,
+    own_receipt,
     read_plan,
 )
 
 _STDOUT = "-"
+_CHANGED = "changed since"
 _HINT = "--all shows every one"
 
 
@@ -61,6 +64,8 @@ class RestoreLine(msgspec.Struct, frozen=True, kw_only=True):
     """It is ongoing, and its process is certainly gone."""
     trouble: str | None
     """A document that counts cannot be read."""
+    changed: str | None = None
+    """When it was compared once more, after its end, and target or archive were no longer what they had been."""
     part: str | None = None
     """`groups` or `subtree`, where only these came back."""
 
@@ -92,7 +97,7 @@ def _cells(line: RestoreLine, look: Look) -> tuple[str, ...]:
         look.moment(started, seconds=False),
         look.moment(finished, seconds=False),
         took(line.duration_s),
-        line.trouble or ("interrupted" if line.interrupted else ""),
+        line.trouble or ("interrupted" if line.interrupted else _CHANGED if line.changed else ""),
     )
 
 
@@ -134,8 +139,17 @@ def _line(source: str, row: RestoreRow, here: Owner) -> RestoreLine:
         receipts=row.receipts,
         interrupted=row.owner is not None and is_dead(row.owner, here),
         trouble=row.trouble or None,
+        changed=rfc3339(row.changed) if row.changed else None,
         part=row.part or None,
     )
+
+
+class ComparedAgain(msgspec.Struct, frozen=True, kw_only=True):
+    """A look at a restore long after it had ended well: target or archive were no longer what they had been."""
+
+    finished: str
+    partitions: tuple[RestoredPartition, ...]
+    findings: tuple[Finding, ...]
 
 
 class ReceiptReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,6 +167,8 @@ class ReceiptReport(msgspec.Struct, frozen=True, kw_only=True):
     map: ObjectRef | None = None
     """Which source offset stands where; --map writes it."""
     map_written: str | None = None
+    compared_again: ComparedAgain | None = None
+    """The last comparison, if it found something; everything else is about the restore itself."""
     all: bool = False
 
 
@@ -168,7 +184,15 @@ def _show_text(report: ReceiptReport, look: Look) -> str:
         lines += ["", *group_lines(report.groups, look, every=report.all, hint=_HINT)]
     if report.findings:
         lines += ["", *finding_lines(report.findings, look, every=report.all)]
+    if report.compared_again:
+        lines += ["", *_again_lines(report.compared_again, look, every=report.all)]
     return "\n".join(lines)
+
+
+def _again_lines(again: ComparedAgain, look: Look, *, every: bool) -> Iterator[str]:
+    moment = look.moment(datetime.fromisoformat(again.finished))
+    yield look.prose(f"compared again {moment}: since the restore ended, this has changed")
+    yield from finding_lines(again.findings, look, every=every)
 
 
 def _facts(report: ReceiptReport, look: Look) -> dict[str, str]:
@@ -186,10 +210,14 @@ def _facts(report: ReceiptReport, look: Look) -> dict[str, str]:
         "rates": rates_text(report.rates),
         "map": f"{size(report.map.size)}; --map FILE writes it as CSV" if report.map else "",
         "map written to": report.map_written or "",
-        "receipts": f"{line.receipts} were written on the way, this is the newest" if line.receipts > 1 else "",
+        "receipts": f"{line.receipts} were written on the way, {_which(report)}" if line.receipts > 1 else "",
         "note": "interrupted: its process is gone" if line.interrupted else line.trouble or "",
     }
     return {name: value for name, value in facts.items() if value}
+
+
+def _which(report: ReceiptReport) -> str:
+    return "this is how it ended" if report.compared_again else "this is the newest"
 
 
 @verb(
@@ -209,9 +237,17 @@ def show(run: Run, restore: str) -> ReceiptReport:
     """
     place = restores_place(run, chosen_source(run))
     row = chosen_restore(place, restore)
-    plan, receipt = _plan(place, row), newest_receipt(place, row.id)
+    plan, receipt = _plan(place, row), own_receipt(place, row.id)
     report = _report(_line(place.source, row, this_process("reader")), plan, receipt)
-    return msgspec.structs.replace(report, all=run[ALL], map_written=_map_written(run, place, row.id, report.map))
+    written, again = _map_written(run, place, row.id, report.map), _compared_again(place, row)
+    return msgspec.structs.replace(report, all=run[ALL], map_written=written, compared_again=again)
+
+
+def _compared_again(place: Place, row: RestoreRow) -> ComparedAgain | None:
+    newest = newest_receipt(place, row.id) if row.changed else None
+    if newest is None:
+        return None
+    return ComparedAgain(finished=newest.finished, partitions=newest.partitions, findings=newest.findings)
 
 
 def chosen_restore(place: Place, text: str) -> RestoreRow:

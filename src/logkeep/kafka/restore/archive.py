@@ -1,5 +1,10 @@
-"""The archived batches of one log, in order, each believed only after its CRC-32C was computed again."""
+"""The archived batches of one log, in order, each believed only after its CRC-32C was computed again.
 
+That does not cover the first bytes of a batch, its offset among them: `witness` vouches for those. A small object is
+hashed instead, which costs less than to ask for its index.
+"""
+
+import hashlib
 from collections.abc import Iterator
 
 import msgspec
@@ -11,6 +16,7 @@ from logkeep.formats.records import Records
 from logkeep.formats.transactions import Settled, Settling
 from logkeep.formats.view import View, visible_records
 from logkeep.kafka.restore.units import Isolation, Offsets, ReplayLog
+from logkeep.kafka.restore.witness import NOT_WRITTEN, Witness
 from logkeep.kafka.verify import LogPieces
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout
@@ -19,6 +25,8 @@ from logkeep.repository.segment_bytes import StoredLog
 
 PIECE_BYTES = 2 << 20
 """Of the archive, read at once: several logs are open at the same time."""
+HASHED_BYTES = 256 << 10
+"""Up to this size, also unpacked, an object is read as a whole and hashed."""
 
 
 def stretches(place: Place, log: ReplayLog) -> Iterator[Stretch]:
@@ -68,12 +76,35 @@ def _read(stored: StoredLog, pieces: LogPieces) -> Iterator[memoryview]:
 
 def _segment(place: Place, segment: Segment) -> Iterator[Stretch]:
     """The batches that a segment answers for, as they are read."""
+    small = max(segment.plain_bytes, segment.stored_bytes) <= HASHED_BYTES
+    for stretch in _hashed(place, segment) if small else _witnessed(place, segment):
+        own = stretch.touching(segment.start, segment.end)
+        if len(own.batches):
+            yield own
+
+
+def _hashed(place: Place, segment: Segment) -> list[Stretch]:
+    """All of a small object."""
+    sha256, pieces, name = hashlib.sha256(), LogPieces(), layout.segment(place.source, segment)
+    stored = StoredLog.of(place, segment)
+    found = [each for piece in stored.pieces(sha256.update, HASHED_BYTES) for each in pieces.take(piece)]
+    problem = pieces.problem or pieces.end_problem()
+    if problem or sha256.hexdigest() != segment.sha256:
+        raise Damaged(problem or NOT_WRITTEN, subject=name)
+    return [Stretch(buffer, batches) for buffer, batches in found]
+
+
+def _witnessed(place: Place, segment: Segment) -> Iterator[Stretch]:
+    """Some megabytes of an object at a time, each when it has been compared with the index."""
     pieces, name = LogPieces(), layout.segment(place.source, segment)
+    witness = Witness(place, segment)
     for piece in _read(StoredLog.of(place, segment), pieces):
-        found = [Stretch(buffer, batches) for buffer, batches in pieces.take(piece)]
+        found = pieces.take(piece)
         if pieces.problem:
             raise Damaged(pieces.problem, subject=name)
-        own = (stretch.touching(segment.start, segment.end) for stretch in found)
-        yield from (stretch for stretch in own if len(stretch.batches))
+        for buffer, batches in found:
+            witness.heard(batches)
+            yield Stretch(buffer, batches)
     if pieces.end_problem():
         raise Damaged(pieces.end_problem(), subject=name)
+    witness.ended()

@@ -23,6 +23,7 @@ from logkeep.kafka.restore.group_routes import routes_as_they_are, routes_by_map
 from logkeep.kafka.restore.groups import GroupsPlan, plan_groups, rows_of
 from logkeep.kafka.restore.offsets import Routes
 from logkeep.kafka.restore.set_groups import roll_back, set_groups, standing_of
+from logkeep.kafka.restore.units import Outcome
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import RestoreId
@@ -37,6 +38,7 @@ from logkeep.repository.restores import (
     Target,
     Verdict,
     begin_restore,
+    newest_first,
     newest_producers,
     newest_receipt,
     plan_body,
@@ -64,7 +66,7 @@ class GroupsTask:
 
     def routes_of_restore(self, restore_id: RestoreId) -> Routes:
         """Where a restore has put the records. Raises UsageError while it has not ended, and TargetUnsafe."""
-        receipt = newest_receipt(self.restores, restore_id)
+        receipt = self._with_records(restore_id)
         if receipt is None or not receipt.partitions:
             raise UsageError(
                 "this restore has not brought back any records" if receipt else "this restore has not ended",
@@ -75,6 +77,12 @@ class GroupsTask:
         self._check_topics(restore_id)
         maps = decode_all(read_map(self.restores, restore_id, receipt.map)) if receipt.map else {}
         return routes_by_map(receipt.partitions, maps, self._bounds(targets_of(receipt.partitions)))
+
+    def _with_records(self, restore_id: RestoreId) -> ReceiptDocument | None:
+        """The last receipt that says that all records are there: a later look may have found that retention took some
+        of them. Of a restore that did not come so far, the newest."""
+        whole = (r for r in newest_first(self.restores, restore_id) if r.records_there and _all_done(r))
+        return next(whole, None) or newest_receipt(self.restores, restore_id)
 
     def routes_as_they_are(self, chosen: Chosen) -> Routes:
         return routes_as_they_are(chosen.logs, self._bounds({log.target for log in chosen.logs}))
@@ -169,6 +177,10 @@ class GroupsTask:
         """Of those that the cluster has."""
         metadata = self.cluster.metadata()
         return log_bounds(self.cluster, sorted(log for log in wanted if metadata.find(log) is not None))
+
+
+def _all_done(receipt: ReceiptDocument) -> bool:
+    return all(row.outcome == Outcome.DONE for row in receipt.partitions)
 
 
 def _finding(error: LogkeepError) -> Finding:

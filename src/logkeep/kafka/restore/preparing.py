@@ -93,12 +93,23 @@ class Chance:
 
 
 def prepare(
-    view: BackupView, wish: RestoreWish, settings: ClientSettings, engine_for: EngineFor, chance: Chance
+    view: BackupView,
+    wish: RestoreWish,
+    settings: ClientSettings,
+    engine_for: EngineFor,
+    chance: Chance,
+    *,
+    presence: bool = True,
 ) -> Prepared:
-    """Raises what makes a plan impossible; what only forbids to carry it out is among the refusals."""
+    """Raises what makes a plan impossible; what only forbids to carry it out is among the refusals.
+
+    Without `presence` an object that is lost makes no difference to the plan: the tasks will find out.
+    """
     chosen = choose(view.record, view.manifest.cut, wish.choice)
     wishes = wish.wishes
-    surveys, engine = survey_logs(view, chosen, wishes.until_ms, engine_for, by_record=wishes.by_record)
+    surveys, engine = survey_logs(
+        view, chosen, wishes.until_ms, engine_for, by_record=wishes.by_record, presence=presence
+    )
     with Cluster(settings) as cluster:
         target = gather_target(cluster, [name for _, name in chosen.topics], view.record.cluster_id)
         tasks = engine.at_once(max(len(chosen.logs), 1))
@@ -117,7 +128,13 @@ def prepare(
 
 
 def survey_logs(
-    view: BackupView, chosen: Chosen, until_ms: int | None, engine_for: EngineFor, *, by_record: bool = False
+    view: BackupView,
+    chosen: Chosen,
+    until_ms: int | None,
+    engine_for: EngineFor,
+    *,
+    by_record: bool = False,
+    presence: bool = True,
 ) -> tuple[dict[LogName, LogSurvey], Engine]:
     """What each chosen log holds, and the engine that looked."""
     ranges = {log.log: Range(log.start, log.end) for log in chosen.logs}
@@ -130,6 +147,7 @@ def survey_logs(
             segments=segments[log.log],
             until_ms=until_ms,
             by_record=by_record,
+            presence=presence,
         )
         for log in chosen.logs
     ]

@@ -288,7 +288,8 @@ class KafkaRestore:
         return self._done(stored, put_receipt(self.state, receipt))
 
     def _prove_again(self, stored: Stored, view: BackupView, engine: Engine) -> Done:
-        """Compare once more. What others did to the topics since is found as well; it changes nothing about before."""
+        """Compare once more. What others did to the topics since is found as well; it changes nothing about before:
+        a receipt of its own says so, and those of the restore go on to count."""
         began = Began(self.clock(), self.tokens())
         last = next(r for r in reversed(stored.receipts) if r.verdict in GOOD)
         ends = {TopicPartition(row.topic, row.partition): row.end for row in last.partitions}
@@ -298,8 +299,8 @@ class KafkaRestore:
             blank_receipt(self.state, stored.document, began, self.clock(), written.results),
             started=last.started,
             duration_s=last.duration_s,  # nothing was written: the recovery took as long as it took then
-            records_there=True,
-            verdict=Verdict.FAILED if not good else Verdict.PROVEN if written.results else last.verdict,
+            records_there=good,
+            verdict=Verdict.CHANGED if not good else Verdict.PROVEN if written.results else last.verdict,
             partitions=partition_rows(stored.plan, written.results),
             groups=stored.groups,
             map=last.map,

@@ -11,8 +11,8 @@ from logkeep.repository.restores import RestoredPartition
 
 
 def whole(results: Sequence[LogResult], *, prove: bool) -> bool:
-    """Whether every log came back and, if that was asked for, was proven."""
-    return all(r.outcome is Outcome.DONE and (not prove or (r.proof is not None and r.proof.good)) for r in results)
+    """Whether every log came back and, if that was asked for, was proven. What was compared all the same must fit."""
+    return all(r.outcome is Outcome.DONE and (r.proof.good if r.proof is not None else not prove) for r in results)
 
 
 def map_of(results: Sequence[LogResult]) -> bytes:
@@ -41,12 +41,18 @@ def partition_rows(plan: RestorePlan, results: Sequence[LogResult]) -> tuple[Res
             end=r.end,
             archive_digest=r.proof.archive_digest if r.proof else "",
             target_digest=r.proof.target_digest if r.proof else "",
-            outcome="proof-failed" if r.proof and not r.proof.good else r.outcome,
+            outcome=_outcome(r),
             detail=r.detail or (r.proof.detail if r.proof else ""),
         )
         for r in results
         for source in r.sources
     )
+
+
+def _outcome(result: LogResult) -> str:
+    """What went wrong first."""
+    compared = result.proof is None or result.proof.good
+    return result.outcome if result.outcome is not Outcome.DONE or compared else "proof-failed"
 
 
 def _bytes(result: LogResult, source: SourceResult) -> int:
@@ -66,6 +72,12 @@ _REMEDIES = {
     Outcome.DAMAGED: "`logkeep verify` shows what is damaged; restore an earlier backup, or leave this topic out",
     Outcome.GONE: "somebody deleted the topic; begin a new restore",
 }
+
+
+def difference(proof: LogProof) -> str:
+    """What a comparison that failed says."""
+    at = f" at offset {proof.first_difference}" if proof.first_difference >= 0 else ""
+    return f"what is there is not what is archived{at}: {proof.detail or 'digests differ'}"
 
 
 def result_findings(results: Sequence[LogResult]) -> list[Finding]:
@@ -103,13 +115,12 @@ def _troubles(result: LogResult) -> list[Finding]:
         ]
     if result.proof is None or result.proof.good:
         return _retyped(where, result.proof)
-    at = f" at offset {result.proof.first_difference}" if result.proof.first_difference >= 0 else ""
     return [
         Finding(
             code="proof-failed",
             severity=Severity.DAMAGE,
             where=where,
-            what=f"what is there is not what is archived{at}: {result.proof.detail or 'digests differ'}",
+            what=difference(result.proof),
             remedy="find out who else writes to the topic, or whether retention or compaction were at work there",
         )
     ]

@@ -1,11 +1,12 @@
 """What a plan must know of each chosen log before anything is sent: a task over the batch indexes beside the segments.
 
 Counts come from batch headers, so nothing of a log is read but the batches that reach over a border of the range, and
-the one in which a point in time lies: those are read by range and decoded. A lost or wrong index costs one pass over
-its segment, no more. What an index cannot tell is bounded from above: how many holes are inside of a batch, and which
-transactions were aborted.
+the one in which a point in time lies: those are read by range and decoded. Whether all objects are there, a listing
+tells. A lost or wrong index costs one pass over its segment, no more. What an index cannot tell is bounded from above:
+how many holes are inside of a batch, and which transactions were aborted.
 """
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
@@ -16,12 +17,14 @@ from logkeep.errors import Damaged, FormatTooNew, ObjectMissing, UnsafeName
 from logkeep.formats.batch_index import BatchIndex, index_of, join
 from logkeep.formats.kafka_log import APPEND_TIME, CONTROL, DELETE_HORIZON, Stop, first_broken, walk
 from logkeep.formats.records import Malformed, Records, decode
+from logkeep.kafka.restore.presence import Presence
 from logkeep.kafka.restore.survey_rows import Longs, Rows, Tally, rows_of
+from logkeep.kafka.restore.witness import NOT_WRITTEN, index_beside
 from logkeep.kafka.verify import LogPieces
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.work import Progress
 from logkeep.repository.chain import Place
-from logkeep.repository.segment_bytes import StoredLog, read_index
+from logkeep.repository.segment_bytes import StoredLog
 
 _UNIT_SEGMENTS = 256
 _LOOKED_INTO = 16
@@ -41,6 +44,8 @@ class SurveyLog(msgspec.Struct, frozen=True, kw_only=True):
     by_record: bool = False
     """Do not end there: leave out each such record, wherever it stands."""
     until_offset: int | None = None
+    presence: bool = True
+    """Whether to look if the objects that would be read are there."""
 
 
 class Cut(StrEnum):
@@ -142,6 +147,7 @@ class _Survey:
         self._found = self._early = False
         self._to_look_into = _LOOKED_INTO
         self._rebuilt = 0
+        self._presence = Presence(place, wanted.segments)
 
     def run(self, progress: Progress) -> LogSurvey:
         tally = Tally(self._wanted.start)
@@ -149,6 +155,8 @@ class _Survey:
             if self._found or segment.start >= self._end:
                 break
             if segment.has_object and segment.end > self._wanted.start:
+                if self._wanted.presence:
+                    self._presence.check(segment)
                 tally.take(self._rows(segment))
             progress(segment.stored_bytes)
         cut = self._cut(tally)
@@ -233,9 +241,9 @@ class _Stored:
 
     def __init__(self, place: Place, segment: Segment) -> None:
         self._log = StoredLog.of(place, segment)
-        found = read_index(place, segment)
-        self.rebuilt = found is None or not _fits(found, segment)
-        self.index = _rebuilt(self._log) if found is None or self.rebuilt else found
+        found = index_beside(place, segment)
+        self.rebuilt = found is None
+        self.index = _rebuilt(self._log, segment.sha256) if found is None else found
 
     def offsets(self, row: int) -> Longs:
         return np.concatenate([part.offsets.copy() for part in self.records(row)] or [np.empty(0, np.int64)])
@@ -255,20 +263,14 @@ class _Stored:
             yield part
 
 
-def _fits(index: BatchIndex, segment: Segment) -> bool:
-    """Whether an index can be that of a segment, as far as the segment's row tells."""
-    size = int(index.rows["size"].sum(dtype=np.int64))
-    return (size, index.records) == (segment.plain_bytes, segment.records)
-
-
-def _rebuilt(log: StoredLog) -> BatchIndex:
-    """The index of a log, from its bytes. Raises Damaged."""
-    pieces, found, position = LogPieces(), list[BatchIndex](), 0
-    for plain in log.pieces():
+def _rebuilt(log: StoredLog, sha256: str) -> BatchIndex:
+    """The index of a log, from its bytes, which must be those that were archived. Raises Damaged."""
+    summed, pieces, found, position = hashlib.sha256(), LogPieces(), list[BatchIndex](), 0
+    for plain in log.pieces(summed.update):
         for _, batches in pieces.take(plain):
             found.append(index_of(batches, position))
             position += int(batches.sizes.sum())
     problem = pieces.problem or pieces.end_problem()
-    if problem:
-        raise Damaged(problem, subject=log.name)
+    if problem or summed.hexdigest() != sha256:
+        raise Damaged(problem or NOT_WRITTEN, subject=log.name)
     return join(found)

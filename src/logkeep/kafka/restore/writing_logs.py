@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+import msgspec
+
 from logkeep.errors import Locked, RestoreFailed, TargetUnsafe
 from logkeep.formats.warm import warm
 from logkeep.kafka.admin.new_topics import delete_topics
@@ -23,6 +25,7 @@ from logkeep.kafka.restore.preparing import TRANSACTIONAL_PREFIX
 from logkeep.kafka.restore.proving import ProveUnit, prove_logs
 from logkeep.kafka.restore.refusals import named
 from logkeep.kafka.restore.replay import replay
+from logkeep.kafka.restore.results import difference
 from logkeep.kafka.restore.topics import make_topics
 from logkeep.kafka.restore.units import (
     LogResult,
@@ -207,7 +210,7 @@ class LogWriting:
         """Logs whose beginning, up to these offsets, is what is archived; and for the others why not."""
         done = self._proven(ends, stored, beginnings=True) if ends else {}
         good = {log for log, r in done.items() if r.proof is not None and r.proof.good}
-        return good, {log: r for log, r in done.items() if log not in good}
+        return good, {log: _foreign(r) for log, r in done.items() if log not in good}
 
     def _replayed(self, logs: Sequence[PlannedLog], stored: ProducersDocument) -> dict[TopicPartition, LogResult]:
         wanted = self._wanted(logs, stored)
@@ -310,6 +313,13 @@ def _rows(stored: ProducersDocument) -> dict[TopicPartition, ProducerRow]:
 
 def _producer(row: ProducerRow) -> Producer:
     return Producer(row.producer_id, row.epoch, row.position)
+
+
+def _foreign(result: LogResult) -> LogResult:
+    """A log whose beginning is not ours: it was not finished, so that nobody may take it for one that came back."""
+    if result.proof is None or result.proof.good:
+        return result  # why it could not be compared is told already
+    return msgspec.structs.replace(result, outcome=Outcome.FOREIGN, detail=difference(result.proof))
 
 
 def _doomed(state: Place, restore_id: RestoreId, stored: ProducersDocument) -> dict[str, str]:

@@ -32,7 +32,15 @@ from logkeep.repository.restores.documents import (
     Verdict,
 )
 from logkeep.repository.restores.listing import RestoreRow, RestoreState, last_restores, list_restores
-from logkeep.repository.restores.receipts import FIRST, newest_receipt, put_receipt, read_receipt, read_receipts
+from logkeep.repository.restores.receipts import (
+    FIRST,
+    newest_first,
+    newest_receipt,
+    own_receipt,
+    put_receipt,
+    read_receipt,
+    read_receipts,
+)
 from logkeep.repository.restores.state_dir import state_place
 from logkeep.repository.restores.storing import (
     NewRestore,
@@ -62,9 +70,11 @@ __all__ = [
     "begin_restore",
     "last_restores",
     "list_restores",
+    "newest_first",
     "newest_producers",
     "newest_receipt",
     "note_resumed",
+    "own_receipt",
     "owner_of",
     "plan_body",
     "put_aborted",

@@ -41,6 +41,9 @@ class Verdict(StrEnum):
     SET = "set"
     """Groups were put where they belong; no record was written, so that there is nothing to compare."""
     FAILED = "failed"
+    CHANGED = "changed"
+    """It had ended well. Compared once more, target or archive were no longer what they had been: that changes nothing
+    about how it had ended."""
     ABORTED = "aborted"
     PART = "part"
     """A part of a backup was put into a system that runs, and read again: no restore of the whole."""

@@ -54,6 +54,8 @@ class RestoreRow:
     """Who began it or resumed it last, while it is ongoing."""
     trouble: str = ""
     """A document that counts cannot be read."""
+    changed: datetime | None = None
+    """When it was compared once more, long after its end, and target or archive were no longer what they had been."""
     part: str = ""
     """`groups` or `subtree`: only these came back, and nothing is said of the backup as a whole."""
 
@@ -117,13 +119,24 @@ def _row(place: Place, restore_id: RestoreId, names: _Names) -> RestoreRow:
     row = RestoreRow(restore_id, RestoreState.ONGOING, receipts=len(names.receipts))
     try:
         if names.last:
-            row = _ended_row(row, names.ended.get(names.last) or ended(read_receipt(place, restore_id, names.last)))
+            row = _last_row(place, row, names)
         if names.aborted:
             return _aborted_row(place, row)
         return row if names.last else _ongoing_row(place, row)
     except (Damaged, ObjectMissing, FormatTooNew) as error:
         state = RestoreState.ABORTED if names.aborted else RestoreState.FAILED if names.last else row.state
         return replace(row, state=state, trouble=str(error))
+
+
+def _last_row(place: Place, row: RestoreRow, names: _Names) -> RestoreRow:
+    """How it ended, by the newest receipt that is about the restore itself; and what was seen of it since."""
+    changed: datetime | None = None
+    for number in range(names.last, 0, -1):
+        said = names.ended.get(number) or ended(read_receipt(place, row.id, number))
+        if said.verdict != Verdict.CHANGED:
+            return replace(_ended_row(row, said), changed=changed)
+        changed = changed or said.finished
+    raise Damaged("only a later comparison is left of it", subject=layout.restore(place.source, row.id))
 
 
 def _ended_row(row: RestoreRow, said: layout.Ended) -> RestoreRow:

@@ -1,10 +1,14 @@
 """Receipts of restores: written once each, a new one when a resumed restore proves again, the newest counts.
 
+Only one that says `changed` tells of something else than the restore: of a look at it long after its end. How the
+restore ended is told by the newest of the others.
+
 The receipt is put first and is the truth. Then comes a small document whose name says what `list` shows; when a
 process dies between the two, readers open the receipt in its place.
 """
 
 import hashlib
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 
@@ -14,8 +18,8 @@ from logkeep.errors import AlreadyExists
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.repository import layout
 from logkeep.repository.chain import Place
-from logkeep.repository.restores.documents import EndedDocument, ReceiptDocument, moment, sealed
-from logkeep.repository.restores.numbered import put_next, read_all, read_newest, read_numbered
+from logkeep.repository.restores.documents import EndedDocument, ReceiptDocument, Verdict, moment, sealed
+from logkeep.repository.restores.numbered import last_number, put_next, read_all, read_newest, read_numbered
 
 FIRST = 1
 """The number to make a receipt with; storing it gives it its own."""
@@ -71,3 +75,14 @@ def read_receipts(place: Place, restore_id: RestoreId) -> list[ReceiptDocument]:
 def newest_receipt(place: Place, restore_id: RestoreId) -> ReceiptDocument | None:
     """The receipt that counts; None when the restore has not ended."""
     return read_newest(place, restore_id, ReceiptDocument)
+
+
+def newest_first(place: Place, restore_id: RestoreId) -> Iterator[ReceiptDocument]:
+    """Receipts as they are asked for: each may be large. Raises Damaged."""
+    last = last_number(place, restore_id, ReceiptDocument)
+    return (read_receipt(place, restore_id, number) for number in range(last, 0, -1))
+
+
+def own_receipt(place: Place, restore_id: RestoreId) -> ReceiptDocument | None:
+    """How the restore itself ended, whatever was found when it was compared again. Raises Damaged."""
+    return next((r for r in newest_first(place, restore_id) if r.verdict is not Verdict.CHANGED), None)

@@ -22,6 +22,7 @@ def test_only_what_is_there_and_proven_is_whole() -> None:
     assert whole([GOOD, unproven], prove=False)
     wrong = msgspec.structs.replace(GOOD, proof=msgspec.structs.replace(PROOF, first_difference=7))
     assert not whole([wrong], prove=True)
+    assert not whole([wrong], prove=False), "nobody asked for it, and it was found all the same"
 
 
 @pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.DONE])

@@ -1,0 +1,45 @@
+"""Whether the objects of a log are there, with the sizes that their rows tell: asked before anything is made.
+
+One listing answers for all objects of a log, a thousand at a time; nothing of them is read.
+"""
+
+from collections.abc import Sequence
+
+from logkeep.errors import Damaged, ObjectMissing
+from logkeep.model.segments import Segment
+from logkeep.repository import layout
+from logkeep.repository.chain import Place
+
+
+class Presence:
+    """The objects of some segments of one log. The store is asked once, when the first of them is."""
+
+    def __init__(self, place: Place, segments: Sequence[Segment]) -> None:
+        self._place = place
+        self._segments = sorted((s for s in segments if s.has_object), key=self._name)
+        self._sizes: dict[str, int] | None = None
+
+    def check(self, segment: Segment) -> None:
+        """Raises ObjectMissing, and Damaged for another size."""
+        if self._sizes is None:
+            self._sizes = self._listed()
+        name = self._name(segment)
+        found = self._sizes.get(name)
+        if found is None:
+            raise ObjectMissing("the object is not there", subject=name)
+        if found != segment.stored_bytes:
+            raise Damaged(f"has {found} bytes instead of {segment.stored_bytes}", subject=name)
+
+    def _name(self, segment: Segment) -> str:
+        return layout.segment(self._place.source, segment)
+
+    def _listed(self) -> dict[str, int]:
+        """From the first to the last of them: what lies around is not looked at."""
+        first, last = self._segments[0], self._name(self._segments[-1])
+        before = layout.index_of(self._place.source, first.log, first.first, first.token)  # sorts before its log
+        sizes: dict[str, int] = {}
+        for info in self._place.store.list(layout.log_root(self._place.source, first.log), before):
+            if info.name > last:
+                break
+            sizes[info.name] = info.size
+        return sizes

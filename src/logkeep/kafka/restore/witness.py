@@ -1,0 +1,84 @@
+"""What vouches for the first 17 bytes of an archived batch, which its CRC-32C does not cover.
+
+Base offset, length, leader epoch and version stand before the checksum. A bit that turned over in a base offset moves
+records to other offsets, or out of the range that is read: the batch would be missing, and a proof that reads the same
+archive would miss nothing. The index beside the object was written with it, has a checksum of its own, and is compared
+batch by batch, in whole columns. Where it is lost, damaged or says something else, the object's SHA-256 decides: one
+more pass over that object, and either its headers are those that were archived, or it is Damaged.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from logkeep.errors import Damaged
+from logkeep.formats.batch_index import BatchIndex
+from logkeep.formats.kafka_log import Batches, Longs
+from logkeep.model.segments import Segment
+from logkeep.repository.chain import Place
+from logkeep.repository.segment_bytes import StoredLog, read_index
+
+NOT_WRITTEN = "the bytes are not those that were written"
+
+
+def index_beside(place: Place, segment: Segment) -> BatchIndex | None:
+    """The index of a segment; None when it is lost, damaged, or cannot be this segment's, as far as its row tells."""
+    found = read_index(place, segment)
+    if found is None:
+        return None
+    size = int(found.rows["size"].sum(dtype=np.int64))
+    return found if (size, found.records) == (segment.plain_bytes, segment.records) else None
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What an index says of the bytes that no CRC-32C covers. Nothing else of it is kept: it may be large."""
+
+    base_offsets: Longs
+    sizes: npt.NDArray[np.int32]
+    leader_epochs: npt.NDArray[np.int32]
+
+    @classmethod
+    def of(cls, index: BatchIndex) -> "_Told":
+        rows = index.rows
+        return cls(rows["base_offset"].copy(), rows["size"].copy(), rows["leader_epoch"].copy())
+
+    def agrees(self, at: int, batches: Batches) -> bool:
+        """Whether these are the batches from number `at` on."""
+        own = slice(at, at + len(batches))
+        return (
+            np.array_equal(self.base_offsets[own], batches.base_offsets)
+            and np.array_equal(self.sizes[own], batches.sizes)
+            and np.array_equal(self.leader_epochs[own], batches.headers["leader_epoch"])
+        )
+
+
+class Witness:
+    """The batches of one object as they are read, all of them in order. Nothing is believed before it was `heard`."""
+
+    def __init__(self, place: Place, segment: Segment) -> None:
+        """Raises Damaged when there is no index and the object is not what was archived."""
+        self._log, self._sha256, self._at = StoredLog.of(place, segment), segment.sha256, 0
+        index = index_beside(place, segment)
+        self._told = None if index is None else _Told.of(index)
+        if self._told is None:
+            self._ask_the_hash(NOT_WRITTEN)
+
+    def heard(self, batches: Batches) -> None:
+        """Raises Damaged when the next batches are not those that were archived."""
+        if self._told is not None and not self._told.agrees(self._at, batches):
+            first = f" at offset {batches.base_offsets[0]}" if len(batches) else ""
+            self._ask_the_hash(f"a batch{first} or behind it has not the offset, length or epoch that was archived")
+        self._at += len(batches)
+
+    def ended(self) -> None:
+        """Raises Damaged when batches are missing."""
+        if self._told is not None and self._at != len(self._told.sizes):
+            self._ask_the_hash(f"holds {self._at} batches instead of {len(self._told.sizes)}")
+
+    def _ask_the_hash(self, what: str) -> None:
+        """Object and index differ, or there is no index: if the object is what was archived, the index is wrong."""
+        if not self._log.is_stored_as(self._sha256):
+            raise Damaged(what, subject=self._log.name)
+        self._told = None

@@ -1,0 +1,44 @@
+"""The last lines of a restore: what to type next, and nothing that leads nowhere."""
+
+from datetime import UTC
+
+import pytest
+
+from logkeep.cli.look import Look
+from logkeep.cli.verbs.kafka_restore_report import KafkaRestoreReport, restore_text
+from logkeep.model.findings import Finding, Severity
+
+LOOK = Look(unicode=True, width=120, zone=UTC)
+RESUME, ABORT = "logkeep kafka restore --resume 7", "logkeep kafka restore abort 7"
+
+
+def _said(verdict: str, *codes: str) -> str:
+    findings = tuple(Finding(code=code, severity=Severity.DAMAGE, where="orders/0", what="why") for code in codes)
+    report = KafkaRestoreReport(
+        source="prod", backup=3, restore=7, cluster_id="abc", offsets="preserve", why="", topics=("orders",),
+        records=3, bytes=99, seconds=1.0, verdict=verdict, partitions=(), groups=(), group_names=(), refusals=(),
+        findings=findings, dry_run=False,
+    )  # fmt: skip
+    return restore_text(report, LOOK)
+
+
+@pytest.mark.parametrize("code", ["disk-failed", "denied", "refused", "archive-damaged", "proof-failed"])
+def test_what_can_be_mended_goes_on(code: str) -> None:
+    said = _said("failed", code)
+    assert RESUME in said
+    assert ABORT in said
+
+
+@pytest.mark.parametrize("code", ["foreign-writer", "marker-misplaced", "topic-gone"])
+def test_what_cannot_is_given_up(code: str) -> None:
+    said = _said("failed", "disk-failed", code)
+    assert RESUME not in said
+    assert ABORT in said
+
+
+def test_what_happened_after_the_end_is_no_failed_restore() -> None:
+    said = _said("changed", "proof-failed")
+    assert "had ended well" in said
+    assert "logkeep kafka groups restore 7" in said
+    assert RESUME not in said
+    assert ABORT not in said
