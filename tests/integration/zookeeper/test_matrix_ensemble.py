@@ -44,7 +44,8 @@ def test_many_moments_of_a_working_ensemble_come_back(version: str, tmp_path: Pa
 
 
 def judge(version: str, directory: Path, *, epochs: int, moments: int, most_per_s: int | None = None) -> None:
-    told, taken = Told(f"{version}, three voters and an observer"), Moments(seeded(f"an ensemble of {version}"))
+    told = Told(f"{version}, three voters and an observer", others=True)
+    taken = Moments(seeded(f"an ensemble of {version}"))
     ensemble = ZooKeeperEnsemble(directory / "source", CACHE, ZooKeeperRelease(version), SETTINGS, JAVA)
     load = Load(
         [member.client for member in ensemble.members.values()],
