@@ -268,6 +268,7 @@ class TestListing:
         assert (aborted.backup, aborted.finished, aborted.duration_s) == (NEW.backup, NOW, None)
         assert (ongoing.backup, ongoing.started, ongoing.finished) == (NEW.backup, NOW, None)
         assert ongoing.owner is not None
+        assert (ongoing.kind, aborted.kind) == (NEW.kind, "")
 
     def test_an_abort_counts_after_a_failed_receipt(self, place: Place) -> None:
         restore_id = begun(place)

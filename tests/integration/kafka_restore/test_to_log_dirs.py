@@ -78,6 +78,12 @@ def test_as_the_dry_run_says(kafka: EmbeddedKafka, topics: Matrix, repo: Filled,
     assert {Path(f["path"]).parent.name for f in done["offline"]["files"]} == {f"{topic}-0", f"{topic}-1"}
     again = repo.json(*printed)
     assert again["offline"]["files"] == done["offline"]["files"], "run again, it only proves"
+    kept = repo.json("receipts", "list")["restores"]
+    assert [(row["id"], row["state"]) for row in kept] == [(each["restore"], "proven") for each in (done, again)]
+    shown = repo.run("receipts", "show", str(done["restore"])).stdout
+    assert f"{data} (cluster " in shown
+    refused = repo.run("kafka", "restore", "--resume", str(done["restore"]), "--bootstrap-servers", "x:1", code=40)
+    assert "kafka-offline" in one_error(refused.stderr)
     with target:
         for partition, end in ((0, 25), (1, 20)):
             whole = seen(kafka.bootstrap, old, partition)

@@ -62,7 +62,7 @@ from logkeep.config.options import (
     WHAT,
 )
 from logkeep.errors import Interrupted, LogkeepError, TargetUnsafe, UsageError, VerificationFailed
-from logkeep.kafka.restore.backup_view import BackupView, view_backup
+from logkeep.kafka.restore.backup_view import KIND, BackupView, view_backup
 from logkeep.kafka.restore.choice import Choice
 from logkeep.kafka.restore.plan import DEFAULT_PARTS, PARTS, RestorePlan, Wishes
 from logkeep.kafka.restore.preparing import Chance, Prepared, RestoreWish, prepare
@@ -316,7 +316,7 @@ def _with_unfinished(run: Run, prepared: Prepared) -> LogkeepError:
     """The first refusal. Topics that are in the way may be those of a restore that was interrupted."""
     refusal = prepared.refusals[0]
     rows = list_restores(restores_place(run, prepared.view.place)) if isinstance(refusal, TargetUnsafe) else []
-    unfinished = [row.id for row in rows if row.state is RestoreState.ONGOING and not row.drill]
+    unfinished = [r.id for r in rows if r.state is RestoreState.ONGOING and not r.drill and r.kind == KIND]
     if unfinished:
         refusal.remedy = (
             f"{refusal.remedy}. Restore {unfinished[-1]} was interrupted: "

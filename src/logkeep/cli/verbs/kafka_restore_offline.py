@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from logkeep.cli.look import count
-from logkeep.cli.opening import chosen_engine
+from logkeep.cli.opening import chosen_engine, restores_place
 from logkeep.cli.run import Run
 from logkeep.cli.verbs.kafka_restore_asking import ask
 from logkeep.cli.verbs.kafka_restore_report import KafkaRestoreReport, OfflineFile, OfflinePart
@@ -25,6 +25,7 @@ from logkeep.config.options import (
 from logkeep.errors import UsageError
 from logkeep.kafka.restore.backup_view import view_backup
 from logkeep.kafka.restore.choice import Choice, choose
+from logkeep.kafka.restore.offline.receipt import row_of
 from logkeep.kafka.restore.offline.run import preview, restore_offline
 from logkeep.kafka.restore.offline.values import Foreseen, LogEnd, LogWritten, OfflineReport, OfflineWish, PlannedLog
 from logkeep.kafka.restore.preparing import survey_logs
@@ -47,7 +48,8 @@ def restore_to_log_dirs(run: Run, place: Place, entry: BackupEntry) -> KafkaRest
     question = f"write the files of {count(len(foreseen.logs))} partitions?"
     ask(run, _planned(place.source, foreseen), question, foreseen.cluster_id if foreseen.own_cluster else "")
     engine = chosen_engine(run, foreseen.size_bytes)
-    return _done(place.source, restore_offline(wish, place, engine, run.clock, run.token))
+    state = restores_place(run, place, create=True)
+    return _done(place.source, restore_offline(wish, place, engine, run.clock, run.token, state))
 
 
 def _wish(run: Run, place: Place, entry: BackupEntry) -> OfflineWish:
@@ -145,27 +147,13 @@ def _done(source: str, done: OfflineReport) -> KafkaRestoreReport:
     took = datetime.fromisoformat(done.finished) - datetime.fromisoformat(done.started)
     return msgspec.structs.replace(
         _planned(source, done.foreseen),
+        restore=done.restore,
         records=done.records,
         bytes=sum(log.size_bytes for log in done.logs),
         seconds=took.total_seconds(),
         verdict="proven" if done.good else "failed",
-        partitions=tuple(_row(log) for log in done.logs),
+        partitions=tuple(row_of(log) for log in done.logs),
         findings=done.findings,
         offline=_offline(done.foreseen, done.logs),
         dry_run=False,
-    )
-
-
-def _row(log: LogWritten) -> RestoredPartition:
-    return RestoredPartition(
-        source_topic=log.log.name,
-        source_partition=log.log.partition,
-        topic=log.topic,
-        partition=log.partition,
-        mode="preserve",
-        records=log.records,
-        bytes=log.size_bytes,
-        end=log.end,
-        outcome="failed" if log.problem else "done",
-        detail=log.problem,
     )

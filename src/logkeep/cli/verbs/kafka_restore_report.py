@@ -38,7 +38,7 @@ class KafkaRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     backup: int
     restore: int | None
-    """The id to resume, abort or look up; null on a dry run."""
+    """The id to resume, abort or look up (of a restore into files only to look up); null on a dry run."""
     cluster_id: str
     """Of the target."""
     offsets: str
@@ -92,7 +92,10 @@ def _blocks(report: KafkaRestoreReport, look: Look) -> Iterator[str]:
 def _what_now(report: KafkaRestoreReport, look: Look) -> list[str]:
     """The next command, for somebody who has been up for hours."""
     if report.offline:
-        return [look.text("now go on with the procedure that the dry run prints: start the broker, then check")]
+        return [
+            look.text("now go on with the procedure that the dry run prints: start the broker, then check"),
+            look.text(f"receipt: logkeep receipts show {report.restore}"),
+        ]
     if report.verdict == Verdict.CHANGED:
         return ["", *map(look.text, _since(report))]
     if report.verdict == Verdict.FAILED:

@@ -52,6 +52,8 @@ class RestoreRow:
     receipts: int = 0
     owner: Owner | None = None
     """Who began it or resumed it last, while it is ongoing."""
+    kind: str = ""
+    """As its plan tells it, while it is ongoing."""
     trouble: str = ""
     """A document that counts cannot be read."""
     changed: datetime | None = None
@@ -171,5 +173,10 @@ def _aborted_row(place: Place, row: RestoreRow) -> RestoreRow:
 def _ongoing_row(place: Place, row: RestoreRow) -> RestoreRow:
     plan = read_plan(place, row.id)
     return replace(
-        row, backup=BackupId(plan.backup), drill=plan.drill, started=moment(plan.started), owner=owner_of(place, plan)
+        row,
+        backup=BackupId(plan.backup),
+        drill=plan.drill,
+        started=moment(plan.started),
+        owner=owner_of(place, plan),
+        kind=plan.kind,
     )

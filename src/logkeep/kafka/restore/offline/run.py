@@ -1,14 +1,16 @@
 """An offline restore as a list of steps.
 
 hold the backup → keep the broker and other restores away → what lies in the directories → plan (`preview` ends here) →
-refuse what is not safe → each partition in a task: write, prove, put in place → report. Run again, it proves what is
-there and writes what is missing.
+refuse what is not safe → store that it begins → each partition in a task: write, prove, put in place → report and
+receipt. Run again, it proves what is there and writes what is missing.
 """
 
 from pathlib import Path
 
+from logkeep.errors import LogkeepError
 from logkeep.kafka.restore.offline.foresight import check_room, foresee, unit_of
 from logkeep.kafka.restore.offline.locks import alone, broker_stopped
+from logkeep.kafka.restore.offline.receipt import Receipt
 from logkeep.kafka.restore.offline.safety import check, check_configs, check_starts, check_topics
 from logkeep.kafka.restore.offline.staging import bring_back
 from logkeep.kafka.restore.offline.task import restore_log
@@ -32,10 +34,18 @@ def preview(wish: OfflineWish, place: Place, tokens: TokenSource) -> Foreseen:
 
 
 def restore_offline(
-    wish: OfflineWish, place: Place, engine: Engine, clock: Clock, tokens: TokenSource
+    wish: OfflineWish,
+    place: Place,
+    engine: Engine,
+    clock: Clock,
+    tokens: TokenSource,
+    state: Place | None = None,
 ) -> OfflineReport:
     """Write the files. Raises TargetUnsafe before anything is changed, RestoreFailed when a disk gives up on the way;
-    a log that could not be restored or proven is a problem in the report."""
+    a log that could not be restored or proven is a problem in the report.
+
+    `state`: where plan and receipt go; the repository itself, unless it may only be read.
+    """
     started = rfc3339(clock())
     with (
         reading(place, wish.backup, this_process(tokens()), _OPERATION, tokens) as entry,
@@ -50,11 +60,23 @@ def restore_offline(
         check_configs(prepared.image, foreseen.logs)
         check_starts(remembered_starts(wish.roots), foreseen.logs)
         check_room(foreseen.logs)
-        results = _restored([unit_of(log, place, wish) for log in foreseen.logs], engine)
+        receipt = Receipt(state or place, wish, foreseen, clock, tokens)
+        try:
+            results = _restored([unit_of(log, place, wish) for log in foreseen.logs], engine)
+        except LogkeepError as error:
+            receipt.failed(_given_up(error))
+            raise
     findings = (*foreseen.findings, *(f for result in results for f in _findings(result)))
-    return OfflineReport(
-        foreseen=foreseen, logs=tuple(results), findings=findings, started=started, finished=rfc3339(clock())
+    report = OfflineReport(
+        foreseen=foreseen,
+        logs=tuple(results),
+        findings=findings,
+        started=started,
+        finished=rfc3339(clock()),
+        restore=receipt.id,
     )
+    receipt.done(report)
+    return report
 
 
 def _restored(units: list[OfflineUnit], engine: Engine) -> list[LogWritten]:
@@ -68,6 +90,16 @@ def _bring_back(wish: OfflineWish) -> None:
     for copy in look(wish.roots).copies:
         if copy.standing is DirectoryStanding.DELETED:
             bring_back(Path(copy.copy.directory).parent, *copy.log)
+
+
+def _given_up(error: LogkeepError) -> Finding:
+    return Finding(
+        code=error.slug(),
+        severity=Severity.DAMAGE,
+        where=error.subject or "the restore",
+        what=error.what,
+        remedy=error.remedy,
+    )
 
 
 def _findings(result: LogWritten) -> list[Finding]:

@@ -9,7 +9,7 @@ import msgspec
 from logkeep.kafka.restore.choice import Choice
 from logkeep.kafka.restore.offline.procedure import Way
 from logkeep.model.findings import Finding
-from logkeep.model.ids import BackupId
+from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.chain import Place
 
@@ -188,6 +188,8 @@ class OfflineReport:
     """Those of the plan and those of the work."""
     started: str
     finished: str
+    restore: RestoreId
+    """Under which plan and receipt are kept."""
 
     @property
     def good(self) -> bool:
