@@ -118,7 +118,7 @@ def test_a_damaged_archive(backed: Scene) -> None:
 @pytest.mark.parametrize("hashed", (True, False), ids=("small", "large"))
 def test_an_archived_batch_under_another_offset(backed: Scene, monkeypatch: pytest.MonkeyPatch, hashed: bool) -> None:
     """One bit that no CRC-32C covers: the last batch seems to stand behind the end, and must not be left out."""
-    scene, topic = backed, f"moved-{'small' if hashed else 'large'}"
+    scene, topic = backed, f"another-offset-{'small' if hashed else 'large'}"
     if not hashed:
         monkeypatch.setattr(archive, "HASHED_BYTES", 0)
     path = scene.repo.file("sources/prod/topics/*/*/partition=1/*.log")
