@@ -123,8 +123,7 @@ def exit_code(done: Done, checked: Judged, *, auto_repair: bool) -> int:
         return 10
     if checked.verified.lacks:
         return 21
-    doubtful = "log-overlap" in codes or ("active-tail" in codes and not auto_repair)
-    return done.exit_code or checked.exit_code or (2 if doubtful else 0)
+    return done.exit_code or checked.exit_code or (2 if "active-tail" in codes and not auto_repair else 0)
 
 
 def _document(bundle: Path, checked: Judged, code: int) -> dict[str, Any]:

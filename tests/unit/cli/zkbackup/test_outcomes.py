@@ -10,6 +10,7 @@ from logkeep.cli.zkbackup.backup_command import exit_code
 from logkeep.cli.zkbackup.frame import Run
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Codec
+from logkeep.zookeeper import outcome
 from logkeep.zookeeper.backup import Done
 from logkeep.zookeeper.findings import Class, Seen
 from logkeep.zookeeper.judging import Judged
@@ -24,9 +25,11 @@ def judged(*seen: tuple[Class, Severity], restorable: bool = True) -> Judged:
     return Judged(Verified(level=Level.DATA, seen=told, restorable=restorable, end=9), 0, 9)
 
 
-def done(*codes: str, code: int = 0) -> Done:
-    findings = [Finding(code=code, severity=Severity.WARNING, where="", what="") for code in codes]
-    return Done("one", Gathered(history="1", members=[], snapshots=[], logs=[], findings=findings), code)
+def done(*codes: str, code: int | None = None) -> Done:
+    """With the code that a backup with these findings ends with."""
+    findings = [Finding(code=each, severity=Severity.WARNING, where="", what="") for each in codes]
+    ended = outcome.exit_code(findings) if code is None else code
+    return Done("one", Gathered(history="1", members=[], snapshots=[], logs=[], findings=findings), ended)
 
 
 @pytest.mark.parametrize(
