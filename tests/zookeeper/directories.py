@@ -143,3 +143,11 @@ def content(view: BundleView) -> dict[str, bytes]:
         with view.open(log) as file:
             found[log_name(log.first)] = file.read()
     return found
+
+
+def damaged_in(path: Path, *numbers: int) -> None:
+    """Flip a bit in some records of a log whose records are of one size, counted from 0."""
+    content, size = bytearray(path.read_bytes()), len(txn(1))
+    for number in numbers:
+        content[16 + number * size + 42] ^= 1
+    path.write_bytes(content)

@@ -98,8 +98,8 @@ def _is_of_a_kill(finding: Finding, *, others: bool) -> bool:
 
     Or may have got a snapshot instead of transactions, which the others hold: restores show that nothing is missing.
     """
-    noted = finding.severity is Severity.NOTE and finding.code in ("torn-tail", "logged-again")
-    return noted or (others and finding.severity is Severity.WARNING and finding.code == "hole")
+    harmless = {"torn-tail", "logged-again", *(["held-by-another"] if others else [])}
+    return finding.severity is Severity.NOTE and finding.code in harmless
 
 
 class Moments:

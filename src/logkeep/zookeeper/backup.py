@@ -17,6 +17,7 @@ from logkeep.model.findings import Finding
 from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.configuration import Configuration, gather_config, usual_places
 from logkeep.zookeeper.copying_again import copy_again
+from logkeep.zookeeper.elsewhere import Runs, elsewhere
 from logkeep.zookeeper.gathering import Rounds
 from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.outcome import Told, backup_zxid, exit_code, told_of
@@ -69,7 +70,8 @@ def back_up(wish: Wish, sink: BackupSink, rounds: Rounds, ask_word: AskWord) -> 
     finally:
         for member in members:
             member.pins.close()
-    gathered = replace(_gathered(wish, members, number, ask_word), again=again)
+    archived = {} if wish.new_history else sink.known.logs
+    gathered = replace(_gathered(wish, members, archived, number, ask_word), again=again)
     completed = sink.complete(gathered)
     told = replace(gathered, findings=[*gathered.findings, *completed.findings])
     return Done(completed.name, told, exit_code(told.findings))
@@ -94,11 +96,13 @@ def check_apart(url: str, place: MemberPlace) -> None:
             )
 
 
-def _gathered(wish: Wish, members: Sequence[MemberRun], number: int, ask_word: AskWord) -> Gathered:
+def _gathered(wish: Wish, members: Sequence[MemberRun], archived: Runs, number: int, ask_word: AskWord) -> Gathered:
+    """`archived`: what earlier backups hold of each member, in the same history."""
     texts = {m.place.name: _text(m.place.host, ask_word) for m in members if m.state is not None}
     for member in members:
         member.voters = voters_in(texts.get(member.place.name, MemberText()).conf, member.state)
-    told = [told_of(member) for member in members]
+    new = {m.place.name: [(p.kept.first, p.kept.last) for p in m.logs] for m in members}
+    told = [told_of(member, elsewhere(member.place.name, (archived, new))) for member in members]
     config = _config(wish, members)
     return Gathered(
         history=members[0].history,

@@ -8,6 +8,7 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.collect import FoundFile
 from logkeep.zookeeper.copying_logs import FoundDamage
+from logkeep.zookeeper.elsewhere import Elsewhere
 from logkeep.zookeeper.kept import Ending, Origin
 from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.rounds import Hole, Standing, borders, holes, reached, settled
@@ -34,7 +35,8 @@ class Told:
     """Those that are kept: none overlaps another."""
 
 
-def told_of(member: MemberRun) -> Told:
+def told_of(member: MemberRun, others: Elsewhere) -> Told:
+    """`others`: what the other members of the same backup hold."""
     logs, doubled = _apart(member)
     logs = _with_borders(member, logs)
     kept_to = member.continued.kept_to
@@ -46,9 +48,9 @@ def told_of(member: MemberRun) -> Told:
         *_bad_snapshots(member),
         *(_doubled(member, one) for one in doubled),
         *(_unkept(member, hole) for hole in unkept),
-        *_damages(member, logs),
+        *_damages(member, logs, others),
         *_logged_again(member),
-        *(_hole(member, hole) for hole in open_holes if not _from_damage(member, hole)),
+        *(_hole(member, hole, others.holders(hole)) for hole in open_holes if not _from_damage(member, hole)),
         *_open_end(member),
         *_unasked(member),
     ]
@@ -66,6 +68,7 @@ def exit_code(findings: Iterable[Finding]) -> int:
     codes = {f.code for f in findings}
     if codes & {
         "lost-transactions",
+        "hole",
         "no-snapshot",
         "behind-the-server",
         "no-log",
@@ -144,11 +147,12 @@ def _from_the_beginning(member: MemberRun) -> bool:
     return any(p.kept.first == 1 for p in member.logs)
 
 
-def _damages(member: MemberRun, kept: Sequence[PlacedLog]) -> Iterable[Finding]:
+def _damages(member: MemberRun, kept: Sequence[PlacedLog], others: Elsewhere) -> Iterable[Finding]:
     logs = {log.path.name: log for log in member.seen.logs}
     for name, damages in member.damage.items():
         for damage in damages:
-            yield from _damage(member, name, damage, _next_log(member.seen.logs, logs.get(name)), kept)
+            following = _next_log(member.seen.logs, logs.get(name))
+            yield from _damage(_where(member, name), damage, following, _Held(name, kept, others))
 
 
 def _logged_again(member: MemberRun) -> Iterable[Finding]:
@@ -167,10 +171,17 @@ def _next_log(logs: Sequence[FoundFile], log: FoundFile | None) -> int | None:
     return next((other.zxid for other in logs if log is not None and other.zxid > log.zxid), None)
 
 
-def _damage(
-    member: MemberRun, name: str, damage: FoundDamage, following: int | None, kept: Sequence[PlacedLog]
-) -> Iterable[Finding]:
-    where, at = _where(member, name), f"byte {damage.position}, behind {hex_zxid(damage.after_zxid)}"
+@dataclass(frozen=True)
+class _Held:
+    """Of the log of this name: what is kept of its member, and what others hold."""
+
+    name: str
+    kept: Sequence[PlacedLog]
+    others: Elsewhere
+
+
+def _damage(where: str, damage: FoundDamage, following: int | None, held: _Held) -> Iterable[Finding]:
+    name, at = held.name, f"byte {damage.position}, behind {hex_zxid(damage.after_zxid)}"
     goes_on = damage.resumes_zxid if damage.resumes_zxid is not None else following
     if damage.kind == "bad-header" and damage.resumes_zxid == _zxid_of(name):
         yield Finding(
@@ -186,15 +197,18 @@ def _damage(
             where=where,
             what=f"the last record was being written ({at}); everything before it is kept",
         )
-    elif missing := _missing(_before(name, damage), goes_on, kept):
+    elif missing := _missing(_before(name, damage), goes_on, held.kept):
         for hole in missing:
+            unread = (
+                f"{damage.kind} at {at}: transactions {hex_zxid(hole.first)} to {hex_zxid(hole.last)} cannot be read"
+            )
+            holders = held.others.holders(hole)
             yield Finding(
-                code="lost-transactions",
-                severity=Severity.DAMAGE,
+                code="held-elsewhere" if holders else "lost-transactions",
+                severity=Severity.WARNING if holders else Severity.DAMAGE,
                 where=where,
-                what=f"{damage.kind} at {at}: transactions {hex_zxid(hole.first)} to {hex_zxid(hole.last)} cannot be "
-                "read",
-                remedy=_ANOTHER_MEMBER,
+                what=f"{unread}; {_who(holders)}, nothing is lost" if holders else unread,
+                remedy="" if holders else _ANOTHER_MEMBER,
             )
     elif damage.resumes_zxid is None or follows(_before(name, damage), damage.resumes_zxid):
         yield Finding(
@@ -349,15 +363,21 @@ def _unkept(member: MemberRun, hole: Hole) -> Finding:
     )
 
 
-def _hole(member: MemberRun, hole: Hole) -> Finding:
+def _who(holders: Sequence[str]) -> str:
+    return f"member {holders[0]} has them" if len(holders) == 1 else f"members {', '.join(holders)} have them"
+
+
+def _hole(member: MemberRun, hole: Hole, holders: Sequence[str]) -> Finding:
+    where, missing = f"member {member.place.name}", f"no log holds {hex_zxid(hole.first)} to {hex_zxid(hole.last)}"
+    if holders:
+        return Finding(code="held-by-another", severity=Severity.NOTE, where=where, what=f"{missing}; {_who(holders)}")
     outrun = member.continued.kept_to is not None and hole.last + 1 == min(p.kept.first for p in member.logs)
     covered = any(p.kept.zxid >= hole.last for p in member.snapshots.values()) and not outrun
     return Finding(
         code="hole" if covered else "lost-transactions",
         severity=Severity.WARNING if covered else Severity.DAMAGE,
-        where=f"member {member.place.name}",
-        what=f"no log holds {hex_zxid(hole.first)} to {hex_zxid(hole.last)}"
-        + ("; a snapshot stands behind them, so what comes after can be restored" if covered else ""),
+        where=where,
+        what=missing + ("; a snapshot stands behind them, so what comes after can be restored" if covered else ""),
         remedy=_ANOTHER_MEMBER,
     )
 

@@ -130,6 +130,8 @@ class Known:
     """zxids of that history and the checksums of their records, newest first: what a new member is compared with."""
     snapshots: Mapping[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     """Size and sha256 of the snapshots of that history that are kept already, by member and file name."""
+    logs: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    """First and last of the runs of transactions of that history that are kept already, by member."""
     anything: bool = False
     """Whether there is an earlier backup at all."""
     digest_at: Callable[[int], int | None] = _no_digest

@@ -205,7 +205,8 @@ def log_from(first: int) -> LogRecord:
     ("codes", "expected"),
     [
         ([], 0),
-        (["active-tail", "torn-tail", "hole", "stray-file", "snapshot-unfinished"], 0),
+        (["active-tail", "torn-tail", "held-by-another", "stray-file", "snapshot-unfinished"], 0),
+        (["hole"], 21),
         (["server-unreachable"], 2),
         (["header-rewritten"], 2),
         (["other-server"], 2),

@@ -10,18 +10,10 @@ import pytest
 from logkeep.errors import HistoryUnproven
 from logkeep.repository.verdicts import GOOD
 from tests.zookeeper.archives import archived, archived_all, new_place, newest, zxids
-from tests.zookeeper.directories import MadeServer, bundled, txn
+from tests.zookeeper.directories import MadeServer, bundled, damaged_in, txn
 from tests.zookeeper.mended import byte_in, damage, ids, verified, viewed
 
 EPOCH = 1 << 32
-
-
-def damaged_in(path: Path, *numbers: int) -> None:
-    """Flip a bit in some records of a log whose records are of one size, counted from 0."""
-    content, size = bytearray(path.read_bytes()), len(txn(1))
-    for number in numbers:
-        content[16 + number * size + 42] ^= 1
-    path.write_bytes(content)
 
 
 @pytest.fixture

@@ -117,7 +117,7 @@ def _answer(run: Run, bundle: Path, done: Done, checked: Judged, took_s: float) 
 def exit_code(done: Done, checked: Judged, *, auto_repair: bool) -> int:
     """What the server's files lack goes before a failed check, that before a warning."""
     codes = {finding.code for finding in done.findings}
-    if done.exit_code == 21 or "hole" in codes:
+    if done.exit_code == 21:
         return 21
     if checked.verified.failed or checked.condition is Condition.DAMAGED:
         return 10

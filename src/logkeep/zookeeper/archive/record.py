@@ -219,8 +219,12 @@ def known_from(record: EnsembleRecord | None) -> Known:
     reached: dict[str, Reached] = {}
     for one in (r for r in logs if not r.apart):
         reached.setdefault(one.member, Reached(one.history, one.last, one.last_adler))
+    runs: dict[str, list[tuple[int, int]]] = {}
+    for one in held:
+        runs.setdefault(one.member, []).append((one.first, one.last))
     return Known(
         history=record.history,
+        logs=runs,
         reached=reached,
         marks=tuple((one.last, one.last_adler) for one in logs),
         snapshots={(s.member, s.name): (s.size, s.sha256) for s in record.snapshots if s.history == record.history},

@@ -1,0 +1,45 @@
+"""Who else holds what a member lacks: the other members of one backup, as far as they are archived. Pure.
+
+A member that its leader brought up to date by a snapshot lacks what happened before. Nothing is lost by that while
+another member's logs have it, and a restore takes it from there.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from logkeep.zookeeper.rounds import Hole
+
+Runs = Mapping[str, Sequence[tuple[int, int]]]
+"""Per member, first and last of runs of zxids."""
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """What the other members hold. Made of nothing, nobody else was asked."""
+
+    runs: Runs = field(default_factory=dict)
+
+    def holders(self, hole: Hole) -> tuple[str, ...]:
+        """Those who together hold all of it, by name; nobody if anything is missing."""
+        touching = [
+            (max(first, hole.first), min(last, hole.last), name)
+            for name, runs in self.runs.items()
+            for first, last in runs
+            if first <= hole.last and last >= hole.first
+        ]
+        reached = hole.first - 1
+        for first, last, _ in sorted(touching):
+            if first > reached + 1:
+                break
+            reached = max(reached, last)
+        return tuple(sorted({name for *_, name in touching})) if reached >= hole.last else ()
+
+
+def elsewhere(name: str, parts: Iterable[Runs]) -> Elsewhere:
+    """For the member of this name: all that is held of the others, from what is archived and what is new."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for part in parts:
+        for other, runs in part.items():
+            if other != name:
+                found.setdefault(other, []).extend(runs)
+    return Elsewhere(found)
