@@ -10,8 +10,8 @@ run and counted apart. CPU seconds are those of all client processes, the JVM of
 ProducerPerformance runs with all of Java's optimisations, acks=all and idempotent, counted after its first third: with
 the batch size of the archive, making up its records as it does by default; and as fast as we could make it, with
 larger batches and requests and its records from a file. The bare loop sends the same archived bytes and does nothing
-else. Sizes are payload for all, so that records per second and MB/s have the same ratio. Read the ratios: the broker
-shares the machine.
+else. Sizes are payload for all, so that records per second and MB/s have the same ratio. Before each of them the disk
+writes what the one before has left. Read the ratios: the broker shares the machine, and all take turns in every round.
 """
 
 import argparse
@@ -23,11 +23,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple, TypeVar
 
+from benchmarks import restore_pairs
 from benchmarks.client_cpu import client_cpu_s
 from benchmarks.confluent_loop import confluent_records_per_s
 from benchmarks.kafka_workload import (
@@ -78,20 +79,9 @@ _LEADING = 30_000_000
 _CONFLUENT_S = 3.0
 
 
-@dataclass(frozen=True)
-class Figures:
-    """Of one restore or proof: of payload, if it has a load."""
-
-    megabytes: float
-    span: Span
-
-    @property
-    def speed(self) -> float:
-        return self.megabytes / self.span.seconds
-
-    @property
-    def cpu_s_per_gb(self) -> float:
-        return self.span.cpu_s / self.megabytes * 1000
+def settle() -> None:
+    """What an earlier part has left to the kernel to write is not the next one's burden, whoever comes next."""
+    os.sync()
 
 
 class Bench:
@@ -118,6 +108,7 @@ class Bench:
         prepared = prepare(view, wish, self._settings, lambda _: self.engine, Chance(utc_now, random_token))
         assert not prepared.refusals, prepared.refusals
         self.engine.span()
+        settle()
         done = self._task.begin(prepared, wish, self.engine, {})
         assert done.good, done.receipt
         return done, self.engine.span()
@@ -125,6 +116,7 @@ class Bench:
     def proven(self, done: Done) -> Span:
         """Of the same records: resuming what has ended compares it once more."""
         stored = self._task.stored(done.restore_id)
+        settle()
         again = self._task.resume(stored, self._task.view(stored), lambda _: self.engine)
         assert again.good, again.receipt
         return self.engine.span()
@@ -133,21 +125,27 @@ class Bench:
         return f"{topic}-{next(self._numbers)}"
 
     def into_new(self, topic: str, partitions: int, work: Callable[[str], SpeedT]) -> SpeedT:
-        """The best of some rounds, each into a topic of its own that is deleted again."""
-        found = []
-        for _ in range(self.rounds):
-            name = self.new_name(topic)
-            create(self.kafka, name, partitions)
-            found.append(work(name))
-            delete(self.kafka, name)
-        return max(found)
+        """Into a topic of its own that is deleted again."""
+        name = self.new_name(topic)
+        create(self.kafka, name, partitions)
+        settle()
+        found = work(name)
+        delete(self.kafka, name)
+        return found
 
 
-class Peer(NamedTuple):
-    """Of payload. `cpu_s_per_gb` is None where it is another program's business."""
+class Speed(NamedTuple):
+    """Of payload."""
 
-    speed: float
+    mb_per_s: float
     cpu_s_per_gb: float | None = None
+    """None where it is another program's business."""
+    peak_mb: float | None = None
+    """Of a worker."""
+
+
+Round = dict[str, Speed]
+"""What everyone did, one right after the other."""
 
 
 class Comparison:
@@ -156,37 +154,39 @@ class Comparison:
     def __init__(self, bench: Bench, load: Load) -> None:
         self._bench, self._load = bench, load
         self._payload_mb = load.records * load.record_bytes / 1e6
+        self._payloads = bench.directory / f"payloads-{load.topic}"
+        _write_payloads(self._payloads, load.record_bytes)
         fill(bench.kafka, load)
         self._entry = bench.backed_up(load.topic)
 
-    def ours(self) -> dict[str, Figures]:
-        """The best restore of both kinds and the best proof; kinds take turns, so that what disturbs hits both."""
-        best: dict[str, Figures] = {}
-        for _ in range(self._bench.rounds):
-            for offsets in (Offsets.TRANSLATE, Offsets.PRESERVE):
-                done, span = self._bench.restored(self._entry, self._load.topic, offsets)
-                proof = self._bench.proven(done)
-                delete(self._bench.kafka, done.plan.topics[0].name)
-                for name, each in ((str(offsets), span), ("proof", proof)):
-                    found = Figures(self._payload_mb, each)
-                    best[name] = max(best.get(name, found), found, key=lambda f: f.speed)
-        return best
+    def round(self, number: int) -> Round:
+        """Everyone once: what disturbs the machine for a while disturbs all of them."""
+        found: Round = {}
+        for offsets in sorted((Offsets.TRANSLATE, Offsets.PRESERVE), reverse=number % 2 == 0):
+            done, span = self._bench.restored(self._entry, self._load.topic, offsets)
+            found[str(offsets)] = self._speed(span)
+            found["proof"] = self._speed(self._bench.proven(done))
+            delete(self._bench.kafka, done.plan.topics[0].name)
+        return {**found, **self._peers()}
 
-    def peers(self) -> dict[str, Peer]:
+    def _speed(self, span: Span) -> Speed:
+        return Speed(self._payload_mb / span.seconds, span.cpu_s / self._payload_mb * 1000, span.peak_mb)
+
+    def _peers(self) -> Round:
         load, bench = self._load, self._bench
         same = {**_SAFE, "batch.size": load.batch_bytes, "linger.ms": 20, "compression.type": load.codec}
-        found = {"same": Peer(self._apache(same, None))}
-        payloads = bench.directory / f"payloads-{load.topic}"
-        _write_payloads(payloads, load.record_bytes)
-        best = [self._apache({**_SAFE, **more, "compression.type": load.codec}, payloads) for more in _BEST]
-        found["best"] = max(found["same"], *map(Peer, best))
-        found["consumer"] = Peer(max(consumer_performance(bench.kafka, load) for _ in range(bench.rounds)))
+        found = {"same": Speed(self._apache(same, None))}
+        best = [self._apache({**_SAFE, **more, "compression.type": load.codec}, self._payloads) for more in _BEST]
+        found["best"] = max(found["same"], *map(Speed, best))
+        settle()
+        found["consumer"] = Speed(consumer_performance(bench.kafka, load))
         segments = self._segments()
-        wire_mb = sum(path.stat().st_size for some in segments for path in some) / 1e6
+        share = self._payload_mb * 1e6 / sum(path.stat().st_size for some in segments for path in some)
         for connections in (1, 2):
             work = partial(fastest, bench.kafka.bootstrap, segments=segments, connections=connections)
-            bare, share = bench.into_new(load.topic, load.partitions, work), self._payload_mb / wire_mb
-            found[f"bare {connections}"] = Peer(bare.mb_per_s * share, bare.cpu_s_per_gb / share)
+            bare = bench.into_new(load.topic, load.partitions, work)
+            found[f"bare {connections}"] = Speed(bare.mb_per_s * share, bare.cpu_s_per_gb / share)
+        found["confluent-kafka"] = Speed(self.confluent())
         return found
 
     def confluent(self) -> float:
@@ -218,36 +218,41 @@ def _write_payloads(file: Path, size: int) -> None:
 
 
 def compare(bench: Bench, load: Load) -> None:
-    """The lines of one workload."""
+    """The lines of one workload: the best of each, and the middle of what the rounds give as ratios."""
     comparison = Comparison(bench, load)
-    ours, peers, confluent = comparison.ours(), comparison.peers(), comparison.confluent()
-    records = 1e3 / load.record_bytes
+    rounds = [comparison.round(number) for number in range(bench.rounds)]
     print(
         f"\n{load.record_bytes} B, {load.codec}, {load.batch_bytes // 1000} kB batches, {load.megabytes} MB of payload"
     )
     print("\n| what | MB/s | thousand records/s | CPU s/GB | peak of a worker, MB |\n|---|---|---|---|---|")
-    for name, figures in ours.items():
-        print(
-            f"| {name} | {figures.speed:.0f} | {figures.speed * records:,.0f} | {figures.cpu_s_per_gb:.2f}"
-            f" | {figures.span.peak_mb:.0f} |"
-        )
-    for name, (speed, cpu_s) in {**peers, "confluent-kafka": Peer(confluent)}.items():
-        print(f"| {name} | {speed:.0f} | {speed * records:,.0f} | {'' if cpu_s is None else f'{cpu_s:.2f}'} | |")
-    translate, preserve, proof = (ours[name] for name in ("translate", "preserve", "proof"))
-    bare, same = max(peers["bare 1"], peers["bare 2"]), peers["same"].speed
-    ratios = {
-        "restore ÷ ProducerPerformance, same batch size": translate.speed / same,
-        "restore ÷ ProducerPerformance, its best": translate.speed / peers["best"].speed,
-        "bare loop ÷ ProducerPerformance, same batch size": bare.speed / same,
-        "restore ÷ bare loop": translate.speed / bare.speed,
-        "restore ÷ bare loop, CPU per GB": translate.cpu_s_per_gb / (bare.cpu_s_per_gb or 1),
-        "time of preserve ÷ translate": translate.speed / preserve.speed,
-        "proof ÷ ConsumerPerformance": proof.speed / peers["consumer"].speed,
-        "restore ÷ confluent-kafka in a loop": translate.speed / confluent,
+    for name in rounds[0]:
+        some = [each[name] for each in rounds]
+        speed = max(each.mb_per_s for each in some)
+        cpu_s = min((each.cpu_s_per_gb for each in some if each.cpu_s_per_gb is not None), default=None)
+        peak = max((each.peak_mb for each in some if each.peak_mb is not None), default=None)
+        shown = "" if cpu_s is None else f"{cpu_s:.2f}", "" if peak is None else f"{peak:.0f}"
+        print(f"| {name} | {speed:.0f} | {speed * 1e3 / load.record_bytes:,.0f} | {' | '.join(shown)} |")
+    print(f"\n| ratio, of {len(rounds)} rounds | least | middle | most |\n|---|---|---|---|")
+    ratios = [_ratios(each) for each in rounds]
+    for name in ratios[0]:
+        values = sorted(each[name] for each in ratios)
+        print(f"| {name} | {values[0]:.2f} | {median(values):.2f} | {values[-1]:.2f} |", flush=True)
+
+
+def _ratios(of: Round) -> dict[str, float]:
+    restore, preserve = of["translate"], of["preserve"]
+    bare = max(of["bare 1"], of["bare 2"])
+    return {
+        "restore ÷ ProducerPerformance, same batch size": restore.mb_per_s / of["same"].mb_per_s,
+        "restore ÷ ProducerPerformance, its best": restore.mb_per_s / of["best"].mb_per_s,
+        "bare loop ÷ ProducerPerformance, same batch size": bare.mb_per_s / of["same"].mb_per_s,
+        "bare loop ÷ ProducerPerformance, its best": bare.mb_per_s / of["best"].mb_per_s,
+        "restore ÷ bare loop": restore.mb_per_s / bare.mb_per_s,
+        "restore ÷ bare loop, CPU per GB": (restore.cpu_s_per_gb or 0) / (bare.cpu_s_per_gb or 1),
+        "time of preserve ÷ translate": restore.mb_per_s / preserve.mb_per_s,
+        "proof ÷ ConsumerPerformance": of["proof"].mb_per_s / of["consumer"].mb_per_s,
+        "restore ÷ confluent-kafka in a loop": restore.mb_per_s / of["confluent-kafka"].mb_per_s,
     }
-    print("\n| ratio | |\n|---|---|")
-    for name, ratio in ratios.items():
-        print(f"| {name} | {ratio:.2f} |", flush=True)
 
 
 def memory(bench: Bench, megabytes: int) -> None:
@@ -292,11 +297,25 @@ def growing(bench: Bench, record_bytes: int, megabytes: int) -> None:
     tell(f"{record_bytes} B, growing topics", growth(megabytes, restored))
 
 
+def pairs(bench: Bench, megabytes: int) -> None:
+    """Both kinds of restore of a log without holes, often enough to tell them apart."""
+    load = Load("pairs", 100, megabytes)
+    fill(bench.kafka, load)
+    entry = bench.backed_up(load.topic)
+
+    def restored(offsets: Offsets) -> Span:
+        done, span = bench.restored(entry, load.topic, offsets)
+        delete(bench.kafka, done.plan.topics[0].name)
+        return span
+
+    restore_pairs.tell(f"100 B, 235 kB batches, {megabytes} MB of payload", restore_pairs.pairs(restored))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megabytes", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--only", default=",".join([*LOADS, "growth", "fillings"]), help="some of these")
+    parser.add_argument("--only", default=",".join([*LOADS, "pairs", "growth", "fillings"]), help="some of these")
     parser.add_argument("--directory", type=Path, default=None)
     options = parser.parse_args()
     cache, wanted = cache_dir(os.environ, Path.home()), options.only.split(",")
@@ -312,6 +331,8 @@ def main() -> None:
         for name in (name for name in LOADS if name in wanted):
             size, batch, codec = LOADS[name]
             compare(bench, Load(f"load-{name}", size, options.megabytes, batch, codec))
+        if "pairs" in wanted:
+            pairs(bench, options.megabytes)
         if "growth" in wanted:
             for size in (100, 1000):
                 growing(bench, size, options.megabytes)

@@ -7,6 +7,7 @@ the one that they had. Stamping again replaces the earlier stamp.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import google_crc32c
 import numpy as np
@@ -31,15 +32,13 @@ _BROKERS_OWN = APPEND_TIME | TRANSACTIONAL | CONTROL | DELETE_HORIZON
 _COLUMNS = np.arange(HEADER_BYTES)
 
 
-@dataclass(frozen=True)
-class ReadyBatch:
+class ReadyBatch(NamedTuple):
     """A batch in two parts that are sent one after the other."""
 
     head: bytes
     rest: memoryview
-
-    def __len__(self) -> int:
-        return len(self.head) + len(self.rest)
+    size_bytes: int
+    """Of both."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +81,11 @@ class Outgoing:
     def ready(self) -> list[ReadyBatch]:
         """All of them as they stand now; what lies behind a header is not copied."""
         heads, plain = self.heads.tobytes(), self.buffer.data
-        starts, ends = (self.positions + HEADER_BYTES).tolist(), (self.positions + self.sizes).tolist()
+        columns = (self.positions + HEADER_BYTES).tolist(), (self.positions + self.sizes).tolist(), self.sizes.tolist()
+        each_head = range(0, len(heads), HEADER_BYTES)
         return [
-            ReadyBatch(heads[index * HEADER_BYTES : (index + 1) * HEADER_BYTES], plain[start:end])
-            for index, (start, end) in enumerate(zip(starts, ends, strict=True))
+            ReadyBatch(heads[head : head + HEADER_BYTES], plain[start:end], size)
+            for head, start, end, size in zip(each_head, *columns, strict=True)
         ]
 
     def batch(self, index: int) -> bytes:

@@ -28,6 +28,8 @@ def send_all(made: socket.socket, parts: Sequence[Bytes]) -> None:
     for at in range(0, len(parts), _MOST_PARTS):
         some = parts[at : at + _MOST_PARTS]
         sent = made.sendmsg(some)
+        if sent == sum(map(len, some)):
+            continue
         for part in some:
             if sent < len(part):
                 made.sendall(memoryview(part)[sent:])

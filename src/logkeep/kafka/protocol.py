@@ -43,7 +43,12 @@ class Shape:
 
     def flexible(self, version: int) -> bool:
         """Whether the headers of this version carry tagged fields."""
-        return bool(self.request.flexible_version_q(version))
+        return _flexible(self.request, version)
+
+
+@functools.cache
+def _flexible(request: Any, version: int) -> bool:
+    return bool(request.flexible_version_q(version))
 
 
 @functools.cache

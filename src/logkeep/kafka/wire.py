@@ -148,7 +148,7 @@ class Connection:
         client = self._client_id.encode()
         header = struct.pack(f">hhih{len(client)}s", what.key, version, correlation, len(client), client)
         header += b"\0" if what.flexible(version) else b""
-        length = len(header) + sum(len(part) for part in parts)
+        length = len(header) + sum(map(len, parts))
         self._transmit([struct.pack(">i", length) + header, *parts])
         self._flights.append(_Flight(correlation, what, version))
 

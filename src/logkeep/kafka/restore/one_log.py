@@ -5,7 +5,7 @@ again from wherever the target says it is. Decides; sends nothing itself.
 """
 
 from collections import deque
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from logkeep.errors import ClusterNotReady, Damaged, ObjectMissing
 from logkeep.formats.run_map import RunMap, RunMapBuilder
@@ -25,13 +25,16 @@ WINDOW = 5
 _REMEMBERED = 8
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """A step of the stream and, unless it is a hole or the end, its batch."""
 
     step: Step
     batch: ReadyBatch | None = None
     last: bool = False
+
+    @property
+    def size_bytes(self) -> int:
+        return 0 if self.batch is None else self.batch.size_bytes
 
 
 class LogReplay:
@@ -129,7 +132,7 @@ class LogReplay:
         """
         piece = self._flying.popleft()
         if not self.again and not self.trouble and self._understood(piece.step, ack):
-            size = len(piece.batch or b"")
+            size = piece.size_bytes
             self._alone, self.disk_failed = False, ""
             self.recent.append(piece.step)
             self.sent_bytes += size
@@ -197,7 +200,7 @@ class LogReplay:
 
     def _pass(self, piece: Piece) -> None:
         self.recent.append(piece.step)
-        self._progress(len(piece.batch or b""))
+        self._progress(piece.size_bytes)
 
     def _read(self) -> None:
         item = self.reading.take()

@@ -11,6 +11,7 @@ What fills a hole has no sequence number of ours: a foreign record in a hole is 
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from logkeep.kafka.restore.units import Outcome
 
@@ -25,8 +26,7 @@ class Standing:
     last_sequence: int | None
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """A batch or a hole of the stream: target offsets `[start, end)`, and how many records our producer sent before."""
 
     start: int

@@ -6,8 +6,10 @@ batch of a transaction belongs to one that was begun by name. A request has one 
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
 
 from logkeep.errors import ClusterError, Damaged
 from logkeep.formats.kafka_fields import FieldReader
@@ -24,10 +26,13 @@ _PARTITION = struct.Struct(">i")
 _ANSWER = struct.Struct(">ihq16xBBB")
 """Partition, error, offset; append time and log start are not used; then, if all is well, three empty fields."""
 _ALL_WELL = (1, 0, 0)
+_AFTER_ANSWERS = struct.Struct(">BiB")
+"""The tags of the topic, how long to keep still, the tags of the reply."""
+_ONE_TOPIC, _ONE_BYTE = 2, 0x80
+_TOPIC = attrgetter("log.topic")
 
 
-@dataclass(frozen=True)
-class Parcel:
+class Parcel(NamedTuple):
     """One batch and where it goes."""
 
     log: TopicPartition
@@ -35,13 +40,8 @@ class Parcel:
     head: Bytes = b""
     """The beginning of the batch, where it lies elsewhere."""
 
-    @property
-    def size_bytes(self) -> int:
-        return len(self.head) + len(self.batch)
 
-
-@dataclass(frozen=True)
-class Ack:
+class Ack(NamedTuple):
     """What became of one batch; `said` are the broker's own words about an error."""
 
     log: TopicPartition
@@ -50,22 +50,21 @@ class Ack:
     said: str = ""
 
 
-@dataclass(frozen=True)
-class ProduceReply:
+class ProduceReply(NamedTuple):
     throttle_ms: int
     acks: tuple[Ack, ...]
 
 
 def request_parts(parcels: Sequence[Parcel], transactional_id: str | None = None) -> list[Bytes]:
     """The body of a request; of batches only heads are copied. Parcels of one topic stand together, no log twice."""
-    topics = [(topic, list(some)) for topic, some in groupby(parcels, lambda p: p.log.topic)]
+    topics = [(topic, list(some)) for topic, some in groupby(parcels, _TOPIC)]
     small = _text(transactional_id) + _FIXED + _varint(len(topics) + 1)
     parts: list[Bytes] = []
     for topic, some in topics:
         small += _text(topic) + _varint(len(some) + 1)
-        for parcel in some:
-            small += _PARTITION.pack(parcel.log.partition) + _varint(parcel.size_bytes + 1) + parcel.head
-            parts += [small, parcel.batch]
+        for log, batch, head in some:
+            small += _PARTITION.pack(log.partition) + _varint(len(head) + len(batch) + 1) + head
+            parts += (small, batch)
             small = _NO_TAGS
         small += _NO_TAGS
     parts.append(small + _NO_TAGS)
@@ -74,6 +73,33 @@ def request_parts(parcels: Sequence[Parcel], transactional_id: str | None = None
 
 def parse(body: memoryview) -> ProduceReply:
     """Raises ClusterError for what is not such a reply."""
+    return _without_words(body) or _parsed(body)
+
+
+def _without_words(body: memoryview) -> ProduceReply | None:
+    """The answer for a few partitions of one topic, no text in it: nearly every one is like that. None: it is not."""
+    if len(body) < 3 or body[0] != _ONE_TOPIC or body[1] >= _ONE_BYTE:
+        return None
+    named = 1 + body[1]
+    start = named + 1
+    if named < 2 or named >= len(body) or not 0 < body[named] < _ONE_BYTE:
+        return None
+    end = start + (body[named] - 1) * _ANSWER.size
+    if len(body) != end + _AFTER_ANSWERS.size:
+        return None
+    tags, throttle_ms, more_tags = _AFTER_ANSWERS.unpack_from(body, end)
+    answers = list(_ANSWER.iter_unpack(body[start:end]))
+    if tags or more_tags or any(answer[3:] != _ALL_WELL for answer in answers):
+        return None
+    try:
+        topic = str(body[2:named], "utf-8")
+    except UnicodeDecodeError:
+        return None
+    acks = [Ack(TopicPartition(topic, answer[0]), answer[1], answer[2]) for answer in answers]
+    return ProduceReply(max(throttle_ms, 0), tuple(acks))
+
+
+def _parsed(body: memoryview) -> ProduceReply:
     reader = FieldReader(body)
     try:
         acks = [ack for topic in reader.array(lambda: _topic(reader)) for ack in topic]
@@ -110,6 +136,7 @@ def _record_error(reader: FieldReader) -> str | None:
     return text
 
 
+@lru_cache
 def _text(text: str | None) -> bytes:
     if text is None:
         return b"\0"
@@ -117,7 +144,9 @@ def _text(text: str | None) -> bytes:
     return _varint(len(plain) + 1) + plain
 
 
+@lru_cache(4096)
 def _varint(number: int) -> bytes:
+    """Batches are of few sizes: most were asked for before."""
     encoded = bytearray()
     while number > 127:
         encoded.append(number & 127 | 128)

@@ -63,11 +63,11 @@ class Sender:
         size = 0
         for log in logs:
             batch = log.sendable()
-            if batch is None or (chosen and size + len(batch) > REQUEST_BYTES):
+            if batch is None or (chosen and size + batch.size_bytes > REQUEST_BYTES):
                 continue
             chosen.append(log)
             parcels.append(Parcel(log.key, batch.rest, batch.head))
-            size += len(batch)
+            size += batch.size_bytes
             if len(chosen) >= _MOST_LOGS or size >= REQUEST_BYTES:
                 break
         return chosen, parcels
