@@ -77,6 +77,29 @@ def test_a_plan_is_carried_out_once_and_can_be_taken_back(hosts: list[Path]) -> 
     assert carry_out(_carried(view, hosts[0], plan), replace=True).epoch == 8
 
 
+def test_a_plan_whose_epoch_was_used_and_taken_back_is_not_carried_out_again(hosts: list[Path]) -> None:
+    view, target = made_backup(epoch=2), Target(data_dir=hosts[0], log_dir=hosts[0])
+    plan = _agree(view, [_survey(each) for each in hosts]).plan
+    carry_out(_carried(view, hosts[0], plan), replace=True)
+    (hosts[0] / "version-2" / "currentEpoch").write_text("9")
+    roll_back(target)
+    with pytest.raises(TargetUnsafe, match="epoch 9 is in use here"):
+        _carried(view, hosts[0], plan)
+
+
+def test_hosts_of_one_hostname_are_told_apart_by_their_members(hosts: list[Path]) -> None:
+    """Containers often have the same name and the same layout."""
+    surveys = [_survey(each) for each in hosts]
+    alike = [
+        msgspec.structs.replace(host, members=(msgspec.structs.replace(host.members[0], data_dir="/d", log_dir="/d"),))
+        for host in surveys
+    ]
+    assert _agree(made_backup(epoch=2), alike).plan.epoch == 8
+    same_files = msgspec.structs.replace(alike[0].members[0], member="zk9")
+    with pytest.raises(UsageError, match="is in two surveys"):
+        _agree(made_backup(epoch=2), [*alike, msgspec.structs.replace(alike[0], members=(same_files,))])
+
+
 def test_sessions_that_are_dropped_are_dropped_everywhere(hosts: list[Path]) -> None:
     view = made_backup(epoch=2)
     plan = _agree(view, [_survey(each) for each in hosts], replace(ENSEMBLE, sessions=Sessions.DROP)).plan

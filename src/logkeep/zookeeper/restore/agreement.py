@@ -4,6 +4,7 @@ A host on which more is found than its survey told does not carry the plan out: 
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from logkeep.errors import TargetUnsafe, UsageError
@@ -36,6 +37,9 @@ def epoch_for_all(
     epochs = [epoch for each in looked_at for epoch in each.epochs]
     epochs += [e for member in view.members for e in (member.current_epoch, member.accepted_epoch) if e is not None]
     zxids = archived_zxids(view) + [each.highest_zxid for each in looked_at] + [state.zxid for state in live]
+    left = [each for each in looked_at if isinstance(each, Held)]  # a survey has both in one
+    epochs += [epoch for each in left for epoch in each.beside_epochs]
+    zxids += [each.beside_zxid for each in left]
     return epoch_above(epochs, zxids, wish.min_epoch)
 
 
@@ -88,6 +92,22 @@ def check_expected(agreed: AgreedPlan, targets: Iterable[tuple[Place, Held]], no
             raise TargetUnsafe(what, subject=where[0], remedy=remedy)
         what = "its files are not those that were surveyed: a server was started since, or it is another host"
         raise TargetUnsafe(what, subject=where[0], remedy=_ANEW)
+
+
+def untouched(agreed: AgreedPlan, targets: Iterable[Held]) -> list[Held]:
+    """A plan that was carried out and taken back may be carried out again: what it wrote itself was never given out.
+
+    Servers that have run on it would have a later epoch.
+    """
+    written = agreed.epoch << 32
+    return [
+        replace(
+            held,
+            beside_epochs=tuple(epoch for epoch in held.beside_epochs if epoch != agreed.epoch),
+            beside_zxid=0 if held.beside_zxid == written else held.beside_zxid,
+        )
+        for held in targets
+    ]
 
 
 def check_agrees(planned: Planned, digest: int, agreed: AgreedPlan, least_epoch: int) -> None:

@@ -27,7 +27,8 @@ def held_by(place: Place) -> Held:
     snapshots = [name for _, name in named if name.kind is FileKind.SNAPSHOT]
     logs = [(entry, name) for entry, name in named if name.kind is FileKind.LOG]
     highest, exactly = _highest(logs)
-    epochs, unreadable = _epochs(place.data.path)
+    epochs, unreadable = epochs_in(place.data.path)
+    left = [Live(path) for live in place.lives for path in live.left_beside()]
     return Held(
         snapshots=len(snapshots),
         logs=len(logs),
@@ -35,6 +36,8 @@ def held_by(place: Place) -> Held:
         highest_zxid=max([highest, *(name.zxid for name in snapshots)]),
         exactly=exactly,
         epochs=epochs,
+        beside_zxid=highest_zxid(left),
+        beside_epochs=tuple(epoch for live in left for epoch in epochs_in(live.path)[0]),
         strays=(*(entry.name for entry, name in named if name.stray), *unreadable),
         myid=(place.data_dir / "myid").exists(),
         fingerprint=fingerprint_of(place),
@@ -132,7 +135,7 @@ def _size_told(entry: Path) -> int:
     return entry.stat().st_size
 
 
-def _epochs(directory: Path) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def epochs_in(directory: Path) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Numbers, and names of the files that hold none."""
     found, unreadable = [], []
     for path in (directory / name for name in EPOCH_FILES):

@@ -16,6 +16,7 @@ VERSION = "version-2"
 JOURNAL = "logkeep-restore.json"
 _USUAL = {"myid", "initialize", "zookeeper_server.pid", "lost+found", JOURNAL}
 _MOUNTS = Path("/proc/self/mountinfo")
+_KINDS = _NEW, _BEFORE, _STRANGE = "new", "before", "strange"
 
 
 @dataclass(frozen=True)
@@ -25,14 +26,20 @@ class Live:
     path: Path
 
     def staged(self, restore: str) -> Path:
-        return self._beside("new", restore)
+        return self._beside(_NEW, restore)
 
     def kept(self, restore: str) -> Path:
-        return self._beside("before", restore)
+        return self._beside(_BEFORE, restore)
 
     def strange(self, restore: str) -> Path:
         """For files that neither side wrote."""
-        return self._beside("strange", restore)
+        return self._beside(_STRANGE, restore)
+
+    def left_beside(self) -> list[Path]:
+        """Directories that restores and rollbacks have left, whichever they were."""
+        above, begins = self.path.parent, tuple(f"{self.path.name}.{what}-" for what in _KINDS)
+        found = above.iterdir() if above.is_dir() else ()
+        return sorted(path for path in found if path.name.startswith(begins) and path.is_dir())
 
     def _beside(self, what: str, restore: str) -> Path:
         return self.path.with_name(f"{self.path.name}.{what}-{restore}")

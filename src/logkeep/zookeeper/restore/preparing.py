@@ -16,6 +16,7 @@ from logkeep.zookeeper.restore.agreement import (
     check_expected,
     known_members,
     needed_epoch,
+    untouched,
 )
 from logkeep.zookeeper.restore.documents import AgreedPlan
 from logkeep.zookeeper.restore.holding import check_writable, held_by
@@ -70,9 +71,10 @@ def prepare(
     check_replayed(path, replayed, wish)
     dropped = drop_sessions(replayed.tree) if wish.sessions is Sessions.DROP else Dropped()
     content = content_of(replayed.tree, int(now.timestamp() * 1000))
-    least_epoch = needed_epoch(view, wish, held, seen.live)
+    least_epoch = needed_epoch(view, wish, held if agreed is None else untouched(agreed, held), seen.live)
     epoch = least_epoch if agreed is None else agreed.epoch
-    used = highest_used(path.until, [each.highest_zxid for each in held], archived_zxids(view))
+    counted = [zxid for each in held for zxid in (each.highest_zxid, each.beside_zxid)]
+    used = highest_used(path.until, counted, archived_zxids(view))
     named = name_of(path.until, wish.form, used, epoch)
     size_bytes = size_of(path, content, wish.form)
     members = known_members(view.members)

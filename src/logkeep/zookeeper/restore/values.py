@@ -87,6 +87,9 @@ class Held:
     """False: a damaged log was counted as if it were full of the smallest records."""
     epochs: tuple[int, ...] = ()
     """As `currentEpoch` and `acceptedEpoch` say."""
+    beside_zxid: int = 0
+    """The same of what earlier restores and rollbacks have left beside them: servers may have run on that, too."""
+    beside_epochs: tuple[int, ...] = ()
     strays: tuple[str, ...] = ()
     """Names that a server reads and no server wrote."""
     myid: bool = False

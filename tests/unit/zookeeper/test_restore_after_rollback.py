@@ -1,0 +1,76 @@
+"""Restored, run, rolled back, restored again: numbers that were given out meanwhile are not given out once more."""
+
+from pathlib import Path
+
+import pytest
+
+from logkeep.formats.zookeeper.names import log_name
+from logkeep.zookeeper.restore.carrying_out import carry_out
+from logkeep.zookeeper.restore.ending import roll_back
+from logkeep.zookeeper.restore.preparing import prepare
+from logkeep.zookeeper.restore.surveying import survey_of
+from logkeep.zookeeper.restore.values import Planned, RestoreWish, Target
+from tests.zookeeper.made_server import create, log_bytes, made_backup, old_server
+
+
+def _restored(target: Target, *, ensemble: bool) -> Planned:
+    view = made_backup()
+    prepared = prepare(view, view.path(), RestoreWish(targets=(target,), ensemble=ensemble, min_epoch=int(ensemble)))
+    carry_out(prepared, replace=True)
+    return prepared.planned
+
+
+def _planned(target: Target, *, ensemble: bool) -> Planned:
+    view = made_backup()
+    return prepare(
+        view, view.path(), RestoreWish(targets=(target,), ensemble=ensemble, min_epoch=int(ensemble))
+    ).planned
+
+
+def _ran_until(directory: Path, first: int, last: int) -> None:
+    """As if servers had gone on from what was restored."""
+    bodies = [create(zxid, b"/after%d" % (zxid & 0xFFFF)) for zxid in range(first, last + 1)]
+    (directory / log_name(first)).write_bytes(log_bytes(bodies))
+
+
+def test_a_lone_server_counts_on(tmp_path: Path) -> None:
+    old_server(tmp_path)
+    target = Target(data_dir=tmp_path, log_dir=tmp_path)
+    first = _restored(target, ensemble=False)
+    _ran_until(tmp_path / "version-2", first.named + 1, first.named + 60)
+    assert [finding.code for finding in roll_back(target).findings] == ["zxids-reused"]
+    assert _planned(target, ensemble=False).named > first.named + 60
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_member_gets_an_epoch_above_those_that_were_used(tmp_path: Path, apart: bool) -> None:
+    data, logs = tmp_path / "data", tmp_path / ("logs" if apart else "data")
+    old_server(data, logs, epoch=1, epochs=True)
+    target = Target(data_dir=data, log_dir=logs)
+    first = _restored(target, ensemble=True)
+    assert first.epoch == 2
+    _ran_until(logs / "version-2", (3 << 32) + 1, (3 << 32) + 60)
+    for name in ("currentEpoch", "acceptedEpoch"):
+        (data / "version-2" / name).write_text("3")
+    roll_back(target)
+    assert _planned(target, ensemble=True).epoch == 4
+    survey = survey_of(target, "zk1")
+    assert (survey.highest_zxid, max(survey.epochs)) == ((3 << 32) + 60, 3)
+
+
+def test_an_epoch_that_was_accepted_and_never_used_counts(tmp_path: Path) -> None:
+    old_server(tmp_path, epoch=1, epochs=True)
+    target = Target(data_dir=tmp_path, log_dir=tmp_path)
+    _restored(target, ensemble=True)
+    (tmp_path / "version-2" / "acceptedEpoch").write_text("7")
+    (finding,) = roll_back(target).findings
+    assert (finding.code, "epoch 1 is back, the restored member had 7" in finding.what) == ("epoch-lowered", True)
+    assert _planned(target, ensemble=True).epoch == 8
+
+
+def test_what_lies_beside_does_not_make_an_empty_server_a_full_one(tmp_path: Path) -> None:
+    (tmp_path / "version-2.before-x").mkdir()
+    _ran_until(tmp_path / "version-2.before-x", 50, 60)
+    (planned,) = _planned(Target(data_dir=tmp_path, log_dir=tmp_path), ensemble=False).held
+    assert planned.empty
+    assert planned.beside_zxid == 60
