@@ -48,6 +48,7 @@
     ├── DrillFailed                    12
     ├── WrongKey                       42
     ├── ServerFailed                    1   an embedded server did not start
+    │   └── ServerRefused               1   it ended by itself on what its directories hold
     ├── PolicyBreach                   60
     └── Interrupted               130/143
 
@@ -391,6 +392,10 @@ class ServerFailed(LogkeepError):
     """An embedded server did not start or stop."""
 
     remedy = "the message names its log file"
+
+
+class ServerRefused(ServerFailed):
+    """An embedded server ended by itself while starting, for what its directories hold."""
 
 
 class PolicyBreach(LogkeepError):

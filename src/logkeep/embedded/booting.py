@@ -1,29 +1,45 @@
 """A real server started on a directory, with a session that may read its whole tree: for boot levels and drills."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from logkeep.embedded.zookeeper import RELEASES, EmbeddedZooKeeper, ZooKeeperRelease
-from logkeep.zookeeper.boot import Boot
+from logkeep.errors import ServerFailed
+from logkeep.zookeeper.boot import Boot, log_end
 from logkeep.zookeeper.client import Credential, Session, session
 from logkeep.zookeeper.kept import BackupView
 
 _ASK_S = 30.0
+MAXBUFFER = (1 << 31) - 2048
+"""Of `jute.maxbuffer`: nodes may be larger than a usual server takes, and it is the backup that is looked at."""
 
 
-def boot_of(version: str, cache: Path, java_options: Sequence[str] = ()) -> Boot:
+def boot_of(version: str, cache: Path) -> Boot:
     """Starts the supported release that is nearest to the version that a backup was taken from."""
     release = ZooKeeperRelease(nearest_release(version))
 
     @contextmanager
     def start(data_dir: Path) -> Iterator[Session]:
         beside = data_dir.with_name(f"{data_dir.name}.server")
-        server = EmbeddedZooKeeper(beside, cache, release=release, data_dir=data_dir, java_options=java_options)
-        with server, session(server.client, _ASK_S, [Credential("digest", f"super:{server.password}")]) as opened:
+        options = [f"-Djute.maxbuffer={MAXBUFFER}"]
+        server = EmbeddedZooKeeper(beside, cache, release=release, data_dir=data_dir, java_options=options)
+        credential = Credential("digest", f"super:{server.password}")
+        with _log_told(server), server, session(server.client, _ASK_S, [credential]) as opened:
             yield opened
 
     return start
+
+
+@contextmanager
+def _log_told(server: EmbeddedZooKeeper) -> Iterator[None]:
+    """Its log goes away with the scratch directory: nobody is sent there."""
+    try:
+        yield
+    except ServerFailed as error:
+        if str(server.log) in error.remedy:
+            error.remedy = f"the server's last words: {log_end(error)}"
+        raise
 
 
 def version_of(view: BackupView) -> str:

@@ -14,13 +14,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
-from logkeep.errors import ServerFailed
+from logkeep.embedded.refusal import machine_trouble, without_frames
+from logkeep.errors import ServerFailed, ServerRefused
 from logkeep.spark.java import find_java
 
 _PR_SET_PDEATHSIG = 1
 _POLL_S = 0.1
 _STOP_S = 20.0
 _TAIL_LINES = 15
+_TAIL_BYTES = 1 << 18
 _TOOL_TIMEOUT_S = 120
 JAVA_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 
@@ -54,6 +56,8 @@ class ServerProcess:
         self._command = list(command)
         self._cwd = cwd
         self._process: subprocess.Popen[bytes] | None = None
+        self._log_from = 0
+        """Where this start begins in a log that earlier ones have written to."""
 
     @property
     def pid(self) -> int | None:
@@ -62,6 +66,7 @@ class ServerProcess:
     def start(self) -> Self:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
+            self._log_from = log.tell()
             self._process = subprocess.Popen(
                 self._command,
                 stdin=subprocess.DEVNULL,
@@ -75,13 +80,15 @@ class ServerProcess:
         return self
 
     def wait_until(self, ready: Callable[[], bool], timeout_s: float) -> None:
-        """Ask `ready` until it says yes. Stops the server and raises `ServerFailed` when it exits or is too slow."""
+        """Ask `ready` until it says yes. Stops the server and raises `ServerFailed` when it is too slow or this machine
+        fails it, `ServerRefused` when it ends by itself."""
         deadline = time.monotonic() + timeout_s
         while not ready():
             if self._process is None or self._process.poll() is not None:
-                self._fail("it exited while starting")
+                raise self._exited()
             if time.monotonic() > deadline:
-                self._fail(f"it did not answer within {timeout_s:.0f} s")
+                self.stop()
+                raise self._failed(ServerFailed, f"it did not answer within {timeout_s:.0f} s")
             time.sleep(_POLL_S)
 
     def stop(self) -> None:
@@ -103,11 +110,25 @@ class ServerProcess:
             self._process.wait()
             self._process = None
 
-    def _fail(self, what: str) -> None:
+    def _exited(self) -> ServerFailed:
+        """Only what a server says of its files is said of its files."""
+        code = self._process.returncode if self._process is not None else -signal.SIGKILL
         self.stop()
-        error = ServerFailed(what, subject=self.name, remedy=f"see {self.log}")
-        error.add_note("\n".join(self.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]))
-        raise error
+        trouble = machine_trouble(code, self._said())
+        if trouble is None:
+            return self._failed(ServerRefused, "it exited while starting")
+        what, remedy = trouble
+        return self._failed(ServerFailed, what, remedy)
+
+    def _failed(self, kind: type[ServerFailed], what: str, remedy: str | None = None) -> ServerFailed:
+        error = kind(what, subject=self.name, remedy=remedy or f"see {self.log}")
+        error.add_note("\n".join(self._said()[-_TAIL_LINES:]))
+        return error
+
+    def _said(self) -> list[str]:
+        with self.log.open("rb") as log:
+            log.seek(max(self.log.stat().st_size - _TAIL_BYTES, self._log_from))
+            return without_frames(log.read().decode(errors="replace").splitlines())
 
 
 def _die_with_parent(parent: int) -> Callable[[], None]:

@@ -1,9 +1,9 @@
 """A snapshot without access to a server's disk: asked of the AdminServer of ZooKeeper 3.9 over HTTP.
 
 Such a snapshot is fuzzy while clients write, and there are no logs to make it exact. It is taken for exact only if the
-digest that the server wrote into it is the digest of the nodes that are in it, and every list of ACLs that they name is
-there, which no digest tells: then it is the tree at that transaction and is named after it. Otherwise it is kept as
-what it is, and the finding says so.
+digest that the server wrote into it is the digest of the nodes that are in it, and every list of ACLs and every session
+that they name is there, which no digest tells: then it is the tree at that transaction and is named after it. Otherwise
+it is kept as what it is, and the finding says so.
 """
 
 import tempfile
@@ -44,6 +44,7 @@ class Fetched:
     path: Path
     exact: bool
     zxid: int
+    """Where the server was when it began to write its nodes."""
     findings: tuple[Finding, ...]
     hopeless: bool = False
     """The server writes no digests: another one would be no better."""
@@ -118,10 +119,10 @@ def _fetch(server: AdminServer, directory: Path, sleep: Callable[[float], None])
     packing = _packing(path)
     digest, zxid = _digests(path, packing)
     exact = digest.proves
-    at = zxid if exact else told
+    at = zxid if exact else digest.needed_from(told)
     named = path.rename(directory / (snapshot_name(at) + (f".{packing}" if packing else "")))
     findings = () if exact else (_inexact(server.url, digest, told, zxid),)
-    return Fetched(named, exact, at, findings, digest.written is None)
+    return Fetched(named, exact, zxid if exact else told, findings, digest.written is None)
 
 
 @dataclass(frozen=True)
@@ -130,10 +131,17 @@ class _Digest:
     written: int | None
     without_acls: int
     """Nodes whose list of ACLs came up while the snapshot was written, and is not in it."""
+    orphans: tuple[int, ...]
+    """The transactions that created ephemeral nodes whose sessions are not in it. Sessions and nodes are not copied at
+    one moment, so a session that began in between is missed, and no digest tells."""
 
     @property
     def proves(self) -> bool:
-        return self.computed == self.written and not self.without_acls
+        return self.computed == self.written and not self.without_acls and not self.orphans
+
+    def needed_from(self, told: int) -> int:
+        """Behind which transaction a log must begin to make it exact: before a missed session was used."""
+        return told if self.written is None else min([told, *(created - 1 for created in self.orphans)])
 
 
 def _inexact(url: str, digest: _Digest, told: int, zxid: int) -> Finding:
@@ -141,12 +149,18 @@ def _inexact(url: str, digest: _Digest, told: int, zxid: int) -> Finding:
         what = "it is unproven: the server writes no digests, so nothing tells whether clients wrote meanwhile"
         remedy = f"start the server with zookeeper.digest.enabled=true, or {_FROM_DISK}"
         return Finding(code="snapshot-unproven", severity=Severity.WARNING, where=url, what=what, remedy=remedy)
-    number = digest.without_acls
-    lacks = f", the ACLs of {'a node' if number == 1 else f'{number} nodes'} are not in it" if number else ""
-    needed = f"it needs the log from {hex_zxid(told)} to {hex_zxid(zxid)}"
+    lacks = _lacking("ACLs", "a node", digest.without_acls)
+    lacks += _lacking("sessions", "an ephemeral node", len(digest.orphans))
+    needed = f"it needs the log from {hex_zxid(digest.needed_from(told))} to {hex_zxid(zxid)}"
     what = f"it is fuzzy: clients wrote while it was taken{lacks}, and {needed}"
     remedy = f"take it in a quiet moment, or {_FROM_DISK}: that makes this one exact too, if its logs reach back so far"
     return Finding(code="snapshot-fuzzy", severity=Severity.WARNING, where=url, what=what, remedy=remedy)
+
+
+def _lacking(what: str, one: str, number: int) -> str:
+    """`one`: such a node with its article."""
+    of = one if number == 1 else f"{number} {one.split(maxsplit=1)[1]}s"
+    return f", the {what} of {of} are not in it" if number else ""
 
 
 def _packing(path: Path) -> Packing:
@@ -163,4 +177,6 @@ def _digests(path: Path, packing: Packing) -> tuple[_Digest, int]:
         sessions, acls = reader.sessions(), reader.acls()
         tree = tree_of(sessions, acls, reader.nodes())
         ending = reader.ending()
-    return _Digest(tree.digest, ending.digest, len(unresolved(tree))), ending.digest_zxid
+    missed = [paths for owner, paths in tree.ephemerals.items() if owner not in sessions]
+    orphans = tuple(tree.nodes[path].czxid for paths in missed for path in paths)
+    return _Digest(tree.digest, ending.digest, len(unresolved(tree)), orphans), ending.digest_zxid

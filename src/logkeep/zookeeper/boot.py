@@ -2,7 +2,8 @@
 
 The server works on a copy: the snapshot of the path, and its logs cut behind the last transaction. How to start one
 is handed in. Sessions in the copy run out while the server runs, so nodes of sessions may be gone, and their parents
-may have changed for that; nothing else may differ.
+may have changed for that; nothing else may differ. Only a server that ends by itself on the copy speaks against the
+backup: what this machine lacks, or a client that gets no answer, is an error and no finding.
 """
 
 from collections import Counter
@@ -11,7 +12,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final, Protocol
 
-from logkeep.errors import ClusterError, Damaged, ServerFailed
+from logkeep.errors import Damaged, ServerFailed, ServerRefused
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import log_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
@@ -29,6 +30,8 @@ from logkeep.zookeeper.unlogged import data_is_unlogged, stat_is_unlogged
 
 _MOST_TOLD: Final = 20
 _CHUNK: Final = 1 << 20
+_MOST_LINES: Final = 5
+_MOST_IN_LINE: Final = 300
 
 
 class Running(Protocol):
@@ -39,11 +42,17 @@ class Running(Protocol):
 
 
 Boot = Callable[[Path], AbstractContextManager[Running]]
-"""Starts a server on a data directory (which holds version-2) and ends it with the block. Raises ServerFailed."""
+"""Starts a server on a data directory (which holds version-2) and ends it with the block.
+
+Raises ServerRefused where the server ends by itself on what is there, other errors for whatever else is wrong.
+"""
 
 
 def booted(view: BackupView, holdings: Holdings, moments: Moments, boot: Boot, scratch: Path) -> Iterator[Seen]:
-    """Of the end of the newest history. What cannot be restored was told before."""
+    """Of the end of the newest history. What cannot be restored was told before.
+
+    Raises ServerFailed, ClusterError or EngineUnavailable where no server could be started or asked.
+    """
     try:
         end = proven_path(view, holdings, ToEnd(), moments)
     except Damaged:
@@ -54,13 +63,26 @@ def booted(view: BackupView, holdings: Holdings, moments: Moments, boot: Boot, s
     try:
         with boot(scratch) as server:
             found = list(tree_differences(end.replayed.tree, {node.path: node for node in server.nodes()}))
-    except (ServerFailed, ClusterError) as error:
-        yield _seen(Class.BOOT_FAILED, f"a real server does not start on it: {error}", "see the server's own log")
+    except ServerRefused as error:
+        yield _seen(Class.BOOT_FAILED, refused_words(error), "do not restore from it before this is understood")
         return
     for told in found[:_MOST_TOLD]:
         yield _seen(Class.BOOT_DIFFERS, told, "do not restore from it before this is understood")
     if len(found) > _MOST_TOLD:
         yield _seen(Class.BOOT_DIFFERS, f"and {len(found) - _MOST_TOLD} nodes more differ", "")
+
+
+def refused_words(error: ServerRefused) -> str:
+    """With the end of its log: the file itself goes away with the copy."""
+    return f"a real server does not start on it: {error}; its last words: {log_end(error)}"
+
+
+def log_end(error: ServerFailed) -> str:
+    """The last lines of the log of a server that failed, as one; they came with the error."""
+    lines = [line for note in getattr(error, "__notes__", ()) for line in note.splitlines()][-_MOST_LINES:]
+    cut = (line[:_MOST_IN_LINE] for line in lines)
+    said = " | ".join("".join(c if c.isprintable() else " " for c in line).strip() for line in cut)
+    return said or "none"
 
 
 def _seen(kind: Class, what: str, remedy: str) -> Seen:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from logkeep.errors import ClusterError, ServerFailed
+from logkeep.errors import ServerRefused
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.time import Clock, TokenSource
-from logkeep.zookeeper.boot import Boot, tree_differences
+from logkeep.zookeeper.boot import Boot, refused_words, tree_differences
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.preparing import Prepared
 from logkeep.zookeeper.restore.values import RestoreReceipt
@@ -26,13 +26,14 @@ class Drilled:
 
 
 def drill(prepared: Prepared, data_dir: Path, boot: Boot, journal: str, clock: Clock, tokens: TokenSource) -> Drilled:
-    """Raises what the restore raises. A server that does not start on the result is a finding."""
+    """Raises what the restore raises, and what keeps a server from being started or asked. One that ends by itself on
+    the result is a finding."""
     receipt = carry_out(prepared, clock=clock, token=tokens, name=journal)
     try:
         with boot(data_dir) as server:
             live = {node.path: node for node in server.nodes()}
-    except (ServerFailed, ClusterError) as error:
-        return Drilled(receipt, 0, (_finding("boot-failed", f"a real server does not start on it: {error}"),))
+    except ServerRefused as error:
+        return Drilled(receipt, 0, (_finding("boot-failed", refused_words(error)),))
     return Drilled(receipt, len(live), told(list(tree_differences(prepared.replayed.tree, live))))
 
 

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from logkeep.errors import ClusterError, Interrupted, LogkeepError
 from logkeep.formats.zookeeper.names import counter_of
+from logkeep.model.retry_rule import retry_cures
 from logkeep.repository.freshness import put_freshness
 from logkeep.repository.optimize import Optimized
 from logkeep.zookeeper.archive.sink import ArchiveSink
@@ -99,7 +100,7 @@ class Follower:
         except Interrupted:
             raise
         except LogkeepError as failed:
-            if not failed.retry_helps:
+            if not retry_cures(failed):
                 raise
             error = failed
         self._failures = self._failures + 1 if error is not None else 0

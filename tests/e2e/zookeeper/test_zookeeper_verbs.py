@@ -186,10 +186,10 @@ def test_a_drill_that_finds_another_tree_fails(own: Archived, monkeypatch: pytes
     """A real server, of whose answer one node is kept back."""
     real = booting.boot_of
 
-    def lying(version: str, cache: Path, java_options: tuple[str, ...] = ()) -> Boot:
+    def lying(version: str, cache: Path) -> Boot:
         @contextmanager
         def start(data_dir: Path) -> Iterator[Running]:
-            with real(version, cache, java_options)(data_dir) as server:
+            with real(version, cache)(data_dir) as server:
                 yield _WithoutOne(server)
 
         return start

@@ -9,7 +9,7 @@ import pytest
 
 from logkeep.errors import BackupFailed, ClusterUnreachable
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
-from logkeep.formats.zookeeper.transactions import Acl, Create, Transaction
+from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Create, CreateSession, Transaction
 from logkeep.model.secret import Secret
 from logkeep.model.time import random_token, utc_now
 from logkeep.zookeeper.admin import back_up_by_admin
@@ -30,6 +30,16 @@ def snapshot(*, with_acls: bool) -> bytes:
     tree.apply(Transaction(7, 1, 5, 1_700_000_000_000, 1, Create(b"/secret", b"x", SECRET, False, 1), None))
     acls, rows = rows_of(tree)
     return b"".join(exact_snapshot({}, acls if with_acls else {}, list(rows), zxid=5, digest=tree.digest))
+
+
+def snapshot_of_a_session(at: int, *, with_session: bool) -> bytes:
+    """Session 7 made an ephemeral at 4; sessions may have been copied before it began. Then quiet, up to `at`."""
+    tree = new_tree(with_config=False)
+    tree.apply(Transaction(7, 1, 3, 1_700_000_000_000, -10, CreateSession(30_000), None))
+    tree.apply(Transaction(7, 1, 4, 1_700_000_000_000, 1, Create(b"/lock", b"x", OPEN_ACL, True, 1), None))
+    acls, rows = rows_of(tree)
+    sessions = tree.sessions if with_session else {}
+    return b"".join(exact_snapshot(sessions, acls, list(rows), zxid=at, digest=tree.digest))
 
 
 @pytest.fixture
@@ -84,6 +94,24 @@ def test_another_one_is_fetched_that_has_them(serve: Serve) -> None:
     done, kept = backed_up(serve(snapshot(with_acls=False), snapshot(with_acls=True)))
     assert (done.exit_code, done.findings) == (0, [])
     assert kept == [("snapshot.5", 5)]
+
+
+@pytest.mark.parametrize("at", [4, 5])
+def test_a_snapshot_that_lacks_the_session_of_an_ephemeral_is_fuzzy(serve: Serve, at: int) -> None:
+    """Also where the server stood still from when it told where it was (4): no digest counts sessions."""
+    done, kept = backed_up(serve(snapshot_of_a_session(at, with_session=False)))
+    assert (done.exit_code, [f.code for f in done.findings]) == (2, ["snapshot-fuzzy"])
+    assert "the sessions of an ephemeral node are not in it" in done.findings[0].what
+    assert f"it needs the log from 0x3 to {at:#x}" in done.findings[0].what
+    assert kept == [("snapshot.3", at)]
+
+
+def test_another_one_is_fetched_that_has_the_session(serve: Serve) -> None:
+    done, kept = backed_up(
+        serve(snapshot_of_a_session(4, with_session=False), snapshot_of_a_session(4, with_session=True))
+    )
+    assert (done.exit_code, done.findings) == (0, [])
+    assert kept == [("snapshot.4", 4)]
 
 
 def test_a_full_disk_is_not_a_wrong_address(serve: Serve) -> None:

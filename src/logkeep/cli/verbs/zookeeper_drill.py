@@ -10,8 +10,8 @@ from logkeep.cli.verbs.drill import SCRATCH, DrilledTree, DrillReport
 from logkeep.cli.verbs.zookeeper_restore import asked_moment, note_failed, passed_over
 from logkeep.config.option import Option
 from logkeep.config.options import TO_TIME, TO_ZXID
-from logkeep.embedded.booting import boot_of, nearest_release, version_of
-from logkeep.errors import LogkeepError
+from logkeep.embedded.booting import MAXBUFFER, boot_of, nearest_release, version_of
+from logkeep.errors import ClusterError, EngineUnavailable, LogkeepError, ServerFailed
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId
 from logkeep.repository.chain import Place
@@ -19,7 +19,7 @@ from logkeep.repository.fold import BackupEntry
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
 from logkeep.repository.restores import ReceiptDocument, Verdict
-from logkeep.zookeeper.archive.receipts import Wanted, begin, facts_of, verdict_of
+from logkeep.zookeeper.archive.receipts import StoredRestore, Wanted, begin, facts_of, verdict_of
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.drilling import Drilled, drill
 from logkeep.zookeeper.restore.carrying_out import journal_name
@@ -27,9 +27,6 @@ from logkeep.zookeeper.restore.choosing import Chosen, choose
 from logkeep.zookeeper.restore.preparing import Prepared, prepare
 from logkeep.zookeeper.restore.values import RestoreWish, Sessions, Target
 
-_MAXBUFFER = (1 << 31) - 2048
-_JAVA = (f"-Djute.maxbuffer={_MAXBUFFER}",)
-"""Nodes may be larger than a usual server takes: the drill is about the backup."""
 _TOLD: tuple[Option[Any], ...] = (TO_ZXID, TO_TIME)
 
 
@@ -53,7 +50,7 @@ def drill_zookeeper(run: Run, place: Place, entry: BackupEntry) -> DrillReport:
 def _wish(data_dir: Path) -> RestoreWish:
     """Without sessions: nothing of the tree shall go away while it is compared."""
     target = Target(data_dir=data_dir, log_dir=data_dir)
-    return RestoreWish(targets=(target,), sessions=Sessions.DROP, alone=True, jute_maxbuffer=_MAXBUFFER)
+    return RestoreWish(targets=(target,), sessions=Sessions.DROP, alone=True, jute_maxbuffer=MAXBUFFER)
 
 
 def _drilled(
@@ -65,14 +62,25 @@ def _drilled(
     wanted = Wanted(journal_name(run.clock(), run.token), int(view.name), options, drill=True, before_s=before_s)
     stored = begin(state, prepared, wanted, run.clock, run.token)
     try:
-        boot = boot_of(version_of(view), run.cache, _JAVA)
+        boot = boot_of(version_of(view), run.cache)
         done = drill(prepared, data_dir, boot, wanted.journal, run.clock, run.token)
+    except (ServerFailed, ClusterError, EngineUnavailable) as error:
+        _give_up(run, stored, error)
+        raise
     except LogkeepError as error:
         note_failed(run, stored, error)
         raise
     verdict = Verdict.FAILED if done.findings else verdict_of(stored.body)
     findings = (*done.findings, *passed_over(chosen))
     return done, stored.ended(verdict, findings, facts_of(stored.body, done.receipt))
+
+
+def _give_up(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
+    """The drill could not be held on this machine, which tells nothing of the backup: no receipt shall say so."""
+    try:
+        stored.given_up(f"the drill could not be held: {error}")
+    except LogkeepError as problem:
+        run.console.warn(f"that drill {stored.id} was given up cannot be stored: {problem}")
 
 
 def _report(source: str, view: ArchiveView, prepared: Prepared, done: Drilled, receipt: ReceiptDocument) -> DrillReport:

@@ -1,0 +1,37 @@
+"""Whether a server that exited while it started refuses what it found, or this machine failed it. Pure."""
+
+from collections.abc import Sequence
+
+_ASKED_TO_END = (129, 130, 143)
+"""What a Java machine exits with when somebody sent it a signal that it can catch."""
+_NO_MEMORY = "see that memory is free; _JAVA_OPTIONS=-Xmx4g in the environment lets the server take more"
+_TORN_JARS = "its jars are not whole: remove `jars` in the cache directory and run again"
+_NO_SPACE = "free space, or name a larger directory with TMPDIR"
+_OF_THE_MACHINE = {
+    "java.lang.OutOfMemoryError": _NO_MEMORY,
+    "Could not reserve enough space": _NO_MEMORY,
+    "java.net.BindException": "another program took its port meanwhile: run again",
+    "No space left on device": _NO_SPACE,
+    "Disk quota exceeded": _NO_SPACE,
+    "Too many open files": "raise the limit of open files (ulimit -n)",
+    "Could not find or load main class": _TORN_JARS,
+    'in thread "main" java.lang.NoClassDefFoundError': _TORN_JARS,
+    "java.lang.UnsupportedClassVersionError": "install a newer Java runtime and set JAVA_HOME",
+    "Error occurred during initialization of VM": "see that this Java runtime works: `java -version`",
+}
+"""What servers and Java say when it is not for the files, and what to do about it. The first that is found counts."""
+
+
+def machine_trouble(exit_code: int, log: Sequence[str]) -> tuple[str, str] | None:
+    """What was wrong with this machine, and the remedy; None for a server that ended by itself for what it found."""
+    if exit_code < 0 or exit_code in _ASKED_TO_END:
+        return "somebody ended it while it started", "see whether the kernel was short of memory, and run again"
+    for words, remedy in _OF_THE_MACHINE.items():
+        if said := next((line.strip() for line in log if words in line), None):
+            return f"it exited while starting, and not for its files: {said}", remedy
+    return None
+
+
+def without_frames(log: Sequence[str]) -> list[str]:
+    """The lines of a server's log that say something: calls of Java methods push the reason out of sight."""
+    return [line for line in log if line.strip() and not line.startswith(("\tat ", "\t... "))]

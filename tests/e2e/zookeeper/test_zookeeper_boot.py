@@ -1,0 +1,53 @@
+"""A real server started on backups: large nodes are no damage, and nor is a machine that cannot start one."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from logkeep.embedded import zookeeper
+from logkeep.embedded.zookeeper import EmbeddedZooKeeper
+from logkeep.errors import ServerFailed
+from tests.e2e.zookeeper.here import Here
+from tests.zookeeper import raw
+from tests.zookeeper.online import CACHE
+
+pytestmark = pytest.mark.xdist_group("zookeeper-boot")
+LARGE = 3 << 20
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Here:
+    """A backup of a server that takes more than usual."""
+    root = tmp_path_factory.mktemp("large")
+    made, data_dir = Here(root), root / "data"
+    (root / "repo").mkdir()
+    made.run("init")
+    options = [f"-Djute.maxbuffer={2 * LARGE}"]
+    with EmbeddedZooKeeper(root / "server", CACHE, data_dir=data_dir, java_options=options) as server:
+        with raw.RawSession(server.client) as client:
+            client.must(raw.create("/large", bytes(LARGE)))
+        made.run("zookeeper", "backup", "--data-dir", str(data_dir), "--zk-host", server.client)
+    return made
+
+
+def test_a_node_larger_than_usual_is_no_damage(here: Here) -> None:
+    told = here.json("verify", "--level", "boot")
+    assert (told["verdict"], told["findings"]) == ("good", [])
+    assert here.json("drill")["verdict"] == "proven"
+
+
+def test_jars_that_are_not_there_are_an_error_and_stay_with_nothing(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unresolved(_coordinates: Sequence[str], _cache: Path) -> list[Path]:
+        raise ServerFailed("jars could not be resolved: no registry")
+
+    before = here.json("list")["backups"]
+    with monkeypatch.context() as patched:
+        patched.setattr(zookeeper, "spark_home", lambda: Path("/nowhere"))
+        patched.setattr(zookeeper, "resolve_jars", unresolved)
+        assert here.error("verify", "--level", "boot", code=1)["error"] == "server-failed"
+        assert here.error("drill", code=1)["error"] == "server-failed"
+    assert here.json("list")["backups"] == before
+    assert here.json("receipts", "list")["restores"][-1]["state"] == "aborted"

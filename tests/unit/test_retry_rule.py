@@ -1,0 +1,43 @@
+"""Which trouble ends a run that follows, and which is tried again."""
+
+import pytest
+
+from logkeep import errors
+from logkeep.model.retry_rule import retry_cures
+
+CURED = (
+    errors.ClusterUnreachable,
+    errors.ClusterNotReady,
+    errors.StoreUnreachable,
+    errors.StoreBusy,
+    errors.StoreFull,
+    errors.Locked,
+    errors.LeaseLost,
+    errors.CommitConflict,
+    errors.TaskFailed,
+    errors.SourceDamaged,
+    errors.TopicMissing,
+)
+FINAL = (
+    errors.AuthenticationFailed,
+    errors.NotAuthorised,
+    errors.TlsFailed,
+    errors.ClusterTooOld,
+    errors.UsageError,
+    errors.StoreDenied,
+    errors.StoreLocationMissing,
+    errors.Damaged,
+    errors.OldMessageFormat,
+    errors.Interrupted,
+    errors.Terminated,
+)
+
+
+@pytest.mark.parametrize("kind", CURED)
+def test_trouble_that_passes(kind: type[errors.LogkeepError]) -> None:
+    assert retry_cures(kind("it happened"))
+
+
+@pytest.mark.parametrize("kind", FINAL)
+def test_trouble_that_stays(kind: type[errors.LogkeepError]) -> None:
+    assert not retry_cures(kind("it happened"))

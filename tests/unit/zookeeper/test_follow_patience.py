@@ -1,0 +1,88 @@
+"""A run that follows outlives what passes by itself: another run's lease, a full disk, a backup that failed once."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from logkeep import errors
+from logkeep.model.time import random_token, utc_now
+from logkeep.repository.chain import Place
+from logkeep.repository.writing import writing
+from logkeep.zookeeper.archive.sink import ArchiveSink, archiving
+from logkeep.zookeeper.backup import Wish
+from logkeep.zookeeper.follow import Round, follow
+from tests.zookeeper.archives import new_place, newest, zxids
+from tests.zookeeper.directories import MadeServer, rounds
+
+Archiving = Callable[[], AbstractContextManager[ArchiveSink]]
+
+
+class Rest:
+    """Two rounds; what is to happen between them does."""
+
+    def __init__(self, between: Callable[[], None]) -> None:
+        self.left, self.between = 2, between
+
+    @property
+    def requested(self) -> bool:
+        return self.left <= 0
+
+    def wait(self, _seconds: float) -> None:
+        self.left -= 1
+        self.between()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> MadeServer:
+    made = MadeServer(tmp_path / "server", zxid=4)
+    made.snapshot(2)
+    made.log([1, 2, 3, 4])
+    return made
+
+
+def followed(server: MadeServer, opened: Archiving, between: Callable[[], None]) -> list[Round]:
+    heard: list[Round] = []
+    wish = Wish((server.place("zk1"),))
+    follow(opened, wish, rounds(server), lambda _, word: word, Rest(between), interval_s=0.0, tell=heard.append)
+    return heard
+
+
+def opening(place: Place) -> AbstractContextManager[ArchiveSink]:
+    return archiving(place, clock=utc_now, tokens=random_token)
+
+
+def test_the_lease_of_a_prune_beside_it_is_waited_for(server: MadeServer) -> None:
+    place = new_place()
+    with ExitStack() as pruning:
+        pruning.enter_context(writing(place, "prune", utc_now, random_token))
+        heard = followed(server, lambda: opening(place), pruning.close)
+    assert [type(one.error) for one in heard] == [errors.Locked, type(None)]
+    assert zxids(newest(place)) == [(1, 4)]
+
+
+@pytest.mark.parametrize("kind", [errors.StoreFull, errors.BackupFailed, errors.LeaseLost, errors.StoreBusy])
+def test_a_round_that_failed_for_what_passes_is_told_and_tried_again(
+    server: MadeServer, kind: type[errors.LogkeepError]
+) -> None:
+    place = new_place()
+    failing: list[errors.LogkeepError] = [kind("it happened")]
+    heard = followed(server, lambda: _failing_first(place, failing), lambda: None)
+    assert [type(one.error) for one in heard] == [kind, type(None)]
+    assert zxids(newest(place)) == [(1, 4)]
+
+
+def test_what_no_retry_cures_ends_the_run(server: MadeServer) -> None:
+    place = new_place()
+    failing: list[errors.LogkeepError] = [errors.StoreDenied("it happened")]
+    with pytest.raises(errors.StoreDenied):
+        followed(server, lambda: _failing_first(place, failing), lambda: None)
+
+
+@contextmanager
+def _failing_first(place: Place, failing: list[errors.LogkeepError]) -> Iterator[ArchiveSink]:
+    if failing:
+        raise failing.pop()
+    with opening(place) as sink:
+        yield sink
