@@ -57,6 +57,8 @@ class ClaimedValidation(msgspec.Struct, frozen=True):
     quality_score: int = 0
     old_hole: bool = False
     unproven_end: bool = False
+    level: str = "replay"
+    """Where it is not said: the one that `verify` has without a flag."""
 
 
 class ClaimedStatistics(msgspec.Struct, frozen=True):
