@@ -14,7 +14,7 @@ from logkeep.zookeeper.bundle.rewriting import document_of, replace_document
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.judging import Standing
 from logkeep.zookeeper.score import Condition
-from logkeep.zookeeper.verify import Verified
+from logkeep.zookeeper.verify import Level, Verified
 
 _log = logging.getLogger(__name__)
 
@@ -68,11 +68,11 @@ def store_verdict(view: BundleView, verdict: Verdict, now: datetime) -> None:
 
 
 def validation(view: BundleView, verdict: Verdict, now: datetime) -> dict[str, Any]:
-    """The fields of the design, and what lists need."""
+    """The fields of the design, and what lists need. A look at names and sizes alone validates nothing."""
     verified = verdict.verified
     kept = len(view.snapshots) + len(view.logs)
     return {
-        "enabled": True,
+        "enabled": verified.level.covers(Level.DATA),
         "total_files": kept + verdict.given_up,
         "valid_files": max(kept - verified.damaged_files, 0),
         "corrupted_files": verdict.damaged_files,

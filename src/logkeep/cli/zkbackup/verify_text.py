@@ -15,6 +15,7 @@ from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.judging import Judged
 from logkeep.zookeeper.plan import Interval
 from logkeep.zookeeper.score import Condition
+from logkeep.zookeeper.verify import Level
 
 _ASSESSMENT = {
     Condition.VALID: f"{GOOD} the backup can be restored",
@@ -164,7 +165,7 @@ def verify_document(view: BundleView, checked: Judged, repairs: list[str]) -> di
             "txnlogs": [_log_entry(e, checked.findings) for e in info.files.txnlogs],
         },
         "validation": {
-            "enabled": True,
+            "enabled": found.level.covers(Level.DATA),
             "total_files": kept + checked.given_up,
             "valid_files": max(kept - found.damaged_files, 0),
             "corrupted_files": checked.damaged_files,
