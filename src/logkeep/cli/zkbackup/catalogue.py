@@ -9,6 +9,7 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from logkeep.cli.zkbackup.claims import INFO, Claims, claims
 from logkeep.cli.zkbackup.kinds import BundleId
@@ -16,6 +17,8 @@ from logkeep.errors import StoreDenied, StoreLocationMissing, UnknownBackup
 from logkeep.model.time import within_reason
 from logkeep.zookeeper.bundle.layout import SNAPSHOTS, TXNLOGS
 from logkeep.zookeeper.score import Condition
+
+_NEVER_VERIFIED: Final = "it was never verified, or not to the end; `zkbackup verify` tells how good it is"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +83,9 @@ def _shelved(directory: Path) -> Shelved:
         return _unknown(directory, error)
     return Shelved(
         name=directory.name, directory=directory, taken=taken, zxid=max(info.backup_zxid.decimal, 0),
-        size_bytes=info.statistics.total_size, condition=info.validation.status or Condition.DAMAGED,
+        size_bytes=info.statistics.total_size, condition=info.validation.condition,
         unproven_end=info.validation.unproven_end,
-        problem="" if info.validation.status else "it was never verified",
+        problem=_NEVER_VERIFIED if info.validation.condition is Condition.UNVERIFIED else "",
     )  # fmt: skip
 
 

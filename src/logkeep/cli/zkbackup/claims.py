@@ -60,6 +60,11 @@ class ClaimedValidation(msgspec.Struct, frozen=True):
     level: str = "replay"
     """Where it is not said: the one that `verify` has without a flag."""
 
+    @property
+    def condition(self) -> Condition:
+        """A backup whose verification was killed or took too long has no status, and is not damaged for that."""
+        return self.status or Condition.UNVERIFIED
+
 
 class ClaimedStatistics(msgspec.Struct, frozen=True):
     total_size: int = 0

@@ -143,7 +143,7 @@ def _text(plan: _Plan, look: Look, *, dry_run: bool = False) -> str:
         lines += ["Nothing was deleted: this was a dry run."]
         return told("\n".join(lines), look)
     done = [f"  {GOOD} {name}" for name in plan.deleted]
-    done += [f"  ⏭️ {one.name} (skipped: damaged)" for one in skipped]
+    done += [f"  ⏭️ {one.name} (skipped: {one.condition})" for one in skipped]
     done += [f"  {SIGNS[Condition.DAMAGED]} {name}: {why}" for name, why in plan.failed.items()]
     freed = sum(plan.shelf[name].size_bytes for name in plan.deleted)
     lines += [*(["Deleting...", *done, ""] if done else []), "Done."]
@@ -170,7 +170,7 @@ def _plan_lines(plan: _Plan, look: Look) -> list[str]:
 
 def _row(one: Shelved, plan: _Plan) -> tuple[str, str, str, str]:
     days = (plan.now - one.taken).days
-    skipped = " damaged (skipped)" if one in plan.of(Fate.SKIP) else f" {plan.reasons(one.name)}"
+    skipped = f" {one.condition} (skipped)" if one in plan.of(Fate.SKIP) else f" {plan.reasons(one.name)}"
     return one.name, f"{plural(days, 'day')} old", size(one.size_bytes), SIGNS[one.condition] + skipped
 
 

@@ -20,8 +20,8 @@ def standing(bundle: Path, new: Judged) -> Standing | None:
     except (OSError, ValueError):  # nobody can tell what it said, so there is nothing to keep
         return None
     level = stored.level if stored.level in set(Level) else Level.BOOT.value  # one that we know, so that it can be met
-    if stored.status is None or depth(new.level) >= depth(level):
+    if stored.condition is Condition.UNVERIFIED or depth(new.level) >= depth(level):
         return None
-    if stored.status is not Condition.DAMAGED and stored.quality_score >= new.score:
+    if stored.condition is not Condition.DAMAGED and stored.quality_score >= new.score:
         return None
-    return Standing(stored.status, stored.quality_score, level)
+    return Standing(stored.condition, stored.quality_score, level)
