@@ -71,6 +71,11 @@ class ClaimedStatistics(msgspec.Struct, frozen=True):
     compressed_size: int = 0
     duration_seconds: float = 0.0
 
+    @property
+    def stored_bytes(self) -> int:
+        """Where nobody said how it is packed, it is taken to be plain."""
+        return self.compressed_size or self.total_size
+
 
 class Claims(msgspec.Struct, frozen=True):
     backup_timestamp: str
