@@ -41,6 +41,7 @@ class Class(StrEnum):
     TREES_DIFFER = "trees-differ"
     BOOT_FAILED = "boot-failed"
     BOOT_DIFFERS = "boot-differs"
+    DAMAGED_BEFORE = "damaged-before"
 
 
 @dataclass(frozen=True, kw_only=True)

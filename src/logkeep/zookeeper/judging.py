@@ -17,6 +17,15 @@ from logkeep.zookeeper.verify import Verified
 
 
 @dataclass(frozen=True)
+class Standing:
+    """What an earlier and deeper verification found, which a shallower one does not unsay."""
+
+    condition: Condition
+    score: int
+    level: str
+
+
+@dataclass(frozen=True)
 class Judged:
     """Made by `judge`."""
 
@@ -27,6 +36,7 @@ class Judged:
     """The last transaction that the backup had when it was taken."""
     given_up: int = 0
     """Files that were damaged, that nobody else had, and that it names no more."""
+    standing: Standing | None = None
 
     @property
     def level(self) -> str:
@@ -40,10 +50,14 @@ class Judged:
     def restorable(self) -> bool:
         """The end that was taken, not one that is left when damaged files are not counted."""
         found = self.verified
+        if self.standing is not None and self.standing.condition is Condition.DAMAGED:
+            return False
         return found.restorable and not found.document_changed and (found.end or 0) >= self.end
 
     @property
     def condition(self) -> Condition:
+        if self.standing is not None:
+            return self.standing.condition
         return condition(
             restorable=self.restorable, repaired_files=self.repaired_files, old_hole=self.verified.old_hole,
             damaged_files=self.damaged_files,
@@ -66,6 +80,8 @@ class Judged:
 
     @property
     def score(self) -> int:
+        if self.standing is not None:
+            return self.standing.score
         return quality(
             restorable=self.restorable, repaired_files=self.repaired_files, old_hole=self.verified.old_hole,
             damaged_files=self.damaged_files,
@@ -89,6 +105,19 @@ def judge(verified: Verified, *, end: int, where: str, repaired_files: int = 0, 
     """`end`: the last transaction that the backup was taken up to."""
     seen = (*verified.seen, *_end_missing(verified, end, where))
     return Judged(replace(verified, seen=seen), repaired_files, end, given_up)
+
+
+def with_standing(judged: Judged, standing: Standing, where: str) -> Judged:
+    """What was found before goes for the backup still, and is told beside what was seen now."""
+    told = Seen(
+        kind=Class.DAMAGED_BEFORE,
+        severity=Severity.DAMAGE,
+        where=where,
+        what=f"a verification at level {standing.level} found damage before; level {judged.level} looks less deep",
+        remedy=f"verify it at level {standing.level} again, or with --fix",
+    )
+    seen = (*judged.verified.seen, told)
+    return replace(judged, verified=replace(judged.verified, seen=seen), standing=standing)
 
 
 def _end_missing(verified: Verified, wanted: int, where: str) -> Iterator[Seen]:

@@ -7,6 +7,8 @@ The rules are those of `repository.retention`, for three of its settings:
 - **Floor.** The newest `keep_min_count` good ones are safe from both, and the newest good one always is.
 - **Only good ones count.** A damaged bundle fills no place. Where age or count would take it, it is skipped, as it may
   hold what no other does; `delete_damaged` lets it go, unless there is no good one at all.
+- **Nor do unverified ones.** Such a bundle may be whole and may not be: it fills no place, and nothing takes it before
+  somebody has looked.
 - **A bundle from the future** stays and fills no place: its clock was wrong.
 """
 
@@ -37,7 +39,11 @@ class Aged:
 
     @property
     def good(self) -> bool:
-        return self.condition is not Condition.DAMAGED
+        return self.condition in {Condition.VALID, Condition.PARTIAL}
+
+    @property
+    def damaged(self) -> bool:
+        return self.condition is Condition.DAMAGED
 
 
 class Fate(StrEnum):
@@ -46,7 +52,7 @@ class Fate(StrEnum):
     PROTECTED = "protected"
     """A rule wants it gone, and it is among the newest good ones."""
     SKIP = "skip"
-    """A rule wants it gone, and it is damaged."""
+    """A rule wants it gone, and it is damaged or was never verified."""
     DELETE = "delete"
 
 
@@ -64,7 +70,7 @@ def judge(bundles: Sequence[Aged], rules: Rules, now: datetime) -> list[Verdict]
         keep_days=rules.keep_days or None, keep_count=rules.keep_count or None, keep_min_count=rules.keep_min_count
     )
     candidates = [
-        Candidate(id=place, generation=place, committed=bundle.taken, good=bundle.good, damaged=not bundle.good)
+        Candidate(id=place, generation=place, committed=bundle.taken, good=bundle.good, damaged=bundle.damaged)
         for place, bundle in enumerate(ordered)
     ]
     verdicts = []
@@ -77,8 +83,9 @@ def judge(bundles: Sequence[Aged], rules: Rules, now: datetime) -> list[Verdict]
 def _verdict(bundle: Aged, keep: bool, reasons: tuple[str, ...], unwanted: str, damaged_goes: bool) -> Verdict:
     if not bundle.good:
         if not unwanted:
-            return Verdict(bundle.name, Fate.KEEP, ("damaged: not counted",))
-        return Verdict(bundle.name, Fate.DELETE if damaged_goes else Fate.SKIP, ("damaged", unwanted))
+            return Verdict(bundle.name, Fate.KEEP, (f"{bundle.condition}: not counted",))
+        fate = Fate.DELETE if bundle.damaged and damaged_goes else Fate.SKIP
+        return Verdict(bundle.name, fate, (bundle.condition.value, unwanted))
     if not keep:
         return Verdict(bundle.name, Fate.DELETE, reasons)
     return Verdict(bundle.name, Fate.PROTECTED if unwanted else Fate.KEEP, reasons)

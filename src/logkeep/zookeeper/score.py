@@ -17,6 +17,8 @@ class Condition(StrEnum):
     """Something is damaged, was repaired, or is missing from an older part; its end can be restored."""
     DAMAGED = "damaged"
     """Its end cannot be restored, or nobody can tell."""
+    UNVERIFIED = "unverified"
+    """It is complete, and no verification of it came to its end: it may be as good as any."""
 
 
 def quality(*, restorable: bool, repaired_files: int = 0, old_hole: bool = False, damaged_files: int = 0) -> int:

@@ -50,6 +50,13 @@ def test_the_newest_good_one_stays_whatever_the_rules_say() -> None:
     }  # fmt: skip
 
 
+def test_unverified_ones_fill_no_place_and_nothing_takes_them() -> None:
+    bundles = [aged(1, Condition.UNVERIFIED), aged(30), aged(31, Condition.UNVERIFIED)]
+    assert fates(bundles, Rules(keep_count=1, keep_min_count=1, delete_damaged=True)) == {
+        "b1": Fate.KEEP, "b30": Fate.PROTECTED, "b31": Fate.SKIP,
+    }  # fmt: skip
+
+
 def test_damaged_ones_go_only_when_that_is_wished_and_a_good_one_is_there() -> None:
     old, young = aged(30, Condition.DAMAGED), aged(1, Condition.DAMAGED)
     assert fates([old, young, aged(2)], Rules()) == {"b30": Fate.SKIP, "b1": Fate.KEEP, "b2": Fate.KEEP}

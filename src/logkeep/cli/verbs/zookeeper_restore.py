@@ -14,6 +14,7 @@ from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_members import given_members
 from logkeep.cli.verbs.zookeeper_restore_agreed import ANY_BACKUP, agreed_in, as_agreed
 from logkeep.cli.verbs.zookeeper_restore_report import (
+    NOT_BEGUN,
     ZooKeeperRestoreReport,
     exit_code_of,
     plan_lines,
@@ -76,7 +77,7 @@ def _metrics(outcome: Outcome[ZooKeeperRestoreReport]) -> Iterator[Sample]:
     report = outcome.report
     source = (report.source if report else None) or outcome.source
     yield sample("logkeep_restore_duration_seconds", outcome.duration.total_seconds(), source=source)
-    yield sample("logkeep_restore_success", 1 if report else 0, source=source)
+    yield sample("logkeep_restore_success", 1 if report and report.verdict != NOT_BEGUN else 0, source=source)
 
 
 @verb(

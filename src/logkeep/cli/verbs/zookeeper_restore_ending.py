@@ -4,15 +4,19 @@ Works without a repository. Where one is named, its receipts tell of it too; whe
 else changes.
 """
 
+from typing import Final
+
 from logkeep.cli.opening import chosen_source, restores_place
 from logkeep.cli.run import Run
 from logkeep.cli.verbs.zookeeper_members import given_members
-from logkeep.cli.verbs.zookeeper_restore_report import ZooKeeperRestoreReport
+from logkeep.cli.verbs.zookeeper_restore_report import NOT_BEGUN, ZooKeeperRestoreReport
 from logkeep.config.options import CONTINUE, REPO, RESTORE_PLAN, ROLLBACK, SOURCE, TO_TIME, TO_ZXID
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.zookeeper.archive.receipts import StoredRestore, find, note_continued, note_rolled_back
 from logkeep.zookeeper.restore.ending import Ended, Outcome, continue_restore, roll_back
 from logkeep.zookeeper.restore.values import Target
+
+_VERDICTS: Final = {Outcome.NEW: "continued", Outcome.OLD: "rolled-back", Outcome.NOTHING: NOT_BEGUN}
 
 
 def end(run: Run) -> ZooKeeperRestoreReport:
@@ -24,7 +28,7 @@ def end(run: Run) -> ZooKeeperRestoreReport:
     run.confirm(f"{word} of {given.data_dir}?")
     ended = continue_restore(target) if forward else roll_back(target)
     stored = _told_to_repository(run, ended)
-    return _report(run, ended, stored)
+    return _report(ended, stored)
 
 
 def _check(run: Run) -> None:
@@ -51,7 +55,7 @@ def _told_to_repository(run: Run, ended: Ended) -> StoredRestore | None:
         stored = find(state, ended.restore, run.clock, run.token)
         if stored is None:
             run.console.warn(f"source {run[SOURCE] or state.source} has no restore with the journal {ended.restore}")
-        elif run[ROLLBACK] or ended.outcome is Outcome.OLD:
+        elif ended.outcome is not Outcome.NEW:
             note_rolled_back(stored)
         else:
             note_continued(stored)
@@ -61,14 +65,13 @@ def _told_to_repository(run: Run, ended: Ended) -> StoredRestore | None:
     return stored
 
 
-def _report(run: Run, ended: Ended, stored: StoredRestore | None) -> ZooKeeperRestoreReport:
-    verdict = "rolled-back" if run[ROLLBACK] else "continued" if ended.outcome is Outcome.NEW else "not-begun"
+def _report(ended: Ended, stored: StoredRestore | None) -> ZooKeeperRestoreReport:
     return ZooKeeperRestoreReport(
         source=stored.state.source if stored else None,
         backup=stored.plan.backup if stored else None,
         restore=stored.id if stored else None,
         journal=ended.restore,
-        verdict=verdict,
+        verdict=_VERDICTS[ended.outcome],
         tree=None,
         targets=(),
         findings=ended.findings,

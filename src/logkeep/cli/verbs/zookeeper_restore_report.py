@@ -2,11 +2,13 @@
 
 import shlex
 from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
 from logkeep.cli.look import Look, count, plural, size
 from logkeep.cli.receipt_text import finding_lines, took
+from logkeep.errors import RestoreFailed
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
 from logkeep.zookeeper.plan import Moment
@@ -15,6 +17,9 @@ from logkeep.zookeeper.restore.documents import AgreedPlan
 from logkeep.zookeeper.restore.next_steps import next_steps
 from logkeep.zookeeper.restore.preparing import Prepared
 from logkeep.zookeeper.restore.values import Planned, RestoreReceipt
+
+NOT_BEGUN: Final = "not-begun"
+"""The verdict of a --continue that found nothing to go on from: the old data is in place."""
 
 
 class RestoredFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +91,9 @@ class ZooKeeperRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def exit_code_of(report: ZooKeeperRestoreReport) -> int:
-    """2 for a tree that was put in place although digests disprove it."""
+    """2 for a tree put in place although digests disprove it; 30 where --continue found nothing to go on from."""
+    if report.verdict == NOT_BEGUN:
+        return RestoreFailed.exit_code
     disproven = any(finding.code == "digest-mismatch" for finding in report.findings)
     return report.refusal_code or (2 if disproven and not report.dry_run else 0)
 
@@ -199,10 +206,11 @@ def steps_after(receipt: RestoreReceipt, restore: int) -> Iterator[str]:
 def _ended_lines(report: ZooKeeperRestoreReport, look: Look) -> Iterator[str]:
     told = {
         "continued": "the restored data is in place",
-        "not-begun": "it had not begun to replace anything: what was there is in place; run the restore again",
+        NOT_BEGUN: "nothing was restored, run the restore again",
         "rolled-back": "what was there before is back in place",
     }
-    yield look.line(f"{look.state('OK')}  restore {report.journal}: {told.get(report.verdict, report.verdict)}")
+    state = look.state("FAIL" if report.verdict == NOT_BEGUN else "OK")
+    yield look.line(f"{state}  restore {report.journal}: {told.get(report.verdict, report.verdict)}")
     yield from (look.line(f"  {path}") for path in report.data_dirs)
     yield from (look.line(f"kept beside it: {path}") for path in report.kept)
     yield from (look.line(f"NOT CHECKED  {what}") for what in report.unchecked)

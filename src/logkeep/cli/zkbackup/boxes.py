@@ -13,7 +13,12 @@ from logkeep.zookeeper.score import Condition
 GOOD: Final = "✅"
 FAIR: Final = "⚠️"
 BAD: Final = "❌"
-SIGNS: Final = {Condition.VALID: GOOD, Condition.PARTIAL: FAIR, Condition.DAMAGED: BAD}
+SIGNS: Final = {
+    Condition.VALID: GOOD,
+    Condition.PARTIAL: FAIR,
+    Condition.DAMAGED: BAD,
+    Condition.UNVERIFIED: FAIR,
+}
 _TITLE_WIDTH: Final = 60
 _TWINS: Final = {
     GOOD: "[ok]",

@@ -9,6 +9,7 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from logkeep.cli.zkbackup.claims import INFO, Claims, claims
 from logkeep.cli.zkbackup.kinds import BundleId
@@ -16,6 +17,8 @@ from logkeep.errors import StoreDenied, StoreLocationMissing, UnknownBackup
 from logkeep.model.time import within_reason
 from logkeep.zookeeper.bundle.layout import SNAPSHOTS, TXNLOGS
 from logkeep.zookeeper.score import Condition
+
+_NEVER_VERIFIED: Final = "it was never verified, or not to the end; `zkbackup verify` tells how good it is"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +30,9 @@ class Shelved:
     taken: datetime
     zxid: int
     size_bytes: int
+    """Of the plain bytes."""
+    stored_bytes: int
+    """What it takes on the disk, packed as it is."""
     condition: Condition
     unproven_end: bool = False
     """No server said that its last transactions were committed."""
@@ -80,9 +86,10 @@ def _shelved(directory: Path) -> Shelved:
         return _unknown(directory, error)
     return Shelved(
         name=directory.name, directory=directory, taken=taken, zxid=max(info.backup_zxid.decimal, 0),
-        size_bytes=info.statistics.total_size, condition=info.validation.status or Condition.DAMAGED,
+        size_bytes=info.statistics.total_size, stored_bytes=info.statistics.stored_bytes,
+        condition=info.validation.condition,
         unproven_end=info.validation.unproven_end,
-        problem="" if info.validation.status else "it was never verified",
+        problem=_NEVER_VERIFIED if info.validation.condition is Condition.UNVERIFIED else "",
     )  # fmt: skip
 
 
@@ -100,6 +107,6 @@ def _unknown(directory: Path, error: Exception) -> Shelved:
         taken = datetime.fromtimestamp(0, UTC)
     why = (error.strerror or "unreadable").lower() if isinstance(error, OSError) else "not a document of a backup"
     return Shelved(
-        name=directory.name, directory=directory, taken=taken, zxid=0, size_bytes=0,
+        name=directory.name, directory=directory, taken=taken, zxid=0, size_bytes=0, stored_bytes=0,
         condition=Condition.DAMAGED, problem=f"{INFO}: {why}",
     )  # fmt: skip

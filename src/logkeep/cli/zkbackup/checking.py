@@ -11,6 +11,7 @@ from pathlib import Path
 from logkeep.cli.zkbackup.frame import Run
 from logkeep.cli.zkbackup.limit import at_most
 from logkeep.cli.zkbackup.option import ZkOption
+from logkeep.cli.zkbackup.standing import standing
 from logkeep.cli.zkbackup.structure import given_up_seen, structure_seen
 from logkeep.cli.zkbackup.verdict import store_verdict
 from logkeep.model.work import Progress, ProgressSink
@@ -19,7 +20,7 @@ from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.repair_notes import DROPPED, repair_notes
 from logkeep.zookeeper.bundle.view import CHANGED, BundleView
 from logkeep.zookeeper.coverage import Holdings
-from logkeep.zookeeper.judging import Judged, judge
+from logkeep.zookeeper.judging import Judged, judge, with_standing
 from logkeep.zookeeper.survey import survey
 from logkeep.zookeeper.verify import Level, verify
 from logkeep.zookeeper.verify_objects import check_data, check_files
@@ -34,14 +35,19 @@ def check_bundle(
     boot: Boot | None = None,
     scratch: Path | None = None,
     repaired: int = 0,
+    mended: bool = False,
 ) -> Judged:
-    """Verify, and store the verdict. `repaired`: files that were just repaired."""
+    """Verify, and store the verdict. `repaired`: files that were just repaired. `mended`: something was, so that what
+    was found before it is of another backup than this."""
     with at_most(run[timeout]), _shown(run, view, "verify") as progress:
         known = [*structure_seen(view), *given_up_seen(view)]
         verified = verify(view, level, known=known, boot=boot, scratch=scratch, progress=progress)
     files = view.info.validation.repaired_files + repaired
     given_up = sum(note.kind == DROPPED for note in repair_notes(view.path))
     checked = judge(verified, end=end_of(view), where=view.name, repaired_files=files, given_up=given_up)
+    before = None if mended else standing(view.path, checked)
+    if before is not None:
+        checked = with_standing(checked, before, view.name)
     store_verdict(view, checked, run.clock())
     return checked
 

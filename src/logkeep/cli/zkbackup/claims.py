@@ -57,12 +57,24 @@ class ClaimedValidation(msgspec.Struct, frozen=True):
     quality_score: int = 0
     old_hole: bool = False
     unproven_end: bool = False
+    level: str = "replay"
+    """Where it is not said: the one that `verify` has without a flag."""
+
+    @property
+    def condition(self) -> Condition:
+        """A backup whose verification was killed or took too long has no status, and is not damaged for that."""
+        return self.status or Condition.UNVERIFIED
 
 
 class ClaimedStatistics(msgspec.Struct, frozen=True):
     total_size: int = 0
     compressed_size: int = 0
     duration_seconds: float = 0.0
+
+    @property
+    def stored_bytes(self) -> int:
+        """Where nobody said how it is packed, it is taken to be plain."""
+        return self.compressed_size or self.total_size
 
 
 class Claims(msgspec.Struct, frozen=True):

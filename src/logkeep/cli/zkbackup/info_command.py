@@ -39,21 +39,25 @@ def _document(directory: Path, known: Claims, whole: dict[str, Any]) -> dict[str
     return {
         **whole,
         "location": str(directory),
-        "status": (known.validation.status or Condition.DAMAGED).value,
-        "quality_score": known.validation.quality_score,
+        "status": known.validation.condition.value,
+        "quality_score": None if _unverified(known) else known.validation.quality_score,
         "unproven_end": known.validation.unproven_end,
         "restore_command": restore_command(directory, known),
     }
 
 
+def _unverified(known: Claims) -> bool:
+    return known.validation.condition is Condition.UNVERIFIED
+
+
 def restore_command(directory: Path, known: Claims) -> str | None:
-    """What puts it back where it came from; None where that would be refused."""
+    """What puts it back where it came from; None where that would be refused, or nobody has looked whether it would."""
     parts = _command_parts(directory, known)
     return f"zkbackup restore {' '.join(parts)}" if parts else None
 
 
 def _command_parts(directory: Path, known: Claims) -> list[str]:
-    if known.validation.status in {None, Condition.DAMAGED}:
+    if known.validation.condition in {Condition.UNVERIFIED, Condition.DAMAGED}:
         return []
     server = known.zookeeper
     places = {"--backup-dir": str(directory), "--zk-data-dir": server.data_dir, "--zk-log-dir": server.log_dir}
@@ -61,7 +65,7 @@ def _command_parts(directory: Path, known: Claims) -> list[str]:
 
 
 def _text(directory: Path, known: Claims, look: Look) -> str:
-    condition = known.validation.status or Condition.DAMAGED
+    condition = known.validation.condition
     lines = [
         *title("Backup details"),
         *(f"Backup ID: {directory.name}", f"Location: {directory}", ""),
@@ -81,6 +85,8 @@ def _restore(directory: Path, known: Claims) -> list[str]:
         lines = [f"{begin}{parts[0]}", *(f"{'':{len(begin)}}{part}" for part in parts[1:])]
         return ["Restore command:", *(f"{line} \\" for line in lines[:-1]), lines[-1]]
     checking = f"zkbackup verify --backup-dir {shlex.quote(str(directory))}"
+    if _unverified(known):
+        return ["It was never verified, or not to the end. Whether it can be restored is told by:", f"  {checking}"]
     return ["Its end cannot be restored. What can be, and what --fix may mend:", f"  {checking}"]
 
 
@@ -125,6 +131,8 @@ def _validation(known: Claims, condition: Condition) -> list[str]:
 
 def _quality(known: Claims, condition: Condition) -> list[str]:
     found = known.validation
+    if _unverified(known):
+        return ["Quality score: not known", ""]
     whole = condition is not Condition.DAMAGED
     repaired = f"{FAIR} fair ({plural(found.repaired_files, 'repair')})" if found.repaired_files else f"{GOOD} good"
     return [

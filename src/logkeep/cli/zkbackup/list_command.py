@@ -20,6 +20,7 @@ _MEANINGS: Final = {
     Condition.VALID: "complete, can be restored",
     Condition.PARTIAL: "damage was repaired or lies in an older part; can be restored",
     Condition.DAMAGED: "cannot be restored, or nobody can tell",
+    Condition.UNVERIFIED: "no verification of it came to its end",
 }
 _UNPROVEN: Final = "no server said that its last transactions were committed"
 

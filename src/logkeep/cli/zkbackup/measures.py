@@ -42,15 +42,16 @@ def restore_failed(took_s: float) -> tuple[Sample, ...]:
 
 
 def verify_samples(
-    source: str, *, took_s: float, ended_s: float, valid: int, damaged: int, repaired: int
+    source: str, *, took_s: float, ended_s: float, valid: int, damaged: int, repaired: int, whole: bool = True
 ) -> tuple[Sample, ...]:
+    """`whole`: no damage is known, also none that is in no file or was found by a deeper look before."""
     values = {
         "verify_duration_seconds": took_s,
         "verify_valid_files": valid,
         "verify_corrupted_files": damaged,
         "verify_repaired_files": repaired,
     }
-    if not damaged:
+    if whole and not damaged:
         values["verify_last_success_timestamp_seconds"] = ended_s
     return _both(source, values)
 

@@ -128,7 +128,7 @@ def _document(plan: _Plan, *, dry_run: bool) -> dict[str, Any]:
         "skipped": [one.name for one in plan.of(Fate.SKIP)],
         "failed": dict(plan.failed),
         "left_over": [path.name for path in plan.left_over],
-        "freed_bytes": sum(one.size_bytes for one in freed),
+        "freed_bytes": sum(one.stored_bytes for one in freed),
         "backups": [
             {"backup_id": v.name, "verdict": v.fate.value, "reasons": list(v.reasons)} for v in plan.verdicts
         ],
@@ -143,9 +143,9 @@ def _text(plan: _Plan, look: Look, *, dry_run: bool = False) -> str:
         lines += ["Nothing was deleted: this was a dry run."]
         return told("\n".join(lines), look)
     done = [f"  {GOOD} {name}" for name in plan.deleted]
-    done += [f"  ⏭️ {one.name} (skipped: damaged)" for one in skipped]
+    done += [f"  ⏭️ {one.name} (skipped: {one.condition})" for one in skipped]
     done += [f"  {SIGNS[Condition.DAMAGED]} {name}: {why}" for name, why in plan.failed.items()]
-    freed = sum(plan.shelf[name].size_bytes for name in plan.deleted)
+    freed = sum(plan.shelf[name].stored_bytes for name in plan.deleted)
     lines += [*(["Deleting...", *done, ""] if done else []), "Done."]
     lines += [f"  Deleted: {plural(len(plan.deleted), 'backup')}", f"  Skipped: {plural(len(skipped), 'backup')}"]
     return told("\n".join([*lines, f"  Freed: {size(freed)}"]), look)
@@ -162,7 +162,7 @@ def _plan_lines(plan: _Plan, look: Look) -> list[str]:
     lines += [f"  To delete: {len(plan.of(Fate.DELETE))}", ""]
     if eligible:
         lines += ["To delete:", *branches(columns([_row(one, plan) for one in eligible])), ""]
-        lines += [f"Will free: {size(sum(one.size_bytes for one in plan.of(Fate.DELETE)))}", ""]
+        lines += [f"Will free: {size(sum(one.stored_bytes for one in plan.of(Fate.DELETE)))}", ""]
     if plan.left_over:
         lines += ["To remove, left by runs that were killed:", *branches([path.name for path in plan.left_over]), ""]
     return [told(line, look) for line in lines]
@@ -170,8 +170,8 @@ def _plan_lines(plan: _Plan, look: Look) -> list[str]:
 
 def _row(one: Shelved, plan: _Plan) -> tuple[str, str, str, str]:
     days = (plan.now - one.taken).days
-    skipped = " damaged (skipped)" if one in plan.of(Fate.SKIP) else f" {plan.reasons(one.name)}"
-    return one.name, f"{plural(days, 'day')} old", size(one.size_bytes), SIGNS[one.condition] + skipped
+    skipped = f" {one.condition} (skipped)" if one in plan.of(Fate.SKIP) else f" {plan.reasons(one.name)}"
+    return one.name, f"{plural(days, 'day')} old", size(one.stored_bytes), SIGNS[one.condition] + skipped
 
 
 JOB = Job("prune", prune)

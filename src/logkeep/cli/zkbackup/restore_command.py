@@ -45,7 +45,7 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.plan import Refused, RestorePath, Target, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.restore.carrying_out import carry_out
-from logkeep.zookeeper.restore.ending import continue_restore, roll_back
+from logkeep.zookeeper.restore.ending import Outcome, continue_restore, roll_back
 from logkeep.zookeeper.restore.preparing import Prepared, prepare
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, RestoreWish, Sessions
 from logkeep.zookeeper.restore.values import Target as TargetPlace
@@ -182,7 +182,8 @@ def _keep(receipt: RestoreReceipt) -> Path:
 
 
 def _ended(run: Run) -> Answer:
-    """--continue or --rollback."""
+    """--continue or --rollback. Who continues wants the restored data, so to be left with the old is a failure."""
+    started = run.world.monotonic()
     if run[CONTINUE] and run[ROLLBACK]:
         raise UsageError("--continue and --rollback are opposites", remedy="give one of them")
     target = _target(run)
@@ -190,7 +191,10 @@ def _ended(run: Run) -> Answer:
     if not run[FORCE] and run[RESTORE_CONFIRMATION]:
         run.confirm(f"{word} of {target.data_dir}?")
     ended = continue_restore(target) if run[CONTINUE] else roll_back(target)
-    return Answer(msgspec.to_builtins(ended), lambda look: ended_text(ended, look))
+    document, text = msgspec.to_builtins(ended), lambda look: ended_text(ended, look)
+    if ended.outcome is Outcome.NOTHING:
+        return Answer(document, text, RestoreFailed.exit_code, restore_failed(run.took_s(started)))
+    return Answer(document, text)
 
 
 JOB = Job("restore", restore, restore_failed)

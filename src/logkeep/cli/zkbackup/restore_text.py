@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -109,12 +109,17 @@ def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path, host: s
     return told("\n".join(lines), look)
 
 
+_ENDED: Final = {
+    Outcome.NEW: (GOOD, "the restored data is in place"),
+    Outcome.OLD: (GOOD, "what was there before is back in place"),
+    Outcome.NOTHING: (BAD, "nothing was restored, run the restore again"),
+}
+
+
 def ended_text(ended: Ended, look: Look) -> str:
-    which = (
-        "the restored data is in place" if ended.outcome is Outcome.NEW else "what was there before is back in place"
-    )
+    sign, which = _ENDED[ended.outcome]
     lines = [
-        f"{GOOD} Restore {ended.restore}: {which}",
+        f"{sign} Restore {ended.restore}: {which}",
         *(f"  {path}" for path in ended.data_dirs),
         *(["Kept beside it:", *(f"  {path}" for path in ended.kept)] if ended.kept else []),
         *(f"{FAIR} not checked: {what}" for what in ended.unchecked),

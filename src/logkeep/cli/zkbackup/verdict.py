@@ -12,8 +12,9 @@ from logkeep.model.time import rfc3339
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.rewriting import document_of, replace_document
 from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.judging import Standing
 from logkeep.zookeeper.score import Condition
-from logkeep.zookeeper.verify import Verified
+from logkeep.zookeeper.verify import Level, Verified
 
 _log = logging.getLogger(__name__)
 
@@ -48,13 +49,18 @@ class Verdict(Protocol):
     @property
     def score(self) -> int: ...
 
+    @property
+    def standing(self) -> Standing | None: ...
+
 
 def store_verdict(view: BundleView, verdict: Verdict, now: datetime) -> None:
-    """Replace what the document says of its validation, and add to the log; a read-only bundle stays as it is."""
+    """Replace what the document says of its validation, unless that stands against a look that was not as deep, and
+    add to the log; a read-only bundle stays as it is."""
     document = document_of(view.path)
     document["validation"] = validation(view, verdict, now)
     try:
-        replace_document(view.path, document)
+        if verdict.standing is None:
+            replace_document(view.path, document)
         _append(view.path / layout.LOGS / layout.VERIFY_LOG, "".join(_lines(verdict, now)))
     except OSError as error:
         why = (error.strerror or "unknown reason").lower()
@@ -62,11 +68,11 @@ def store_verdict(view: BundleView, verdict: Verdict, now: datetime) -> None:
 
 
 def validation(view: BundleView, verdict: Verdict, now: datetime) -> dict[str, Any]:
-    """The fields of the design, and what lists need."""
+    """The fields of the design, and what lists need. A look at names and sizes alone validates nothing."""
     verified = verdict.verified
     kept = len(view.snapshots) + len(view.logs)
     return {
-        "enabled": True,
+        "enabled": verified.level.covers(Level.DATA),
         "total_files": kept + verdict.given_up,
         "valid_files": max(kept - verified.damaged_files, 0),
         "corrupted_files": verdict.damaged_files,

@@ -29,7 +29,7 @@ def verify(run: Run) -> Answer:
     samples = verify_samples(
         fixed.view.info.zookeeper.host, took_s=run.took_s(started), ended_s=run.clock().timestamp(),
         valid=checked.verified.objects - checked.verified.damaged_files, damaged=checked.damaged_files,
-        repaired=fixed.repaired,
+        repaired=fixed.repaired, whole=checked.restorable and checked.standing is None,
     )  # fmt: skip
     told = list(fixed.told)
     document = {**verify_document(fixed.view, checked, told), "exit_code": code}
@@ -46,8 +46,9 @@ def _checked(run: Run, fixed: Fixed) -> Judged:
             boot = boot_of(fixed.view.info.zookeeper.version, run.world.cache)
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zkbackup-boot-"))) / "data"
         return check_bundle(
-            fixed.view, level, run, VALIDATION_TIMEOUT, boot=boot, scratch=scratch, repaired=fixed.repaired
-        )
+            fixed.view, level, run, VALIDATION_TIMEOUT, boot=boot, scratch=scratch, repaired=fixed.repaired,
+            mended=bool(fixed.repaired or fixed.dropped),
+        )  # fmt: skip
 
 
 JOB = Job("verify", verify)

@@ -15,6 +15,7 @@ from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.judging import Judged
 from logkeep.zookeeper.plan import Interval
 from logkeep.zookeeper.score import Condition
+from logkeep.zookeeper.verify import Level
 
 _ASSESSMENT = {
     Condition.VALID: f"{GOOD} the backup can be restored",
@@ -56,6 +57,8 @@ def _document(checked: Judged) -> str:
 
 
 def _assessment(checked: Judged) -> str:
+    if checked.standing is not None:
+        return f"{BAD} level {checked.standing.level} found damage before, and level {checked.level} cannot unsay it"
     if checked.condition is Condition.PARTIAL and checked.verified.damaged_files:
         return _DAMAGED_WITHIN
     return _ASSESSMENT[checked.condition]
@@ -66,7 +69,16 @@ def _advice(view: BundleView, checked: Judged, *, fixed: bool) -> list[str]:
     found = checked.verified
     if found.document_changed:
         return [f"  - {_CHANGED}"]
-    fixing = f"      zkbackup verify --backup-dir {shlex.quote(str(view.path))} --fix"
+    again = f"      zkbackup verify --backup-dir {shlex.quote(str(view.path))}"
+    fixing = f"{again} --fix"
+    if checked.standing is not None and not found.damaged_files:
+        deeper = f"{again} --level {shlex.quote(checked.standing.level)}"
+        return [
+            "  - what was found before is shown, or found to be gone, by",
+            deeper,
+            "  - and may be mended by",
+            fixing,
+        ]
     if found.damaged_files and found.damaged_files == found.unsealed_files and not fixed:
         return ["  - nothing is lost; what is badly stored is written again by", fixing]
     mending = ["  - what can be mended, with the help of the other backups beside it, is mended by", fixing]
@@ -147,12 +159,13 @@ def verify_document(view: BundleView, checked: Judged, repairs: list[str]) -> di
         "quality_score": checked.score,
         "restorable": checked.restorable,
         "unproven_end": checked.unproven_end,
+        "found_before": None if checked.standing is None else msgspec.to_builtins(checked.standing),
         "files": {
             "snapshots": [_entry(e.name, e.zxid, e.size, checked.findings) for e in info.files.snapshots],
             "txnlogs": [_log_entry(e, checked.findings) for e in info.files.txnlogs],
         },
         "validation": {
-            "enabled": True,
+            "enabled": found.level.covers(Level.DATA),
             "total_files": kept + checked.given_up,
             "valid_files": max(kept - found.damaged_files, 0),
             "corrupted_files": checked.damaged_files,

@@ -3,7 +3,7 @@
 Both work from every state that a restore, or an earlier continue or rollback, may have left.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -17,7 +17,7 @@ from logkeep.zookeeper.restore.holding import fingerprint_of
 from logkeep.zookeeper.restore.journal import Journal, Phase, check_members, read_journal
 from logkeep.zookeeper.restore.locks import alone
 from logkeep.zookeeper.restore.marker import MARKER
-from logkeep.zookeeper.restore.next_steps import steps_after_end
+from logkeep.zookeeper.restore.next_steps import steps_after_end, steps_after_nothing
 from logkeep.zookeeper.restore.old_data import check_old_data
 from logkeep.zookeeper.restore.places import Place, place_of
 from logkeep.zookeeper.restore.running import Ask, ask_server, look_for_servers
@@ -29,7 +29,9 @@ class Outcome(StrEnum):
     NEW = "new"
     """The restored data is in place."""
     OLD = "old"
-    """What was there before the restore is in place."""
+    """What was there before the restore is in place, as was wished."""
+    NOTHING = "nothing"
+    """The same, and the restored data was wished: the restore had died before it was all there."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Ended:
 
 
 def continue_restore(target: Target, *, disk: Disk | None = None, ask: Ask = ask_server) -> Ended:
-    """To the new data. One that died before all was staged leaves the old data, and is to be run again."""
+    """To the new data. One that died before all was staged leaves the old data, is to be run again, and says so."""
     return _end(target, disk or Disk(), ask, forward=True)
 
 
@@ -77,8 +79,14 @@ def _end(target: Target, disk: Disk, ask: Ask, *, forward: bool) -> Ended:
         _kept(journal, places),
         seen.unchecked,
         findings,
-        tuple(steps_after_end(new=outcome is Outcome.NEW, was_done=journal.was_done)),
+        tuple(_next_steps(outcome, journal)),
     )
+
+
+def _next_steps(outcome: Outcome, journal: Journal) -> Iterator[str]:
+    if outcome is Outcome.NOTHING:
+        return steps_after_nothing(was_done=journal.was_done)
+    return steps_after_end(new=outcome is Outcome.NEW, was_done=journal.was_done)
 
 
 def _journal_of(data_dir: Path) -> Journal:
@@ -100,7 +108,7 @@ def _check_stopped(running: Sequence[str]) -> None:
 def _forward(journal: Journal, places: Sequence[Place], disk: Disk) -> Outcome:
     if journal.phase is Phase.STAGING:
         Discard(journal, disk).all()
-        return Outcome.OLD
+        return Outcome.NOTHING
     if journal.phase is Phase.OLD:
         _check_same(journal, places)
     swap = Swap(journal, disk)

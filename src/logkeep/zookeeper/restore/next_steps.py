@@ -6,6 +6,7 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.restore.values import RestoreReceipt
 
 _NEW_HISTORY = "zxids mean another history from here on: the next incremental backup needs --new-history"
+_OLD_MEANING = "if a backup was taken since the restore, the next one needs --new-history: zxids have their old meaning"
 
 
 def next_steps(receipt: RestoreReceipt) -> Iterator[str]:
@@ -32,4 +33,11 @@ def steps_after_end(*, new: bool, was_done: bool) -> Iterator[str]:
         return
     yield "start the server; of an ensemble all members, when every one of them is rolled back"
     if was_done:
-        yield "if a backup was taken since the restore, the next one needs --new-history: zxids have their old meaning"
+        yield _OLD_MEANING
+
+
+def steps_after_nothing(*, was_done: bool) -> Iterator[str]:
+    """The restore that was to be continued had nothing to continue from: it, or a rollback of it, had been killed."""
+    yield "run the restore again: what is in place is what was there before it"
+    if was_done:
+        yield _OLD_MEANING

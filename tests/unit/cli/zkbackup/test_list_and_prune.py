@@ -133,6 +133,19 @@ def test_prune_deletes_what_the_rules_say(base: Path) -> None:
     assert not list(base.glob(".*"))
 
 
+def test_what_is_freed_is_what_was_stored(base: Path) -> None:
+    put(base, "new")
+    info = put(base, "old", days=30, size=1 << 30) / "metadata" / "backup_info.json"
+    document = json.loads(info.read_text())
+    document["statistics"]["compressed_size"] = 5 << 20
+    info.write_text(json.dumps(document))
+    flags = ("prune", "--backup-base-dir", str(base), "--keep-min-count=1")
+    planned = zkbackup(*flags, "--dry-run", home=base.parent).stdout
+    assert ("Will free: 5.0 MiB" in planned, "GiB" in planned) == (True, False), planned
+    assert json.loads(zkbackup(*flags, "--dry-run", "--format=json", home=base.parent).stdout)["freed_bytes"] == 5 << 20
+    assert "Freed: 5.0 MiB" in zkbackup(*flags, "--force", home=base.parent).stdout
+
+
 def test_prune_asks_and_without_a_terminal_changes_nothing(base: Path) -> None:
     put(base, "new"), put(base, "old", days=30)
     flags = ("prune", "--backup-base-dir", str(base), "--keep-min-count=1")

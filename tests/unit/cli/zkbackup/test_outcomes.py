@@ -124,3 +124,25 @@ def test_the_remedy_of_a_broken_seal_is_named_and_it_costs_something(tmp_path: P
     assert advice == ["- nothing is lost; what is badly stored is written again by", command]
     fixed = zkbackup("verify", f"--backup-dir={view.path}", "--fix", home=tmp_path).stdout
     assert ("partial, quality 95/100" in fixed, "--fix" in fixed) == (True, False), fixed
+
+
+@pytest.mark.parametrize(("flag", "read"), [("--verify", True), ("--verify=false", False)])
+def test_only_what_was_read_back_is_called_validated(tmp_path: Path, flag: str, read: bool) -> None:
+    server = MadeServer(tmp_path / "server")
+    server.snapshot(0)
+    server.log(range(1, 5), creating=True)
+    backed_up(server, tmp_path, flag)
+    bundle = tmp_path / "backups" / "one"
+    stored = json.loads((bundle / "metadata" / "backup_info.json").read_text())["validation"]
+    assert (stored["enabled"], stored["level"]) == (read, "data" if read else "files")
+
+
+@pytest.mark.parametrize(("level", "read"), [("files", False), ("data", True), ("replay", True)])
+def test_a_verification_says_whether_it_read_anything(tmp_path: Path, level: str, read: bool) -> None:
+    server = MadeServer(tmp_path / "server", zxid=4)
+    server.snapshot(0)
+    server.log(range(1, 5), creating=True)
+    view, _ = bundled(server, tmp_path / "backups", "one")
+    assert not view.info.validation.enabled
+    told = zkbackup("verify", f"--backup-dir={view.path}", f"--level={level}", "--format=json", home=tmp_path)
+    assert json.loads(told.stdout)["validation"]["enabled"] == read

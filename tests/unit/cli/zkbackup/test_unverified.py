@@ -1,0 +1,55 @@
+"""A backup whose verification never came to its end is neither good nor damaged until somebody looks."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.zkbackup.bundles import put, zkbackup
+from tests.zookeeper.directories import MadeServer, bundled
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """As a backup leaves it that was killed before its verification: complete, and without a verdict."""
+    server = MadeServer(tmp_path / "server", zxid=8)
+    server.snapshot(0)
+    server.log(range(1, 9), creating=True)
+    bundled(server, tmp_path / "backups", "fresh")
+    return tmp_path / "backups"
+
+
+def _told(base: Path, *arguments: str) -> str:
+    return zkbackup(*arguments, f"--backup-base-dir={base}", home=base.parent).stdout
+
+
+def test_list_and_info_say_so(base: Path) -> None:
+    (one,) = json.loads(_told(base, "list", "--format=json"))["backups"]
+    assert (one["status"], "never verified" in one["problem"]) == ("unverified", True)
+    assert "⚠️ unverified" in _told(base, "list")
+    said = json.loads(_told(base, "info", "fresh", "--format=json"))
+    assert (said["status"], said["quality_score"], said["restore_command"]) == ("unverified", None, None)
+    text = _told(base, "info", "fresh")
+    assert "Status: ⚠️ unverified" in text
+    assert "Quality score: not known" in text
+    assert "cannot be restored" not in text
+    assert f"zkbackup verify --backup-dir {base / 'fresh'}" in text
+
+
+def test_a_verification_of_any_level_ends_it(base: Path) -> None:
+    zkbackup("verify", f"--backup-dir={base / 'fresh'}", "--level=files", home=base.parent)
+    (one,) = json.loads(_told(base, "list", "--format=json"))["backups"]
+    assert (one["status"], one["problem"]) == ("valid", "")
+
+
+def test_prune_takes_no_unverified_one_for_a_damaged_or_a_good_one(base: Path) -> None:
+    for days in (20, 30):
+        put(base, f"good-{days}", days=days)
+    document = base / "good-30" / "metadata" / "backup_info.json"
+    content = json.loads(document.read_text())
+    del content["validation"]
+    document.write_text(json.dumps(content))
+    flags = ("--keep-count=1", "--keep-min-count=1", "--keep-days=1", "--delete-damaged", "--force")
+    said = json.loads(_told(base, "prune", *flags, "--format=json"))
+    assert (said["deleted"], said["skipped"], said["protected"]) == ([], ["good-30"], ["good-20"])
+    assert "good-30 (skipped: unverified)" in _told(base, "prune", *flags)
