@@ -15,12 +15,13 @@ from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Acls
 from logkeep.zookeeper.client import hidden
 from logkeep.zookeeper.requests import errors_of_multi
 from logkeep.zookeeper.subtree import journal as journal_lines
-from logkeep.zookeeper.subtree.batches import Batch, Standing, cut, sent, standing, taken_back
+from logkeep.zookeeper.subtree.batches import Batch, Standing, cut, sent, standing
 from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNode, SetNodeAcls, request_of
 from logkeep.zookeeper.subtree.credentials import read_credentials
 from logkeep.zookeeper.subtree.journal import Began, Done, Heading, new_journal, read_journal, reopened
 from logkeep.zookeeper.subtree.outcome import is_as_meant, meant
 from logkeep.zookeeper.subtree.plan import plan
+from logkeep.zookeeper.subtree.taking_back import taken_back
 from logkeep.zookeeper.subtree.wanted import Wanted, WantedNode, Why, parsed_path, wanted
 from logkeep.zookeeper.tree import CONTAINER_OWNER, TTL_MARK, Node, Tree
 from tests.zookeeper import raw

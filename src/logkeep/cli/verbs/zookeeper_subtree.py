@@ -164,8 +164,8 @@ def tell_stopped(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
     _told(run, stored, lambda: note_stopped(stored, error))
 
 
-def tell_undone(run: Run, stored: StoredRestore) -> None:
-    _told(run, stored, lambda: note_undone(stored))
+def tell_undone(run: Run, stored: StoredRestore, ended: Ended) -> None:
+    _told(run, stored, lambda: note_undone(stored, ended))
 
 
 def _told(run: Run, stored: StoredRestore, note: Callable[[], object]) -> None:

@@ -71,6 +71,6 @@ def _stored(run: Run, heading: Heading) -> StoredRestore | None:
 
 def _tell(run: Run, stored: StoredRestore, ended: Ended, *, back: bool) -> None:
     if back:
-        tell_undone(run, stored)
+        tell_undone(run, stored, ended)
     else:
         tell_done(run, stored, ended)

@@ -66,12 +66,14 @@ class SubtreeReport(msgspec.Struct, frozen=True, kw_only=True):
     unreadable: tuple[str, ...] = ()
     differing: tuple[str, ...] = ()
     """Nodes that are not what they were meant to be when they were read again."""
+    left_alone: tuple[str, ...] = ()
+    """Nodes that an undo did not take back: somebody else has changed them, or nodes above or below them."""
     findings: tuple[Finding, ...] = ()
     dry_run: bool = False
 
     @property
     def exit_code(self) -> int:
-        return _WARNED if self.differing or any(each.lost for each in self.left_out) else 0
+        return _WARNED if self.differing or self.left_alone or any(each.lost for each in self.left_out) else 0
 
 
 def planned_report(
@@ -100,16 +102,17 @@ def _kind(change: msgspec.Struct) -> str:
 
 
 def ended_report(planned: SubtreeReport, ended: Ended, verdict: str = "done") -> SubtreeReport:
-    checked = ended.checked
+    checked, left = ended.checked, ended.heading.left_alone or ()
     return msgspec.structs.replace(
         planned,
-        verdict="changed-since" if checked.differing else verdict,
+        verdict="changed-since" if checked.differing or left else verdict,
         multis=ended.batches,
         journal=str(ended.journal),
         made=ended.changes,
         compared=checked.nodes,
         unreadable=tuple(map(shown, checked.unreadable)),
         differing=tuple(map(shown, checked.differing)),
+        left_alone=left,
     )
 
 
@@ -161,6 +164,10 @@ def _ended_lines(report: SubtreeReport, look: Look) -> Iterator[str]:
     yield look.line(f"{state}  {report.target}: {report.verdict}, {plural(report.made, 'change')}")
     yield look.line(f"read again: {plural(report.compared, 'node')}, {count(len(report.differing))} differ")
     yield from (look.line(f"  somebody else has changed {path} since") for path in report.differing[:_SHOWN])
+    for path in report.left_alone[:_SHOWN]:
+        yield look.line(f"NOT TAKEN BACK  {path}: somebody else has changed it, or a node above or below it")
+    if len(report.left_alone) > _SHOWN:
+        yield look.line(f"… and {count(len(report.left_alone) - _SHOWN)} more are not taken back; --json has all")
     if report.unreadable:
         yield look.line(f"not read again: {plural(len(report.unreadable), 'node')} that the ACLs hide")
     yield from _left_out_lines(report, look)

@@ -2,8 +2,9 @@
 
 Lines of JSON. First the heading, then one line for each batch, then `ready`: all of this is on disk before anything is
 changed. From then on a line before each batch (`began`) and one behind it (`done`, or `refused` when the server took
-none of it; a resume that found nothing of it done says that it was `doubted`, however many resumes follow). A line that
-a crash left without its end says nothing. It holds the data of nodes: only its owner reads it.
+none of it; a resume that found nothing of it done says that it was `doubted`, however many resumes follow; one that
+found it done, and nodes of it changed by somebody else since, says `changed`). A line that a crash left without its end
+says nothing. It holds the data of nodes: only its owner reads it.
 """
 
 import hashlib
@@ -40,6 +41,8 @@ class Heading(msgspec.Struct, frozen=True, kw_only=True, tag="subtree-journal-1"
     """The journal that this one takes back."""
     stored: StoredAs | msgspec.UnsetType = msgspec.UNSET
     """What is undone, for a journal that takes something back."""
+    left_alone: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Nodes that it does not take back, since somebody else has changed them."""
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
@@ -52,8 +55,10 @@ class Began(msgspec.Struct, frozen=True, tag="began"):
     batch: int
 
 
-class Done(msgspec.Struct, frozen=True, tag="done"):
+class Done(msgspec.Struct, frozen=True, omit_defaults=True, tag="done"):
     batch: int
+    changed: bool = False
+    """It was in doubt, and when it was found done somebody else had changed some of its nodes already."""
 
 
 class Refused(msgspec.Struct, frozen=True, omit_defaults=True, tag="refused"):
@@ -80,6 +85,8 @@ class Recorded:
     """The batch behind those that are done may have been carried out."""
     doubted: bool = False
     """It was in doubt at some time: a request of an earlier run may reach the server late."""
+    changed: tuple[int, ...] = ()
+    """Batches that are done and of which somebody else had changed some nodes when that was found out."""
 
 
 class Journal:
@@ -160,7 +167,9 @@ def _read(path: Path) -> tuple[Recorded, int]:
     if not isinstance(heading, Heading) or lines[ready] != Ready(len(batches), sha256):
         raise _no_journal(path)
     done, in_doubt = sum(isinstance(line, Done) for line in lines), isinstance(lines[-1], Began)
-    return Recorded(heading, batches, done, in_doubt, in_doubt or Refused(done, doubted=True) in lines), whole_bytes
+    doubted = in_doubt or Refused(done, doubted=True) in lines
+    changed = tuple(line.batch for line in lines if isinstance(line, Done) and line.changed)
+    return Recorded(heading, batches, done, in_doubt, doubted, changed), whole_bytes
 
 
 def _encoded(line: _Lines) -> bytes:
