@@ -17,7 +17,7 @@ from logkeep.cli.verbs.zookeeper_subtree import (
 )
 from logkeep.cli.verbs.zookeeper_subtree_report import SubtreeReport, ended_report
 from logkeep.config.options import JUTE_MAXBUFFER, REPO, RESUME_SUBTREE, SOURCE, UNDO_SUBTREE, ZK_HOSTS
-from logkeep.errors import LogkeepError, UsageError
+from logkeep.errors import Locked, LogkeepError, UsageError
 from logkeep.zookeeper.archive.receipts import StoredRestore
 from logkeep.zookeeper.archive.subtree_receipts import find_subtree
 from logkeep.zookeeper.subtree.carrying_out import Ended, resume, undo
@@ -46,7 +46,7 @@ def _ended(run: Run, file: Path, hosts: str, heading: Heading) -> Ended:
             forward = run[RESUME_SUBTREE] is not None
             ended = resume(live, file) if forward else undo(live, file, new_journal_path(run), run[JUTE_MAXBUFFER])
     except LogkeepError as error:
-        if stored is not None and not back:
+        if stored is not None and not back and not isinstance(error, Locked):  # that run tells its own end
             tell_stopped(run, stored, error)
         raise
     if stored is not None:

@@ -47,7 +47,11 @@ def begin(
 ) -> Ended:
     """Raises TargetUnsafe for what somebody else changed, NotAuthorised, ClusterError."""
     journal = new_journal(path, heading, batches)
-    after("ready")
+    try:
+        after("ready")
+    except BaseException:
+        journal.close()
+        raise
     return _go_on(session, journal, Recorded(heading, tuple(batches), 0, in_doubt=False), after)
 
 
@@ -67,13 +71,18 @@ def resume(session: Session, path: Path, after: Step = lambda _: None) -> Ended:
 def undo(session: Session, path: Path, new: Path, jute_maxbuffer: int, after: Step = lambda _: None) -> Ended:
     """Take back what the journal says is done; that has a journal of its own, and is resumed by it.
 
-    Of a batch that was in doubt, what somebody else has changed since is left alone, and the heading names it.
+    Of a batch that was in doubt, what somebody else has changed since is left alone, and the heading names it. Nobody
+    goes on with the first journal meanwhile.
     """
     journal, recorded = reopened(path)
     try:
         settled = _settled(session, journal, recorded)
+        return _taken_back(session, path, settled, new, jute_maxbuffer, after)
     finally:
         journal.close()
+
+
+def _taken_back(session: Session, path: Path, settled: Recorded, new: Path, jute_maxbuffer: int, after: Step) -> Ended:
     left = _left_alone(session, settled)
     batches = taken_back(settled.batches[: settled.done], jute_maxbuffer, left)
     before = settled.heading
