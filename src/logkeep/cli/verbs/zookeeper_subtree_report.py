@@ -55,6 +55,8 @@ class SubtreeReport(msgspec.Struct, frozen=True, kw_only=True):
     left_out: tuple[LeftOutNode, ...] = ()
     acls_not_shown: tuple[str, ...] = ()
     """Nodes that are deleted and whose ACLs no undo can bring back: the server shows them in part only."""
+    acls_not_compared: tuple[str, ...] = ()
+    """Nodes whose ACLs may differ from those of the backup: without admin rights the server shows them in part only."""
     not_restored: tuple[str, ...] = NEVER_RESTORED
     journal: str | None = None
     restore: int | None = None
@@ -73,7 +75,8 @@ class SubtreeReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        return _WARNED if self.differing or self.left_alone or any(each.lost for each in self.left_out) else 0
+        unlike = self.differing or self.left_alone or self.acls_not_compared
+        return _WARNED if unlike or any(each.lost for each in self.left_out) else 0
 
 
 def planned_report(
@@ -94,6 +97,7 @@ def planned_report(
         extra=planned.extra,
         left_out=tuple(LeftOutNode(shown(each.path), each.why, each.lost) for each in planned.left_out),
         acls_not_shown=tuple(map(shown, planned.masked)),
+        acls_not_compared=tuple(map(shown, planned.not_compared)),
     )
 
 
@@ -140,6 +144,7 @@ def plan_lines(report: SubtreeReport, look: Look) -> Iterator[str]:
     yield from _left_out_lines(report, look)
     for path in report.acls_not_shown[:_SHOWN]:
         yield look.line(f"an undo could not bring back the ACLs of {path}: the server shows them in part only")
+    yield from _not_compared_lines(report, look)
     if report.path:
         yield from (look.prose(f"not restored: {each}", indent=len("not restored: ")) for each in report.not_restored)
     yield from finding_lines(report.findings, look, every=True)
@@ -149,7 +154,21 @@ _WORDS = {"create": "created", "set": "set", "delete": "deleted", "acls": "with 
 
 
 def _no_changes(report: SubtreeReport) -> str:
-    return "none: the live tree has all of it" if report.path else ""
+    if not report.path:
+        return ""
+    unknown = bool(report.acls_not_compared)
+    return "none: the live tree has all that can be compared" if unknown else "none: the live tree has all of it"
+
+
+def _not_compared_lines(report: SubtreeReport, look: Look) -> Iterator[str]:
+    paths = report.acls_not_compared
+    if not paths:
+        return
+    yield look.line(f"ACLs that cannot be compared: {plural(len(paths), 'node')}")
+    yield from (look.line(f"  {path}") for path in paths[:_SHOWN])
+    if len(paths) > _SHOWN:
+        yield look.line(f"  … and {count(len(paths) - _SHOWN)} more; --json has all")
+    yield look.line("name credentials that have admin rights there with --auth-file, and run it again")
 
 
 def _left_out_lines(report: SubtreeReport, look: Look) -> Iterator[str]:
@@ -171,6 +190,7 @@ def _ended_lines(report: SubtreeReport, look: Look) -> Iterator[str]:
     if report.unreadable:
         yield look.line(f"not read again: {plural(len(report.unreadable), 'node')} that the ACLs hide")
     yield from _left_out_lines(report, look)
+    yield from _not_compared_lines(report, look)
     if report.path:
         yield from (look.prose(f"not restored: {each}", indent=len("not restored: ")) for each in report.not_restored)
     yield from finding_lines(report.findings, look, every=True)

@@ -187,6 +187,9 @@ def _planned_findings(wanted: SubtreeWanted) -> Iterator[Finding]:
     for path in planned.masked[:_FINDINGS]:
         what = "an undo cannot bring back its ACLs: the server shows them in part only"
         yield _finding("acls-not-shown", Severity.WARNING, path, what)
+    for path in planned.not_compared[:_FINDINGS]:
+        what = "its ACLs cannot be compared: without admin rights the server shows them in part only"
+        yield _finding("acls-not-compared", Severity.WARNING, path, what)
     for each_kind in NEVER_RESTORED:
         yield _finding("not-restored-live", Severity.NOTE, wanted.target, f"not restored: {each_kind}")
 
