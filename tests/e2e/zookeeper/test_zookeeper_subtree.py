@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from logkeep.cli.verbs import zookeeper_subtree
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease, digest_id
 from logkeep.errors import ClusterUnreachable, NotAuthorised, TargetUnsafe
 from logkeep.repository.chain import Place
@@ -237,6 +238,41 @@ def test_its_receipt_tells_what_was_written_and_no_secret(shop: Shop) -> None:
 
 
 _ASKED = {"delete-extra": "true"}
+
+
+def test_the_journal_is_named_before_the_first_change(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(*_: object) -> None:
+        raise ClusterUnreachable("nobody knows whether it was done")
+
+    broken = havoc(shop)
+    monkeypatch.setattr(zookeeper_subtree, "begin", dies)
+    asked = (shop.backup, "/shop", "--zk-host", shop.server.client, "--yes", "--journal", str(tmp_path / "named"))
+    told = shop.here.run("zookeeper", "restore-subtree", *asked, *shop.auth, code=51)
+    assert told.stderr.splitlines()[0] == f"its journal is {tmp_path / 'named'}"
+    assert shop.now() == broken
+
+
+@pytest.mark.parametrize("written", ["/shop/null", "/shop/orders/1"])
+def test_killed_and_then_written_by_somebody_else_it_is_undone_but_for_that(
+    shop: Shop, tmp_path: Path, written: str
+) -> None:
+    """The server did the multi, its answer never came, and a client wrote one of the two nodes."""
+    with kazoo(shop.server.client, shop.server.password) as client:
+        client.delete("/shop/basket", recursive=True)
+        client.set("/shop/orders/1", b"other")
+        client.set("/shop/null", b"no more")
+        broken, journal = shop.now(), tmp_path / "journal"
+        with shop.opened() as live, suppress(Stopped):
+            prepared = shop.prepared(live, 0xFFFFF)
+            begin(live, journal, Heading(hosts=shop.server.client, top="/shop", what=""), prepared.batches,
+                  _dying_at("sent 0"))  # fmt: skip
+        client.set(written, b"theirs")
+    undo_it = ("zookeeper", "restore-subtree", "--undo", str(journal), "--journal", str(tmp_path / "undo"), "--yes")
+    told = shop.here.json(*undo_it, *shop.auth, code=2)
+    assert (told["verdict"], told["left_alone"]) == ("changed-since", [written])
+    assert shop.now() == broken | {written: (b"theirs", raw.OPEN)}
 
 
 def test_what_was_stopped_says_how_far_it_came_and_its_resume_too(shop: Shop, tmp_path: Path) -> None:

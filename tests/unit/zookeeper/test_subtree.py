@@ -15,12 +15,13 @@ from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Acls
 from logkeep.zookeeper.client import hidden
 from logkeep.zookeeper.requests import errors_of_multi
 from logkeep.zookeeper.subtree import journal as journal_lines
-from logkeep.zookeeper.subtree.batches import Batch, Standing, cut, sent, standing, taken_back
+from logkeep.zookeeper.subtree.batches import Batch, Standing, cut, sent, standing
 from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNode, SetNodeAcls, request_of
 from logkeep.zookeeper.subtree.credentials import read_credentials
 from logkeep.zookeeper.subtree.journal import Began, Done, Heading, new_journal, read_journal, reopened
 from logkeep.zookeeper.subtree.outcome import is_as_meant, meant
 from logkeep.zookeeper.subtree.plan import plan
+from logkeep.zookeeper.subtree.taking_back import taken_back
 from logkeep.zookeeper.subtree.wanted import Wanted, WantedNode, Why, parsed_path, wanted
 from logkeep.zookeeper.tree import CONTAINER_OWNER, TTL_MARK, Node, Tree
 from tests.zookeeper import raw
@@ -240,13 +241,17 @@ def test_a_node_that_others_are_created_below_is_open_to_nobody_else_meanwhile()
         assert last == SetNodeAcls(b"/t", CLOSED, 0, first.acls)
 
 
-def test_acls_that_a_server_hides_are_no_difference() -> None:
+def test_acls_that_a_server_hides_are_not_set_and_not_taken_for_equal() -> None:
     hidden = (Acl(31, b"digest", b"shop:x"),)
     there = {b"": live(b"", b"", OPEN_ACL), b"/t": live(b"/t", b"", hidden), b"/t/x": live(b"/t/x", b"", hidden)}
     asked = Wanted(b"/t", {b"/t": WantedNode(b"", CLOSED)}, {}, ())
     planned = plan(asked, there, delete_extra=True, proven=True)
     assert [type(change) for change in planned.changes] == [DeleteNode]
     assert planned.masked == (b"/t/x",)
+    assert planned.not_compared == (b"/t",)
+    for shown, unknown in ((CLOSED, False), (OPEN_ACL, False), (hidden, True)):
+        there[b"/t"] = live(b"/t", b"", shown)
+        assert bool(plan(asked, there, delete_extra=False, proven=True).not_compared) is unknown
 
 
 HEADING = Heading(hosts="h:1", top="/t", what="backup 1")

@@ -29,6 +29,7 @@ from logkeep.config.options import (
     DELETE_EXTRA,
     JUTE_MAXBUFFER,
     LIMIT_DOWNLOAD,
+    QUIET,
     REPO,
     RESUME_SUBTREE,
     SOURCE,
@@ -145,6 +146,7 @@ def _carried_out(
 ) -> SubtreeReport:
     what = f"backup {planned.backup} of {planned.source} at {hex_zxid(wanted.way.until)}"
     heading = Heading(hosts=planned.hosts, top=planned.target, what=what, stored=stored_as(stored))
+    name_journal(run, wanted.journal)
     try:
         ended = begin(live, wanted.journal, heading, wanted.prepared.batches)
     except LogkeepError as error:
@@ -164,8 +166,8 @@ def tell_stopped(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
     _told(run, stored, lambda: note_stopped(stored, error))
 
 
-def tell_undone(run: Run, stored: StoredRestore) -> None:
-    _told(run, stored, lambda: note_undone(stored))
+def tell_undone(run: Run, stored: StoredRestore, ended: Ended) -> None:
+    _told(run, stored, lambda: note_undone(stored, ended))
 
 
 def _told(run: Run, stored: StoredRestore, note: Callable[[], object]) -> None:
@@ -223,6 +225,12 @@ def new_journal_path(run: Run) -> Path:
     path = named or Path(f"logkeep-subtree-{journal_name(run.clock(), run.token)}.journal")
     refuse_taken(path)
     return path.absolute()
+
+
+def name_journal(run: Run, path: Path) -> None:
+    """Before it begins: whoever sees the run die must know what to resume or undo it by."""
+    if not run[QUIET]:
+        run.console.note(f"its journal is {path}")
 
 
 def _ask(run: Run, planned: SubtreeReport) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from logkeep.cli.opening import opened_repository, restores_place
 from logkeep.cli.run import Run
 from logkeep.cli.verbs.zookeeper_subtree import (
+    name_journal,
     named_hosts,
     new_journal_path,
     opened_session,
@@ -17,7 +18,7 @@ from logkeep.cli.verbs.zookeeper_subtree import (
 )
 from logkeep.cli.verbs.zookeeper_subtree_report import SubtreeReport, ended_report
 from logkeep.config.options import JUTE_MAXBUFFER, REPO, RESUME_SUBTREE, SOURCE, UNDO_SUBTREE, ZK_HOSTS
-from logkeep.errors import LogkeepError, UsageError
+from logkeep.errors import Locked, LogkeepError, UsageError
 from logkeep.zookeeper.archive.receipts import StoredRestore
 from logkeep.zookeeper.archive.subtree_receipts import find_subtree
 from logkeep.zookeeper.subtree.carrying_out import Ended, resume, undo
@@ -44,9 +45,11 @@ def _ended(run: Run, file: Path, hosts: str, heading: Heading) -> Ended:
     try:
         with opened_session(run, hosts) as live:
             forward = run[RESUME_SUBTREE] is not None
-            ended = resume(live, file) if forward else undo(live, file, new_journal_path(run), run[JUTE_MAXBUFFER])
+            journal = file.absolute() if forward else new_journal_path(run)
+            name_journal(run, journal)
+            ended = resume(live, file) if forward else undo(live, file, journal, run[JUTE_MAXBUFFER])
     except LogkeepError as error:
-        if stored is not None and not back:
+        if stored is not None and not back and not isinstance(error, Locked):  # that run tells its own end
             tell_stopped(run, stored, error)
         raise
     if stored is not None:
@@ -71,6 +74,6 @@ def _stored(run: Run, heading: Heading) -> StoredRestore | None:
 
 def _tell(run: Run, stored: StoredRestore, ended: Ended, *, back: bool) -> None:
     if back:
-        tell_undone(run, stored)
+        tell_undone(run, stored, ended)
     else:
         tell_done(run, stored, ended)

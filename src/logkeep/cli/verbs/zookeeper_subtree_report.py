@@ -55,6 +55,8 @@ class SubtreeReport(msgspec.Struct, frozen=True, kw_only=True):
     left_out: tuple[LeftOutNode, ...] = ()
     acls_not_shown: tuple[str, ...] = ()
     """Nodes that are deleted and whose ACLs no undo can bring back: the server shows them in part only."""
+    acls_not_compared: tuple[str, ...] = ()
+    """Nodes whose ACLs may differ from those of the backup: without admin rights the server shows them in part only."""
     not_restored: tuple[str, ...] = NEVER_RESTORED
     journal: str | None = None
     restore: int | None = None
@@ -66,12 +68,15 @@ class SubtreeReport(msgspec.Struct, frozen=True, kw_only=True):
     unreadable: tuple[str, ...] = ()
     differing: tuple[str, ...] = ()
     """Nodes that are not what they were meant to be when they were read again."""
+    left_alone: tuple[str, ...] = ()
+    """Nodes that an undo did not take back: somebody else has changed them, or nodes above or below them."""
     findings: tuple[Finding, ...] = ()
     dry_run: bool = False
 
     @property
     def exit_code(self) -> int:
-        return _WARNED if self.differing or any(each.lost for each in self.left_out) else 0
+        unlike = self.differing or self.left_alone or self.acls_not_compared
+        return _WARNED if unlike or any(each.lost for each in self.left_out) else 0
 
 
 def planned_report(
@@ -92,6 +97,7 @@ def planned_report(
         extra=planned.extra,
         left_out=tuple(LeftOutNode(shown(each.path), each.why, each.lost) for each in planned.left_out),
         acls_not_shown=tuple(map(shown, planned.masked)),
+        acls_not_compared=tuple(map(shown, planned.not_compared)),
     )
 
 
@@ -100,16 +106,17 @@ def _kind(change: msgspec.Struct) -> str:
 
 
 def ended_report(planned: SubtreeReport, ended: Ended, verdict: str = "done") -> SubtreeReport:
-    checked = ended.checked
+    checked, left = ended.checked, ended.heading.left_alone or ()
     return msgspec.structs.replace(
         planned,
-        verdict="changed-since" if checked.differing else verdict,
+        verdict="changed-since" if checked.differing or left else verdict,
         multis=ended.batches,
         journal=str(ended.journal),
         made=ended.changes,
         compared=checked.nodes,
         unreadable=tuple(map(shown, checked.unreadable)),
         differing=tuple(map(shown, checked.differing)),
+        left_alone=left,
     )
 
 
@@ -137,6 +144,7 @@ def plan_lines(report: SubtreeReport, look: Look) -> Iterator[str]:
     yield from _left_out_lines(report, look)
     for path in report.acls_not_shown[:_SHOWN]:
         yield look.line(f"an undo could not bring back the ACLs of {path}: the server shows them in part only")
+    yield from _not_compared_lines(report, look)
     if report.path:
         yield from (look.prose(f"not restored: {each}", indent=len("not restored: ")) for each in report.not_restored)
     yield from finding_lines(report.findings, look, every=True)
@@ -146,7 +154,21 @@ _WORDS = {"create": "created", "set": "set", "delete": "deleted", "acls": "with 
 
 
 def _no_changes(report: SubtreeReport) -> str:
-    return "none: the live tree has all of it" if report.path else ""
+    if not report.path:
+        return ""
+    unknown = bool(report.acls_not_compared)
+    return "none: the live tree has all that can be compared" if unknown else "none: the live tree has all of it"
+
+
+def _not_compared_lines(report: SubtreeReport, look: Look) -> Iterator[str]:
+    paths = report.acls_not_compared
+    if not paths:
+        return
+    yield look.line(f"ACLs that cannot be compared: {plural(len(paths), 'node')}")
+    yield from (look.line(f"  {path}") for path in paths[:_SHOWN])
+    if len(paths) > _SHOWN:
+        yield look.line(f"  … and {count(len(paths) - _SHOWN)} more; --json has all")
+    yield look.line("name credentials that have admin rights there with --auth-file, and run it again")
 
 
 def _left_out_lines(report: SubtreeReport, look: Look) -> Iterator[str]:
@@ -161,9 +183,14 @@ def _ended_lines(report: SubtreeReport, look: Look) -> Iterator[str]:
     yield look.line(f"{state}  {report.target}: {report.verdict}, {plural(report.made, 'change')}")
     yield look.line(f"read again: {plural(report.compared, 'node')}, {count(len(report.differing))} differ")
     yield from (look.line(f"  somebody else has changed {path} since") for path in report.differing[:_SHOWN])
+    for path in report.left_alone[:_SHOWN]:
+        yield look.line(f"NOT TAKEN BACK  {path}: somebody else has changed it, or a node above or below it")
+    if len(report.left_alone) > _SHOWN:
+        yield look.line(f"… and {count(len(report.left_alone) - _SHOWN)} more are not taken back; --json has all")
     if report.unreadable:
         yield look.line(f"not read again: {plural(len(report.unreadable), 'node')} that the ACLs hide")
     yield from _left_out_lines(report, look)
+    yield from _not_compared_lines(report, look)
     if report.path:
         yield from (look.prose(f"not restored: {each}", indent=len("not restored: ")) for each in report.not_restored)
     yield from finding_lines(report.findings, look, every=True)

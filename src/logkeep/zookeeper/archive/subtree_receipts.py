@@ -136,11 +136,12 @@ def note_stopped(stored: StoredRestore, error: LogkeepError) -> ReceiptDocument:
     return stored.ended(Verdict.STOPPED, (finding, *body.findings), {**body.facts, "changes made": _made_so_far(body)})
 
 
-def note_undone(stored: StoredRestore) -> None:
+def note_undone(stored: StoredRestore, ended: Ended) -> None:
+    but = ", but for nodes that somebody else has changed" if ended.heading.left_alone else ""
     rows = {row.id: row for row in list_restores(stored.state)}
     row = rows.get(stored.id)
     if row is None or row.state is not RestoreState.ABORTED:
-        stored.given_up("undone by its user")
+        stored.given_up(f"undone by its user{but}")
 
 
 def _made_so_far(body: SubtreeBody) -> str:
@@ -186,6 +187,9 @@ def _planned_findings(wanted: SubtreeWanted) -> Iterator[Finding]:
     for path in planned.masked[:_FINDINGS]:
         what = "an undo cannot bring back its ACLs: the server shows them in part only"
         yield _finding("acls-not-shown", Severity.WARNING, path, what)
+    for path in planned.not_compared[:_FINDINGS]:
+        what = "its ACLs cannot be compared: without admin rights the server shows them in part only"
+        yield _finding("acls-not-compared", Severity.WARNING, path, what)
     for each_kind in NEVER_RESTORED:
         yield _finding("not-restored-live", Severity.NOTE, wanted.target, f"not restored: {each_kind}")
 

@@ -4,7 +4,8 @@ Sizes are those on the wire. A portion fills at most half of what a server takes
 longer than what it is sent; a change that is larger alone goes alone. Servers take no ACL within a multi.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -14,7 +15,7 @@ from logkeep.errors import TargetUnsafe
 from logkeep.formats.zookeeper import shown
 from logkeep.zookeeper.client import LiveNode
 from logkeep.zookeeper.requests import MULTI_BYTES, Request, multi
-from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNodeAcls, request_of, undone
+from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNode, SetNodeAcls, request_of
 
 _MOST_CHANGES: Final = 500
 
@@ -27,6 +28,8 @@ class Standing(StrEnum):
     DONE = "done"
     NOT_DONE = "not done"
     CHANGED = "changed by somebody else"
+    """Of a batch: nobody can tell whether it was carried out."""
+    DONE_THEN_CHANGED = "done, and some of its nodes were changed by somebody else since"
 
 
 def cut(changes: Iterable[Change], jute_maxbuffer: int) -> tuple[Batch, ...]:
@@ -60,16 +63,37 @@ def sent(batch: Batch) -> Request:
     return parts[0] if isinstance(batch.changes[0], SetNodeAcls) else multi(parts)
 
 
-def taken_back(done: Sequence[Batch], jute_maxbuffer: int) -> tuple[Batch, ...]:
-    """What undoes these, the last one first."""
-    changes = [undone(change) for batch in reversed(done) for change in reversed(batch.changes)]
-    return cut(changes, jute_maxbuffer)
-
-
 def standing(batch: Batch, live: Mapping[bytes, LiveNode]) -> Standing:
-    """Of a batch that may have been carried out or not, by what the live tree is now."""
-    found = {_standing(change, live.get(change.path)) for change in batch.changes}
-    return found.pop() if len(found) == 1 else Standing.CHANGED
+    """Of a batch that may have been carried out or not, by what the live tree is now.
+
+    A server does all of it or nothing, so one node can prove it for all, whatever became of the others since.
+    """
+    found = {change: _standing(change, live.get(change.path)) for change in batch.changes}
+    if len(set(found.values())) == 1:
+        return found[batch.changes[0]]
+    if _made_at_once(found, live) or (_proves_done(found, live) and Standing.NOT_DONE not in found.values()):
+        return Standing.DONE_THEN_CHANGED
+    # Versions never go back: a node that waits to be set was not set. One that is missing may have been deleted since.
+    waiting = any(isinstance(c, SetNode) and stands is Standing.NOT_DONE for c, stands in found.items())
+    return Standing.NOT_DONE if waiting and Standing.DONE not in found.values() else Standing.CHANGED
+
+
+def foreign(batch: Batch, live: Mapping[bytes, LiveNode]) -> tuple[bytes, ...]:
+    """Nodes that are not as this batch left them, which was carried out."""
+    return tuple(c.path for c in batch.changes if _standing(c, live.get(c.path)) is not Standing.DONE)
+
+
+def _proves_done(found: Mapping[Change, Standing], live: Mapping[bytes, LiveNode]) -> bool:
+    """A node that nobody may look at proves nothing: anybody may have created it."""
+    done = [change.path for change, stands in found.items() if stands is Standing.DONE]
+    return any(path not in live or live[path].acls for path in done)
+
+
+def _made_at_once(found: Mapping[Change, Standing], live: Mapping[bytes, LiveNode]) -> bool:
+    """Whether one transaction left two nodes as this batch leaves them: nobody else writes just that at once."""
+    done = [change.path for change, stands in found.items() if stands is Standing.DONE]
+    written = Counter(live[path].mzxid for path in done if path in live and live[path].acls)
+    return any(nodes > 1 for nodes in written.values())
 
 
 def _standing(change: Change, node: LiveNode | None) -> Standing:

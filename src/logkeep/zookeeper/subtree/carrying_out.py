@@ -5,16 +5,19 @@ then stays, and the journal can take it back. `after` is called behind each step
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from logkeep.errors import ClusterError, ClusterUnreachable, LogkeepError, NotAuthorised, TargetUnsafe
 from logkeep.formats.zookeeper import shown
-from logkeep.zookeeper.client import Session
-from logkeep.zookeeper.subtree.batches import Batch, Standing, sent, standing, taken_back
+from logkeep.zookeeper.client import LiveNode, Session
+from logkeep.zookeeper.subtree.batches import Batch, Standing, foreign, sent, standing
 from logkeep.zookeeper.subtree.journal import Began, Done, Heading, Journal, Recorded, Refused, new_journal, reopened
 from logkeep.zookeeper.subtree.outcome import Checked, checked
+from logkeep.zookeeper.subtree.taking_back import left_alone, taken_back
 
 Step = Callable[[str], None]
 _CHANGED: Final = {
@@ -24,6 +27,7 @@ _CHANGED: Final = {
     -110: "a node is there that was not",
     -111: "a node has children that it had not",
 }
+_DONE: Final = (Standing.DONE, Standing.DONE_THEN_CHANGED)
 _NO_AUTH, _BAD_ACL, _UNKNOWN = -102, -114, -6
 
 
@@ -43,7 +47,11 @@ def begin(
 ) -> Ended:
     """Raises TargetUnsafe for what somebody else changed, NotAuthorised, ClusterError."""
     journal = new_journal(path, heading, batches)
-    after("ready")
+    try:
+        after("ready")
+    except BaseException:
+        journal.close()
+        raise
     return _go_on(session, journal, Recorded(heading, tuple(batches), 0, in_doubt=False), after)
 
 
@@ -52,6 +60,7 @@ def resume(session: Session, path: Path, after: Step = lambda _: None) -> Ended:
     journal, recorded = reopened(path)
     try:
         settled = _settled(session, journal, recorded)
+        _refuse_unclear(journal, settled)
         after("settled")
     except BaseException:
         journal.close()
@@ -60,34 +69,69 @@ def resume(session: Session, path: Path, after: Step = lambda _: None) -> Ended:
 
 
 def undo(session: Session, path: Path, new: Path, jute_maxbuffer: int, after: Step = lambda _: None) -> Ended:
-    """Take back what the journal says is done; that has a journal of its own, and is resumed by it."""
+    """Take back what the journal says is done; that has a journal of its own, and is resumed by it.
+
+    Of a batch that was in doubt, what somebody else has changed since is left alone, and the heading names it. Nobody
+    goes on with the first journal meanwhile.
+    """
     journal, recorded = reopened(path)
     try:
         settled = _settled(session, journal, recorded)
+        return _taken_back(session, path, settled, new, jute_maxbuffer, after)
     finally:
         journal.close()
-    batches = taken_back(settled.batches[: settled.done], jute_maxbuffer)
-    what = f"what {path.name} did is taken back"
+
+
+def _taken_back(session: Session, path: Path, settled: Recorded, new: Path, jute_maxbuffer: int, after: Step) -> Ended:
+    left = _left_alone(session, settled)
+    batches = taken_back(settled.batches[: settled.done], jute_maxbuffer, left)
     before = settled.heading
-    heading = Heading(hosts=before.hosts, top=before.top, what=what, undoes=str(path), stored=before.stored)
+    heading = Heading(
+        hosts=before.hosts,
+        top=before.top,
+        what=f"what {path.name} did is taken back",
+        undoes=str(path),
+        stored=before.stored,
+        left_alone=tuple(map(shown, left)) or msgspec.UNSET,
+    )
     return begin(session, new, heading, batches, after)
 
 
+def _left_alone(session: Session, settled: Recorded) -> tuple[bytes, ...]:
+    """Of batches that were in doubt. Of all others the server's own check of versions decides."""
+    theirs, there = set[bytes](), dict[bytes, LiveNode]()
+    for number in settled.changed:
+        live = _live(session, settled.batches[number])
+        theirs.update(foreign(settled.batches[number], live))
+        there |= live
+    if settled.in_doubt:
+        unclear = settled.batches[settled.done]
+        theirs.update(change.path for change in unclear.changes)
+        there |= _live(session, unclear)
+    return left_alone(settled.batches[: settled.done], theirs, there)
+
+
 def _settled(session: Session, journal: Journal, recorded: Recorded) -> Recorded:
-    """Whether the batch in doubt was carried out, found out and noted."""
+    """Whether the batch in doubt was carried out, found out and noted; it stays in doubt where nobody can tell."""
     if not recorded.in_doubt:
         return recorded
     batch = recorded.batches[recorded.done]
     found = _stands(session, batch)
     if found is Standing.CHANGED:
-        raise _stopped(journal, recorded, batch, "it was interrupted here, and somebody has changed these nodes since")
-    journal.note(Done(recorded.done) if found is Standing.DONE else Refused(recorded.done, doubted=True))
-    return Recorded(recorded.heading, recorded.batches, recorded.done + (found is Standing.DONE), in_doubt=False)
+        return recorded
+    number, changed = recorded.done, found is Standing.DONE_THEN_CHANGED
+    journal.note(Done(number, changed) if found in _DONE else Refused(number, doubted=True))
+    noted = (*recorded.changed, number) if changed else recorded.changed
+    return replace(recorded, done=number + (found in _DONE), in_doubt=False, doubted=False, changed=noted)
 
 
 def _stands(session: Session, batch: Batch) -> Standing:
+    return standing(batch, _live(session, batch))
+
+
+def _live(session: Session, batch: Batch) -> dict[bytes, LiveNode]:
     session.catch_up()
-    return standing(batch, {node.path: node for node in session.look([change.path for change in batch.changes])})
+    return {node.path: node for node in session.look([change.path for change in batch.changes])}
 
 
 def _go_on(session: Session, journal: Journal, recorded: Recorded, after: Step, *, late: int | None = None) -> Ended:
@@ -115,9 +159,11 @@ def _carry_out(
             error.what, subject=error.subject, remedy=f"go on with --resume {journal.path}"
         ) from error
     after(f"sent {number}")
-    if code in _CHANGED and came_late and _stands(session, batch) is Standing.DONE:
-        code = 0  # the first of the two requests reached the server after all, and versions let only one be done
-    journal.note(Refused(number) if code else Done(number))
+    changed = False
+    if code in _CHANGED and came_late and (found := _stands(session, batch)) in _DONE:
+        # The first of the two requests reached the server after all, and versions let only one be done.
+        code, changed = 0, found is Standing.DONE_THEN_CHANGED
+    journal.note(Refused(number) if code else Done(number, changed))
     after(f"noted {number}")
     if code:
         so_far = Recorded(recorded.heading, recorded.batches, number, in_doubt=False)
@@ -143,6 +189,19 @@ def _refusal(code: int, journal: Journal, recorded: Recorded, batch: Batch) -> L
 def _stopped(journal: Journal, recorded: Recorded, batch: Batch, what: str) -> TargetUnsafe:
     remedy = f"run it again for a new plan, or take back what was done with --undo {journal.path}"
     return TargetUnsafe(f"{what}; {_done(recorded)}", subject=_named(batch), remedy=remedy)
+
+
+def _refuse_unclear(journal: Journal, recorded: Recorded) -> None:
+    if not recorded.in_doubt:
+        return
+    changes = sum(len(batch.changes) for batch in recorded.batches[: recorded.done])
+    whole = sum(len(batch.changes) for batch in recorded.batches)
+    what = (
+        "it was interrupted here, and somebody has changed these nodes since, so that nobody can tell whether this "
+        f"multi was carried out; {changes} of {whole} changes were made before it"
+    )
+    remedy = f"run it again for a new plan, or take back what was made before with --undo {journal.path}"
+    raise TargetUnsafe(what, subject=_named(recorded.batches[recorded.done]), remedy=remedy)
 
 
 def _named(batch: Batch) -> str:

@@ -2,10 +2,13 @@
 
 Lines of JSON. First the heading, then one line for each batch, then `ready`: all of this is on disk before anything is
 changed. From then on a line before each batch (`began`) and one behind it (`done`, or `refused` when the server took
-none of it; a resume that found nothing of it done says that it was `doubted`, however many resumes follow). A line that
-a crash left without its end says nothing. It holds the data of nodes: only its owner reads it.
+none of it; a resume that found nothing of it done says that it was `doubted`, however many resumes follow; one that
+found it done, and nodes of it changed by somebody else since, says `changed`). A line that a crash left without its end
+says nothing. It holds the data of nodes: only its owner reads it. One run at a time has it: two would write over each
+other, and an undo needs every line.
 """
 
+import fcntl
 import hashlib
 import os
 from collections.abc import Sequence
@@ -15,11 +18,12 @@ from typing import Final
 
 import msgspec
 
-from logkeep.errors import Damaged, RestoreFailed, UsageError
+from logkeep.errors import Damaged, Locked, RestoreFailed, UsageError
 from logkeep.store.local_files import sync_path, write_all
 from logkeep.zookeeper.subtree.batches import Batch
 
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW: Final = _APPEND | os.O_CREAT | os.O_EXCL
 
 
 class StoredAs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,6 +44,8 @@ class Heading(msgspec.Struct, frozen=True, kw_only=True, tag="subtree-journal-1"
     """The journal that this one takes back."""
     stored: StoredAs | msgspec.UnsetType = msgspec.UNSET
     """What is undone, for a journal that takes something back."""
+    left_alone: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Nodes that it does not take back, since somebody else has changed them."""
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
@@ -52,8 +58,10 @@ class Began(msgspec.Struct, frozen=True, tag="began"):
     batch: int
 
 
-class Done(msgspec.Struct, frozen=True, tag="done"):
+class Done(msgspec.Struct, frozen=True, omit_defaults=True, tag="done"):
     batch: int
+    changed: bool = False
+    """It was in doubt, and when it was found done somebody else had changed some of its nodes already."""
 
 
 class Refused(msgspec.Struct, frozen=True, omit_defaults=True, tag="refused"):
@@ -80,10 +88,12 @@ class Recorded:
     """The batch behind those that are done may have been carried out."""
     doubted: bool = False
     """It was in doubt at some time: a request of an earlier run may reach the server late."""
+    changed: tuple[int, ...] = ()
+    """Batches that are done and of which somebody else had changed some nodes when that was found out."""
 
 
 class Journal:
-    """Made by `new_journal` and `reopened`; the caller closes it."""
+    """Made by `new_journal` and `reopened`; nobody else has it until the caller closes it."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path, self._descriptor = path, descriptor
@@ -96,25 +106,51 @@ class Journal:
         except OSError as error:
             raise _unwritable(self.path, error) from error
 
+    def lock(self) -> None:
+        """Until it is closed, or the process ends in any way. Raises Locked."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            what, remedy = "another run is at work with this journal", "wait until it has ended, then run again"
+            raise Locked(what, subject=str(self.path), remedy=remedy) from error
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+
+    def cut(self, size: int) -> None:
+        """What a crash left without its end goes."""
+        try:
+            os.ftruncate(self._descriptor, size)
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+
     def close(self) -> None:
         os.close(self._descriptor)
 
 
 def new_journal(path: Path, heading: Heading, batches: Sequence[Batch]) -> Journal:
-    """With all that is to be done. Raises UsageError for a file that is there already."""
+    """With all that is to be done. Raises UsageError for a file that is there already, Locked."""
     try:
         journal = Journal(path, os.open(path, _NEW, 0o600))
     except FileExistsError:
         raise _taken(path) from None
     except OSError as error:
         raise _unwritable(path, error) from error
+    try:
+        journal.lock()
+        _write_plan(journal, heading, batches)
+    except BaseException:
+        journal.close()
+        raise
+    return journal
+
+
+def _write_plan(journal: Journal, heading: Heading, batches: Sequence[Batch]) -> None:
     sha256, plan = hashlib.sha256(), list[_Lines]([heading, *map(_Line, batches)])
     for line in plan:
         journal.note(line)
         sha256.update(_encoded(line))
     journal.note(Ready(len(batches), sha256.hexdigest()))
-    sync_path(path.absolute().parent)
-    return journal
+    sync_path(journal.path.absolute().parent)
 
 
 def refuse_taken(path: Path) -> None:
@@ -124,15 +160,21 @@ def refuse_taken(path: Path) -> None:
 
 
 def reopened(path: Path) -> tuple[Journal, Recorded]:
-    """To go on with it. Raises RestoreFailed when it never came to the first change."""
-    recorded, whole_bytes = _read(path)
+    """To go on with it. Raises RestoreFailed when it never came to the first change, Locked."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        os.ftruncate(descriptor, whole_bytes)
-        os.lseek(descriptor, 0, os.SEEK_END)
+        journal = Journal(path, os.open(path, _APPEND))
+    except FileNotFoundError as error:
+        raise _unreadable(path, error) from error
     except OSError as error:
         raise _unwritable(path, error) from error
-    return Journal(path, descriptor), recorded
+    try:
+        journal.lock()
+        recorded, whole_bytes = _read(path)  # only now: the run that had it may have written until it ended
+        journal.cut(whole_bytes)
+    except BaseException:
+        journal.close()
+        raise
+    return journal, recorded
 
 
 def read_journal(path: Path) -> Recorded:
@@ -143,8 +185,7 @@ def _read(path: Path) -> tuple[Recorded, int]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        what = f"it cannot be read: {error.strerror}"
-        raise UsageError(what, subject=str(path), remedy="name the journal that the restore printed") from error
+        raise _unreadable(path, error) from error
     whole_bytes = content.rfind(b"\n") + 1
     written = content[:whole_bytes].splitlines(keepends=True)
     try:
@@ -160,7 +201,9 @@ def _read(path: Path) -> tuple[Recorded, int]:
     if not isinstance(heading, Heading) or lines[ready] != Ready(len(batches), sha256):
         raise _no_journal(path)
     done, in_doubt = sum(isinstance(line, Done) for line in lines), isinstance(lines[-1], Began)
-    return Recorded(heading, batches, done, in_doubt, in_doubt or Refused(done, doubted=True) in lines), whole_bytes
+    doubted = in_doubt or Refused(done, doubted=True) in lines
+    changed = tuple(line.batch for line in lines if isinstance(line, Done) and line.changed)
+    return Recorded(heading, batches, done, in_doubt, doubted, changed), whole_bytes
 
 
 def _encoded(line: _Lines) -> bytes:
@@ -169,6 +212,11 @@ def _encoded(line: _Lines) -> bytes:
 
 def _taken(path: Path) -> UsageError:
     return UsageError("there is such a file already", subject=str(path), remedy="name another file with --journal")
+
+
+def _unreadable(path: Path, error: OSError) -> UsageError:
+    what = f"it cannot be read: {error.strerror}"
+    return UsageError(what, subject=str(path), remedy="name the journal that the restore printed")
 
 
 def _no_journal(path: Path) -> Damaged:

@@ -32,6 +32,8 @@ class Planned:
     """Nodes that would be deleted and whose ACLs the server does not show in full: an undo cannot bring these back."""
     extra: int
     """Live nodes that the backup does not have, whether or not they would be deleted."""
+    not_compared: tuple[bytes, ...] = ()
+    """Nodes whose ACLs the server shows without hashes, and which are equal or not: only who may change them knows."""
 
 
 def plan(wanted: Wanted, live: Mapping[bytes, LiveNode], *, delete_extra: bool, proven: bool) -> Planned:
@@ -50,7 +52,10 @@ def plan(wanted: Wanted, live: Mapping[bytes, LiveNode], *, delete_extra: bool, 
     first = [created.get(path) or sets.get(path) for path in nodes]
     changes = (*(change for change in first if change is not None), *deletes, *_acls(nodes, live, inner))
     hidden = tuple(each.path for each in deletes if is_masked(each.before_acls))
-    return Planned(changes, (*wanted.left_out, *in_the_way, *kept), hidden, len(extra))
+    not_compared = tuple(
+        path for path, node in nodes.items() if path in live and _is_unknown(node.acls, live[path].acls)
+    )
+    return Planned(changes, (*wanted.left_out, *in_the_way, *kept), hidden, len(extra), not_compared)
 
 
 def _check_parent(wanted: Wanted, live: Mapping[bytes, LiveNode], missing: Mapping[bytes, WantedNode]) -> None:
@@ -113,6 +118,10 @@ def _deletes(
         else:
             deletes.append(DeleteNode(path, node.version, node.data, node.acls))
     return tuple(deletes), tuple(kept)
+
+
+def _is_unknown(wanted: Acls, shown: Acls) -> bool:
+    return shown != wanted and shown == masked(wanted)
 
 
 def _acls(

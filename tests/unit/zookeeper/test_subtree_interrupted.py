@@ -1,0 +1,155 @@
+"""A subtree's restore that was killed while a request was under way, and somebody who wrote a node of it then."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from logkeep.cli.verbs.zookeeper_subtree_report import SubtreeReport, ended_report
+from logkeep.errors import TargetUnsafe
+from logkeep.formats.zookeeper.transactions import OPEN_ACL
+from logkeep.zookeeper.client import LiveNode, Session, hidden
+from logkeep.zookeeper.subtree import carrying_out
+from logkeep.zookeeper.subtree.batches import Batch, Standing, standing
+from logkeep.zookeeper.subtree.carrying_out import begin, resume, undo
+from logkeep.zookeeper.subtree.changes import CreateNode, DeleteNode, SetNode
+from logkeep.zookeeper.subtree.journal import Heading, read_journal
+from tests.zookeeper.live_model import LiveModel, Refused, live, shape
+
+HEADING = Heading(hosts="h:1", top="/t", what="backup 1")
+MAXBUFFER = 0xFFFFF
+MADE = Batch((CreateNode(b"/t", b"", OPEN_ACL), CreateNode(b"/t/first", b"1", OPEN_ACL)))
+TWO_SETS = Batch((SetNode(b"/a", b"new a", 3, b"old a"), SetNode(b"/b", b"new b", 5, b"old b")))
+LAST = Batch((CreateNode(b"/last", b"", OPEN_ACL),))
+
+
+class Killed(BaseException):
+    """As if the process had died."""
+
+
+class ModelSession:
+    """Carries out on the model what a server would do."""
+
+    def __init__(self, model: LiveModel) -> None:
+        self.model = model
+
+    def catch_up(self) -> None:
+        """It is never behind."""
+
+    def look(self, paths: Sequence[bytes]) -> Iterator[LiveNode]:
+        return (self.model.nodes[path] for path in paths if path in self.model.nodes)
+
+    def ask(self, batch: Batch, _: str) -> int:
+        try:
+            self.model.take([batch])
+        except Refused:
+            return -103
+        return 0
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> LiveModel:
+    monkeypatch.setattr(carrying_out, "sent", lambda batch: batch)
+    nodes = [live(b"", b"", OPEN_ACL), live(b"/a", b"old a", OPEN_ACL, version=3)]
+    return LiveModel({node.path: node for node in (*nodes, live(b"/b", b"old b", OPEN_ACL, version=5))})
+
+
+def session(model: LiveModel) -> Session:
+    return cast("Session", ModelSession(model))
+
+
+def killed(model: LiveModel, journal: Path, last: str, *batches: Batch) -> None:
+    def after(step: str) -> None:
+        if step == last:
+            raise Killed
+
+    with pytest.raises(Killed):
+        begin(session(model), journal, HEADING, batches, after)
+
+
+def written(model: LiveModel, path: bytes) -> None:
+    """By somebody else."""
+    node = model.nodes[path]
+    model.nodes[path] = node._replace(data=b"theirs", version=node.version + 1, mzxid=99)
+
+
+def report(ended: Any) -> SubtreeReport:
+    return ended_report(SubtreeReport(verdict="planned", hosts="", target=""), ended, verdict="undone")
+
+
+def test_an_undo_takes_back_all_but_what_somebody_else_wrote(model: LiveModel, tmp_path: Path) -> None:
+    killed(model, tmp_path / "journal", "sent 1", MADE, TWO_SETS)
+    written(model, b"/b")
+    told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
+    assert {path: data for path, (data, _) in shape(model.nodes).items()} == {
+        b"": b"",
+        b"/a": b"old a",
+        b"/b": b"theirs",
+    }
+    assert (told.verdict, told.left_alone, told.exit_code, told.made) == ("changed-since", ("/b",), 2, 3)
+    assert report(resume(session(model), tmp_path / "undo")).left_alone == ("/b",), "its journal knows it too"
+
+
+def test_a_resume_goes_on_and_names_it_and_can_still_be_undone(model: LiveModel, tmp_path: Path) -> None:
+    killed(model, tmp_path / "journal", "sent 1", MADE, TWO_SETS, LAST)
+    written(model, b"/b")
+    ended = resume(session(model), tmp_path / "journal")
+    assert ended.checked.differing == (b"/b",)
+    assert (read_journal(tmp_path / "journal").done, read_journal(tmp_path / "journal").changed) == (3, (1,))
+    told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
+    assert set(model.nodes) == {b"", b"/a", b"/b"}
+    assert (model.nodes[b"/a"].data, model.nodes[b"/b"].data, told.left_alone) == (b"old a", b"theirs", ("/b",))
+
+
+def test_where_nobody_can_tell_the_batches_before_are_taken_back(model: LiveModel, tmp_path: Path) -> None:
+    killed(model, tmp_path / "journal", "sent 1", MADE, TWO_SETS)
+    written(model, b"/a")
+    written(model, b"/b")
+    with pytest.raises(TargetUnsafe, match=r"nobody can tell whether .*; 2 of 4 changes were made before it"):
+        resume(session(model), tmp_path / "journal")
+    told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
+    assert (set(model.nodes), told.left_alone, told.exit_code) == ({b"", b"/a", b"/b"}, ("/a", "/b"), 2)
+
+
+def test_a_node_that_is_left_alone_keeps_those_above_it(model: LiveModel, tmp_path: Path) -> None:
+    below = Batch((CreateNode(b"/t/x", b"1", OPEN_ACL), CreateNode(b"/t/y", b"2", OPEN_ACL)))
+    killed(model, tmp_path / "journal", "sent 1", MADE, below)
+    written(model, b"/t/x")
+    told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
+    assert set(model.nodes) == {b"", b"/a", b"/b", b"/t", b"/t/x"}
+    assert told.left_alone == ("/t", "/t/x")
+
+
+def test_nothing_comes_back_below_a_node_that_stays_gone(model: LiveModel, tmp_path: Path) -> None:
+    """Whether it was this run that deleted /d nobody can tell, and /d/e was below it."""
+    for path in (b"/d", b"/d/e"):
+        model.nodes[path] = live(path, b"", OPEN_ACL)
+    inner = Batch((DeleteNode(b"/d/e", 0, b"", OPEN_ACL), CreateNode(b"/new", b"", OPEN_ACL)))
+    killed(
+        model, tmp_path / "journal", "began 1", inner, Batch((DeleteNode(b"/d", 0, b"", OPEN_ACL), *TWO_SETS.changes))
+    )
+    del model.nodes[b"/d"]
+    written(model, b"/a")
+    told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
+    assert (set(model.nodes), told.left_alone) == ({b"", b"/a", b"/b"}, ("/a", "/b", "/d", "/d/e"))
+
+
+def test_a_node_that_still_waits_to_be_set_proves_that_nothing_was_done(model: LiveModel, tmp_path: Path) -> None:
+    killed(model, tmp_path / "journal", "began 1", MADE, TWO_SETS)
+    model.nodes[b"/b"] = model.nodes[b"/b"]._replace(version=9, data=b"theirs")
+    with pytest.raises(TargetUnsafe, match="2 of 4 changes were made, none of this multi"):
+        resume(session(model), tmp_path / "journal")
+    told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
+    assert (set(model.nodes), told.verdict, told.exit_code) == ({b"", b"/a", b"/b"}, "undone", 0)
+
+
+def test_what_one_node_proves_for_all() -> None:
+    creates = Batch(tuple(CreateNode(path, b"", OPEN_ACL) for path in (b"/a", b"/b", b"/c")))
+    ours, other = live(b"/a", b"", OPEN_ACL), live(b"/b", b"other", OPEN_ACL)
+    third = live(b"/c", b"", OPEN_ACL)
+    assert standing(creates, {b"/a": ours, b"/b": other, b"/c": third}) is Standing.DONE_THEN_CHANGED
+    assert standing(creates, {b"/a": ours, b"/c": third}) is Standing.DONE_THEN_CHANGED, "one transaction made both"
+    assert standing(creates, {b"/a": ours, b"/c": third._replace(mzxid=7)}) is Standing.CHANGED
+    unread = {b"/a": hidden(b"/a"), b"/b": other, b"/c": third._replace(data=b"other")}
+    assert standing(creates, unread) is Standing.CHANGED, "what nobody may look at proves nothing"

@@ -1,0 +1,81 @@
+"""One run at a time has a subtree's journal: an undo needs every line of it."""
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from logkeep.errors import Locked, UsageError
+from logkeep.zookeeper.client import Session
+from logkeep.zookeeper.subtree.carrying_out import begin, resume, undo
+from logkeep.zookeeper.subtree.journal import Began, Done, Heading, new_journal, read_journal, reopened
+
+HEADING = Heading(hosts="h:1", top="/t", what="backup 1")
+NOBODY = cast("Session", None)
+"""A second run is refused before it asks a server anything."""
+
+
+class Killed(BaseException):
+    """As if the process had died."""
+
+
+def _dies(step: str) -> None:
+    raise Killed(step)
+
+
+def test_a_second_run_is_refused_and_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    first = new_journal(path, HEADING, ())
+    before = path.read_bytes()
+    for _ in range(2):
+        with pytest.raises(Locked, match="another run is at work with this journal") as refused:
+            resume(NOBODY, path)
+        assert (refused.value.exit_code, refused.value.subject) == (50, str(path))
+        with pytest.raises(Locked):
+            undo(NOBODY, path, tmp_path / "undo", 0xFFFFF)
+        assert path.read_bytes() == before
+        first.close()
+        first, _ = reopened(path)
+    first.close()
+    assert not (tmp_path / "undo").exists()
+
+
+def test_what_the_first_run_has_begun_to_write_is_not_cut(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    first = new_journal(path, HEADING, ())
+    with path.open("ab") as half:
+        half.write(b'{"type":"beg')
+    with pytest.raises(Locked):
+        reopened(path)
+    assert path.read_bytes().endswith(b'{"type":"beg')
+    first.close()
+
+
+def test_lines_are_appended_whoever_else_wrote(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    journal = new_journal(path, HEADING, ())
+    with path.open("ab") as other:
+        other.write(b'{"type":"began","batch":0}\n')
+    journal.note(Done(0))
+    journal.close()
+    assert path.read_bytes().endswith(b'{"type":"began","batch":0}\n{"type":"done","batch":0}\n')
+    again, _ = reopened(path)
+    with path.open("ab") as other:
+        other.write(b'{"type":"began","batch":1}\n')
+    again.note(Done(1), Began(2))
+    again.close()
+    assert read_journal(path).done == 2
+
+
+def test_a_run_that_ends_early_holds_it_no_longer(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    with pytest.raises(Killed):
+        begin(NOBODY, path, HEADING, (), _dies)
+    with pytest.raises(Killed):
+        resume(NOBODY, path, _dies)
+    reopened(path)[0].close()
+
+
+def test_a_journal_that_is_not_there_is_said_to_be_unreadable(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        reopened(tmp_path / "none")
