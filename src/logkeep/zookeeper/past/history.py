@@ -13,8 +13,9 @@ from logkeep.model.findings import Finding
 from logkeep.model.work import Engine, EngineFor
 from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.past.around import UNREADABLE, Missing, around, between
+from logkeep.zookeeper.past.choice import choice
 from logkeep.zookeeper.past.events import CREATES, DELETES, Event, Found, LogUnit, Wanted, find, find_closings
-from logkeep.zookeeper.past.pieces import history_order, pieces, searched, transactions_in
+from logkeep.zookeeper.past.pieces import history_order, searched, transactions_in
 
 
 @dataclass(frozen=True)
@@ -27,21 +28,21 @@ class History:
     """History, first and last zxid of what was looked through."""
     transactions: int
     findings: tuple[Finding, ...] = ()
-    """What could not be read, or is held by no log, and is not in the answer."""
+    """What could not be read, is held by no log, or was never committed, and is not in the answer."""
 
 
 def history(view: BackupView, wanted: Wanted, engine_for: EngineFor, member: str | None = None) -> History:
     """Goes on behind damage and holes, which `findings` tells. Raises UsageError for a member that is not there."""
-    parts = pieces(view.logs, member)
-    units = [LogUnit(view, piece, wanted) for piece in parts]
-    engine = engine_for(sum(piece.log.size_bytes for piece in parts))
-    missing: Sequence[Missing] = between(parts)
+    chosen = choice(view, member)
+    units = [LogUnit(view, piece, wanted) for piece in chosen.parts]
+    engine = engine_for(sum(unit.piece.log.size_bytes for unit in units))
+    missing: Sequence[Missing] = between(chosen)
     try:
         found = _searched(units, wanted, engine)
     except UNREADABLE:
-        readable = around(view, engine, parts, wanted, member)
+        readable = around(view, engine, chosen, wanted)
         found, missing = _searched(readable.units, wanted, engine), readable.missing
-    return replace(found, findings=tuple(one.finding for one in missing))
+    return replace(found, findings=(*chosen.findings, *(one.finding for one in missing)))
 
 
 def _searched(units: Sequence[LogUnit], wanted: Wanted, engine: Engine) -> History:
