@@ -183,6 +183,26 @@ def test_members_and_moments_are_compared() -> None:
     assert (system.by, system.total) == ("replay", 0)
 
 
+@pytest.mark.parametrize("moments", [(20, 20), (20, 30)])
+def test_a_node_that_is_in_neither_tree_is_not_called_equal(moments: tuple[int, int]) -> None:
+    view = backup_of(PAST, snapshot_at=(0,), logs=(range(1, 31),))
+    one, other = (Side(view, ToZxid(moment)) for moment in moments)
+    assert compare(one, other, b"/n1", 10).total == 0
+    with pytest.raises(UsageError, match="in neither") as refused:
+        compare(one, other, b"/nn1", 10)
+    assert refused.value.subject == "/nn1"
+
+
+def test_paths_are_read_as_people_write_them() -> None:
+    assert [wanted_path(text) for text in ("/", "/a", "/a/b/")] == [b"/", b"/a", b"/a/b"]
+
+
+@pytest.mark.parametrize("text", ["", "a", "//", "//old1", "/a//b", "/a//", "/a/./b", "/.."])
+def test_what_is_no_path_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="no path of a node"):
+        wanted_path(text)
+
+
 def test_a_member_whose_tree_has_diverged_differs_though_it_logs_the_leaders_digests() -> None:
     """Its snapshot lacks a node, and nothing later touched that one."""
     view = backup_of(PAST, snapshot_at=(10,), logs=(range(11, 31),))
