@@ -70,7 +70,7 @@ class HistoryReport(msgspec.Struct, frozen=True, kw_only=True):
     transactions: int
     findings: tuple[Finding, ...] = ()
     """What is not in the answer: with damage, what could not be read or is held by no log, and the run ends with 10;
-    with a note, what was proposed and never committed; with a warning, where that is not proven."""
+    with a note, what was proposed and never committed; with a warning, what is not proven or cannot be seen."""
 
 
 def _text(report: HistoryReport, look: Look) -> str:
