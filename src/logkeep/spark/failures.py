@@ -6,6 +6,8 @@ from logkeep.errors import TaskFailed
 
 _LOST_TASK = re.compile(r"most recent failure: Lost task [^:]*: (?:[\w.$]+: )?(.*)")
 _JAVA_NAME = re.compile(r"^(?:\w+\.)+(\w+): ")
+_MISTAKE = re.compile(r"(\[[A-Z][A-Z0-9_.]*\] [^\n]*?) SQLSTATE: (?:0A|21|22|42|P0)\w{3}\b")
+"""The classes of SQL's states that tell of the query or of the values it meets; others tell of Spark and machines."""
 
 
 def one_line(text: str) -> str:
@@ -17,6 +19,12 @@ def one_line(text: str) -> str:
         return "no message"
     traceback = [line for line in lines if re.match(r"^[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt)\b", line)]
     return _JAVA_NAME.sub(r"\1: ", traceback[-1] if traceback else lines[0])[:500].rstrip(":")
+
+
+def mistake_in(text: str) -> str | None:
+    """What is wrong with a query that failed while it ran; None where the query is not what failed."""
+    match = _MISTAKE.search(text)
+    return match[1][:500] if match else None
 
 
 def job_error(error: BaseException, log: str) -> TaskFailed:

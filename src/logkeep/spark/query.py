@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from logkeep.errors import LogkeepError, UsageError
-from logkeep.spark.failures import one_line, spark_text
+from logkeep.spark.failures import mistake_in, one_line, spark_text
 from logkeep.spark.outcomes import Failed, decode, encode, foreseen, to_error
 from logkeep.spark.session import Session
 
@@ -50,7 +50,8 @@ class Answer:
 
 def answer(session: Session, asked: Query, group: str, given: Collection[str] = ()) -> Answer:
     """`given`: settings that are the user's own."""
-    from pyspark.errors import AnalysisException, PythonException  # noqa: PLC0415 - slow to import
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415
+    from pyspark.errors import AnalysisException, PySparkException, PythonException  # noqa: PLC0415 - slow to import
 
     logging.getLogger(_NOISY).disabled = True
     spark = session.spark
@@ -64,13 +65,21 @@ def answer(session: Session, asked: Query, group: str, given: Collection[str] = 
         spark.sql(f"SELECT * FROM (\n{sql}\n)")  # noqa: S608 - the user's own query, on the user's own machine
         table = spark.sql(sql).limit(asked.most + 1).toArrow()
     except AnalysisException as error:
-        what = one_line(spark_text(error))
-        remedy = f"write one SELECT over `{asked.view}`, which has: {asked.columns}"
-        raise UsageError(f"Spark cannot answer the query: {what}", remedy=remedy) from error
+        raise _refused(asked, one_line(spark_text(error))) from error
     except PythonException as error:
         raise _told(error) from error
+    except (PySparkException, Py4JJavaError) as error:
+        # A value that cannot be cast is met while the query runs. The JVM is not asked: it may be what died.
+        if (what := mistake_in(str(error))) is None:
+            raise
+        raise _refused(asked, what) from error
     rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
     return Answer(tuple(table.column_names), tuple(rows[: asked.most]), len(rows) > asked.most)
+
+
+def _refused(asked: Query, what: str) -> UsageError:
+    remedy = f"write one SELECT over `{asked.view}`, which has: {asked.columns}"
+    return UsageError(f"Spark cannot answer the query: {what}", remedy=remedy)
 
 
 def _view(session: Session, asked: Query) -> None:

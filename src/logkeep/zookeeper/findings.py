@@ -30,6 +30,7 @@ class Class(StrEnum):
     WINDOW_OPEN = "window-open"
     LOST_TRANSACTIONS = "lost-transactions"
     LOST_MOMENTS = "lost-moments"
+    UNSEEN_DELETIONS = "unseen-deletions"
     EPOCH_END_UNPROVEN = "epoch-end-unproven"
     NEVER_COMMITTED = "never-committed"
     AGREEMENT_UNCHECKED = "agreement-unchecked"

@@ -19,7 +19,8 @@ from logkeep.zookeeper.kept import KeptLog
 from logkeep.zookeeper.line import end_is_open, line_of
 from logkeep.zookeeper.reach import Base, Reach, reaches_of
 
-_RANK = {Proof.UNPROVEN: 0, Proof.BOUNDED: 1, Proof.PROVEN: 2}
+RANK = {Proof.UNPROVEN: 0, Proof.BOUNDED: 1, Proof.PROVEN: 2}
+"""How good a proof is."""
 NO_DIGEST = "bounded, no digest"
 AWAITS_DIGEST = "exact only if a digest fits on the way"
 EPOCH_BELIEVED = "the end of an epoch is believed, not proven"
@@ -153,7 +154,7 @@ def plan(
     able = [reach for reach in reaches if reach.has(aim)]
     if not able:
         return Refused(_why_not(aim, line, reaches), reachable(holdings, line, reaches, moments))
-    best = max(able, key=lambda reach: (_RANK[reach.base.proof], reach.base.zxid, reach.base.snapshot is not None))
+    best = max(able, key=lambda reach: (RANK[reach.base.proof], reach.base.zxid, reach.base.snapshot is not None))
     return _asked(path_along(holdings, line, best, aim, moments), target)
 
 
@@ -166,7 +167,7 @@ def _asked(path: RestorePath, target: Target) -> RestorePath:
 def reachable(holdings: Holdings, line: Line, reaches: Sequence[Reach], moments: Moments) -> tuple[Interval, ...]:
     """Intervals that are not inside another one as well proven, oldest first."""
     shown: list[Reach] = []
-    for reach in sorted(reaches, key=lambda r: (-_RANK[r.base.proof], r.first, -r.last)):
+    for reach in sorted(reaches, key=lambda r: (-RANK[r.base.proof], r.first, -r.last)):
         if not any(other.first <= reach.first and reach.last <= other.last for other in shown):
             shown.append(reach)
     found = (
@@ -287,10 +288,10 @@ def _strength(
     if end_is_open(holdings, line, until):
         found.append((Proof.UNPROVEN, END_OPEN))
     around = [span.log.proof for span in line.spans if span.last >= until and span.first <= reach.last]
-    tail = max(around, key=_RANK.__getitem__, default=Proof.PROVEN)
+    tail = max(around, key=RANK.__getitem__, default=Proof.PROVEN)
     if tail is not Proof.PROVEN:
         found.append((tail, TAIL_UNPROVEN if tail is Proof.UNPROVEN else TAIL_AGREED))
-    proof = min((proof for proof, _ in found), key=_RANK.__getitem__, default=Proof.PROVEN)
+    proof = min((proof for proof, _ in found), key=RANK.__getitem__, default=Proof.PROVEN)
     return proof, tuple(label for _, label in found)
 
 

@@ -14,6 +14,7 @@ from logkeep.repository.chain import Place
 from logkeep.repository.verdicts import DAMAGED, GOOD
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.archive.view import ArchiveView
+from logkeep.zookeeper.past.choice import choice
 from logkeep.zookeeper.past.events import Depth, Wanted
 from logkeep.zookeeper.past.history import history
 from logkeep.zookeeper.past.transactions_view import readable_units, rows
@@ -72,7 +73,7 @@ def found_by_history(view: ArchiveView) -> tuple[set[int], bool]:
     """What it tells of, and whether it names what it cannot tell."""
     told = history(view, EVERYTHING, engine)
     zxids_told = {event.zxid for event in told.events}
-    holes = readable_units(view, InlineEngine()).missing
+    holes = readable_units(view, InlineEngine(), choice(view)).missing
     named = {zxid for hole in holes for zxid in range(hole.first, hole.last + 1)}
     last = max(log.last for log in view.logs)
     assert zxids_told | named == set(range(1, last + 1))
@@ -91,7 +92,8 @@ def test_what_is_around_the_damage_is_found(packed: Packed) -> None:
     assert set(range(1, 1000)) <= found
     if packed.codec is Codec.ZSTD:
         assert set(range(2200, MANY + 1)) <= found, "the last frame of three is whole"
-    units = readable_units(newest(packed.place), InlineEngine()).units
+    now = newest(packed.place)
+    units = readable_units(now, InlineEngine(), choice(now)).units
     assert {zxid for unit in units for batch in rows(unit) for zxid in batch["zxid"].to_pylist()} == found
 
 

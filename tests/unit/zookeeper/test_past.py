@@ -28,12 +28,13 @@ from logkeep.formats.zookeeper.transactions import (
 from logkeep.model.work import Engine
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.kept import Member
+from logkeep.zookeeper.past.choice import choice
 from logkeep.zookeeper.past.comparing import Side, compare, one_member
 from logkeep.zookeeper.past.difference import Kind, differences
 from logkeep.zookeeper.past.events import Depth, LogUnit, Wanted, find, wanted_path
 from logkeep.zookeeper.past.history import History, history
 from logkeep.zookeeper.past.pieces import pieces, searched
-from logkeep.zookeeper.plan import ToEnd, ToZxid
+from logkeep.zookeeper.plan import Slice, ToEnd, ToZxid
 from logkeep.zookeeper.prove import MISMATCH
 from logkeep.zookeeper.tree import Tree, new_tree, rows_of
 from tests.zookeeper.encoding import body, record
@@ -50,7 +51,7 @@ RUNS = st.lists(
 @given(RUNS)
 def test_every_transaction_that_is_held_is_read_once(drawn: list[tuple[str, str, int, int]]) -> None:
     logs = [replace(LOG, member=m, history=h, first=first, last=first + more) for m, h, first, more in drawn]
-    found = pieces(logs)
+    found = pieces([Slice(log, log.first, log.last) for log in logs])
     read = [(piece.log.history, zxid) for piece in found for zxid in range(piece.first, piece.last + 1)]
     held = {(log.history, zxid) for log in logs for zxid in range(log.first, log.last + 1)}
     assert read == sorted(held, key=lambda one: (int(one[0]), one[1]))
@@ -61,7 +62,7 @@ def test_every_transaction_that_is_held_is_read_once(drawn: list[tuple[str, str,
 
 def test_a_member_that_is_not_there_is_named() -> None:
     with pytest.raises(UsageError, match="no logs of this member") as refused:
-        pieces([LOG], "b")
+        choice(backup_of(PAST, snapshot_at=(0,), logs=(range(1, 31),)), "b")
     assert refused.value.remedy == "choose among a"
 
 
@@ -134,7 +135,7 @@ def test_the_newest_are_told_and_all_are_counted() -> None:
 
 def test_a_unit_travels_to_another_process() -> None:
     view = backup_of(PAST, snapshot_at=(0,), logs=(range(1, 31),))
-    unit = LogUnit(view, pieces(view.logs)[0], Wanted(b"/n1", Depth.ITSELF, 5))
+    unit = LogUnit(view, choice(view).parts[0], Wanted(b"/n1", Depth.ITSELF, 5))
     there = pickle.loads(pickle.dumps(unit))  # noqa: S301 - our own bytes, a line ago
     assert find(there, lambda _: None) == find(unit, lambda _: None)
 
@@ -180,6 +181,26 @@ def test_members_and_moments_are_compared() -> None:
     assert (ends.by, ends.total > 2, len(ends.differences), ends.counted[Kind.CREATED] > 0) == ("replay", True, 2, True)
     system = compare(Side(view, ToZxid(20)), Side(view, ToZxid(20)), b"/zookeeper", 10)
     assert (system.by, system.total) == ("replay", 0)
+
+
+@pytest.mark.parametrize("moments", [(20, 20), (20, 30)])
+def test_a_node_that_is_in_neither_tree_is_not_called_equal(moments: tuple[int, int]) -> None:
+    view = backup_of(PAST, snapshot_at=(0,), logs=(range(1, 31),))
+    one, other = (Side(view, ToZxid(moment)) for moment in moments)
+    assert compare(one, other, b"/n1", 10).total == 0
+    with pytest.raises(UsageError, match="in neither") as refused:
+        compare(one, other, b"/nn1", 10)
+    assert refused.value.subject == "/nn1"
+
+
+def test_paths_are_read_as_people_write_them() -> None:
+    assert [wanted_path(text) for text in ("/", "/a", "/a/b/")] == [b"/", b"/a", b"/a/b"]
+
+
+@pytest.mark.parametrize("text", ["", "a", "//", "//old1", "/a//b", "/a//", "/a/./b", "/.."])
+def test_what_is_no_path_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="no path of a node"):
+        wanted_path(text)
 
 
 def test_a_member_whose_tree_has_diverged_differs_though_it_logs_the_leaders_digests() -> None:

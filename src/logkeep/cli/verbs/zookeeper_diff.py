@@ -93,7 +93,7 @@ def diff(run: Run, before: str, after: str) -> DiffReport:
     end is meant) and, behind an id, :MEMBER for what one member's disk held. When both rest on the same archived bytes
     and end with the same digest, the answer is there at once; otherwise both trees are replayed and compared: data,
     ACL, every field of stat. What servers change without a transaction is not compared. A tree behind an end of an
-    epoch that nothing proves is compared with --believe only.
+    epoch that nothing proves is compared with --believe only. A path that is in neither tree is refused.
     """
     path = wanted_path(run[BELOW])
     below = b"" if path == b"/" else path

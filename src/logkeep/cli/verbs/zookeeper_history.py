@@ -10,7 +10,7 @@ from logkeep.cli.opening import STORE_EXITS, WarmEngines
 from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
-from logkeep.cli.verbs.zookeeper_past import DAMAGED, moment_text, opened_backup, session_text
+from logkeep.cli.verbs.zookeeper_past import damaged_if, moment_text, opened_backup, session_text
 from logkeep.config.options import (
     CHILDREN,
     ENGINE,
@@ -69,7 +69,8 @@ class HistoryReport(msgspec.Struct, frozen=True, kw_only=True):
     searched: tuple[Searched, ...]
     transactions: int
     findings: tuple[Finding, ...] = ()
-    """What could not be read, or is held by no log: it is not in the answer, and the run ends with 10."""
+    """What is not in the answer: with damage, what could not be read or is held by no log, and the run ends with 10;
+    with a note, what was proposed and never committed; with a warning, what is not proven or cannot be seen."""
 
 
 def _text(report: HistoryReport, look: Look) -> str:
@@ -111,7 +112,7 @@ def _cells(row: HistoryRow, look: Look) -> tuple[str, ...]:
     ),
     arguments=(click.Argument(["path"], metavar="PATH"), click.Argument(["backup"], metavar="[ID]", default="latest")),
     exits=(10, 20, 50, *STORE_EXITS),
-    exit_code=lambda report: DAMAGED if report.findings else 0,
+    exit_code=lambda report: damaged_if(report.findings),
     examples=(
         "logkeep zookeeper history /app/config",
         "logkeep zookeeper history /app --recursive --limit 50",
@@ -123,9 +124,9 @@ def history(run: Run, path: str, backup: str) -> HistoryReport:
 
     Every change that was applied is a line: its transaction, the time on the leader's clock, the session that asked for
     it, and the version and size of the data after it. In place of an id the directory of a bundle may be named. Of what
-    several members hold, one member's is read. The last line tells what was looked through. Behind damage it goes on,
-    with another member's log if there is one; transactions that nobody can read, or that no log holds between others,
-    are named, and it ends with 10.
+    several members hold, one member's is read, the best proven. The last line tells what was looked through. Behind
+    damage it goes on, with another member's log if there is one; transactions that nobody can read, or that no log
+    holds between others, are named, and it ends with 10. What was proposed and never committed is left out, and named.
     """
     wanted = Wanted(wanted_path(path), _depth(run), run[MOST_ROWS])
     with opened_backup(run, backup) as view:

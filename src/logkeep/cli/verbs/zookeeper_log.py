@@ -13,7 +13,7 @@ from logkeep.cli.opening import STORE_EXITS, spark_engine
 from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
-from logkeep.cli.verbs.zookeeper_past import DAMAGED, opened_backup
+from logkeep.cli.verbs.zookeeper_past import damaged_if, opened_backup
 from logkeep.config.options import (
     ENGINE,
     LIMIT_DOWNLOAD,
@@ -29,8 +29,9 @@ from logkeep.config.options import (
 from logkeep.errors import UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.time import rfc3339
-from logkeep.zookeeper.past.around import UNREADABLE, Missing
-from logkeep.zookeeper.past.transactions_view import COLUMNS, VIEW, readable_units, rows, unheld, units
+from logkeep.zookeeper.past.around import UNREADABLE, Missing, between
+from logkeep.zookeeper.past.choice import choice
+from logkeep.zookeeper.past.transactions_view import COLUMNS, VIEW, readable_units, rows, units
 
 Cell = str | int | float | bool | None
 
@@ -43,7 +44,8 @@ class LogReport(msgspec.Struct, frozen=True, kw_only=True):
     more: bool
     """Whether the answer has more rows than `limit`."""
     findings: tuple[Finding, ...] = ()
-    """What could not be read, or is held by no log: the query did not see it, and the run ends with 10."""
+    """What the query did not see: with damage, what could not be read or is held by no log, and the run ends with 10;
+    with a note, what was proposed and never committed; with a warning, where that is not proven."""
 
 
 def _text(report: LogReport, look: Look) -> str:
@@ -59,7 +61,7 @@ def _text(report: LogReport, look: Look) -> str:
     options=(REPO, SOURCE, SQL, MEMBER, MOST_ROWS, ENGINE, MASTER, PARALLEL, SPARK_CONF, LIMIT_DOWNLOAD),
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
     exits=(10, 20, 50, *STORE_EXITS),
-    exit_code=lambda report: DAMAGED if report.findings else 0,
+    exit_code=lambda report: damaged_if(report.findings),
     examples=(
         "Who deleted it:",
         "  logkeep zookeeper log --sql \"SELECT time, session, txn, path FROM transactions WHERE op LIKE 'delete%'"
@@ -84,7 +86,7 @@ def log(run: Run, backup: str) -> LogReport:
     the server wrote their names (3.6 and later). `zxid` is a number: hex(zxid) shows it as ZooKeeper does. It needs
     Spark, which reads one log per task; in place of an id the directory of a bundle may be named. Where logs are
     damaged, the query sees what can be read; transactions that nobody can read any more, or that no log holds between
-    others, are named, and it ends with 10.
+    others, are named, and it ends with 10. What was proposed and never committed is left out, and named.
     """
     sql = run[SQL]
     if sql is None:
@@ -93,14 +95,15 @@ def log(run: Run, backup: str) -> LogReport:
 
     with opened_backup(run, backup) as view:
         engine = spark_engine(run)
-        asked = Query(sql, VIEW, COLUMNS, rows, units(view, run[MEMBER]), run[MOST_ROWS])
-        missing: Sequence[Missing] = unheld(view, run[MEMBER])
+        chosen = choice(view, run[MEMBER])
+        asked = Query(sql, VIEW, COLUMNS, rows, units(view, chosen), run[MOST_ROWS])
+        missing: Sequence[Missing] = between(chosen)
         try:
             found = engine.query(asked)
         except UNREADABLE:
-            readable = readable_units(view, engine, run[MEMBER])
+            readable = readable_units(view, engine, chosen)
             found, missing = engine.query(replace(asked, units=readable.units)), readable.missing
-        findings = tuple(one.finding for one in missing)
+        findings = (*chosen.findings, *(one.finding for one in missing))
         told = tuple(tuple(_cell(value) for value in row) for row in found.rows)
         return LogReport(backup=view.name, columns=found.columns, rows=told, more=found.more, findings=findings)
 

@@ -1,6 +1,6 @@
 """What the verbs that look into ZooKeeper's past share: naming a backup or a bundle, and a moment in it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +11,7 @@ from logkeep.cli.run import Run
 from logkeep.config.kinds import Zxid
 from logkeep.config.options import BELIEVE
 from logkeep.errors import Damaged, UsageError
+from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.time import rfc3339
 from logkeep.repository.holds import reading
@@ -21,8 +22,10 @@ from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.past.comparing import Side, one_member
 from logkeep.zookeeper.plan import ToEnd, ToZxid
 
-DAMAGED = Damaged.exit_code
-"""Of an answer that lacks what could not be read."""
+
+def damaged_if(findings: Sequence[Finding]) -> int:
+    """What a run ends with: an answer that lacks what could not be read is told from a whole one, notes or not."""
+    return Damaged.exit_code if any(finding.severity is Severity.DAMAGE for finding in findings) else 0
 
 
 @contextmanager

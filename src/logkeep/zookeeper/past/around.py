@@ -17,8 +17,9 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Engine, Progress
 from logkeep.zookeeper.findings import Class
 from logkeep.zookeeper.kept import BackupView, KeptLog
+from logkeep.zookeeper.past.choice import Choice
 from logkeep.zookeeper.past.events import LogUnit, Wanted
-from logkeep.zookeeper.past.pieces import gaps, history_order, once
+from logkeep.zookeeper.past.pieces import history_order, once, without
 from logkeep.zookeeper.plan import Slice
 from logkeep.zookeeper.verify_objects import LARGEST_SALVAGED
 
@@ -106,25 +107,24 @@ def _salvaged(unit: LogUnit) -> Iterator[Part]:
     yield from _stretches(scanned, salvaged=True)
 
 
-def between(parts: Sequence[Slice]) -> list[Missing]:
+def between(chosen: Choice) -> list[Missing]:
     """What none of the logs that are to be read holds, though they hold what comes before it and behind it."""
-    return [Missing(gap.log, gap.first, gap.last, "no log holds them", Class.LOST_TRANSACTIONS) for gap in gaps(parts)]
+    return [Missing(gap.log, gap.first, gap.last, "no log holds them", Class.LOST_TRANSACTIONS) for gap in chosen.gaps]
 
 
-def around(view: BackupView, engine: Engine, parts: Sequence[Slice], wanted: Wanted, member: str | None) -> Readable:
-    """`parts`: what was to be read. `member`: no other member's logs are looked into."""
-    logs = [log for log in view.logs if member in (None, log.member)]
-    good, missing, tried, open_parts = list[LogUnit](), between(parts), set[KeptLog](), list(parts)
+def around(view: BackupView, engine: Engine, chosen: Choice, wanted: Wanted) -> Readable:
+    """`chosen`: what was to be read, and what else holds it."""
+    good, missing, tried, open_parts = list[LogUnit](), between(chosen), list[Slice](), list(chosen.parts)
     while open_parts:
         units = [LogUnit(view, piece, wanted) for piece in open_parts]
         looked = engine.map(look, units, Looked, label="damaged logs", weight=_weight)
-        tried.update(piece.log for piece in open_parts)
+        tried += open_parts
         holes = list[Missing]()
         for unit, found in zip(units, looked, strict=True):
             good += [_unit_of(unit, part) for part in found.parts]
             holes += _holes(unit.piece, found)
-        open_parts = [piece for hole in holes for piece in _elsewhere(hole, logs, tried)]
-        missing += [left for hole in holes for left in _left(hole, _elsewhere(hole, logs, tried))]
+        open_parts = [piece for hole in holes for piece in _elsewhere(hole, chosen.held, tried)]
+        missing += [left for hole in holes for left in _left(hole, _elsewhere(hole, chosen.held, tried))]
     good.sort(key=lambda unit: (history_order(unit.piece.log.history), unit.piece.first))
     missing.sort(key=lambda one: (history_order(one.log.history), one.first))
     return Readable(tuple(good), tuple(missing))
@@ -147,19 +147,22 @@ def _holes(piece: Slice, found: Looked) -> Iterator[Missing]:
         yield Missing(piece.log, at, piece.last, why)
 
 
-def _elsewhere(hole: Missing, logs: Iterable[KeptLog], tried: set[KeptLog]) -> list[Slice]:
-    """Parts of other logs that should hold what is missing."""
-    same = [log for log in logs if log.history == hole.log.history and log not in tried]
-    others = [log for log in same if log.first <= hole.last and log.last >= hole.first]
-    clipped = (Slice(s.log, max(s.first, hole.first), min(s.last, hole.last)) for s in once(others))
-    return [piece for piece in clipped if piece.first <= piece.last]
+def _elsewhere(hole: Missing, held: Iterable[Slice], tried: Sequence[Slice]) -> list[Slice]:
+    """Parts of logs that should hold what is missing, and that were not looked at yet."""
+    found = list[Slice]()
+    for each in held:
+        if each.log.history == hole.log.history and each.first <= hole.last and each.last >= hole.first:
+            seen = [(piece.first, piece.last) for piece in tried if piece.log == each.log]
+            within = without(max(each.first, hole.first), min(each.last, hole.last), seen)
+            found += [Slice(each.log, first, last) for first, last in within]
+    return list(once(found))
 
 
 def _left(hole: Missing, pieces: Sequence[Slice]) -> Iterator[Missing]:
     """What of a hole no other log should hold."""
     at = hole.first
     for piece in pieces:
-        if piece.first > at:
+        if piece.first > at and (at - 1, piece.first) not in piece.log.borders:
             yield Missing(hole.log, at, piece.first - 1, hole.why)
         at = max(at, piece.last + 1)
     if at <= hole.last:

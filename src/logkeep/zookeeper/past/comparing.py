@@ -13,6 +13,7 @@ from itertools import islice
 from typing import BinaryIO, Literal
 
 from logkeep.errors import UsageError
+from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
@@ -20,6 +21,7 @@ from logkeep.zookeeper.past.difference import Difference, Kind, differences
 from logkeep.zookeeper.plan import Refused, RestorePath, Slice, Target, plan
 from logkeep.zookeeper.restore.choosing import Chosen, choose
 from logkeep.zookeeper.survey import LogTimes, survey
+from logkeep.zookeeper.tree import Tree
 
 _SYSTEM = b"/zookeeper"
 
@@ -85,20 +87,33 @@ def one_member(view: BackupView, member: str) -> OneMember:
 
 
 def compare(before: Side, after: Side, below: bytes, most: int) -> Compared:
-    """`below`: as `difference.differences` has it. Raises RestoreFailed where a moment cannot be reached."""
+    """`below`: as `difference.differences` has it.
+
+    Raises RestoreFailed where a moment cannot be reached, and UsageError where neither tree has the node: nothing would
+    be compared, and a slip of the pen would read as `equal`.
+    """
     one, other = _way(before), _way(after)
     shortcut = not _is_system(below) and _rests_on(one) == _rests_on(other)
     digest = written_digest(before.view, one) if shortcut else None
     if digest is not None and digest == written_digest(after.view, other):
+        if below:  # the trees are the same, so one of them tells whether the node is there
+            _require(below, [_chosen(before).replayed.tree])
         return Compared(one, other, "digest", Counter(), 0, ())
     chosen = [_chosen(side) for side in (before, after)]
     trees = [each.replayed.tree for each in chosen]
+    _require(below, trees)
     counted, total = Counter[Kind](), 0
     for each in differences(trees[0], trees[1], below):
         total += 1
         counted.update(each.kinds)
     first = tuple(islice(differences(trees[0], trees[1], below), most))
     return Compared(chosen[0].path, chosen[1].path, "replay", counted, total, first)
+
+
+def _require(below: bytes, trees: Sequence[Tree]) -> None:
+    if not any(below in tree.nodes for tree in trees):
+        remedy = "name a node that one of them has; `logkeep zookeeper history` tells when it was there"
+        raise UsageError("this node is in neither of the two trees", subject=shown(below), remedy=remedy)
 
 
 def _chosen(side: Side) -> Chosen:

@@ -12,7 +12,6 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logkeep.errors import UsageError
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.changes import changes
 from logkeep.formats.zookeeper.txnlog import tables
@@ -20,6 +19,7 @@ from logkeep.model.segments import Proof
 from logkeep.model.work import Progress
 from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.plan import Slice
+from logkeep.zookeeper.subtree.wanted import parsed_path
 
 CREATES: Final = ("create", "createContainer", "createTTL")
 DELETES: Final = ("delete", "deleteContainer")
@@ -82,10 +82,8 @@ class LogUnit:
 
 
 def wanted_path(text: str) -> bytes:
-    """Raises UsageError for what is no path of a znode."""
-    if not text.startswith("/"):
-        raise UsageError("a path begins with /", subject=text, remedy="name it as zkCli.sh does: /app/config")
-    return (text.rstrip("/") or "/").encode(errors="surrogateescape")
+    """As in logs. One slash at its end is forgiven. Raises UsageError for what is no path of a znode."""
+    return parsed_path(text.removesuffix("/") if text.strip("/") else text) or b"/"
 
 
 def find(unit: LogUnit, progress: Progress) -> Found:

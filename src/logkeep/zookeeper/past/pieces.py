@@ -1,15 +1,15 @@
 """Which parts of which logs hold every archived transaction once. Pure.
 
-Members of an ensemble hold the same transactions: of those that several hold, one member's are read.
+Members of an ensemble hold the same transactions: of those that several hold, one member's are read, the best proven.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import heappop, heappush
 from itertools import groupby, pairwise
 
-from logkeep.errors import UsageError
 from logkeep.formats.zookeeper.names import counter_of, epoch_of
-from logkeep.zookeeper.kept import KeptLog
-from logkeep.zookeeper.plan import Slice
+from logkeep.zookeeper.line import spans_of
+from logkeep.zookeeper.plan import RANK, Slice
 
 
 def history_order(history: str) -> tuple[int, str]:
@@ -17,25 +17,59 @@ def history_order(history: str) -> tuple[int, str]:
     return len(history), history
 
 
-def pieces(logs: Sequence[KeptLog], member: str | None = None) -> tuple[Slice, ...]:
-    """Histories in their order, zxids growing within each. `member`: only what this one holds."""
-    known = sorted({log.member for log in logs})
-    if member is not None and member not in known:
-        raise UsageError(
-            "no logs of this member are in the backup", subject=member, remedy=f"choose among {', '.join(known)}"
-        )
-    held = [log for log in logs if member in (None, log.member)]
-    held.sort(key=lambda log: history_order(log.history))
-    return tuple(piece for _, of_one in groupby(held, key=lambda log: log.history) for piece in once(of_one))
+def pieces(held: Iterable[Slice]) -> tuple[Slice, ...]:
+    """Histories in their order, zxids growing within each."""
+    ordered = sorted(held, key=lambda piece: history_order(piece.log.history))
+    by_history = groupby(ordered, key=lambda piece: piece.log.history)
+    return tuple(piece for _, of_one in by_history for piece in once(of_one))
 
 
-def once(logs: Iterable[KeptLog]) -> Iterator[Slice]:
-    """Of one history: every transaction that they hold, zxids growing."""
-    at = -1
-    for log in sorted(logs, key=lambda log: (log.first, -log.last)):
-        if log.last > at:
-            yield Slice(log, max(log.first, at + 1), log.last)
-            at = log.last
+def once(held: Iterable[Slice]) -> Iterator[Slice]:
+    """Of one history: every transaction that they hold, zxids growing; of the best proven log among those that do."""
+    current: Slice | None = None
+    for piece in _best(sorted(held, key=lambda piece: (piece.first, -piece.last))):
+        if current is not None and current.log == piece.log and _follows(current, piece):
+            current = Slice(current.log, current.first, piece.last)
+            continue
+        if current is not None:
+            yield current
+        current = piece
+    if current is not None:
+        yield current
+
+
+def _best(ordered: Sequence[Slice]) -> Iterator[Slice]:
+    """A log is left for a better proven one, and at its end."""
+    open_ones: list[tuple[int, int]] = []
+    at, number = 0, 0
+    while open_ones or number < len(ordered):
+        at = at if open_ones else max(at, ordered[number].first)
+        while number < len(ordered) and ordered[number].first <= at:
+            heappush(open_ones, (-RANK[ordered[number].log.proof], number))
+            number += 1
+        best = ordered[open_ones[0][1]]
+        if best.last < at:
+            heappop(open_ones)
+            continue
+        last = min(best.last, ordered[number].first - 1) if number < len(ordered) else best.last
+        yield Slice(best.log, at, last)
+        at = last + 1
+
+
+def _follows(before: Slice, after: Slice) -> bool:
+    return after.first == before.last + 1 or (before.last, after.first) in before.log.borders
+
+
+def without(first: int, last: int, cuts: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """What is left of the numbers `first` to `last`."""
+    for bad_first, bad_last in sorted(cuts):
+        if bad_last < first or bad_first > last:
+            continue
+        if first < bad_first:
+            yield first, bad_first - 1
+        first = bad_last + 1
+    if first <= last:
+        yield first, last
 
 
 def searched(found: Sequence[Slice]) -> list[tuple[str, int, int]]:
@@ -73,9 +107,11 @@ def gaps(found: Sequence[Slice]) -> Iterator[Slice]:
 
 
 def transactions_in(piece: Slice) -> int:
-    """Inside an epoch every number is a transaction; over a border only the log as a whole is counted."""
-    same = epoch_of(piece.first) == epoch_of(piece.last)
-    return piece.last - piece.first + 1 if same else piece.log.records
+    """Inside an epoch every number is a transaction; where a log does not tell its epochs, it is counted as a whole."""
+    spans = list(spans_of(piece.log))
+    if any(epoch_of(span.first) != epoch_of(span.last) for span in spans):
+        return piece.log.records
+    return sum(max(min(span.last, piece.last) - max(span.first, piece.first) + 1, 0) for span in spans)
 
 
 def _joined(history: str, last: int, first: int, borders: set[tuple[str, tuple[int, int]]]) -> bool:

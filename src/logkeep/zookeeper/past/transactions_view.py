@@ -8,9 +8,9 @@ import pyarrow as pa
 from logkeep.formats.zookeeper.changes import as_text, hexadecimal
 from logkeep.model.work import Engine
 from logkeep.zookeeper.kept import BackupView
-from logkeep.zookeeper.past.around import Missing, Readable, around, between
+from logkeep.zookeeper.past.around import Readable, around
+from logkeep.zookeeper.past.choice import Choice
 from logkeep.zookeeper.past.events import Depth, LogUnit, Wanted, batches
-from logkeep.zookeeper.past.pieces import pieces
 
 VIEW: Final = "transactions"
 COLUMNS: Final = (
@@ -22,19 +22,14 @@ COLUMNS: Final = (
 _ALL: Final = Wanted(b"/", Depth.EVERYTHING, 1)
 
 
-def units(view: BackupView, member: str | None = None) -> list[LogUnit]:
+def units(view: BackupView, chosen: Choice) -> list[LogUnit]:
     """One for each log."""
-    return [LogUnit(view, piece, _ALL) for piece in pieces(view.logs, member)]
+    return [LogUnit(view, piece, _ALL) for piece in chosen.parts]
 
 
-def unheld(view: BackupView, member: str | None = None) -> list[Missing]:
-    """What these logs leave out between them: no row is of it."""
-    return between(pieces(view.logs, member))
-
-
-def readable_units(view: BackupView, engine: Engine, member: str | None = None) -> Readable:
+def readable_units(view: BackupView, engine: Engine, chosen: Choice) -> Readable:
     """The same around damage, with what is missing then."""
-    return around(view, engine, pieces(view.logs, member), _ALL, member)
+    return around(view, engine, chosen, _ALL)
 
 
 def rows(unit: LogUnit) -> Iterator[pa.RecordBatch]:

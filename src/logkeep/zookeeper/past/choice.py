@@ -1,0 +1,112 @@
+"""Which archived transactions belong into an answer, and whose log each is read from.
+
+A member that was cut off may keep transactions that nobody ever committed, and members may hold different records under
+one number: neither happened, as far as a backup can tell, so both are left out and told. Of what several members hold,
+the one is read whose log is best proven.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from logkeep.errors import UsageError
+from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
+from logkeep.model.findings import Finding, Severity
+from logkeep.zookeeper.coverage import Border, Dispute, Holdings, Line, Standing
+from logkeep.zookeeper.findings import Class
+from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.line import line_of, spans_of
+from logkeep.zookeeper.past.pieces import gaps, history_order, pieces, without
+from logkeep.zookeeper.plan import Slice
+from logkeep.zookeeper.survey import survey
+
+_REMEDY_UNPROVEN = "back up a majority of the voters: then it is known how the epoch ended"
+_REMEDY_DISPUTED = "they are not of one history: ask one of the members by name, with --member"
+
+
+@dataclass(frozen=True)
+class Choice:
+    held: tuple[Slice, ...]
+    """All that may be read, each of one epoch: of several members, so the same transactions more than once."""
+    left_out: tuple[tuple[str, int, int], ...] = ()
+    """History, first and last of what is held and does not count."""
+    findings: tuple[Finding, ...] = ()
+    """What is left out, and why."""
+
+    @property
+    def parts(self) -> tuple[Slice, ...]:
+        """What is to be read: every transaction once, histories in their order."""
+        return pieces(self.held)
+
+    @property
+    def gaps(self) -> Iterator[Slice]:
+        """What no log holds between others, each with the log before it."""
+        for gap in gaps(self.parts):
+            cuts = [(first, last) for history, first, last in self.left_out if history == gap.log.history]
+            yield from (Slice(gap.log, first, last) for first, last in without(gap.first, gap.last, cuts))
+
+
+def choice(view: BackupView, member: str | None = None) -> Choice:
+    """`member`: only what this one holds. Raises UsageError for one that is not there."""
+    known = sorted({log.member for log in view.logs})
+    if member is not None and member not in known:
+        raise UsageError(
+            "no logs of this member are in the backup", subject=member, remedy=f"choose among {', '.join(known)}"
+        )
+    holdings = survey(view)
+    each = [_of_history(holdings, history, member) for history in sorted(holdings.histories, key=history_order)]
+    return Choice(
+        tuple(piece for one in each for piece in one.held),
+        tuple(cut for one in each for cut in one.left_out),
+        tuple(finding for one in each for finding in one.findings),
+    )
+
+
+def _of_history(holdings: Holdings, history: str, member: str | None) -> Choice:
+    """What was committed is judged from all members' logs, also where one member's are asked for."""
+    line = line_of(holdings, history)
+    logs = [log for log in holdings.logs if log.history == history and member in (None, log.member)]
+    disputed = [] if member else [dispute for dispute in holdings.disputed if dispute.history == history]
+    spans = [Slice(log, span.first, span.last) for log in logs for span in spans_of(log, disputed)]
+    abandoned = [cut for cut in line.abandoned if any(_meet(cut, (span.first, span.last)) for span in spans)]
+    held = (
+        Slice(span.log, first, last) for span in spans for first, last in without(span.first, span.last, line.abandoned)
+    )
+    cuts = [*line.abandoned, *((dispute.first, dispute.last) for dispute in disputed)]
+    told = [*(_abandoned(line, cut) for cut in abandoned), *_disputed(disputed)]
+    return Choice(tuple(held), tuple((history, *cut) for cut in cuts), tuple(told))
+
+
+def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] <= other[1] and other[0] <= one[1]
+
+
+def _abandoned(line: Line, cut: tuple[int, int]) -> Finding:
+    """A majority proves how an epoch ended. Fewer may have been brought up to date by a snapshot, and lack its end."""
+    border = _end_of(line, epoch_of(cut[0]))
+    left_out = f"transactions {hex_zxid(cut[0])} to {hex_zxid(cut[1])} are not in the answer:"
+    if border is not None and border.standing is not Standing.MAJORITY:
+        seen_by = ", ".join(sorted(border.seen_by)) or "no member"
+        next_one = f"{hex_zxid(border.after)} came right behind {hex_zxid(border.before)}"
+        what = f"{left_out} {seen_by} tells that {next_one}, so they were probably never committed; it is not proven"
+        severity, remedy = Severity.WARNING, _REMEDY_UNPROVEN
+    else:
+        what = f"{left_out} they were proposed and never committed"
+        severity, remedy = Severity.NOTE, ""
+    where = ", ".join(sorted({span.log.member for span in line.spans if _meet(cut, (span.first, span.last))}))
+    return Finding(code=Class.NEVER_COMMITTED, severity=severity, where=where, what=what, remedy=remedy)
+
+
+def _end_of(line: Line, epoch: int) -> Border | None:
+    return next((border for border in line.borders if epoch_of(border.after) > epoch), None)
+
+
+def _disputed(disputed: Iterable[Dispute]) -> Iterator[Finding]:
+    for dispute in disputed:
+        yield Finding(
+            code=Class.MEMBERS_DISAGREE,
+            severity=Severity.DAMAGE,
+            where=", ".join(sorted(dispute.members)),
+            what=f"transactions {hex_zxid(dispute.first)} to {hex_zxid(dispute.last)} are not in the answer: "
+            "these members hold different ones under the same numbers",
+            remedy=_REMEDY_DISPUTED,
+        )
