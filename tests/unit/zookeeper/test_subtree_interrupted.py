@@ -113,12 +113,36 @@ def test_where_nobody_can_tell_the_batches_before_are_taken_back(model: LiveMode
 
 
 def test_a_node_that_is_left_alone_keeps_those_above_it(model: LiveModel, tmp_path: Path) -> None:
-    below = Batch((CreateNode(b"/t/x", b"1", OPEN_ACL), CreateNode(b"/t/y", b"2", OPEN_ACL)))
+    """Two that came with one transaction prove that it was ours."""
+    below = Batch(tuple(CreateNode(path, b"1", OPEN_ACL) for path in (b"/t/x", b"/t/y", b"/t/z")))
     killed(model, tmp_path / "journal", "sent 1", MADE, below)
     written(model, b"/t/x")
     told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
     assert set(model.nodes) == {b"", b"/a", b"/b", b"/t", b"/t/x"}
     assert told.left_alone == ("/t", "/t/x")
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        Batch((CreateNode(b"/app", b"", OPEN_ACL), CreateNode(b"/own", b"restored", OPEN_ACL))),
+        Batch((SetNode(b"/a", b"new a", 3, b"old a"), DeleteNode(b"/gone", 0, b"", OPEN_ACL))),
+        Batch((DeleteNode(b"/gone", 0, b"", OPEN_ACL), CreateNode(b"/own", b"restored", OPEN_ACL))),
+    ],
+)
+def test_what_others_did_is_not_taken_for_a_batch_that_was_never_sent(
+    model: LiveModel, tmp_path: Path, batch: Batch
+) -> None:
+    """They created an empty parent, as applications do, or deleted what was to be deleted."""
+    model.nodes[b"/gone"] = live(b"/gone", b"", OPEN_ACL)
+    killed(model, tmp_path / "journal", "began 1", MADE, batch)
+    del model.nodes[b"/gone"]
+    model.nodes[b"/app"] = live(b"/app", b"", OPEN_ACL)
+    model.nodes[b"/own"] = live(b"/own", b"own", OPEN_ACL)
+    written(model, b"/a")
+    before = {path: node for path, node in model.nodes.items() if not path.startswith(b"/t")}
+    undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER)
+    assert {path: node.data for path, node in model.nodes.items()} == {p: n.data for p, n in before.items()}
 
 
 def test_nothing_comes_back_below_a_node_that_stays_gone(model: LiveModel, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def standing(batch: Batch, live: Mapping[bytes, LiveNode]) -> Standing:
     found = {change: _standing(change, live.get(change.path)) for change in batch.changes}
     if len(set(found.values())) == 1:
         return found[batch.changes[0]]
-    if _made_at_once(found, live) or (_proves_done(found, live) and Standing.NOT_DONE not in found.values()):
+    if _made_at_once(found, live) or (_proves_done(found) and Standing.NOT_DONE not in found.values()):
         return Standing.DONE_THEN_CHANGED
     # Versions never go back: a node that waits to be set was not set. One that is missing may have been deleted since.
     waiting = any(isinstance(c, SetNode) and stands is Standing.NOT_DONE for c, stands in found.items())
@@ -83,10 +83,9 @@ def foreign(batch: Batch, live: Mapping[bytes, LiveNode]) -> tuple[bytes, ...]:
     return tuple(c.path for c in batch.changes if _standing(c, live.get(c.path)) is not Standing.DONE)
 
 
-def _proves_done(found: Mapping[Change, Standing], live: Mapping[bytes, LiveNode]) -> bool:
-    """A node that nobody may look at proves nothing: anybody may have created it."""
-    done = [change.path for change, stands in found.items() if stands is Standing.DONE]
-    return any(path not in live or live[path].acls for path in done)
+def _proves_done(found: Mapping[Change, Standing]) -> bool:
+    """A node of the next version, with our data, is ours. One that is missing, or new, may be anybody's doing."""
+    return any(isinstance(change, SetNode) and stands is Standing.DONE for change, stands in found.items())
 
 
 def _made_at_once(found: Mapping[Change, Standing], live: Mapping[bytes, LiveNode]) -> bool:
