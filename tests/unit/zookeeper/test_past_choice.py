@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from logkeep.cli.verbs.zookeeper_past import damaged_if
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, Transaction
 from logkeep.model.findings import Severity
@@ -79,9 +81,29 @@ def test_one_members_log_is_judged_by_all() -> None:
 
 def test_too_few_members_prove_no_end_of_an_epoch() -> None:
     """The other one may have been brought up to date by a snapshot, and lack what was committed."""
-    (finding,) = _history(_ensemble("zk2")).findings
+    found = _history(_ensemble("zk2"))
+    (finding,) = found.findings
     assert (finding.code, finding.severity) == ("never-committed", Severity.WARNING)
-    assert "it is not proven" in finding.what
+    assert "are in the answer, and may never have been committed: zk2 went on without them" in finding.what
+    assert {*epoch(1, 8)} <= {event.zxid for event in found.events}
+
+
+@pytest.mark.parametrize("told_by", ["a proven log", "a snapshot", "an observer", "an unknown number of voters"])
+def test_what_something_tells_to_be_committed_stays(told_by: str) -> None:
+    """Two members that were brought up to date by snapshots are a majority too."""
+    role = "observer" if told_by == "an observer" else "follower"
+    voters = None if told_by == "an unknown number of voters" else 3
+    members = [Member(name="zk1", role=role, voters=voters)]
+    members += [Member(name=name, role="follower", voters=voters) for name in ("zk2", "zk3")]
+    view = MemoryView(members=members)
+    proof = Proof.PROVEN if told_by == "a proven log" else Proof.UNPROVEN
+    at = (0, E1 + 7) if told_by == "a snapshot" else (0,)
+    add_member(view, CUT_OFF, snapshot_at=at, logs=(CUT_OFF.zxids,), member="zk1", proof=proof)
+    for name in ("zk2", "zk3"):
+        add_member(view, COMMITTED, snapshot_at=(0,), logs=(COMMITTED.zxids,), member=name)
+    found = _history(view)
+    assert {*epoch(1, 8)} <= {event.zxid for event in found.events}
+    assert [(one.code, one.severity) for one in found.findings] == [("never-committed", Severity.WARNING)]
 
 
 def test_what_members_disagree_on_is_nobodys() -> None:

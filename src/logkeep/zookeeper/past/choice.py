@@ -1,8 +1,9 @@
 """Which archived transactions belong into an answer, and whose log each is read from.
 
-A member that was cut off may keep transactions that nobody ever committed, and members may hold different records under
-one number: neither happened, as far as a backup can tell, so both are left out and told. Of what several members hold,
-the one is read whose log is best proven.
+A member that was cut off may keep transactions that nobody ever committed. They are left out, and told, where most of
+the voters went on without them and nothing held says otherwise: who was brought up to date by a snapshot also went on
+without some, which were committed. What is only likely is kept, and told. Members may hold different records under one
+number: those are nobody's. Of what several members hold, the one is read whose log is best proven.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from logkeep.errors import UsageError
 from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.segments import Proof
 from logkeep.zookeeper.coverage import Border, Dispute, Holdings, Line, Standing
 from logkeep.zookeeper.findings import Class
 from logkeep.zookeeper.kept import BackupView
@@ -64,15 +66,14 @@ def choice(view: BackupView, member: str | None = None) -> Choice:
 def _of_history(holdings: Holdings, history: str, member: str | None) -> Choice:
     """What was committed is judged from all members' logs, also where one member's are asked for."""
     line = line_of(holdings, history)
+    never = [cut for cut in line.abandoned if _is_proven(holdings, line, cut)]
     logs = [log for log in holdings.logs if log.history == history and member in (None, log.member)]
     disputed = [] if member else [dispute for dispute in holdings.disputed if dispute.history == history]
     spans = [Slice(log, span.first, span.last) for log in logs for span in spans_of(log, disputed)]
     abandoned = [cut for cut in line.abandoned if any(_meet(cut, (span.first, span.last)) for span in spans)]
-    held = (
-        Slice(span.log, first, last) for span in spans for first, last in without(span.first, span.last, line.abandoned)
-    )
-    cuts = [*line.abandoned, *((dispute.first, dispute.last) for dispute in disputed)]
-    told = [*(_abandoned(line, cut) for cut in abandoned), *_disputed(disputed)]
+    held = (Slice(span.log, first, last) for span in spans for first, last in without(span.first, span.last, never))
+    cuts = [*never, *((dispute.first, dispute.last) for dispute in disputed)]
+    told = [*(_abandoned(line, cut, proven=cut in never) for cut in abandoned), *_disputed(disputed)]
     return Choice(tuple(held), tuple((history, *cut) for cut in cuts), tuple(told))
 
 
@@ -80,18 +81,35 @@ def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
     return one[0] <= other[1] and other[0] <= one[1]
 
 
-def _abandoned(line: Line, cut: tuple[int, int]) -> Finding:
-    """A majority proves how an epoch ended. Fewer may have been brought up to date by a snapshot, and lack its end."""
+def _is_proven(holdings: Holdings, line: Line, cut: tuple[int, int]) -> bool:
+    """Whether a majority of voters, whose number is known, went on without these, and nothing says they were applied.
+
+    What a snapshot holds was committed, and so was what a server said it had processed, and what an observer has.
+    """
     border = _end_of(line, epoch_of(cut[0]))
-    left_out = f"transactions {hex_zxid(cut[0])} to {hex_zxid(cut[1])} are not in the answer:"
-    if border is not None and border.standing is not Standing.MAJORITY:
-        seen_by = ", ".join(sorted(border.seen_by)) or "no member"
-        next_one = f"{hex_zxid(border.after)} came right behind {hex_zxid(border.before)}"
-        what = f"{left_out} {seen_by} tells that {next_one}, so they were probably never committed; it is not proven"
-        severity, remedy = Severity.WARNING, _REMEDY_UNPROVEN
-    else:
-        what = f"{left_out} they were proposed and never committed"
+    known = holdings.voters is not None or any(member.voters is not None for member in holdings.members)
+    if border is None or border.standing is not Standing.MAJORITY or not known:
+        return False
+    snapshots = (each for each in holdings.snapshots if each.history == line.history)
+    ends = (found for each in snapshots for found in (each.zxid, each.fuzzy_end) if found is not None)
+    if any(epoch_of(end) == epoch_of(cut[0]) and end >= cut[0] for end in ends):
+        return False
+    watching = {member.name for member in holdings.members if member.role == "observer"}
+    holding = [span.log for span in line.spans if _meet(cut, (span.first, span.last))]
+    return not any(log.proof is Proof.PROVEN or log.member in watching for log in holding)
+
+
+def _abandoned(line: Line, cut: tuple[int, int], *, proven: bool) -> Finding:
+    """A majority proves how an epoch ended. Fewer may have been brought up to date by a snapshot, and lack its end."""
+    border, some = _end_of(line, epoch_of(cut[0])), f"transactions {hex_zxid(cut[0])} to {hex_zxid(cut[1])}"
+    if proven:
+        what = f"{some} are not in the answer: they were proposed and never committed"
         severity, remedy = Severity.NOTE, ""
+    else:
+        seen_by = ", ".join(sorted(border.seen_by)) if border is not None else ""
+        went_on = f"{seen_by or 'another member'} went on without them"
+        what = f"{some} are in the answer, and may never have been committed: {went_on}"
+        severity, remedy = Severity.WARNING, _REMEDY_UNPROVEN
     where = ", ".join(sorted({span.log.member for span in line.spans if _meet(cut, (span.first, span.last))}))
     return Finding(code=Class.NEVER_COMMITTED, severity=severity, where=where, what=what, remedy=remedy)
 
