@@ -6,10 +6,14 @@ _ASKED_TO_END = (129, 130, 143)
 """What a Java machine exits with when somebody sent it a signal that it can catch."""
 _NO_MEMORY = "see that memory is free; _JAVA_OPTIONS=-Xmx4g in the environment lets the server take more"
 _TORN_JARS = "its jars are not whole: remove `jars` in the cache directory and run again"
+_BAD_JAVA = "see that this Java runtime works: `java -version`; look at _JAVA_OPTIONS and JAVA_HOME"
+_BAD_DISK = "see that the directory for scratch files can be written, or name another one with TMPDIR"
 _NO_SPACE = "free space, or name a larger directory with TMPDIR"
 _OF_THE_MACHINE = {
     "java.lang.OutOfMemoryError": _NO_MEMORY,
     "Could not reserve enough space": _NO_MEMORY,
+    "insufficient memory for the Java Runtime": _NO_MEMORY,
+    "Cannot allocate memory": _NO_MEMORY,
     "java.net.BindException": "another program took its port meanwhile: run again",
     "No space left on device": _NO_SPACE,
     "Disk quota exceeded": _NO_SPACE,
@@ -17,7 +21,13 @@ _OF_THE_MACHINE = {
     "Could not find or load main class": _TORN_JARS,
     'in thread "main" java.lang.NoClassDefFoundError': _TORN_JARS,
     "java.lang.UnsupportedClassVersionError": "install a newer Java runtime and set JAVA_HOME",
-    "Error occurred during initialization of VM": "see that this Java runtime works: `java -version`",
+    "Error occurred during initialization of VM": _BAD_JAVA,
+    "Could not create the Java Virtual Machine": _BAD_JAVA,
+    "Unrecognized VM option": _BAD_JAVA,
+    "error while loading shared libraries": _BAD_JAVA,
+    "Input/output error": _BAD_DISK,
+    "Read-only file system": _BAD_DISK,
+    "Permission denied": _BAD_DISK,
 }
 """What servers and Java say when it is not for the files, and what to do about it. The first that is found counts."""
 

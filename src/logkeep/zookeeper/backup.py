@@ -20,7 +20,7 @@ from logkeep.zookeeper.copying_again import copy_again
 from logkeep.zookeeper.elsewhere import Runs, elsewhere
 from logkeep.zookeeper.gathering import Rounds
 from logkeep.zookeeper.member_run import MemberRun
-from logkeep.zookeeper.outcome import Told, backup_zxid, exit_code, told_of
+from logkeep.zookeeper.outcome import Told, backup_zxid, exit_code, kept_runs, told_of
 from logkeep.zookeeper.sink import BackupSink, Gathered, MemberText
 from logkeep.zookeeper.words import ServerState
 
@@ -101,7 +101,7 @@ def _gathered(wish: Wish, members: Sequence[MemberRun], archived: Runs, number: 
     texts = {m.place.name: _text(m.place.host, ask_word) for m in members if m.state is not None}
     for member in members:
         member.voters = voters_in(texts.get(member.place.name, MemberText()).conf, member.state)
-    new = {m.place.name: [(p.kept.first, p.kept.last) for p in m.logs] for m in members}
+    new = {member.place.name: kept_runs(member) for member in members}
     told = [told_of(member, elsewhere(member.place.name, (archived, new))) for member in members]
     config = _config(wish, members)
     return Gathered(

@@ -12,9 +12,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from logkeep.errors import ClusterError, Interrupted, LogkeepError
+from logkeep.errors import ClusterError, Interrupted, Locked, LogkeepError, TaskFailed
 from logkeep.formats.zookeeper.names import counter_of
-from logkeep.model.retry_rule import retry_cures
 from logkeep.repository.freshness import put_freshness
 from logkeep.repository.optimize import Optimized
 from logkeep.zookeeper.archive.sink import ArchiveSink
@@ -100,7 +99,7 @@ class Follower:
         except Interrupted:
             raise
         except LogkeepError as failed:
-            if not retry_cures(failed):
+            if not _passes(failed):
                 raise
             error = failed
         self._failures = self._failures + 1 if error is not None else 0
@@ -193,3 +192,9 @@ def follow(
 ) -> None:
     """Rounds of at least `interval_s` until `stop` is wished: what is lost at worst is one interval and one round."""
     Follower(archiving, wish, rounds, ask_word, stop, interval_s, tell, merge).run()
+
+
+def _passes(error: LogkeepError) -> bool:
+    """Whether the next round may do better. A round begins from the start, and copies again what no commit names: one
+    that came to nothing for the files, or for want of room, is not repeated."""
+    return error.retry_helps or isinstance(error, Locked | TaskFailed)

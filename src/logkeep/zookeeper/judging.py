@@ -25,6 +25,10 @@ class Standing:
     level: str
 
 
+_BY_A_SERVER = (Class.BOOT_FAILED, Class.BOOT_DIFFERS)
+"""A real server does not start on it, or shows another tree: nobody should rely on it."""
+
+
 @dataclass(frozen=True)
 class Judged:
     """Made by `judge`."""
@@ -52,7 +56,8 @@ class Judged:
         found = self.verified
         if self.standing is not None and self.standing.condition is Condition.DAMAGED:
             return False
-        return found.restorable and not found.document_changed and (found.end or 0) >= self.end
+        refused = any(seen.kind in _BY_A_SERVER for seen in found.seen)
+        return found.restorable and not found.document_changed and not refused and (found.end or 0) >= self.end
 
     @property
     def condition(self) -> Condition:
@@ -60,13 +65,18 @@ class Judged:
             return self.standing.condition
         return condition(
             restorable=self.restorable, repaired_files=self.repaired_files, old_hole=self.verified.old_hole,
-            damaged_files=self.damaged_files,
+            damaged_files=self._wrong,
         )  # fmt: skip
 
     @property
     def damaged_files(self) -> int:
         """Those that are gone for it too."""
         return self.verified.damaged_files + self.given_up
+
+    @property
+    def _wrong(self) -> int:
+        """How many things count against it: whatever is damaged is no valid backup, in a file or not."""
+        return max(self.damaged_files, int(self.verified.failed))
 
     @property
     def unrecoverable_files(self) -> int:
@@ -84,7 +94,7 @@ class Judged:
             return self.standing.score
         return quality(
             restorable=self.restorable, repaired_files=self.repaired_files, old_hole=self.verified.old_hole,
-            damaged_files=self.damaged_files,
+            damaged_files=self._wrong,
         )  # fmt: skip
 
     @property

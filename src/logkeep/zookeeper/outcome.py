@@ -59,6 +59,11 @@ def told_of(member: MemberRun, others: Elsewhere) -> Told:
     return Told(tuple(findings), (*lost, *torn), tuple(logs))
 
 
+def kept_runs(member: MemberRun) -> list[tuple[int, int]]:
+    """First and last of what is kept of its logs: without what contradicts itself."""
+    return [(placed.kept.first, placed.kept.last) for placed in _apart(member)[0]]
+
+
 def foreseen(member: MemberRun) -> list[Finding]:
     """What is known before anything is copied."""
     return [*_strays(member), *_unasked(member)]
@@ -202,7 +207,9 @@ def _damage(where: str, damage: FoundDamage, following: int | None, held: _Held)
             unread = (
                 f"{damage.kind} at {at}: transactions {hex_zxid(hole.first)} to {hex_zxid(hole.last)} cannot be read"
             )
-            holders = held.others.holders(hole)
+            # Across epochs nobody knows what stood in the damaged place, so nobody can be said to have all of it.
+            one_epoch = epoch_of(_before(name, damage)) == epoch_of(goes_on)
+            holders = held.others.holders(hole) if one_epoch else ()
             yield Finding(
                 code="held-elsewhere" if holders else "lost-transactions",
                 severity=Severity.WARNING if holders else Severity.DAMAGE,

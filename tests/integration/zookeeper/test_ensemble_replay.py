@@ -1,6 +1,7 @@
 """What every member of a real ensemble wrote, over several epochs and a reconfiguration, replayed for each of them."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,14 @@ from logkeep.formats.zookeeper.transactions import Kind, decode
 from logkeep.spark.cache import cache_dir
 from logkeep.zookeeper.tree import Tree
 from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble, ZooKeeperMember
-from tests.zookeeper.files import bodies, whole_snapshots
+from tests.zookeeper.encoding import LOG_HEADER
+from tests.zookeeper.files import logs, whole_snapshots
 from tests.zookeeper.judged import differences
 from tests.zookeeper.load import Load
 from tests.zookeeper.members import everywhere_the_same, leave_and_join, members_agree
 from tests.zookeeper.recording import Recording
 from tests.zookeeper.replaying import Replay, fuzzy_end
+from tests.zookeeper.slow_log import record_at
 from tests.zookeeper.startable import WHOLE_SINCE
 
 pytestmark = pytest.mark.xdist_group("zookeeper-ensemble")
@@ -61,11 +64,11 @@ def run(ensemble: ZooKeeperEnsemble, transactions: int) -> Recording:
 
 def replay(member: ZooKeeperMember, last: Recording) -> Replay:
     """From every snapshot as far as the logs are without a gap; from one of them at least to the very end."""
-    found, ended = Replay(), 0
+    found, ended, logged = Replay(), 0, logged_once(member)
     for name, tree, ending in whole_snapshots(member.data_dir, most_cut=3):
         end = fuzzy_end(tree, ending)
-        until = contiguous_end(member, tree)
-        found.run(tree, bodies(member.log_dir), until=min(until, last.zxid), exact_from=end)
+        until = contiguous_end(logged, tree)
+        found.run(tree, logged, until=min(until, last.zxid), exact_from=end)
         if tree.zxid == last.zxid:
             ended += 1
             assert differences(last, tree) == [], name
@@ -73,9 +76,21 @@ def replay(member: ZooKeeperMember, last: Recording) -> Replay:
     return found
 
 
-def contiguous_end(member: ZooKeeperMember, tree: Tree) -> int:
+def logged_once(member: ZooKeeperMember) -> list[bytes]:
+    """All of a member's transactions in order, each once: who catches up may log some again, the same."""
+    found: dict[int, bytes] = {}
+    for path in logs(member.log_dir):
+        content, at = path.read_bytes(), len(LOG_HEADER)
+        while (record := record_at(content, at)) is not None:
+            assert found.setdefault(record.zxid, record.body) == record.body
+            at = record.end
+        assert not any(content[at:]), path
+    return [found[zxid] for zxid in sorted(found)]
+
+
+def contiguous_end(logged: Sequence[bytes], tree: Tree) -> int:
     reached = tree.zxid
-    for body in bodies(member.log_dir):
+    for body in logged:
         zxid = decode(body).zxid
         if zxid > reached:
             if reached and not follows(reached, zxid):

@@ -111,3 +111,27 @@ def test_damage_that_another_member_makes_good_is_told_and_is_no_loss(tmp_path: 
     done = archived_all(new_place(), [hurt, whole])
     assert (done.exit_code, set(codes(done.findings))) == (2, {"held-elsewhere"})
     assert "member zk2 has them, nothing is lost" in codes(done.findings)["held-elsewhere"]
+
+
+def test_a_tail_that_its_server_may_rewrite_holds_nothing_for_others(synced: MadeServer, tmp_path: Path) -> None:
+    """The next backup of that member begins before it, so nobody would have it."""
+    place, other = new_place(), another(tmp_path / "other", range(1, 11))
+    other.zxid = None
+    assert archived(place, other, name="zk2").exit_code == 2
+    done = archived(place, synced, name="zk1")
+    assert (done.exit_code, set(codes(done.findings))) == (21, {"hole"})
+
+
+def test_damage_across_the_end_of_an_epoch_is_a_loss_whoever_has_the_next_one(tmp_path: Path) -> None:
+    """How many transactions the damaged place had of the first epoch nobody knows."""
+    epoch = 1 << 32
+    hurt = MadeServer(tmp_path / "hurt", zxid=epoch + 4, mode="leader")
+    hurt.snapshot(0)
+    hurt.log([1, 2, 3, 4, 5, *range(epoch + 1, epoch + 5)])
+    damaged_in(hurt.log_dir / "log.1", 4, 5)
+    joined = MadeServer(tmp_path / "joined", zxid=epoch + 4, mode="follower")
+    joined.snapshot(epoch)
+    joined.log(range(epoch + 1, epoch + 5))
+    done = archived_all(new_place(), [hurt, joined])
+    assert (done.exit_code, "lost-transactions" in codes(done.findings)) == (21, True)
+    assert "held-elsewhere" not in codes(done.findings)

@@ -1,4 +1,4 @@
-"""A run that follows outlives what passes by itself: another run's lease, a full disk, a backup that failed once."""
+"""A run that follows outlives what passes by itself: another run's lease, a task that failed, a store that is busy."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -62,7 +62,7 @@ def test_the_lease_of_a_prune_beside_it_is_waited_for(server: MadeServer) -> Non
     assert zxids(newest(place)) == [(1, 4)]
 
 
-@pytest.mark.parametrize("kind", [errors.StoreFull, errors.BackupFailed, errors.LeaseLost, errors.StoreBusy])
+@pytest.mark.parametrize("kind", [errors.TaskFailed, errors.SourceDamaged, errors.LeaseLost, errors.StoreBusy])
 def test_a_round_that_failed_for_what_passes_is_told_and_tried_again(
     server: MadeServer, kind: type[errors.LogkeepError]
 ) -> None:
@@ -73,10 +73,12 @@ def test_a_round_that_failed_for_what_passes_is_told_and_tried_again(
     assert zxids(newest(place)) == [(1, 4)]
 
 
-def test_what_no_retry_cures_ends_the_run(server: MadeServer) -> None:
+@pytest.mark.parametrize("kind", [errors.StoreDenied, errors.StoreFull, errors.BackupFailed])
+def test_what_no_retry_cures_ends_the_run(server: MadeServer, kind: type[errors.LogkeepError]) -> None:
+    """A round copies everything again: what came to nothing, or to a full store, would fill it round by round."""
     place = new_place()
-    failing: list[errors.LogkeepError] = [errors.StoreDenied("it happened")]
-    with pytest.raises(errors.StoreDenied):
+    failing: list[errors.LogkeepError] = [kind("it happened")]
+    with pytest.raises(kind):
         followed(server, lambda: _failing_first(place, failing), lambda: None)
 
 

@@ -74,3 +74,12 @@ def test_what_lies_beside_does_not_make_an_empty_server_a_full_one(tmp_path: Pat
     (planned,) = _planned(Target(data_dir=tmp_path, log_dir=tmp_path), ensemble=False).held
     assert planned.empty
     assert planned.beside_zxid == 60
+
+
+def test_each_directory_beside_counts_for_itself(tmp_path: Path) -> None:
+    """The log with the highest name need not be the one with the highest zxid, where two servers wrote them."""
+    for name, first, last in (("before-a", 1, 100), ("new-b", 40, 45)):
+        (tmp_path / f"version-2.{name}").mkdir()
+        _ran_until(tmp_path / f"version-2.{name}", first, last)
+    (held,) = _planned(Target(data_dir=tmp_path, log_dir=tmp_path), ensemble=False).held
+    assert held.beside_zxid == 100

@@ -87,19 +87,6 @@ def test_a_plan_whose_epoch_was_used_and_taken_back_is_not_carried_out_again(hos
         _carried(view, hosts[0], plan)
 
 
-def test_hosts_of_one_hostname_are_told_apart_by_their_members(hosts: list[Path]) -> None:
-    """Containers often have the same name and the same layout."""
-    surveys = [_survey(each) for each in hosts]
-    alike = [
-        msgspec.structs.replace(host, members=(msgspec.structs.replace(host.members[0], data_dir="/d", log_dir="/d"),))
-        for host in surveys
-    ]
-    assert _agree(made_backup(epoch=2), alike).plan.epoch == 8
-    same_files = msgspec.structs.replace(alike[0].members[0], member="zk9")
-    with pytest.raises(UsageError, match="is in two surveys"):
-        _agree(made_backup(epoch=2), [*alike, msgspec.structs.replace(alike[0], members=(same_files,))])
-
-
 def test_sessions_that_are_dropped_are_dropped_everywhere(hosts: list[Path]) -> None:
     view = made_backup(epoch=2)
     plan = _agree(view, [_survey(each) for each in hosts], replace(ENSEMBLE, sessions=Sessions.DROP)).plan

@@ -29,7 +29,7 @@ def verify(run: Run) -> Answer:
     samples = verify_samples(
         fixed.view.info.zookeeper.host, took_s=run.took_s(started), ended_s=run.clock().timestamp(),
         valid=checked.verified.objects - checked.verified.damaged_files, damaged=checked.damaged_files,
-        repaired=fixed.repaired, whole=checked.restorable and checked.standing is None,
+        repaired=fixed.repaired, whole=checked.restorable and not checked.verified.failed,
     )  # fmt: skip
     told = list(fixed.told)
     document = {**verify_document(fixed.view, checked, told), "exit_code": code}

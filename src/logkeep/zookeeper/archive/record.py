@@ -220,7 +220,7 @@ def known_from(record: EnsembleRecord | None) -> Known:
     for one in (r for r in logs if not r.apart):
         reached.setdefault(one.member, Reached(one.history, one.last, one.last_adler))
     runs: dict[str, list[tuple[int, int]]] = {}
-    for one in held:
+    for one in (r for r in held if not r.apart):  # what may be rewritten is not carried over to the next backup
         runs.setdefault(one.member, []).append((one.first, one.last))
     return Known(
         history=record.history,

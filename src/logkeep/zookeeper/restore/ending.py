@@ -71,7 +71,7 @@ def _end(target: Target, disk: Disk, ask: Ask, *, forward: bool) -> Ended:
         if not forward:
             check_old_data(journal)
         outcome = _forward(journal, places, disk) if forward else _back(journal, disk)
-        findings = () if forward else tuple(given_again(journal))
+        findings = () if outcome is Outcome.NEW else tuple(given_again(journal))
     return Ended(
         journal.restore,
         outcome,

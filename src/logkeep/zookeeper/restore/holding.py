@@ -36,7 +36,7 @@ def held_by(place: Place) -> Held:
         highest_zxid=max([highest, *(name.zxid for name in snapshots)]),
         exactly=exactly,
         epochs=epochs,
-        beside_zxid=highest_zxid(left),
+        beside_zxid=max((highest_zxid([live]) for live in left), default=0),
         beside_epochs=tuple(epoch for live in left for epoch in epochs_in(live.path)[0]),
         strays=(*(entry.name for entry, name in named if name.stray), *unreadable),
         myid=(place.data_dir / "myid").exists(),

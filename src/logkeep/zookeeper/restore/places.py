@@ -38,7 +38,12 @@ class Live:
     def left_beside(self) -> list[Path]:
         """Directories that restores and rollbacks have left, whichever they were."""
         above, begins = self.path.parent, tuple(f"{self.path.name}.{what}-" for what in _KINDS)
-        found = above.iterdir() if above.is_dir() else ()
+        try:
+            found = list(above.iterdir()) if above.is_dir() else []
+        except OSError as error:
+            what = (error.strerror or "it cannot be read").lower()
+            remedy = "run as the user that owns it, or as root"
+            raise TargetUnsafe(what, subject=str(above), remedy=remedy) from error
         return sorted(path for path in found if path.name.startswith(begins) and path.is_dir())
 
     def _beside(self, what: str, restore: str) -> Path:

@@ -57,23 +57,14 @@ def check_surveys(hosts: Sequence[HostSurvey], now: datetime) -> None:
     """Raises UsageError for what does not belong together, TargetUnsafe for a survey that is too old."""
     for host in hosts:
         check_age(f"the survey of {host.machine}", host.taken, now, "survey it again, with all members stopped")
-    double = _surveyed_twice(hosts) or _renamed(hosts)
+    places = [(host.machine, member.data_dir) for host in hosts for member in host.members]
+    double = next((place for place in places if places.count(place) > 1), None)
+    if double is None:
+        double = _renamed(hosts)
     if double is not None:
         what = f"{double[1]} on {double[0]} is in two surveys"
         remedy = "name the survey of each host once, the newest one; members of two hosts are surveyed under two names"
         raise UsageError(what, remedy=remedy)
-
-
-def _surveyed_twice(hosts: Sequence[HostSurvey]) -> tuple[str, str] | None:
-    """Several hosts may have one hostname (containers, `localhost`), and one layout: other members with other files
-    are not the same directory."""
-    surveyed = [(host.machine, one) for host in hosts for one in host.members]
-    for number, (machine, one) in enumerate(surveyed):
-        for also, other in surveyed[:number]:
-            apart = one.member != other.member and one.fingerprint != other.fingerprint
-            if (machine, one.data_dir) == (also, other.data_dir) and not apart:
-                return machine, one.data_dir
-    return None
 
 
 def _renamed(hosts: Sequence[HostSurvey]) -> tuple[str, str] | None:
