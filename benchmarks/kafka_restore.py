@@ -28,7 +28,6 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple, TypeVar
 
-from benchmarks import restore_pairs
 from benchmarks.client_cpu import client_cpu_s
 from benchmarks.confluent_loop import confluent_records_per_s
 from benchmarks.kafka_workload import (
@@ -297,25 +296,11 @@ def growing(bench: Bench, record_bytes: int, megabytes: int) -> None:
     tell(f"{record_bytes} B, growing topics", growth(megabytes, restored))
 
 
-def pairs(bench: Bench, megabytes: int) -> None:
-    """Both kinds of restore of a log without holes, often enough to tell them apart."""
-    load = Load("pairs", 100, megabytes)
-    fill(bench.kafka, load)
-    entry = bench.backed_up(load.topic)
-
-    def restored(offsets: Offsets) -> Span:
-        done, span = bench.restored(entry, load.topic, offsets)
-        delete(bench.kafka, done.plan.topics[0].name)
-        return span
-
-    restore_pairs.tell(f"100 B, 235 kB batches, {megabytes} MB of payload", restore_pairs.pairs(restored))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megabytes", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--only", default=",".join([*LOADS, "pairs", "growth", "fillings"]), help="some of these")
+    parser.add_argument("--only", default=",".join([*LOADS, "growth", "fillings"]), help="some of these")
     parser.add_argument("--directory", type=Path, default=None)
     options = parser.parse_args()
     cache, wanted = cache_dir(os.environ, Path.home()), options.only.split(",")
@@ -331,8 +316,6 @@ def main() -> None:
         for name in (name for name in LOADS if name in wanted):
             size, batch, codec = LOADS[name]
             compare(bench, Load(f"load-{name}", size, options.megabytes, batch, codec))
-        if "pairs" in wanted:
-            pairs(bench, options.megabytes)
         if "growth" in wanted:
             for size in (100, 1000):
                 growing(bench, size, options.megabytes)

@@ -2,7 +2,7 @@
 
 Every commit is a restorable point. The lease is held within a round and free between rounds. A round that failed for a
 reason that passes is told and tried again, resuming what it had copied; any other error ends the run. Decisions are in
-`follow_rules`, `retry_rule`, `overtaking` and `merge_plan`.
+`follow_rules`, `overtaking` and `merge_plan`.
 """
 
 import time
@@ -17,11 +17,10 @@ from logkeep.kafka.admin.offsets import At, list_offsets
 from logkeep.kafka.admin.topics import ResourceKind, describe_configs
 from logkeep.kafka.backup import Done, KafkaBackup, Wish
 from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.follow_rules import MERGE_LEAST, merging_due, next_look_s, pause_s
+from logkeep.kafka.follow_rules import MERGE_LEAST, merging_due, next_look_s, pause_s, retry_cures
 from logkeep.kafka.optimize import optimizing
 from logkeep.kafka.overtaking import LogLook, Retention, Threat, near_s, retention_of, threats, total_lag
 from logkeep.kafka.values import TopicPartition
-from logkeep.model.retry_rule import retry_cures
 from logkeep.model.work import EngineFor
 from logkeep.repository.freshness import put_freshness
 from logkeep.repository.merge_plan import MergeRule

@@ -1,10 +1,24 @@
 """What a run that follows a cluster decides between its rounds. Pure."""
 
+from logkeep.errors import BackupFailed, Locked, LogkeepError, OldMessageFormat, StoreFull, TopicMissing
+
 LONGEST_PAUSE_S = 60.0
 MERGE_EVERY = 32
 """Committed rounds between two looks for small neighbours."""
 MERGE_LEAST = 8
 """Fewer small neighbours than this are left for later: every merge commits, and rewrites rows of old backups."""
+
+
+def retry_cures(error: LogkeepError) -> bool:
+    """Whether the next round may succeed without anybody doing anything about this one.
+
+    A broker or a store that does not answer, somebody else's lease, a full disk that is being freed, a task that
+    failed, a topic that went away between two questions: yes. A password, a certificate, a right, another cluster
+    under this name, damage, a topic in an old format: no.
+    """
+    if isinstance(error, OldMessageFormat):
+        return False
+    return error.retry_helps or isinstance(error, Locked | StoreFull | BackupFailed | TopicMissing)
 
 
 def pause_s(interval_s: float, took_s: float, failures: int) -> float:

@@ -60,23 +60,30 @@ def line_of(holdings: Holdings, history: str, only: Collection[str] | None = Non
 def end_is_open(holdings: Holdings, line: Line, zxid: int) -> bool:
     """Whether an epoch's end is missing, and nothing held tells that this transaction of it was ever committed.
 
-    A member that was brought up to date by a snapshot may keep, before the hole, proposals that it alone had. Whatever
-    a snapshot holds was committed, and so was what a server said it had processed, what an observer has, or a majority.
+    A member that was brought up to date by a snapshot may keep, before the hole, proposals that it alone had. What a
+    majority has was committed.
     """
     epoch = epoch_of(zxid)
     later = next((stretch for stretch in line.stretches if epoch_of(stretch.first) > epoch), None)
-    if later is None or later.border is not None:
+    if later is None or later.border is not None or told_committed(holdings, line, zxid):
         return False
+    holders = {log.member for log in _logs_from(line, zxid)}
+    return len(holders) < quorum_of(holdings.members, holdings.voters)
+
+
+def told_committed(holdings: Holdings, line: Line, zxid: int) -> bool:
+    """Whatever a snapshot holds was committed, and so was what a server said it had processed, or an observer has."""
     snapshots = (each for each in holdings.snapshots if each.history == line.history)
     applied = (found for each in snapshots for found in (each.zxid, each.fuzzy_end) if found is not None)
-    if any(epoch_of(found) == epoch and found >= zxid for found in applied):
-        return False
-    logs = [span.log for span in line.spans if epoch_of(span.first) == epoch and span.last >= zxid]
-    if any(log.proof is Proof.PROVEN for log in logs):
-        return False
-    holders = {log.member for log in logs}
+    if any(epoch_of(found) == epoch_of(zxid) and found >= zxid for found in applied):
+        return True
     watching = {member.name for member in holdings.members if member.role == "observer"}
-    return not holders & watching and len(holders) < quorum_of(holdings.members, holdings.voters)
+    return any(log.proof is Proof.PROVEN or log.member in watching for log in _logs_from(line, zxid))
+
+
+def _logs_from(line: Line, zxid: int) -> list[KeptLog]:
+    """Those that hold this transaction, or later ones of its epoch."""
+    return [span.log for span in line.spans if epoch_of(span.first) == epoch_of(zxid) and span.last >= zxid]
 
 
 def _merged(spans: Iterable[Span]) -> dict[int, list[_Run]]:

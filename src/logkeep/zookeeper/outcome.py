@@ -203,12 +203,12 @@ def _damage(where: str, damage: FoundDamage, following: int | None, held: _Held)
             what=f"the last record was being written ({at}); everything before it is kept",
         )
     elif missing := _missing(_before(name, damage), goes_on, held.kept):
+        # Across epochs nobody knows what stood in the damaged place, so nobody can be said to have all of it.
+        one_epoch = epoch_of(_before(name, damage)) == epoch_of(goes_on)
         for hole in missing:
             unread = (
                 f"{damage.kind} at {at}: transactions {hex_zxid(hole.first)} to {hex_zxid(hole.last)} cannot be read"
             )
-            # Across epochs nobody knows what stood in the damaged place, so nobody can be said to have all of it.
-            one_epoch = epoch_of(_before(name, damage)) == epoch_of(goes_on)
             holders = held.others.holders(hole) if one_epoch else ()
             yield Finding(
                 code="held-elsewhere" if holders else "lost-transactions",

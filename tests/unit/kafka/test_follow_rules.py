@@ -1,6 +1,46 @@
 """What a run that follows decides between its rounds."""
 
-from logkeep.kafka.follow_rules import LONGEST_PAUSE_S, merging_due, pause_s
+import pytest
+
+from logkeep import errors
+from logkeep.kafka.follow_rules import LONGEST_PAUSE_S, merging_due, pause_s, retry_cures
+
+CURED = (
+    errors.ClusterUnreachable,
+    errors.ClusterNotReady,
+    errors.StoreUnreachable,
+    errors.StoreBusy,
+    errors.StoreFull,
+    errors.Locked,
+    errors.LeaseLost,
+    errors.CommitConflict,
+    errors.TaskFailed,
+    errors.SourceDamaged,
+    errors.TopicMissing,
+)
+FINAL = (
+    errors.AuthenticationFailed,
+    errors.NotAuthorised,
+    errors.TlsFailed,
+    errors.ClusterTooOld,
+    errors.UsageError,
+    errors.StoreDenied,
+    errors.StoreLocationMissing,
+    errors.Damaged,
+    errors.OldMessageFormat,
+    errors.Interrupted,
+    errors.Terminated,
+)
+
+
+@pytest.mark.parametrize("kind", CURED)
+def test_trouble_that_passes(kind: type[errors.LogkeepError]) -> None:
+    assert retry_cures(kind("it happened"))
+
+
+@pytest.mark.parametrize("kind", FINAL)
+def test_trouble_that_stays(kind: type[errors.LogkeepError]) -> None:
+    assert not retry_cures(kind("it happened"))
 
 
 def test_rounds_begin_an_interval_apart_and_failures_wait_longer_and_longer() -> None:

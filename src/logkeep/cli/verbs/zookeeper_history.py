@@ -69,8 +69,8 @@ class HistoryReport(msgspec.Struct, frozen=True, kw_only=True):
     searched: tuple[Searched, ...]
     transactions: int
     findings: tuple[Finding, ...] = ()
-    """What is not in the answer: with damage, what could not be read or is held by no log, and the run ends with 10;
-    with a note, what was proposed and never committed; with a warning, what is not proven or cannot be seen."""
+    """With damage, what could not be read or is held by no log: it is not in the answer, and the run ends with 10; with
+    a note, what was never committed: left out too; with a warning, what is there and not proven, or cannot be seen."""
 
 
 def _text(report: HistoryReport, look: Look) -> str:

@@ -44,8 +44,8 @@ class LogReport(msgspec.Struct, frozen=True, kw_only=True):
     more: bool
     """Whether the answer has more rows than `limit`."""
     findings: tuple[Finding, ...] = ()
-    """What the query did not see: with damage, what could not be read or is held by no log, and the run ends with 10;
-    with a note, what was proposed and never committed; with a warning, where that is not proven."""
+    """With damage, what could not be read or is held by no log: the query did not see it, and it ends with 10; with
+    a note, what was never committed: not seen either; with a warning, what it saw and may never have been committed."""
 
 
 def _text(report: LogReport, look: Look) -> str:

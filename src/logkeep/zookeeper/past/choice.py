@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from logkeep.errors import UsageError
 from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
 from logkeep.model.findings import Finding, Severity
-from logkeep.model.segments import Proof
 from logkeep.zookeeper.coverage import Border, Dispute, Holdings, Line, Standing
 from logkeep.zookeeper.findings import Class
 from logkeep.zookeeper.kept import BackupView
-from logkeep.zookeeper.line import line_of, spans_of
+from logkeep.zookeeper.line import line_of, spans_of, told_committed
 from logkeep.zookeeper.past.pieces import gaps, history_order, pieces, without
 from logkeep.zookeeper.plan import Slice
 from logkeep.zookeeper.survey import survey
@@ -32,7 +31,7 @@ class Choice:
     left_out: tuple[tuple[str, int, int], ...] = ()
     """History, first and last of what is held and does not count."""
     findings: tuple[Finding, ...] = ()
-    """What is left out, and why."""
+    """What is left out, or only likely to have happened, and why."""
 
     @property
     def parts(self) -> tuple[Slice, ...]:
@@ -82,21 +81,11 @@ def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 def _is_proven(holdings: Holdings, line: Line, cut: tuple[int, int]) -> bool:
-    """Whether a majority of voters, whose number is known, went on without these, and nothing says they were applied.
-
-    What a snapshot holds was committed, and so was what a server said it had processed, and what an observer has.
-    """
+    """Whether most voters, whose number is known, went on without these, and nothing says that they were applied."""
     border = _end_of(line, epoch_of(cut[0]))
     known = holdings.voters is not None or any(member.voters is not None for member in holdings.members)
-    if border is None or border.standing is not Standing.MAJORITY or not known:
-        return False
-    snapshots = (each for each in holdings.snapshots if each.history == line.history)
-    ends = (found for each in snapshots for found in (each.zxid, each.fuzzy_end) if found is not None)
-    if any(epoch_of(end) == epoch_of(cut[0]) and end >= cut[0] for end in ends):
-        return False
-    watching = {member.name for member in holdings.members if member.role == "observer"}
-    holding = [span.log for span in line.spans if _meet(cut, (span.first, span.last))]
-    return not any(log.proof is Proof.PROVEN or log.member in watching for log in holding)
+    by_majority = border is not None and border.standing is Standing.MAJORITY and known
+    return by_majority and not told_committed(holdings, line, cut[0])
 
 
 def _abandoned(line: Line, cut: tuple[int, int], *, proven: bool) -> Finding:

@@ -10,7 +10,7 @@ from logkeep.errors import TargetUnsafe
 from logkeep.formats.zookeeper.names import FileKind, FileName, parse_name
 from logkeep.formats.zookeeper.txnlog import scan
 from logkeep.zookeeper.restore.marker import MARKER
-from logkeep.zookeeper.restore.places import Live, Place
+from logkeep.zookeeper.restore.places import Live, Place, unreadable
 from logkeep.zookeeper.restore.values import Held, Owner
 
 EPOCH_FILES = ("currentEpoch", "acceptedEpoch")
@@ -27,7 +27,7 @@ def held_by(place: Place) -> Held:
     snapshots = [name for _, name in named if name.kind is FileKind.SNAPSHOT]
     logs = [(entry, name) for entry, name in named if name.kind is FileKind.LOG]
     highest, exactly = _highest(logs)
-    epochs, unreadable = epochs_in(place.data.path)
+    epochs, no_numbers = epochs_in(place.data.path)
     left = [Live(path) for live in place.lives for path in live.left_beside()]
     return Held(
         snapshots=len(snapshots),
@@ -38,7 +38,7 @@ def held_by(place: Place) -> Held:
         epochs=epochs,
         beside_zxid=max((highest_zxid([live]) for live in left), default=0),
         beside_epochs=tuple(epoch for live in left for epoch in epochs_in(live.path)[0]),
-        strays=(*(entry.name for entry, name in named if name.stray), *unreadable),
+        strays=(*(entry.name for entry, name in named if name.stray), *no_numbers),
         myid=(place.data_dir / "myid").exists(),
         fingerprint=fingerprint_of(place),
     )
@@ -85,7 +85,7 @@ def _entries(live: Live) -> list[Path]:
     try:
         return sorted(e for e in live.path.iterdir() if e.name != MARKER) if live.path.exists() else []
     except OSError as error:
-        raise _unreadable(live.path, error) from error
+        raise unreadable(live.path, error) from error
 
 
 def _size(entry: Path) -> int:
@@ -126,7 +126,7 @@ def _last_zxid(log: Path) -> tuple[int, bool]:
         with log.open("rb") as source:
             scanned = scan(source, deep=True)
     except OSError as error:
-        raise _unreadable(log, error) from error
+        raise unreadable(log, error) from error
     resumed = [each.resumes_zxid for each in scanned.damage if each.resumes_zxid is not None]
     return max([scanned.last_zxid or 0, *resumed]), not scanned.damage
 
@@ -137,15 +137,15 @@ def _size_told(entry: Path) -> int:
 
 def epochs_in(directory: Path) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Numbers, and names of the files that hold none."""
-    found, unreadable = [], []
+    found, others = [], []
     for path in (directory / name for name in EPOCH_FILES):
         if path.is_file():
             number = _number(path)
             if number is None:
-                unreadable.append(path.name)
+                others.append(path.name)
             else:
                 found.append(number)
-    return tuple(found), tuple(unreadable)
+    return tuple(found), tuple(others)
 
 
 def _number(path: Path) -> int | None:
@@ -153,13 +153,8 @@ def _number(path: Path) -> int | None:
         with path.open("rb") as file:
             text = file.read(_LONGEST_NUMBER).strip()
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     return int(text) if text.isdigit() else None
-
-
-def _unreadable(path: Path, error: OSError) -> TargetUnsafe:
-    what = (error.strerror or "it cannot be read").lower()
-    return TargetUnsafe(what, subject=str(path), remedy="run as the user that owns it, or as root")
 
 
 def check_writable(places: Iterable[Place]) -> None:

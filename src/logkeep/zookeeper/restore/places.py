@@ -41,9 +41,7 @@ class Live:
         try:
             found = list(above.iterdir()) if above.is_dir() else []
         except OSError as error:
-            what = (error.strerror or "it cannot be read").lower()
-            remedy = "run as the user that owns it, or as root"
-            raise TargetUnsafe(what, subject=str(above), remedy=remedy) from error
+            raise unreadable(above, error) from error
         return sorted(path for path in found if path.name.startswith(begins) and path.is_dir())
 
     def _beside(self, what: str, restore: str) -> Path:
@@ -79,6 +77,11 @@ class Place:
     @property
     def journal(self) -> Path:
         return self.data_dir / JOURNAL
+
+
+def unreadable(path: Path, error: OSError) -> TargetUnsafe:
+    what = (error.strerror or "it cannot be read").lower()
+    return TargetUnsafe(what, subject=str(path), remedy="run as the user that owns it, or as root")
 
 
 def place_of(target: Target) -> Place:
