@@ -22,9 +22,9 @@ def started(tmp_path: Path, script: str, timeout_s: float = 30.0) -> ServerFaile
 
 def test_one_that_ends_by_itself_refuses_its_files_and_its_reason_is_kept(tmp_path: Path) -> None:
     frames = "".join(f"\\tat org.apache.Some.method{n}(Some.java)\\n" for n in range(40))
-    error = started(tmp_path, f"printf 'java.io.IOException: CRC corruption\\n{frames}'; exit 1")
+    error = started(tmp_path, f"printf '{DAMAGED[0]}\\n{DAMAGED[1]}\\n{frames}'; exit 1")
     assert isinstance(error, ServerRefused)
-    assert error.__notes__ == ["java.io.IOException: CRC corruption"]
+    assert error.__notes__ == ["\n".join(DAMAGED)]
 
 
 @pytest.mark.parametrize("script", ["kill -9 $$", "kill -TERM $$", "exit 143"])
@@ -42,7 +42,25 @@ def test_nor_does_one_that_is_too_slow(tmp_path: Path) -> None:
 
 def test_what_an_earlier_start_logged_does_not_count(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text("java.net.BindException: Address already in use\n")
-    assert isinstance(started(tmp_path, "exit 1"), ServerRefused)
+    assert isinstance(started(tmp_path, f"echo '{DAMAGED[0]}'; exit 1"), ServerRefused)
+
+
+def test_nor_does_one_that_did_not_say_that_it_gave_up(tmp_path: Path) -> None:
+    """A crash of Java, a class that a jar lacks, a script in its place: nobody may call that damage."""
+    error = started(tmp_path, "echo 'java.lang.IllegalAccessError: class a cannot access class b'; exit 1")
+    assert type(error) is ServerFailed
+    assert "exited with 1" in error.what
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[0.004s][warning][os,container] Duplicate cpuset controllers detected: Permission denied",
+        "OpenJDK 64-Bit Server VM warning: Could not create /tmp/hsperfdata_u/7: Permission denied",
+    ],
+)
+def test_what_java_complains_of_and_does_without_hides_no_refusal(line: str) -> None:
+    assert machine_trouble(1, [line, *DAMAGED]) is None
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Whether a server that exited while it started refuses what it found, or this machine failed it. Pure."""
 
+import re
 from collections.abc import Sequence
 
 _ASKED_TO_END = (129, 130, 143)
@@ -30,15 +31,24 @@ _OF_THE_MACHINE = {
     "Permission denied": _BAD_DISK,
 }
 """What servers and Java say when it is not for the files, and what to do about it. The first that is found counts."""
+_OWN_WORDS = "exiting abnormally"
+"""What every release of ZooKeeper logs when it gives up on what it found."""
+_VM_WARNING = re.compile(r"\[[0-9.]+s\]\[warning\]|\S+ 64-Bit Server VM warning:")
+"""Java complains of many things that it then does without, before a server says its first word."""
 
 
 def machine_trouble(exit_code: int, log: Sequence[str]) -> tuple[str, str] | None:
-    """What was wrong with this machine, and the remedy; None for a server that ended by itself for what it found."""
+    """What was wrong with this machine, and the remedy; None for a server that ended by itself for what it found.
+
+    One that did not say that it gave up says nothing of its files, whatever it ended for."""
     if exit_code < 0 or exit_code in _ASKED_TO_END:
         return "somebody ended it while it started", "see whether the kernel was short of memory, and run again"
+    said = [line.strip() for line in log if not _VM_WARNING.match(line)]
     for words, remedy in _OF_THE_MACHINE.items():
-        if said := next((line.strip() for line in log if words in line), None):
-            return f"it exited while starting, and not for its files: {said}", remedy
+        if told := next((line for line in said if words in line), None):
+            return f"it exited while starting, and not for its files: {told}", remedy
+    if not any(_OWN_WORDS in line for line in said):
+        return f"it exited with {exit_code} while starting, and did not say that it was for its files", _BAD_JAVA
     return None
 
 

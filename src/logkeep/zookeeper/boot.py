@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final, Protocol
 
-from logkeep.errors import Damaged, ServerFailed, ServerRefused
+from logkeep.errors import Damaged, LogkeepError, ServerFailed, ServerRefused
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import log_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
@@ -75,6 +75,19 @@ def booted(view: BackupView, holdings: Holdings, moments: Moments, boot: Boot, s
 def refused_words(error: ServerRefused) -> str:
     """With the end of its log: the file itself goes away with the copy."""
     return f"a real server does not start on it: {error}; its last words: {log_end(error)}"
+
+
+def not_booted(error: LogkeepError | OSError) -> Seen:
+    """Beside damage that was found without a server: the look that was asked for did not come to its end."""
+    what = error.what if isinstance(error, LogkeepError) else (error.strerror or str(error)).lower()
+    remedy = error.remedy if isinstance(error, LogkeepError) else ""
+    return Seen(
+        kind=Class.NOT_BOOTED,
+        severity=Severity.WARNING,
+        where="boot",
+        what=f"no server looked at it: {what}",
+        remedy=remedy,
+    )
 
 
 def log_end(error: ServerFailed) -> str:

@@ -42,6 +42,7 @@ class Class(StrEnum):
     TREES_DIFFER = "trees-differ"
     BOOT_FAILED = "boot-failed"
     BOOT_DIFFERS = "boot-differs"
+    NOT_BOOTED = "not-booted"
     DAMAGED_BEFORE = "damaged-before"
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from logkeep.errors import LogkeepError
 from logkeep.model.findings import Severity
 from logkeep.model.work import Progress
-from logkeep.zookeeper.boot import Boot, booted
+from logkeep.zookeeper.boot import Boot, booted, not_booted
 from logkeep.zookeeper.check_history import history_findings
 from logkeep.zookeeper.coverage import Holdings
 from logkeep.zookeeper.findings import Class, Seen
@@ -104,6 +105,9 @@ def verify(
 ) -> Verified:
     """`known`: what was found when the view was made. `boot` and `scratch`: how to start a server, and where.
 
+    Raises what kept a server from being started, unless damage was found before: that is told first, and the level is
+    then the one that was reached.
+
     `objects`: what a look at presence and sizes saw, where somebody has looked already. `read`: how objects are read.
     """
     objects = check_files(view) if objects is None else objects
@@ -120,8 +124,19 @@ def verify(
     replayed = check_replay(view, holdings, times) if level.covers(Level.REPLAY) else ReplayChecks()
     seen += replayed.seen
     if level is Level.BOOT and boot is not None and scratch is not None:
-        seen += booted(view, replayed.holdings or holdings, times, boot, scratch)
+        try:
+            seen += booted(view, replayed.holdings or holdings, times, boot, scratch)
+        except (LogkeepError, OSError) as error:
+            if not any(_counts(each) for each in seen):
+                raise
+            seen.append(not_booted(error))
+            level = Level.REPLAY
     return _verified(level, seen, objects, replayed.holdings or holdings, times, replayed)
+
+
+def _counts(seen: Seen) -> bool:
+    """Whether it makes a verification fail."""
+    return seen.severity is Severity.DAMAGE or seen.kind in _OLD_HOLES
 
 
 def _unchecked(view: BackupView) -> Iterator[Seen]:

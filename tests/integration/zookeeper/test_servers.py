@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
-from logkeep.errors import ClusterUnreachable, NotAuthorised, ServerFailed
+from logkeep.errors import ClusterUnreachable, NotAuthorised, ServerFailed, ServerRefused
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.processes import look
 from logkeep.zookeeper.client import Credential, four_letter, server_state, session
@@ -50,11 +50,13 @@ def test_apaches_own_client_and_tools_run_from_the_same_jars(tmp_path: Path) -> 
         server.java_tool(toolkit, ["-d", str(tmp_path / "nowhere")])
 
 
-def test_a_server_that_refuses_what_it_finds_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", versions())
+def test_a_server_that_refuses_what_it_finds_says_so(version: str, tmp_path: Path) -> None:
+    """In the words by which damage is told from trouble of the machine."""
     (tmp_path / "data" / "version-2").mkdir(parents=True)
     (tmp_path / "data" / "version-2" / "log.7fffffffffffffff").write_text("a restore was not finished\n")
-    with pytest.raises(ServerFailed, match="exited while starting") as caught:
-        EmbeddedZooKeeper(tmp_path, CACHE).start()
+    with pytest.raises(ServerRefused, match="exited while starting") as caught:
+        EmbeddedZooKeeper(tmp_path, CACHE, release=ZooKeeperRelease(version)).start()
     assert "server.log" in caught.value.remedy
 
 

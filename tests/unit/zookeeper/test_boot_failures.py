@@ -18,13 +18,15 @@ from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.archive.verifying import Look
 from logkeep.zookeeper.boot import Boot, Running
 from logkeep.zookeeper.drilling import Drilled, drill
+from logkeep.zookeeper.findings import Class
 from logkeep.zookeeper.plan import ToEnd
 from logkeep.zookeeper.restore.choosing import choose
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.values import RestoreWish, Sessions, Target
-from logkeep.zookeeper.verify import Level
+from logkeep.zookeeper.verify import Level, verify
 from tests.zookeeper.archives import archived, new_place, newest
 from tests.zookeeper.directories import MadeServer
+from tests.zookeeper.made import Past, backup_of
 
 OF_THE_CHECKER = (
     errors.ServerFailed("jars could not be resolved: no registry"),
@@ -98,6 +100,19 @@ def test_trouble_of_the_checker_is_an_error_and_nothing_is_remembered(
     assert stored_verifications(place) == []
     with pytest.raises(type(error)):
         drilled(place, failing(error), tmp_path / "drill")
+
+
+@pytest.mark.parametrize("error", OF_THE_CHECKER, ids=lambda error: error.slug())
+def test_trouble_of_the_checker_hides_no_damage_that_was_found_without_a_server(
+    tmp_path: Path, error: errors.LogkeepError
+) -> None:
+    view = backup_of(Past(range(1, 31)), snapshot_at=[0, 10], logs=(range(1, 11), range(11, 31)))
+    snapshot = view.snapshots[0]
+    view.objects[snapshot] = view.objects[snapshot][:-1] + b"?"  # the end is reached without it
+    found = verify(view, Level.BOOT, boot=failing(error), scratch=tmp_path / "data")
+    assert (found.level, found.failed) == (Level.REPLAY, True)
+    told = next(seen for seen in found.seen if seen.kind is Class.NOT_BOOTED)
+    assert (told.severity, told.what, told.remedy) == ("warning", f"no server looked at it: {error.what}", error.remedy)
 
 
 class Unstartable:

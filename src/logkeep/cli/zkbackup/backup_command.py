@@ -109,6 +109,7 @@ def _answer(run: Run, bundle: Path, done: Done, checked: Judged, took_s: float) 
         size_bytes=known.statistics.total_size,
         files=len(known.files.snapshots) + len(known.files.txnlogs),
         damaged=known.validation.corrupted_files,
+        whole=code != 10,
     )
     document = _document(bundle, checked, code)
     return Answer(document, lambda look: backup_text(bundle, done, checked, took_s, code, look), code, samples)

@@ -1,8 +1,9 @@
 """Which backups a directory holds, from their documents alone: no data is read, so that a list is quick.
 
-Whatever stands in a document is somebody's claim: fields of a wrong kind make the backup a damaged one, and no name in
-it is ever used as a path. What is being written (`.<id>.partial`) is no backup yet, and a directory that has neither
-the document nor the two directories of data is none at all: nothing that lists or deletes backups sees it.
+Whatever stands in a document is somebody's claim: fields of a wrong kind make the backup a damaged one (one that cannot
+be read here is only not known), and no name in it is ever used as a path. What is being written (`.<id>.partial`) is no
+backup yet, and a directory that has neither the document nor the two directories of data is none at all: nothing that
+lists or deletes backups sees it.
 """
 
 import os
@@ -18,6 +19,8 @@ from logkeep.model.time import within_reason
 from logkeep.zookeeper.bundle.layout import SNAPSHOTS, TXNLOGS
 from logkeep.zookeeper.score import Condition
 
+_GONE: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+"""Of a document that is not there; one that this user may not read, or this machine cannot, may be as good as any."""
 _NEVER_VERIFIED: Final = "it was never verified, or not to the end; `zkbackup verify` tells how good it is"
 
 
@@ -106,7 +109,8 @@ def _unknown(directory: Path, error: Exception) -> Shelved:
     except OSError:
         taken = datetime.fromtimestamp(0, UTC)
     why = (error.strerror or "unreadable").lower() if isinstance(error, OSError) else "not a document of a backup"
+    hidden = isinstance(error, OSError) and not isinstance(error, _GONE)
     return Shelved(
         name=directory.name, directory=directory, taken=taken, zxid=0, size_bytes=0, stored_bytes=0,
-        condition=Condition.DAMAGED, problem=f"{INFO}: {why}",
+        condition=Condition.UNVERIFIED if hidden else Condition.DAMAGED, problem=f"{INFO}: {why}",
     )  # fmt: skip

@@ -11,7 +11,7 @@ from pathlib import Path
 from logkeep.cli.zkbackup.frame import Run
 from logkeep.cli.zkbackup.limit import at_most
 from logkeep.cli.zkbackup.option import ZkOption
-from logkeep.cli.zkbackup.standing import standing
+from logkeep.cli.zkbackup.standing import replaces, standing, stored_verdict, unsaid_by
 from logkeep.cli.zkbackup.structure import given_up_seen, structure_seen
 from logkeep.cli.zkbackup.verdict import store_verdict
 from logkeep.model.work import Progress, ProgressSink
@@ -45,10 +45,13 @@ def check_bundle(
     files = view.info.validation.repaired_files + repaired
     given_up = sum(note.kind == DROPPED for note in repair_notes(view.path))
     checked = judge(verified, end=end_of(view), where=view.name, repaired_files=files, given_up=given_up)
-    before = None if mended else standing(view.path, checked)
+    stored = None if mended else stored_verdict(view.path)
+    keep = stored is not None and not replaces(stored, checked)
+    unsaid = unsaid_by(stored, checked)
+    before = standing(stored, checked) if stored is not None else None
     if before is not None:
         checked = with_standing(checked, before, view.name)
-    store_verdict(view, checked, run.clock())
+    store_verdict(view, checked, run.clock(), unsaid_by=unsaid, keep=keep)
     return checked
 
 

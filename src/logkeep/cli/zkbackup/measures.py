@@ -6,18 +6,20 @@ from logkeep.cli.metrics import METRICS, Sample
 
 
 def backup_samples(
-    source: str, *, took_s: float, ended_s: float, size_bytes: int, files: int, damaged: int
+    source: str, *, took_s: float, ended_s: float, size_bytes: int, files: int, damaged: int, whole: bool = True
 ) -> tuple[Sample, ...]:
-    values = {
+    """`whole`: what was written is what was read; a backup that is damaged already was not completed."""
+    values: dict[str, float] = {
         "backup_duration_seconds": took_s,
         "backup_size_bytes": size_bytes,
         "backup_file_count": files,
         "backup_corruption_count": damaged,
-        "backup_success": 1,
-        "backup_last_success_timestamp_seconds": ended_s,
-        "backup_success_total": 1,
-        "backup_failure_total": 0,
+        "backup_success": int(whole),
+        "backup_success_total": int(whole),
+        "backup_failure_total": int(not whole),
     }
+    if whole:
+        values["backup_last_success_timestamp_seconds"] = ended_s
     return _both(source, values)
 
 

@@ -148,7 +148,14 @@ def _text(plan: _Plan, look: Look, *, dry_run: bool = False) -> str:
     freed = sum(plan.shelf[name].stored_bytes for name in plan.deleted)
     lines += [*(["Deleting...", *done, ""] if done else []), "Done."]
     lines += [f"  Deleted: {plural(len(plan.deleted), 'backup')}", f"  Skipped: {plural(len(skipped), 'backup')}"]
-    return told("\n".join([*lines, f"  Freed: {size(freed)}"]), look)
+    lines += [f"  Freed: {size(freed)}", *_unknown(skipped)]
+    return told("\n".join(lines), look)
+
+
+def _unknown(skipped: Sequence[Shelved]) -> list[str]:
+    """How those get a verdict that nobody has looked at: until then they stay for ever."""
+    names = [one for one in skipped if one.condition is Condition.UNVERIFIED]
+    return [f"  {one.problem or 'never verified'}: zkbackup verify --backup-dir {one.directory}" for one in names]
 
 
 def _plan_lines(plan: _Plan, look: Look) -> list[str]:

@@ -53,14 +53,13 @@ class Verdict(Protocol):
     def standing(self) -> Standing | None: ...
 
 
-def store_verdict(view: BundleView, verdict: Verdict, now: datetime) -> None:
-    """Replace what the document says of its validation, unless that stands against a look that was not as deep, and
-    add to the log; a read-only bundle stays as it is."""
-    document = document_of(view.path)
-    document["validation"] = validation(view, verdict, now)
+def store_verdict(view: BundleView, verdict: Verdict, now: datetime, *, unsaid_by: str, keep: bool = False) -> None:
+    """Replace what the document says of its validation, unless that is to be kept, and add to the log; a read-only
+    bundle stays as it is."""
     try:
-        if verdict.standing is None:
-            replace_document(view.path, document)
+        if not keep:
+            told = validation(view, verdict, now) | ({"unsaid_by": unsaid_by} if unsaid_by else {})
+            replace_document(view.path, {**document_of(view.path), "validation": told})
         _append(view.path / layout.LOGS / layout.VERIFY_LOG, "".join(_lines(verdict, now)))
     except OSError as error:
         why = (error.strerror or "unknown reason").lower()

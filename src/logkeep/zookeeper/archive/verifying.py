@@ -55,7 +55,7 @@ class Look:
         asked.checked.read_objects = sum(name not in gone for name in names.values())
         asked.checked.findings += _told(found, names, gone)
         self.verified = found
-        return Proven(self.level)
+        return Proven(found.level)
 
 
 def _read(view: ArchiveView, checks: ObjectChecks, engine: Engine) -> ObjectChecks:

@@ -55,3 +55,12 @@ def test_a_failure_is_told_without_taking_the_last_success_away(tmp_path: Path) 
     found = _values(tmp_path / "zk.prom")
     assert (found["zkbackup_backup_success"], found["zkbackup_restore_success"]) == (0, 0)
     assert found["logkeep_backup_last_success_timestamp_seconds"] == 1000
+
+
+def test_a_backup_that_is_damaged_already_was_no_success(tmp_path: Path) -> None:
+    file = MetricsFile(tmp_path / "zk.prom")
+    file.update(_taken())
+    file.update(backup_samples("zk:2181", took_s=1, ended_s=2000, size_bytes=99, files=7, damaged=1, whole=False))
+    found = _values(tmp_path / "zk.prom")
+    assert (found["zkbackup_backup_success"], found["zkbackup_backup_failure_total"]) == (0, 1)
+    assert found["logkeep_backup_last_success_timestamp_seconds"] == 1000

@@ -103,8 +103,9 @@ def test_a_new_backup_that_the_disk_has_damaged_already(tmp_path: Path, monkeypa
         return whole(run, bundle)
 
     monkeypatch.setattr(backup_command, "_checked", rotten)
-    code, text = backed_up(server, tmp_path)
+    code, text = backed_up(server, tmp_path, f"--metrics-file={tmp_path / 'zk.prom'}")
     assert (code, text.splitlines()[0]) == (10, "❌ Backup written, but a file in it is damaged: one")
+    assert "\nzkbackup_backup_success 0.0\n" in (tmp_path / "zk.prom").read_text()
 
 
 def test_the_remedy_of_a_broken_seal_is_named_and_it_costs_something(tmp_path: Path) -> None:

@@ -118,3 +118,35 @@ def test_a_level_that_nobody_knows_counts_as_the_deepest(base: Path, level: str)
     info.write_text(json.dumps(document))
     code, said = _verified(base / "b1", "replay")
     assert (code, said["found_before"]["level"]) == (10, "boot")
+
+
+def _stored(bundle: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((bundle / "metadata" / "backup_info.json").read_text())
+    return dict(document["validation"])
+
+
+def test_a_shallow_look_that_finds_nothing_worse_leaves_the_deeper_word(base: Path) -> None:
+    deep = _stored(base / "b1")
+    assert _verified(base / "b1", "files")[0] == 0
+    assert _stored(base / "b1") == deep
+    assert "verified at level files" in (base / "b1" / "logs" / "verify.log").read_text()
+
+
+def test_worse_that_a_shallow_look_finds_does_not_make_it_enough_to_unsay_the_rest(tmp_path: Path) -> None:
+    """A damaged snapshot, then a log that is gone and comes back: the snapshot is still damaged."""
+    server = MadeServer(tmp_path / "server", zxid=8)
+    server.snapshot(0)
+    server.log(range(1, 9), creating=True)
+    server.snapshot(5, nodes=range(1, 6))
+    view, _ = bundled(server, tmp_path / "backups", "one")
+    _flip(view.path / "snapshots" / "snapshot.5", 20)
+    assert _verified(view.path, "data")[1]["status"] == "partial"
+    log = view.path / "txnlogs" / "log.1"
+    log.rename(tmp_path / "aside")
+    assert _verified(view.path, "files")[1]["status"] == "damaged"
+    assert (_stored(view.path)["level"], _stored(view.path)["unsaid_by"]) == ("files", "data")
+    (tmp_path / "aside").rename(log)
+    assert _verified(view.path, "files")[0] == 10
+    assert _statuses(tmp_path / "backups")["one"] == "damaged"
+    assert _verified(view.path, "data")[0] == 10
+    assert _statuses(tmp_path / "backups")["one"] == "partial"

@@ -1,10 +1,15 @@
 """A backup whose verification never came to its end is neither good nor damaged until somebody looks."""
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
 
+from logkeep.cli.zkbackup import catalogue
+from logkeep.cli.zkbackup.claims import Claims
+from logkeep.zookeeper.score import Condition
 from tests.unit.cli.zkbackup.bundles import put, zkbackup
 from tests.zookeeper.directories import MadeServer, bundled
 
@@ -53,3 +58,27 @@ def test_prune_takes_no_unverified_one_for_a_damaged_or_a_good_one(base: Path) -
     said = json.loads(_told(base, "prune", *flags, "--format=json"))
     assert (said["deleted"], said["skipped"], said["protected"]) == ([], ["good-30"], ["good-20"])
     assert "good-30 (skipped: unverified)" in _told(base, "prune", *flags)
+    assert f"how good it is: zkbackup verify --backup-dir {base / 'good-30'}\n" in _told(base, "prune", *flags)
+
+
+@pytest.mark.parametrize("error", [errno.EACCES, errno.EIO, errno.ESTALE])
+def test_a_document_that_cannot_be_read_here_makes_no_damaged_backup(
+    base: Path, error: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever prunes with other rights, or while a disk does not answer, must not delete what may be whole."""
+
+    def unreadable(_directory: Path) -> Claims:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(catalogue, "claims", unreadable)
+    (one,) = catalogue.shelved(base)
+    assert (one.condition, os.strerror(error).lower() in one.problem) == (Condition.UNVERIFIED, True)
+
+
+@pytest.mark.parametrize("error", [errno.ENOENT, errno.ENOTDIR, errno.EISDIR])
+def test_one_that_is_not_there_does(base: Path, error: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(_directory: Path) -> Claims:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(catalogue, "claims", gone)
+    assert catalogue.shelved(base)[0].condition is Condition.DAMAGED
