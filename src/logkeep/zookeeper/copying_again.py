@@ -14,9 +14,9 @@ from logkeep.zookeeper.copying_logs import CopiedLog, LogUnit, copy_log
 from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, SnapshotUnit, copy_snapshot
 from logkeep.zookeeper.held import Held
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot
-from logkeep.zookeeper.member_run import MemberRun, sha256_of
+from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.sink import CopiedAgain
-from logkeep.zookeeper.source_file import Mark, mark_in
+from logkeep.zookeeper.source_file import Mark, mark_in, sha256_of
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,14 @@ another member's logs have it, and a restore takes it from there.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from logkeep.zookeeper.rounds import Hole
 
 Runs = Mapping[str, Sequence[tuple[int, int]]]
 """Per member, first and last of runs of zxids."""
+ASK_ANOTHER: Final = "another member, or an earlier backup, may have these transactions: back that up too"
+"""The remedy where nobody has them."""
 
 
 @dataclass(frozen=True)
@@ -43,3 +46,8 @@ def elsewhere(name: str, parts: Iterable[Runs]) -> Elsewhere:
             if other != name:
                 found.setdefault(other, []).extend(runs)
     return Elsewhere(found)
+
+
+def who(holders: Sequence[str]) -> str:
+    """For people."""
+    return f"member {holders[0]} has them" if len(holders) == 1 else f"members {', '.join(holders)} have them"

@@ -1,9 +1,7 @@
 """One member on its way into a backup: what was seen of it, what is kept of it, how far its files were read."""
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from logkeep.formats.zookeeper.names import Packing
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES
@@ -17,6 +15,7 @@ from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member, Origin
 from logkeep.zookeeper.pins import Pins
 from logkeep.zookeeper.rounds import LogWish, Standing, holes, logs_to_read, proven_by, with_bounds
 from logkeep.zookeeper.sink import DamagedFile, PlacedLog, PlacedSnapshot, Shelf
+from logkeep.zookeeper.source_file import sha256_of
 from logkeep.zookeeper.strangers import contradicted, logged_to, processes_all
 from logkeep.zookeeper.words import ServerState
 
@@ -89,6 +88,10 @@ class MemberRun:
     def _begin_logs(self) -> None:
         if self.continued.file:
             self.ends[self.continued.file] = self.continued.end_at
+
+    def path_of(self, name: str) -> str:
+        """Where a file of this name was seen, for people."""
+        return next((str(f.path) for f in (*self.seen.logs, *self.seen.snapshots) if f.path.name == name), name)
 
     def saw(self, found: Found) -> None:
         """Once more, maybe: `still` tells whether it was the same as before."""
@@ -395,12 +398,3 @@ def _joined_files(before: Sequence[FoundFile], now: Sequence[FoundFile], pins: P
     names = {file.path.name for file in now}
     purged = [file for file in before if file.path.name not in names and pins.path_of(str(file.path))]
     return tuple(sorted([*purged, *now], key=lambda file: (file.zxid, file.path.name)))
-
-
-def sha256_of(path: Path) -> str:
-    """Empty for a file that is gone or cannot be read: nothing has that hash."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return ""

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from logkeep.formats.zookeeper.names import epoch_of, follows, hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.collect import FoundFile
-from logkeep.zookeeper.copying_logs import FoundDamage
-from logkeep.zookeeper.elsewhere import Elsewhere
+from logkeep.zookeeper.damaged_logs import damage_findings, from_damage
+from logkeep.zookeeper.elsewhere import ASK_ANOTHER, Elsewhere, who
 from logkeep.zookeeper.kept import Ending, Origin
 from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.rounds import Hole, Standing, borders, holes, reached, settled
@@ -21,7 +20,6 @@ _PARTIAL = {
     "copied-again", "held-elsewhere", "log-overlap",
 }  # fmt: skip
 _CONTRADICTED = "they stand behind records that are other ones in an earlier log"
-_ANOTHER_MEMBER = "another member, or an earlier backup, may have these transactions: back that up too"
 
 
 @dataclass(frozen=True)
@@ -48,9 +46,9 @@ def told_of(member: MemberRun, others: Elsewhere) -> Told:
         *_bad_snapshots(member),
         *(_doubled(member, one) for one in doubled),
         *(_unkept(member, hole) for hole in unkept),
-        *_damages(member, logs, others),
+        *damage_findings(member, logs, others),
         *_logged_again(member),
-        *(_hole(member, hole, others.holders(hole)) for hole in open_holes if not _from_damage(member, hole)),
+        *(_hole(member, hole, others.holders(hole)) for hole in open_holes if not from_damage(member, hole)),
         *_open_end(member),
         *_unasked(member),
     ]
@@ -134,7 +132,7 @@ def _bad_snapshots(member: MemberRun) -> Iterable[Finding]:
         yield Finding(
             code="snapshot-unfinished" if unfinished else "snapshot-damaged",
             severity=Severity.NOTE if unfinished else Severity.WARNING,
-            where=_where(member, name),
+            where=member.path_of(name),
             what=f"{'being written, or never finished' if unfinished else 'damaged'}: {why}; it is not kept",
         )
     if not member.snapshots and not member.known_snapshots and not _from_the_beginning(member):
@@ -152,101 +150,16 @@ def _from_the_beginning(member: MemberRun) -> bool:
     return any(p.kept.first == 1 for p in member.logs)
 
 
-def _damages(member: MemberRun, kept: Sequence[PlacedLog], others: Elsewhere) -> Iterable[Finding]:
-    logs = {log.path.name: log for log in member.seen.logs}
-    for name, damages in member.damage.items():
-        for damage in damages:
-            following = _next_log(member.seen.logs, logs.get(name))
-            yield from _damage(_where(member, name), damage, following, _Held(name, kept, others))
-
-
 def _logged_again(member: MemberRun) -> Iterable[Finding]:
     for name, found in member.again.items():
         for again in found:
             yield Finding(
                 code="logged-again",
                 severity=Severity.NOTE,
-                where=_where(member, name),
+                where=member.path_of(name),
                 what=f"{hex_zxid(again.first)} to {hex_zxid(again.last)} were logged again, the same (byte "
                 f"{again.position}); they are kept once",
             )
-
-
-def _next_log(logs: Sequence[FoundFile], log: FoundFile | None) -> int | None:
-    return next((other.zxid for other in logs if log is not None and other.zxid > log.zxid), None)
-
-
-@dataclass(frozen=True)
-class _Held:
-    """Of the log of this name: what is kept of its member, and what others hold."""
-
-    name: str
-    kept: Sequence[PlacedLog]
-    others: Elsewhere
-
-
-def _damage(where: str, damage: FoundDamage, following: int | None, held: _Held) -> Iterable[Finding]:
-    name, at = held.name, f"byte {damage.position}, behind {hex_zxid(damage.after_zxid)}"
-    goes_on = damage.resumes_zxid if damage.resumes_zxid is not None else following
-    if damage.kind == "bad-header" and damage.resumes_zxid == _zxid_of(name):
-        yield Finding(
-            code="header-rewritten",
-            severity=Severity.WARNING,
-            where=where,
-            what="its header was damaged; it holds no information, and the records are kept behind a good one",
-        )
-    elif goes_on is None:
-        yield Finding(
-            code="active-tail",
-            severity=Severity.NOTE,
-            where=where,
-            what=f"the last record was being written ({at}); everything before it is kept",
-        )
-    elif missing := _missing(_before(name, damage), goes_on, held.kept):
-        # Across epochs nobody knows what stood in the damaged place, so nobody can be said to have all of it.
-        one_epoch = epoch_of(_before(name, damage)) == epoch_of(goes_on)
-        for hole in missing:
-            unread = (
-                f"{damage.kind} at {at}: transactions {hex_zxid(hole.first)} to {hex_zxid(hole.last)} cannot be read"
-            )
-            holders = held.others.holders(hole) if one_epoch else ()
-            yield Finding(
-                code="held-elsewhere" if holders else "lost-transactions",
-                severity=Severity.WARNING if holders else Severity.DAMAGE,
-                where=where,
-                what=f"{unread}; {_who(holders)}, nothing is lost" if holders else unread,
-                remedy="" if holders else _ANOTHER_MEMBER,
-            )
-    elif damage.resumes_zxid is None or follows(_before(name, damage), damage.resumes_zxid):
-        yield Finding(
-            code="torn-tail",
-            severity=Severity.NOTE,
-            where=where,
-            what=f"a torn end ({at}); the next record elsewhere follows, nothing is lost",
-        )
-    else:
-        yield Finding(
-            code="held-elsewhere",
-            severity=Severity.WARNING,
-            where=where,
-            what=f"{damage.kind} at {at}: what cannot be read here stands whole in another place of the logs, nothing "
-            "is lost",
-        )
-
-
-def _missing(after: int, goes_on: int, kept: Sequence[PlacedLog]) -> list[Hole]:
-    """What stands between two records and in no piece that is kept."""
-    runs = [(p.kept.first, p.kept.last) for p in kept if p.kept.first < goes_on and p.kept.last > after]
-    return holes([(after, after), *runs, (goes_on, goes_on)]) if after < goes_on else []
-
-
-def _before(name: str, damage: FoundDamage) -> int:
-    """The last record before it. A log is named after its first one."""
-    return damage.after_zxid or _zxid_of(name) - 1
-
-
-def _zxid_of(name: str) -> int:
-    return int(name.split(".")[1], 16)
 
 
 def _torn(member: MemberRun) -> Iterable[LostRange]:
@@ -290,7 +203,7 @@ def _open_end(member: MemberRun) -> Iterable[Finding]:
             where=f"member {member.place.name}",
             what=_behind(standing),
             remedy="check that the directories (--data-dir; --zk-data-dir of zkbackup) are those of the server that "
-            "--zk-host names; " + _ANOTHER_MEMBER,
+            "--zk-host names; " + ASK_ANOTHER,
         )
 
 
@@ -348,7 +261,7 @@ def _doubled(member: MemberRun, one: _Doubled) -> Finding:
     return Finding(
         code="log-overlap",
         severity=Severity.WARNING,
-        where=_where(member, one.file),
+        where=member.path_of(one.file),
         what=f"{hex_zxid(one.first)} to {hex_zxid(one.last)} contradict what was logged before them under the same "
         "zxids; this run is not kept",
     )
@@ -366,18 +279,14 @@ def _unkept(member: MemberRun, hole: Hole) -> Finding:
         severity=Severity.DAMAGE,
         where=f"member {member.place.name}",
         what=f"{hex_zxid(hole.first)} to {hex_zxid(hole.last)} are not kept: {_CONTRADICTED}",
-        remedy=_ANOTHER_MEMBER,
+        remedy=ASK_ANOTHER,
     )
-
-
-def _who(holders: Sequence[str]) -> str:
-    return f"member {holders[0]} has them" if len(holders) == 1 else f"members {', '.join(holders)} have them"
 
 
 def _hole(member: MemberRun, hole: Hole, holders: Sequence[str]) -> Finding:
     where, missing = f"member {member.place.name}", f"no log holds {hex_zxid(hole.first)} to {hex_zxid(hole.last)}"
     if holders:
-        return Finding(code="held-by-another", severity=Severity.NOTE, where=where, what=f"{missing}; {_who(holders)}")
+        return Finding(code="held-by-another", severity=Severity.NOTE, where=where, what=f"{missing}; {who(holders)}")
     outrun = member.continued.kept_to is not None and hole.last + 1 == min(p.kept.first for p in member.logs)
     covered = any(p.kept.zxid >= hole.last for p in member.snapshots.values()) and not outrun
     return Finding(
@@ -385,27 +294,12 @@ def _hole(member: MemberRun, hole: Hole, holders: Sequence[str]) -> Finding:
         severity=Severity.WARNING if covered else Severity.DAMAGE,
         where=where,
         what=missing + ("; a snapshot stands behind them, so what comes after can be restored" if covered else ""),
-        remedy=_ANOTHER_MEMBER,
-    )
-
-
-def _from_damage(member: MemberRun, hole: Hole) -> bool:
-    """Whether a finding on a damaged file tells of it already."""
-    following = {log.path.name: _next_log(member.seen.logs, log) for log in member.seen.logs}
-    return any(
-        _before(name, d) < hole.first and hole.last < (d.resumes_zxid or following.get(name) or 0)
-        for name, damages in member.damage.items()
-        for d in damages
+        remedy=ASK_ANOTHER,
     )
 
 
 def _reason(member: MemberRun, hole: Hole) -> str:
-    return "damaged in the log" if _from_damage(member, hole) else "in no log of this member"
-
-
-def _where(member: MemberRun, name: str) -> str:
-    files = {f.path.name: str(f.path) for f in (*member.seen.logs, *member.seen.snapshots)}
-    return files.get(name, name)
+    return "damaged in the log" if from_damage(member, hole) else "in no log of this member"
 
 
 def backup_zxid(members: Sequence[MemberRun]) -> int:

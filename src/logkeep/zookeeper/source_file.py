@@ -1,5 +1,6 @@
 """A server's file, opened and read for a backup: what was purged, what may not be read, and what a disk refuses."""
 
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -91,3 +92,12 @@ def opened_file(path: str, pinned: str = "") -> BinaryIO:
         raise DataDirUnusable(
             f"it cannot be read: {(error.strerror or 'unknown reason').lower()}", subject=path
         ) from error
+
+
+def sha256_of(path: Path) -> str:
+    """Empty for a file that is gone or cannot be read: nothing has that hash."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""

@@ -1,0 +1,109 @@
+"""What damage in a member's logs means for a backup: a torn end, something that others hold, or a loss. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from logkeep.formats.zookeeper.names import epoch_of, follows, hex_zxid
+from logkeep.model.findings import Finding, Severity
+from logkeep.zookeeper.collect import FoundFile
+from logkeep.zookeeper.copying_logs import FoundDamage
+from logkeep.zookeeper.elsewhere import ASK_ANOTHER, Elsewhere, who
+from logkeep.zookeeper.member_run import MemberRun
+from logkeep.zookeeper.rounds import Hole, holes
+from logkeep.zookeeper.sink import PlacedLog
+
+
+def damage_findings(member: MemberRun, kept: Sequence[PlacedLog], others: Elsewhere) -> Iterable[Finding]:
+    """`kept`: of this member; `others`: what the other members of the same backup hold."""
+    logs = {log.path.name: log for log in member.seen.logs}
+    for name, damages in member.damage.items():
+        for damage in damages:
+            following = _next_log(member.seen.logs, logs.get(name))
+            yield from _damage(member.path_of(name), damage, following, _Held(name, kept, others))
+
+
+def from_damage(member: MemberRun, hole: Hole) -> bool:
+    """Whether a finding on a damaged file tells of it already."""
+    following = {log.path.name: _next_log(member.seen.logs, log) for log in member.seen.logs}
+    return any(
+        _before(name, d) < hole.first and hole.last < (d.resumes_zxid or following.get(name) or 0)
+        for name, damages in member.damage.items()
+        for d in damages
+    )
+
+
+def _next_log(logs: Sequence[FoundFile], log: FoundFile | None) -> int | None:
+    return next((other.zxid for other in logs if log is not None and other.zxid > log.zxid), None)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Of the log of this name: what is kept of its member, and what others hold."""
+
+    name: str
+    kept: Sequence[PlacedLog]
+    others: Elsewhere
+
+
+def _damage(where: str, damage: FoundDamage, following: int | None, held: _Held) -> Iterable[Finding]:
+    name, at = held.name, f"byte {damage.position}, behind {hex_zxid(damage.after_zxid)}"
+    goes_on = damage.resumes_zxid if damage.resumes_zxid is not None else following
+    if damage.kind == "bad-header" and damage.resumes_zxid == _zxid_of(name):
+        yield Finding(
+            code="header-rewritten",
+            severity=Severity.WARNING,
+            where=where,
+            what="its header was damaged; it holds no information, and the records are kept behind a good one",
+        )
+    elif goes_on is None:
+        yield Finding(
+            code="active-tail",
+            severity=Severity.NOTE,
+            where=where,
+            what=f"the last record was being written ({at}); everything before it is kept",
+        )
+    elif missing := _missing(_before(name, damage), goes_on, held.kept):
+        # Across epochs nobody knows what stood in the damaged place, so nobody can be said to have all of it.
+        one_epoch = epoch_of(_before(name, damage)) == epoch_of(goes_on)
+        for hole in missing:
+            unread = (
+                f"{damage.kind} at {at}: transactions {hex_zxid(hole.first)} to {hex_zxid(hole.last)} cannot be read"
+            )
+            holders = held.others.holders(hole) if one_epoch else ()
+            yield Finding(
+                code="held-elsewhere" if holders else "lost-transactions",
+                severity=Severity.WARNING if holders else Severity.DAMAGE,
+                where=where,
+                what=f"{unread}; {who(holders)}, nothing is lost" if holders else unread,
+                remedy="" if holders else ASK_ANOTHER,
+            )
+    elif damage.resumes_zxid is None or follows(_before(name, damage), damage.resumes_zxid):
+        yield Finding(
+            code="torn-tail",
+            severity=Severity.NOTE,
+            where=where,
+            what=f"a torn end ({at}); the next record elsewhere follows, nothing is lost",
+        )
+    else:
+        yield Finding(
+            code="held-elsewhere",
+            severity=Severity.WARNING,
+            where=where,
+            what=f"{damage.kind} at {at}: what cannot be read here stands whole in another place of the logs, nothing "
+            "is lost",
+        )
+
+
+def _missing(after: int, goes_on: int, kept: Sequence[PlacedLog]) -> list[Hole]:
+    """What stands between two records and in no piece that is kept."""
+    runs = [(p.kept.first, p.kept.last) for p in kept if p.kept.first < goes_on and p.kept.last > after]
+    return holes([(after, after), *runs, (goes_on, goes_on)]) if after < goes_on else []
+
+
+def _before(name: str, damage: FoundDamage) -> int:
+    """The last record before it. A log is named after its first one."""
+    return damage.after_zxid or _zxid_of(name) - 1
+
+
+def _zxid_of(name: str) -> int:
+    return int(name.split(".")[1], 16)
