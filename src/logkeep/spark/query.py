@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from logkeep.errors import LogkeepError, UsageError
-from logkeep.spark.failures import mistake_in, one_line, spark_text
+from logkeep.spark.failures import mistake_in, one_line, spark_text, whole_text
 from logkeep.spark.outcomes import Failed, decode, encode, foreseen, to_error
 from logkeep.spark.session import Session
 
@@ -69,8 +69,8 @@ def answer(session: Session, asked: Query, group: str, given: Collection[str] = 
     except PythonException as error:
         raise _told(error) from error
     except (PySparkException, Py4JJavaError) as error:
-        # A value that cannot be cast is met while the query runs. The JVM is not asked: it may be what died.
-        if (what := mistake_in(str(error))) is None:
+        # A value that cannot be cast is met while the query runs.
+        if (what := mistake_in(whole_text(error))) is None:
             raise
         raise _refused(asked, what) from error
     rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
@@ -105,6 +105,6 @@ def _rows(rows: Callable[[Any], Iterator["pa.RecordBatch"]], unit: Any) -> Itera
 
 def _told(error: Exception) -> Exception:
     """An error of ours that a task raised, as it was; any other stays what it is."""
-    match = _OURS.search(str(error))
+    match = _OURS.search(whole_text(error))
     failed = decode(base64.b64decode(match[1])) if match else None
     return to_error(failed) if isinstance(failed, Failed) else error
