@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -65,6 +66,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[Event, ...]
     total: int
+    ephemerals: int = 0
+    """Creations of ephemeral nodes among all."""
 
 
 @dataclass(frozen=True)
@@ -92,12 +95,17 @@ def find(unit: LogUnit, progress: Progress) -> Found:
 
 
 def find_closings(unit: LogUnit, progress: Progress) -> Found:
-    """The task for sessions: their ends."""
-    asked = pa.array(unit.sessions, pa.int64())
+    """The task for sessions: the first end of each, for it may be closed again."""
+    asked = set(unit.sessions)
 
     def ended(batch: pa.RecordBatch) -> pa.RecordBatch:
-        of_them = pc.and_(pc.equal(batch["op"], "closeSession"), pc.is_in(batch["session"], value_set=asked))
-        return batch.filter(of_them)
+        closings = batch.filter(pc.equal(batch["op"], "closeSession"))
+        if closings.num_rows:
+            closings = closings.filter(pc.is_in(closings["session"], value_set=pa.array(asked, pa.int64())))
+            _, firsts = np.unique(closings["session"].to_numpy(), return_index=True)
+            closings = closings.take(pa.array(np.sort(firsts)))
+            asked.difference_update(closings["session"].to_pylist())
+        return closings
 
     return _newest(unit, ended, progress)
 
@@ -130,15 +138,21 @@ def batches(unit: LogUnit, progress: Progress) -> Iterator[pa.RecordBatch]:
 
 
 def _newest(unit: LogUnit, chosen: Callable[[pa.RecordBatch], pa.RecordBatch], progress: Progress) -> Found:
-    kept, total = list[pa.RecordBatch](), 0
+    kept, total, ephemerals = list[pa.RecordBatch](), 0, 0
     for batch in batches(unit, progress):
         found = chosen(batch)
         if found.num_rows:
             total += found.num_rows
+            ephemerals += _made_ephemeral(found)
             table = pa.Table.from_batches([*kept, found])
             kept = table.slice(max(table.num_rows - unit.wanted.most, 0)).to_batches()
     rows = (row for batch in kept for row in _plain(batch).to_pylist())
-    return Found(events=tuple(_event(row, unit) for row in rows), total=total)
+    return Found(events=tuple(_event(row, unit) for row in rows), total=total, ephemerals=ephemerals)
+
+
+def _made_ephemeral(batch: pa.RecordBatch) -> int:
+    made = pc.is_in(batch["op"], value_set=pa.array(CREATES))
+    return int(pc.sum(pc.and_(made, batch["ephemeral"])).as_py() or 0)
 
 
 def _plain(batch: pa.RecordBatch) -> pa.Table:
