@@ -62,7 +62,7 @@ def test_every_transaction_that_is_held_is_read_once(drawn: list[tuple[str, str,
 
 def test_a_member_that_is_not_there_is_named() -> None:
     with pytest.raises(UsageError, match="no logs of this member") as refused:
-        choice(backup_of(PAST, snapshot_at=(0,), logs=(range(1, 31),)), "b")
+        choice(backup_of(PAST, snapshot_at=(0,), logs=(range(1, 31),)), _engine, "b")
     assert refused.value.remedy == "choose among a"
 
 
@@ -135,7 +135,7 @@ def test_the_newest_are_told_and_all_are_counted() -> None:
 
 def test_a_unit_travels_to_another_process() -> None:
     view = backup_of(PAST, snapshot_at=(0,), logs=(range(1, 31),))
-    unit = LogUnit(view, choice(view).parts[0], Wanted(b"/n1", Depth.ITSELF, 5))
+    unit = LogUnit(view, choice(view, _engine).parts[0], Wanted(b"/n1", Depth.ITSELF, 5))
     there = pickle.loads(pickle.dumps(unit))  # noqa: S301 - our own bytes, a line ago
     assert find(there, lambda _: None) == find(unit, lambda _: None)
 

@@ -44,7 +44,7 @@ class History:
 
 def history(view: BackupView, wanted: Wanted, engine_for: EngineFor, member: str | None = None) -> History:
     """Goes on behind damage and holes, which `findings` tells. Raises UsageError for a member that is not there."""
-    chosen = choice(view, member)
+    chosen = choice(view, engine_for, member)
     units = [LogUnit(view, piece, wanted) for piece in chosen.parts]
     engine = engine_for(sum(unit.piece.log.size_bytes for unit in units))
     missing: Sequence[Missing] = between(chosen)
