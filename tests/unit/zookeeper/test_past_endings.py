@@ -39,11 +39,11 @@ class _View(MemoryView):
         return super().open(kept)
 
 
-def _view(*logs: Mapping[int, Told], digests: bool = False) -> _View:
+def _view(*logs: Mapping[int, Told]) -> _View:
     view = _View(members=[Member(name="a"), Member(name="b")])
     for log in logs:
         made = (Transaction(s, 0, zxid, zxid * 1000, kind, change, None) for zxid, (s, kind, change) in log.items())
-        view.add_log([record(body(each)) for each in made], digests=digests)
+        view.add_log([record(body(each)) for each in made])
     return view
 
 
@@ -90,7 +90,7 @@ def test_behind_a_hole_a_deletion_is_told_once() -> None:
 @pytest.mark.parametrize("end", [ENDED, NAMED])
 def test_over_a_hole_nothing_is_concluded(end: Told) -> None:
     """In the hole somebody deleted the node: the snapshot behind it has none, and its session ended much later."""
-    view = _view({1: OTHER, 2: MADE}, {20: OTHER, 21: end}, digests=end is NAMED)
+    view = _view({1: OTHER, 2: MADE}, {20: OTHER, 21: end})
     _snapshot(view, 19, {}, bound=19)
     assert _told(_history(view)) == [CREATED]
 
@@ -178,7 +178,7 @@ def test_a_deletion_behind_changes_that_hide_the_creation_is_not_kept_quiet() ->
     cut = _history(view, most=2)
     assert _told(cut) == [(3, "setData", 8), (4, "setData", 8)]
     assert [finding.where for finding in cut.findings] == ["--limit"]
-    assert _history(_view({1: OTHER, 2: MADE, 3: WRITTEN}, digests=True), most=1).findings == ()
+    assert _history(_view({1: NAMED, 2: MADE, 3: WRITTEN}), most=1).findings == ()
     assert _unseen(_history(_view({1: OTHER, 2: WRITTEN, 3: WRITTEN}), most=1)) == []
 
 
@@ -186,3 +186,28 @@ def test_a_newer_run_is_told_though_older_changes_are_hidden() -> None:
     view = _view({1: OTHER, 2: WRITTEN, 3: WRITTEN}, {20: OTHER, 21: ENDED})
     _snapshot(view, 19, {PATH: (7, 2)}, bound=19)
     assert _told(_history(view, most=1)) == [DELETED]
+
+
+def test_a_server_that_writes_digests_may_be_silent_too() -> None:
+    """`closeSessionTxn.enabled=false`: a digest, and no names."""
+    view = _view()
+    for zxid, (session, kind, change) in {11: OTHER, 12: ENDED}.items():
+        made = Transaction(session, 0, zxid, zxid * 1000, kind, change, 4711)
+        view.add_log([record(body(made))])
+    assert all(log.digests for log in view.logs)
+    _snapshot(view, 10, {PATH: (7, 2)}, bound=10)
+    assert _told(_history(view)) == [(12, "delete", 7)]
+
+
+@pytest.mark.parametrize("told", [NAMED, WRITTEN])
+def test_where_no_end_is_silent_no_snapshot_is_read_and_nothing_unseen(told: Told) -> None:
+    view = _view({11: told})
+    view.broken = [_snapshot(view, 10, {PATH: (7, 2)}, bound=None)]
+    assert _history(view).findings == ()
+
+
+def test_a_snapshot_is_blind_only_where_a_silent_end_is() -> None:
+    view = _view({11: WRITTEN, 12: NAMED, 13: ENDED})
+    _snapshot(view, 10, {PATH: (7, 2)}, bound=12)
+    found = _history(view)
+    assert (_told(found), _unseen(found)) == ([(11, "setData", 8), (13, "delete", 7)], [])

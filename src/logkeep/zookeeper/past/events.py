@@ -26,6 +26,9 @@ CREATES: Final = ("create", "createContainer", "createTTL")
 DELETES: Final = ("delete", "deleteContainer")
 _FRAME_BYTES: Final = 13
 """Of a record, around its body."""
+_SILENT: Final = (32, 44)
+"""Bytes of a session's end that names no nodes: a header, and perhaps a digest. Servers that write the names write how
+many there are, also if there is none. One name of four bytes without a digest is as long: it is looked at in vain."""
 
 
 class Depth(StrEnum):
@@ -68,6 +71,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     ephemerals: int = 0
     """Creations of ephemeral nodes among all."""
+    silent_from: int | None = None
+    """The first end of a session that may have taken nodes along and does not name them."""
 
 
 @dataclass(frozen=True)
@@ -91,15 +96,23 @@ def wanted_path(text: str) -> bytes:
 
 def find(unit: LogUnit, progress: Progress) -> Found:
     """The task. Raises Damaged where the log is."""
-    return _newest(unit, lambda batch: matching(batch, unit.wanted), progress)
+    silent = list[int]()
+
+    def chosen(batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not silent:
+            silent.extend(silent_ends(batch)["zxid"][:1].to_pylist())
+        return matching(batch, unit.wanted)
+
+    found = _newest(unit, chosen, progress)
+    return msgspec.structs.replace(found, silent_from=silent[0] if silent else None)
 
 
 def find_closings(unit: LogUnit, progress: Progress) -> Found:
-    """The task for sessions: the first end of each, for it may be closed again."""
+    """The task for sessions: the first silent end of each, for it may be closed again."""
     asked = set(unit.sessions)
 
     def ended(batch: pa.RecordBatch) -> pa.RecordBatch:
-        closings = batch.filter(pc.equal(batch["op"], "closeSession"))
+        closings = silent_ends(batch)
         if closings.num_rows:
             closings = closings.filter(pc.is_in(closings["session"], value_set=pa.array(asked, pa.int64())))
             _, firsts = np.unique(closings["session"].to_numpy(), return_index=True)
@@ -108,6 +121,13 @@ def find_closings(unit: LogUnit, progress: Progress) -> Found:
         return closings
 
     return _newest(unit, ended, progress)
+
+
+def silent_ends(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Ends of sessions that do not name what went with them: of servers before 3.6, and of later ones that were told to
+    (`closeSessionTxn.enabled`), whether they write digests or not."""
+    ends = batch.filter(pc.equal(batch["op"], "closeSession"))
+    return ends.filter(pc.is_in(ends["record_bytes"], value_set=pa.array(_SILENT, pa.int64())))
 
 
 def matching(batch: pa.RecordBatch, wanted: Wanted) -> pa.RecordBatch:

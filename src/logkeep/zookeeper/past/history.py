@@ -1,8 +1,8 @@
 """Who made, changed and deleted a znode: what all logs of a backup say, in order.
 
-Servers before 3.6 do not write which ephemeral nodes went with a session: for nodes whose session is known, its end is
-looked for in a second pass, and told as their deletion. Whose they are, a log or else a snapshot tells. Every run of
-transactions without a hole is looked at by itself: over a hole nothing is concluded.
+Servers before 3.6 do not write which ephemeral nodes went with a session: where logs have such silent ends, those of
+the sessions whose nodes are known are looked for in a second pass, and told as deletions. Whose they are, a log or else
+a snapshot tells. Every run of transactions without a hole is looked at by itself: over a hole nothing is concluded.
 """
 
 from collections.abc import Sequence
@@ -65,12 +65,13 @@ class _Run:
     total: int
     ephemerals: int
     """Of those that were created, shown or not."""
+    silent_from: int | None
+    """See `Found.silent_from`."""
 
     @property
     def hides_creations(self) -> bool:
         """Whether a node of a session may be there that nothing shown tells of."""
-        names = all(unit.piece.log.digests is True for unit in self.units)
-        return not names and self.ephemerals > sum(map(is_ephemeral_creation, self.shown))
+        return self.ephemerals > sum(map(is_ephemeral_creation, self.shown))
 
 
 def _searched(units: Sequence[LogUnit], wanted: Wanted, engine: Engine, member: str | None) -> History:
@@ -96,13 +97,17 @@ def _runs(units: Sequence[LogUnit], found: Sequence[Found], events: Sequence[Eve
         ]
         shown = tuple(event for event in events if event.history == history and first <= event.zxid <= last)
         total, ephemerals = sum(one.total for _, one in inside), sum(one.ephemerals for _, one in inside)
-        runs.append(_Run(tuple(unit for unit, _ in inside), shown, total, ephemerals))
+        silent = min((one.silent_from for _, one in inside if one.silent_from is not None), default=None)
+        runs.append(_Run(tuple(unit for unit, _ in inside), shown, total, ephemerals, silent))
     return runs
 
 
 def _ended(run: _Run, wanted: Wanted, engine: Engine, member: str | None) -> tuple[list[Event], list[Finding]]:
     """Deletions that no log writes, and what of them cannot be told."""
-    owned = owned_before(run.units[0].view, engine, wanted, [unit.piece for unit in run.units], member)
+    if run.silent_from is None:
+        return [], []  # the logs name all deletions
+    pieces = [unit.piece for unit in run.units]
+    owned = owned_before(run.units[0].view, engine, wanted, pieces, run.silent_from, member)
     findings, nodes = list(owned.findings), [*owned.nodes, *run.shown]
     if run.total > len(run.shown):  # a deletion among the older ones may have come before a session's end
         findings += [_NOT_LOOKED_FOR] if owned.nodes or run.hides_creations else []

@@ -1,6 +1,6 @@
 """Ephemeral nodes that were made before the first transaction that is held: a snapshot knows whose they are.
 
-Servers before 3.6 do not write which nodes went with a session. Where a node's creation is in no log, only a snapshot
+Not every server writes which nodes went with a session. Where a node's creation is in no log, only a snapshot
 tells the session whose end deleted it; what no snapshot tells is named, because the answer cannot have it. Snapshots
 are fuzzy: one may lack a node that went with its session while it was written, so it speaks only for what was deleted
 behind its window. What it has from within its window the logs tell themselves.
@@ -61,20 +61,21 @@ class Witness:
 
 
 def owned_before(
-    view: BackupView, engine: Engine, wanted: Wanted, parts: Sequence[Slice], member: str | None = None
+    view: BackupView, engine: Engine, wanted: Wanted, run: Sequence[Slice], silent_from: int, member: str | None = None
 ) -> Owned:
-    """`parts`: one run without a hole. `member`: only what this one holds."""
-    first, last, history = parts[0].first, parts[-1].last, parts[0].log.history
-    if first in FIRST_EVER or all(part.log.digests is True for part in parts):
-        return Owned()  # nothing was before, or the server is one that writes the names
+    """`run`: transactions without a hole, of which `silent_from` is the first that may delete what it does not name.
+    `member`: only what this one holds."""
+    first, last, history = run[0].first, run[-1].last, run[0].log.history
+    if first in FIRST_EVER:
+        return Owned()  # nothing was before
     kept = [one for one in view.snapshots if one.history == history and member in (None, one.member)]
-    borders = {border for part in parts for border in part.log.borders}
+    borders = {border for part in run for border in part.log.borders}
     for witness in witnesses(kept, first, last, borders):
         unit = SnapshotUnit(view, witness.snapshot, wanted, first)
         (told,) = engine.map(owned, [unit], Creations, label="snapshot", weight=_weight)
         if told.is_readable:
             blind = witness.blind_until
-            return Owned(told.events, (_unseen(history, first, blind),) if blind >= first else ())
+            return Owned(told.events, (_unseen(history, first, blind),) if blind >= silent_from else ())
     return Owned(findings=(_unseen(history, first, last),))
 
 
