@@ -29,7 +29,7 @@ from logkeep.model.work import Engine
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.kept import Member
 from logkeep.zookeeper.past.choice import choice
-from logkeep.zookeeper.past.comparing import Side, compare, one_member
+from logkeep.zookeeper.past.comparing import Side, compare, one_member, written_digest
 from logkeep.zookeeper.past.difference import Kind, differences
 from logkeep.zookeeper.past.events import Depth, LogUnit, Wanted, find, wanted_path
 from logkeep.zookeeper.past.history import History, history
@@ -181,6 +181,25 @@ def test_members_and_moments_are_compared() -> None:
     assert (ends.by, ends.total > 2, len(ends.differences), ends.counted[Kind.CREATED] > 0) == ("replay", True, 2, True)
     system = compare(Side(view, ToZxid(20)), Side(view, ToZxid(20)), b"/zookeeper", 10)
     assert (system.by, system.total) == ("replay", 0)
+
+
+def test_equal_digests_alone_do_not_make_two_moments_equal() -> None:
+    """A server counts nothing below /zookeeper, and nobody's ACL: a quota was set in between."""
+    tree, records = new_tree(with_config=True), list[bytes]()
+    for zxid, path in enumerate((b"/a", b"/zookeeper/quota/a"), 1):
+        made = Transaction(1, 0, zxid, zxid, 1, _made(path), None)
+        tree.apply(made)
+        records.append(record(body(made._replace(digest=tree.digest))))
+    view = backup_of(PAST, snapshot_at=(), logs=())
+    view.add_log(records)
+    one, other = (Side(view, ToZxid(zxid)) for zxid in (1, 2))
+    found = compare(one, other, b"", 10)
+    written = [written_digest(view, path) for path in (found.before, found.after)]
+    assert written[0] == written[1] is not None
+    assert (found.by, [each.path for each in found.differences]) == (
+        "replay",
+        ["/zookeeper/quota", "/zookeeper/quota/a"],
+    )
 
 
 @pytest.mark.parametrize("moments", [(20, 20), (20, 30)])
