@@ -1,5 +1,6 @@
 """A mistake in a user's query that shows while it runs is the user's to mend, and no failure of Spark's."""
 
+import base64
 from collections.abc import Callable
 from threading import Event
 from typing import cast
@@ -9,8 +10,9 @@ import pytest
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from logkeep.errors import UsageError
+from logkeep.errors import Damaged, UsageError
 from logkeep.spark.failures import job_error, mistake_in, spark_text
+from logkeep.spark.outcomes import encode, foreseen
 from logkeep.spark.query import Query, answer
 from logkeep.spark.session import Session
 
@@ -100,3 +102,12 @@ class _Captured(PySparkException):
 def test_what_pyspark_took_along_is_not_asked_for_again() -> None:
     with pytest.raises(UsageError, match="CAST_INVALID_INPUT"):
         _asked(_Captured(CAST))
+
+
+@pytest.mark.parametrize("kind", [PySparkException, lambda text: _JavaError(lambda: text)])
+def test_damage_that_a_task_meets_comes_back_as_damage(kind: Callable[[str], Exception]) -> None:
+    """Out of a subquery it comes inside an error of Java's."""
+    outcome = base64.b64encode(encode(foreseen(Damaged("the record behind zxid 0x4 is damaged")))).decode()
+    text = f"Exception thrown in awaitResult: \nCaused by: RuntimeError: logkeep-outcome:{outcome}\n\tat org.apache"
+    with pytest.raises(Damaged, match="the record behind zxid 0x4 is damaged"):
+        _asked(kind(text))
