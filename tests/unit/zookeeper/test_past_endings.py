@@ -211,3 +211,12 @@ def test_a_snapshot_is_blind_only_where_a_silent_end_is() -> None:
     _snapshot(view, 10, {PATH: (7, 2)}, bound=12)
     found = _history(view)
     assert (_told(found), _unseen(found)) == ([(11, "setData", 8), (13, "delete", 7)], [])
+
+
+@pytest.mark.parametrize("end", [None, (PATH,)])
+def test_what_went_with_a_session_was_ephemeral_whether_it_is_named_or_not(end: tuple[bytes, ...] | None) -> None:
+    found = _history(_view({1: OTHER, 2: MADE, 3: (7, -11, CloseSession(end))}))
+    assert [(event.op, event.txn, event.ephemeral) for event in found.events] == [
+        ("create", "create", True),
+        ("delete", "closeSession", True),
+    ]

@@ -61,6 +61,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     version: int | None
     data_bytes: int | None
     ephemeral: bool
+    """Whether it is known to be a session's: by its creation, or by the end of the session that deleted it."""
     member: str
     history: str
     proof: Proof
@@ -183,7 +184,8 @@ def _plain(batch: pa.RecordBatch) -> pa.Table:
 
 def _event(row: dict[str, object], unit: LogUnit) -> Event:
     log, path = unit.piece.log, row["path"]
-    told = {name: row[name] for name in ("zxid", "session", "txn", "op", "version", "data_bytes", "ephemeral")}
+    told = {name: row[name] for name in ("zxid", "session", "txn", "op", "version", "data_bytes")}
+    ephemeral = row["ephemeral"] or (row["txn"] == "closeSession" and row["op"] in DELETES)
     named = shown(path) if isinstance(path, bytes) else ""
     more = {"time_ms": row["time"], "path": named, "member": log.member, "history": log.history, "proof": log.proof}
-    return msgspec.convert({**told, **more}, Event)
+    return msgspec.convert({**told, **more, "ephemeral": ephemeral}, Event)
