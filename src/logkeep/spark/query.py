@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from logkeep.errors import LogkeepError, UsageError
-from logkeep.spark.failures import mistake_in, one_line, spark_text
+from logkeep.spark.failures import mistake_in, one_line, spark_text, whole_text
 from logkeep.spark.outcomes import Failed, decode, encode, foreseen, to_error
 from logkeep.spark.session import Session
 
@@ -51,7 +51,7 @@ class Answer:
 def answer(session: Session, asked: Query, group: str, given: Collection[str] = ()) -> Answer:
     """`given`: settings that are the user's own."""
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415
-    from pyspark.errors import AnalysisException, PySparkException, PythonException  # noqa: PLC0415 - slow to import
+    from pyspark.errors import AnalysisException, PySparkException  # noqa: PLC0415 - slow to import
 
     logging.getLogger(_NOISY).disabled = True
     spark = session.spark
@@ -66,11 +66,13 @@ def answer(session: Session, asked: Query, group: str, given: Collection[str] = 
         table = spark.sql(sql).limit(asked.most + 1).toArrow()
     except AnalysisException as error:
         raise _refused(asked, one_line(spark_text(error))) from error
-    except PythonException as error:
-        raise _told(error) from error
     except (PySparkException, Py4JJavaError) as error:
-        # A value that cannot be cast is met while the query runs. The JVM is not asked: it may be what died.
-        if (what := mistake_in(str(error))) is None:
+        # An error of a task comes as Python's, or, out of a query within the query, inside one of Java's. A value that
+        # cannot be cast is met while the query runs.
+        text = whole_text(error)
+        if (ours := _of_a_task(text)) is not None:
+            raise ours from error
+        if (what := mistake_in(text)) is None:
             raise
         raise _refused(asked, what) from error
     rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
@@ -103,8 +105,8 @@ def _rows(rows: Callable[[Any], Iterator["pa.RecordBatch"]], unit: Any) -> Itera
         raise RuntimeError(f"logkeep-outcome:{outcome}") from None
 
 
-def _told(error: Exception) -> Exception:
-    """An error of ours that a task raised, as it was; any other stays what it is."""
-    match = _OURS.search(str(error))
+def _of_a_task(text: str) -> Exception | None:
+    """An error of ours that a task raised, as it was."""
+    match = _OURS.search(text)
     failed = decode(base64.b64decode(match[1])) if match else None
-    return to_error(failed) if isinstance(failed, Failed) else error
+    return to_error(failed) if isinstance(failed, Failed) else None

@@ -24,9 +24,17 @@ _END_MARK_BYTES: Final = 1
 
 def survey(view: BackupView, *, voters: int | None = None, without: Sequence[KeptLog | KeptSnapshot] = ()) -> Holdings:
     """`without`: what is known to be damaged and must not be planned with."""
+    held = survey_without_disputes(view, voters=voters, without=without)
+    return replace(held, disputed=tuple(disputes(view, held.logs)))
+
+
+def survey_without_disputes(
+    view: BackupView, *, voters: int | None = None, without: Sequence[KeptLog | KeptSnapshot] = ()
+) -> Holdings:
+    """For who compares members' logs elsewhere, or need not: that reads each log once for each that it overlaps."""
     logs = tuple(_with_borders(view, log) for log in view.logs if log not in without)
     snapshots = tuple(snapshot for snapshot in view.snapshots if snapshot not in without)
-    return Holdings(snapshots, logs, tuple(view.members), tuple(disputes(view, logs)), voters)
+    return Holdings(snapshots, logs, tuple(view.members), (), voters)
 
 
 def _with_borders(view: BackupView, log: KeptLog) -> KeptLog:
@@ -54,11 +62,22 @@ def borders_in(columns: Iterator[np.ndarray[tuple[int], np.dtype[np.int64]]]) ->
 
 def disputes(view: BackupView, logs: Sequence[KeptLog]) -> Iterator[Dispute]:
     """Compare the bytes of every record that two logs hold."""
+    for left, right in to_compare(logs):
+        for first, last in differing(view, left, right):
+            yield Dispute(left.history, first, last, frozenset({left.member, right.member}))
+
+
+def to_compare(logs: Sequence[KeptLog]) -> Iterator[tuple[KeptLog, KeptLog]]:
+    """Pairs that hold the same numbers of one history. The same bytes say the same, and are not read."""
     for left, right in combinations(logs, 2):
-        if left.history == right.history and left.first <= right.last and right.first <= left.last:
-            members = frozenset({left.member, right.member})
-            for first, last in runs_of(_differing(view, left, right)):
-                yield Dispute(left.history, first, last, members)
+        meet = left.history == right.history and left.first <= right.last and right.first <= left.last
+        if meet and not (left.sha256 and left.sha256 == right.sha256):
+            yield left, right
+
+
+def differing(view: BackupView, left: KeptLog, right: KeptLog) -> Iterator[tuple[int, int]]:
+    """First and last of each run of records that both hold and that differ."""
+    yield from runs_of(_differing(view, left, right))
 
 
 def runs_of(zxids: Iterator[int]) -> Iterator[tuple[int, int]]:

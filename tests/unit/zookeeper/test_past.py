@@ -29,7 +29,7 @@ from logkeep.model.work import Engine
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.kept import Member
 from logkeep.zookeeper.past.choice import choice
-from logkeep.zookeeper.past.comparing import Side, compare, one_member
+from logkeep.zookeeper.past.comparing import Side, compare, one_member, written_digest
 from logkeep.zookeeper.past.difference import Kind, differences
 from logkeep.zookeeper.past.events import Depth, LogUnit, Wanted, find, wanted_path
 from logkeep.zookeeper.past.history import History, history
@@ -62,7 +62,7 @@ def test_every_transaction_that_is_held_is_read_once(drawn: list[tuple[str, str,
 
 def test_a_member_that_is_not_there_is_named() -> None:
     with pytest.raises(UsageError, match="no logs of this member") as refused:
-        choice(backup_of(PAST, snapshot_at=(0,), logs=(range(1, 31),)), "b")
+        choice(backup_of(PAST, snapshot_at=(0,), logs=(range(1, 31),)), _engine, "b")
     assert refused.value.remedy == "choose among a"
 
 
@@ -135,7 +135,7 @@ def test_the_newest_are_told_and_all_are_counted() -> None:
 
 def test_a_unit_travels_to_another_process() -> None:
     view = backup_of(PAST, snapshot_at=(0,), logs=(range(1, 31),))
-    unit = LogUnit(view, choice(view).parts[0], Wanted(b"/n1", Depth.ITSELF, 5))
+    unit = LogUnit(view, choice(view, _engine).parts[0], Wanted(b"/n1", Depth.ITSELF, 5))
     there = pickle.loads(pickle.dumps(unit))  # noqa: S301 - our own bytes, a line ago
     assert find(there, lambda _: None) == find(unit, lambda _: None)
 
@@ -181,6 +181,25 @@ def test_members_and_moments_are_compared() -> None:
     assert (ends.by, ends.total > 2, len(ends.differences), ends.counted[Kind.CREATED] > 0) == ("replay", True, 2, True)
     system = compare(Side(view, ToZxid(20)), Side(view, ToZxid(20)), b"/zookeeper", 10)
     assert (system.by, system.total) == ("replay", 0)
+
+
+def test_equal_digests_alone_do_not_make_two_moments_equal() -> None:
+    """A server counts nothing below /zookeeper, and nobody's ACL: a quota was set in between."""
+    tree, records = new_tree(with_config=True), list[bytes]()
+    for zxid, path in enumerate((b"/a", b"/zookeeper/quota/a"), 1):
+        made = Transaction(1, 0, zxid, zxid, 1, _made(path), None)
+        tree.apply(made)
+        records.append(record(body(made._replace(digest=tree.digest))))
+    view = backup_of(PAST, snapshot_at=(), logs=())
+    view.add_log(records)
+    one, other = (Side(view, ToZxid(zxid)) for zxid in (1, 2))
+    found = compare(one, other, b"", 10)
+    written = [written_digest(view, path) for path in (found.before, found.after)]
+    assert written[0] == written[1] is not None
+    assert (found.by, [each.path for each in found.differences]) == (
+        "replay",
+        ["/zookeeper/quota", "/zookeeper/quota/a"],
+    )
 
 
 @pytest.mark.parametrize("moments", [(20, 20), (20, 30)])

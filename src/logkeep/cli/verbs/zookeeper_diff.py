@@ -9,13 +9,13 @@ from logkeep.cli.look import Look, count, plural
 from logkeep.cli.opening import STORE_EXITS
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
-from logkeep.cli.verbs.zookeeper_past import moment_text, opened_side
+from logkeep.cli.verbs.zookeeper_past import opened_side
 from logkeep.config.options import BELIEVE, BELOW, LIMIT_DOWNLOAD, MOST_ROWS, REPO, SOURCE
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.past.comparing import Compared, Side, compare
 from logkeep.zookeeper.past.difference import Difference, Kind
 from logkeep.zookeeper.past.events import wanted_path
-from logkeep.zookeeper.plan import RestorePath
+from logkeep.zookeeper.plan import RestorePath, shown_time
 
 
 class DiffSide(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,5 +117,5 @@ def _report(path: str, one: Side, other: Side, found: Compared) -> DiffReport:
 
 def _side(side: Side, path: RestorePath) -> DiffSide:
     moment = path.stands_at
-    time = None if moment.time_ms is None else moment_text(moment.time_ms)
+    time = None if moment.time_ms is None else shown_time(moment.time_ms)
     return DiffSide(backup=side.view.name, zxid=hex_zxid(moment.zxid), time=time, labels=path.labels)

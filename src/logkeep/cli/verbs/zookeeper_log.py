@@ -95,7 +95,7 @@ def log(run: Run, backup: str) -> LogReport:
 
     with opened_backup(run, backup) as view:
         engine = spark_engine(run)
-        chosen = choice(view, run[MEMBER])
+        chosen = choice(view, lambda _: engine, run[MEMBER])
         asked = Query(sql, VIEW, COLUMNS, rows, units(view, chosen), run[MOST_ROWS])
         missing: Sequence[Missing] = between(chosen)
         try:

@@ -57,8 +57,9 @@ SCHEMA: Final = pa.schema(
 """Paths are bytes, as they lie in the file (the root is `/`); `as_text` makes them text."""
 
 _MOST_ROWS: Final = 1 << 16
-_TIMES_MS: Final = (-62_135_596_800_000, 253_402_300_799_999)
-"""The years 1 to 9999: a clock may have said anything, and calendars know no more."""
+_TIMES_MS: Final = (-62_135_510_400_000, 253_402_214_399_999)
+"""The years 1 to 9999 without their first and last day: a clock may have said anything, and calendars know no more, in
+whatever zone the time is shown."""
 
 
 def changes(records: Records, most_rows: int = _MOST_ROWS) -> Iterator[pa.RecordBatch]:

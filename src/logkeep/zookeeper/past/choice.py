@@ -7,18 +7,20 @@ number: those are nobody's. Of what several members hold, the one is read whose 
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from logkeep.errors import UsageError
 from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.work import EngineFor
 from logkeep.zookeeper.coverage import Border, Dispute, Holdings, Line, Standing
 from logkeep.zookeeper.findings import Class
 from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.line import line_of, spans_of, told_committed
+from logkeep.zookeeper.past.disputed import disputed_by_members
 from logkeep.zookeeper.past.pieces import gaps, history_order, pieces, without
 from logkeep.zookeeper.plan import Slice
-from logkeep.zookeeper.survey import survey
+from logkeep.zookeeper.survey import survey_without_disputes
 
 _REMEDY_UNPROVEN = "back up a majority of the voters: then it is known how the epoch ended"
 _REMEDY_DISPUTED = "they are not of one history: ask one of the members by name, with --member"
@@ -46,20 +48,34 @@ class Choice:
             yield from (Slice(gap.log, first, last) for first, last in without(gap.first, gap.last, cuts))
 
 
-def choice(view: BackupView, member: str | None = None) -> Choice:
+def choice(view: BackupView, engine_for: EngineFor, member: str | None = None) -> Choice:
     """`member`: only what this one holds. Raises UsageError for one that is not there."""
     known = sorted({log.member for log in view.logs})
     if member is not None and member not in known:
         raise UsageError(
             "no logs of this member are in the backup", subject=member, remedy=f"choose among {', '.join(known)}"
         )
-    holdings = survey(view)
+    holdings = survey_without_disputes(view)
+    if member is None or _is_doubted(holdings, member):
+        disputed = disputed_by_members(view, holdings.logs, engine_for)
+        holdings = replace(holdings, disputed=tuple(disputed))
     each = [_of_history(holdings, history, member) for history in sorted(holdings.histories, key=history_order)]
     return Choice(
         tuple(piece for one in each for piece in one.held),
         tuple(cut for one in each for cut in one.left_out),
         tuple(finding for one in each for finding in one.findings),
     )
+
+
+def _is_doubted(holdings: Holdings, member: str) -> bool:
+    """Whether others went on without something that this member holds.
+
+    Only then it matters for one member whether they agree in the rest: its own records are told as they are, and those
+    who hold another history under the same numbers do not judge its own.
+    """
+    lines = {history: line_of(holdings, history) for history in holdings.histories}
+    own = (span for line in lines.values() for span in line.spans if span.log.member == member)
+    return any(_meet(cut, (span.first, span.last)) for span in own for cut in lines[span.log.history].abandoned)
 
 
 def _of_history(holdings: Holdings, history: str, member: str | None) -> Choice:

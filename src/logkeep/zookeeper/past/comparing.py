@@ -2,8 +2,9 @@
 
 Servers from 3.6 on write a digest of their whole tree into every transaction: where both sides rest on the same
 archived bytes and end with the same one, nothing has to be replayed. Equal digests alone prove nothing of what a
-member's disk holds: followers log the leader's, whatever their own tree is like. It leaves `/zookeeper` out, so a look
-below that one is always replayed.
+member's disk holds: followers log the leader's, whatever their own tree is like. Nor do they prove that two moments are
+equal: servers count neither ACLs nor what is below `/zookeeper`, so a look below that one is always replayed. And
+whether a node is there at all no digest tells: with a path one of two same trees is replayed.
 """
 
 from collections import Counter

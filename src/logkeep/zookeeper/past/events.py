@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,6 +26,9 @@ CREATES: Final = ("create", "createContainer", "createTTL")
 DELETES: Final = ("delete", "deleteContainer")
 _FRAME_BYTES: Final = 13
 """Of a record, around its body."""
+_SILENT: Final = (32, 44)
+"""Bytes of a session's end that names no nodes: a header, and perhaps a digest. Servers that write the names write how
+many there are, also if there is none. One name of four bytes without a digest is as long: it is looked at in vain."""
 
 
 class Depth(StrEnum):
@@ -57,6 +61,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     version: int | None
     data_bytes: int | None
     ephemeral: bool
+    """Whether it is known to be a session's: by its creation, or by the end of the session that deleted it."""
     member: str
     history: str
     proof: Proof
@@ -65,6 +70,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[Event, ...]
     total: int
+    ephemerals: int = 0
+    """Creations of ephemeral nodes among all."""
+    silent_from: int | None = None
+    """The first end of a session that may have taken nodes along and does not name them."""
 
 
 @dataclass(frozen=True)
@@ -88,18 +97,38 @@ def wanted_path(text: str) -> bytes:
 
 def find(unit: LogUnit, progress: Progress) -> Found:
     """The task. Raises Damaged where the log is."""
-    return _newest(unit, lambda batch: matching(batch, unit.wanted), progress)
+    silent = list[int]()
+
+    def chosen(batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not silent:
+            silent.extend(silent_ends(batch)["zxid"][:1].to_pylist())
+        return matching(batch, unit.wanted)
+
+    found = _newest(unit, chosen, progress)
+    return msgspec.structs.replace(found, silent_from=silent[0] if silent else None)
 
 
 def find_closings(unit: LogUnit, progress: Progress) -> Found:
-    """The task for sessions: their ends."""
-    asked = pa.array(unit.sessions, pa.int64())
+    """The task for sessions: the first silent end of each, for it may be closed again."""
+    asked = set(unit.sessions)
 
     def ended(batch: pa.RecordBatch) -> pa.RecordBatch:
-        of_them = pc.and_(pc.equal(batch["op"], "closeSession"), pc.is_in(batch["session"], value_set=asked))
-        return batch.filter(of_them)
+        closings = silent_ends(batch)
+        if closings.num_rows:
+            closings = closings.filter(pc.is_in(closings["session"], value_set=pa.array(asked, pa.int64())))
+            _, firsts = np.unique(closings["session"].to_numpy(), return_index=True)
+            closings = closings.take(pa.array(np.sort(firsts)))
+            asked.difference_update(closings["session"].to_pylist())
+        return closings
 
     return _newest(unit, ended, progress)
+
+
+def silent_ends(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Ends of sessions that do not name what went with them: of servers before 3.6, and of later ones that were told to
+    (`closeSessionTxn.enabled`), whether they write digests or not."""
+    ends = batch.filter(pc.equal(batch["op"], "closeSession"))
+    return ends.filter(pc.is_in(ends["record_bytes"], value_set=pa.array(_SILENT, pa.int64())))
 
 
 def matching(batch: pa.RecordBatch, wanted: Wanted) -> pa.RecordBatch:
@@ -130,15 +159,21 @@ def batches(unit: LogUnit, progress: Progress) -> Iterator[pa.RecordBatch]:
 
 
 def _newest(unit: LogUnit, chosen: Callable[[pa.RecordBatch], pa.RecordBatch], progress: Progress) -> Found:
-    kept, total = list[pa.RecordBatch](), 0
+    kept, total, ephemerals = list[pa.RecordBatch](), 0, 0
     for batch in batches(unit, progress):
         found = chosen(batch)
         if found.num_rows:
             total += found.num_rows
+            ephemerals += _made_ephemeral(found)
             table = pa.Table.from_batches([*kept, found])
             kept = table.slice(max(table.num_rows - unit.wanted.most, 0)).to_batches()
     rows = (row for batch in kept for row in _plain(batch).to_pylist())
-    return Found(events=tuple(_event(row, unit) for row in rows), total=total)
+    return Found(events=tuple(_event(row, unit) for row in rows), total=total, ephemerals=ephemerals)
+
+
+def _made_ephemeral(batch: pa.RecordBatch) -> int:
+    made = pc.is_in(batch["op"], value_set=pa.array(CREATES))
+    return int(pc.sum(pc.and_(made, batch["ephemeral"])).as_py() or 0)
 
 
 def _plain(batch: pa.RecordBatch) -> pa.Table:
@@ -149,7 +184,8 @@ def _plain(batch: pa.RecordBatch) -> pa.Table:
 
 def _event(row: dict[str, object], unit: LogUnit) -> Event:
     log, path = unit.piece.log, row["path"]
-    told = {name: row[name] for name in ("zxid", "session", "txn", "op", "version", "data_bytes", "ephemeral")}
+    told = {name: row[name] for name in ("zxid", "session", "txn", "op", "version", "data_bytes")}
+    ephemeral = row["ephemeral"] or (row["txn"] == "closeSession" and row["op"] in DELETES)
     named = shown(path) if isinstance(path, bytes) else ""
     more = {"time_ms": row["time"], "path": named, "member": log.member, "history": log.history, "proof": log.proof}
-    return msgspec.convert({**told, **more}, Event)
+    return msgspec.convert({**told, **more, "ephemeral": ephemeral}, Event)

@@ -1,24 +1,31 @@
 """Ephemeral nodes that were made before the first transaction that is held: a snapshot knows whose they are.
 
-Servers before 3.6 do not write which nodes went with a session. Where a node's creation is in no log, only a snapshot
-tells the session whose end deleted it; what no snapshot tells is named, because the answer cannot have it.
+Not every server writes which nodes went with a session. Where a node's creation is in no log, only a snapshot
+tells the session whose end deleted it; what no snapshot tells is named, because the answer cannot have it. Snapshots
+are fuzzy: one may lack a node that went with its session while it was written, so it speaks only for what was deleted
+behind its window. What it has from within its window the logs tell themselves.
+
+Memory: the nodes that were asked for, of one snapshot.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.formats.zookeeper.snapshot import NodeRow, SnapshotReader
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Proof
+from logkeep.model.work import Engine, Progress
 from logkeep.zookeeper.coverage import FIRST_EVER
 from logkeep.zookeeper.findings import Class
 from logkeep.zookeeper.kept import BackupView, KeptSnapshot
 from logkeep.zookeeper.past.around import UNREADABLE
 from logkeep.zookeeper.past.events import Depth, Event, Wanted
-from logkeep.zookeeper.past.pieces import searched
 from logkeep.zookeeper.plan import Slice
+from logkeep.zookeeper.reach import base_of
 from logkeep.zookeeper.replay import unpacked
 from logkeep.zookeeper.tree import is_ephemeral
 
@@ -26,40 +33,89 @@ from logkeep.zookeeper.tree import is_ephemeral
 @dataclass(frozen=True)
 class Owned:
     nodes: tuple[Event, ...] = ()
-    """Their creations, as snapshots tell them: no log holds these."""
+    """Their creations, as a snapshot tells them: no log of the run holds these."""
     findings: tuple[Finding, ...] = ()
 
 
-def owned_before(view: BackupView, wanted: Wanted, parts: Sequence[Slice]) -> Owned:
-    """`parts`: what is looked through."""
-    nodes, findings = dict[tuple[str, str, int], Event](), list[Finding]()
-    for history, first, last in searched(parts):
-        of_run = [part for part in parts if part.log.history == history and first <= part.first <= last]
-        if first in FIRST_EVER or all(part.log.digests for part in of_run):
-            continue  # nothing was before, or the server is one that writes the names
-        borders = {border for part in of_run for border in part.log.borders}
-        of_history = sorted((s for s in view.snapshots if s.history == history), key=lambda s: s.zxid)
-        exact = [s for s in of_history if s.zxid + 1 == first or (s.zxid, first) in borders]
-        base = next(iter([*exact, *(s for s in of_history if first <= s.zxid <= last)]), None)
-        try:
-            told = [] if base is None else list(_owned(view, base, wanted, first))
-        except UNREADABLE:
-            base, told = None, []
-        nodes.update({(node.history, node.path, node.zxid): node for node in told})
-        if base is None or base not in exact:
-            findings.append(_unseen(history, first, last if base is None else base.zxid))
-    return Owned(tuple(nodes.values()), tuple(findings))
+@dataclass(frozen=True)
+class SnapshotUnit:
+    """One task: the nodes of a snapshot that were made before a transaction."""
+
+    view: BackupView
+    snapshot: KeptSnapshot
+    wanted: Wanted
+    before: int
 
 
-def _owned(view: BackupView, base: KeptSnapshot, wanted: Wanted, first: int) -> Iterator[Event]:
+class Creations(msgspec.Struct, frozen=True, kw_only=True):
+    events: tuple[Event, ...]
+    is_readable: bool
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A snapshot that may tell. `blind_until`: what was deleted up to this one it may not have any more."""
+
+    snapshot: KeptSnapshot
+    blind_until: int
+
+
+def owned_before(
+    view: BackupView, engine: Engine, wanted: Wanted, run: Sequence[Slice], silent_from: int, member: str | None = None
+) -> Owned:
+    """`run`: transactions without a hole, of which `silent_from` is the first that may delete what it does not name.
+    `member`: only what this one holds."""
+    first, last, history = run[0].first, run[-1].last, run[0].log.history
+    if first in FIRST_EVER:
+        return Owned()  # nothing was before
+    kept = [one for one in view.snapshots if one.history == history and member in (None, one.member)]
+    borders = {border for part in run for border in part.log.borders}
+    for witness in witnesses(kept, first, last, borders):
+        unit = SnapshotUnit(view, witness.snapshot, wanted, first)
+        (told,) = engine.map(owned, [unit], Creations, label="snapshot", weight=_weight)
+        if told.is_readable:
+            blind = witness.blind_until
+            return Owned(told.events, (_unseen(history, first, blind),) if blind >= silent_from else ())
+    return Owned(findings=(_unseen(history, first, last),))
+
+
+def witnesses(
+    kept: Sequence[KeptSnapshot], first: int, last: int, borders: Collection[tuple[int, int]]
+) -> list[Witness]:
+    """Of the snapshots of a history those that speak of a run, the best first: one from right before it has the most to
+    tell, then the one that is blind for the shortest time."""
+    found = list[tuple[bool, int, KeptSnapshot]]()
+    for one in kept:
+        is_later = not (one.zxid + 1 == first or (one.zxid, first) in borders)
+        if is_later and not first <= one.zxid <= last:
+            continue
+        base = base_of(one, kept)
+        settled = last if base is None else min(base.settled, last)
+        is_exact = not is_later and (base is not None and base.settled <= one.zxid)
+        found.append((is_later, first - 1 if is_exact else max(settled, one.zxid), one))
+    found.sort(key=lambda told: (*told[:2], told[2].member))
+    return [Witness(one, blind_until) for _, blind_until, one in found]
+
+
+def owned(unit: SnapshotUnit, progress: Progress) -> Creations:
+    """The task. A snapshot that cannot be read to its end tells nothing."""
+    try:
+        events = tuple(_owned(unit))
+    except UNREADABLE:
+        return Creations(events=(), is_readable=False)
+    progress(unit.snapshot.size_bytes)
+    return Creations(events=events, is_readable=True)
+
+
+def _owned(unit: SnapshotUnit) -> Iterator[Event]:
     """Raises Damaged, or ObjectMissing, where the snapshot is."""
-    with view.open(base) as stored, unpacked(stored, base.name) as plain:
+    with unit.view.open(unit.snapshot) as stored, unpacked(stored, unit.snapshot.name) as plain:
         reader = SnapshotReader(plain)
         sessions = reader.sessions()
         reader.acls()
         for row in reader.nodes():
-            if row.czxid < first and is_ephemeral(row.owner, sessions) and _is_wanted(row.path, wanted):
-                yield _creation(row, base)
+            if row.czxid < unit.before and is_ephemeral(row.owner, sessions) and _is_wanted(row.path, unit.wanted):
+                yield _creation(row, unit.snapshot)
         reader.ending()
 
 
@@ -83,7 +139,11 @@ def _unseen(history: str, first: int, until: int) -> Finding:
         severity=Severity.WARNING,
         where=f"history {history}",
         what=f"an ephemeral node that was made before {hex_zxid(first)} and went with its session up to "
-        f"{hex_zxid(until)} cannot be seen: this server did not write the names, and no snapshot from right before "
-        f"{hex_zxid(first)} can be read",
+        f"{hex_zxid(until)} cannot be seen: this server did not write the names, and no snapshot that can be read is "
+        f"exact right before {hex_zxid(first)}",
         remedy="an earlier backup may have its creation",
     )
+
+
+def _weight(unit: SnapshotUnit) -> int:
+    return unit.snapshot.size_bytes

@@ -1,0 +1,50 @@
+"""What members disagree on, found by tasks: every two logs that hold the same numbers are compared, record by record.
+
+Each log is read once for each that it overlaps, which is more than any question reads: that is no work for the driver.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from logkeep.model.work import EngineFor, Progress
+from logkeep.zookeeper.coverage import Dispute
+from logkeep.zookeeper.kept import BackupView, KeptLog
+from logkeep.zookeeper.survey import differing, to_compare
+
+
+@dataclass(frozen=True)
+class PairUnit:
+    """One task: two logs of one history."""
+
+    view: BackupView
+    left: KeptLog
+    right: KeptLog
+
+
+class Differing(msgspec.Struct, frozen=True, kw_only=True):
+    runs: tuple[tuple[int, int], ...]
+    """First and last of each."""
+
+
+def compare_logs(unit: PairUnit, progress: Progress) -> Differing:
+    """The task. Behind damage nothing is compared: it is found when the logs are read."""
+    found = tuple(differing(unit.view, unit.left, unit.right))
+    progress(_weight(unit))
+    return Differing(runs=found)
+
+
+def disputed_by_members(view: BackupView, logs: Sequence[KeptLog], engine_for: EngineFor) -> Iterator[Dispute]:
+    """In the order of the logs."""
+    units = [PairUnit(view, left, right) for left, right in to_compare(logs)]
+    if not units:
+        return
+    found = engine_for(sum(map(_weight, units))).map(compare_logs, units, Differing, label="members", weight=_weight)
+    for unit, one in zip(units, found, strict=True):
+        members = frozenset({unit.left.member, unit.right.member})
+        yield from (Dispute(unit.left.history, first, last, members) for first, last in one.runs)
+
+
+def _weight(unit: PairUnit) -> int:
+    return unit.left.size_bytes + unit.right.size_bytes
