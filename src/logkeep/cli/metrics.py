@@ -58,7 +58,7 @@ _TABLE = (
     Metric("zkbackup_backup_size_bytes", "Plain bytes in the last backup by zkbackup."),
     Metric("zkbackup_backup_file_count", "Snapshots and logs in the last backup by zkbackup."),
     Metric("zkbackup_backup_corruption_count", "Damaged files that the last backup by zkbackup met."),
-    Metric("zkbackup_backup_success", "1 when the last backup by zkbackup was completed, 0 when it failed."),
+    Metric("zkbackup_backup_success", "1 when the last backup by zkbackup was completed with nothing lost or damaged."),
     Metric("zkbackup_backup_success_total", "Backups by zkbackup that were completed.", counts=True),
     Metric("zkbackup_backup_failure_total", "Backups by zkbackup that failed.", counts=True),
     Metric("zkbackup_restore_duration_seconds", "How long the last restore by zkbackup took."),

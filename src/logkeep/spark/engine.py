@@ -58,6 +58,7 @@ class SparkEngine:
             stack.callback(self._sink.finish)
             session = self._started(stop)
             outcomes = self._run(session, stop, task, [units[position] for position in order], label)
+        stop.check()
         results = {order[index]: to_result(done, result) for index, done in outcomes.items()}
         return [results[position] for position in range(len(units))]
 
@@ -76,7 +77,9 @@ class SparkEngine:
                     self._hurry = True
                     _cancel(session, group, action)
                     raise stop.error()
-            return _ended(action, session)
+            answered = _ended(action, session)
+        stop.check()
+        return answered
 
     def at_once(self, units: int) -> int:
         """See `logkeep.model.work.Engine.at_once`."""

@@ -54,6 +54,7 @@ class InlineEngine:
                     if isinstance(outcome, Failed):
                         raise to_error(outcome)
                     results[position] = to_result(outcome, result)
+        stop.check()
         return [results[position] for position in range(len(units))]
 
     def at_once(self, units: int) -> int:

@@ -51,6 +51,12 @@ class Stop:
         """The error that ends the run: its exit code tells which signal it was."""
         return Terminated("terminated") if self._signal == signal.SIGTERM else Interrupted("interrupted")
 
+    def check(self) -> None:
+        """Raise `error()` if the work shall end. Whoever caught signals for a while asks once more at the end of it:
+        one that came behind the last unit's own look would be lost otherwise."""
+        if self.cancelled:
+            raise self.error()
+
     @contextmanager
     def raising(self) -> Iterator[None]:
         """Inside, a cancelling signal also raises `error()` at once: for work done in this very thread."""

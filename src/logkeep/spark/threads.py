@@ -38,7 +38,8 @@ class ThreadedEngine:
             return []
         weights = [weight(unit) for unit in units]
         with ExitStack() as stack:
-            run = _Run(self._stop or stack.enter_context(Stop()))
+            stop = self._stop or stack.enter_context(Stop())
+            run = _Run(stop)
             self._sink.start(label, sum(weights), len(units))
             stack.callback(self._sink.finish)
             stack.callback(lambda: run.report(self._sink))
@@ -47,7 +48,8 @@ class ThreadedEngine:
             stack.callback(pool.shutdown, wait=False, cancel_futures=True)
             futures = {p: pool.submit(run.unit, task, units[p]) for p in heaviest_first(weights)}
             outcomes = self._gathered(futures, run)
-            return [to_result(outcomes[position], result) for position in range(len(units))]
+        stop.check()
+        return [to_result(outcomes[position], result) for position in range(len(units))]
 
     def _gathered(self, futures: dict[int, "Future[Outcome]"], run: "_Run") -> dict[int, Done]:
         """Every result, or the first error."""

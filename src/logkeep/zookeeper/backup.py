@@ -139,7 +139,9 @@ def _text(host: str, ask_word: AskWord) -> MemberText:
 def _config(wish: Wish, members: Sequence[MemberRun]) -> Configuration:
     if not wish.include_config:
         return Configuration()
-    places = list(wish.config_dirs) or [p for m in members for p in usual_places(m.seen.snapshot_dir, dict(os.environ))]
+    usual = [p for m in members for p in usual_places(m.seen.snapshot_dir, dict(os.environ))]
+    homes = [m.seen.snapshot_dir.parent for m in members]  # of `myid`, wherever the rest is
+    places = [*wish.config_dirs, *homes] if wish.config_dirs else usual
     return gather_config(list(dict.fromkeys(places)), include_secrets=wish.include_secrets)
 
 

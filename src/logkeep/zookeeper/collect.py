@@ -16,6 +16,8 @@ from logkeep.formats.zookeeper.names import FileKind, FileName, Packing, parse_n
 from logkeep.zookeeper.kept import Origin
 
 VERSION_2 = "version-2"
+NAME_LOG_DIR = "name what its zoo.cfg has as dataLogDir: --zk-log-dir of zkbackup, --log-dir of logkeep"
+"""The remedy where snapshots lie and no log does."""
 _SMALL_FILE_BYTES = 64
 _BEFORE_VERSION_2 = (
     "since ZooKeeper 3.0 data lies in `version-2`; these files are older, and no server of today reads them"
@@ -149,12 +151,16 @@ def _number(path: Path) -> int | None:
 def _unusable(error: OSError, directory: Path) -> DataDirUnusable:
     told = {errno.ENOENT: "there is no such directory", errno.ENOTDIR: "this is not a directory"}
     if error.errno in {errno.EACCES, errno.EPERM}:
-        return DataDirUnusable(
-            "it cannot be read: permission denied",
-            subject=str(directory),
-            remedy="run as the user of the server, or as a member of a group that may read its directories",
-        )
+        return not_allowed(directory)
     return DataDirUnusable(told.get(error.errno or 0, (error.strerror or "unreadable").lower()), subject=str(directory))
+
+
+def not_allowed(path: Path) -> DataDirUnusable:
+    return DataDirUnusable(
+        "it cannot be read: permission denied",
+        subject=str(path),
+        remedy="run as the user of the server, or as a member of a group that may read its directories",
+    )
 
 
 def _both(one: Path, other: Path) -> str:

@@ -4,6 +4,7 @@ A plain function on a picklable unit. What it can foresee is a value in its resu
 opened, a snapshot that is not finished. It raises for what a retry can cure, and for a store that refuses.
 """
 
+import os
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import BinaryIO, cast
@@ -44,6 +45,8 @@ class SnapshotUnit:
 class CopiedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     why: str = ""
+    finished: bool = False
+    """Its last bytes are those of a whole one, though it is not: it was damaged since."""
     stored: Stored | None = None
     fuzzy_end: int | None = None
     digest: int | None = None
@@ -63,9 +66,21 @@ def copy_snapshot(unit: SnapshotUnit, progress: Progress) -> CopiedSnapshot:
         try:
             return _checked_snapshot(unit, _Copied(file, writer, progress), writer)
         except Damaged as damage:
-            return CopiedSnapshot(outcome=Outcome.UNUSABLE, why=str(damage))
+            finished = unit.packing is Packing.PLAIN and _is_finished(file)
+            return CopiedSnapshot(outcome=Outcome.UNUSABLE, why=str(damage), finished=finished)
         finally:
             writer.abort()
+
+
+def _is_finished(file: BinaryIO) -> bool:
+    """As servers look at it before they choose one to start from."""
+    if file.seek(0, os.SEEK_END) < len(_LAST_BYTES):
+        return False
+    file.seek(-len(_LAST_BYTES), os.SEEK_END)
+    return file.read() == _LAST_BYTES
+
+
+_LAST_BYTES = b"\0\0\0\1/"
 
 
 def _checked_snapshot(unit: SnapshotUnit, source: "_Copied", writer: PieceWriter) -> CopiedSnapshot:

@@ -25,8 +25,8 @@ class Standing:
     level: str
 
 
-_BY_A_SERVER = (Class.BOOT_FAILED, Class.BOOT_DIFFERS)
-"""A real server does not start on it, or shows another tree: nobody should rely on it."""
+_REFUSED = (Class.BOOT_FAILED, Class.BOOT_DIFFERS, Class.END_UNREACHABLE)
+"""A real server does not start on it, or shows another tree, or its end was never in it: nobody should rely on it."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Judged:
         found = self.verified
         if self.standing is not None and self.standing.condition is Condition.DAMAGED:
             return False
-        refused = any(seen.kind in _BY_A_SERVER for seen in found.seen)
+        refused = any(seen.kind in _REFUSED for seen in found.seen)
         return found.restorable and not found.document_changed and not refused and (found.end or 0) >= self.end
 
     @property

@@ -56,8 +56,8 @@ class MemberRun:
     """It may be the right one all the same: a member of an ensemble that waits for the others."""
     snapshots: dict[str, PlacedSnapshot] = field(default_factory=dict)
     told: dict[str, int] = field(default_factory=dict)
-    unusable: dict[str, str] = field(default_factory=dict)
-    """Snapshots whose bytes are none, by name, and why."""
+    unusable: dict[str, CopiedSnapshot] = field(default_factory=dict)
+    """Snapshots whose bytes are none, by name."""
     logs: list[PlacedLog] = field(default_factory=list)
     damage: dict[str, tuple[FoundDamage, ...]] = field(default_factory=dict)
     """By log file. A bad end that had nothing behind it is looked at anew in every round."""
@@ -136,7 +136,7 @@ class MemberRun:
         if copied.outcome is Outcome.VANISHED:
             return
         if copied.stored is None:
-            self.unusable[unit.name] = copied.why
+            self.unusable[unit.name] = copied
         else:
             self.schemes.update(copied.schemes)
             self.snapshots[unit.name] = PlacedSnapshot(self._kept_snapshot(unit, copied), copied.stored)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from logkeep.formats.zookeeper.names import epoch_of, follows, hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Proof
+from logkeep.zookeeper.collect import NAME_LOG_DIR
 from logkeep.zookeeper.damaged_logs import damage_findings, from_damage
 from logkeep.zookeeper.elsewhere import ASK_ANOTHER, Elsewhere, who
 from logkeep.zookeeper.kept import Ending, Origin
@@ -17,7 +18,7 @@ from logkeep.zookeeper.words import ServerState
 GOOD, PARTIAL, LOST = 0, 2, 21
 _PARTIAL = {
     "server-unreachable", "other-server", "server-lags", "header-rewritten", "snapshot-fuzzy", "snapshot-unproven",
-    "copied-again", "held-elsewhere", "log-overlap",
+    "copied-again", "held-elsewhere", "log-overlap", "snapshot-damaged", "stray-file", "no-log-seen",
 }  # fmt: skip
 _CONTRADICTED = "they stand behind records that are other ones in an earlier log"
 
@@ -127,13 +128,13 @@ def _strays(member: MemberRun) -> Iterable[Finding]:
 
 def _bad_snapshots(member: MemberRun) -> Iterable[Finding]:
     newest = member.seen.snapshots[-1].path.name if member.seen.snapshots else ""
-    for name, why in member.unusable.items():
-        unfinished = name == newest and bool(member.snapshots or member.known_snapshots)
+    for name, found in member.unusable.items():
+        unfinished = name == newest and not found.finished and bool(member.snapshots or member.known_snapshots)
         yield Finding(
             code="snapshot-unfinished" if unfinished else "snapshot-damaged",
             severity=Severity.NOTE if unfinished else Severity.WARNING,
             where=member.path_of(name),
-            what=f"{'being written, or never finished' if unfinished else 'damaged'}: {why}; it is not kept",
+            what=f"{'being written, or never finished' if unfinished else 'damaged'}: {found.why}; it is not kept",
         )
     if not member.snapshots and not member.known_snapshots and not _from_the_beginning(member):
         yield Finding(
@@ -175,6 +176,14 @@ def _torn(member: MemberRun) -> Iterable[LostRange]:
 
 def _open_end(member: MemberRun) -> Iterable[Finding]:
     standing = member.standing()
+    if not _over_http(member) and standing.cap is None and member.lacks_logs:
+        yield Finding(
+            code="no-log-seen",
+            severity=Severity.WARNING,
+            where=str(member.seen.log_dir),
+            what="no log lies here, and no server could be asked whether there should be one",
+            remedy=NAME_LOG_DIR,
+        )
     if _over_http(member) or settled(standing):
         return
     if member.lacks_logs:
@@ -184,7 +193,7 @@ def _open_end(member: MemberRun) -> Iterable[Finding]:
             where=str(member.seen.log_dir),
             what=f"no log lies here, and the server has processed {hex_zxid(standing.cap or 0)}, behind its newest "
             f"snapshot ({hex_zxid(standing.newest_snapshot)}): its logs are elsewhere",
-            remedy="name what its zoo.cfg has as dataLogDir: --zk-log-dir of zkbackup, --log-dir of logkeep",
+            remedy=NAME_LOG_DIR,
         )
         return
     if standing.last < standing.fuzzy_end and standing.fuzzy_end > standing.newest_snapshot:

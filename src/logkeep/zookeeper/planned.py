@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 from logkeep.errors import BackupFailed
 from logkeep.model.findings import Finding, Severity
+from logkeep.zookeeper.collect import NAME_LOG_DIR
 from logkeep.zookeeper.coverage import Holdings, Standing
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member, Origin
 from logkeep.zookeeper.line import line_of
 from logkeep.zookeeper.plan import Refused, RestorePath, ToEnd, plan
+
+_ANOTHER = "back up another member, or restart this one, which makes it write a snapshot"
 
 
 class _Timeless:
@@ -45,7 +48,7 @@ def planned(
         raise BackupFailed(
             f"nothing could be restored from it: {path.what}",
             subject=subject,
-            remedy="back up another member, or restart this one, which makes it write a snapshot",
+            remedy=_ANOTHER if logs else f"no log was found: {NAME_LOG_DIR}",
         )
     good = {Standing.MAJORITY, Standing.BY_DIGEST, Standing.BEGINNING}
     borders = line_of(holdings, history).borders

@@ -11,6 +11,7 @@ from logkeep.errors import BackupFailed, DataDirUnusable
 from logkeep.formats.zookeeper.scanned_log import DamageKind
 from logkeep.formats.zookeeper.txnlog import ScannedLog, scan
 from logkeep.formats.zookeeper.window import CHUNK_BYTES
+from logkeep.zookeeper.collect import not_allowed
 
 
 def base_of(start: int) -> int:
@@ -88,6 +89,8 @@ def opened_file(path: str, pinned: str = "") -> BinaryIO:
         if not pinned:
             raise
         return Path(pinned).open("rb")
+    except PermissionError as error:
+        raise not_allowed(Path(path)) from error
     except OSError as error:
         raise DataDirUnusable(
             f"it cannot be read: {(error.strerror or 'unknown reason').lower()}", subject=path

@@ -72,6 +72,11 @@ class Verified:
     """What weakens the proof of the end, for people."""
 
     @property
+    def reads_data(self) -> bool:
+        """Names and sizes alone tell nothing of bytes."""
+        return self.level.covers(Level.DATA)
+
+    @property
     def failed(self) -> bool:
         return any(each.severity is Severity.DAMAGE for each in self.seen)
 

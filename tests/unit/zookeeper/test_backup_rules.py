@@ -205,7 +205,10 @@ def log_from(first: int) -> LogRecord:
     ("codes", "expected"),
     [
         ([], 0),
-        (["active-tail", "torn-tail", "held-by-another", "stray-file", "snapshot-unfinished"], 0),
+        (["active-tail", "torn-tail", "held-by-another", "snapshot-unfinished"], 0),
+        (["stray-file"], 2),
+        (["snapshot-damaged"], 2),
+        (["no-log-seen"], 2),
         (["hole"], 21),
         (["server-unreachable"], 2),
         (["header-rewritten"], 2),
@@ -232,19 +235,22 @@ class TestConfiguration:
             "keystore.jks": "jks",
             "server.keytab": "kt",
             "cert.pem": "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n",
+            "logback.xml": '<a><password>hush</password><Property name="smtp.password" value="hush"/>'
+            '<property name="apiToken">hush</property><level>info</level></a>',
             "notes.txt": "none of our business",
         }
         for name, text in made.items():
             (tmp_path / name).write_text(text)
         found = gather_config([tmp_path], include_secrets=False)
         kept = {c.name: c.content.decode() for c in found.files}
-        assert set(kept) == {"zoo.cfg", "jaas.conf", "java.env", "zoo.cfg.dynamic.100000000"}
+        assert set(kept) == {"zoo.cfg", "jaas.conf", "java.env", "zoo.cfg.dynamic.100000000", "logback.xml"}
+        assert "<level>info</level>" in kept["logback.xml"]
         assert "dataDir=/data" in kept["zoo.cfg"]
         for secret in ("topsecret", "hush", "AbC"):
             assert secret not in "".join(kept.values())
         told = "\n".join(found.left_out)
         assert all(name in told for name in ("keystore.jks", "server.keytab", "cert.pem"))
-        assert {c.name for c in found.files if c.redacted} == {"zoo.cfg", "jaas.conf", "java.env"}
+        assert {c.name for c in found.files if c.redacted} == {"zoo.cfg", "jaas.conf", "java.env", "logback.xml"}
 
     def test_originals_come_when_they_are_asked_for_and_keytabs_never(self, tmp_path: Path) -> None:
         (tmp_path / "jaas.conf").write_text('password="hush"')

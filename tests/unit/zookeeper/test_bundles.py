@@ -486,3 +486,16 @@ def largest_file(size_bytes: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize(("cut", "code", "exit_code"), [(0, "snapshot-damaged", 2), (7, "snapshot-unfinished", 0)])
+def test_the_newest_snapshot_is_damaged_or_never_finished(
+    server: MadeServer, tmp_path: Path, cut: int, code: str, exit_code: int
+) -> None:
+    """A bit that turned in a whole one, and one whose end was never written."""
+    path = server.snapshot(8, nodes=range(1, 9))
+    content = bytearray(path.read_bytes())
+    content[40] ^= 1
+    path.write_bytes(content[: len(content) - cut])
+    _, done = bundled(server, tmp_path / "out")
+    assert (code, done.exit_code) == (next(f.code for f in done.findings if f.where == str(path)), exit_code)

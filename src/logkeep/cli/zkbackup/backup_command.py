@@ -1,5 +1,6 @@
 """`zkbackup backup`: copy one server's files while it runs, check what was copied, and tell how good it is."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from logkeep.cli.zkbackup.options import (
     VALIDATION_TIMEOUT,
     VERIFY,
 )
+from logkeep.errors import UsageError
 from logkeep.model.segments import Codec
 from logkeep.spark.threads import ThreadedEngine
 from logkeep.zookeeper.backup import Done, Wish, back_up, check_apart
@@ -75,11 +77,15 @@ def _wish(run: Run) -> Wish:
     data_dir = run.needed(DATA_DIR, "--zk-data-dir").absolute()
     place = MemberPlace(_MEMBER, data_dir, (run[LOG_DIR] or data_dir).absolute(), run[HOST])
     config_dir = run[CONFIG_DIR]
+    if config_dir is not None and not config_dir.is_dir():
+        raise UsageError(
+            "there is no such directory", subject=f"--zk-conf-dir {config_dir}", remedy="name where zoo.cfg lies"
+        )
     return Wish(
         members=(place,),
         include_config=run[INCLUDE_CONFIG] or run[INCLUDE_SECRETS],
         include_secrets=run[INCLUDE_SECRETS],
-        config_dirs=(config_dir,) if config_dir is not None else (),
+        config_dirs=(config_dir.absolute(),) if config_dir is not None else (),
     )
 
 
@@ -109,10 +115,12 @@ def _answer(run: Run, bundle: Path, done: Done, checked: Judged, took_s: float) 
         size_bytes=known.statistics.total_size,
         files=len(known.files.snapshots) + len(known.files.txnlogs),
         damaged=known.validation.corrupted_files,
-        whole=code != 10,
+        code=code,
     )
     document = _document(bundle, checked, code)
-    return Answer(document, lambda look: backup_text(bundle, done, checked, took_s, code, look), code, samples)
+    kept = run[INCLUDE_CONFIG] or run[INCLUDE_SECRETS]
+    text = partial(backup_text, bundle, done, checked, took_s, code, with_config=kept)
+    return Answer(document, text, code, samples)
 
 
 def exit_code(done: Done, checked: Judged, *, auto_repair: bool) -> int:

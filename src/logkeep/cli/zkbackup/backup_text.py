@@ -1,5 +1,6 @@
 """What `zkbackup backup` says when it is done. Pure."""
 
+import shlex
 from pathlib import Path
 
 from logkeep.cli.look import Look, count, duration, plural, size
@@ -17,10 +18,13 @@ _OUTCOMES = {
     21: f"{BAD} Backup written, but transactions are lost",
 }
 _NOT_RESTORABLE = f"{BAD} Backup written, but it cannot be restored"
-_BY_HAND = "keytabs are never copied; key stores, private keys and jaas.conf only with --include-secrets"
+_BY_HAND = "keytabs are never copied; key stores, private keys and passwords only with --include-secrets"
 
 
-def backup_text(bundle: Path, done: Done, checked: Judged, took_s: float, code: int, look: Look) -> str:
+def backup_text(
+    bundle: Path, done: Done, checked: Judged, took_s: float, code: int, look: Look, *, with_config: bool
+) -> str:
+    """`with_config`: the server's configuration was to be kept too."""
     gathered = done.gathered
     lines = [
         f"{_outcome(checked, code)}: {done.name}",
@@ -28,12 +32,12 @@ def backup_text(bundle: Path, done: Done, checked: Judged, took_s: float, code: 
         f"Directory:  {bundle}",
         *_facts(gathered, took_s),
         f"Status:     {_status(checked)}, quality {checked.score}/100 (level {checked.level})",
-        *_configuration(gathered),
+        *_configuration(gathered, with_config),
         *finding_lines([*gathered.findings, *checked.new_to(gathered.findings)]),
         "",
         "Next steps:",
-        f"  zkbackup verify --backup-dir {bundle}",
-        f"  zkbackup info {done.name} --backup-base-dir {bundle.parent}",
+        f"  zkbackup verify --backup-dir {shlex.quote(str(bundle))}",
+        f"  zkbackup info {done.name} --backup-base-dir {shlex.quote(str(bundle.parent))}",
     ]
     return told("\n".join(lines), look)
 
@@ -43,7 +47,7 @@ def _outcome(checked: Judged, code: int) -> str:
 
 
 def _status(checked: Judged) -> str:
-    return condition_word(checked.condition, unproven_end=checked.unproven_end)
+    return condition_word(checked.condition, unproven_end=checked.unproven_end, read_back=checked.verified.reads_data)
 
 
 def _facts(gathered: Gathered, took_s: float) -> list[str]:
@@ -63,8 +67,8 @@ def _facts(gathered: Gathered, took_s: float) -> list[str]:
     ]
 
 
-def _configuration(gathered: Gathered) -> list[str]:
-    if not gathered.config and not gathered.left_out:
+def _configuration(gathered: Gathered, wanted: bool) -> list[str]:
+    if not wanted:
         return ["Config:     not kept; --include-config keeps zoo.cfg, myid and the like"]
     redacted = sum(file.redacted for file in gathered.config)
     kept = f"Config:     {plural(len(gathered.config), 'file')} kept, passwords replaced in {count(redacted)}"

@@ -89,5 +89,8 @@ def _padded(cell: str, width: int) -> str:
     return cell + " " * (width - cell_width(cell))
 
 
-def condition_word(condition: Condition, *, unproven_end: bool = False) -> str:
-    return f"{SIGNS[condition]} {condition.value}" + (", unproven end" if unproven_end else "")
+def condition_word(condition: Condition, *, unproven_end: bool = False, read_back: bool = True) -> str:
+    """`read_back`: somebody has looked at the data since it was written, not at names and sizes alone."""
+    unread = condition is Condition.VALID and not read_back
+    more = [*(["not read back"] if unread else []), *(["unproven end"] if unproven_end else [])]
+    return ", ".join([f"{SIGNS[condition]} {condition.value}", *more])

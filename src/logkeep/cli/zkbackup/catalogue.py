@@ -39,6 +39,8 @@ class Shelved:
     condition: Condition
     unproven_end: bool = False
     """No server said that its last transactions were committed."""
+    read_back: bool = True
+    """Its data was looked at since it was written."""
     problem: str = ""
 
 
@@ -52,8 +54,11 @@ def shelved(base: Path) -> list[Shelved]:
             "the directory cannot be read", subject=str(base), remedy="run as the user who takes the backups"
         ) from error
     except OSError as error:
+        gone = isinstance(error, FileNotFoundError)
         raise StoreLocationMissing(
-            f"there is no such directory of backups: {(error.strerror or 'unreadable').lower()}",
+            "there is no such directory of backups"
+            if gone
+            else f"no backups: {(error.strerror or 'unreadable').lower()}",
             subject=str(base),
             remedy="name it with --backup-base-dir, or as backup.base_dir in zkbackup.yaml",
         ) from error
@@ -70,8 +75,12 @@ def find(base: Path, wanted: str) -> Path:
 
 
 def is_bundle(directory: Path) -> bool:
-    """Whether it is a backup, however damaged: anything else belongs to somebody else."""
-    return (directory / INFO).is_file() or all((directory / name).is_dir() for name in (SNAPSHOTS, TXNLOGS))
+    """Whether it is a backup, however damaged: anything else belongs to somebody else. One that may not be looked into
+    counts: nobody deletes it for that, and nobody is told that there is none."""
+    try:
+        return (directory / INFO).is_file() or all((directory / name).is_dir() for name in (SNAPSHOTS, TXNLOGS))
+    except OSError:
+        return True
 
 
 def _is_id(name: str) -> bool:
@@ -92,6 +101,7 @@ def _shelved(directory: Path) -> Shelved:
         size_bytes=info.statistics.total_size, stored_bytes=info.statistics.stored_bytes,
         condition=info.validation.condition,
         unproven_end=info.validation.unproven_end,
+        read_back=info.validation.enabled,
         problem=_NEVER_VERIFIED if info.validation.condition is Condition.UNVERIFIED else "",
     )  # fmt: skip
 

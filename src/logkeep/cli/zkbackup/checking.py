@@ -20,8 +20,10 @@ from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.repair_notes import DROPPED, repair_notes
 from logkeep.zookeeper.bundle.view import CHANGED, BundleView
 from logkeep.zookeeper.coverage import Holdings
+from logkeep.zookeeper.findings import Seen
 from logkeep.zookeeper.judging import Judged, judge, with_standing
 from logkeep.zookeeper.survey import survey
+from logkeep.zookeeper.taken import missing_when_taken
 from logkeep.zookeeper.verify import Level, verify
 from logkeep.zookeeper.verify_objects import check_data, check_files
 
@@ -40,7 +42,7 @@ def check_bundle(
     """Verify, and store the verdict. `repaired`: files that were just repaired. `mended`: something was, so that what
     was found before it is of another backup than this."""
     with at_most(run[timeout]), _shown(run, view, "verify") as progress:
-        known = [*structure_seen(view), *given_up_seen(view)]
+        known = [*structure_seen(view), *given_up_seen(view), *_when_taken(view, level)]
         verified = verify(view, level, known=known, boot=boot, scratch=scratch, progress=progress)
     files = view.info.validation.repaired_files + repaired
     given_up = sum(note.kind == DROPPED for note in repair_notes(view.path))
@@ -53,6 +55,11 @@ def check_bundle(
         checked = with_standing(checked, before, view.name)
     store_verdict(view, checked, run.clock(), unsaid_by=unsaid, keep=keep)
     return checked
+
+
+def _when_taken(view: BundleView, level: Level) -> Iterator[Seen]:
+    reads = level.covers(Level.DATA)
+    return missing_when_taken(view.info.findings, reads_logs=reads, repaired=bool(repair_notes(view.path)))
 
 
 def end_of(view: BundleView) -> int:

@@ -122,17 +122,17 @@ def begin(world: World, flags: Flags) -> Run:
     wants_json = "json" in (settings[FORMAT], settings[LIST_FORMAT])
     world.json, world.verbose = wants_json, 2 if settings[VERBOSE] else 0
     world.console = standard_console(world.environ, force_text=wants_json)
-    _begin_log(settings, world, wants_json)
+    _begin_log(settings, world, for_machines=wants_json or settings[LIST_FORMAT] == "simple")
     for warning in warnings:
         _log.warning(warning)
     return Run(settings, world.console, world, wants_json)
 
 
-def _begin_log(settings: Settings, world: World, wants_json: bool) -> None:
+def _begin_log(settings: Settings, world: World, *, for_machines: bool) -> None:
     file = settings[LOG_FILE] if settings[LOG_OUTPUT] == "file" else None
     world.log_file = file
     level = _level(settings)
-    to_stdout = settings[LOG_OUTPUT] == "stdout" and not wants_json
+    to_stdout = settings[LOG_OUTPUT] == "stdout" and not for_machines
     handler = set_up_logs(
         world.console, level="warning" if level == "warn" else level, form=settings[LOG_FORMAT],
         file=_made(file), to_stdout=to_stdout,

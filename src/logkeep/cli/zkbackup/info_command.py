@@ -13,7 +13,7 @@ from logkeep.cli.zkbackup.catalogue import find, moment_of
 from logkeep.cli.zkbackup.claims import INFO, ClaimedLog, Claims, claims, document_bytes
 from logkeep.cli.zkbackup.frame import Answer, Job, Run
 from logkeep.cli.zkbackup.options import BASE_DIR, FORMAT
-from logkeep.errors import Damaged
+from logkeep.errors import Damaged, StoreDenied
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.bundle.documents import WITHOUT_DOCUMENT
 from logkeep.zookeeper.score import Condition
@@ -29,6 +29,10 @@ def info(run: Run, backup_id: str) -> Answer:
     try:
         known, whole = claims(directory), msgspec.json.decode(document_bytes(directory))
         moment_of(known)
+    except PermissionError as error:
+        raise StoreDenied(
+            "it cannot be read", subject=str(directory), remedy="run as the user who takes the backups"
+        ) from error
     except (OSError, ValueError) as error:
         why = (error.strerror or "unreadable").lower() if isinstance(error, OSError) else "not a document of a backup"
         raise Damaged(why, subject=str(directory / INFO), remedy=WITHOUT_DOCUMENT) from error
@@ -121,7 +125,7 @@ def _log(log: ClaimedLog) -> tuple[str, ...]:
 
 def _validation(known: Claims, condition: Condition) -> list[str]:
     found = known.validation
-    word = condition_word(condition, unproven_end=found.unproven_end)
+    word = condition_word(condition, unproven_end=found.unproven_end, read_back=found.enabled)
     return [
         "Verification:",
         *(f"  Files: {found.total_files}", f"  Valid: {found.valid_files}", f"  Repaired: {found.repaired_files}"),

@@ -22,6 +22,7 @@ _MEANINGS: Final = {
     Condition.DAMAGED: "cannot be restored, or nobody can tell",
     Condition.UNVERIFIED: "no verification of it came to its end",
 }
+_UNREAD: Final = "checked on its way, and nobody has looked at what lies on the disk"
 _UNPROVEN: Final = "no server said that its last transactions were committed"
 
 
@@ -57,6 +58,7 @@ def as_document(one: Shelved) -> dict[str, Any]:
         "size": one.size_bytes,
         "status": one.condition.value,
         "unproven_end": one.unproven_end,
+        "read_back": one.read_back,
         "problem": one.problem,
     }
 
@@ -69,13 +71,14 @@ def _text(base: str, total: int, shown: list[Shelved], look: Look) -> str:
     problems = [f"{one.name}: {one.problem}" for one in shown if one.problem]
     legend = ["", "Status:", *(f"  - {SIGNS[s]} {s.value}: {text}" for s, text in _MEANINGS.items())]
     legend += [f"  - unproven end: {_UNPROVEN}"] if any(one.unproven_end for one in shown) else []
-    tail = [*more, *problems, *legend, "", "'zkbackup info <backup-id>' shows details"]
+    legend += [f"  - not read back: {_UNREAD}"] if any(not one.read_back for one in shown) else []
+    tail = [*more, *problems, *legend, "", f"'zkbackup info <backup-id> --backup-base-dir {base}' shows details"]
     return "\n".join([told("\n".join(head), look), table, told("\n".join(tail), look)])
 
 
 def _row(one: Shelved, look: Look) -> tuple[str, ...]:
     moment = one.taken.astimezone(look.zone).strftime("%Y-%m-%d %H:%M:%S")
-    status = condition_word(one.condition, unproven_end=one.unproven_end)
+    status = condition_word(one.condition, unproven_end=one.unproven_end, read_back=one.read_back)
     return one.name, moment, hex_zxid(one.zxid), size(one.size_bytes), status
 
 

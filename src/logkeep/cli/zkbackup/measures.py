@@ -4,23 +4,30 @@ from collections.abc import Mapping
 
 from logkeep.cli.metrics import METRICS, Sample
 
+_DAMAGED, _LOST = 10, 21
+
 
 def backup_samples(
-    source: str, *, took_s: float, ended_s: float, size_bytes: int, files: int, damaged: int, whole: bool = True
+    source: str, *, took_s: float, ended_s: float, size_bytes: int, files: int, damaged: int, code: int = 0
 ) -> tuple[Sample, ...]:
-    """`whole`: what was written is what was read; a backup that is damaged already was not completed."""
+    """`code`: what the run ends with. Whoever watches zkbackup is told of lost transactions as of any failure; for the
+    house a backup with gaps was completed, and its exit code tells them."""
+    whole, completed = code not in {_DAMAGED, _LOST}, code != _DAMAGED
     values: dict[str, float] = {
         "backup_duration_seconds": took_s,
         "backup_size_bytes": size_bytes,
         "backup_file_count": files,
         "backup_corruption_count": damaged,
+    }
+    own = {
         "backup_success": int(whole),
         "backup_success_total": int(whole),
         "backup_failure_total": int(not whole),
     }
-    if whole:
-        values["backup_last_success_timestamp_seconds"] = ended_s
-    return _both(source, values)
+    house = {"backup_success": int(completed)} | (
+        {"backup_last_success_timestamp_seconds": ended_s} if completed else {}
+    )
+    return (*_own(values | own), *_house(source, values | house))
 
 
 def backup_failed(took_s: float) -> tuple[Sample, ...]:
@@ -59,8 +66,12 @@ def verify_samples(
 
 
 def _both(source: str, values: Mapping[str, float]) -> tuple[Sample, ...]:
+    return (*_own(values), *_house(source, values))
+
+
+def _house(source: str, values: Mapping[str, float]) -> tuple[Sample, ...]:
     house = (Sample(f"logkeep_{name}", value, {"source": source}) for name, value in values.items())
-    return (*_own(values), *(sample for sample in house if sample.name in METRICS))
+    return tuple(sample for sample in house if sample.name in METRICS)
 
 
 def _own(values: Mapping[str, float]) -> tuple[Sample, ...]:

@@ -62,7 +62,7 @@ CONFIG_DIR: ZkOption[Path | None] = ZkOption(
     FilePath("DIR"),
     None,
     "Where zoo.cfg, java.env and jaas.conf are.",
-    default_text="not looked for",
+    default_text="the usual places",
 )
 
 FORCE: ZkOption[bool] = ZkOption("force", Bool(), False, "Do not ask.")

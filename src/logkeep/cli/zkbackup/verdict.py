@@ -10,11 +10,12 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.redaction import redact
 from logkeep.model.time import rfc3339
 from logkeep.zookeeper.bundle import layout
+from logkeep.zookeeper.bundle.contents import damaged_at_source
 from logkeep.zookeeper.bundle.rewriting import document_of, replace_document
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.judging import Standing
 from logkeep.zookeeper.score import Condition
-from logkeep.zookeeper.verify import Level, Verified
+from logkeep.zookeeper.verify import Verified
 
 _log = logging.getLogger(__name__)
 
@@ -67,16 +68,18 @@ def store_verdict(view: BundleView, verdict: Verdict, now: datetime, *, unsaid_b
 
 
 def validation(view: BundleView, verdict: Verdict, now: datetime) -> dict[str, Any]:
-    """The fields of the design, and what lists need. A look at names and sizes alone validates nothing."""
+    """The fields of the design, and what lists need. A look at names and sizes alone validates nothing. Files that were
+    damaged when the backup met them count too: what is kept of them is whole, and not all of it."""
     verified = verdict.verified
+    broken, mended = damaged_at_source(view.info.findings)
     kept = len(view.snapshots) + len(view.logs)
     return {
-        "enabled": verified.level.covers(Level.DATA),
+        "enabled": verified.reads_data,
         "total_files": kept + verdict.given_up,
         "valid_files": max(kept - verified.damaged_files, 0),
-        "corrupted_files": verdict.damaged_files,
+        "corrupted_files": verdict.damaged_files + broken + mended,
         "repaired_files": verdict.repaired_files,
-        "unrecoverable_files": verdict.unrecoverable_files,
+        "unrecoverable_files": verdict.unrecoverable_files + broken,
         "status": verdict.condition.value,
         "quality_score": verdict.score,
         "restorable": verdict.restorable,

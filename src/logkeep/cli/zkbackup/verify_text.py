@@ -15,7 +15,6 @@ from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.judging import Judged
 from logkeep.zookeeper.plan import Interval
 from logkeep.zookeeper.score import Condition
-from logkeep.zookeeper.verify import Level
 
 _ASSESSMENT = {
     Condition.VALID: f"{GOOD} the backup can be restored",
@@ -33,7 +32,7 @@ _CHANGED = "take a new backup now; before a restore from this one bring its docu
 
 def verify_text(view: BundleView, checked: Judged, repairs: list[str], look: Look) -> str:
     info, findings = view.info, checked.findings
-    status = condition_word(checked.condition, unproven_end=checked.unproven_end)
+    status = condition_word(checked.condition, unproven_end=checked.unproven_end, read_back=checked.verified.reads_data)
     lines = [
         *title("Backup verification"),
         *(f"Backup ID: {view.name}", f"Taken: {info.backup_timestamp}", f"ZXID: {info.backup_zxid.hex}"),
@@ -165,7 +164,7 @@ def verify_document(view: BundleView, checked: Judged, repairs: list[str]) -> di
             "txnlogs": [_log_entry(e, checked.findings) for e in info.files.txnlogs],
         },
         "validation": {
-            "enabled": found.level.covers(Level.DATA),
+            "enabled": found.reads_data,
             "total_files": kept + checked.given_up,
             "valid_files": max(kept - found.damaged_files, 0),
             "corrupted_files": checked.damaged_files,

@@ -18,6 +18,7 @@ from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.boot import Boot
 from logkeep.zookeeper.findings import Class, Seen
 from logkeep.zookeeper.judging import Judged, judge
+from logkeep.zookeeper.taken import missing_when_taken
 from logkeep.zookeeper.verify import Level, Verified, verify
 from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, named, to_read
 from logkeep.zookeeper.verify_units import ObjectsUnit, checked_by, shares
@@ -45,6 +46,7 @@ class Look:
         found = verify(
             view,
             self.level,
+            known=list(missing_when_taken(asked.manifest.findings, reads_logs=True, repaired=bool(view.mended))),
             boot=self.boot,
             scratch=self.scratch,
             objects=_present(view, gone),

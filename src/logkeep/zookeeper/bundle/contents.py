@@ -1,8 +1,11 @@
 """What was gathered, as the document of a bundle says it. Pure."""
 
+from collections.abc import Collection, Sequence
 from datetime import datetime
+from pathlib import PurePath
 
 from logkeep.formats.zookeeper.names import hex_zxid, log_name
+from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec, Proof
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.documents import (
@@ -36,6 +39,7 @@ def stored_names(gathered: Gathered) -> dict[str, str]:
 
 def info_of(gathered: Gathered, backup_id: str, started: datetime, took_s: float, codec: Codec) -> BackupInfo:
     stored = [*(p.stored for p in gathered.snapshots), *(p.stored for p in gathered.logs)]
+    rewritten = _rewritten(gathered.findings)
     return BackupInfo(
         backup_id=backup_id,
         backup_timestamp=started.isoformat(timespec="seconds"),
@@ -43,7 +47,7 @@ def info_of(gathered: Gathered, backup_id: str, started: datetime, took_s: float
         zookeeper=_server(gathered.members[0]),
         files=Files(
             snapshots=tuple(_snapshot(p) for p in gathered.snapshots),
-            txnlogs=tuple(_log(p) for p in gathered.logs),
+            txnlogs=tuple(_log(p, rewritten) for p in gathered.logs),
             config=tuple(c.name for c in gathered.config),
             damaged=tuple(_damaged(d) for d in gathered.damaged),
         ),
@@ -89,8 +93,7 @@ def _validation(gathered: Gathered) -> Validation:
     says what is on the disk."""
     kept = len(gathered.snapshots) + len(gathered.logs)
     lost = len({f.where for f in gathered.findings if f.code == "snapshot-damaged"})
-    repaired = len({f.where for f in gathered.findings if f.code in _REPAIRED})
-    broken = len({f.where for f in gathered.findings if f.code in _BROKEN})
+    broken, repaired = damaged_at_source(gathered.findings)
     return Validation(
         enabled=False,
         total_files=kept + lost,
@@ -99,6 +102,13 @@ def _validation(gathered: Gathered) -> Validation:
         repaired_files=repaired,
         unrecoverable_files=broken,
     )
+
+
+def damaged_at_source(findings: Sequence[Finding]) -> tuple[int, int]:
+    """How many files of the server were damaged for good, and how many were whole again when they were kept."""
+    broken = {finding.where for finding in findings if finding.code in _BROKEN}
+    repaired = {finding.where for finding in findings if finding.code in _REPAIRED}
+    return len(broken), len(repaired - broken)
 
 
 def _snapshot(placed: PlacedSnapshot) -> SnapshotEntry:
@@ -120,8 +130,14 @@ def _snapshot(placed: PlacedSnapshot) -> SnapshotEntry:
     )
 
 
-def _log(placed: PlacedLog) -> LogEntry:
-    status, note = _status(placed.kept)
+def _rewritten(findings: Sequence[Finding]) -> set[str]:
+    """Logs in which nothing was wrong but the header, by name."""
+    of = {code: {PurePath(f.where).name for f in findings if f.code == code} for code in {f.code for f in findings}}
+    return of.get("header-rewritten", set()) - of.get("lost-transactions", set()) - of.get("held-elsewhere", set())
+
+
+def _log(placed: PlacedLog, rewritten: Collection[str]) -> LogEntry:
+    status, note = _HEADER_REWRITTEN if placed.kept.name in rewritten else _status(placed.kept)
     return log_entry(placed.kept, placed.stored, _stored_log(placed), status=status, note=note)
 
 
@@ -147,6 +163,9 @@ def log_entry(kept: KeptLog, stored: Stored, stored_name: str, *, status: str, n
         digests=kept.digests,
         note=note,
     )
+
+
+_HEADER_REWRITTEN = ("repaired", "Its header was damaged and was written anew; every record is here")
 
 
 def _status(kept: KeptLog) -> tuple[str, str]:

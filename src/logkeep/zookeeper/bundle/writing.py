@@ -131,7 +131,11 @@ def new_bundle(
     with speaking_of(str(directory)):
         _made(directory)
         if (directory / name).exists():
-            raise UsageError("there is a backup of this id already", subject=str(directory / name))
+            raise UsageError(
+                "there is a backup of this id already",
+                subject=str(directory / name),
+                remedy="choose another --backup-id, or leave it out: the time is then the id",
+            )
         root = layout.partial(directory, name)
         lock = _staged(root)
     try:
@@ -144,9 +148,18 @@ def new_bundle(
 def _made(directory: Path) -> None:
     """The directory for bundles, made if it is missing; its entry is durable."""
     missing = [path for path in (directory, *directory.absolute().parents) if not path.exists()]
-    for path in reversed(missing):
-        path.mkdir(mode=0o700, exist_ok=True)
-        sync_path(path.absolute().parent)
+    try:
+        for path in reversed(missing):
+            path.mkdir(mode=0o700, exist_ok=True)
+            sync_path(path.absolute().parent)
+    except (FileNotFoundError, NotADirectoryError, FileExistsError) as error:
+        raise _no_place(directory, "no directory can be made there") from error
+    if not directory.is_dir():
+        raise _no_place(directory, "this is not a directory")
+
+
+def _no_place(directory: Path, what: str) -> UsageError:
+    return UsageError(what, subject=str(directory), remedy="name a directory for backups")
 
 
 def _staged(root: Path) -> int:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from logkeep.cli.metrics import METRICS, MetricsFile, Sample
@@ -57,10 +58,14 @@ def test_a_failure_is_told_without_taking_the_last_success_away(tmp_path: Path) 
     assert found["logkeep_backup_last_success_timestamp_seconds"] == 1000
 
 
-def test_a_backup_that_is_damaged_already_was_no_success(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("code", "own", "house", "last"), [(10, 0, 0, 1000), (21, 0, 1, 2000), (2, 1, 1, 2000)])
+def test_a_backup_that_is_damaged_or_lost_something_was_no_success(
+    tmp_path: Path, code: int, own: int, house: int, last: int
+) -> None:
     file = MetricsFile(tmp_path / "zk.prom")
     file.update(_taken())
-    file.update(backup_samples("zk:2181", took_s=1, ended_s=2000, size_bytes=99, files=7, damaged=1, whole=False))
+    file.update(backup_samples("zk:2181", took_s=1, ended_s=2000, size_bytes=99, files=7, damaged=1, code=code))
     found = _values(tmp_path / "zk.prom")
-    assert (found["zkbackup_backup_success"], found["zkbackup_backup_failure_total"]) == (0, 1)
-    assert found["logkeep_backup_last_success_timestamp_seconds"] == 1000
+    assert (found["zkbackup_backup_success"], found["zkbackup_backup_failure_total"]) == (own, 1 - own)
+    assert found["logkeep_backup_success"] == house
+    assert found["logkeep_backup_last_success_timestamp_seconds"] == last

@@ -81,8 +81,10 @@ def test_transactions_that_an_older_part_lacks(tmp_path: Path, verified: str) ->
     server.log(range(61, 101), creating=True)
     server.snapshot(100, nodes=range(1, 101))
     server.log(range(101, 121), creating=True)
-    code, text = backed_up(server, tmp_path, verified)
+    code, text = backed_up(server, tmp_path, verified, f"--metrics-file={tmp_path / 'zk.prom'}")
     assert (code, "transactions are lost" in text, "0x33" in text) == (21, True, True), text
+    assert "partial, unproven end, quality 70/100" in text
+    assert "\nzkbackup_backup_success 0.0\n" in (tmp_path / "zk.prom").read_text()
     told = zkbackup("verify", f"--backup-dir={tmp_path / 'backups' / 'one'}", "--format=json", home=tmp_path)
     found = json.loads(told.stdout)
     assert (told.returncode, found["status"], found["quality_score"]) == (10, "partial", 70)
