@@ -22,12 +22,12 @@ _LONGEST_NUMBER = 20
 def held_by(place: Place) -> Held:
     """Raises TargetUnsafe for what cannot be read, or is not where a server would have it."""
     entries = [entry for live in place.lives for entry in _entries(live)]
-    named = [(entry, name) for entry in entries if (name := parse_name(entry.name)) is not None]
+    named = list(_named(place.lives))
     _check_kinds(place, named)
     snapshots = [name for _, name in named if name.kind is FileKind.SNAPSHOT]
     logs = [(entry, name) for entry, name in named if name.kind is FileKind.LOG]
     highest, exactly = _highest(logs)
-    epochs, no_numbers = epochs_in(place.data.path)
+    epochs, no_numbers = epochs_in(place.data)
     left = [Live(path) for live in place.lives for path in live.left_beside()]
     return Held(
         snapshots=len(snapshots),
@@ -37,7 +37,7 @@ def held_by(place: Place) -> Held:
         exactly=exactly,
         epochs=epochs,
         beside_zxid=max((highest_zxid([live]) for live in left), default=0),
-        beside_epochs=tuple(epoch for live in left for epoch in epochs_in(live.path)[0]),
+        beside_epochs=tuple(epoch for live in left for epoch in epochs_in(live)[0]),
         strays=(*(entry.name for entry, name in named if name.stray), *no_numbers),
         myid=(place.data_dir / "myid").exists(),
         fingerprint=fingerprint_of(place),
@@ -60,8 +60,7 @@ OF_NOTHING = hashlib.sha256().hexdigest()
 
 def highest_zxid(lives: Iterable[Live], kinds: Container[FileKind] = tuple(FileKind)) -> int:
     """By the names of files and the records of logs, 0 for none. Raises TargetUnsafe for what cannot be read."""
-    entries = [entry for live in lives for entry in _entries(live)]
-    named = [(e, name) for e in entries if (name := parse_name(e.name)) is not None and name.kind in kinds]
+    named = [(entry, name) for entry, name in _named(lives) if name.kind in kinds]
     logged, _ = _highest((entry, name) for entry, name in named if name.kind is FileKind.LOG)
     return max([logged, *(name.zxid for _, name in named)])
 
@@ -86,6 +85,15 @@ def _entries(live: Live) -> list[Path]:
         return sorted(e for e in live.path.iterdir() if e.name != MARKER) if live.path.exists() else []
     except OSError as error:
         raise unreadable(live.path, error) from error
+
+
+def _named(lives: Iterable[Live]) -> Iterator[tuple[Path, FileName]]:
+    """Snapshots and logs."""
+    for live in lives:
+        for entry in _entries(live):
+            name = parse_name(live.name_of(entry))
+            if name is not None:
+                yield entry, name
 
 
 def _size(entry: Path) -> int:
@@ -135,11 +143,11 @@ def _size_told(entry: Path) -> int:
     return entry.stat().st_size
 
 
-def epochs_in(directory: Path) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def epochs_in(live: Live) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Numbers, and names of the files that hold none."""
     found, others = [], []
-    for path in (directory / name for name in EPOCH_FILES):
-        if path.is_file():
+    for path in _entries(live):
+        if live.name_of(path) in EPOCH_FILES and path.is_file():
             number = _number(path)
             if number is None:
                 others.append(path.name)
