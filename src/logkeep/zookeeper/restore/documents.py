@@ -19,7 +19,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Hexadecimal = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{1,64}$")]
 
 
-class MemberSurvey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MemberSurvey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """How far one member got, by its directories and by itself if it runs."""
 
     member: str
@@ -36,6 +36,8 @@ class MemberSurvey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Who used the directories."""
     unchecked: tuple[str, ...]
     """What could not be found out about that."""
+    raised_by: tuple[str, ...] = ()
+    """Files beside `version-2` that hold later numbers than all in it, where there are such."""
 
 
 class HostSurvey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="restore-survey-1"):

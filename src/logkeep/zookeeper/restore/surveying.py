@@ -50,6 +50,7 @@ def survey_of(target: Target, member: str, *, ask: Ask = ask_server) -> MemberSu
         fingerprint=held.fingerprint,
         running=seen.running,
         unchecked=seen.unchecked,
+        raised_by=held.raised_by,
     )
 
 
