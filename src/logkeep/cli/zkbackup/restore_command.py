@@ -4,7 +4,6 @@ Whatever the directories hold is kept beside the new data. Nothing is written be
 the tree will be at and how that is proven, what is replaced, whether a server runs there.
 """
 
-import os
 from pathlib import Path
 
 import msgspec
@@ -39,13 +38,15 @@ from logkeep.cli.zkbackup.options import (
     VERIFY_BEFORE_RESTORE,
     ZK_VERSION,
 )
+from logkeep.cli.zkbackup.restore_receipts import drop, settle, unfinished_path, write_ahead
 from logkeep.cli.zkbackup.restore_text import ended_text, plan_document, plan_text, restored_text
-from logkeep.errors import ConfigError, RestoreFailed, UsageError
+from logkeep.errors import ConfigError, LogkeepError, RestoreFailed, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.plan import Refused, RestorePath, Target, ToEnd, ToTime, ToZxid, plan
-from logkeep.zookeeper.restore.carrying_out import carry_out
-from logkeep.zookeeper.restore.ending import Outcome, continue_restore, roll_back
+from logkeep.zookeeper.restore.carrying_out import carry_out, journal_name
+from logkeep.zookeeper.restore.ending import Ended, Outcome, continue_restore, roll_back
+from logkeep.zookeeper.restore.journal import read_journal
 from logkeep.zookeeper.restore.preparing import Prepared, prepare
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, RestoreWish, Sessions
 from logkeep.zookeeper.restore.values import Target as TargetPlace
@@ -83,11 +84,10 @@ def restore(run: Run) -> Answer:
         code = prepared.planned.obstacles[0].exit_code if prepared.planned.obstacles else 0
         return Answer(plan_document(view, prepared), lambda look: plan_text(view, prepared, look), code)
     _confirm(run, view, prepared)
-    receipt = carry_out(prepared, replace=True, clock=run.clock, token=run.world.token)
-    kept = _keep(receipt)
+    receipt, kept = _carried_out(run, prepared)
     files = len(path.slices) + (path.base.snapshot is not None)
     samples = restore_samples(run[HOST], took_s=run.took_s(started), ended_s=run.clock().timestamp(), files=files)
-    document = {**msgspec.to_builtins(receipt), "receipt": str(kept)}
+    document = {**msgspec.to_builtins(receipt), "receipt": _told(kept)}
     code = 0 if prepared.replayed.first_mismatch is None else 2
     return Answer(document, lambda look: restored_text(view, receipt, kept, run[HOST], look), code, samples)
 
@@ -170,15 +170,39 @@ def _confirm(run: Run, view: BundleView, prepared: Prepared) -> None:
     run.confirm(f"restore {view.name} to {prepared.places[0].data_dir}?")
 
 
-def _keep(receipt: RestoreReceipt) -> Path:
-    """Beside the data that it speaks of, for its owner alone."""
-    path = Path(receipt.targets[0].data_dir, f"version-2.receipt-{receipt.restore}.json")
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(receipt), indent=2) + b"\n")
-        file.flush()
-        os.fsync(descriptor)
-    return path
+def _carried_out(run: Run, prepared: Prepared) -> tuple[RestoreReceipt, Path | None]:
+    """With its receipt. One that is refused before a file is moved leaves none."""
+    name, data_dir = journal_name(run.clock(), run.world.token), prepared.places[0].data_dir
+    try:
+        receipt = carry_out(
+            prepared, replace=True, clock=run.clock, token=run.world.token, name=name, staged=write_ahead
+        )
+    except LogkeepError:
+        if not _can_be_continued(data_dir, name):
+            drop(str(data_dir), name)
+        raise
+    return receipt, _settled(run, str(data_dir), name)
+
+
+def _can_be_continued(data_dir: Path, restore: str) -> bool:
+    try:
+        journal = read_journal(data_dir)
+    except LogkeepError:  # who knows; the reason why the restore failed is told, not this one
+        return True
+    return journal is not None and journal.restore == restore
+
+
+def _settled(run: Run, data_dir: str, restore: str) -> Path | None:
+    """The data is in place, whatever becomes of its receipt: trouble with that is said, and nothing else."""
+    try:
+        return settle(data_dir, restore, run.clock())
+    except (OSError, msgspec.MsgspecError) as error:
+        run.console.warn(f"the receipt cannot be written ({error}): see {unfinished_path(data_dir, restore)}")
+        return None
+
+
+def _told(receipt: Path | None) -> str | None:
+    return None if receipt is None else str(receipt)
 
 
 def _ended(run: Run) -> Answer:
@@ -191,10 +215,22 @@ def _ended(run: Run) -> Answer:
     if not run[FORCE] and run[RESTORE_CONFIRMATION]:
         run.confirm(f"{word} of {target.data_dir}?")
     ended = continue_restore(target) if run[CONTINUE] else roll_back(target)
-    document, text = msgspec.to_builtins(ended), lambda look: ended_text(ended, look)
-    if ended.outcome is Outcome.NOTHING:
-        return Answer(document, text, RestoreFailed.exit_code, restore_failed(run.took_s(started)))
-    return Answer(document, text)
+    receipt = _receipt_of(run, ended)
+    document = {**msgspec.to_builtins(ended), "receipt": _told(receipt)}
+    nothing = ended.outcome is Outcome.NOTHING
+    code, samples = (RestoreFailed.exit_code, restore_failed(run.took_s(started))) if nothing else (0, ())
+    return Answer(document, lambda look: ended_text(ended, look, receipt), code, samples)
+
+
+def _receipt_of(run: Run, ended: Ended) -> Path | None:
+    data_dir = ended.data_dirs[0]
+    if ended.outcome is not Outcome.NEW:
+        drop(data_dir, ended.restore)
+        return None
+    receipt = _settled(run, data_dir, ended.restore)
+    if receipt is None and not unfinished_path(data_dir, ended.restore).exists():
+        run.console.warn("there is no receipt: another program began this restore, or an earlier version of this one")
+    return receipt
 
 
 JOB = Job("restore", restore, restore_failed)

@@ -20,7 +20,7 @@ _TTL_BITS: Final = (1 << 40) - 1
 
 
 class Why(StrEnum):
-    SYSTEM = "ZooKeeper keeps it for itself"
+    SYSTEM = "ZooKeeper keeps /zookeeper for itself"
     ONTO_SYSTEM = "ZooKeeper keeps this path for itself, and the backup has it under another one"
     EPHEMERAL = "a session owned it"
     NO_TEXT = "its name is no UTF-8"
