@@ -15,7 +15,7 @@ from logkeep.zookeeper.restore.documents import AgreedPlan, HostSurvey, MemberSu
 from logkeep.zookeeper.restore.judging import Situation, in_the_way, numbers_beside, worth_knowing
 from logkeep.zookeeper.restore.limits import content_of
 from logkeep.zookeeper.restore.numbers import highest_used
-from logkeep.zookeeper.restore.preparing import check_replayed, name_of, size_of
+from logkeep.zookeeper.restore.preparing import check_replayed, name_of, sizes_of
 from logkeep.zookeeper.restore.running import Seen
 from logkeep.zookeeper.restore.sessions import Dropped, drop_sessions
 from logkeep.zookeeper.restore.surveying import check_surveys, still_running
@@ -101,7 +101,7 @@ def agree(
         path=path,
         replayed=replayed,
         dropped=dropped,
-        size_bytes=size_of(path, content, wish.form),
+        size_bytes=sum(sizes_of(path, content, wish.form)),
         findings=(*worth_knowing(situation), *beside),
         unchecked=tuple(unchecked),
         obstacles=(*still_running(hosts), *in_the_way(situation)),
