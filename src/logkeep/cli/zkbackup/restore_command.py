@@ -40,6 +40,7 @@ from logkeep.cli.zkbackup.options import (
 )
 from logkeep.cli.zkbackup.restore_receipts import drop, settle, unfinished_path, write_ahead
 from logkeep.cli.zkbackup.restore_text import ended_text, plan_document, plan_text, restored_text
+from logkeep.config.settings import Place
 from logkeep.errors import ConfigError, LogkeepError, RestoreFailed, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.bundle.view import BundleView
@@ -103,7 +104,17 @@ def _check_options(run: Run) -> None:
 
 
 def _target(run: Run) -> TargetPlace:
-    return TargetPlace(data_dir=run.needed(DATA_DIR, "--zk-data-dir"), log_dir=run[LOG_DIR], host=run[HOST])
+    return TargetPlace(
+        data_dir=run.needed(DATA_DIR, "--zk-data-dir"), log_dir=run[LOG_DIR], host=run[HOST], host_from=_host_from(run)
+    )
+
+
+def _host_from(run: Run) -> str:
+    """A server that nobody named here may be another one's: who is refused for it must know why it was asked."""
+    origin = run.settings.origin(HOST)
+    if origin.place is Place.FLAG:
+        return ""
+    return "asked by default, for no --zk-host was given" if origin.place is Place.DEFAULT else f"as {origin} says"
 
 
 def _wish(run: Run) -> RestoreWish:

@@ -79,9 +79,8 @@ def _check(prepared: Prepared, *, replace: bool) -> None:
 
 def _check_unchanged(prepared: Prepared) -> None:
     """Once more, right before the swap. Raises TargetUnsafe."""
-    running = look_for_servers(prepared.places, prepared.ask).running
-    if running:
-        raise TargetUnsafe(running[0], remedy="stop the server, of an ensemble every member, and run again")
+    for refusal in look_for_servers(prepared.places, prepared.ask).refusals():
+        raise refusal
     for place, held in zip(prepared.places, prepared.planned.held, strict=True):
         if fingerprint_of(place) != held.fingerprint:
             raise TargetUnsafe(

@@ -38,8 +38,7 @@ class Situation:
 
 
 def in_the_way(found: Situation) -> Iterator[LogkeepError]:
-    for who in found.seen.running:
-        yield TargetUnsafe(who, remedy="stop the server, of an ensemble every member, and run again")
+    yield from found.seen.refusals()
     yield from _logs_elsewhere(found)
     yield from impossible(found.content, found.wish)
     yield from _not_as_files(found)

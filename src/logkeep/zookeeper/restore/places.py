@@ -65,6 +65,8 @@ class Place:
     host: str = ""
     log_dir_named: bool = True
     """False: nobody said where its logs are, they are looked for beside the snapshots."""
+    host_from: str = ""
+    """See `Target`."""
 
     @property
     def separate(self) -> bool:
@@ -105,7 +107,7 @@ def place_of(target: Target) -> Place:
     """Raises UsageError for what is no server's directory, TargetUnsafe for one that cannot be swapped."""
     data_dir = _server_directory(target.data_dir)
     log_dir = data_dir if target.log_dir is None else _server_directory(target.log_dir)
-    return Place(data_dir, log_dir, target.host, target.log_dir is not None)
+    return Place(data_dir, log_dir, target.host, target.log_dir is not None, target.host_from)
 
 
 def check_swappable(place: Place) -> None:

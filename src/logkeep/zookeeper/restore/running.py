@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from logkeep.errors import ClusterUnreachable
+from logkeep.errors import ClusterUnreachable, TargetUnsafe
 from logkeep.zookeeper.restore.places import Place
 from logkeep.zookeeper.words import ServerState, four_letter, parse_srvr
 
@@ -19,16 +19,31 @@ _MAINS = ("QuorumPeerMain", "ZooKeeperServerMain")
 _ASK_S = 5.0
 _LARGEST_CONFIG = 1 << 20
 
+_STOP = "stop the server, of an ensemble every member, and run again"
+_IF_ANOTHER = (
+    "; if that is not the server of these directories, name the address of the one that is with --zk-host HOST:PORT: "
+    "nobody must answer there"
+)
+
 Ask = Callable[[str], ServerState | None]
 
 
 @dataclass(frozen=True)
 class Seen:
-    """`running`: who uses the directories; `live`: states of servers that answered; `unchecked`: what is not known."""
+    """`running`: who uses the directories; `live`: states of servers that answered; `unchecked`: what is not known.
+
+    A server that answers counts as one that uses them, whatever it serves: that can be asked of nobody who knows.
+    """
 
     running: tuple[str, ...] = ()
     live: tuple[ServerState, ...] = ()
     unchecked: tuple[str, ...] = ()
+    answering: tuple[str, ...] = ()
+    """Those of `running` that are known by their answer alone."""
+
+    def refusals(self) -> Iterator[TargetUnsafe]:
+        for who in self.running:
+            yield TargetUnsafe(who, remedy=f"{_STOP}{_IF_ANOTHER if who in self.answering else ''}")
 
 
 def ask_server(host: str) -> ServerState | None:
@@ -45,6 +60,7 @@ def look_for_servers(places: Iterable[Place], ask: Ask = ask_server) -> Seen:
         tuple(dict.fromkeys(who for seen in found for who in seen.running)),
         tuple(state for seen in found for state in seen.live),
         tuple(dict.fromkeys(what for seen in found for what in seen.unchecked)),
+        tuple(dict.fromkeys(who for seen in found for who in seen.answering)),
     )
 
 
@@ -52,7 +68,10 @@ def _of_host(place: Place, ask: Ask) -> Seen:
     if not place.host:
         return Seen(unchecked=(f"no host was named for {place.data_dir}, so no server was asked",))
     state = ask(place.host)
-    return Seen() if state is None else Seen((f"a server answers at {place.host}",), (state,))
+    if state is None:
+        return Seen()
+    who = f"a server answers at {place.host}" + (f", {place.host_from}" if place.host_from else "")
+    return Seen((who,), (state,), answering=(who,))
 
 
 def _of_processes(places: list[Place]) -> Seen:

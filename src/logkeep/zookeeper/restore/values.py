@@ -36,6 +36,8 @@ class Target:
     """`dataLogDir`; None where the configuration names none."""
     host: str = ""
     """`host:port` of its server, to ask whether it runs; empty: it is not asked."""
+    host_from: str = ""
+    """How it came to be asked, where nobody named it for this run."""
 
 
 @dataclass(frozen=True, kw_only=True)
