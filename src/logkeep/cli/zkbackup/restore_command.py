@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from logkeep.cli.going_on import go_on
 from logkeep.cli.zkbackup.checking import end_of, usable_holdings
 from logkeep.cli.zkbackup.frame import Answer, Job, Run
 from logkeep.cli.zkbackup.measures import restore_failed, restore_samples
@@ -70,6 +71,7 @@ OPTIONS = (
         VALIDATION_TIMEOUT,
     ),
 )
+_COMMAND = "zkbackup restore --zk-data-dir"
 EXITS = (0, 2, 3, 10, 30, 31, 40, 130, 143)
 
 
@@ -185,10 +187,11 @@ def _carried_out(run: Run, prepared: Prepared) -> tuple[RestoreReceipt, Path | N
     """With its receipt. One that is refused before a file is moved leaves none."""
     name, data_dir = journal_name(run.clock(), run.world.token), prepared.places[0].data_dir
     try:
-        receipt = carry_out(
-            prepared, replace=True, clock=run.clock, token=run.world.token, name=name, staged=write_ahead
-        )
-    except LogkeepError:
+        with go_on(_COMMAND, data_dir, name):
+            receipt = carry_out(
+                prepared, replace=True, clock=run.clock, token=run.world.token, name=name, staged=write_ahead
+            )
+    except LogkeepError:  # also one that Ctrl-C has become
         if not _can_be_continued(data_dir, name):
             drop(str(data_dir), name)
         raise
@@ -225,7 +228,8 @@ def _ended(run: Run) -> Answer:
     word = "continue the interrupted restore" if run[CONTINUE] else "roll the last restore back"
     if not run[FORCE] and run[RESTORE_CONFIRMATION]:
         run.confirm(f"{word} of {target.data_dir}?")
-    ended = continue_restore(target) if run[CONTINUE] else roll_back(target)
+    with go_on(_COMMAND, target.data_dir):
+        ended = continue_restore(target) if run[CONTINUE] else roll_back(target)
     receipt = _receipt_of(run, ended)
     document = {**msgspec.to_builtins(ended), "receipt": _told(receipt)}
     nothing = ended.outcome is Outcome.NOTHING
