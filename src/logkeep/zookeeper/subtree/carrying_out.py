@@ -5,6 +5,7 @@ then stays, and the journal can take it back. `after` is called behind each step
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -15,7 +16,17 @@ from logkeep.errors import ClusterError, ClusterUnreachable, LogkeepError, NotAu
 from logkeep.formats.zookeeper import shown
 from logkeep.zookeeper.client import LiveNode, Session
 from logkeep.zookeeper.subtree.batches import Batch, Standing, foreign, sent, standing
-from logkeep.zookeeper.subtree.journal import Began, Done, Heading, Journal, Recorded, Refused, new_journal, reopened
+from logkeep.zookeeper.subtree.journal import (
+    Began,
+    Done,
+    Heading,
+    Journal,
+    Recorded,
+    Refused,
+    held,
+    new_journal,
+    reopened,
+)
 from logkeep.zookeeper.subtree.outcome import Checked, checked
 from logkeep.zookeeper.subtree.taking_back import left_alone, taken_back
 
@@ -56,16 +67,19 @@ def begin(
 
 
 def resume(session: Session, path: Path, after: Step = lambda _: None) -> Ended:
-    """Go on where it ended, whatever ended it."""
+    """Go on where it ended, whatever ended it. Of an undo, nobody goes on with what it takes back meanwhile."""
     journal, recorded = reopened(path)
-    try:
-        settled = _settled(session, journal, recorded)
-        _refuse_unclear(journal, settled)
-        after("settled")
-    except BaseException:
-        journal.close()
-        raise
-    return _go_on(session, journal, settled, after, late=recorded.done if recorded.doubted else None)
+    with ExitStack() as stack:
+        try:
+            if recorded.heading.undoes:
+                stack.enter_context(held(Path(recorded.heading.undoes)))
+            settled = _settled(session, journal, recorded)
+            _refuse_unclear(journal, settled)
+            after("settled")
+        except BaseException:
+            journal.close()
+            raise
+        return _go_on(session, journal, settled, after, late=recorded.done if recorded.doubted else None)
 
 
 def undo(session: Session, path: Path, new: Path, jute_maxbuffer: int, after: Step = lambda _: None) -> Ended:
@@ -90,7 +104,7 @@ def _taken_back(session: Session, path: Path, settled: Recorded, new: Path, jute
         hosts=before.hosts,
         top=before.top,
         what=f"what {path.name} did is taken back",
-        undoes=str(path),
+        undoes=str(path.absolute()),
         stored=before.stored,
         left_alone=tuple(map(shown, left)) or msgspec.UNSET,
     )

@@ -11,7 +11,8 @@ other, and an undo needs every line.
 import fcntl
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -114,7 +115,7 @@ class Journal:
             what, remedy = "another run is at work with this journal", "wait until it has ended, then run again"
             raise Locked(what, subject=str(self.path), remedy=remedy) from error
         except OSError as error:
-            raise _unwritable(self.path, error) from error
+            raise _lockless(self.path, error) from error
 
     def cut(self, size: int) -> None:
         """What a crash left without its end goes."""
@@ -139,6 +140,8 @@ def new_journal(path: Path, heading: Heading, batches: Sequence[Batch]) -> Journ
         journal.lock()
         _write_plan(journal, heading, batches)
     except BaseException:
+        with suppress(OSError):  # nothing was changed: it would only be in the way of the next run
+            path.unlink()
         journal.close()
         raise
     return journal
@@ -157,6 +160,23 @@ def refuse_taken(path: Path) -> None:
     """For those who have something to do before the journal is made."""
     if os.path.lexists(path):
         raise _taken(path)
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Nobody else goes on with this journal meanwhile. One that is not there, nobody can go on with. Raises Locked."""
+    try:
+        journal = Journal(path, os.open(path, _APPEND))
+    except FileNotFoundError:
+        yield
+        return
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    try:
+        journal.lock()
+        yield
+    finally:
+        journal.close()
 
 
 def reopened(path: Path) -> tuple[Journal, Recorded]:
@@ -222,6 +242,14 @@ def _unreadable(path: Path, error: OSError) -> UsageError:
 def _no_journal(path: Path) -> Damaged:
     what = "this is no journal of a subtree's restore, or not what was written"
     return Damaged(what, subject=str(path), remedy="name the journal that the restore printed")
+
+
+def _lockless(path: Path, error: OSError) -> RestoreFailed:
+    what = f"its file system gives no locks, which keep a second run away from it: {error.strerror}"
+    remedy = (
+        "name a journal on a local file system with --journal; one that is there already, copy to such a place first"
+    )
+    return RestoreFailed(what, subject=str(path), remedy=remedy)
 
 
 def _unwritable(path: Path, error: OSError) -> RestoreFailed:
