@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from logkeep.cli.verbs.zookeeper_subtree_report import SubtreeReport, ended_report
@@ -20,7 +21,7 @@ from tests.zookeeper.live_model import LiveModel, Refused, live, shape
 HEADING = Heading(hosts="h:1", top="/t", what="backup 1")
 MAXBUFFER = 0xFFFFF
 MADE = Batch((CreateNode(b"/t", b"", OPEN_ACL), CreateNode(b"/t/first", b"1", OPEN_ACL)))
-TWO_SETS = Batch((SetNode(b"/a", b"new a", 3, b"old a"), SetNode(b"/b", b"new b", 5, b"old b")))
+TWO_SETS = Batch((SetNode(b"/a", b"new a", 3, b"old a", 1), SetNode(b"/b", b"new b", 5, b"old b", 1)))
 LAST = Batch((CreateNode(b"/last", b"", OPEN_ACL),))
 
 
@@ -126,7 +127,7 @@ def test_a_node_that_is_left_alone_keeps_those_above_it(model: LiveModel, tmp_pa
     "batch",
     [
         Batch((CreateNode(b"/app", b"", OPEN_ACL), CreateNode(b"/own", b"restored", OPEN_ACL))),
-        Batch((SetNode(b"/a", b"new a", 3, b"old a"), DeleteNode(b"/gone", 0, b"", OPEN_ACL))),
+        Batch((SetNode(b"/a", b"new a", 3, b"old a", 1), DeleteNode(b"/gone", 0, b"", OPEN_ACL))),
         Batch((DeleteNode(b"/gone", 0, b"", OPEN_ACL), CreateNode(b"/own", b"restored", OPEN_ACL))),
     ],
 )
@@ -177,3 +178,57 @@ def test_what_one_node_proves_for_all() -> None:
     assert standing(creates, {b"/a": ours, b"/c": third._replace(mzxid=7)}) is Standing.CHANGED
     unread = {b"/a": hidden(b"/a"), b"/b": other, b"/c": third._replace(data=b"other")}
     assert standing(creates, unread) is Standing.CHANGED, "what nobody may look at proves nothing"
+
+
+def created_anew(model: LiveModel, path: bytes, data: bytes, version: int = 0) -> None:
+    """By somebody else, who has deleted it before."""
+    model.nodes[path] = live(path, data, OPEN_ACL, version=version)._replace(czxid=77, mzxid=77)
+
+
+@pytest.mark.parametrize("steps", ["began 0", "sent 0"])
+def test_a_node_that_was_created_again_proves_nothing(model: LiveModel, tmp_path: Path, steps: str) -> None:
+    """Its version is the one before the change again: whether the change was made nobody can tell, and it stays."""
+    model.nodes[b"/a"] = model.nodes[b"/a"]._replace(version=0)
+    first = Batch((SetNode(b"/a", b"new a", 0, b"old a", 1), TWO_SETS.changes[1]))
+    killed(model, tmp_path / "journal", steps, first)
+    created_anew(model, b"/a", b"theirs")
+    written(model, b"/b")
+    with pytest.raises(TargetUnsafe, match="nobody can tell whether this multi was carried out"):
+        resume(session(model), tmp_path / "journal")
+    told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
+    assert (model.nodes[b"/a"].data, model.nodes[b"/b"].data) == (b"theirs", b"theirs")
+    assert told.left_alone == ("/a", "/b")
+
+
+@pytest.mark.parametrize("change", [SetNode(b"/a", b"new", 0, b"", 1), DeleteNode(b"/a", 0, b"", OPEN_ACL, 1)])
+def test_a_single_change_is_not_made_to_a_node_that_was_created_again(
+    model: LiveModel, tmp_path: Path, change: SetNode | DeleteNode
+) -> None:
+    model.nodes[b"/a"] = live(b"/a", b"", OPEN_ACL)
+    killed(model, tmp_path / "journal", "sent 0", Batch((change,)))
+    created_anew(model, b"/a", b"theirs")
+    with pytest.raises(TargetUnsafe, match="nobody can tell"):
+        resume(session(model), tmp_path / "journal")
+    assert model.nodes[b"/a"].data == b"theirs"
+
+
+def test_a_node_that_was_created_again_is_no_proof_that_a_batch_was_done() -> None:
+    nodes = {b"/a": live(b"/a", b"new a", OPEN_ACL, version=4), b"/b": live(b"/b", b"other", OPEN_ACL, version=9)}
+    assert standing(TWO_SETS, nodes) is Standing.DONE_THEN_CHANGED
+    anew = {**nodes, b"/a": nodes[b"/a"]._replace(czxid=77)}
+    assert standing(TWO_SETS, anew) is Standing.CHANGED
+    unknown = Batch(tuple(msgspec.structs.replace(change, czxid=0) for change in TWO_SETS.changes))
+    assert standing(unknown, nodes) is Standing.CHANGED, "a journal that does not tell proves nothing"
+
+
+def test_an_undo_leaves_alone_what_somebody_has_created_again(model: LiveModel, tmp_path: Path) -> None:
+    """No server would refuse it: the versions are those that the undo expects."""
+    begin(session(model), tmp_path / "journal", HEADING, (MADE, TWO_SETS, LAST))
+    created_anew(model, b"/t/first", b"1")
+    created_anew(model, b"/a", b"theirs", version=4)
+    created_anew(model, b"/last", b"theirs")
+    told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
+    assert {path: data for path, (data, _) in shape(model.nodes).items()} == {
+        b"": b"", b"/a": b"theirs", b"/b": b"old b", b"/last": b"theirs", b"/t": b"", b"/t/first": b"1",
+    }  # fmt: skip
+    assert (told.left_alone, told.exit_code) == (("/a", "/last", "/t", "/t/first"), 2)

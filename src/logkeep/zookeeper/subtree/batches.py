@@ -73,8 +73,8 @@ def standing(batch: Batch, live: Mapping[bytes, LiveNode]) -> Standing:
         return found[batch.changes[0]]
     if _made_at_once(found, live) or (_proves_done(found) and Standing.NOT_DONE not in found.values()):
         return Standing.DONE_THEN_CHANGED
-    # Versions never go back: a node that waits to be set was not set. One that is missing may have been deleted since.
-    waiting = any(isinstance(c, SetNode) and stands is Standing.NOT_DONE for c, stands in found.items())
+    # Versions of one node never go back: what waits to be set was not set. What is missing may have been deleted since.
+    waiting = any(isinstance(c, SetNode) and c.czxid and stands is Standing.NOT_DONE for c, stands in found.items())
     return Standing.NOT_DONE if waiting and Standing.DONE not in found.values() else Standing.CHANGED
 
 
@@ -83,9 +83,26 @@ def foreign(batch: Batch, live: Mapping[bytes, LiveNode]) -> tuple[bytes, ...]:
     return tuple(c.path for c in batch.changes if _standing(c, live.get(c.path)) is not Standing.DONE)
 
 
+def created_again(batch: Batch, live: Mapping[bytes, LiveNode]) -> tuple[bytes, ...]:
+    """Nodes of a batch that was carried out, and that somebody has deleted and created again since.
+
+    Their versions may be what an undo expects, so no server would refuse it. What one multi creates has one czxid; and
+    a node of version 0 has the data that it was created with.
+    """
+    seen = [(c, live[c.path]) for c in batch.changes if c.path in live and live[c.path].acls]
+    first = min((node.czxid for change, node in seen if isinstance(change, CreateNode)), default=0)
+    return tuple(change.path for change, node in seen if _is_another(change, node, first))
+
+
+def _is_another(change: Change, node: LiveNode, created: int) -> bool:
+    if isinstance(change, CreateNode):
+        return node.czxid != created or (node.version == 0 and node.data != change.data)
+    return bool(change.czxid) and node.czxid != change.czxid
+
+
 def _proves_done(found: Mapping[Change, Standing]) -> bool:
-    """A node of the next version, with our data, is ours. One that is missing, or new, may be anybody's doing."""
-    return any(isinstance(change, SetNode) and stands is Standing.DONE for change, stands in found.items())
+    """The same node in the next version, with our data, is our doing. One that is missing, or new, may be anybody's."""
+    return any(isinstance(c, SetNode) and c.czxid and stands is Standing.DONE for c, stands in found.items())
 
 
 def _made_at_once(found: Mapping[Change, Standing], live: Mapping[bytes, LiveNode]) -> bool:
@@ -98,6 +115,8 @@ def _made_at_once(found: Mapping[Change, Standing], live: Mapping[bytes, LiveNod
 def _standing(change: Change, node: LiveNode | None) -> Standing:
     if node is not None and not node.acls:
         return _hidden_standing(change)
+    if node is not None and not isinstance(change, CreateNode) and _is_another(change, node, 0):
+        return Standing.CHANGED
     before, after = _before(change, node), _after(change, node)
     return Standing.NOT_DONE if before else Standing.DONE if after else Standing.CHANGED
 

@@ -15,7 +15,7 @@ import msgspec
 from logkeep.errors import ClusterError, ClusterUnreachable, LogkeepError, NotAuthorised, TargetUnsafe
 from logkeep.formats.zookeeper import shown
 from logkeep.zookeeper.client import LiveNode, Session
-from logkeep.zookeeper.subtree.batches import Batch, Standing, foreign, sent, standing
+from logkeep.zookeeper.subtree.batches import Batch, Standing, created_again, foreign, sent, standing
 from logkeep.zookeeper.subtree.journal import (
     Began,
     Done,
@@ -112,11 +112,14 @@ def _taken_back(session: Session, path: Path, settled: Recorded, new: Path, jute
 
 
 def _left_alone(session: Session, settled: Recorded) -> tuple[bytes, ...]:
-    """Of batches that were in doubt. Of all others the server's own check of versions decides."""
+    """Of batches that were in doubt all that is changed. Of all others the server's own check of versions decides; but
+    versions of a node that was created again count from 0, so these are left alone too."""
     theirs, there = set[bytes](), dict[bytes, LiveNode]()
-    for number in settled.changed:
-        live = _live(session, settled.batches[number])
-        theirs.update(foreign(settled.batches[number], live))
+    for number, batch in enumerate(settled.batches[: settled.done]):
+        live = _live(session, batch)
+        theirs.update(created_again(batch, live))
+        if number in settled.changed:
+            theirs.update(foreign(batch, live))
         there |= live
     if settled.in_doubt:
         unclear = settled.batches[settled.done]

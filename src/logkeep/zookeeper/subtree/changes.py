@@ -21,28 +21,33 @@ class CreateNode(msgspec.Struct, frozen=True, tag="create", omit_defaults=True):
     ttl_ms: int | None = None
 
 
-class SetNode(msgspec.Struct, frozen=True, tag="set"):
+class SetNode(msgspec.Struct, frozen=True, tag="set", omit_defaults=True):
     path: bytes
     data: bytes | None
     version: int
     before: bytes | None
+    czxid: int = 0
+    """Which node it was planned for: one that is deleted and created again counts its versions from 0. No server looks
+    at it, but who asks later what became of the change does. 0: not known."""
 
 
-class DeleteNode(msgspec.Struct, frozen=True, tag="delete"):
+class DeleteNode(msgspec.Struct, frozen=True, tag="delete", omit_defaults=True):
     """It must have no children."""
 
     path: bytes
     version: int
     before: bytes | None
     before_acls: Acls
+    czxid: int = 0
 
 
-class SetNodeAcls(msgspec.Struct, frozen=True, tag="acls"):
+class SetNodeAcls(msgspec.Struct, frozen=True, tag="acls", omit_defaults=True):
     path: bytes
     acls: Acls
     version: int
     """Of the ACLs, which servers count apart."""
     before: Acls
+    czxid: int = 0
 
 
 Change = CreateNode | SetNode | DeleteNode | SetNodeAcls
@@ -68,9 +73,9 @@ def undone(change: Change) -> Change:
     match change:
         case CreateNode(path, data, acls):
             return DeleteNode(path, 0, data, acls)
-        case SetNode(path, data, version, before):
-            return SetNode(path, before, version + 1, data)
+        case SetNode(path, data, version, before, czxid):
+            return SetNode(path, before, version + 1, data, czxid)
         case DeleteNode(path, _, before, before_acls):
             return CreateNode(path, before, before_acls)
-        case SetNodeAcls(path, acls, version, before):
-            return SetNodeAcls(path, before, version + 1, acls)
+        case SetNodeAcls(path, acls, version, before, czxid):
+            return SetNodeAcls(path, before, version + 1, acls, czxid)
