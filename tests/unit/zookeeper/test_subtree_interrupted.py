@@ -42,6 +42,8 @@ class ModelSession:
         return (self.model.nodes[path] for path in paths if path in self.model.nodes)
 
     def ask(self, batch: Batch, _: str) -> int:
+        if any(not isinstance(c, CreateNode) and c.path not in self.model.nodes for c in batch.changes):
+            return -101
         try:
             self.model.take([batch])
         except Refused:

@@ -15,7 +15,7 @@ import msgspec
 from logkeep.errors import ClusterError, ClusterUnreachable, LogkeepError, NotAuthorised, TargetUnsafe
 from logkeep.formats.zookeeper import shown
 from logkeep.zookeeper.client import LiveNode, Session
-from logkeep.zookeeper.subtree.batches import Batch, Standing, created_again, foreign, sent, standing
+from logkeep.zookeeper.subtree.batches import Batch, Standing, created_again, foreign, is_gone_by_itself, sent, standing
 from logkeep.zookeeper.subtree.journal import (
     Began,
     Done,
@@ -153,19 +153,20 @@ def _live(session: Session, batch: Batch) -> dict[bytes, LiveNode]:
 
 def _go_on(session: Session, journal: Journal, recorded: Recorded, after: Step, *, late: int | None = None) -> Ended:
     """`late`: a batch that a run before this one may have sent, and that had not been carried out when we looked."""
+    changes = sum(len(batch.changes) for batch in recorded.batches[: recorded.done]) - recorded.gone
     try:
         for number in range(recorded.done, len(recorded.batches)):
-            _carry_out(session, journal, recorded, number, after, came_late=number == late)
+            changes += _carry_out(session, journal, recorded, number, after, came_late=number == late)
         check = checked(session, recorded.batches)
     finally:
         journal.close()
-    changes = sum(len(batch.changes) for batch in recorded.batches)
     return Ended(journal.path, recorded.heading, len(recorded.batches), changes, check)
 
 
 def _carry_out(
     session: Session, journal: Journal, recorded: Recorded, number: int, after: Step, *, came_late: bool = False
-) -> None:
+) -> int:
+    """How many changes were made: none where the server had removed the node by itself."""
     batch = recorded.batches[number]
     journal.note(Began(number))
     after(f"began {number}")
@@ -180,11 +181,15 @@ def _carry_out(
     if code in _CHANGED and came_late and (found := _stands(session, batch)) in _DONE:
         # The first of the two requests reached the server after all, and versions let only one be done.
         code, changed = 0, found is Standing.DONE_THEN_CHANGED
-    journal.note(Refused(number) if code else Done(number, changed))
+    gone = is_gone_by_itself(batch, code)
+    journal.note(Refused(number) if code and not gone else Done(number, changed, gone))
     after(f"noted {number}")
+    if gone:
+        return 0
     if code:
         so_far = Recorded(recorded.heading, recorded.batches, number, in_doubt=False)
         raise _refusal(code, journal, so_far, batch)
+    return len(batch.changes)
 
 
 def _refusal(code: int, journal: Journal, recorded: Recorded, batch: Batch) -> LogkeepError:

@@ -20,6 +20,11 @@ class CreateNode(msgspec.Struct, frozen=True, tag="create", omit_defaults=True):
     container: bool = False
     ttl_ms: int | None = None
 
+    @property
+    def may_be_gone(self) -> bool:
+        """When it was created, and somebody looks for it later."""
+        return self.container or self.ttl_ms is not None
+
 
 class SetNode(msgspec.Struct, frozen=True, tag="set", omit_defaults=True):
     path: bytes
@@ -39,6 +44,8 @@ class DeleteNode(msgspec.Struct, frozen=True, tag="delete", omit_defaults=True):
     before: bytes | None
     before_acls: Acls
     czxid: int = 0
+    may_be_gone: bool = False
+    """A container, or a node with a time to live: the server removes it in its own time, and that is as good."""
 
 
 class SetNodeAcls(msgspec.Struct, frozen=True, tag="acls", omit_defaults=True):
@@ -48,6 +55,7 @@ class SetNodeAcls(msgspec.Struct, frozen=True, tag="acls", omit_defaults=True):
     """Of the ACLs, which servers count apart."""
     before: Acls
     czxid: int = 0
+    may_be_gone: bool = False
 
 
 Change = CreateNode | SetNode | DeleteNode | SetNodeAcls
@@ -72,10 +80,10 @@ def request_of(change: Change) -> Request:
 def undone(change: Change) -> Change:
     match change:
         case CreateNode(path, data, acls):
-            return DeleteNode(path, 0, data, acls)
+            return DeleteNode(path, 0, data, acls, may_be_gone=change.may_be_gone)
         case SetNode(path, data, version, before, czxid):
             return SetNode(path, before, version + 1, data, czxid)
         case DeleteNode(path, _, before, before_acls):
             return CreateNode(path, before, before_acls)
-        case SetNodeAcls(path, acls, version, before, czxid):
-            return SetNodeAcls(path, before, version + 1, acls, czxid)
+        case SetNodeAcls(path, acls, version, before, czxid, may_be_gone):
+            return SetNodeAcls(path, before, version + 1, acls, czxid, may_be_gone)

@@ -63,6 +63,8 @@ class Done(msgspec.Struct, frozen=True, omit_defaults=True, tag="done"):
     batch: int
     changed: bool = False
     """It was in doubt, and when it was found done somebody else had changed some of its nodes already."""
+    gone: bool = False
+    """There was nothing to do: the server had removed the node, a container or one with a time to live, by itself."""
 
 
 class Refused(msgspec.Struct, frozen=True, omit_defaults=True, tag="refused"):
@@ -91,6 +93,8 @@ class Recorded:
     """It was in doubt at some time: a request of an earlier run may reach the server late."""
     changed: tuple[int, ...] = ()
     """Batches that are done and of which somebody else had changed some nodes when that was found out."""
+    gone: int = 0
+    """Batches of one change that had nothing to do, among those that are done."""
 
 
 class Journal:
@@ -223,7 +227,8 @@ def _read(path: Path) -> tuple[Recorded, int]:
     done, in_doubt = sum(isinstance(line, Done) for line in lines), isinstance(lines[-1], Began)
     doubted = in_doubt or Refused(done, doubted=True) in lines
     changed = tuple(line.batch for line in lines if isinstance(line, Done) and line.changed)
-    return Recorded(heading, batches, done, in_doubt, doubted, changed), whole_bytes
+    gone = sum(isinstance(line, Done) and line.gone for line in lines)
+    return Recorded(heading, batches, done, in_doubt, doubted, changed, gone), whole_bytes
 
 
 def _encoded(line: _Lines) -> bytes:

@@ -130,6 +130,7 @@ def _acls(
 ) -> Iterator[SetNodeAcls]:
     for path, node in nodes.items():
         if path in inner:
-            yield SetNodeAcls(path, node.acls, 0, inner[path])
+            limited = node.container or node.ttl_ms is not None
+            yield SetNodeAcls(path, node.acls, 0, inner[path], may_be_gone=limited)
         elif path in live and live[path].acls not in (node.acls, masked(node.acls)):
             yield SetNodeAcls(path, node.acls, live[path].aversion, live[path].acls, live[path].czxid)
