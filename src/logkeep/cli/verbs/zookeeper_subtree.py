@@ -158,7 +158,8 @@ def _carried_out(
     heading = Heading(hosts=planned.hosts, top=planned.target, what=what, stored=stored_as(stored))
     name_journal(run, wanted.journal)
     try:
-        ended = begin(live, wanted.journal, heading, wanted.prepared.batches)
+        with by_journal(wanted.journal):
+            ended = begin(live, wanted.journal, heading, wanted.prepared.batches)
     except LogkeepError as error:
         tell_stopped(run, stored, error)
         raise

@@ -222,8 +222,7 @@ def _told(receipt: Path | None) -> str | None:
 def _ended(run: Run) -> Answer:
     """--continue or --rollback. Who continues wants the restored data, so to be left with the old is a failure."""
     started = run.world.monotonic()
-    if run[CONTINUE] and run[ROLLBACK]:
-        raise UsageError("--continue and --rollback are opposites", remedy="give one of them")
+    _check_ending(run)
     target = _target(run)
     word = "continue the interrupted restore" if run[CONTINUE] else "roll the last restore back"
     if not run[FORCE] and run[RESTORE_CONFIRMATION]:
@@ -235,6 +234,16 @@ def _ended(run: Run) -> Answer:
     nothing = ended.outcome is Outcome.NOTHING
     code, samples = (RestoreFailed.exit_code, restore_failed(run.took_s(started))) if nothing else (0, ())
     return Answer(document, lambda look: ended_text(ended, look, receipt), code, samples)
+
+
+def _check_ending(run: Run) -> None:
+    """Raises UsageError for what would be passed over: above all for a trial that would be none."""
+    if run[CONTINUE] and run[ROLLBACK]:
+        raise UsageError("--continue and --rollback are opposites", remedy="give one of them")
+    if run[DRY_RUN]:
+        raise UsageError("what --continue and --rollback do stands in the journal", remedy="leave --dry-run out")
+    if run[TO_ZXID] is not None or run[TO_TIME] is not None:
+        raise UsageError("a restore that was begun has its moment already", remedy="leave --to-zxid and --to-time out")
 
 
 def _receipt_of(run: Run, ended: Ended) -> Path | None:
