@@ -4,10 +4,11 @@ import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Final
 
 from logkeep.errors import Locked, TargetUnsafe
-from logkeep.zookeeper.restore.places import Place
+from logkeep.zookeeper.restore.places import Place, unreadable
 
 _ELSEWHERE: Final = (
     "restore to a directory on a local file system, and copy its version-2 while the server is stopped; NFS gives "
@@ -23,7 +24,7 @@ def alone(places: Sequence[Place]) -> Iterator[None]:
     """
     with ExitStack() as stack:
         for path in sorted({place.data_dir for place in places}):
-            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            descriptor = _opened(path)
             stack.callback(os.close, descriptor)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -34,3 +35,13 @@ def alone(places: Sequence[Place]) -> Iterator[None]:
                 what = f"its file system gives no locks, which keep a second restore away: {error.strerror}"
                 raise TargetUnsafe(what, subject=str(path), remedy=_ELSEWHERE) from error
         yield
+
+
+def _opened(directory: Path) -> int:
+    try:
+        return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        what, remedy = "this directory of the restore is gone", "look whether its file system is mounted, and run again"
+        raise TargetUnsafe(what, subject=str(directory), remedy=remedy) from error
+    except OSError as error:
+        raise unreadable(directory, error) from error

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logkeep.errors import ClusterUnreachable, TargetUnsafe
-from logkeep.zookeeper.restore.places import Place
+from logkeep.zookeeper.restore.places import Place, unreadable
 from logkeep.zookeeper.words import ServerState, four_letter, parse_srvr
 
 _PROC = Path("/proc")
@@ -78,7 +78,7 @@ def _of_processes(places: list[Place]) -> Seen:
     if not (_PROC / "self" / "fd").is_dir():
         return Seen(unchecked=("this system does not tell which files are open",))
     lives = [live.path for place in places for live in place.lives]
-    inodes = {(t.st_dev, t.st_ino) for live in lives if live.is_dir() for e in live.iterdir() for t in (e.lstat(),)}
+    inodes = {inode for live in lives for inode in _inodes(live)}
     running, hidden = [], 0
     for process in _processes():
         if _uses(process, {str(live) for live in lives}):
@@ -93,6 +93,20 @@ def _of_processes(places: list[Place]) -> Seen:
             continue
     unchecked = f"the open files of {hidden} processes of other users cannot be seen"
     return Seen(tuple(running), (), (unchecked,) if hidden else ())
+
+
+def _inodes(live: Path) -> Iterator[tuple[int, int]]:
+    """Of the files there. Raises TargetUnsafe where they may not be seen: then nobody knows who uses them."""
+    try:
+        entries = list(live.iterdir()) if live.is_dir() else []
+    except OSError as error:
+        raise unreadable(live, error) from error
+    for entry in entries:
+        try:
+            told = entry.lstat()
+        except FileNotFoundError:  # gone meanwhile, and used by nobody any more
+            continue
+        yield told.st_dev, told.st_ino
 
 
 def _processes() -> Iterator[Path]:
