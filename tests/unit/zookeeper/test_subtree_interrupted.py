@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from logkeep.cli.verbs.zookeeper_subtree_report import SubtreeReport, ended_report
-from logkeep.errors import TargetUnsafe
+from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.transactions import OPEN_ACL
 from logkeep.zookeeper.client import LiveNode, Session, hidden
 from logkeep.zookeeper.subtree import carrying_out
@@ -234,3 +234,44 @@ def test_an_undo_leaves_alone_what_somebody_has_created_again(model: LiveModel, 
         b"": b"", b"/a": b"theirs", b"/b": b"old b", b"/last": b"theirs", b"/t": b"", b"/t/first": b"1",
     }  # fmt: skip
     assert (told.left_alone, told.exit_code) == (("/a", "/last", "/t", "/t/first"), 2)
+
+
+@pytest.mark.parametrize("last", ["began 1", "sent 1", "noted 1"])
+def test_what_is_taken_back_is_not_resumed(model: LiveModel, tmp_path: Path, last: str) -> None:
+    """Its first half would be missing, and the run would call that somebody else's doing."""
+    killed(model, tmp_path / "journal", last, MADE, TWO_SETS, LAST)
+
+    def dies(step: str) -> None:
+        if step == "began 0":
+            raise Killed
+
+    with pytest.raises(Killed):
+        undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER, dies)
+    before = dict(model.nodes)
+    with pytest.raises(TargetUnsafe, match="an undo has begun") as caught:
+        resume(session(model), tmp_path / "journal")
+    assert f"--resume {tmp_path / 'undo'}" in caught.value.remedy
+    assert model.nodes == before
+    resume(session(model), tmp_path / "undo")
+    assert set(model.nodes) == {b"", b"/a", b"/b"}
+    with pytest.raises(TargetUnsafe, match="an undo has begun"):
+        resume(session(model), tmp_path / "journal")
+
+
+def test_an_undo_that_never_came_to_its_first_change_leaves_the_journal_as_it_is(
+    model: LiveModel, tmp_path: Path
+) -> None:
+    killed(model, tmp_path / "journal", "noted 0", MADE, TWO_SETS)
+    (tmp_path / "undo").touch()
+    with pytest.raises(UsageError, match="there is such a file already"):
+        undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER)
+    assert resume(session(model), tmp_path / "journal").checked.differing == ()
+
+
+def test_a_batch_in_doubt_stays_in_doubt_when_an_undo_has_begun(model: LiveModel, tmp_path: Path) -> None:
+    killed(model, tmp_path / "journal", "sent 1", MADE, TWO_SETS)
+    written(model, b"/a")
+    written(model, b"/b")
+    undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER)
+    recorded = read_journal(tmp_path / "journal")
+    assert (recorded.done, recorded.in_doubt, recorded.taken_back) == (1, True, str(tmp_path / "undo"))

@@ -23,6 +23,7 @@ from logkeep.zookeeper.subtree.journal import (
     Journal,
     Recorded,
     Refused,
+    TakenBack,
     held,
     new_journal,
     reopened,
@@ -71,6 +72,7 @@ def resume(session: Session, path: Path, after: Step = lambda _: None) -> Ended:
     journal, recorded = reopened(path)
     with ExitStack() as stack:
         try:
+            _refuse_taken_back(path, recorded)
             if recorded.heading.undoes:
                 stack.enter_context(held(Path(recorded.heading.undoes)))
             settled = _settled(session, journal, recorded)
@@ -91,7 +93,13 @@ def undo(session: Session, path: Path, new: Path, jute_maxbuffer: int, after: St
     journal, recorded = reopened(path)
     try:
         settled = _settled(session, journal, recorded)
-        return _taken_back(session, path, settled, new, jute_maxbuffer, after)
+
+        def noting(step: str) -> None:
+            if step == "ready":
+                journal.note(TakenBack(str(new.absolute())))
+            after(step)
+
+        return _taken_back(session, path, settled, new, jute_maxbuffer, noting)
     finally:
         journal.close()
 
@@ -211,6 +219,15 @@ def _refusal(code: int, journal: Journal, recorded: Recorded, batch: Batch) -> L
 def _stopped(journal: Journal, recorded: Recorded, batch: Batch, what: str) -> TargetUnsafe:
     remedy = f"run it again for a new plan, or take back what was done with --undo {journal.path}"
     return TargetUnsafe(f"{what}; {_done(recorded)}", subject=_named(batch), remedy=remedy)
+
+
+def _refuse_taken_back(path: Path, recorded: Recorded) -> None:
+    if recorded.taken_back:
+        raise TargetUnsafe(
+            "an undo has begun to take back what it did: to go on would make the rest of it alone",
+            subject=str(path),
+            remedy=f"end the undo with --resume {recorded.taken_back}, and run the restore again for a new plan",
+        )
 
 
 def _refuse_unclear(journal: Journal, recorded: Recorded) -> None:

@@ -3,9 +3,9 @@
 Lines of JSON. First the heading, then one line for each batch, then `ready`: all of this is on disk before anything is
 changed. From then on a line before each batch (`began`) and one behind it (`done`, or `refused` when the server took
 none of it; a resume that found nothing of it done says that it was `doubted`, however many resumes follow; one that
-found it done, and nodes of it changed by somebody else since, says `changed`). A line that a crash left without its end
-says nothing. It holds the data of nodes: only its owner reads it. One run at a time has it: two would write over each
-other, and an undo needs every line.
+found it done, and nodes of it changed by somebody else since, says `changed`). When an undo begins, `taken-back`: it is
+not resumed any more. A line that a crash left without its end says nothing. It holds the data of nodes: only its owner
+reads it. One run at a time has it: two would write over each other, and an undo needs every line.
 """
 
 import fcntl
@@ -73,11 +73,18 @@ class Refused(msgspec.Struct, frozen=True, omit_defaults=True, tag="refused"):
     """No server said so: a run ended before its answer, and its request may still be on its way."""
 
 
+class TakenBack(msgspec.Struct, frozen=True, tag="taken-back"):
+    """From here on an undo is at work: who went on with this journal would make half of it again."""
+
+    journal: str
+    """Of the undo."""
+
+
 class _Line(msgspec.Struct, frozen=True, tag="batch"):
     batch: Batch
 
 
-_Lines = Heading | _Line | Ready | Began | Done | Refused
+_Lines = Heading | _Line | Ready | Began | Done | Refused | TakenBack
 
 
 @dataclass(frozen=True)
@@ -95,6 +102,8 @@ class Recorded:
     """Batches that are done and of which somebody else had changed some nodes when that was found out."""
     gone: int = 0
     """Batches of one change that had nothing to do, among those that are done."""
+    taken_back: str = ""
+    """The journal of the undo, where one has begun."""
 
 
 class Journal:
@@ -224,11 +233,13 @@ def _read(path: Path) -> tuple[Recorded, int]:
     sha256 = hashlib.sha256(b"".join(written[:ready])).hexdigest()
     if not isinstance(heading, Heading) or lines[ready] != Ready(len(batches), sha256):
         raise _no_journal(path)
-    done, in_doubt = sum(isinstance(line, Done) for line in lines), isinstance(lines[-1], Began)
+    steps = [line for line in lines if isinstance(line, Began | Done | Refused)]
+    done, in_doubt = sum(isinstance(line, Done) for line in steps), bool(steps) and isinstance(steps[-1], Began)
     doubted = in_doubt or Refused(done, doubted=True) in lines
     changed = tuple(line.batch for line in lines if isinstance(line, Done) and line.changed)
     gone = sum(isinstance(line, Done) and line.gone for line in lines)
-    return Recorded(heading, batches, done, in_doubt, doubted, changed, gone), whole_bytes
+    taken_back = next((line.journal for line in reversed(lines) if isinstance(line, TakenBack)), "")
+    return Recorded(heading, batches, done, in_doubt, doubted, changed, gone, taken_back), whole_bytes
 
 
 def _encoded(line: _Lines) -> bytes:
