@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from logkeep.cli.zkbackup import restore_command
 from logkeep.cli.zkbackup.restore_receipts import receipt_path, unfinished_path, write_ahead
 from logkeep.errors import RestoreFailed
 from logkeep.zookeeper.restore.carrying_out import carry_out
@@ -14,6 +16,7 @@ from logkeep.zookeeper.restore.marker import MARKER
 from logkeep.zookeeper.restore.preparing import Prepared, prepare
 from logkeep.zookeeper.restore.values import RestoreWish, Target
 from tests.unit.cli.zkbackup.bundles import zkbackup
+from tests.zookeeper.directories import MadeServer, bundled
 from tests.zookeeper.made_server import files, made_backup, old_server
 from tests.zookeeper.restoring import Stopped, stopping_when
 
@@ -99,3 +102,33 @@ def test_a_receipt_that_cannot_be_written_ends_the_restore_before_it_moves_anyth
     with pytest.raises(RestoreFailed, match="the receipt cannot be written"):
         carry_out(prepared, replace=True, name=name, staged=write_ahead)
     assert files(server) == before
+
+
+def test_the_command_itself_when_somebody_presses_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the backup to the receipt: stopped between the old data and the new, and continued as it says."""
+    made = MadeServer(tmp_path / "server")
+    made.snapshot(0)
+    made.log(range(1, 51), creating=True)
+    bundled(made, tmp_path / "backups")
+    server = made.root / "data"
+
+    def pressed(_step: str) -> None:
+        if (server / "version-2" / MARKER).exists():
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(restore_command, "carry_out", partial(carry_out, disk=Disk(pressed)))
+    places = (f"--zk-data-dir={server}", f"--zk-log-dir={server}", f"--zk-host={NOBODY}")
+    flags = (*places, "--force", "--quiet")
+    wish = (f"--backup-dir={tmp_path / 'backups' / 'one'}", "--format=json")
+    stopped = zkbackup("restore", *wish, *flags, home=tmp_path)
+    error = json.loads(stopped.stderr.splitlines()[-1])
+    assert (stopped.returncode, "zkbackup restore --continue --zk-data-dir" in error["remedy"]) == (130, True)
+    monkeypatch.undo()
+    ended = _ended(server, "--continue")
+    assert (ended["outcome"], json.loads(Path(str(ended["receipt"])).read_text())["zxid"]) == ("new", 50)
+    second = zkbackup("restore", *wish, *flags, home=tmp_path)
+    assert second.returncode == 0, second.stderr
+    again = json.loads(second.stdout)
+    assert Path(again["receipt"]) == receipt_path(str(server), again["restore"])
+    assert len(_receipts(server)) == 2
+    assert not list(server.glob("*.unfinished"))
