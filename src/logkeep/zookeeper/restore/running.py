@@ -47,11 +47,17 @@ class Seen:
 
 
 def ask_server(host: str) -> ServerState | None:
-    """None when nobody is there. One that runs and serves nobody at the moment counts as a server at zxid 0."""
+    """None when nobody is there. One that runs and serves nobody at the moment counts as a server at zxid 0.
+
+    Raises ClusterUnreachable when nobody can tell: one that hangs does not answer either, nor one behind a network that
+    is down.
+    """
     try:
         return parse_srvr(four_letter(host, "srvr", _ASK_S)) or ServerState(0)
-    except ClusterUnreachable:
-        return None
+    except ClusterUnreachable as error:
+        if isinstance(error.__cause__, ConnectionRefusedError):
+            return None
+        raise
 
 
 def look_for_servers(places: Iterable[Place], ask: Ask = ask_server) -> Seen:
@@ -67,7 +73,10 @@ def look_for_servers(places: Iterable[Place], ask: Ask = ask_server) -> Seen:
 def _of_host(place: Place, ask: Ask) -> Seen:
     if not place.host:
         return Seen(unchecked=(f"no host was named for {place.data_dir}, so no server was asked",))
-    state = ask(place.host)
+    try:
+        state = ask(place.host)
+    except ClusterUnreachable as error:
+        return Seen(unchecked=(f"whether a server runs at {place.host} is not known: {error.what}",))
     if state is None:
         return Seen()
     who = f"a server answers at {place.host}" + (f", {place.host_from}" if place.host_from else "")
