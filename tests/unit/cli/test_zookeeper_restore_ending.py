@@ -66,3 +66,15 @@ def test_logkeep_says_it_too(server: Path, as_json: bool) -> None:
     else:
         assert "FAIL  restore" in ended.stdout
         assert "nothing was restored, run the restore again" in ended.stdout
+
+
+@pytest.mark.parametrize("end", ["--rollback", "--continue"])
+@pytest.mark.parametrize("flag", ["--dry-run", "--to-zxid=0x3", "--to-time=2026-11-16T02:00:00Z"])
+def test_zkbackup_ends_nothing_when_it_is_told_what_it_would_pass_over(server: Path, end: str, flag: str) -> None:
+    """Above all when it is asked to change nothing."""
+    before = files(server)
+    flags = (f"--zk-data-dir={server}", f"--zk-host={NOBODY}", "--force")
+    ended = zkbackup("restore", end, flag, *flags, home=server.parent)
+    assert ended.returncode == 40
+    assert flag.partition("=")[0] in ended.stderr.partition("leave ")[2]
+    assert files(server) == before

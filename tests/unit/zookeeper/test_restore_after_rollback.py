@@ -7,6 +7,7 @@ import pytest
 from logkeep.formats.zookeeper.names import log_name
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.ending import roll_back
+from logkeep.zookeeper.restore.places import set_apart
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.surveying import survey_of
 from logkeep.zookeeper.restore.values import Planned, RestoreWish, Target
@@ -83,3 +84,39 @@ def test_each_directory_beside_counts_for_itself(tmp_path: Path) -> None:
         _ran_until(tmp_path / f"version-2.{name}", first, last)
     (held,) = _planned(Target(data_dir=tmp_path, log_dir=tmp_path), ensemble=False).held
     assert held.beside_zxid == 100
+
+
+def _set_apart(data_dir: Path) -> Path:
+    """What `_move` leaves of servers that tried to start while a restore was interrupted."""
+    beside = data_dir / "version-2.strange-20261116030000-1f2e3d4c"
+    beside.mkdir()
+    return beside
+
+
+def test_files_that_were_set_apart_count_too(tmp_path: Path) -> None:
+    old_server(tmp_path, epoch=1, epochs=True)
+    beside, target = _set_apart(tmp_path), Target(data_dir=tmp_path, log_dir=tmp_path)
+    _ran_until(beside, (5 << 32) + 1, (5 << 32) + 9)
+    (beside / log_name((5 << 32) + 1)).rename(beside / f"0.{log_name((5 << 32) + 1)}")
+    planned = _planned(target, ensemble=True)
+    assert (planned.held[0].beside_zxid, planned.epoch) == ((5 << 32) + 9, 6)
+    (beside / "1.currentEpoch").write_text("6")
+    (beside / "12.acceptedEpoch").write_text("8")
+    assert _planned(target, ensemble=True).epoch == 9
+    assert max(survey_of(target, "zk1").epochs) == 8
+
+
+def test_what_a_lone_server_wrote_that_was_set_apart_is_not_given_out_again(tmp_path: Path) -> None:
+    old_server(tmp_path)
+    _ran_until(_set_apart(tmp_path), 90, 99)
+    (beside,) = tmp_path.glob("version-2.strange-*")
+    (beside / log_name(90)).rename(beside / f"3.{log_name(90)}")
+    assert _planned(Target(data_dir=tmp_path, log_dir=tmp_path), ensemble=False).named == 100
+
+
+def test_nothing_that_was_set_apart_is_written_over(tmp_path: Path) -> None:
+    for name in ("0.log.1", "2.currentEpoch", "3.currentEpoch"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "0.log.1").unlink()
+    assert set_apart(tmp_path, "currentEpoch").name == "4.currentEpoch"
+    assert set_apart(tmp_path, "log.1").name == "2.log.1"

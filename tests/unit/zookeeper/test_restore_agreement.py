@@ -163,8 +163,8 @@ def test_two_hosts_whose_files_are_alike_are_two(hosts: list[Path]) -> None:
     (one,) = first.members
     copied = msgspec.structs.replace(one, member="zk2")
     elsewhere = msgspec.structs.replace(one, data_dir="/other", log_dir="/other")
-    second = msgspec.structs.replace(first, machine="other", members=(copied,))
-    third = msgspec.structs.replace(first, machine="third", members=(elsewhere,))
+    second = msgspec.structs.replace(first, machine="other", boot_id="2", members=(copied,))
+    third = msgspec.structs.replace(first, machine="third", boot_id="3", members=(elsewhere,))
     assert _agree(made_backup(epoch=2), [first, second, third]).plan.epoch == 4
 
 

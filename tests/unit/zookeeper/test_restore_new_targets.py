@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from logkeep.errors import TargetUnsafe
+from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.zookeeper.kept import Member
 from logkeep.zookeeper.plan import RestorePath, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.plan import Target as Moment
@@ -82,6 +82,16 @@ def test_a_server_that_stands_alone_does_not_become_a_member_by_its_number(tmp_p
     (tmp_path / "myid").write_text("1\n")
     planned = _planned(_of(member), _named(tmp_path))
     assert (planned.epoch, planned.obstacles) == (None, ())
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_an_epoch_that_is_named_for_a_server_that_stands_alone_is_not_passed_over(tmp_path: Path, old: bool) -> None:
+    if old:
+        old_server(tmp_path)
+    with pytest.raises(UsageError, match="stands alone") as caught:
+        _planned(_of(_LONE), _named(tmp_path), min_epoch=8)
+    assert "--ensemble" in caught.value.remedy
+    assert _planned(_of(_LONE), _named(tmp_path), min_epoch=8, ensemble=True).epoch == 9
 
 
 def test_a_number_beside_nothing_when_nobody_knows_more(tmp_path: Path) -> None:

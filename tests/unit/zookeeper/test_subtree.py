@@ -202,6 +202,17 @@ def test_what_is_wanted_of_a_tree() -> None:
     assert [each.path for each in everything.left_out] == [b"/zookeeper"]
 
 
+def test_what_zookeeper_keeps_for_itself_is_told_under_another_path_too() -> None:
+    elsewhere = wanted(tree_with((b"/a", 0)), b"", b"/x")
+    assert list(elsewhere.nodes) == [b"/x", b"/x/a"]
+    assert [(each.path, each.why, each.lost) for each in elsewhere.left_out] == [(b"/x/zookeeper", Why.SYSTEM, False)]
+    own = wanted(tree_with((b"/a", 0), (b"/a/b", 0), (b"/a/zookeeper", 0), (b"/a/zookeeper/c", 0)), b"/a", b"")
+    assert list(own.nodes) == [b"", b"/b"]
+    assert [(each.path, each.why, each.lost) for each in own.left_out] == [
+        (b"/zookeeper", Why.ONTO_SYSTEM, True), (b"/zookeeper/c", Why.ONTO_SYSTEM, True),
+    ]  # fmt: skip
+
+
 def test_nodes_above_are_made_as_the_backup_has_them_unless_it_is_another_path() -> None:
     tree = tree_with((b"/a", 0), (b"/a/b", 0), (b"/a/b/c", 0))
     root = {b"": live(b"", b"", OPEN_ACL)}

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from logkeep.cli.verbs.zookeeper_subtree_report import SubtreeReport, ended_report
-from logkeep.errors import TargetUnsafe
+from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.transactions import OPEN_ACL
 from logkeep.zookeeper.client import LiveNode, Session, hidden
 from logkeep.zookeeper.subtree import carrying_out
@@ -20,7 +21,7 @@ from tests.zookeeper.live_model import LiveModel, Refused, live, shape
 HEADING = Heading(hosts="h:1", top="/t", what="backup 1")
 MAXBUFFER = 0xFFFFF
 MADE = Batch((CreateNode(b"/t", b"", OPEN_ACL), CreateNode(b"/t/first", b"1", OPEN_ACL)))
-TWO_SETS = Batch((SetNode(b"/a", b"new a", 3, b"old a"), SetNode(b"/b", b"new b", 5, b"old b")))
+TWO_SETS = Batch((SetNode(b"/a", b"new a", 3, b"old a", 1), SetNode(b"/b", b"new b", 5, b"old b", 1)))
 LAST = Batch((CreateNode(b"/last", b"", OPEN_ACL),))
 
 
@@ -41,6 +42,8 @@ class ModelSession:
         return (self.model.nodes[path] for path in paths if path in self.model.nodes)
 
     def ask(self, batch: Batch, _: str) -> int:
+        if any(not isinstance(c, CreateNode) and c.path not in self.model.nodes for c in batch.changes):
+            return -101
         try:
             self.model.take([batch])
         except Refused:
@@ -126,7 +129,7 @@ def test_a_node_that_is_left_alone_keeps_those_above_it(model: LiveModel, tmp_pa
     "batch",
     [
         Batch((CreateNode(b"/app", b"", OPEN_ACL), CreateNode(b"/own", b"restored", OPEN_ACL))),
-        Batch((SetNode(b"/a", b"new a", 3, b"old a"), DeleteNode(b"/gone", 0, b"", OPEN_ACL))),
+        Batch((SetNode(b"/a", b"new a", 3, b"old a", 1), DeleteNode(b"/gone", 0, b"", OPEN_ACL))),
         Batch((DeleteNode(b"/gone", 0, b"", OPEN_ACL), CreateNode(b"/own", b"restored", OPEN_ACL))),
     ],
 )
@@ -177,3 +180,98 @@ def test_what_one_node_proves_for_all() -> None:
     assert standing(creates, {b"/a": ours, b"/c": third._replace(mzxid=7)}) is Standing.CHANGED
     unread = {b"/a": hidden(b"/a"), b"/b": other, b"/c": third._replace(data=b"other")}
     assert standing(creates, unread) is Standing.CHANGED, "what nobody may look at proves nothing"
+
+
+def created_anew(model: LiveModel, path: bytes, data: bytes, version: int = 0) -> None:
+    """By somebody else, who has deleted it before."""
+    model.nodes[path] = live(path, data, OPEN_ACL, version=version)._replace(czxid=77, mzxid=77)
+
+
+@pytest.mark.parametrize("steps", ["began 0", "sent 0"])
+def test_a_node_that_was_created_again_proves_nothing(model: LiveModel, tmp_path: Path, steps: str) -> None:
+    """Its version is the one before the change again: whether the change was made nobody can tell, and it stays."""
+    model.nodes[b"/a"] = model.nodes[b"/a"]._replace(version=0)
+    first = Batch((SetNode(b"/a", b"new a", 0, b"old a", 1), TWO_SETS.changes[1]))
+    killed(model, tmp_path / "journal", steps, first)
+    created_anew(model, b"/a", b"theirs")
+    written(model, b"/b")
+    with pytest.raises(TargetUnsafe, match="nobody can tell whether this multi was carried out"):
+        resume(session(model), tmp_path / "journal")
+    told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
+    assert (model.nodes[b"/a"].data, model.nodes[b"/b"].data) == (b"theirs", b"theirs")
+    assert told.left_alone == ("/a", "/b")
+
+
+@pytest.mark.parametrize("change", [SetNode(b"/a", b"new", 0, b"", 1), DeleteNode(b"/a", 0, b"", OPEN_ACL, 1)])
+def test_a_single_change_is_not_made_to_a_node_that_was_created_again(
+    model: LiveModel, tmp_path: Path, change: SetNode | DeleteNode
+) -> None:
+    model.nodes[b"/a"] = live(b"/a", b"", OPEN_ACL)
+    killed(model, tmp_path / "journal", "sent 0", Batch((change,)))
+    created_anew(model, b"/a", b"theirs")
+    with pytest.raises(TargetUnsafe, match="nobody can tell"):
+        resume(session(model), tmp_path / "journal")
+    assert model.nodes[b"/a"].data == b"theirs"
+
+
+def test_a_node_that_was_created_again_is_no_proof_that_a_batch_was_done() -> None:
+    nodes = {b"/a": live(b"/a", b"new a", OPEN_ACL, version=4), b"/b": live(b"/b", b"other", OPEN_ACL, version=9)}
+    assert standing(TWO_SETS, nodes) is Standing.DONE_THEN_CHANGED
+    anew = {**nodes, b"/a": nodes[b"/a"]._replace(czxid=77)}
+    assert standing(TWO_SETS, anew) is Standing.CHANGED
+    unknown = Batch(tuple(msgspec.structs.replace(change, czxid=0) for change in TWO_SETS.changes))
+    assert standing(unknown, nodes) is Standing.CHANGED, "a journal that does not tell proves nothing"
+
+
+def test_an_undo_leaves_alone_what_somebody_has_created_again(model: LiveModel, tmp_path: Path) -> None:
+    """No server would refuse it: the versions are those that the undo expects."""
+    begin(session(model), tmp_path / "journal", HEADING, (MADE, TWO_SETS, LAST))
+    created_anew(model, b"/t/first", b"1")
+    created_anew(model, b"/a", b"theirs", version=4)
+    created_anew(model, b"/last", b"theirs")
+    told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
+    assert {path: data for path, (data, _) in shape(model.nodes).items()} == {
+        b"": b"", b"/a": b"theirs", b"/b": b"old b", b"/last": b"theirs", b"/t": b"", b"/t/first": b"1",
+    }  # fmt: skip
+    assert (told.left_alone, told.exit_code) == (("/a", "/last", "/t", "/t/first"), 2)
+
+
+@pytest.mark.parametrize("last", ["began 1", "sent 1", "noted 1"])
+def test_what_is_taken_back_is_not_resumed(model: LiveModel, tmp_path: Path, last: str) -> None:
+    """Its first half would be missing, and the run would call that somebody else's doing."""
+    killed(model, tmp_path / "journal", last, MADE, TWO_SETS, LAST)
+
+    def dies(step: str) -> None:
+        if step == "began 0":
+            raise Killed
+
+    with pytest.raises(Killed):
+        undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER, dies)
+    before = dict(model.nodes)
+    with pytest.raises(TargetUnsafe, match="an undo has begun") as caught:
+        resume(session(model), tmp_path / "journal")
+    assert f"--resume {tmp_path / 'undo'}" in caught.value.remedy
+    assert model.nodes == before
+    resume(session(model), tmp_path / "undo")
+    assert set(model.nodes) == {b"", b"/a", b"/b"}
+    with pytest.raises(TargetUnsafe, match="an undo has begun"):
+        resume(session(model), tmp_path / "journal")
+
+
+def test_an_undo_that_never_came_to_its_first_change_leaves_the_journal_as_it_is(
+    model: LiveModel, tmp_path: Path
+) -> None:
+    killed(model, tmp_path / "journal", "noted 0", MADE, TWO_SETS)
+    (tmp_path / "undo").touch()
+    with pytest.raises(UsageError, match="there is such a file already"):
+        undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER)
+    assert resume(session(model), tmp_path / "journal").checked.differing == ()
+
+
+def test_a_batch_in_doubt_stays_in_doubt_when_an_undo_has_begun(model: LiveModel, tmp_path: Path) -> None:
+    killed(model, tmp_path / "journal", "sent 1", MADE, TWO_SETS)
+    written(model, b"/a")
+    written(model, b"/b")
+    undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER)
+    recorded = read_journal(tmp_path / "journal")
+    assert (recorded.done, recorded.in_doubt, recorded.taken_back) == (1, True, str(tmp_path / "undo"))

@@ -1,12 +1,18 @@
 """One run at a time has a subtree's journal: an undo needs every line of it."""
 
+import errno
+import fcntl
+import os
 from pathlib import Path
 from typing import cast
 
+import msgspec
 import pytest
 
-from logkeep.errors import Locked, UsageError
+from logkeep.errors import Locked, RestoreFailed, TargetUnsafe, UsageError
 from logkeep.zookeeper.client import Session
+from logkeep.zookeeper.restore.locks import alone
+from logkeep.zookeeper.restore.places import Place
 from logkeep.zookeeper.subtree.carrying_out import begin, resume, undo
 from logkeep.zookeeper.subtree.journal import Began, Done, Heading, new_journal, read_journal, reopened
 
@@ -79,3 +85,50 @@ def test_a_run_that_ends_early_holds_it_no_longer(tmp_path: Path) -> None:
 def test_a_journal_that_is_not_there_is_said_to_be_unreadable(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         reopened(tmp_path / "none")
+
+
+def test_who_resumes_an_undo_keeps_everybody_from_what_it_takes_back(tmp_path: Path) -> None:
+    first, back = tmp_path / "journal", tmp_path / "undo"
+    new_journal(first, HEADING, ()).close()
+    new_journal(back, msgspec.structs.replace(HEADING, undoes=str(first)), ()).close()
+    other, _ = reopened(first)
+    with pytest.raises(Locked, match="another run is at work with this journal") as refused:
+        resume(NOBODY, back)
+    assert refused.value.subject == str(first)
+    other.close()
+
+    def taken(_step: str) -> None:
+        with pytest.raises(Locked):
+            reopened(first)
+        raise Killed
+
+    with pytest.raises(Killed):
+        resume(NOBODY, back, taken)
+    for path in (first, back):
+        reopened(path)[0].close()
+    first.unlink()
+    with pytest.raises(Killed):
+        resume(NOBODY, back, _dies)
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_told_and_nothing_stays_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    path = tmp_path / "journal"
+    new_journal(path, HEADING, ()).close()
+    before = path.read_bytes()
+
+    def refuses(_descriptor: int, _how: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", refuses)
+    for attempt in (lambda: new_journal(tmp_path / "new", HEADING, ()), lambda: reopened(path)):
+        with pytest.raises(RestoreFailed, match="gives no locks") as caught:
+            attempt()
+        assert "local file system" in caught.value.remedy
+    assert [each.name for each in tmp_path.iterdir()] == ["journal"]
+    assert path.read_bytes() == before
+    with pytest.raises(TargetUnsafe, match="gives no locks") as refused, alone([Place(tmp_path, tmp_path)]):
+        pass
+    assert "local file system" in refused.value.remedy

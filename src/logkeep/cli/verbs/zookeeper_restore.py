@@ -6,6 +6,7 @@ from typing import Any
 import click
 import msgspec
 
+from logkeep.cli.going_on import Begun, go_on, run_again
 from logkeep.cli.metrics import Sample, sample
 from logkeep.cli.opening import STORE_EXITS, chosen_source, opened_repository, restores_place
 from logkeep.cli.rows import seen
@@ -134,6 +135,11 @@ def restore(run: Run, backup: str) -> ZooKeeperRestoreReport:
         from logkeep.cli.verbs.zookeeper_restore_ending import end  # noqa: PLC0415 - only this way needs it
 
         return end(run)
+    with run_again() as begun:
+        return _restored(run, backup, begun)
+
+
+def _restored(run: Run, backup: str, begun: Begun) -> ZooKeeperRestoreReport:
     agreed, wish = agreed_in(run, backup), _wish(run)
     if agreed is None:
         place, target = chosen_source(run), asked_moment(run)
@@ -152,7 +158,10 @@ def restore(run: Run, backup: str) -> ZooKeeperRestoreReport:
             return planned
         _ask(run, prepared, planned)
         state = restores_place(run, place, create=True)
-        return _carried_out(run, state, prepared, planned, before_s)
+        journal = journal_name(run.clock(), run.token)
+        with go_on("logkeep zookeeper restore --data-dir", prepared.places[0].data_dir, journal):
+            begun.yes = True
+            return _carried_out(run, state, prepared, planned, journal, before_s)
 
 
 def asked_moment(run: Run) -> Moment:
@@ -219,9 +228,8 @@ def _ask(run: Run, prepared: Prepared, planned: ZooKeeperRestoreReport) -> None:
 
 
 def _carried_out(
-    run: Run, state: Place, prepared: Prepared, planned: ZooKeeperRestoreReport, before_s: float
+    run: Run, state: Place, prepared: Prepared, planned: ZooKeeperRestoreReport, journal: str, before_s: float
 ) -> ZooKeeperRestoreReport:
-    journal = journal_name(run.clock(), run.token)
     wanted = Wanted(journal, int(prepared.planned.backup), _options(run), before_s=before_s)
     stored = begin(state, prepared, wanted, run.clock, run.token)
     if not run[QUIET]:

@@ -1,5 +1,6 @@
 """`logkeep zookeeper restore-subtree`: a subtree of a backup into an ensemble that runs."""
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,10 +9,12 @@ from typing import Any
 import click
 import msgspec
 
+from logkeep.cli.going_on import Begun, run_again
 from logkeep.cli.look import plural
 from logkeep.cli.opening import STORE_EXITS, chosen_source, restores_place
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
+from logkeep.cli.signals import as_error
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_restore import asked_moment, passed_over
 from logkeep.cli.verbs.zookeeper_subtree_report import (
@@ -117,6 +120,11 @@ def restore_subtree(run: Run, backup: str | None, path: str | None) -> SubtreeRe
         from logkeep.cli.verbs.zookeeper_subtree_ending import end_by_journal  # noqa: PLC0415 - only this way needs it
 
         return end_by_journal(run, backup)
+    with run_again() as begun:
+        return _restored(run, backup, path, begun)
+
+
+def _restored(run: Run, backup: str | None, path: str | None, begun: Begun) -> SubtreeReport:
     if backup is None or path is None:
         raise UsageError("name a backup and a path", remedy="logkeep zookeeper restore-subtree latest /a/b --zk-host …")
     top, target, hosts = parsed_path(path), parsed_path(run[AS_PATH] or path), named_hosts(run)
@@ -138,7 +146,9 @@ def restore_subtree(run: Run, backup: str | None, path: str | None) -> SubtreeRe
             entry.id, chosen.path, prepared, top, target, hosts, new_journal_path(run), options, before_s
         )
         stored = begin_subtree(restores_place(run, place, create=True), wanted, run.clock, run.token)
-        return _carried_out(run, live, planned, wanted, stored)
+        with by_journal(wanted.journal):
+            begun.yes = True
+            return _carried_out(run, live, planned, wanted, stored)
 
 
 def _carried_out(
@@ -148,12 +158,26 @@ def _carried_out(
     heading = Heading(hosts=planned.hosts, top=planned.target, what=what, stored=stored_as(stored))
     name_journal(run, wanted.journal)
     try:
-        ended = begin(live, wanted.journal, heading, wanted.prepared.batches)
+        with by_journal(wanted.journal):
+            ended = begin(live, wanted.journal, heading, wanted.prepared.batches)
     except LogkeepError as error:
         tell_stopped(run, stored, error)
         raise
     tell_done(run, stored, ended)
     return ended_report(msgspec.structs.replace(planned, restore=int(stored.id)), ended)
+
+
+@contextmanager
+def by_journal(journal: Path) -> Iterator[None]:
+    """Whoever stops it must know how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        error, named = as_error(stop), shlex.quote(str(journal))
+        called = "logkeep zookeeper restore-subtree"
+        ways = f"`{called} --resume {named}` goes on, `{called} --undo {named}` takes back what was done"
+        error.remedy = ways if journal.exists() else "nothing was changed: run it again"
+        raise error from None
 
 
 def tell_done(run: Run, stored: StoredRestore, ended: Ended) -> None:

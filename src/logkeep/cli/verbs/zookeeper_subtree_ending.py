@@ -8,6 +8,7 @@ from pathlib import Path
 from logkeep.cli.opening import opened_repository, restores_place
 from logkeep.cli.run import Run
 from logkeep.cli.verbs.zookeeper_subtree import (
+    by_journal,
     name_journal,
     named_hosts,
     new_journal_path,
@@ -47,7 +48,8 @@ def _ended(run: Run, file: Path, hosts: str, heading: Heading) -> Ended:
             forward = run[RESUME_SUBTREE] is not None
             journal = file.absolute() if forward else new_journal_path(run)
             name_journal(run, journal)
-            ended = resume(live, file) if forward else undo(live, file, journal, run[JUTE_MAXBUFFER])
+            with by_journal(journal):
+                ended = resume(live, file) if forward else undo(live, file, journal, run[JUTE_MAXBUFFER])
     except LogkeepError as error:
         if stored is not None and not back and not isinstance(error, Locked):  # that run tells its own end
             tell_stopped(run, stored, error)

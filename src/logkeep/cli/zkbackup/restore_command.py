@@ -4,11 +4,11 @@ Whatever the directories hold is kept beside the new data. Nothing is written be
 the tree will be at and how that is proven, what is replaced, whether a server runs there.
 """
 
-import os
 from pathlib import Path
 
 import msgspec
 
+from logkeep.cli.going_on import go_on
 from logkeep.cli.zkbackup.checking import end_of, usable_holdings
 from logkeep.cli.zkbackup.frame import Answer, Job, Run
 from logkeep.cli.zkbackup.measures import restore_failed, restore_samples
@@ -39,13 +39,16 @@ from logkeep.cli.zkbackup.options import (
     VERIFY_BEFORE_RESTORE,
     ZK_VERSION,
 )
+from logkeep.cli.zkbackup.restore_receipts import drop, settle, unfinished_path, write_ahead
 from logkeep.cli.zkbackup.restore_text import ended_text, plan_document, plan_text, restored_text
-from logkeep.errors import ConfigError, RestoreFailed, UsageError
+from logkeep.config.settings import Place
+from logkeep.errors import ConfigError, LogkeepError, RestoreFailed, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.plan import Refused, RestorePath, Target, ToEnd, ToTime, ToZxid, plan
-from logkeep.zookeeper.restore.carrying_out import carry_out
-from logkeep.zookeeper.restore.ending import Outcome, continue_restore, roll_back
+from logkeep.zookeeper.restore.carrying_out import carry_out, journal_name
+from logkeep.zookeeper.restore.ending import Ended, Outcome, continue_restore, roll_back
+from logkeep.zookeeper.restore.journal import read_journal
 from logkeep.zookeeper.restore.preparing import Prepared, prepare
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, RestoreWish, Sessions
 from logkeep.zookeeper.restore.values import Target as TargetPlace
@@ -68,6 +71,7 @@ OPTIONS = (
         VALIDATION_TIMEOUT,
     ),
 )
+_COMMAND = "zkbackup restore --zk-data-dir"
 EXITS = (0, 2, 3, 10, 30, 31, 40, 130, 143)
 
 
@@ -83,11 +87,10 @@ def restore(run: Run) -> Answer:
         code = prepared.planned.obstacles[0].exit_code if prepared.planned.obstacles else 0
         return Answer(plan_document(view, prepared), lambda look: plan_text(view, prepared, look), code)
     _confirm(run, view, prepared)
-    receipt = carry_out(prepared, replace=True, clock=run.clock, token=run.world.token)
-    kept = _keep(receipt)
+    receipt, kept = _carried_out(run, prepared)
     files = len(path.slices) + (path.base.snapshot is not None)
     samples = restore_samples(run[HOST], took_s=run.took_s(started), ended_s=run.clock().timestamp(), files=files)
-    document = {**msgspec.to_builtins(receipt), "receipt": str(kept)}
+    document = {**msgspec.to_builtins(receipt), "receipt": _told(kept)}
     code = 0 if prepared.replayed.first_mismatch is None else 2
     return Answer(document, lambda look: restored_text(view, receipt, kept, run[HOST], look), code, samples)
 
@@ -103,7 +106,17 @@ def _check_options(run: Run) -> None:
 
 
 def _target(run: Run) -> TargetPlace:
-    return TargetPlace(data_dir=run.needed(DATA_DIR, "--zk-data-dir"), log_dir=run[LOG_DIR], host=run[HOST])
+    return TargetPlace(
+        data_dir=run.needed(DATA_DIR, "--zk-data-dir"), log_dir=run[LOG_DIR], host=run[HOST], host_from=_host_from(run)
+    )
+
+
+def _host_from(run: Run) -> str:
+    """A server that nobody named here may be another one's: who is refused for it must know why it was asked."""
+    origin = run.settings.origin(HOST)
+    if origin.place is Place.FLAG:
+        return ""
+    return "asked by default, for no --zk-host was given" if origin.place is Place.DEFAULT else f"as {origin} says"
 
 
 def _wish(run: Run) -> RestoreWish:
@@ -170,31 +183,78 @@ def _confirm(run: Run, view: BundleView, prepared: Prepared) -> None:
     run.confirm(f"restore {view.name} to {prepared.places[0].data_dir}?")
 
 
-def _keep(receipt: RestoreReceipt) -> Path:
-    """Beside the data that it speaks of, for its owner alone."""
-    path = Path(receipt.targets[0].data_dir, f"version-2.receipt-{receipt.restore}.json")
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(receipt), indent=2) + b"\n")
-        file.flush()
-        os.fsync(descriptor)
-    return path
+def _carried_out(run: Run, prepared: Prepared) -> tuple[RestoreReceipt, Path | None]:
+    """With its receipt. One that is refused before a file is moved leaves none."""
+    name, data_dir = journal_name(run.clock(), run.world.token), prepared.places[0].data_dir
+    try:
+        with go_on(_COMMAND, data_dir, name):
+            receipt = carry_out(
+                prepared, replace=True, clock=run.clock, token=run.world.token, name=name, staged=write_ahead
+            )
+    except LogkeepError:  # also one that Ctrl-C has become
+        if not _can_be_continued(data_dir, name):
+            drop(str(data_dir), name)
+        raise
+    return receipt, _settled(run, str(data_dir), name)
+
+
+def _can_be_continued(data_dir: Path, restore: str) -> bool:
+    try:
+        journal = read_journal(data_dir)
+    except LogkeepError:  # who knows; the reason why the restore failed is told, not this one
+        return True
+    return journal is not None and journal.restore == restore
+
+
+def _settled(run: Run, data_dir: str, restore: str) -> Path | None:
+    """The data is in place, whatever becomes of its receipt: trouble with that is said, and nothing else."""
+    try:
+        return settle(data_dir, restore, run.clock())
+    except (OSError, msgspec.MsgspecError) as error:
+        run.console.warn(f"the receipt cannot be written ({error}): see {unfinished_path(data_dir, restore)}")
+        return None
+
+
+def _told(receipt: Path | None) -> str | None:
+    return None if receipt is None else str(receipt)
 
 
 def _ended(run: Run) -> Answer:
     """--continue or --rollback. Who continues wants the restored data, so to be left with the old is a failure."""
     started = run.world.monotonic()
-    if run[CONTINUE] and run[ROLLBACK]:
-        raise UsageError("--continue and --rollback are opposites", remedy="give one of them")
+    _check_ending(run)
     target = _target(run)
     word = "continue the interrupted restore" if run[CONTINUE] else "roll the last restore back"
     if not run[FORCE] and run[RESTORE_CONFIRMATION]:
         run.confirm(f"{word} of {target.data_dir}?")
-    ended = continue_restore(target) if run[CONTINUE] else roll_back(target)
-    document, text = msgspec.to_builtins(ended), lambda look: ended_text(ended, look)
-    if ended.outcome is Outcome.NOTHING:
-        return Answer(document, text, RestoreFailed.exit_code, restore_failed(run.took_s(started)))
-    return Answer(document, text)
+    with go_on(_COMMAND, target.data_dir):
+        ended = continue_restore(target) if run[CONTINUE] else roll_back(target)
+    receipt = _receipt_of(run, ended)
+    document = {**msgspec.to_builtins(ended), "receipt": _told(receipt)}
+    nothing = ended.outcome is Outcome.NOTHING
+    code, samples = (RestoreFailed.exit_code, restore_failed(run.took_s(started))) if nothing else (0, ())
+    return Answer(document, lambda look: ended_text(ended, look, receipt), code, samples)
+
+
+def _check_ending(run: Run) -> None:
+    """Raises UsageError for what would be passed over: above all for a trial that would be none."""
+    if run[CONTINUE] and run[ROLLBACK]:
+        raise UsageError("--continue and --rollback are opposites", remedy="give one of them")
+    if run[DRY_RUN]:
+        raise UsageError("what --continue and --rollback do stands in the journal", remedy="leave --dry-run out")
+    if run[TO_ZXID] is not None or run[TO_TIME] is not None:
+        raise UsageError("a restore that was begun has its moment already", remedy="leave --to-zxid and --to-time out")
+
+
+def _receipt_of(run: Run, ended: Ended) -> Path | None:
+    data_dir = ended.data_dirs[0]
+    if ended.outcome is not Outcome.NEW:
+        drop(data_dir, ended.restore)
+        return None
+    receipt = _settled(run, data_dir, ended.restore)
+    if receipt is None and not unfinished_path(data_dir, ended.restore).exists():
+        run.console.warn("there is no receipt: another program began this restore, or an earlier version of this one")
+    return receipt
 
 
 JOB = Job("restore", restore, restore_failed)

@@ -68,7 +68,7 @@ def _moment(zxid: int, time_ms: int | None) -> dict[str, Any]:
     return {"hex": hex_zxid(zxid), "decimal": zxid, "time_ms": time_ms}
 
 
-def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path, host: str, look: Look) -> str:
+def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path | None, host: str, look: Look) -> str:
     target = receipt.targets[0]
     name, _, port = host.rpartition(":")
     places = f"--zk-data-dir {shlex.quote(target.data_dir)} --zk-log-dir {shlex.quote(target.log_dir)}"
@@ -82,7 +82,7 @@ def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path, host: s
         *([f"Dropped:    {plural(receipt.dropped_sessions, 'session')}, "
            f"{plural(receipt.dropped_ephemerals, 'ephemeral')}"]
           if receipt.dropped_sessions else []),
-        f"Receipt:    {kept}",
+        *([f"Receipt:    {kept}"] if kept else []),
         *(["What was there before is kept in:", *beside] if beside else []),
         *finding_lines(receipt.findings),
         "",
@@ -116,11 +116,12 @@ _ENDED: Final = {
 }
 
 
-def ended_text(ended: Ended, look: Look) -> str:
+def ended_text(ended: Ended, look: Look, receipt: Path | None = None) -> str:
     sign, which = _ENDED[ended.outcome]
     lines = [
         f"{sign} Restore {ended.restore}: {which}",
         *(f"  {path}" for path in ended.data_dirs),
+        *([f"Receipt: {receipt}"] if receipt else []),
         *(["Kept beside it:", *(f"  {path}" for path in ended.kept)] if ended.kept else []),
         *(f"{FAIR} not checked: {what}" for what in ended.unchecked),
         *finding_lines(ended.findings),

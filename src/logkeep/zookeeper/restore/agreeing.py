@@ -12,10 +12,10 @@ from logkeep.zookeeper.plan import RestorePath
 from logkeep.zookeeper.replay import Replayed
 from logkeep.zookeeper.restore.agreement import archived_zxids, epoch_for_all, known_members
 from logkeep.zookeeper.restore.documents import AgreedPlan, HostSurvey, MemberSurvey, PlannedMember
-from logkeep.zookeeper.restore.judging import Situation, in_the_way, worth_knowing
+from logkeep.zookeeper.restore.judging import Situation, in_the_way, numbers_beside, worth_knowing
 from logkeep.zookeeper.restore.limits import content_of
 from logkeep.zookeeper.restore.numbers import highest_used
-from logkeep.zookeeper.restore.preparing import check_replayed, name_of, size_of
+from logkeep.zookeeper.restore.preparing import check_replayed, name_of, sizes_of
 from logkeep.zookeeper.restore.running import Seen
 from logkeep.zookeeper.restore.sessions import Dropped, drop_sessions
 from logkeep.zookeeper.restore.surveying import check_surveys, still_running
@@ -90,13 +90,19 @@ def agree(
     unchecked = (
         f"{m.member} on {host.machine}: {what}" for host in hosts for m in host.members for what in m.unchecked
     )
+    beside = (
+        note
+        for host in hosts
+        for m in host.members
+        for note in numbers_beside(f"{m.member} on {host.machine}", m.raised_by)
+    )
     return Agreement(
         plan=plan,
         path=path,
         replayed=replayed,
         dropped=dropped,
-        size_bytes=size_of(path, content, wish.form),
-        findings=tuple(worth_knowing(situation)),
+        size_bytes=sum(sizes_of(path, content, wish.form)),
+        findings=(*worth_knowing(situation), *beside),
         unchecked=tuple(unchecked),
         obstacles=(*still_running(hosts), *in_the_way(situation)),
     )

@@ -23,9 +23,19 @@ _ANEW = "stop all members, survey every host again and make a new plan"
 def needed_epoch(
     view: BackupView, wish: RestoreWish, looked_at: Sequence[Held | MemberSurvey], live: Sequence[ServerState]
 ) -> int | None:
-    """Above all that is known of; None for a server that stands alone and always did."""
+    """Above all that is known of; None for a server that stands alone and always did.
+
+    Raises UsageError for an epoch that was named for such a server: it has none, and nothing would come of it.
+    """
     several = wish.ensemble or len(looked_at) > 1 or any(each.epochs for each in looked_at)
     if wish.alone or not (several or _was_a_member(view.members) or _may_be_a_member(view.members, looked_at)):
+        if wish.min_epoch:
+            raise UsageError(
+                "--min-epoch is for members of an ensemble, and this server stands alone by all that is known of it: "
+                "no epoch would be written",
+                subject=str(wish.min_epoch),
+                remedy="leave it out; or say with --ensemble that the server is a member",
+            )
         return None
     return epoch_for_all(view, wish, looked_at, live)
 

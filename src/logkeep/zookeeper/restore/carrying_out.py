@@ -5,7 +5,7 @@ journal leads to the new data or back to the old one.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,10 +35,12 @@ def carry_out(
     token: TokenSource = random_token,
     disk: Disk | None = None,
     name: str | None = None,
+    staged: Callable[[RestoreReceipt], None] = lambda _receipt: None,
 ) -> RestoreReceipt:
     """`replace`: somebody said yes to the replacement of what the targets hold; it is kept beside the new data.
 
     `name`: how its journal shall call it, where somebody has to know before it begins: one that `journal_name` made.
+    `staged` gets what the receipt will say before the first file is moved: what it raises ends the restore.
     """
     _check(prepared, replace=replace)
     steps, started = disk or Disk(), clock()
@@ -49,6 +51,7 @@ def carry_out(
         journal = _journal(restore, prepared, earlier)
         try:
             targets = _stage(journal, prepared, steps)
+            staged(_receipt(restore, prepared, targets, started, clock()))
             _check_unchanged(prepared)
         except LogkeepError:
             Discard(journal, steps).all()
@@ -76,9 +79,8 @@ def _check(prepared: Prepared, *, replace: bool) -> None:
 
 def _check_unchanged(prepared: Prepared) -> None:
     """Once more, right before the swap. Raises TargetUnsafe."""
-    running = look_for_servers(prepared.places, prepared.ask).running
-    if running:
-        raise TargetUnsafe(running[0], remedy="stop the server, of an ensemble every member, and run again")
+    for refusal in look_for_servers(prepared.places, prepared.ask).refusals():
+        raise refusal
     for place, held in zip(prepared.places, prepared.planned.held, strict=True):
         if fingerprint_of(place) != held.fingerprint:
             raise TargetUnsafe(

@@ -19,7 +19,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Hexadecimal = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{1,64}$")]
 
 
-class MemberSurvey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MemberSurvey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """How far one member got, by its directories and by itself if it runs."""
 
     member: str
@@ -36,12 +36,23 @@ class MemberSurvey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Who used the directories."""
     unchecked: tuple[str, ...]
     """What could not be found out about that."""
+    raised_by: tuple[str, ...] = ()
+    """Files beside `version-2` that hold later numbers than all in it, where there are such."""
+    directory: tuple[int, int] | None = None
+    """Device and inode of `data_dir`; None in a survey that does not tell."""
 
 
-class HostSurvey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="restore-survey-1"):
+class HostSurvey(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag="restore-survey-1"
+):
     """All members of the ensemble on one host."""
 
     machine: str
+    """Its name, which another host may have too."""
+    machine_id: str = ""
+    """A hash of `/etc/machine-id`; empty where there is none."""
+    boot_id: str = ""
+    """A hash of what the kernel calls this boot: containers of one host have the same."""
     taken: str
     members: Annotated[tuple[MemberSurvey, ...], msgspec.Meta(min_length=1, max_length=255)]
 

@@ -4,7 +4,7 @@ Both work from every state that a restore, or an earlier continue or rollback, m
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from logkeep.zookeeper.restore.marker import MARKER
 from logkeep.zookeeper.restore.next_steps import steps_after_end, steps_after_nothing
 from logkeep.zookeeper.restore.old_data import check_old_data
 from logkeep.zookeeper.restore.places import Place, place_of
-from logkeep.zookeeper.restore.running import Ask, ask_server, look_for_servers
+from logkeep.zookeeper.restore.running import Ask, Seen, ask_server, look_for_servers
 from logkeep.zookeeper.restore.swapping import Swap
 from logkeep.zookeeper.restore.values import Target
 
@@ -60,14 +60,14 @@ def roll_back(target: Target, *, disk: Disk | None = None, ask: Ask = ask_server
 def _end(target: Target, disk: Disk, ask: Ask, *, forward: bool) -> Ended:
     data_dir = place_of(target).data_dir
     journal = _journal_of(data_dir)
-    places = [_with_host(each.place(), data_dir, target.host) for each in journal.places]
+    places = [_with_host(each.place(), data_dir, target) for each in journal.places]
     with alone(places):
         journal = _journal_of(data_dir)  # it may have ended while we waited
         if journal.phase is not Phase.STAGING:
             check_members(journal)
         seen = look_for_servers(places, ask)
         if journal.phase in (Phase.OLD, Phase.NEW) or not forward:
-            _check_stopped(seen.running)
+            _check_stopped(seen)
         if not forward:
             check_old_data(journal)
         outcome = _forward(journal, places, disk) if forward else _back(journal, disk)
@@ -96,13 +96,13 @@ def _journal_of(data_dir: Path) -> Journal:
     return journal
 
 
-def _with_host(place: Place, data_dir: Path, host: str) -> Place:
-    return Place(place.data_dir, place.log_dir, host if place.data_dir == data_dir else "")
+def _with_host(place: Place, data_dir: Path, target: Target) -> Place:
+    return replace(place, host=target.host, host_from=target.host_from) if place.data_dir == data_dir else place
 
 
-def _check_stopped(running: Sequence[str]) -> None:
-    if running:
-        raise TargetUnsafe(running[0], remedy="stop the server, of an ensemble every member, and run again")
+def _check_stopped(seen: Seen) -> None:
+    for refusal in seen.refusals():
+        raise refusal
 
 
 def _forward(journal: Journal, places: Sequence[Place], disk: Disk) -> Outcome:

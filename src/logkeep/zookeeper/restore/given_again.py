@@ -46,7 +46,7 @@ def given_again(journal: Journal) -> Iterator[Finding]:
 
 def _epochs(lives: Iterable[Live]) -> int:
     """The highest; 0 where there is none."""
-    return max((epoch for live in lives for epoch in epochs_in(live.path)[0]), default=0)
+    return max((epoch for live in lives for epoch in epochs_in(live)[0]), default=0)
 
 
 def _restored(place: Place, restore: str) -> list[Live]:

@@ -7,9 +7,10 @@ from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
 from logkeep.errors import TargetUnsafe
-from logkeep.formats.zookeeper.names import FileKind, FileName, parse_name
+from logkeep.formats.zookeeper.names import FileKind, FileName, epoch_of, hex_zxid, parse_name
 from logkeep.formats.zookeeper.txnlog import scan
 from logkeep.zookeeper.restore.marker import MARKER
+from logkeep.zookeeper.restore.numbers import is_absurd
 from logkeep.zookeeper.restore.places import Live, Place, unreadable
 from logkeep.zookeeper.restore.values import Held, Owner
 
@@ -22,13 +23,13 @@ _LONGEST_NUMBER = 20
 def held_by(place: Place) -> Held:
     """Raises TargetUnsafe for what cannot be read, or is not where a server would have it."""
     entries = [entry for live in place.lives for entry in _entries(live)]
-    named = [(entry, name) for entry in entries if (name := parse_name(entry.name)) is not None]
+    named = list(_named(place.lives))
     _check_kinds(place, named)
     snapshots = [name for _, name in named if name.kind is FileKind.SNAPSHOT]
     logs = [(entry, name) for entry, name in named if name.kind is FileKind.LOG]
-    highest, exactly = _highest(logs)
-    epochs, no_numbers = epochs_in(place.data.path)
-    left = [Live(path) for live in place.lives for path in live.left_beside()]
+    highest, exactly, _ = _highest(logs)
+    epochs, no_numbers = epochs_in(place.data)
+    beside_zxid, beside_epochs, beside_files = _beside(place)
     return Held(
         snapshots=len(snapshots),
         logs=len(logs),
@@ -36,8 +37,9 @@ def held_by(place: Place) -> Held:
         highest_zxid=max([highest, *(name.zxid for name in snapshots)]),
         exactly=exactly,
         epochs=epochs,
-        beside_zxid=max((highest_zxid([live]) for live in left), default=0),
-        beside_epochs=tuple(epoch for live in left for epoch in epochs_in(live.path)[0]),
+        beside_zxid=beside_zxid,
+        beside_epochs=beside_epochs,
+        beside_files=beside_files,
         strays=(*(entry.name for entry, name in named if name.stray), *no_numbers),
         myid=(place.data_dir / "myid").exists(),
         fingerprint=fingerprint_of(place),
@@ -60,10 +62,25 @@ OF_NOTHING = hashlib.sha256().hexdigest()
 
 def highest_zxid(lives: Iterable[Live], kinds: Container[FileKind] = tuple(FileKind)) -> int:
     """By the names of files and the records of logs, 0 for none. Raises TargetUnsafe for what cannot be read."""
-    entries = [entry for live in lives for entry in _entries(live)]
-    named = [(e, name) for e in entries if (name := parse_name(e.name)) is not None and name.kind in kinds]
-    logged, _ = _highest((entry, name) for entry, name in named if name.kind is FileKind.LOG)
-    return max([logged, *(name.zxid for _, name in named)])
+    return _top(lives, kinds)[0]
+
+
+def _top(lives: Iterable[Live], kinds: Container[FileKind] = tuple(FileKind)) -> tuple[int, Path | None]:
+    """With the file that says so."""
+    named = [(entry, name) for entry, name in _named(lives) if name.kind in kinds]
+    zxid, _, file = _highest((entry, name) for entry, name in named if name.kind is FileKind.LOG)
+    tops = [(zxid, file), *((name.zxid, entry) for entry, name in named)]
+    return max(tops, key=lambda top: top[0])
+
+
+def _beside(place: Place) -> tuple[int, tuple[int, ...], tuple[str, ...]]:
+    """The highest zxid and all epochs of what lies beside, and the files that hold the highest of both."""
+    left = [Live(path) for live in place.lives for path in live.left_beside()]
+    zxid, file = max((_top([live]) for live in left), key=lambda top: top[0], default=(0, None))
+    epochs = [(number, path) for live in left for path, number in _epoch_files(live) if number is not None]
+    highest = max(epochs, default=None)
+    files = (file, highest[1] if highest else None)
+    return zxid, tuple(number for number, _ in epochs), tuple(str(path) for path in files if path is not None)
 
 
 def holds_nothing(live: Live) -> bool:
@@ -88,6 +105,17 @@ def _entries(live: Live) -> list[Path]:
         raise unreadable(live.path, error) from error
 
 
+def _named(lives: Iterable[Live]) -> Iterator[tuple[Path, FileName]]:
+    """Snapshots and logs."""
+    for live in lives:
+        for entry in _entries(live):
+            name = parse_name(live.name_of(entry))
+            if name is not None:
+                if is_absurd(epoch_of(name.zxid)):
+                    raise _absurd(entry, f"zxid {hex_zxid(name.zxid)}")
+                yield entry, name
+
+
 def _size(entry: Path) -> int:
     return min((told := entry.lstat()).st_size, told.st_blocks * 512)
 
@@ -106,18 +134,27 @@ def _check_kinds(place: Place, named: Iterable[tuple[Path, FileName]]) -> None:
             )
 
 
-def _highest(logs: Iterable[tuple[Path, FileName]]) -> tuple[int, bool]:
+def _absurd(file: Path, number: str) -> TargetUnsafe:
+    """Rubbish: all numbers that are chosen would have to lie above it, and none do."""
+    return TargetUnsafe(
+        f"it says that {number} was in use, and no server ever gets to such a number",
+        subject=str(file),
+        remedy=f"find out who wrote it, move it out of {file.parent}, and run again",
+    )
+
+
+def _highest(logs: Iterable[tuple[Path, FileName]]) -> tuple[int, bool, Path | None]:
     """The newest log that has a record decides; one that is damaged is counted as full behind its damage."""
-    highest, exactly = 0, True
+    highest, exactly, file = 0, True, None
     for entry, name in sorted(logs, key=lambda log: log[1].zxid, reverse=True):
-        highest = max(highest, name.zxid)
         last, whole = _last_zxid(entry)
-        if not whole:
-            highest, exactly = max(highest, last + _size_told(entry) // _SMALLEST_RECORD), False
-        highest = max(highest, last)
+        reached = max(name.zxid, last if whole else last + _size_told(entry) // _SMALLEST_RECORD)
+        if reached > highest:
+            highest, file = reached, entry
+        exactly = exactly and whole
         if last and whole:
             break
-    return highest, exactly
+    return highest, exactly, file
 
 
 def _last_zxid(log: Path) -> tuple[int, bool]:
@@ -135,17 +172,19 @@ def _size_told(entry: Path) -> int:
     return entry.stat().st_size
 
 
-def epochs_in(directory: Path) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def epochs_in(live: Live) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Numbers, and names of the files that hold none."""
-    found, others = [], []
-    for path in (directory / name for name in EPOCH_FILES):
-        if path.is_file():
+    files = list(_epoch_files(live))
+    return tuple(n for _, n in files if n is not None), tuple(path.name for path, n in files if n is None)
+
+
+def _epoch_files(live: Live) -> Iterator[tuple[Path, int | None]]:
+    for path in _entries(live):
+        if live.name_of(path) in EPOCH_FILES and path.is_file():
             number = _number(path)
-            if number is None:
-                others.append(path.name)
-            else:
-                found.append(number)
-    return tuple(found), tuple(others)
+            if number is not None and is_absurd(number):
+                raise _absurd(path, f"epoch {number}")
+            yield path, number
 
 
 def _number(path: Path) -> int | None:

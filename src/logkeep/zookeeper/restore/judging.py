@@ -1,6 +1,6 @@
 """What stands in the way of a restore, and what is worth knowing about it, by all that was found out. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from logkeep.errors import LogkeepError, TargetUnsafe
@@ -38,8 +38,7 @@ class Situation:
 
 
 def in_the_way(found: Situation) -> Iterator[LogkeepError]:
-    for who in found.seen.running:
-        yield TargetUnsafe(who, remedy="stop the server, of an ensemble every member, and run again")
+    yield from found.seen.refusals()
     yield from _logs_elsewhere(found)
     yield from impossible(found.content, found.wish)
     yield from _not_as_files(found)
@@ -141,8 +140,17 @@ def _about_others(found: Situation) -> Iterator[Finding]:
     yield warning("ensemble-member", what, remedy, where=str(found.targets[0][0].data_dir))
 
 
+def numbers_beside(where: str, files: Sequence[str]) -> Iterator[Finding]:
+    """What an operator must know who finds an epoch, or a zxid, in the plan that no server has."""
+    if files:
+        what = f"files beside version-2 hold later numbers than all in it, and count: {', '.join(files)}"
+        remedy = "no harm where servers ran on them; if none wrote them, move them away and plan again"
+        yield Finding(code="numbers-beside", severity=Severity.NOTE, where=where, what=what, remedy=remedy)
+
+
 def _about(place: Place, held: Held) -> Iterator[Finding]:
     where = str(place.data_dir)
+    yield from numbers_beside(where, held.raised_by)
     if held.strays:
         what = f"a server reads them and none wrote them: {', '.join(held.strays)}"
         yield warning("stray-files", what, "they are moved away with the old data", where)

@@ -19,13 +19,20 @@ HIGHEST_ZXID = (1 << 63) - 1
 _LARGEST_EPOCH = (1 << 31) - 2
 
 
+def is_absurd(epoch: int) -> bool:
+    """Whether no epoch lies above it, so that no server can have got there by counting."""
+    return epoch >= _LARGEST_EPOCH
+
+
 def epoch_above(epochs: Iterable[int], zxids: Iterable[int], min_epoch: int) -> int:
     """`epochs`: of epoch files and live servers; `zxids`: of the backup and of everything that is replaced."""
     found = 1 + max([*epochs, *(epoch_of(zxid) for zxid in zxids), min_epoch, 0])
     if found > _LARGEST_EPOCH:
+        by_word = "give --min-epoch the highest epoch that any member has (currentEpoch in version-2)"
+        by_numbers = "look which server or file of the backup has an absurd zxid, and leave it out"
         raise TargetUnsafe(
             f"an epoch above {found - 1} is needed, and there is none",
-            remedy="look for a file whose name holds an absurd zxid, and move it out of the directory",
+            remedy=by_word if is_absurd(min_epoch) else by_numbers,
         )
     return found
 
@@ -44,7 +51,7 @@ def lone_name(zxid: int, highest: int) -> int:
     if named >= HIGHEST_ZXID - 1:
         raise TargetUnsafe(
             f"zxids up to {hex_zxid(highest)} are in use, and none lies above",
-            remedy="look for a file whose name holds an absurd zxid, and move it out of the directory",
+            remedy="look which file of the backup has an absurd zxid in its name, and leave it out",
         )
     return named
 

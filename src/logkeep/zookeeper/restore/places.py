@@ -6,7 +6,9 @@ same file system, and a `version-2` that is a mount point has nothing beside it.
 """
 
 import os
+import re
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from logkeep.errors import TargetUnsafe, UsageError
@@ -17,6 +19,7 @@ JOURNAL = "logkeep-restore.json"
 _USUAL = {"myid", "initialize", "zookeeper_server.pid", "lost+found", JOURNAL}
 _MOUNTS = Path("/proc/self/mountinfo")
 _KINDS = _NEW, _BEFORE, _STRANGE = "new", "before", "strange"
+_NUMBERED = re.compile(r"^[0-9]+\.")
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,13 @@ class Live:
         return self._beside(_BEFORE, restore)
 
     def strange(self, restore: str) -> Path:
-        """For files that neither side wrote."""
+        """For files that neither side wrote, each with a number before its name: see `set_apart`."""
         return self._beside(_STRANGE, restore)
+
+    def name_of(self, entry: Path) -> str:
+        """What a file in it was called when a server wrote it."""
+        apart = f".{_STRANGE}-" in self.path.name
+        return _NUMBERED.sub("", entry.name) if apart else entry.name
 
     def left_beside(self) -> list[Path]:
         """Directories that restores and rollbacks have left, whichever they were."""
@@ -57,6 +65,8 @@ class Place:
     host: str = ""
     log_dir_named: bool = True
     """False: nobody said where its logs are, they are looked for beside the snapshots."""
+    host_from: str = ""
+    """See `Target`."""
 
     @property
     def separate(self) -> bool:
@@ -79,6 +89,15 @@ class Place:
         return self.data_dir / JOURNAL
 
 
+def set_apart(strange: Path, name: str) -> Path:
+    """Where a file of this name goes in a directory for such: under a number, for others may have the same name.
+
+    Never where one lies already, also when somebody took some of them away.
+    """
+    numbered = (strange / f"{number}.{name}" for number in count(sum(1 for _ in strange.iterdir())))
+    return next(path for path in numbered if not os.path.lexists(path))
+
+
 def unreadable(path: Path, error: OSError) -> TargetUnsafe:
     what = (error.strerror or "it cannot be read").lower()
     return TargetUnsafe(what, subject=str(path), remedy="run as the user that owns it, or as root")
@@ -88,7 +107,7 @@ def place_of(target: Target) -> Place:
     """Raises UsageError for what is no server's directory, TargetUnsafe for one that cannot be swapped."""
     data_dir = _server_directory(target.data_dir)
     log_dir = data_dir if target.log_dir is None else _server_directory(target.log_dir)
-    return Place(data_dir, log_dir, target.host, target.log_dir is not None)
+    return Place(data_dir, log_dir, target.host, target.log_dir is not None, target.host_from)
 
 
 def check_swappable(place: Place) -> None:

@@ -1,6 +1,5 @@
 """Everything about a restore that can be known before anything is written: what a dry run shows. Reads only."""
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +23,7 @@ from logkeep.zookeeper.restore.judging import Situation, in_the_way, not_looked_
 from logkeep.zookeeper.restore.limits import Content, content_of
 from logkeep.zookeeper.restore.numbers import highest_used, lone_name, member_name
 from logkeep.zookeeper.restore.places import Place, check_swappable, place_of
+from logkeep.zookeeper.restore.room import Sizes, check_room
 from logkeep.zookeeper.restore.running import Ask, ask_server, look_for_servers
 from logkeep.zookeeper.restore.sessions import Dropped, drop_sessions
 from logkeep.zookeeper.restore.staged_files import Made, exact_files, original_files
@@ -76,7 +76,7 @@ def prepare(
     counted = [zxid for each in held for zxid in (each.highest_zxid, each.beside_zxid)]
     used = highest_used(path.until, counted, archived_zxids(view))
     named = name_of(path.until, wish.form, used, epoch)
-    size_bytes = size_of(path, content, wish.form)
+    sizes = sizes_of(path, content, wish.form)
     members = known_members(view.members)
     situation = Situation(
         wish=wish,
@@ -100,11 +100,11 @@ def prepare(
         sessions=wish.sessions,
         form=wish.form,
         nodes=content.nodes,
-        size_bytes=size_bytes,
+        size_bytes=sum(sizes),
         held=held,
         findings=tuple(worth_knowing(situation)),
         unchecked=(*seen.unchecked, *not_looked_at(situation.targets)),
-        obstacles=(*in_the_way(situation), *_refused_by_disk(places, size_bytes)),
+        obstacles=(*in_the_way(situation), *_refused_by_disk(places, sizes)),
     )
     if agreed is not None:
         check_agrees(planned, replayed.tree.digest, agreed, least_epoch or 0)
@@ -166,32 +166,17 @@ def name_of(zxid: int, form: Form, highest: int, epoch: int | None) -> int:
     return lone_name(zxid, highest) if epoch is None else member_name(epoch)
 
 
-def size_of(path: RestorePath, content: Content, form: Form) -> int:
-    """Of what is written for each member."""
+def sizes_of(path: RestorePath, content: Content, form: Form) -> Sizes:
     base = path.base.snapshot
     if form is Form.EXACT:
-        return content.size_bytes
-    return (0 if base is None else base.size_bytes) + sum(piece.log.size_bytes for piece in path.slices)
+        return Sizes(content.size_bytes)
+    return Sizes(0 if base is None else base.size_bytes, sum(piece.log.size_bytes for piece in path.slices))
 
 
-def _refused_by_disk(places: Sequence[Place], size_bytes: int) -> Iterator[LogkeepError]:
+def _refused_by_disk(places: Sequence[Place], sizes: Sizes) -> Iterator[LogkeepError]:
     yield from unfinished(places)
     try:
         check_writable(places)
-        check_room(places, size_bytes)
+        check_room(places, sizes)
     except TargetUnsafe as error:
         yield error
-
-
-def check_room(places: Sequence[Place], size_bytes: int) -> None:
-    """Raises TargetUnsafe when a file system cannot take it; what is replaced stays."""
-    wanted: dict[int, tuple[Place, int]] = {}
-    for place in places:
-        device = place.data_dir.stat().st_dev
-        wanted[device] = (place, wanted.get(device, (place, 0))[1] + size_bytes)
-    for place, size in wanted.values():
-        disk = os.statvfs(place.data_dir)
-        free = disk.f_bavail * disk.f_frsize
-        if free < size:
-            what = f"{size} bytes are to be written, and {free} are free"
-            raise TargetUnsafe(what, subject=str(place.data_dir), remedy="make room; what is replaced stays there too")

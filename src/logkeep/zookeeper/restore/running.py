@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from logkeep.errors import ClusterUnreachable
-from logkeep.zookeeper.restore.places import Place
+from logkeep.errors import ClusterUnreachable, TargetUnsafe
+from logkeep.zookeeper.restore.places import Place, unreadable
 from logkeep.zookeeper.words import ServerState, four_letter, parse_srvr
 
 _PROC = Path("/proc")
@@ -19,24 +19,45 @@ _MAINS = ("QuorumPeerMain", "ZooKeeperServerMain")
 _ASK_S = 5.0
 _LARGEST_CONFIG = 1 << 20
 
+_STOP = "stop the server, of an ensemble every member, and run again"
+_IF_ANOTHER = (
+    "; if that is not the server of these directories, name the address of the one that is with --zk-host HOST:PORT: "
+    "nobody must answer there"
+)
+
 Ask = Callable[[str], ServerState | None]
 
 
 @dataclass(frozen=True)
 class Seen:
-    """`running`: who uses the directories; `live`: states of servers that answered; `unchecked`: what is not known."""
+    """`running`: who uses the directories; `live`: states of servers that answered; `unchecked`: what is not known.
+
+    A server that answers counts as one that uses them, whatever it serves: that can be asked of nobody who knows.
+    """
 
     running: tuple[str, ...] = ()
     live: tuple[ServerState, ...] = ()
     unchecked: tuple[str, ...] = ()
+    answering: tuple[str, ...] = ()
+    """Those of `running` that are known by their answer alone."""
+
+    def refusals(self) -> Iterator[TargetUnsafe]:
+        for who in self.running:
+            yield TargetUnsafe(who, remedy=f"{_STOP}{_IF_ANOTHER if who in self.answering else ''}")
 
 
 def ask_server(host: str) -> ServerState | None:
-    """None when nobody is there. One that runs and serves nobody at the moment counts as a server at zxid 0."""
+    """None when nobody is there. One that runs and serves nobody at the moment counts as a server at zxid 0.
+
+    Raises ClusterUnreachable when nobody can tell: one that hangs does not answer either, nor one behind a network that
+    is down.
+    """
     try:
         return parse_srvr(four_letter(host, "srvr", _ASK_S)) or ServerState(0)
-    except ClusterUnreachable:
-        return None
+    except ClusterUnreachable as error:
+        if isinstance(error.__cause__, ConnectionRefusedError):
+            return None
+        raise
 
 
 def look_for_servers(places: Iterable[Place], ask: Ask = ask_server) -> Seen:
@@ -45,21 +66,28 @@ def look_for_servers(places: Iterable[Place], ask: Ask = ask_server) -> Seen:
         tuple(dict.fromkeys(who for seen in found for who in seen.running)),
         tuple(state for seen in found for state in seen.live),
         tuple(dict.fromkeys(what for seen in found for what in seen.unchecked)),
+        tuple(dict.fromkeys(who for seen in found for who in seen.answering)),
     )
 
 
 def _of_host(place: Place, ask: Ask) -> Seen:
     if not place.host:
         return Seen(unchecked=(f"no host was named for {place.data_dir}, so no server was asked",))
-    state = ask(place.host)
-    return Seen() if state is None else Seen((f"a server answers at {place.host}",), (state,))
+    try:
+        state = ask(place.host)
+    except ClusterUnreachable as error:
+        return Seen(unchecked=(f"whether a server runs at {place.host} is not known: {error.what}",))
+    if state is None:
+        return Seen()
+    who = f"a server answers at {place.host}" + (f", {place.host_from}" if place.host_from else "")
+    return Seen((who,), (state,), answering=(who,))
 
 
 def _of_processes(places: list[Place]) -> Seen:
     if not (_PROC / "self" / "fd").is_dir():
         return Seen(unchecked=("this system does not tell which files are open",))
     lives = [live.path for place in places for live in place.lives]
-    inodes = {(t.st_dev, t.st_ino) for live in lives if live.is_dir() for e in live.iterdir() for t in (e.lstat(),)}
+    inodes = {inode for live in lives for inode in _inodes(live)}
     running, hidden = [], 0
     for process in _processes():
         if _uses(process, {str(live) for live in lives}):
@@ -74,6 +102,20 @@ def _of_processes(places: list[Place]) -> Seen:
             continue
     unchecked = f"the open files of {hidden} processes of other users cannot be seen"
     return Seen(tuple(running), (), (unchecked,) if hidden else ())
+
+
+def _inodes(live: Path) -> Iterator[tuple[int, int]]:
+    """Of the files there. Raises TargetUnsafe where they may not be seen: then nobody knows who uses them."""
+    try:
+        entries = list(live.iterdir()) if live.is_dir() else []
+    except OSError as error:
+        raise unreadable(live, error) from error
+    for entry in entries:
+        try:
+            told = entry.lstat()
+        except FileNotFoundError:  # gone meanwhile, and used by nobody any more
+            continue
+        yield told.st_dev, told.st_ino
 
 
 def _processes() -> Iterator[Path]:

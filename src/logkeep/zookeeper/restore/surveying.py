@@ -6,12 +6,14 @@ of a server that still runs can be looked at, but no plan is made of it: its epo
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import combinations
 from typing import Final
 
 from logkeep.errors import LogkeepError, TargetUnsafe, UsageError
 from logkeep.model.time import rfc3339
 from logkeep.zookeeper.restore.documents import HostSurvey, MemberSurvey
 from logkeep.zookeeper.restore.holding import OF_NOTHING, held_by
+from logkeep.zookeeper.restore.host_identity import HostIdentity, directory_id, is_one_directory, this_host
 from logkeep.zookeeper.restore.judging import logs_elsewhere
 from logkeep.zookeeper.restore.places import check_swappable, place_of
 from logkeep.zookeeper.restore.running import Ask, ask_server, look_for_servers
@@ -24,11 +26,17 @@ _CLOCKS_DIFFER: Final = timedelta(minutes=5)
 
 
 def survey_host(
-    targets: Sequence[tuple[str, Target]], machine: str, now: datetime, *, ask: Ask = ask_server
+    targets: Sequence[tuple[str, Target]],
+    machine: str,
+    now: datetime,
+    *,
+    identity: HostIdentity | None = None,
+    ask: Ask = ask_server,
 ) -> HostSurvey:
     """`targets`: the names of the members, and their directories. Raises UsageError or TargetUnsafe."""
     members = tuple(survey_of(target, member, ask=ask) for member, target in targets)
-    return HostSurvey(machine=machine, taken=rfc3339(now), members=members)
+    machine_id, boot_id = identity or this_host()
+    return HostSurvey(machine=machine, machine_id=machine_id, boot_id=boot_id, taken=rfc3339(now), members=members)
 
 
 def survey_of(target: Target, member: str, *, ask: Ask = ask_server) -> MemberSurvey:
@@ -50,21 +58,31 @@ def survey_of(target: Target, member: str, *, ask: Ask = ask_server) -> MemberSu
         fingerprint=held.fingerprint,
         running=seen.running,
         unchecked=seen.unchecked,
+        raised_by=held.raised_by,
+        directory=directory_id(place.data_dir),
     )
+
+
+_ONCE: Final = (
+    "name the survey of each host once, the newest one; members of two hosts are surveyed under two names, and hosts "
+    "that share a name need an /etc/machine-id each"
+)
 
 
 def check_surveys(hosts: Sequence[HostSurvey], now: datetime) -> None:
     """Raises UsageError for what does not belong together, TargetUnsafe for a survey that is too old."""
     for host in hosts:
         check_age(f"the survey of {host.machine}", host.taken, now, "survey it again, with all members stopped")
-    places = [(host.machine, member.data_dir) for host in hosts for member in host.members]
-    double = next((place for place in places if places.count(place) > 1), None)
-    if double is None:
-        double = _renamed(hosts)
+    surveyed = [(host, member) for host in hosts for member in host.members]
+    double = next((pair for pair in combinations(surveyed, 2) if is_one_directory(*pair)), None)
     if double is not None:
-        what = f"{double[1]} on {double[0]} is in two surveys"
-        remedy = "name the survey of each host once, the newest one; members of two hosts are surveyed under two names"
-        raise UsageError(what, remedy=remedy)
+        (host, member), (host2, member2) = double
+        where, where2 = f"{member.data_dir} on {host.machine}", f"{member2.data_dir} on {host2.machine}"
+        what = f"{where} is in two surveys" + ("" if where == where2 else f", once as {where2}")
+        raise UsageError(what, remedy=_ONCE)
+    renamed = _renamed(hosts)
+    if renamed is not None:
+        raise UsageError(f"{renamed[1]} on {renamed[0]} is in two surveys", remedy=_ONCE)
 
 
 def _renamed(hosts: Sequence[HostSurvey]) -> tuple[str, str] | None:

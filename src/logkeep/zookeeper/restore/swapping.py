@@ -14,7 +14,7 @@ from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.holding import owner_of
 from logkeep.zookeeper.restore.journal import Journal, JournalPlace, Phase, encoded
 from logkeep.zookeeper.restore.marker import MARKER, marker_text
-from logkeep.zookeeper.restore.places import Live
+from logkeep.zookeeper.restore.places import Live, set_apart
 
 
 class Swap:
@@ -110,8 +110,7 @@ class Swap:
         strange = live.strange(self.journal.restore)
         self._ensure(strange, live)
         intruder = live.path / entry.name
-        number = sum(1 for _ in strange.iterdir())
-        self._disk.move(intruder, strange / f"{number}.{entry.name}")
+        self._disk.move(intruder, set_apart(strange, entry.name))
         if entry != intruder:
             self._disk.move(entry, target)
 

@@ -36,6 +36,8 @@ class Target:
     """`dataLogDir`; None where the configuration names none."""
     host: str = ""
     """`host:port` of its server, to ask whether it runs; empty: it is not asked."""
+    host_from: str = ""
+    """How it came to be asked, where nobody named it for this run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +92,8 @@ class Held:
     beside_zxid: int = 0
     """The same of what earlier restores and rollbacks have left beside them: servers may have run on that, too."""
     beside_epochs: tuple[int, ...] = ()
+    beside_files: tuple[str, ...] = ()
+    """Which of that hold the highest zxid and the highest epoch."""
     strays: tuple[str, ...] = ()
     """Names that a server reads and no server wrote."""
     myid: bool = False
@@ -100,6 +104,12 @@ class Held:
     @property
     def empty(self) -> bool:
         return not (self.snapshots or self.logs or self.epochs)
+
+    @property
+    def raised_by(self) -> tuple[str, ...]:
+        """Files beside that count, since nothing in `version-2` itself goes as far."""
+        epochs = max(self.beside_epochs, default=0) > max(self.epochs, default=0)
+        return self.beside_files if epochs or self.beside_zxid > self.highest_zxid else ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ from logkeep.zookeeper.requests import MULTI_BYTES, Request, multi
 from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNode, SetNodeAcls, request_of
 
 _MOST_CHANGES: Final = 500
+_NO_NODE: Final = -101
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -39,12 +40,23 @@ def cut(changes: Iterable[Change], jute_maxbuffer: int) -> tuple[Batch, ...]:
         request = request_of(change)
         _check_size(change, request, jute_maxbuffer)
         full = size + request.part_bytes > jute_maxbuffer // 2 or len(held) == _MOST_CHANGES
-        if held and (full or isinstance(change, SetNodeAcls) or isinstance(held[-1], SetNodeAcls)):
+        if held and (full or _goes_alone(change) or _goes_alone(held[-1])):
             batches.append(Batch(tuple(held)))
             held, size = [], MULTI_BYTES
         held.append(change)
         size += request.part_bytes
     return (*batches, *((Batch(tuple(held)),) if held else ()))
+
+
+def _goes_alone(change: Change) -> bool:
+    """Also what may be refused for a node that is gone by itself: nothing else must be refused with it."""
+    return isinstance(change, SetNodeAcls) or (isinstance(change, DeleteNode) and change.may_be_gone)
+
+
+def is_gone_by_itself(batch: Batch, code: int) -> bool:
+    """Whether a server's refusal says only that the server has removed the node: then there is nothing left to do."""
+    alone = batch.changes[0]
+    return code == _NO_NODE and _goes_alone(alone) and not isinstance(alone, SetNode) and alone.may_be_gone
 
 
 def _check_size(change: Change, request: Request, jute_maxbuffer: int) -> None:
@@ -71,21 +83,44 @@ def standing(batch: Batch, live: Mapping[bytes, LiveNode]) -> Standing:
     found = {change: _standing(change, live.get(change.path)) for change in batch.changes}
     if len(set(found.values())) == 1:
         return found[batch.changes[0]]
-    if _made_at_once(found, live) or (_proves_done(found) and Standing.NOT_DONE not in found.values()):
+    telling = {stands for change, stands in found.items() if not _may_have_gone(change, live.get(change.path))}
+    if _made_at_once(found, live) or (_proves_done(found) and Standing.NOT_DONE not in telling):
         return Standing.DONE_THEN_CHANGED
-    # Versions never go back: a node that waits to be set was not set. One that is missing may have been deleted since.
-    waiting = any(isinstance(c, SetNode) and stands is Standing.NOT_DONE for c, stands in found.items())
+    # Versions of one node never go back: what waits to be set was not set. What is missing may have been deleted since.
+    waiting = any(isinstance(c, SetNode) and c.czxid and stands is Standing.NOT_DONE for c, stands in found.items())
     return Standing.NOT_DONE if waiting and Standing.DONE not in found.values() else Standing.CHANGED
 
 
 def foreign(batch: Batch, live: Mapping[bytes, LiveNode]) -> tuple[bytes, ...]:
-    """Nodes that are not as this batch left them, which was carried out."""
-    return tuple(c.path for c in batch.changes if _standing(c, live.get(c.path)) is not Standing.DONE)
+    """Nodes that are not as this batch left them, which was carried out, and that no server changes by itself."""
+    mine = (c for c in batch.changes if not _may_have_gone(c, live.get(c.path)))
+    return tuple(c.path for c in mine if _standing(c, live.get(c.path)) is not Standing.DONE)
+
+
+def _may_have_gone(change: Change, node: LiveNode | None) -> bool:
+    return node is None and isinstance(change, CreateNode) and change.may_be_gone
+
+
+def created_again(batch: Batch, live: Mapping[bytes, LiveNode]) -> tuple[bytes, ...]:
+    """Nodes of a batch that was carried out, and that somebody has deleted and created again since.
+
+    Their versions may be what an undo expects, so no server would refuse it. What one multi creates has one czxid; and
+    a node of version 0 has the data that it was created with.
+    """
+    seen = [(c, live[c.path]) for c in batch.changes if c.path in live and live[c.path].acls]
+    first = min((node.czxid for change, node in seen if isinstance(change, CreateNode)), default=0)
+    return tuple(change.path for change, node in seen if _is_another(change, node, first))
+
+
+def _is_another(change: Change, node: LiveNode, created: int) -> bool:
+    if isinstance(change, CreateNode):
+        return node.czxid != created or (node.version == 0 and node.data != change.data)
+    return bool(change.czxid) and node.czxid != change.czxid
 
 
 def _proves_done(found: Mapping[Change, Standing]) -> bool:
-    """A node of the next version, with our data, is ours. One that is missing, or new, may be anybody's doing."""
-    return any(isinstance(change, SetNode) and stands is Standing.DONE for change, stands in found.items())
+    """The same node in the next version, with our data, is our doing. One that is missing, or new, may be anybody's."""
+    return any(isinstance(c, SetNode) and c.czxid and stands is Standing.DONE for c, stands in found.items())
 
 
 def _made_at_once(found: Mapping[Change, Standing], live: Mapping[bytes, LiveNode]) -> bool:
@@ -98,6 +133,10 @@ def _made_at_once(found: Mapping[Change, Standing], live: Mapping[bytes, LiveNod
 def _standing(change: Change, node: LiveNode | None) -> Standing:
     if node is not None and not node.acls:
         return _hidden_standing(change)
+    if node is not None and not isinstance(change, CreateNode) and _is_another(change, node, 0):
+        return Standing.CHANGED
+    if node is None and isinstance(change, SetNodeAcls) and change.may_be_gone:
+        return Standing.DONE
     before, after = _before(change, node), _after(change, node)
     return Standing.NOT_DONE if before else Standing.DONE if after else Standing.CHANGED
 

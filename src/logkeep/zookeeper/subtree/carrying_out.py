@@ -5,6 +5,7 @@ then stays, and the journal can take it back. `after` is called behind each step
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -14,8 +15,19 @@ import msgspec
 from logkeep.errors import ClusterError, ClusterUnreachable, LogkeepError, NotAuthorised, TargetUnsafe
 from logkeep.formats.zookeeper import shown
 from logkeep.zookeeper.client import LiveNode, Session
-from logkeep.zookeeper.subtree.batches import Batch, Standing, foreign, sent, standing
-from logkeep.zookeeper.subtree.journal import Began, Done, Heading, Journal, Recorded, Refused, new_journal, reopened
+from logkeep.zookeeper.subtree.batches import Batch, Standing, created_again, foreign, is_gone_by_itself, sent, standing
+from logkeep.zookeeper.subtree.journal import (
+    Began,
+    Done,
+    Heading,
+    Journal,
+    Recorded,
+    Refused,
+    TakenBack,
+    held,
+    new_journal,
+    reopened,
+)
 from logkeep.zookeeper.subtree.outcome import Checked, checked
 from logkeep.zookeeper.subtree.taking_back import left_alone, taken_back
 
@@ -56,16 +68,20 @@ def begin(
 
 
 def resume(session: Session, path: Path, after: Step = lambda _: None) -> Ended:
-    """Go on where it ended, whatever ended it."""
+    """Go on where it ended, whatever ended it. Of an undo, nobody goes on with what it takes back meanwhile."""
     journal, recorded = reopened(path)
-    try:
-        settled = _settled(session, journal, recorded)
-        _refuse_unclear(journal, settled)
-        after("settled")
-    except BaseException:
-        journal.close()
-        raise
-    return _go_on(session, journal, settled, after, late=recorded.done if recorded.doubted else None)
+    with ExitStack() as stack:
+        try:
+            _refuse_taken_back(path, recorded)
+            if recorded.heading.undoes:
+                stack.enter_context(held(Path(recorded.heading.undoes)))
+            settled = _settled(session, journal, recorded)
+            _refuse_unclear(journal, settled)
+            after("settled")
+        except BaseException:
+            journal.close()
+            raise
+        return _go_on(session, journal, settled, after, late=recorded.done if recorded.doubted else None)
 
 
 def undo(session: Session, path: Path, new: Path, jute_maxbuffer: int, after: Step = lambda _: None) -> Ended:
@@ -77,7 +93,13 @@ def undo(session: Session, path: Path, new: Path, jute_maxbuffer: int, after: St
     journal, recorded = reopened(path)
     try:
         settled = _settled(session, journal, recorded)
-        return _taken_back(session, path, settled, new, jute_maxbuffer, after)
+
+        def noting(step: str) -> None:
+            if step == "ready":
+                journal.note(TakenBack(str(new.absolute())))
+            after(step)
+
+        return _taken_back(session, path, settled, new, jute_maxbuffer, noting)
     finally:
         journal.close()
 
@@ -90,7 +112,7 @@ def _taken_back(session: Session, path: Path, settled: Recorded, new: Path, jute
         hosts=before.hosts,
         top=before.top,
         what=f"what {path.name} did is taken back",
-        undoes=str(path),
+        undoes=str(path.absolute()),
         stored=before.stored,
         left_alone=tuple(map(shown, left)) or msgspec.UNSET,
     )
@@ -98,11 +120,14 @@ def _taken_back(session: Session, path: Path, settled: Recorded, new: Path, jute
 
 
 def _left_alone(session: Session, settled: Recorded) -> tuple[bytes, ...]:
-    """Of batches that were in doubt. Of all others the server's own check of versions decides."""
+    """Of batches that were in doubt all that is changed. Of all others the server's own check of versions decides; but
+    versions of a node that was created again count from 0, so these are left alone too."""
     theirs, there = set[bytes](), dict[bytes, LiveNode]()
-    for number in settled.changed:
-        live = _live(session, settled.batches[number])
-        theirs.update(foreign(settled.batches[number], live))
+    for number, batch in enumerate(settled.batches[: settled.done]):
+        live = _live(session, batch)
+        theirs.update(created_again(batch, live))
+        if number in settled.changed:
+            theirs.update(foreign(batch, live))
         there |= live
     if settled.in_doubt:
         unclear = settled.batches[settled.done]
@@ -136,19 +161,20 @@ def _live(session: Session, batch: Batch) -> dict[bytes, LiveNode]:
 
 def _go_on(session: Session, journal: Journal, recorded: Recorded, after: Step, *, late: int | None = None) -> Ended:
     """`late`: a batch that a run before this one may have sent, and that had not been carried out when we looked."""
+    changes = sum(len(batch.changes) for batch in recorded.batches[: recorded.done]) - recorded.gone
     try:
         for number in range(recorded.done, len(recorded.batches)):
-            _carry_out(session, journal, recorded, number, after, came_late=number == late)
+            changes += _carry_out(session, journal, recorded, number, after, came_late=number == late)
         check = checked(session, recorded.batches)
     finally:
         journal.close()
-    changes = sum(len(batch.changes) for batch in recorded.batches)
     return Ended(journal.path, recorded.heading, len(recorded.batches), changes, check)
 
 
 def _carry_out(
     session: Session, journal: Journal, recorded: Recorded, number: int, after: Step, *, came_late: bool = False
-) -> None:
+) -> int:
+    """How many changes were made: none where the server had removed the node by itself."""
     batch = recorded.batches[number]
     journal.note(Began(number))
     after(f"began {number}")
@@ -163,11 +189,15 @@ def _carry_out(
     if code in _CHANGED and came_late and (found := _stands(session, batch)) in _DONE:
         # The first of the two requests reached the server after all, and versions let only one be done.
         code, changed = 0, found is Standing.DONE_THEN_CHANGED
-    journal.note(Refused(number) if code else Done(number, changed))
+    gone = is_gone_by_itself(batch, code)
+    journal.note(Refused(number) if code and not gone else Done(number, changed, gone))
     after(f"noted {number}")
+    if gone:
+        return 0
     if code:
         so_far = Recorded(recorded.heading, recorded.batches, number, in_doubt=False)
         raise _refusal(code, journal, so_far, batch)
+    return len(batch.changes)
 
 
 def _refusal(code: int, journal: Journal, recorded: Recorded, batch: Batch) -> LogkeepError:
@@ -189,6 +219,15 @@ def _refusal(code: int, journal: Journal, recorded: Recorded, batch: Batch) -> L
 def _stopped(journal: Journal, recorded: Recorded, batch: Batch, what: str) -> TargetUnsafe:
     remedy = f"run it again for a new plan, or take back what was done with --undo {journal.path}"
     return TargetUnsafe(f"{what}; {_done(recorded)}", subject=_named(batch), remedy=remedy)
+
+
+def _refuse_taken_back(path: Path, recorded: Recorded) -> None:
+    if recorded.taken_back:
+        raise TargetUnsafe(
+            "an undo has begun to take back what it did: to go on would make the rest of it alone",
+            subject=str(path),
+            remedy=f"end the undo with --resume {recorded.taken_back}, and run the restore again for a new plan",
+        )
 
 
 def _refuse_unclear(journal: Journal, recorded: Recorded) -> None:

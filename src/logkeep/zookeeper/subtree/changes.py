@@ -20,29 +20,42 @@ class CreateNode(msgspec.Struct, frozen=True, tag="create", omit_defaults=True):
     container: bool = False
     ttl_ms: int | None = None
 
+    @property
+    def may_be_gone(self) -> bool:
+        """When it was created, and somebody looks for it later."""
+        return self.container or self.ttl_ms is not None
 
-class SetNode(msgspec.Struct, frozen=True, tag="set"):
+
+class SetNode(msgspec.Struct, frozen=True, tag="set", omit_defaults=True):
     path: bytes
     data: bytes | None
     version: int
     before: bytes | None
+    czxid: int = 0
+    """Which node it was planned for: one that is deleted and created again counts its versions from 0. No server looks
+    at it, but who asks later what became of the change does. 0: not known."""
 
 
-class DeleteNode(msgspec.Struct, frozen=True, tag="delete"):
+class DeleteNode(msgspec.Struct, frozen=True, tag="delete", omit_defaults=True):
     """It must have no children."""
 
     path: bytes
     version: int
     before: bytes | None
     before_acls: Acls
+    czxid: int = 0
+    may_be_gone: bool = False
+    """A container, or a node with a time to live: the server removes it in its own time, and that is as good."""
 
 
-class SetNodeAcls(msgspec.Struct, frozen=True, tag="acls"):
+class SetNodeAcls(msgspec.Struct, frozen=True, tag="acls", omit_defaults=True):
     path: bytes
     acls: Acls
     version: int
     """Of the ACLs, which servers count apart."""
     before: Acls
+    czxid: int = 0
+    may_be_gone: bool = False
 
 
 Change = CreateNode | SetNode | DeleteNode | SetNodeAcls
@@ -67,10 +80,10 @@ def request_of(change: Change) -> Request:
 def undone(change: Change) -> Change:
     match change:
         case CreateNode(path, data, acls):
-            return DeleteNode(path, 0, data, acls)
-        case SetNode(path, data, version, before):
-            return SetNode(path, before, version + 1, data)
+            return DeleteNode(path, 0, data, acls, may_be_gone=change.may_be_gone)
+        case SetNode(path, data, version, before, czxid):
+            return SetNode(path, before, version + 1, data, czxid)
         case DeleteNode(path, _, before, before_acls):
             return CreateNode(path, before, before_acls)
-        case SetNodeAcls(path, acls, version, before):
-            return SetNodeAcls(path, before, version + 1, acls)
+        case SetNodeAcls(path, acls, version, before, czxid, may_be_gone):
+            return SetNodeAcls(path, before, version + 1, acls, czxid, may_be_gone)

@@ -3,15 +3,16 @@
 Lines of JSON. First the heading, then one line for each batch, then `ready`: all of this is on disk before anything is
 changed. From then on a line before each batch (`began`) and one behind it (`done`, or `refused` when the server took
 none of it; a resume that found nothing of it done says that it was `doubted`, however many resumes follow; one that
-found it done, and nodes of it changed by somebody else since, says `changed`). A line that a crash left without its end
-says nothing. It holds the data of nodes: only its owner reads it. One run at a time has it: two would write over each
-other, and an undo needs every line.
+found it done, and nodes of it changed by somebody else since, says `changed`). When an undo begins, `taken-back`: it is
+not resumed any more. A line that a crash left without its end says nothing. It holds the data of nodes: only its owner
+reads it. One run at a time has it: two would write over each other, and an undo needs every line.
 """
 
 import fcntl
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -62,6 +63,8 @@ class Done(msgspec.Struct, frozen=True, omit_defaults=True, tag="done"):
     batch: int
     changed: bool = False
     """It was in doubt, and when it was found done somebody else had changed some of its nodes already."""
+    gone: bool = False
+    """There was nothing to do: the server had removed the node, a container or one with a time to live, by itself."""
 
 
 class Refused(msgspec.Struct, frozen=True, omit_defaults=True, tag="refused"):
@@ -70,11 +73,18 @@ class Refused(msgspec.Struct, frozen=True, omit_defaults=True, tag="refused"):
     """No server said so: a run ended before its answer, and its request may still be on its way."""
 
 
+class TakenBack(msgspec.Struct, frozen=True, tag="taken-back"):
+    """From here on an undo is at work: who went on with this journal would make half of it again."""
+
+    journal: str
+    """Of the undo."""
+
+
 class _Line(msgspec.Struct, frozen=True, tag="batch"):
     batch: Batch
 
 
-_Lines = Heading | _Line | Ready | Began | Done | Refused
+_Lines = Heading | _Line | Ready | Began | Done | Refused | TakenBack
 
 
 @dataclass(frozen=True)
@@ -90,6 +100,10 @@ class Recorded:
     """It was in doubt at some time: a request of an earlier run may reach the server late."""
     changed: tuple[int, ...] = ()
     """Batches that are done and of which somebody else had changed some nodes when that was found out."""
+    gone: int = 0
+    """Batches of one change that had nothing to do, among those that are done."""
+    taken_back: str = ""
+    """The journal of the undo, where one has begun."""
 
 
 class Journal:
@@ -114,7 +128,7 @@ class Journal:
             what, remedy = "another run is at work with this journal", "wait until it has ended, then run again"
             raise Locked(what, subject=str(self.path), remedy=remedy) from error
         except OSError as error:
-            raise _unwritable(self.path, error) from error
+            raise _lockless(self.path, error) from error
 
     def cut(self, size: int) -> None:
         """What a crash left without its end goes."""
@@ -139,6 +153,8 @@ def new_journal(path: Path, heading: Heading, batches: Sequence[Batch]) -> Journ
         journal.lock()
         _write_plan(journal, heading, batches)
     except BaseException:
+        with suppress(OSError):  # nothing was changed: it would only be in the way of the next run
+            path.unlink()
         journal.close()
         raise
     return journal
@@ -157,6 +173,23 @@ def refuse_taken(path: Path) -> None:
     """For those who have something to do before the journal is made."""
     if os.path.lexists(path):
         raise _taken(path)
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Nobody else goes on with this journal meanwhile. One that is not there, nobody can go on with. Raises Locked."""
+    try:
+        journal = Journal(path, os.open(path, _APPEND))
+    except FileNotFoundError:
+        yield
+        return
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    try:
+        journal.lock()
+        yield
+    finally:
+        journal.close()
 
 
 def reopened(path: Path) -> tuple[Journal, Recorded]:
@@ -200,10 +233,13 @@ def _read(path: Path) -> tuple[Recorded, int]:
     sha256 = hashlib.sha256(b"".join(written[:ready])).hexdigest()
     if not isinstance(heading, Heading) or lines[ready] != Ready(len(batches), sha256):
         raise _no_journal(path)
-    done, in_doubt = sum(isinstance(line, Done) for line in lines), isinstance(lines[-1], Began)
+    steps = [line for line in lines if isinstance(line, Began | Done | Refused)]
+    done, in_doubt = sum(isinstance(line, Done) for line in steps), bool(steps) and isinstance(steps[-1], Began)
     doubted = in_doubt or Refused(done, doubted=True) in lines
     changed = tuple(line.batch for line in lines if isinstance(line, Done) and line.changed)
-    return Recorded(heading, batches, done, in_doubt, doubted, changed), whole_bytes
+    gone = sum(isinstance(line, Done) and line.gone for line in lines)
+    taken_back = next((line.journal for line in reversed(lines) if isinstance(line, TakenBack)), "")
+    return Recorded(heading, batches, done, in_doubt, doubted, changed, gone, taken_back), whole_bytes
 
 
 def _encoded(line: _Lines) -> bytes:
@@ -222,6 +258,14 @@ def _unreadable(path: Path, error: OSError) -> UsageError:
 def _no_journal(path: Path) -> Damaged:
     what = "this is no journal of a subtree's restore, or not what was written"
     return Damaged(what, subject=str(path), remedy="name the journal that the restore printed")
+
+
+def _lockless(path: Path, error: OSError) -> RestoreFailed:
+    what = f"its file system gives no locks, which keep a second run away from it: {error.strerror}"
+    remedy = (
+        "name a journal on a local file system with --journal; one that is there already, copy to such a place first"
+    )
+    return RestoreFailed(what, subject=str(path), remedy=remedy)
 
 
 def _unwritable(path: Path, error: OSError) -> RestoreFailed:

@@ -1,7 +1,7 @@
 """Whether a live tree is what a run meant to leave behind: read again at its end."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from logkeep.formats.zookeeper.transactions import Acls
 from logkeep.zookeeper.client import LiveNode, Session
@@ -18,6 +18,8 @@ class Meant:
     says_data: bool = False
     data: bytes | None = None
     acls: Acls | None = None
+    may_be_gone: bool = False
+    """The server removes it by itself."""
 
 
 @dataclass(frozen=True)
@@ -37,19 +39,19 @@ def meant(batches: Iterable[Batch]) -> dict[bytes, Meant]:
             known = found.get(change.path, Meant())
             match change:
                 case CreateNode(path, data, acls):
-                    found[path] = Meant(says_data=True, data=data, acls=acls)
+                    found[path] = Meant(says_data=True, data=data, acls=acls, may_be_gone=change.may_be_gone)
                 case SetNode(path, data):
                     found[path] = Meant(says_data=True, data=data, acls=known.acls)
                 case DeleteNode(path):
                     found[path] = Meant(gone=True)
                 case _:
-                    found[change.path] = Meant(says_data=known.says_data, data=known.data, acls=change.acls)
+                    found[change.path] = replace(known, gone=False, acls=change.acls)
     return found
 
 
 def is_as_meant(wanted: Meant, node: LiveNode | None) -> bool:
     if wanted.gone or node is None:
-        return wanted.gone and node is None
+        return node is None and (wanted.gone or wanted.may_be_gone)
     data = not wanted.says_data or wanted.data == node.data
     return data and wanted.acls in (None, node.acls)
 

@@ -47,7 +47,8 @@ def plan(wanted: Wanted, live: Mapping[bytes, LiveNode], *, delete_extra: bool, 
     extra = [path for path in live if _is_extra(path, wanted)]
     deletes, kept = _deletes(extra, live) if delete_extra else ((), ())
     sets = {
-        path: SetNode(path, node.data, live[path].version, live[path].data) for path, node in _differing(nodes, live)
+        path: SetNode(path, node.data, live[path].version, live[path].data, live[path].czxid)
+        for path, node in _differing(nodes, live)
     }
     first = [created.get(path) or sets.get(path) for path in nodes]
     changes = (*(change for change in first if change is not None), *deletes, *_acls(nodes, live, inner))
@@ -116,7 +117,7 @@ def _deletes(
             held.add(above(path))
             kept.append(LeftOut(path, Why.EXTRA_EPHEMERAL if node.owner else Why.HOLDS_EPHEMERAL))
         else:
-            deletes.append(DeleteNode(path, node.version, node.data, node.acls))
+            deletes.append(DeleteNode(path, node.version, node.data, node.acls, node.czxid))
     return tuple(deletes), tuple(kept)
 
 
@@ -129,6 +130,7 @@ def _acls(
 ) -> Iterator[SetNodeAcls]:
     for path, node in nodes.items():
         if path in inner:
-            yield SetNodeAcls(path, node.acls, 0, inner[path])
+            limited = node.container or node.ttl_ms is not None
+            yield SetNodeAcls(path, node.acls, 0, inner[path], may_be_gone=limited)
         elif path in live and live[path].acls not in (node.acls, masked(node.acls)):
-            yield SetNodeAcls(path, node.acls, live[path].aversion, live[path].acls)
+            yield SetNodeAcls(path, node.acls, live[path].aversion, live[path].acls, live[path].czxid)

@@ -20,7 +20,8 @@ _TTL_BITS: Final = (1 << 40) - 1
 
 
 class Why(StrEnum):
-    SYSTEM = "ZooKeeper keeps it for itself"
+    SYSTEM = "ZooKeeper keeps /zookeeper for itself"
+    ONTO_SYSTEM = "ZooKeeper keeps this path for itself, and the backup has it under another one"
     EPHEMERAL = "a session owned it"
     NO_TEXT = "its name is no UTF-8"
     LIVE_EPHEMERAL = "a session owns a live node of this name"
@@ -38,7 +39,7 @@ class LeftOut:
     @property
     def lost(self) -> bool:
         """Whether the live tree lacks something then that could have been brought back."""
-        return self.why in (Why.NO_TEXT, Why.LIVE_EPHEMERAL, Why.BELOW_EPHEMERAL)
+        return self.why in (Why.ONTO_SYSTEM, Why.NO_TEXT, Why.LIVE_EPHEMERAL, Why.BELOW_EPHEMERAL)
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def wanted(tree: Tree, path: bytes, target: bytes) -> Wanted:
         why = _why_not(found, new, tree)
         if why is None:
             nodes[new] = _node(tree.nodes[found])
-        elif new == SYSTEM or why is not Why.SYSTEM:
+        elif found == SYSTEM or why is not Why.SYSTEM:  # what is below it is told with it
             left_out.append(LeftOut(new, why))
     upper = {} if path != target else {p: _node(tree.nodes[p]) for p in _ancestors(path)}
     return Wanted(target, nodes, upper, tuple(left_out))
@@ -132,10 +133,12 @@ def _ancestors(path: bytes) -> list[bytes]:
 
 
 def _why_not(path: bytes, new: bytes, tree: Tree) -> Why | None:
-    if is_system(path) or is_system(new):
+    if is_system(path):
         return Why.SYSTEM
     if is_ephemeral(tree.nodes[path].owner, tree.sessions):
         return Why.EPHEMERAL
+    if is_system(new):
+        return Why.ONTO_SYSTEM
     return None if is_text(path) else Why.NO_TEXT
 
 

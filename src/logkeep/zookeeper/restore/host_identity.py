@@ -1,0 +1,50 @@
+"""Which host and which directory a survey is of, beyond their names: hosts may share a name, and one has many paths.
+
+Of one boot of one kernel, device and inode tell directories apart, in containers too. Of two boots nothing but the
+machine's id tells whether it is the same machine, started again. Ids are stored as hashes: nobody needs them in clear.
+"""
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from logkeep.zookeeper.restore.documents import HostSurvey, MemberSurvey
+
+_MACHINE_ID: Final = Path("/etc/machine-id")
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+_ID: Final = re.compile(r"[0-9a-f]{32}")
+
+
+class HostIdentity(NamedTuple):
+    """Empty where the system does not tell."""
+
+    machine_id: str = ""
+    boot_id: str = ""
+
+
+def this_host() -> HostIdentity:
+    return HostIdentity(_hashed(_MACHINE_ID), _hashed(_BOOT_ID))
+
+
+def directory_id(directory: Path) -> tuple[int, int]:
+    told = directory.stat()
+    return told.st_dev, told.st_ino
+
+
+def is_one_directory(one: tuple[HostSurvey, MemberSurvey], other: tuple[HostSurvey, MemberSurvey]) -> bool:
+    """Whether two surveyed members are one, by all that is known; where little is, names decide. Pure."""
+    (host, member), (host2, member2) = one, other
+    if host.boot_id and host.boot_id == host2.boot_id and member.directory and member2.directory:
+        return member.directory == member2.directory
+    if host.machine_id and host2.machine_id and host.machine_id != host2.machine_id:
+        return False
+    return (host.machine, member.data_dir) == (host2.machine, member2.data_dir)
+
+
+def _hashed(file: Path) -> str:
+    try:
+        text = file.read_text(encoding="ascii", errors="replace").strip().replace("-", "")
+    except OSError:
+        return ""
+    return hashlib.sha256(b"logkeep survey " + text.encode()).hexdigest()[:32] if _ID.fullmatch(text) else ""

@@ -1,0 +1,116 @@
+"""Ctrl-C in a restore: the remedy is a command that there is, and that does what it says from where it was stopped."""
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from logkeep.cli.going_on import go_on, run_again
+from logkeep.cli.signals import SigtermReceived
+from logkeep.cli.verbs.zookeeper_subtree import by_journal
+from logkeep.errors import Interrupted, Terminated
+from logkeep.zookeeper.restore.carrying_out import carry_out
+from logkeep.zookeeper.restore.disk import Disk
+from logkeep.zookeeper.restore.marker import MARKER
+from logkeep.zookeeper.restore.preparing import prepare
+from logkeep.zookeeper.restore.values import RestoreWish, Target
+from tests.unit.cli.zkbackup.bundles import zkbackup
+from tests.zookeeper.made_server import files, made_backup, old_server
+
+NAME = "20261116030000-1f2e3d4c"
+COMMANDS = ("logkeep zookeeper restore --data-dir", "zkbackup restore --zk-data-dir")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Path:
+    old_server(tmp_path / "zk server")
+    return tmp_path / "zk server"
+
+
+def _stopped(server: Path, when: Callable[[], bool], command: str = COMMANDS[0]) -> Interrupted:
+    view, target = made_backup(), Target(data_dir=server, log_dir=server)
+    prepared = prepare(view, view.path(), RestoreWish(targets=(target,)))
+
+    def pressed(_step: str) -> None:
+        if when():
+            raise KeyboardInterrupt
+
+    def restore() -> None:
+        with go_on(command, server, NAME):
+            carry_out(prepared, replace=True, disk=Disk(pressed), name=NAME)
+            raise KeyboardInterrupt  # behind its end
+
+    with pytest.raises(Interrupted) as caught:
+        restore()
+    return caught.value
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_between_the_old_data_and_the_new(server: Path, command: str) -> None:
+    error = _stopped(server, (server / "version-2" / MARKER).exists, command)
+    verb, _, flag = command.rpartition(" ")
+    for word in ("--continue", "--rollback"):
+        assert f"`{verb} {word} {flag} {shlex.quote(str(server))}`" in error.remedy
+    assert "--resume" not in error.remedy
+
+
+def test_the_command_does_what_is_said(server: Path) -> None:
+    error = _stopped(server, (server / "version-2" / MARKER).exists, COMMANDS[1])
+    command = shlex.split(next(part for part in error.remedy.split("`") if "--continue" in part))[1:]
+    ended = zkbackup(*command, "--force", "--zk-host=127.0.0.1:1", home=server.parent)
+    assert (ended.returncode, "the restored data is in place" in ended.stdout) == (0, True), ended.stderr
+
+
+def test_while_it_is_staged_nothing_is_to_be_continued(server: Path) -> None:
+    before = files(server / "version-2")
+    error = _stopped(server, lambda: any(server.glob("version-2.new-*/snapshot.*")))
+    assert error.remedy == "what was there before is in place: run it again"
+    assert files(server / "version-2") == before
+    assert "is in place; `logkeep zookeeper restore --rollback" in _stopped(server, lambda: False).remedy
+
+
+def test_the_journal_of_an_earlier_restore_is_not_taken_for_this_one(server: Path) -> None:
+    _stopped(server, lambda: False)
+    with pytest.raises(Interrupted) as caught, go_on(COMMANDS[0], server, "20261116040000-00000000"):
+        raise KeyboardInterrupt
+    assert caught.value.remedy == "what was there before is in place: run it again"
+
+
+def test_before_anything_is_changed_and_behind_the_end() -> None:
+    with pytest.raises(Terminated) as before, run_again():
+        raise SigtermReceived
+    assert before.value.remedy == "nothing was changed: run it again"
+
+    def ended() -> None:
+        with run_again() as begun:
+            begun.yes = True
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted) as behind:
+        ended()
+    assert "receipts list" in behind.value.remedy
+
+
+def test_a_subtree_goes_on_by_its_journal(tmp_path: Path) -> None:
+    journal = tmp_path / "a journal"
+    for there, told in ((False, "run it again"), (True, f"restore-subtree --resume '{journal}'`")):
+        with pytest.raises(Interrupted) as caught, by_journal(journal):
+            raise KeyboardInterrupt
+        assert told in caught.value.remedy, there
+        journal.touch()
+
+
+def test_the_verb_itself_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it has looked at anything."""
+    from logkeep.cli.zkbackup import restore_command  # noqa: PLC0415 - what is stopped is its own
+
+    old_server(tmp_path / "zk")
+
+    def pressed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(restore_command, "roll_back", pressed)
+    flags = (f"--zk-data-dir={tmp_path / 'zk'}", "--force", "--zk-host=127.0.0.1:1")
+    ended = zkbackup("restore", "--rollback", *flags, home=tmp_path)
+    assert (ended.returncode, "run it again" in ended.stderr) == (130, True)

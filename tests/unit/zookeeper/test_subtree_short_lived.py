@@ -1,0 +1,97 @@
+"""Containers and nodes with a time to live that a restore of a subtree made, and that the server has removed since."""
+
+from pathlib import Path
+
+import pytest
+
+from logkeep.errors import TargetUnsafe
+from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Acls
+from logkeep.zookeeper.subtree.batches import Batch, Standing, cut, standing
+from logkeep.zookeeper.subtree.carrying_out import begin, resume, undo
+from logkeep.zookeeper.subtree.changes import CreateNode, SetNode, SetNodeAcls
+from logkeep.zookeeper.subtree.journal import read_journal
+from logkeep.zookeeper.subtree.plan import plan
+from logkeep.zookeeper.subtree.wanted import Wanted, WantedNode
+from tests.unit.zookeeper.test_subtree_interrupted import HEADING, MAXBUFFER, killed, model, report, session
+from tests.zookeeper.live_model import LiveModel, live
+
+__all__ = ["model"]
+OWN: Acls = (Acl(31, b"digest", b"shop:hash"),)
+PARENT = CreateNode(b"/p", b"", OPEN_ACL)
+CONTAINER = CreateNode(b"/p/c", b"", OPEN_ACL, container=True)
+SHORT = CreateNode(b"/p/c/t", b"t", OPEN_ACL, ttl_ms=50)
+LONG = CreateNode(b"/p/long", b"", OPEN_ACL, ttl_ms=1 << 30)
+MADE = Batch((PARENT, CONTAINER, SHORT, LONG))
+
+
+def _expired(model: LiveModel, *paths: bytes) -> None:
+    for path in paths:
+        del model.nodes[path]
+
+
+def test_an_undo_takes_back_the_rest_and_names_nobody(model: LiveModel, tmp_path: Path) -> None:
+    before = set(model.nodes)
+    begin(session(model), tmp_path / "journal", HEADING, (MADE,))
+    _expired(model, b"/p/c/t", b"/p/c")
+    told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
+    assert set(model.nodes) == before
+    assert (told.verdict, told.left_alone, told.differing, told.exit_code) == ("undone", (), (), 0)
+    assert told.made == 2, "what was gone by itself was not made by us"
+
+
+def test_its_resume_counts_the_same(model: LiveModel, tmp_path: Path) -> None:
+    begin(session(model), tmp_path / "journal", HEADING, (MADE,))
+    _expired(model, b"/p/c/t", b"/p/c")
+
+    def after(step: str) -> None:
+        if step == "noted 2":
+            raise TargetUnsafe("stopped")
+
+    with pytest.raises(TargetUnsafe):
+        undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER, after)
+    assert read_journal(tmp_path / "undo").gone == 2
+    assert report(resume(session(model), tmp_path / "undo")).made == 2
+
+
+def test_a_node_that_no_server_removes_still_stops_an_undo(model: LiveModel, tmp_path: Path) -> None:
+    begin(session(model), tmp_path / "journal", HEADING, (Batch((PARENT,)),))
+    del model.nodes[b"/p"]
+    with pytest.raises(TargetUnsafe, match="somebody else has changed it meanwhile: a node is gone"):
+        undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER)
+
+
+def test_after_a_kill_they_are_not_somebody_elses_doing(model: LiveModel, tmp_path: Path) -> None:
+    change = SetNode(b"/a", b"new a", 3, b"old a", 1)
+    killed(model, tmp_path / "journal", "sent 0", Batch((change, PARENT, CONTAINER, SHORT, LONG)))
+    _expired(model, b"/p/c/t", b"/p/c", b"/p/long")
+    told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
+    assert (set(model.nodes), model.nodes[b"/a"].data, told.left_alone) == ({b"", b"/a", b"/b"}, b"old a", ())
+    assert (told.verdict, told.exit_code) == ("undone", 0)
+
+
+def test_a_restore_does_not_call_them_changed_by_others(model: LiveModel, tmp_path: Path) -> None:
+    def after(step: str) -> None:
+        if step == "noted 0":
+            _expired(model, b"/p/c/t")
+
+    ended = begin(session(model), tmp_path / "journal", HEADING, (MADE,), after)
+    assert (ended.checked.differing, ended.changes) == ((), 4)
+    model.nodes[b"/p/long"] = model.nodes[b"/p/long"]._replace(data=b"theirs")
+    assert resume(session(model), tmp_path / "journal").checked.differing == (b"/p/long",)
+
+
+def test_acls_of_one_that_is_gone_need_not_be_set(model: LiveModel, tmp_path: Path) -> None:
+    nodes = {b"/p": WantedNode(b"", OWN, ttl_ms=50), b"/p/x": WantedNode(b"", OPEN_ACL, ttl_ms=50)}
+    planned = plan(Wanted(b"/p", nodes, {}, ()), {b"": live(b"", b"", OPEN_ACL)}, delete_extra=False, proven=True)
+    batches = cut(planned.changes, MAXBUFFER)
+    assert isinstance(batches[-1].changes[0], SetNodeAcls)
+
+    def after(step: str) -> None:
+        if step == "noted 0":
+            _expired(model, b"/p/x", b"/p")
+
+    ended = begin(session(model), tmp_path / "journal", HEADING, batches, after)
+    assert (ended.checked.differing, ended.changes) == ((), 2)
+    told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
+    assert (told.verdict, told.made, set(model.nodes)) == ("undone", 0, {b"", b"/a", b"/b"})
+    assert standing(batches[-1], {}) is Standing.DONE
