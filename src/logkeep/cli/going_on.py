@@ -1,4 +1,4 @@
-"""What to do after Ctrl-C or SIGTERM in a restore of ZooKeeper's directories: by how far its journal says it had come.
+"""What to do after a restore of ZooKeeper's directories was stopped, or failed half-way: by how far it had come.
 
 No way on is named that the program does not have. Before the first file is moved there is nothing to go on with.
 """
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from logkeep.cli.signals import as_error
-from logkeep.errors import LogkeepError
+from logkeep.errors import LogkeepError, RestoreFailed
 from logkeep.zookeeper.restore.journal import Journal, Phase, read_journal
 
 
@@ -45,6 +45,12 @@ def go_on(command: str, data_dir: Path, restore: str | None = None) -> Iterator[
         error = as_error(stop)
         error.remedy = way_on(_journal(data_dir), command, data_dir, restore)
         raise error from None
+    except RestoreFailed as failed:
+        journal = _journal(data_dir)
+        if journal is not None and restore in (None, journal.restore) and journal.phase in (Phase.OLD, Phase.NEW):
+            cured = failed.remedy.partition(",")[0]  # behind it stands that it can be continued, and not how
+            failed.remedy = f"{cured}; until then {way_on(journal, command, data_dir, restore)}"
+        raise
 
 
 def way_on(journal: Journal | None, command: str, data_dir: Path, restore: str | None) -> str:

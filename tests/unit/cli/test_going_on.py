@@ -9,7 +9,7 @@ import pytest
 from logkeep.cli.going_on import go_on, run_again
 from logkeep.cli.signals import SigtermReceived
 from logkeep.cli.verbs.zookeeper_subtree import by_journal
-from logkeep.errors import Interrupted, Terminated
+from logkeep.errors import Interrupted, RestoreFailed, Terminated
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.marker import MARKER
@@ -114,3 +114,18 @@ def test_the_verb_itself_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     flags = (f"--zk-data-dir={tmp_path / 'zk'}", "--force", "--zk-host=127.0.0.1:1")
     ended = zkbackup("restore", "--rollback", *flags, home=tmp_path)
     assert (ended.returncode, "run it again" in ended.stderr) == (130, True)
+
+
+def test_a_disk_that_is_full_between_the_old_data_and_the_new(server: Path) -> None:
+    view, target = made_backup(), Target(data_dir=server, log_dir=server)
+    prepared = prepare(view, view.path(), RestoreWish(targets=(target,)))
+
+    def full(_step: str) -> None:
+        if (server / "version-2" / MARKER).exists():
+            raise RestoreFailed("no space left on device", remedy="free space, then do something")
+
+    with pytest.raises(RestoreFailed) as caught, go_on(COMMANDS[1], server, NAME):
+        carry_out(prepared, replace=True, disk=Disk(full), name=NAME)
+    remedy = caught.value.remedy
+    assert remedy.startswith("free space; until then start no server: `zkbackup restore --continue --zk-data-dir ")
+    assert "do something" not in remedy

@@ -464,3 +464,15 @@ def test_a_journal_of_other_directories(server: Path, tmp_path: Path) -> None:
     (tmp_path / "other" / JOURNAL).write_bytes((server / JOURNAL).read_bytes())
     with pytest.raises(TargetUnsafe, match="other directories"):
         roll_back(Target(data_dir=tmp_path / "other"))
+
+
+def test_only_what_is_kept_is_said_to_be_kept(tmp_path: Path) -> None:
+    """A log directory that held nothing leaves nothing behind, and nobody is sent to look for it."""
+    old_server(tmp_path / "data", tmp_path / "logs")
+    for log in (tmp_path / "logs" / "version-2").iterdir():
+        log.unlink()
+    view, target = made_backup(), Target(data_dir=tmp_path / "data", log_dir=tmp_path / "logs")
+    receipt = carry_out(prepare(view, view.path(), RestoreWish(targets=(target,))), replace=True)
+    (kept,) = receipt.targets[0].kept
+    assert kept.startswith(str(tmp_path / "data" / "version-2.before-"))
+    assert Path(kept).is_dir()

@@ -65,7 +65,7 @@ from logkeep.zookeeper.plan import Target as Moment
 from logkeep.zookeeper.plan import ToEnd, ToTime, ToZxid
 from logkeep.zookeeper.restore.carrying_out import carry_out, journal_name
 from logkeep.zookeeper.restore.choosing import Chosen, choose
-from logkeep.zookeeper.restore.preparing import Prepared, prepare
+from logkeep.zookeeper.restore.preparing import Prepared, check_targets, prepare
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, RestoreWish, Sessions, Target
 
 _TOLD: tuple[Option[Any], ...] = (
@@ -141,6 +141,7 @@ def restore(run: Run, backup: str) -> ZooKeeperRestoreReport:
 
 def _restored(run: Run, backup: str, begun: Begun) -> ZooKeeperRestoreReport:
     agreed, wish = agreed_in(run, backup), _wish(run)
+    check_targets(wish, dry_run=run.dry_run)
     if agreed is None:
         place, target = chosen_source(run), asked_moment(run)
     else:

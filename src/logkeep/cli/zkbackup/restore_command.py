@@ -49,7 +49,7 @@ from logkeep.zookeeper.plan import Refused, RestorePath, Target, ToEnd, ToTime, 
 from logkeep.zookeeper.restore.carrying_out import carry_out, journal_name
 from logkeep.zookeeper.restore.ending import Ended, Outcome, continue_restore, roll_back
 from logkeep.zookeeper.restore.journal import read_journal
-from logkeep.zookeeper.restore.preparing import Prepared, prepare
+from logkeep.zookeeper.restore.preparing import Prepared, check_targets, prepare
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, RestoreWish, Sessions
 from logkeep.zookeeper.restore.values import Target as TargetPlace
 from logkeep.zookeeper.survey import LogTimes, survey
@@ -80,9 +80,11 @@ def restore(run: Run) -> Answer:
         return _ended(run)
     _check_options(run)
     started = run.world.monotonic()
-    view = BundleView(run.needed(BACKUP_DIR, "--backup-dir").absolute())
+    view, wish = BundleView(run.needed(BACKUP_DIR, "--backup-dir").absolute()), _wish(run)
+    check_targets(wish, dry_run=run[DRY_RUN])
+    _check_can_ask(run, view, wish)
     path = _path(run, view)
-    prepared = prepare(view, path, _wish(run))
+    prepared = prepare(view, path, wish)
     if run[DRY_RUN]:
         code = prepared.planned.obstacles[0].exit_code if prepared.planned.obstacles else 0
         return Answer(plan_document(view, prepared), lambda look: plan_text(view, prepared, look), code)
@@ -180,7 +182,17 @@ def _confirm(run: Run, view: BundleView, prepared: Prepared) -> None:
         return
     if run.console.interactive:
         run.console.note(plan_text(view, prepared, run.console.err_look))
-    run.confirm(f"restore {view.name} to {prepared.places[0].data_dir}?")
+    run.confirm(_question(view, prepared.places[0].data_dir))
+
+
+def _check_can_ask(run: Run, view: BundleView, wish: RestoreWish) -> None:
+    """Before all of it is read. Raises Declined."""
+    if not (run[DRY_RUN] or run[FORCE] or run.console.interactive) and run[RESTORE_CONFIRMATION]:
+        run.confirm(_question(view, wish.targets[0].data_dir))
+
+
+def _question(view: BundleView, data_dir: Path) -> str:
+    return f"restore {view.name} to {data_dir}?"
 
 
 def _carried_out(run: Run, prepared: Prepared) -> tuple[RestoreReceipt, Path | None]:

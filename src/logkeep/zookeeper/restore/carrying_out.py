@@ -138,7 +138,7 @@ def _stage_one(restore: str, place: Place, prepared: Prepared, disk: Disk) -> Re
         disk.sync(live.staged(restore))
     for live, file in files:
         _prove(live.staged(restore), file, prepared)
-    kept = tuple(str(live.kept(restore)) for live in place.lives if live.path.exists())
+    kept = tuple(str(live.kept(restore)) for live in place.lives if live.path.exists() and not holds_nothing(live))
     return RestoredTarget(
         data_dir=str(place.data_dir), log_dir=str(place.log_dir), files=tuple(file for _, file in files), kept=kept
     )

@@ -202,12 +202,15 @@ def check_writable(places: Iterable[Place]) -> None:
         above = live.path.parent
         owner = (live.path if live.path.exists() else above).stat()
         needed = [above, live.path] if live.path.exists() else [above]
+        if any(os.statvfs(path).f_flag & os.ST_RDONLY for path in needed):
+            raise TargetUnsafe("its file system is mounted read-only", subject=str(above), remedy=_MOUNT)
         if not all(os.access(path, os.W_OK | os.X_OK, effective_ids=True) for path in needed):
             raise TargetUnsafe("this user may not write there", subject=str(above), remedy=_AS_OWNER)
         if os.geteuid() not in (0, owner.st_uid):
             raise TargetUnsafe("it belongs to another user", subject=str(live.path), remedy=_AS_OWNER)
 
 
+_MOUNT = "mount it so that it can be written to, or name another directory"
 _AS_OWNER = "run as the user that the server runs as, or as root"
 
 
