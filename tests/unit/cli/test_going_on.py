@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.cli.going_on import go_on, run_again
+from logkeep.cli.going_on import go_on, go_on_ending, run_again
 from logkeep.cli.signals import SigtermReceived
 from logkeep.cli.verbs.zookeeper_subtree import by_journal
-from logkeep.errors import Interrupted, RestoreFailed, Terminated
+from logkeep.errors import Interrupted, RestoreFailed, Terminated, UsageError
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.disk import Disk
+from logkeep.zookeeper.restore.ending import roll_back
 from logkeep.zookeeper.restore.marker import MARKER
+from logkeep.zookeeper.restore.places import JOURNAL
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.values import RestoreWish, Target
 from tests.unit.cli.zkbackup.bundles import zkbackup
@@ -129,3 +131,66 @@ def test_a_disk_that_is_full_between_the_old_data_and_the_new(server: Path) -> N
     remedy = caught.value.remedy
     assert remedy.startswith("free space; until then start no server: `zkbackup restore --continue --zk-data-dir ")
     assert "do something" not in remedy
+
+
+@pytest.mark.parametrize("typed", ["zk server/version-2", "link", "zk server"])
+@pytest.mark.parametrize("program", ["zkbackup", "logkeep"])
+def test_ending_it_says_where_it_stands_however_the_directory_was_typed(
+    server: Path, typed: str, program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped at each step of a rollback: never is the old data said to be in place before it is."""
+    (server.parent / "link").symlink_to(server, target_is_directory=True)
+    before = files(server / "version-2")
+    view, target = made_backup(), Target(data_dir=server, log_dir=server)
+    carry_out(prepare(view, view.path(), RestoreWish(targets=(target,))), replace=True, name=NAME)
+    for step in range(1, 40):
+        told = _rolled_back(server.parent / typed, step, COMMANDS[program == "zkbackup"])
+        if told is None:
+            break
+        back = files(server / "version-2") == before
+        assert back or "--continue" in told or "the restored data is in place" in told, (step, told)
+        assert str(server) in told or back
+    assert step > 5
+    assert files(server / "version-2") == before
+
+
+def _rolled_back(typed: Path, last: int, command: str) -> str | None:
+    """What is said when Ctrl-C is pressed at that step; None when it ended before."""
+    left = iter(range(last))
+
+    def pressed(_step: str) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+
+    target = Target(data_dir=typed, log_dir=None)
+    try:
+        with go_on_ending(command, target):
+            roll_back(target, disk=Disk(pressed))
+    except Interrupted as stopped:
+        return stopped.remedy
+    except UsageError:  # the step before was behind its end
+        return None
+    return None
+
+
+def test_the_end_of_a_rollback_names_no_command_that_would_undo_an_earlier_restore(server: Path) -> None:
+    view, target = made_backup(), Target(data_dir=server, log_dir=server)
+    for name in ("20261116010000-00000000", NAME):
+        carry_out(prepare(view, view.path(), RestoreWish(targets=(target,))), replace=True, name=name)
+
+    def pressed_at_the_end() -> None:
+        with go_on_ending(COMMANDS[1], target):
+            roll_back(target)
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted) as caught:
+        pressed_at_the_end()
+    assert caught.value.remedy == "what was there before is in place"
+
+
+def test_a_journal_that_cannot_be_read_is_not_taken_for_none(server: Path) -> None:
+    (server / JOURNAL).write_text("{")
+    with pytest.raises(Interrupted) as caught, go_on(COMMANDS[0], server, NAME):
+        raise KeyboardInterrupt
+    assert caught.value.remedy.startswith("how far it had come is not known")
+    assert "--continue" in caught.value.remedy

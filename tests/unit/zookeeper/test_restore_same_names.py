@@ -111,3 +111,19 @@ def test_what_the_system_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert found.machine_id != found.boot_id
     assert "0123456789abcdef" not in found.machine_id
     assert found == this_host()
+
+
+def test_one_member_whose_disk_was_copied_in_between_is_one(first: HostSurvey) -> None:
+    """Another inode, at the same path under the same name: who counts it twice overlooks a third."""
+    (member,) = first.members
+    copied = msgspec.structs.replace(member, directory=(7, 7), fingerprint="cf")
+    assert not _taken(first, msgspec.structs.replace(first, members=(copied,)))
+
+
+def test_disks_that_are_mounted_one_after_the_other_are_two(first: HostSurvey, second: HostSurvey) -> None:
+    """Each has the device and the inode of the one before, and a file system of its own."""
+    (member,), (other,) = first.members, second.members
+    assert member.directory is not None
+    device, inode, number = member.directory
+    mounted = msgspec.structs.replace(other, directory=(device, inode, number + 1))
+    assert _taken(first, _on(msgspec.structs.replace(second, members=(mounted,)), "m1", "b1"))

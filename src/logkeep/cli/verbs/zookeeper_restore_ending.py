@@ -6,7 +6,7 @@ else changes.
 
 from typing import Final
 
-from logkeep.cli.going_on import go_on
+from logkeep.cli.going_on import go_on_ending
 from logkeep.cli.opening import chosen_source, restores_place
 from logkeep.cli.run import Run
 from logkeep.cli.verbs.zookeeper_members import given_members
@@ -27,7 +27,7 @@ def end(run: Run) -> ZooKeeperRestoreReport:
     target = Target(data_dir=given.data_dir, log_dir=given.log_dir, host=given.host)
     word = "end the interrupted restore" if forward else "undo the last restore"
     run.confirm(f"{word} of {given.data_dir}?")
-    with go_on("logkeep zookeeper restore --data-dir", given.data_dir):
+    with go_on_ending("logkeep zookeeper restore --data-dir", target):
         ended = continue_restore(target) if forward else roll_back(target)
     stored = _told_to_repository(run, ended)
     return _report(ended, stored)

@@ -155,6 +155,7 @@ def restore_text(report: ZooKeeperRestoreReport, look: Look) -> str:
         return "\n".join(plan_lines(report, look))
     head = f"{look.state('OK')}  restore {report.restore} of backup {report.backup}: {report.verdict}"
     lines = [head, *tree_lines(report.tree, look), look.line(f"took {took(report.seconds)}")]
+    lines += [look.line(f"NOT CHECKED  {what}") for what in report.unchecked]
     lines += finding_lines(report.findings, look, every=True)
     return "\n".join([*lines, "", *(_step(step, look) for step in report.next_steps)])
 

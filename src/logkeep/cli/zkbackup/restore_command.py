@@ -4,11 +4,12 @@ Whatever the directories hold is kept beside the new data. Nothing is written be
 the tree will be at and how that is proven, what is replaced, whether a server runs there.
 """
 
+import shlex
 from pathlib import Path
 
 import msgspec
 
-from logkeep.cli.going_on import go_on
+from logkeep.cli.going_on import go_on, go_on_ending
 from logkeep.cli.zkbackup.checking import end_of, usable_holdings
 from logkeep.cli.zkbackup.frame import Answer, Job, Run
 from logkeep.cli.zkbackup.measures import restore_failed, restore_samples
@@ -48,7 +49,7 @@ from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.plan import Refused, RestorePath, Target, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.restore.carrying_out import carry_out, journal_name
 from logkeep.zookeeper.restore.ending import Ended, Outcome, continue_restore, roll_back
-from logkeep.zookeeper.restore.journal import read_journal
+from logkeep.zookeeper.restore.journal import Phase, read_journal
 from logkeep.zookeeper.restore.preparing import Prepared, check_targets, prepare
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, RestoreWish, Sessions
 from logkeep.zookeeper.restore.values import Target as TargetPlace
@@ -199,7 +200,7 @@ def _carried_out(run: Run, prepared: Prepared) -> tuple[RestoreReceipt, Path | N
     """With its receipt. One that is refused before a file is moved leaves none."""
     name, data_dir = journal_name(run.clock(), run.world.token), prepared.places[0].data_dir
     try:
-        with go_on(_COMMAND, data_dir, name):
+        with go_on(_COMMAND, data_dir, name, more=_host(run)):
             receipt = carry_out(
                 prepared, replace=True, clock=run.clock, token=run.world.token, name=name, staged=write_ahead
             )
@@ -210,12 +211,17 @@ def _carried_out(run: Run, prepared: Prepared) -> tuple[RestoreReceipt, Path | N
     return receipt, _settled(run, str(data_dir), name)
 
 
+def _host(run: Run) -> str:
+    """A server that was named is asked again when it is ended."""
+    return f" --zk-host {shlex.quote(run[HOST])}" if run.settings.origin(HOST).place is Place.FLAG else ""
+
+
 def _can_be_continued(data_dir: Path, restore: str) -> bool:
     try:
         journal = read_journal(data_dir)
     except LogkeepError:  # who knows; the reason why the restore failed is told, not this one
         return True
-    return journal is not None and journal.restore == restore
+    return journal is not None and journal.restore == restore and journal.phase is not Phase.STAGING
 
 
 def _settled(run: Run, data_dir: str, restore: str) -> Path | None:
@@ -239,7 +245,7 @@ def _ended(run: Run) -> Answer:
     word = "continue the interrupted restore" if run[CONTINUE] else "roll the last restore back"
     if not run[FORCE] and run[RESTORE_CONFIRMATION]:
         run.confirm(f"{word} of {target.data_dir}?")
-    with go_on(_COMMAND, target.data_dir):
+    with go_on_ending(_COMMAND, target, _host(run)):
         ended = continue_restore(target) if run[CONTINUE] else roll_back(target)
     receipt = _receipt_of(run, ended)
     document = {**msgspec.to_builtins(ended), "receipt": _told(receipt)}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from logkeep.errors import BackupFailed, Locked, UsageError
+from logkeep.errors import BackupFailed, Locked, StoreError, UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec
 from logkeep.model.time import Clock, TokenSource
@@ -158,8 +158,8 @@ def _made(directory: Path) -> None:
         raise _no_place(directory, "this is not a directory")
 
 
-def _no_place(directory: Path, what: str) -> UsageError:
-    return UsageError(what, subject=str(directory), remedy="name a directory for backups")
+def _no_place(directory: Path, what: str) -> StoreError:
+    return StoreError(what, subject=str(directory), remedy="name a directory for backups")
 
 
 def _staged(root: Path) -> int:

@@ -38,8 +38,8 @@ class MemberSurvey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """What could not be found out about that."""
     raised_by: tuple[str, ...] = ()
     """Files beside `version-2` that hold later numbers than all in it, where there are such."""
-    directory: tuple[int, int] | None = None
-    """Device and inode of `data_dir`; None in a survey that does not tell."""
+    directory: tuple[int, ...] | None = None
+    """Device, inode and file system of `data_dir`; None in a survey that does not tell."""
 
 
 class HostSurvey(

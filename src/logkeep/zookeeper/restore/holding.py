@@ -73,14 +73,13 @@ def _top(lives: Iterable[Live], kinds: Container[FileKind] = tuple(FileKind)) ->
     return max(tops, key=lambda top: top[0])
 
 
-def _beside(place: Place) -> tuple[int, tuple[int, ...], tuple[str, ...]]:
-    """The highest zxid and all epochs of what lies beside, and the files that hold the highest of both."""
+def _beside(place: Place) -> tuple[int, tuple[int, ...], tuple[str, str]]:
+    """The highest zxid and all epochs of what lies beside, and the files that hold the highest of both, if any."""
     left = [Live(path) for live in place.lives for path in live.left_beside()]
     zxid, file = max((_top([live]) for live in left), key=lambda top: top[0], default=(0, None))
     epochs = [(number, path) for live in left for path, number in _epoch_files(live) if number is not None]
     highest = max(epochs, default=None)
-    files = (file, highest[1] if highest else None)
-    return zxid, tuple(number for number, _ in epochs), tuple(str(path) for path in files if path is not None)
+    return zxid, tuple(number for number, _ in epochs), (str(file or ""), str(highest[1]) if highest else "")
 
 
 def holds_nothing(live: Live) -> bool:

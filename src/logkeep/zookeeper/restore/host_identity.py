@@ -1,10 +1,11 @@
 """Which host and which directory a survey is of, beyond their names: hosts may share a name, and one has many paths.
 
-Of one boot of one kernel, device and inode tell directories apart, in containers too. Of two boots nothing but the
+Of one boot of one kernel, file system and inode tell directories apart, in containers too. Of two boots nothing but the
 machine's id tells whether it is the same machine, started again. Ids are stored as hashes: nobody needs them in clear.
 """
 
 import hashlib
+import os
 import re
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -27,19 +28,22 @@ def this_host() -> HostIdentity:
     return HostIdentity(_hashed(_MACHINE_ID), _hashed(_BOOT_ID))
 
 
-def directory_id(directory: Path) -> tuple[int, int]:
+def directory_id(directory: Path) -> tuple[int, ...]:
+    """With the number of its file system: disks that are mounted one after the other have the same device and inode."""
     told = directory.stat()
-    return told.st_dev, told.st_ino
+    return told.st_dev, told.st_ino, os.statvfs(directory).f_fsid
 
 
 def is_one_directory(one: tuple[HostSurvey, MemberSurvey], other: tuple[HostSurvey, MemberSurvey]) -> bool:
     """Whether two surveyed members are one, by all that is known; where little is, names decide. Pure."""
     (host, member), (host2, member2) = one, other
+    same_path = (host.machine, member.data_dir) == (host2.machine, member2.data_dir)
     if host.boot_id and host.boot_id == host2.boot_id and member.directory and member2.directory:
-        return member.directory == member2.directory
+        # Who was copied to a new disk between two surveys has other numbers than before, and is the same member.
+        return member.directory == member2.directory or (same_path and member.member == member2.member)
     if host.machine_id and host2.machine_id and host.machine_id != host2.machine_id:
         return False
-    return (host.machine, member.data_dir) == (host2.machine, member2.data_dir)
+    return same_path
 
 
 def _hashed(file: Path) -> str:

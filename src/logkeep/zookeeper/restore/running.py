@@ -5,6 +5,7 @@ their configuration too. What could not be found out is told, never passed over.
 """
 
 import os
+import socket
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from logkeep.errors import ClusterUnreachable, TargetUnsafe
 from logkeep.zookeeper.restore.places import Place, unreadable
-from logkeep.zookeeper.words import ServerState, four_letter, parse_srvr
+from logkeep.zookeeper.words import ServerState, four_letter, parse_address, parse_srvr
 
 _PROC = Path("/proc")
 _MAINS = ("QuorumPeerMain", "ZooKeeperServerMain")
@@ -49,15 +50,25 @@ class Seen:
 def ask_server(host: str) -> ServerState | None:
     """None when nobody is there. One that runs and serves nobody at the moment counts as a server at zxid 0.
 
-    Raises ClusterUnreachable when nobody can tell: one that hangs does not answer either, nor one behind a network that
-    is down.
+    So does one that takes a connection and hangs. Raises ClusterUnreachable when nobody can tell: the network is down.
     """
     try:
         return parse_srvr(four_letter(host, "srvr", _ASK_S)) or ServerState(0)
     except ClusterUnreachable as error:
         if isinstance(error.__cause__, ConnectionRefusedError):
             return None
+        if _listens(host):
+            return ServerState(0)
         raise
+
+
+def _listens(host: str) -> bool:
+    """Somebody who takes a connection and says nothing is there all the same."""
+    try:
+        with socket.create_connection(parse_address(host), timeout=_ASK_S):
+            return True
+    except OSError:
+        return False
 
 
 def look_for_servers(places: Iterable[Place], ask: Ask = ask_server) -> Seen:

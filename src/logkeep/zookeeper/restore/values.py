@@ -92,8 +92,8 @@ class Held:
     beside_zxid: int = 0
     """The same of what earlier restores and rollbacks have left beside them: servers may have run on that, too."""
     beside_epochs: tuple[int, ...] = ()
-    beside_files: tuple[str, ...] = ()
-    """Which of that hold the highest zxid and the highest epoch."""
+    beside_files: tuple[str, str] = ("", "")
+    """Which of that hold the highest zxid and the highest epoch; empty where there is none."""
     strays: tuple[str, ...] = ()
     """Names that a server reads and no server wrote."""
     myid: bool = False
@@ -108,8 +108,10 @@ class Held:
     @property
     def raised_by(self) -> tuple[str, ...]:
         """Files beside that count, since nothing in `version-2` itself goes as far."""
-        epochs = max(self.beside_epochs, default=0) > max(self.epochs, default=0)
-        return self.beside_files if epochs or self.beside_zxid > self.highest_zxid else ()
+        of_zxid, of_epoch = self.beside_files
+        later = max(self.beside_epochs, default=0) > max(self.epochs, default=0)
+        raised = [of_zxid if self.beside_zxid > self.highest_zxid else "", of_epoch if later else ""]
+        return tuple(dict.fromkeys(file for file in raised if file))
 
 
 @dataclass(frozen=True, kw_only=True)
