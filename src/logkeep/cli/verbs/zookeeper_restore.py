@@ -141,7 +141,8 @@ def restore(run: Run, backup: str) -> ZooKeeperRestoreReport:
 
 def _restored(run: Run, backup: str, begun: Begun) -> ZooKeeperRestoreReport:
     agreed, wish = agreed_in(run, backup), _wish(run)
-    check_targets(wish, dry_run=run.dry_run)
+    if not run.dry_run:
+        check_targets(wish)
     if agreed is None:
         place, target = chosen_source(run), asked_moment(run)
     else:

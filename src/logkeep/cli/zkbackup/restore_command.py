@@ -82,8 +82,8 @@ def restore(run: Run) -> Answer:
     _check_options(run)
     started = run.world.monotonic()
     view, wish = BundleView(run.needed(BACKUP_DIR, "--backup-dir").absolute()), _wish(run)
-    check_targets(wish, dry_run=run[DRY_RUN])
-    _check_can_ask(run, view, wish)
+    if not run[DRY_RUN]:
+        _check_before_reading(run, view, wish)
     path = _path(run, view)
     prepared = prepare(view, path, wish)
     if run[DRY_RUN]:
@@ -137,8 +137,7 @@ def _wish(run: Run) -> RestoreWish:
 
 def _path(run: Run, view: BundleView) -> RestorePath:
     """Raises RestoreFailed, with what can be restored to instead."""
-    verify = run[VERIFY_BEFORE_RESTORE] and not run[SKIP_VERIFY]
-    holdings = usable_holdings(view, run, verify=verify, timeout=VALIDATION_TIMEOUT)
+    holdings = usable_holdings(view, run, verify=_verifies(run), timeout=VALIDATION_TIMEOUT)
     times = LogTimes(view)
     found = plan(holdings, _moment(run), times, believe=run[BELIEVE])
     if isinstance(found, Refused):
@@ -186,10 +185,17 @@ def _confirm(run: Run, view: BundleView, prepared: Prepared) -> None:
     run.confirm(_question(view, prepared.places[0].data_dir))
 
 
-def _check_can_ask(run: Run, view: BundleView, wish: RestoreWish) -> None:
-    """Before all of it is read. Raises Declined."""
-    if not (run[DRY_RUN] or run[FORCE] or run.console.interactive) and run[RESTORE_CONFIRMATION]:
+def _check_before_reading(run: Run, view: BundleView, wish: RestoreWish) -> None:
+    """What is known in a moment, before hours go into the data. Raises Damaged, UsageError, TargetUnsafe, Declined."""
+    if _verifies(run):
+        view.require_intact()
+    check_targets(wish)
+    if not (run[FORCE] or run.console.interactive) and run[RESTORE_CONFIRMATION]:
         run.confirm(_question(view, wish.targets[0].data_dir))
+
+
+def _verifies(run: Run) -> bool:
+    return run[VERIFY_BEFORE_RESTORE] and not run[SKIP_VERIFY]
 
 
 def _question(view: BundleView, data_dir: Path) -> str:

@@ -45,14 +45,12 @@ class Prepared:
     ask: Ask
 
 
-def check_targets(wish: RestoreWish, *, dry_run: bool = False, ask: Ask = ask_server) -> None:
-    """What is known without the backup, before hours go into reading it. Raises UsageError, TargetUnsafe.
+def check_targets(wish: RestoreWish, *, ask: Ask = ask_server) -> None:
+    """What is known without the backup, before hours go into reading it; a dry run shows it with the plan instead.
 
-    Of a dry run only that no plan could be made at all: everything else it shows with the plan.
+    Raises UsageError, TargetUnsafe.
     """
     places = _places(wish)
-    if dry_run:
-        return
     for refusal in look_for_servers(places, ask).refusals():
         raise refusal
     check_writable(places)

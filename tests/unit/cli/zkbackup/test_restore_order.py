@@ -37,14 +37,13 @@ def test_what_is_missing_from_the_call_or_on_the_disk(bundle: Path, tmp_path: Pa
     assert _restored(bundle, "--force", f"--zk-data-dir={tmp_path / 'target'}") in {10, 30}, "then it is read"
 
 
-def test_a_server_that_answers_and_a_dry_run_that_shows_it_later(tmp_path: Path) -> None:
+def test_a_server_that_answers(tmp_path: Path) -> None:
     wish = RestoreWish(targets=(Target(data_dir=tmp_path, log_dir=tmp_path, host="made:2181"),))
     with pytest.raises(TargetUnsafe, match="a server answers at made:2181"):
         check_targets(wish, ask=lambda _: ServerState(8, "standalone", "3.9.5"))
-    check_targets(wish, dry_run=True, ask=lambda _: ServerState(8, "standalone", "3.9.5"))
     check_targets(wish, ask=lambda _: None)
     with pytest.raises(UsageError):
-        check_targets(RestoreWish(targets=()), dry_run=True)
+        check_targets(RestoreWish(targets=()))
 
 
 def test_a_file_system_that_is_mounted_read_only_is_called_that(
