@@ -33,7 +33,7 @@ _OF_THE_MACHINE = {
 """What servers and Java say when it is not for the files, and what to do about it. The first that is found counts."""
 _OWN_WORDS = "exiting abnormally"
 """What every release of ZooKeeper logs when it gives up on what it found."""
-_VM_WARNING = re.compile(r"\[[0-9.]+s\]\[warning\]|\S+ 64-Bit Server VM warning:")
+_VM_WARNING = re.compile(r"\[[0-9.]+s\]\[warning\]|.*64-Bit Server VM warning:")
 """Java complains of many things that it then does without, before a server says its first word."""
 
 

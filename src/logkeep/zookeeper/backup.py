@@ -109,7 +109,7 @@ def _gathered(wish: Wish, members: Sequence[MemberRun], archived: Runs, number: 
         members=[member.member() for member in members],
         snapshots=[placed for member in members for placed in member.bounded_snapshots()],
         logs=[log for each in told for log in each.logs],
-        findings=[*wish.findings, *_findings(told)],
+        findings=list(dict.fromkeys([*wish.findings, *_findings(told)])),
         gaps=[lost for each in told for lost in each.lost],
         damaged=[one for member in members for one in member.damaged],
         schemes=sorted(set(chain.from_iterable(member.schemes for member in members))),

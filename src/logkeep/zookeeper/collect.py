@@ -78,7 +78,7 @@ def look(place: MemberPlace) -> Found:
         log_dir,
         tuple(_of_kind(ours, FileKind.SNAPSHOT)),
         tuple(_of_kind(ours, FileKind.LOG)),
-        tuple(sorted(str(f.path) for f in found if f.name.stray)),
+        tuple(sorted(str(f.path) for f in found if f.name.stray and not _is_being_written(f))),
         _text(snapshot_dir.parent / "myid"),
         _number(snapshot_dir / "currentEpoch"),
         _number(snapshot_dir / "acceptedEpoch"),
@@ -86,6 +86,11 @@ def look(place: MemberPlace) -> Found:
     if not seen.snapshots and not seen.logs:
         raise DataDirUnusable("there is no snapshot and no log", subject=_both(snapshot_dir, log_dir))
     return seen
+
+
+def _is_being_written(file: FoundFile) -> bool:
+    """As servers since 3.6 write a snapshot that is to be durable at once, and leave it when they are killed."""
+    return file.name.kind is FileKind.SNAPSHOT and file.path.name.endswith(".tmp")
 
 
 def version_2(directory: Path) -> Path:

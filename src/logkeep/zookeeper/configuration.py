@@ -105,18 +105,24 @@ def _refused(name: str, *, include_secrets: bool) -> str | None:
 def _without_secrets(name: str, content: bytes) -> ConfigFile:
     clean = redact(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
     clean = _TOKEN.sub(rb"\1***", _SUPER_USER.sub(rb"\1***", clean))
-    for hiding in _IN_XML:
-        clean = hiding.sub(rb"\1***", clean)
+    if name.endswith(".xml"):  # elsewhere a word in angle brackets is no element, and has no end
+        for hiding in _IN_XML:
+            clean = hiding.sub(rb"\1***", clean)
     if "jaas" in name:
         clean = _JAAS_USER.sub(rb'\1"***"', clean)
     return ConfigFile(name, clean, redacted=clean != content)
 
 
-_SECRET = rb"[^\"'<>]*(?:passw(?:or)?d|secret|token|credential)[^\"'<>]*"
-_IN_XML = (
-    re.compile(rb"(?i)(<[\w.:-]*(?:passw(?:or)?d|secret|token|credential)[\w.:-]*(?:\s[^<>]*)?>)[^<]+"),
-    re.compile(rb"(?i)(\bname\s*=\s*[\"']" + _SECRET + rb"[\"'][^<>]*?\bvalue\s*=\s*[\"'])[^\"']+"),
-    re.compile(rb"(?i)(\bname\s*=\s*[\"']" + _SECRET + rb"[\"'][^<>]*>)[^<]+"),
+_WORDS = r"(?:passw(?:or)?d|passphrase|pwd|secret|token|credential|api_?key|private_?key)"
+_NAMED = rf"[^\"'<>]*{_WORDS}[^\"'<>]*"
+_IN_XML = tuple(
+    re.compile(pattern.encode(), re.IGNORECASE | re.DOTALL)
+    for pattern in (
+        rf"(<[\w.:-]*{_WORDS}[\w.:-]*(?:\s[^<>]*)?>)(?:<!\[CDATA\[.*?\]\]>|<!--.*?-->|[^<])+",
+        rf"(\b(?:name|key)\s*=\s*[\"']{_NAMED}[\"'][^<>]*?\bvalue\s*=\s*)(?:\"[^\"]*\"|'[^']*')",
+        rf"(<[^<>]*?\bvalue\s*=\s*)(?:\"[^\"]*\"|'[^']*')(?=[^<>]*?\b(?:name|key)\s*=\s*[\"']{_NAMED}[\"'])",
+        rf"(\b(?:name|key)\s*=\s*[\"']{_NAMED}[\"'](?:\s[^<>]*)?(?<!/)>)(?:<!\[CDATA\[.*?\]\]>|<!--.*?-->|[^<])+",
+    )
 )
 """As appenders of logback and log4j have them: elements, and properties with a name and a value or a text."""
 _JAAS_USER = re.compile(rb'((?:\buser_[^\s=]+|\bpassword)\s*=\s*)"[^"]*"')

@@ -37,6 +37,7 @@ from logkeep.zookeeper.sink import (
     Shelf,
     Stored,
 )
+from logkeep.zookeeper.taken import ENDS_EARLY, lasting
 from logkeep.zookeeper.words import ServerState
 
 _CHUNK = 4 << 20
@@ -212,7 +213,7 @@ def import_bundle(
     member = view.members[0]
     with _directories(view, scratch) as (data_dir, log_dir):
         place = MemberPlace(member_name or member.name, data_dir, log_dir, member.host or "bundle")
-        wish = Wish(members=(place,), new_history=new_history)
+        wish = Wish(members=(place,), new_history=new_history, findings=lasting(view.info.findings))
         rounds = Rounds(engine_for, _as_told(view, member), patience_s=0.0)
         return back_up(wish, sink, rounds, _silent)
 
@@ -228,7 +229,8 @@ def _as_told(view: BundleView, member: Member) -> Callable[[str], ServerState]:
         if member.zxid is None:
             raise ClusterUnreachable("the server could not be asked when the bundle was taken", subject=host)
         reached = max((log.last for log in view.logs), default=member.zxid)
-        return ServerState(min(member.zxid, reached), member.role, member.version)
+        lacked = any(finding.code == ENDS_EARLY for finding in view.info.findings)  # then, and not for an export
+        return ServerState(member.zxid if lacked else min(member.zxid, reached), member.role, member.version)
 
     return ask
 

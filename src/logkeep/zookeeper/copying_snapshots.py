@@ -45,8 +45,9 @@ class SnapshotUnit:
 class CopiedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     why: str = ""
-    finished: bool = False
-    """Its last bytes are those of a whole one, though it is not: it was damaged since."""
+    finished: bool | None = None
+    """Of one that is not whole: its last bytes are those of a whole one, so it was damaged since. None: it is packed,
+    so nobody can tell."""
     stored: Stored | None = None
     fuzzy_end: int | None = None
     digest: int | None = None
@@ -66,7 +67,7 @@ def copy_snapshot(unit: SnapshotUnit, progress: Progress) -> CopiedSnapshot:
         try:
             return _checked_snapshot(unit, _Copied(file, writer, progress), writer)
         except Damaged as damage:
-            finished = unit.packing is Packing.PLAIN and _is_finished(file)
+            finished = _is_finished(file) if unit.packing is Packing.PLAIN else None
             return CopiedSnapshot(outcome=Outcome.UNUSABLE, why=str(damage), finished=finished)
         finally:
             writer.abort()

@@ -111,10 +111,19 @@ class Judged:
         return [finding for finding in self.findings if (finding.code, finding.where) not in told]
 
 
-def judge(verified: Verified, *, end: int, where: str, repaired_files: int = 0, given_up: int = 0) -> Judged:
-    """`end`: the last transaction that the backup was taken up to."""
-    seen = (*verified.seen, *_end_missing(verified, end, where))
-    return Judged(replace(verified, seen=seen), repaired_files, end, given_up)
+def judge(
+    verified: Verified,
+    *,
+    end: int,
+    where: str,
+    repaired_files: int = 0,
+    given_up: int = 0,
+    missing: Sequence[Seen] = (),
+) -> Judged:
+    """`end`: the last transaction that the backup was taken up to. `missing`: see `taken`."""
+    seen = (*verified.seen, *missing, *_end_missing(verified, end, where))
+    found = replace(verified, seen=seen)
+    return Judged(replace(found, old_hole=verified.old_hole or found.lacks), repaired_files, end, given_up)
 
 
 def with_standing(judged: Judged, standing: Standing, where: str) -> Judged:

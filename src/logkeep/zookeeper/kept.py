@@ -4,10 +4,10 @@ A *member* is one server of an ensemble; a lone server is a member too. Coverage
 disk is not the ensemble's past, and after a restore the same zxids hold other transactions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, runtime_checkable
 
 from logkeep.model.segments import Proof
 
@@ -148,3 +148,15 @@ class BackupView(Protocol):
         """Whether the bytes it is stored in, all of which are read, are others than were written: also where `open`
         does not look, as in the head of a packed file. False where `open` gives every stored byte. Of several in one
         object the last one tells."""
+
+
+@runtime_checkable
+class Narrowing(Protocol):
+    """A view that knows of much more than one task needs."""
+
+    def only(self, objects: Collection[KeptSnapshot | KeptLog]) -> BackupView: ...
+
+
+def narrowed(view: BackupView, objects: Collection[KeptSnapshot | KeptLog]) -> BackupView:
+    """Of these alone, where it can be had: small enough to travel with each of many tasks."""
+    return view.only(objects) if isinstance(view, Narrowing) else view

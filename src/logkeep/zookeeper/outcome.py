@@ -129,12 +129,14 @@ def _strays(member: MemberRun) -> Iterable[Finding]:
 def _bad_snapshots(member: MemberRun) -> Iterable[Finding]:
     newest = member.seen.snapshots[-1].path.name if member.seen.snapshots else ""
     for name, found in member.unusable.items():
-        unfinished = name == newest and not found.finished and bool(member.snapshots or member.known_snapshots)
+        never_whole = not found.finished if found.finished is not None else name == newest and not member.still
+        unfinished = never_whole and bool(member.snapshots or member.known_snapshots)
         yield Finding(
             code="snapshot-unfinished" if unfinished else "snapshot-damaged",
             severity=Severity.NOTE if unfinished else Severity.WARNING,
             where=member.path_of(name),
             what=f"{'being written, or never finished' if unfinished else 'damaged'}: {found.why}; it is not kept",
+            remedy="" if unfinished else "check the disk of this server; other snapshots and the logs do without it",
         )
     if not member.snapshots and not member.known_snapshots and not _from_the_beginning(member):
         yield Finding(

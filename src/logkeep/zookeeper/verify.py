@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from logkeep.errors import LogkeepError
+from logkeep.errors import Interrupted, LogkeepError
 from logkeep.model.findings import Severity
 from logkeep.model.work import Progress
 from logkeep.zookeeper.boot import Boot, booted, not_booted
@@ -131,6 +131,8 @@ def verify(
     if level is Level.BOOT and boot is not None and scratch is not None:
         try:
             seen += booted(view, replayed.holdings or holdings, times, boot, scratch)
+        except Interrupted:
+            raise
         except (LogkeepError, OSError) as error:
             if not any(_counts(each) for each in seen):
                 raise

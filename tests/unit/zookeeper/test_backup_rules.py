@@ -236,7 +236,9 @@ class TestConfiguration:
             "server.keytab": "kt",
             "cert.pem": "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n",
             "logback.xml": '<a><password>hush</password><Property name="smtp.password" value="hush"/>'
-            '<property name="apiToken">hush</property><level>info</level></a>',
+            '<property name="apiToken">hush</property><level>info</level><property value="hush" name="password"/>'
+            "<password><![CDATA[hush]]></password><secret><!-- x --> hush</secret><entry key='pwd' value='hush\"hush'/>"
+            '<Property name="file" value="zk.log"/></a>',
             "notes.txt": "none of our business",
         }
         for name, text in made.items():
@@ -245,12 +247,19 @@ class TestConfiguration:
         kept = {c.name: c.content.decode() for c in found.files}
         assert set(kept) == {"zoo.cfg", "jaas.conf", "java.env", "zoo.cfg.dynamic.100000000", "logback.xml"}
         assert "<level>info</level>" in kept["logback.xml"]
+        assert '<Property name="file" value="zk.log"/></a>' in kept["logback.xml"]
         assert "dataDir=/data" in kept["zoo.cfg"]
         for secret in ("topsecret", "hush", "AbC"):
             assert secret not in "".join(kept.values())
         told = "\n".join(found.left_out)
         assert all(name in told for name in ("keystore.jks", "server.keytab", "cert.pem"))
         assert {c.name for c in found.files if c.redacted} == {"zoo.cfg", "jaas.conf", "java.env", "logback.xml"}
+
+    def test_a_word_in_angle_brackets_takes_nothing_with_it(self, tmp_path: Path) -> None:
+        text = 'tickTime=2000\n# addauth digest super:<password>\n# name="token" >\ndataDir=/data\nserver.1=a:1:2\n'
+        (tmp_path / "zoo.cfg").write_text(text)
+        (kept,) = gather_config([tmp_path], include_secrets=False).files
+        assert kept.content.decode().endswith("dataDir=/data\nserver.1=a:1:2\n")
 
     def test_originals_come_when_they_are_asked_for_and_keytabs_never(self, tmp_path: Path) -> None:
         (tmp_path / "jaas.conf").write_text('password="hush"')

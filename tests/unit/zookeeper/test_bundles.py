@@ -499,3 +499,30 @@ def test_the_newest_snapshot_is_damaged_or_never_finished(
     path.write_bytes(content[: len(content) - cut])
     _, done = bundled(server, tmp_path / "out")
     assert (code, done.exit_code) == (next(f.code for f in done.findings if f.where == str(path)), exit_code)
+
+
+@pytest.mark.parametrize("name", ["snapshot.9.tmp", "snapshot.5.gz.tmp", "snapshot.5.snappy.tmp"])
+def test_what_a_server_writes_under_a_name_of_its_own_is_no_stray(
+    server: MadeServer, tmp_path: Path, name: str
+) -> None:
+    """Whoever moved it away as it is advised for strays would take it from the server."""
+    (server.snapshot_dir / name).write_bytes(b"ZKSN")
+    _, done = bundled(server, tmp_path / "out")
+    assert (done.exit_code, "stray-file" in {f.code for f in done.findings}) == (0, False)
+
+
+def test_what_a_killed_server_left_half_written_is_no_alarm_for_ever(server: MadeServer, tmp_path: Path) -> None:
+    (server.snapshot_dir / "snapshot.1").write_bytes(server.snapshot(8, nodes=range(1, 9)).read_bytes()[:200])
+    _, done = bundled(server, tmp_path / "out")
+    (told,) = [f for f in done.findings if f.where.endswith("snapshot.1")]
+    assert (done.exit_code, told.code, told.severity) == (0, "snapshot-unfinished", "note")
+
+
+def test_a_packed_one_that_is_damaged_and_that_nobody_writes_to_is_told(server: MadeServer, tmp_path: Path) -> None:
+    plain = server.snapshot(8, nodes=range(1, 9))
+    packed = bytearray(gzip.compress(plain.read_bytes()))
+    packed[len(packed) // 2] ^= 1
+    plain.unlink()
+    (server.snapshot_dir / "snapshot.8.gz").write_bytes(packed)
+    _, done = bundled(server, tmp_path / "out")
+    assert (done.exit_code, "snapshot-damaged" in {f.code for f in done.findings}) == (2, True)

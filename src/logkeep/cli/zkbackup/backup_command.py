@@ -116,6 +116,7 @@ def _answer(run: Run, bundle: Path, done: Done, checked: Judged, took_s: float) 
         files=len(known.files.snapshots) + len(known.files.txnlogs),
         damaged=known.validation.corrupted_files,
         code=code,
+        restorable=checked.restorable,
     )
     document = _document(bundle, checked, code)
     kept = run[INCLUDE_CONFIG] or run[INCLUDE_SECRETS]

@@ -7,9 +7,11 @@ from logkeep.cli.look import Look, count, duration, plural, size
 from logkeep.cli.zkbackup.boxes import BAD, FAIR, GOOD, condition_word, told
 from logkeep.cli.zkbackup.findings_text import finding_lines
 from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.findings import Finding
 from logkeep.zookeeper.backup import Done
 from logkeep.zookeeper.judging import Judged
 from logkeep.zookeeper.sink import Gathered
+from logkeep.zookeeper.taken import is_of_the_backup
 
 _OUTCOMES = {
     0: f"{GOOD} Backup completed",
@@ -33,13 +35,17 @@ def backup_text(
         *_facts(gathered, took_s),
         f"Status:     {_status(checked)}, quality {checked.score}/100 (level {checked.level})",
         *_configuration(gathered, with_config),
-        *finding_lines([*gathered.findings, *checked.new_to(gathered.findings)]),
+        *finding_lines([*gathered.findings, *_new(checked, gathered)]),
         "",
         "Next steps:",
         f"  zkbackup verify --backup-dir {shlex.quote(str(bundle))}",
         f"  zkbackup info {done.name} --backup-base-dir {shlex.quote(str(bundle.parent))}",
     ]
     return told("\n".join(lines), look)
+
+
+def _new(checked: Judged, gathered: Gathered) -> list[Finding]:
+    return [finding for finding in checked.new_to(gathered.findings) if not is_of_the_backup(finding)]
 
 
 def _outcome(checked: Judged, code: int) -> str:

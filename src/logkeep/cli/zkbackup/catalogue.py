@@ -122,5 +122,5 @@ def _unknown(directory: Path, error: Exception) -> Shelved:
     hidden = isinstance(error, OSError) and not isinstance(error, _GONE)
     return Shelved(
         name=directory.name, directory=directory, taken=taken, zxid=0, size_bytes=0, stored_bytes=0,
-        condition=Condition.UNVERIFIED if hidden else Condition.DAMAGED, problem=f"{INFO}: {why}",
+        condition=Condition.UNVERIFIED if hidden else Condition.DAMAGED, read_back=False, problem=f"{INFO}: {why}",
     )  # fmt: skip

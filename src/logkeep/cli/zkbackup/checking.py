@@ -11,7 +11,6 @@ from pathlib import Path
 from logkeep.cli.zkbackup.frame import Run
 from logkeep.cli.zkbackup.limit import at_most
 from logkeep.cli.zkbackup.option import ZkOption
-from logkeep.cli.zkbackup.standing import replaces, standing, stored_verdict, unsaid_by
 from logkeep.cli.zkbackup.structure import given_up_seen, structure_seen
 from logkeep.cli.zkbackup.verdict import store_verdict
 from logkeep.model.work import Progress, ProgressSink
@@ -20,7 +19,6 @@ from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.repair_notes import DROPPED, repair_notes
 from logkeep.zookeeper.bundle.view import CHANGED, BundleView
 from logkeep.zookeeper.coverage import Holdings
-from logkeep.zookeeper.findings import Seen
 from logkeep.zookeeper.judging import Judged, judge, with_standing
 from logkeep.zookeeper.survey import survey
 from logkeep.zookeeper.taken import missing_when_taken
@@ -42,24 +40,17 @@ def check_bundle(
     """Verify, and store the verdict. `repaired`: files that were just repaired. `mended`: something was, so that what
     was found before it is of another backup than this."""
     with at_most(run[timeout]), _shown(run, view, "verify") as progress:
-        known = [*structure_seen(view), *given_up_seen(view), *_when_taken(view, level)]
+        known = [*structure_seen(view), *given_up_seen(view)]
         verified = verify(view, level, known=known, boot=boot, scratch=scratch, progress=progress)
     files = view.info.validation.repaired_files + repaired
     given_up = sum(note.kind == DROPPED for note in repair_notes(view.path))
-    checked = judge(verified, end=end_of(view), where=view.name, repaired_files=files, given_up=given_up)
-    stored = None if mended else stored_verdict(view.path)
-    keep = stored is not None and not replaces(stored, checked)
-    unsaid = unsaid_by(stored, checked)
-    before = standing(stored, checked) if stored is not None else None
-    if before is not None:
-        checked = with_standing(checked, before, view.name)
-    store_verdict(view, checked, run.clock(), unsaid_by=unsaid, keep=keep)
-    return checked
-
-
-def _when_taken(view: BundleView, level: Level) -> Iterator[Seen]:
-    reads = level.covers(Level.DATA)
-    return missing_when_taken(view.info.findings, reads_logs=reads, repaired=bool(repair_notes(view.path)))
+    notes = bool(repair_notes(view.path))
+    missing = list(missing_when_taken(view.info.findings, verified, view.members, repaired=notes))
+    checked = judge(
+        verified, end=end_of(view), where=view.name, repaired_files=files, given_up=given_up, missing=missing
+    )
+    before = store_verdict(view, checked, run.clock(), replace=mended)
+    return checked if before is None else with_standing(checked, before, view.name)
 
 
 def end_of(view: BundleView) -> int:

@@ -59,8 +59,6 @@ class ClaimedValidation(msgspec.Struct, frozen=True):
     unproven_end: bool = False
     level: str = "replay"
     """Where it is not said: the one that `verify` has without a flag."""
-    unsaid_by: str = ""
-    """The level that unsays it, where a deeper one than this had found something before."""
 
     @property
     def condition(self) -> Condition:

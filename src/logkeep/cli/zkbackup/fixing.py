@@ -78,7 +78,7 @@ def neighbours(bundle: Path) -> Iterator[BundleView]:
 def _is_readable(view: BundleView) -> bool:
     try:
         return bool(view.logs or view.snapshots)
-    except (LogkeepError, ValueError):  # what cannot be read is no help
+    except (LogkeepError, ValueError, OSError):  # what cannot be read is no help
         return False
 
 

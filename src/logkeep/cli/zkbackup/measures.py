@@ -8,11 +8,19 @@ _DAMAGED, _LOST = 10, 21
 
 
 def backup_samples(
-    source: str, *, took_s: float, ended_s: float, size_bytes: int, files: int, damaged: int, code: int = 0
+    source: str,
+    *,
+    took_s: float,
+    ended_s: float,
+    size_bytes: int,
+    files: int,
+    damaged: int,
+    code: int = 0,
+    restorable: bool = True,
 ) -> tuple[Sample, ...]:
-    """`code`: what the run ends with. Whoever watches zkbackup is told of lost transactions as of any failure; for the
-    house a backup with gaps was completed, and its exit code tells them."""
-    whole, completed = code not in {_DAMAGED, _LOST}, code != _DAMAGED
+    """`code`: what the run ends with; `restorable`: its end can be restored. Whoever watches zkbackup is told of lost
+    transactions as of any failure; for the house a backup with gaps was completed, and its exit code tells them."""
+    whole, completed = code not in {_DAMAGED, _LOST}, restorable and code != _DAMAGED
     values: dict[str, float] = {
         "backup_duration_seconds": took_s,
         "backup_size_bytes": size_bytes,

@@ -5,6 +5,7 @@ any more, and the next prune removes the rest of it.
 """
 
 import logging
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -154,8 +155,9 @@ def _text(plan: _Plan, look: Look, *, dry_run: bool = False) -> str:
 
 def _unknown(skipped: Sequence[Shelved]) -> list[str]:
     """How those get a verdict that nobody has looked at: until then they stay for ever."""
-    names = [one for one in skipped if one.condition is Condition.UNVERIFIED]
-    return [f"  {one.problem or 'never verified'}: zkbackup verify --backup-dir {one.directory}" for one in names]
+    unknown = [one for one in skipped if one.condition is Condition.UNVERIFIED]
+    command = "zkbackup verify --backup-dir"
+    return [f"  {one.problem or 'never verified'}: {command} {shlex.quote(str(one.directory))}" for one in unknown]
 
 
 def _plan_lines(plan: _Plan, look: Look) -> list[str]:

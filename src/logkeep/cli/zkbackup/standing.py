@@ -1,51 +1,67 @@
-"""What of a backup's stored verdict a new look at it leaves standing.
+"""What lists should say of a backup after a new look at it, by that look and by what deeper ones have found.
 
 A look at names and sizes does not unsay a broken checksum: without this, a quick check would make a damaged backup a
-valid one, and `prune` would then delete a good one in its stead. Nor does it replace the word of a deeper one, unless
-it found worse; what the deeper one had found must then still be unsaid by one as deep.
+valid one, and `prune` would then delete a good one in its stead. So a verdict stands until a look as deep, or a repair,
+takes its place. The worst that stands is what counts; a deeper one that is not as bad is kept beside it. Pure.
 """
 
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
-from logkeep.cli.zkbackup.claims import ClaimedValidation, claims
 from logkeep.repository.verdicts import depth
-from logkeep.zookeeper.judging import Judged, Standing
+from logkeep.zookeeper.judging import Standing
 from logkeep.zookeeper.score import Condition
 from logkeep.zookeeper.verify import Level
 
+DEEPER: Final = "deeper"
+"""In a stored verdict: another one, of a deeper look that found less."""
+_LEVELS: Final = frozenset(Level)
 
-def stored_verdict(bundle: Path) -> ClaimedValidation | None:
-    """None where there is none, or where nobody can tell what it said: there is nothing to keep."""
+
+@dataclass(frozen=True)
+class Verdict:
+    """`fields`: all that is stored of it."""
+
+    level: str
+    condition: Condition
+    score: int
+    fields: Mapping[str, Any]
+
+    @property
+    def standing(self) -> Standing:
+        return Standing(self.condition, self.score, self.level)
+
+
+def stored_verdicts(validation: object) -> tuple[Verdict, ...]:
+    """Of a document, as it is stored. What nobody can make sense of says nothing."""
+    if not isinstance(validation, dict):
+        return ()
+    fields = {name: value for name, value in validation.items() if name != DEEPER}
+    told = verdict_of(fields)
+    return (*([told] if told is not None else []), *stored_verdicts(validation.get(DEEPER)))
+
+
+def verdict_of(fields: Mapping[str, Any]) -> Verdict | None:
     try:
-        stored = claims(bundle).validation
-    except (OSError, ValueError):
+        condition, score = Condition(str(fields.get("status"))), int(fields.get("quality_score", 0))
+    except (ValueError, TypeError):
         return None
-    return None if stored.condition is Condition.UNVERIFIED else stored
-
-
-def standing(stored: ClaimedValidation, new: Judged) -> Standing | None:
-    """What an earlier verification found and the new one was too shallow to see; None where the new one saw as much."""
-    level = _level(stored)
-    if depth(new.level) >= depth(level):
+    if condition is Condition.UNVERIFIED:
         return None
-    if stored.condition is not Condition.DAMAGED and stored.quality_score >= new.score:
-        return None
-    return Standing(stored.condition, stored.quality_score, level)
+    level = fields.get("level", Level.REPLAY.value)  # where it is not said: the one that `verify` has without a flag
+    known = level if level in _LEVELS else Level.BOOT.value  # one that can be met
+    return Verdict(known, condition, score, fields)
 
 
-def replaces(stored: ClaimedValidation, new: Judged) -> bool:
-    """Whether the new verdict is what lists should go by from now on."""
-    return depth(new.level) >= depth(_level(stored)) or new.score < stored.quality_score
+def settled(stored: Iterable[Verdict], new: Verdict) -> tuple[Verdict, Verdict | None]:
+    """Which verdict counts from now on, and which deeper one is kept beside it."""
+    standing = [verdict for verdict in stored if depth(verdict.level) > depth(new.level)]
+    counts = min([new, *standing], key=_badness)
+    deeper = [verdict for verdict in standing if depth(verdict.level) > depth(counts.level)]
+    return counts, min(deeper, key=_badness, default=None)
 
 
-def unsaid_by(stored: ClaimedValidation | None, new: Judged) -> str:
-    """The level that a verification must have that finds it whole, where that of the new verdict is not enough."""
-    if stored is None or stored.condition is Condition.VALID or depth(_level(stored)) <= depth(new.level):
-        return ""
-    return _level(stored)
-
-
-def _level(stored: ClaimedValidation) -> str:
-    """One that we know, so that it can be met."""
-    level = stored.unsaid_by or stored.level
-    return level if level in set(Level) else Level.BOOT.value
+def _badness(verdict: Verdict) -> tuple[bool, int, int]:
+    """Of two that are as bad the deeper one counts."""
+    return verdict.condition is not Condition.DAMAGED, verdict.score, -depth(verdict.level)

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from logkeep.cli.zkbackup import standing
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.redaction import redact
 from logkeep.model.time import rfc3339
@@ -50,21 +51,25 @@ class Verdict(Protocol):
     @property
     def score(self) -> int: ...
 
-    @property
-    def standing(self) -> Standing | None: ...
 
-
-def store_verdict(view: BundleView, verdict: Verdict, now: datetime, *, unsaid_by: str, keep: bool = False) -> None:
-    """Replace what the document says of its validation, unless that is to be kept, and add to the log; a read-only
-    bundle stays as it is."""
+def store_verdict(view: BundleView, verdict: Verdict, now: datetime, *, replace: bool) -> Standing | None:
+    """Store what counts from now on, and add to the log; a read-only bundle stays as it is. What an earlier and deeper
+    look found that this one cannot unsay, where that is worse. `replace`: earlier ones are of another backup than this.
+    """
+    document = document_of(view.path)
+    fields = validation(view, verdict, now)
+    new = standing.Verdict(verdict.verified.level.value, verdict.condition, verdict.score, fields)
+    stored = () if replace else standing.stored_verdicts(document.get("validation"))
+    counts, deeper = standing.settled(stored, new)
+    document["validation"] = {**counts.fields, **({standing.DEEPER: deeper.fields} if deeper is not None else {})}
     try:
-        if not keep:
-            told = validation(view, verdict, now) | ({"unsaid_by": unsaid_by} if unsaid_by else {})
-            replace_document(view.path, {**document_of(view.path), "validation": told})
+        replace_document(view.path, document)
         _append(view.path / layout.LOGS / layout.VERIFY_LOG, "".join(_lines(verdict, now)))
     except OSError as error:
         why = (error.strerror or "unknown reason").lower()
         _log.warning("the verdict cannot be stored with the backup: %s", why, extra={"backup": view.name})
+    worse = counts.condition is not new.condition or counts.score < new.score
+    return counts.standing if counts is not new and worse else None
 
 
 def validation(view: BundleView, verdict: Verdict, now: datetime) -> dict[str, Any]:

@@ -46,13 +46,15 @@ class Look:
         found = verify(
             view,
             self.level,
-            known=list(missing_when_taken(asked.manifest.findings, reads_logs=True, repaired=bool(view.mended))),
             boot=self.boot,
             scratch=self.scratch,
             objects=_present(view, gone),
             read=lambda _view, checks, _progress: _read(view, checks, asked.engine),
         )
-        self.judged = judge(found, end=view.record.backup_zxid, where=f"backup {view.name}", repaired_files=view.mended)
+        self.judged = judge(
+            found, end=view.record.backup_zxid, where=f"backup {view.name}", repaired_files=view.mended,
+            missing=list(missing_when_taken(asked.manifest.findings, found, view.members, repaired=bool(view.mended))),
+        )  # fmt: skip
         found = self.judged.verified
         asked.checked.read_objects = sum(name not in gone for name in names.values())
         asked.checked.findings += _told(found, names, gone)

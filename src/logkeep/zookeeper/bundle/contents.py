@@ -93,7 +93,8 @@ def _validation(gathered: Gathered) -> Validation:
     says what is on the disk."""
     kept = len(gathered.snapshots) + len(gathered.logs)
     lost = len({f.where for f in gathered.findings if f.code == "snapshot-damaged"})
-    broken, repaired = damaged_at_source(gathered.findings)
+    repaired = len({f.where for f in gathered.findings if f.code in _REPAIRED})
+    broken = len({f.where for f in gathered.findings if f.code in _BROKEN})
     return Validation(
         enabled=False,
         total_files=kept + lost,
@@ -105,10 +106,12 @@ def _validation(gathered: Gathered) -> Validation:
 
 
 def damaged_at_source(findings: Sequence[Finding]) -> tuple[int, int]:
-    """How many files of the server were damaged for good, and how many were whole again when they were kept."""
-    broken = {finding.where for finding in findings if finding.code in _BROKEN}
-    repaired = {finding.where for finding in findings if finding.code in _REPAIRED}
-    return len(broken), len(repaired - broken)
+    """How many files of the server were damaged for good, and how many were whole again when they were kept. A torn
+    end is what a server leaves when it is killed: no damage."""
+    files = [finding for finding in findings if not finding.where.startswith("member ")]
+    broken = {finding.where for finding in files if finding.code in _BROKEN}
+    rewritten = {finding.where for finding in files if finding.code == "header-rewritten"}
+    return len(broken), len(rewritten - broken)
 
 
 def _snapshot(placed: PlacedSnapshot) -> SnapshotEntry:

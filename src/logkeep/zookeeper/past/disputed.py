@@ -10,7 +10,7 @@ import msgspec
 
 from logkeep.model.work import EngineFor, Progress
 from logkeep.zookeeper.coverage import Dispute
-from logkeep.zookeeper.kept import BackupView, KeptLog
+from logkeep.zookeeper.kept import BackupView, KeptLog, narrowed
 from logkeep.zookeeper.survey import differing, to_compare
 
 
@@ -37,7 +37,7 @@ def compare_logs(unit: PairUnit, progress: Progress) -> Differing:
 
 def disputed_by_members(view: BackupView, logs: Sequence[KeptLog], engine_for: EngineFor) -> Iterator[Dispute]:
     """In the order of the logs."""
-    units = [PairUnit(view, left, right) for left, right in to_compare(logs)]
+    units = [PairUnit(narrowed(view, (left, right)), left, right) for left, right in to_compare(logs)]
     if not units:
         return
     found = engine_for(sum(map(_weight, units))).map(compare_logs, units, Differing, label="members", weight=_weight)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from logkeep.cli.zkbackup import standing
 from tests.unit.cli.zkbackup.bundles import zkbackup
 from tests.zookeeper.directories import MadeServer, bundled
 from tests.zookeeper.mended import byte_in
@@ -144,9 +145,47 @@ def test_worse_that_a_shallow_look_finds_does_not_make_it_enough_to_unsay_the_re
     log = view.path / "txnlogs" / "log.1"
     log.rename(tmp_path / "aside")
     assert _verified(view.path, "files")[1]["status"] == "damaged"
-    assert (_stored(view.path)["level"], _stored(view.path)["unsaid_by"]) == ("files", "data")
+    stored = _stored(view.path)
+    assert (stored["level"], stored["deeper"]["level"], stored["deeper"]["status"]) == ("files", "data", "partial")
     (tmp_path / "aside").rename(log)
-    assert _verified(view.path, "files")[0] == 10
-    assert _statuses(tmp_path / "backups")["one"] == "damaged"
-    assert _verified(view.path, "data")[0] == 10
+    code, said = _verified(view.path, "files")
+    assert (code, said["found_before"]["level"], said["status"]) == (10, "data", "partial")
     assert _statuses(tmp_path / "backups")["one"] == "partial"
+    assert _verified(view.path, "data")[0] == 10
+    assert "deeper" not in _stored(view.path)
+
+
+def _verdict(level: str, score: int, condition: str = "partial") -> standing.Verdict:
+    found = standing.verdict_of({"level": level, "status": condition, "quality_score": score})
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("stored", "new", "counts", "deeper"),
+    [
+        ([], ("files", 100, "valid"), ("files", 100), None),
+        ([("replay", 100, "valid")], ("files", 100, "valid"), ("replay", 100), None),
+        ([("replay", 100, "valid")], ("files", 0, "damaged"), ("files", 0), ("replay", 100)),
+        ([("files", 0, "damaged"), ("replay", 100, "valid")], ("files", 100, "valid"), ("replay", 100), None),
+        ([("data", 0, "damaged")], ("files", 100, "valid"), ("data", 0), None),
+        ([("data", 0, "damaged")], ("data", 100, "valid"), ("data", 100), None),
+        ([("data", 90, "partial"), ("boot", 95, "partial")], ("replay", 95, "partial"), ("boot", 95), None),
+        ([("data", 90, "partial"), ("boot", 95, "partial")], ("data", 80, "partial"), ("data", 80), ("boot", 95)),
+        ([("boot", 100, "damaged")], ("replay", 100, "valid"), ("boot", 100), None),
+    ],
+)
+def test_the_worst_that_stands_counts(
+    stored: list[tuple[str, int, str]],
+    new: tuple[str, int, str],
+    counts: tuple[str, int],
+    deeper: tuple[str, int] | None,
+) -> None:
+    found, beside = standing.settled([_verdict(*one) for one in stored], _verdict(*new))
+    assert (found.level, found.score) == counts
+    assert (None if beside is None else (beside.level, beside.score)) == deeper
+
+
+@pytest.mark.parametrize("validation", [None, 3, {}, {"status": "lovely"}, {"status": "valid", "quality_score": "x"}])
+def test_what_nobody_can_make_sense_of_says_nothing(validation: object) -> None:
+    assert standing.stored_verdicts(validation) == ()

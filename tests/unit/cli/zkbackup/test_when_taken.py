@@ -7,9 +7,23 @@ from typing import Any
 import pytest
 
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.ids import BackupId
+from logkeep.model.time import random_token, utc_now
+from logkeep.repository.chain import read_chain
+from logkeep.repository.owner import this_process
+from logkeep.repository.verifying import Verifier
+from logkeep.spark.inline import InlineEngine
+from logkeep.zookeeper.archive.sink import archiving
+from logkeep.zookeeper.archive.verifying import Look
+from logkeep.zookeeper.convert import import_bundle
+from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.kept import Member
+from logkeep.zookeeper.score import Condition
 from logkeep.zookeeper.taken import missing_when_taken
+from logkeep.zookeeper.verify import Level, Verified
 from tests.unit.cli.zkbackup.bundles import zkbackup
-from tests.zookeeper.directories import MadeServer, bundled
+from tests.zookeeper.archives import new_place
+from tests.zookeeper.directories import INLINE, MadeServer, bundled
 
 LEVELS = ("files", "data", "replay")
 
@@ -58,9 +72,50 @@ def test_where_nobody_can_be_asked_it_is_said_that_there_is_no_log(tmp_path: Pat
     assert "--zk-log-dir" in told["no-log-seen"].remedy
 
 
-@pytest.mark.parametrize(
-    ("reads_logs", "repaired", "told"), [(False, False, 1), (True, False, 0), (False, True, 0), (True, True, 0)]
-)
-def test_a_hole_is_told_by_those_who_do_not_read_the_logs(reads_logs: bool, repaired: bool, told: int) -> None:
-    hole = Finding(code="hole", severity=Severity.WARNING, where="member a", what="no log holds 0x9")
-    assert len(list(missing_when_taken([hole], reads_logs=reads_logs, repaired=repaired))) == told
+def _found(*kinds: Class, end: int | None = 8) -> Verified:
+    seen = tuple(Seen(kind=kind, severity=Severity.WARNING, where="x", what="") for kind in kinds)
+    return Verified(level=Level.DATA, seen=seen, restorable=True, end=end)
+
+
+@pytest.mark.parametrize(("again", "repaired", "told"), [(False, False, 1), (True, False, 0), (False, True, 0)])
+def test_a_hole_is_told_where_a_look_did_not_see_it_again(again: bool, repaired: bool, told: int) -> None:
+    """Behind the last record that is kept no look sees one."""
+    hole = Finding(code="lost-transactions", severity=Severity.DAMAGE, where="member a", what="no log holds 0x9")
+    found = _found(*([Class.LOST_TRANSACTIONS] if again else []))
+    assert len(list(missing_when_taken([hole], found, [], repaired=repaired))) == told
+
+
+@pytest.mark.parametrize("code", ["behind-the-server", "no-log"])
+@pytest.mark.parametrize(("end", "told"), [(8, 1), (9, 0), (None, 1)])
+def test_what_one_member_lacks_is_no_loss_where_others_hold_all(code: str, end: int | None, told: int) -> None:
+    finding = Finding(code=code, severity=Severity.DAMAGE, where="member b", what="")
+    members = [Member(name="a", zxid=9), Member(name="b", zxid=7), Member(name="c")]
+    assert len(list(missing_when_taken([finding], _found(end=end), members, repaired=False))) == told
+
+
+def test_losses_at_the_end_of_the_logs_stay_losses_at_every_level(tmp_path: Path) -> None:
+    """A log that contradicts the one before it, and goes on behind its end: nobody sees that in what is kept."""
+    server = MadeServer(tmp_path / "server", zxid=None)
+    server.snapshot(5, nodes=range(1, 6))
+    server.log(range(6, 9), creating=True)
+    server.log([7, 8, 9, 10], data=b"other")
+    view, done = bundled(server, tmp_path / "backups", "one")
+    assert (done.exit_code, "lost-transactions" in {f.code for f in done.findings}) == (21, True)
+    for level in LEVELS:
+        assert _verified(view.path, level)[0] == 10, level
+        assert _listed(tmp_path / "backups") == "partial", level
+
+
+def test_an_import_keeps_what_was_missing(tmp_path: Path) -> None:
+    view, done = bundled(_server(tmp_path, says=9), tmp_path / "backups", "one")
+    place = new_place()
+    with archiving(place, clock=utc_now, tokens=random_token) as sink:
+        imported = import_bundle(view, sink, INLINE)
+    assert (done.exit_code, imported.exit_code) == (21, 21)
+    entry = read_chain(place).completed[-1]
+    look = Look(entry, Level.REPLAY)
+    Verifier(place, InlineEngine(), this_process("verify"), utc_now, random_token, deeper=look).verify(
+        BackupId(entry.id), Level.REPLAY
+    )
+    assert look.judged is not None
+    assert (look.judged.exit_code, look.judged.condition) == (10, Condition.PARTIAL)
