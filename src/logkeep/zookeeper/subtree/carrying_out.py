@@ -29,7 +29,7 @@ from logkeep.zookeeper.subtree.journal import (
     reopened,
 )
 from logkeep.zookeeper.subtree.outcome import Checked, checked
-from logkeep.zookeeper.subtree.taking_back import left_alone, taken_back
+from logkeep.zookeeper.subtree.taking_back import came_about, left_alone, taken_back
 
 Step = Callable[[str], None]
 _CHANGED: Final = {
@@ -106,7 +106,7 @@ def undo(session: Session, path: Path, new: Path, jute_maxbuffer: int, after: St
 
 def _taken_back(session: Session, path: Path, settled: Recorded, new: Path, jute_maxbuffer: int, after: Step) -> Ended:
     left = _left_alone(session, settled)
-    batches = taken_back(settled.batches[: settled.done], jute_maxbuffer, left)
+    batches = taken_back(_came_about(settled), jute_maxbuffer, left)
     before = settled.heading
     heading = Heading(
         hosts=before.hosts,
@@ -133,7 +133,11 @@ def _left_alone(session: Session, settled: Recorded) -> tuple[bytes, ...]:
         unclear = settled.batches[settled.done]
         theirs.update(change.path for change in unclear.changes)
         there |= _live(session, unclear)
-    return left_alone(settled.batches[: settled.done], theirs, there)
+    return left_alone(_came_about(settled), theirs, there)
+
+
+def _came_about(settled: Recorded) -> tuple[Batch, ...]:
+    return came_about(settled.batches[: settled.done], settled.gone)
 
 
 def _settled(session: Session, journal: Journal, recorded: Recorded) -> Recorded:
@@ -161,7 +165,7 @@ def _live(session: Session, batch: Batch) -> dict[bytes, LiveNode]:
 
 def _go_on(session: Session, journal: Journal, recorded: Recorded, after: Step, *, late: int | None = None) -> Ended:
     """`late`: a batch that a run before this one may have sent, and that had not been carried out when we looked."""
-    changes = sum(len(batch.changes) for batch in recorded.batches[: recorded.done]) - recorded.gone
+    changes = sum(len(batch.changes) for batch in recorded.batches[: recorded.done]) - len(recorded.gone)
     try:
         for number in range(recorded.done, len(recorded.batches)):
             changes += _carry_out(session, journal, recorded, number, after, came_late=number == late)

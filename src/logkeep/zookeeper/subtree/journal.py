@@ -100,7 +100,7 @@ class Recorded:
     """It was in doubt at some time: a request of an earlier run may reach the server late."""
     changed: tuple[int, ...] = ()
     """Batches that are done and of which somebody else had changed some nodes when that was found out."""
-    gone: int = 0
+    gone: tuple[int, ...] = ()
     """Batches of one change that had nothing to do, among those that are done."""
     taken_back: str = ""
     """The journal of the undo, where one has begun."""
@@ -237,7 +237,7 @@ def _read(path: Path) -> tuple[Recorded, int]:
     done, in_doubt = sum(isinstance(line, Done) for line in steps), bool(steps) and isinstance(steps[-1], Began)
     doubted = in_doubt or Refused(done, doubted=True) in lines
     changed = tuple(line.batch for line in lines if isinstance(line, Done) and line.changed)
-    gone = sum(isinstance(line, Done) and line.gone for line in lines)
+    gone = tuple(line.batch for line in lines if isinstance(line, Done) and line.gone)
     taken_back = next((line.journal for line in reversed(lines) if isinstance(line, TakenBack)), "")
     return Recorded(heading, batches, done, in_doubt, doubted, changed, gone, taken_back), whole_bytes
 

@@ -11,6 +11,20 @@ from logkeep.zookeeper.subtree.batches import Batch, cut
 from logkeep.zookeeper.subtree.changes import CreateNode, DeleteNode, undone
 
 
+def came_about(done: Sequence[Batch], gone: Collection[int]) -> tuple[Batch, ...]:
+    """Batches that there is something to take back of. `gone`: numbers of those that found their node gone by itself.
+
+    A container that was gone comes back nevertheless where a node below it does, which was deleted before.
+    """
+    acted = [batch for number, batch in enumerate(done) if number not in gone]
+    above = {upper for batch in acted for c in batch.changes if isinstance(c, DeleteNode) for upper in _above(c.path)}
+    return tuple(
+        batch
+        for number, batch in enumerate(done)
+        if number not in gone or (isinstance(batch.changes[0], DeleteNode) and batch.changes[0].path in above)
+    )
+
+
 def taken_back(done: Sequence[Batch], jute_maxbuffer: int, without: Collection[bytes] = ()) -> tuple[Batch, ...]:
     """What undoes these, the last one first; nothing is done to nodes `without`."""
     changes = [undone(change) for batch in reversed(done) for change in reversed(batch.changes)]
