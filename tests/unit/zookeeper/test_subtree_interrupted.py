@@ -148,6 +148,24 @@ def test_what_others_did_is_not_taken_for_a_batch_that_was_never_sent(
     assert {path: node.data for path, node in model.nodes.items()} == {p: n.data for p, n in before.items()}
 
 
+def test_equal_nodes_that_somebody_else_created_one_by_one_are_theirs(model: LiveModel, tmp_path: Path) -> None:
+    creates = Batch((CreateNode(b"/x1", b"", OPEN_ACL), CreateNode(b"/x2", b"", OPEN_ACL)))
+    killed(model, tmp_path / "journal", "began 1", MADE, creates)
+    for zxid, path in enumerate((b"/x1", b"/x2"), start=10):
+        model.nodes[path] = live(path, b"", OPEN_ACL)._replace(czxid=zxid, mzxid=zxid)
+    told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
+    assert (set(model.nodes), told.left_alone) == ({b"", b"/a", b"/b", b"/x1", b"/x2"}, ("/x1", "/x2"))
+
+
+def test_one_equal_node_that_was_created_again_is_left_to_its_owner(model: LiveModel, tmp_path: Path) -> None:
+    """The other two came with one transaction, so the batch was done."""
+    creates = Batch(tuple(CreateNode(path, b"", OPEN_ACL) for path in (b"/x1", b"/x2", b"/x3")))
+    killed(model, tmp_path / "journal", "sent 0", creates)
+    created_anew(model, b"/x2", b"")
+    told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
+    assert (set(model.nodes), told.left_alone) == ({b"", b"/a", b"/b", b"/x2"}, ("/x2",))
+
+
 def test_nothing_comes_back_below_a_node_that_stays_gone(model: LiveModel, tmp_path: Path) -> None:
     """Whether it was this run that deleted /d nobody can tell, and /d/e was below it."""
     for path in (b"/d", b"/d/e"):

@@ -81,7 +81,7 @@ def standing(batch: Batch, live: Mapping[bytes, LiveNode]) -> Standing:
     A server does all of it or nothing, so one node can prove it for all, whatever became of the others since.
     """
     found = {change: _standing(change, live.get(change.path)) for change in batch.changes}
-    if len(set(found.values())) == 1:
+    if len(set(found.values())) == 1 and not _made_apart(batch, live):
         return found[batch.changes[0]]
     telling = {stands for change, stands in found.items() if not _may_have_gone(change, live.get(change.path))}
     if _made_at_once(found, live) or (_proves_done(found) and Standing.NOT_DONE not in telling):
@@ -128,6 +128,12 @@ def _made_at_once(found: Mapping[Change, Standing], live: Mapping[bytes, LiveNod
     done = [change.path for change, stands in found.items() if stands is Standing.DONE]
     written = Counter(live[path].mzxid for path in done if path in live and live[path].acls)
     return any(nodes > 1 for nodes in written.values())
+
+
+def _made_apart(batch: Batch, live: Mapping[bytes, LiveNode]) -> bool:
+    """Whether nodes that this batch creates came with several transactions: then not all of them are its doing."""
+    nodes = [live[c.path] for c in batch.changes if isinstance(c, CreateNode) and c.path in live]
+    return len({node.czxid for node in nodes if node.acls}) > 1
 
 
 def _standing(change: Change, node: LiveNode | None) -> Standing:
