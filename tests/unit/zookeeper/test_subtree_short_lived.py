@@ -1,6 +1,7 @@
 """Containers and nodes with a time to live that a restore of a subtree made, and that the server has removed since."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -129,3 +130,20 @@ def test_a_delete_of_a_former_journal_may_still_be_gone() -> None:
     read = msgspec.json.decode(line, type=DeleteNode)
     assert is_gone_by_itself(Batch((read,)), -101)
     assert undone(read) == CreateNode(b"/p", b"", ())
+
+
+@pytest.mark.parametrize("kind", [{"ttl_ms": 50}, {"container": True}])
+@pytest.mark.parametrize(("data", "acls"), [(b"new", OPEN_ACL), (b"old", OWN), (b"new", OWN)])
+def test_an_undo_ends_where_one_that_was_set_is_gone(
+    model: LiveModel, tmp_path: Path, data: bytes, acls: Acls, kind: dict[str, Any]
+) -> None:
+    """It takes back everything else, which goes in other requests, and names nobody."""
+    model.nodes[b"/k"] = live(b"/k", b"old", OPEN_ACL, version=1)
+    nodes = {b"/a": WantedNode(b"new a", OPEN_ACL), b"/k": WantedNode(data, acls, **kind)}
+    planned = plan(Wanted(b"", nodes, {}, ()), model.nodes, delete_extra=False, proven=True)
+    begin(session(model), tmp_path / "journal", HEADING, cut(planned.changes, MAXBUFFER))
+    assert (model.nodes[b"/k"].data, model.nodes[b"/k"].acls) == (data, acls)
+    _expired(model, b"/k")
+    assert resume(session(model), tmp_path / "journal").checked.differing == ()
+    told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
+    assert (model.nodes[b"/a"].data, told.verdict, told.differing, told.made) == (b"old a", "undone", (), 1)

@@ -50,13 +50,13 @@ def cut(changes: Iterable[Change], jute_maxbuffer: int) -> tuple[Batch, ...]:
 
 def _goes_alone(change: Change) -> bool:
     """Also what may be refused for a node that is gone by itself: nothing else must be refused with it."""
-    return isinstance(change, SetNodeAcls) or (isinstance(change, DeleteNode) and change.may_be_gone)
+    return isinstance(change, SetNodeAcls) or (not isinstance(change, CreateNode) and change.may_be_gone)
 
 
 def is_gone_by_itself(batch: Batch, code: int) -> bool:
     """Whether a server's refusal says only that the server has removed the node: then there is nothing left to do."""
     alone = batch.changes[0]
-    return code == _NO_NODE and _goes_alone(alone) and not isinstance(alone, SetNode) and alone.may_be_gone
+    return code == _NO_NODE and not isinstance(alone, CreateNode) and alone.may_be_gone
 
 
 def _check_size(change: Change, request: Request, jute_maxbuffer: int) -> None:
@@ -141,7 +141,7 @@ def _standing(change: Change, node: LiveNode | None) -> Standing:
         return _hidden_standing(change)
     if node is not None and not isinstance(change, CreateNode) and _is_another(change, node, 0):
         return Standing.CHANGED
-    if node is None and isinstance(change, SetNodeAcls) and change.may_be_gone:
+    if node is None and isinstance(change, SetNode | SetNodeAcls) and change.may_be_gone:
         return Standing.DONE
     before, after = _before(change, node), _after(change, node)
     return Standing.NOT_DONE if before else Standing.DONE if after else Standing.CHANGED

@@ -35,6 +35,8 @@ class SetNode(msgspec.Struct, frozen=True, tag="set", omit_defaults=True):
     czxid: int = 0
     """Which node it was planned for: one that is deleted and created again counts its versions from 0. No server looks
     at it, but who asks later what became of the change does. 0: not known."""
+    may_be_gone: bool = False
+    """The backup has a container, or a node with a time to live, there: the live one most likely is the same."""
 
 
 class DeleteNode(msgspec.Struct, frozen=True, tag="delete", omit_defaults=True):
@@ -86,8 +88,8 @@ def undone(change: Change) -> Change:
         case CreateNode(path, data, acls):
             kind = change.container, change.ttl_ms
             return DeleteNode(path, 0, data, acls, 0, change.may_be_gone, *kind)
-        case SetNode(path, data, version, before, czxid):
-            return SetNode(path, before, version + 1, data, czxid)
+        case SetNode(path, data, version, before, czxid, may_be_gone):
+            return SetNode(path, before, version + 1, data, czxid, may_be_gone)
         case DeleteNode(path, _, before, before_acls):
             return CreateNode(path, before, before_acls, change.container, change.ttl_ms)
         case SetNodeAcls(path, acls, version, before, czxid, may_be_gone):
