@@ -292,4 +292,4 @@ def test_a_batch_in_doubt_stays_in_doubt_when_an_undo_has_begun(model: LiveModel
     written(model, b"/b")
     undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER)
     recorded = read_journal(tmp_path / "journal")
-    assert (recorded.done, recorded.in_doubt, recorded.taken_back) == (1, True, str(tmp_path / "undo"))
+    assert (recorded.done, recorded.in_doubt, recorded.taken_back) == (1, True, (str(tmp_path / "undo"),))

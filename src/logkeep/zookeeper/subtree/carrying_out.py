@@ -74,7 +74,7 @@ def resume(session: Session, path: Path, after: Step = lambda _: None) -> Ended:
         try:
             _refuse_taken_back(path, recorded)
             if recorded.heading.undoes:
-                stack.enter_context(held(Path(recorded.heading.undoes)))
+                _note_taken_back(stack.enter_context(held(Path(recorded.heading.undoes))), path, recorded.heading)
             settled = _settled(session, journal, recorded)
             _refuse_unclear(journal, settled)
             after("settled")
@@ -113,6 +113,7 @@ def _taken_back(session: Session, path: Path, settled: Recorded, new: Path, jute
         top=before.top,
         what=f"what {path.name} did is taken back",
         undoes=str(path.absolute()),
+        undoes_begun=settled.begun,
         stored=before.stored,
         left_alone=tuple(map(shown, left)) or msgspec.UNSET,
     )
@@ -230,8 +231,24 @@ def _refuse_taken_back(path: Path, recorded: Recorded) -> None:
         raise TargetUnsafe(
             "an undo has begun to take back what it did: to go on would make the rest of it alone",
             subject=str(path),
-            remedy=f"end the undo with --resume {recorded.taken_back}, and run the restore again for a new plan",
+            remedy=f"end the undo with --resume {recorded.taken_back[-1]}, and run the restore again for a new plan",
         )
+
+
+def _note_taken_back(undone: tuple[Journal, Recorded] | None, path: Path, heading: Heading) -> None:
+    """In the journal that the undo at `path` takes back, where that is missing: the undo is of a former version, or was
+    killed just before. Refuses to go on when somebody has gone on with that one instead."""
+    if undone is None:
+        return
+    journal, recorded = undone
+    if heading.undoes_begun is not msgspec.UNSET and recorded.begun > heading.undoes_begun:
+        raise TargetUnsafe(
+            "what it takes back has gone on since it was planned: only the first part of that would be taken back",
+            subject=str(path),
+            remedy=f"take back all of it with --undo {journal.path}",
+        )
+    if str(path.absolute()) not in recorded.taken_back:
+        journal.note(TakenBack(str(path.absolute())))
 
 
 def _refuse_unclear(journal: Journal, recorded: Recorded) -> None:

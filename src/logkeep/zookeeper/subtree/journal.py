@@ -43,6 +43,8 @@ class Heading(msgspec.Struct, frozen=True, kw_only=True, tag="subtree-journal-1"
     """For people: which backup, which moment."""
     undoes: str = ""
     """The journal that this one takes back."""
+    undoes_begun: int | msgspec.UnsetType = msgspec.UNSET
+    """How many batches of that journal had begun when this one was planned: what began later it does not know of."""
     stored: StoredAs | msgspec.UnsetType = msgspec.UNSET
     """What is undone, for a journal that takes something back."""
     left_alone: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
@@ -102,8 +104,13 @@ class Recorded:
     """Batches that are done and of which somebody else had changed some nodes when that was found out."""
     gone: tuple[int, ...] = ()
     """Batches of one change that had nothing to do, among those that are done."""
-    taken_back: str = ""
-    """The journal of the undo, where one has begun."""
+    taken_back: tuple[str, ...] = ()
+    """The journals of undos that have begun."""
+
+    @property
+    def begun(self) -> int:
+        """Batches that are done, and one that may be."""
+        return self.done + self.in_doubt
 
 
 class Journal:
@@ -176,20 +183,31 @@ def refuse_taken(path: Path) -> None:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
-    """Nobody else goes on with this journal meanwhile. One that is not there, nobody can go on with. Raises Locked."""
+def held(path: Path) -> Iterator[tuple[Journal, Recorded] | None]:
+    """Nobody else goes on with this journal meanwhile. None for one that nobody can go on with at all: it is not there,
+    or not what was written. Raises Locked."""
     try:
         journal = Journal(path, os.open(path, _APPEND))
     except FileNotFoundError:
-        yield
+        yield None
         return
     except OSError as error:
         raise _unwritable(path, error) from error
     try:
         journal.lock()
-        yield
+        yield _whole(journal)
     finally:
         journal.close()
+
+
+def _whole(journal: Journal) -> tuple[Journal, Recorded] | None:
+    """With what it says, and ready for the next line."""
+    try:
+        recorded, whole_bytes = _read(journal.path)
+    except (Damaged, RestoreFailed, UsageError):
+        return None
+    journal.cut(whole_bytes)
+    return journal, recorded
 
 
 def reopened(path: Path) -> tuple[Journal, Recorded]:
@@ -238,7 +256,7 @@ def _read(path: Path) -> tuple[Recorded, int]:
     doubted = in_doubt or Refused(done, doubted=True) in lines
     changed = tuple(line.batch for line in lines if isinstance(line, Done) and line.changed)
     gone = tuple(line.batch for line in lines if isinstance(line, Done) and line.gone)
-    taken_back = next((line.journal for line in reversed(lines) if isinstance(line, TakenBack)), "")
+    taken_back = tuple(line.journal for line in lines if isinstance(line, TakenBack))
     return Recorded(heading, batches, done, in_doubt, doubted, changed, gone, taken_back), whole_bytes
 
 
