@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from logkeep.errors import TargetUnsafe
 from logkeep.zookeeper.subtree.carrying_out import resume, undo
-from logkeep.zookeeper.subtree.journal import Journal, TakenBack, read_journal
+from logkeep.zookeeper.subtree.journal import Began, Journal, Refused, TakenBack, new_journal, read_journal
 from tests.unit.zookeeper.test_subtree_interrupted import (
+    HEADING,
     LAST,
     MADE,
     MAXBUFFER,
@@ -16,6 +19,7 @@ from tests.unit.zookeeper.test_subtree_interrupted import (
     killed,
     model,
     session,
+    written,
 )
 from tests.zookeeper.live_model import LiveModel
 
@@ -96,3 +100,60 @@ def test_an_undo_does_not_take_back_the_first_part_of_what_went_on(
     assert (model.nodes, caught.value.remedy.endswith(f"--undo {tmp_path / 'journal'}")) == (before, True)
     undo(session(model), tmp_path / "journal", tmp_path / "whole", MAXBUFFER)
     assert set(model.nodes) == {b"", b"/a", b"/b"}
+
+
+def test_a_restore_goes_on_when_its_undo_was_stopped_before_the_first_change(model: LiveModel, tmp_path: Path) -> None:
+    killed(model, tmp_path / "journal", "noted 1", MADE, TWO_SETS, LAST)
+    back = _undo_killed(model, tmp_path / "journal", "ready")
+    assert read_journal(tmp_path / "journal").taken_back == (str(back),)
+    assert resume(session(model), tmp_path / "journal").checked.differing == ()
+    assert b"/last" in model.nodes
+    with pytest.raises(TargetUnsafe, match="has gone on since it was planned"):
+        resume(session(model), back)
+
+
+def test_a_restore_goes_on_when_its_undo_was_refused_at_once(model: LiveModel, tmp_path: Path) -> None:
+    killed(model, tmp_path / "journal", "noted 1", MADE, TWO_SETS, LAST)
+    written(model, b"/b")
+    with pytest.raises(TargetUnsafe, match="0 of 4 changes were made"):
+        undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER)
+    assert resume(session(model), tmp_path / "journal").checked.differing == (b"/b",)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no journal"])
+def test_nobody_waits_for_an_undo_whose_journal_is_of_no_use(
+    model: LiveModel, tmp_path: Path, content: bytes | None
+) -> None:
+    killed(model, tmp_path / "journal", "noted 1", MADE, TWO_SETS, LAST)
+    back = _undo_killed(model, tmp_path / "journal", "ready")
+    back.unlink()
+    if content is not None:
+        back.write_bytes(content)
+    resume(session(model), tmp_path / "journal")
+    assert b"/last" in model.nodes
+
+
+def test_a_restore_does_not_go_on_when_an_earlier_one_of_two_undos_has_acted(model: LiveModel, tmp_path: Path) -> None:
+    killed(model, tmp_path / "journal", "noted 1", MADE, TWO_SETS, LAST)
+    back = _undo_killed(model, tmp_path / "journal", "noted 0")
+    with pytest.raises(TargetUnsafe, match="0 of 4 changes were made"):
+        undo(session(model), tmp_path / "journal", tmp_path / "second", MAXBUFFER)
+    with pytest.raises(TargetUnsafe, match="an undo has begun") as caught:
+        resume(session(model), tmp_path / "journal")
+    assert caught.value.remedy == f"end the undo with --resume {back}, or run the restore again for a new plan"
+
+
+@pytest.mark.parametrize("ended", ["doubted", "former"])
+def test_a_restore_does_not_go_on_when_its_undo_may_still_act(model: LiveModel, tmp_path: Path, ended: str) -> None:
+    """A request of it may come late; and one of a former version would not see that the restore went on."""
+    killed(model, tmp_path / "journal", "noted 1", MADE, TWO_SETS, LAST)
+    undone = replace(HEADING, undoes=str(tmp_path / "journal"))
+    heading = replace(undone, undoes_begun=2) if ended == "doubted" else undone
+    back = new_journal(tmp_path / "undo", heading, (LAST,))
+    if ended == "doubted":
+        back.note(Began(0), Refused(0, doubted=True))
+    back.close()
+    with (tmp_path / "journal").open("ab") as original:
+        original.write(msgspec.json.encode(TakenBack(str(back.path))) + b"\n")
+    with pytest.raises(TargetUnsafe, match="an undo has begun"):
+        resume(session(model), tmp_path / "journal")

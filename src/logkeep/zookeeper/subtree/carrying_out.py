@@ -25,6 +25,7 @@ from logkeep.zookeeper.subtree.journal import (
     Refused,
     TakenBack,
     held,
+    may_have_acted,
     new_journal,
     reopened,
 )
@@ -227,11 +228,13 @@ def _stopped(journal: Journal, recorded: Recorded, batch: Batch, what: str) -> T
 
 
 def _refuse_taken_back(path: Path, recorded: Recorded) -> None:
-    if recorded.taken_back:
+    """An undo that was stopped before its first change is in nobody's way: it finds out by itself who went on."""
+    acting = [undo for undo in recorded.taken_back if may_have_acted(Path(undo))]
+    if acting:
         raise TargetUnsafe(
             "an undo has begun to take back what it did: to go on would make the rest of it alone",
             subject=str(path),
-            remedy=f"end the undo with --resume {recorded.taken_back[-1]}, and run the restore again for a new plan",
+            remedy=f"end the undo with --resume {acting[-1]}, or run the restore again for a new plan",
         )
 
 

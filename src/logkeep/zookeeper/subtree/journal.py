@@ -4,8 +4,9 @@ Lines of JSON. First the heading, then one line for each batch, then `ready`: al
 changed. From then on a line before each batch (`began`) and one behind it (`done`, or `refused` when the server took
 none of it; a resume that found nothing of it done says that it was `doubted`, however many resumes follow; one that
 found it done, and nodes of it changed by somebody else since, says `changed`). When an undo begins, `taken-back`: it is
-not resumed any more. A line that a crash left without its end says nothing. It holds the data of nodes: only its owner
-reads it. One run at a time has it: two would write over each other, and an undo needs every line.
+not resumed any more once that has changed anything. A line that a crash left without its end says nothing. It holds the
+data of nodes: only its owner reads it. One run at a time has it: two would write over each other, and an undo needs
+every line.
 """
 
 import fcntl
@@ -24,6 +25,8 @@ from logkeep.store.local_files import sync_path, write_all
 from logkeep.zookeeper.subtree.batches import Batch
 
 _APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+_OF_NO_USE: Final = (Damaged, RestoreFailed, UsageError)
+"""What reading a journal raises that is not there, or that nothing was carried out of, or that is damaged."""
 _NEW: Final = _APPEND | os.O_CREAT | os.O_EXCL
 
 
@@ -204,7 +207,7 @@ def _whole(journal: Journal) -> tuple[Journal, Recorded] | None:
     """With what it says, and ready for the next line."""
     try:
         recorded, whole_bytes = _read(journal.path)
-    except (Damaged, RestoreFailed, UsageError):
+    except _OF_NO_USE:
         return None
     journal.cut(whole_bytes)
     return journal, recorded
@@ -230,6 +233,17 @@ def reopened(path: Path) -> tuple[Journal, Recorded]:
 
 def read_journal(path: Path) -> Recorded:
     return _read(path)[0]
+
+
+def may_have_acted(undo: Path) -> bool:
+    """Whether the undo with this journal has changed anything, or may still: a request of it may be under way, or it is
+    of a former version and would not find out that what it takes back has gone on. One that nobody can go on with, as
+    its journal is gone or not what was written, is not waited for."""
+    try:
+        recorded = read_journal(undo)
+    except _OF_NO_USE:
+        return False
+    return bool(recorded.begun) or recorded.doubted or recorded.heading.undoes_begun is msgspec.UNSET
 
 
 def _read(path: Path) -> tuple[Recorded, int]:
