@@ -7,8 +7,12 @@ import pytest
 from msgspec.structs import replace
 
 from logkeep.errors import TargetUnsafe
-from logkeep.zookeeper.subtree.carrying_out import resume, undo
+from logkeep.formats.zookeeper.transactions import Acl
+from logkeep.zookeeper.subtree.batches import cut
+from logkeep.zookeeper.subtree.carrying_out import begin, resume, undo
 from logkeep.zookeeper.subtree.journal import Began, Journal, Refused, TakenBack, new_journal, read_journal
+from logkeep.zookeeper.subtree.plan import plan
+from logkeep.zookeeper.subtree.wanted import Wanted, WantedNode
 from tests.unit.zookeeper.test_subtree_interrupted import (
     HEADING,
     LAST,
@@ -21,7 +25,7 @@ from tests.unit.zookeeper.test_subtree_interrupted import (
     session,
     written,
 )
-from tests.zookeeper.live_model import LiveModel
+from tests.zookeeper.live_model import LiveModel, shape
 
 __all__ = ["model"]
 
@@ -157,3 +161,17 @@ def test_a_restore_does_not_go_on_when_its_undo_may_still_act(model: LiveModel, 
         original.write(msgspec.json.encode(TakenBack(str(back.path))) + b"\n")
     with pytest.raises(TargetUnsafe, match="an undo has begun"):
         resume(session(model), tmp_path / "journal")
+
+
+def test_an_undo_of_the_undo_gives_parents_their_own_acls_again(model: LiveModel, tmp_path: Path) -> None:
+    """They are created anew, and versions of their ACLs count from 0."""
+    own = (Acl(31, b"digest", b"shop:hash"),)
+    wanted = Wanted(b"/t", {path: WantedNode(b"", own) for path in (b"/t", b"/t/k")}, {}, ())
+    planned = plan(wanted, model.nodes, delete_extra=False, proven=True)
+    before = shape(model.nodes)
+    begin(session(model), tmp_path / "journal", HEADING, cut(planned.changes, MAXBUFFER))
+    restored = shape(model.nodes)
+    for number, expected in enumerate((before, restored, before, restored)):
+        last = tmp_path / ("journal" if number == 0 else f"undo {number}")
+        undo(session(model), last, tmp_path / f"undo {number + 1}", MAXBUFFER)
+        assert shape(model.nodes) == expected
