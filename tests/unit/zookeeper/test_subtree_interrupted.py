@@ -241,6 +241,14 @@ def test_a_node_that_was_created_again_is_no_proof_that_a_batch_was_done() -> No
     assert standing(unknown, nodes) is Standing.CHANGED, "a journal that does not tell proves nothing"
 
 
+def test_the_root_proves_as_much_as_any_node_though_its_czxid_is_0() -> None:
+    both = Batch((SetNode(b"", b"new", 0, b"old", 0), TWO_SETS.changes[0]))
+    theirs = live(b"/a", b"theirs", OPEN_ACL, version=9)
+    for version, data, expected in ((1, b"new", Standing.DONE_THEN_CHANGED), (0, b"old", Standing.NOT_DONE)):
+        root = live(b"", data, OPEN_ACL, version=version)._replace(czxid=0)
+        assert standing(both, {b"": root, b"/a": theirs}) is expected
+
+
 def test_an_undo_leaves_alone_what_somebody_has_created_again(model: LiveModel, tmp_path: Path) -> None:
     """No server would refuse it: the versions are those that the undo expects."""
     begin(session(model), tmp_path / "journal", HEADING, (MADE, TWO_SETS, LAST))

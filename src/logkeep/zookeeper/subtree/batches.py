@@ -87,7 +87,7 @@ def standing(batch: Batch, live: Mapping[bytes, LiveNode]) -> Standing:
     if _made_at_once(found, live) or (_proves_done(found) and Standing.NOT_DONE not in telling):
         return Standing.DONE_THEN_CHANGED
     # Versions of one node never go back: what waits to be set was not set. What is missing may have been deleted since.
-    waiting = any(isinstance(c, SetNode) and c.czxid and stands is Standing.NOT_DONE for c, stands in found.items())
+    waiting = any(_is_set_of_known(c) and stands is Standing.NOT_DONE for c, stands in found.items())
     return Standing.NOT_DONE if waiting and Standing.DONE not in found.values() else Standing.CHANGED
 
 
@@ -120,7 +120,12 @@ def _is_another(change: Change, node: LiveNode, created: int) -> bool:
 
 def _proves_done(found: Mapping[Change, Standing]) -> bool:
     """The same node in the next version, with our data, is our doing. One that is missing, or new, may be anybody's."""
-    return any(isinstance(c, SetNode) and c.czxid and stands is Standing.DONE for c, stands in found.items())
+    return any(_is_set_of_known(c) and stands is Standing.DONE for c, stands in found.items())
+
+
+def _is_set_of_known(change: Change) -> bool:
+    """Of a node that cannot be another one by now. The root has czxid 0, and nobody deletes it."""
+    return isinstance(change, SetNode) and (bool(change.czxid) or not change.path)
 
 
 def _made_at_once(found: Mapping[Change, Standing], live: Mapping[bytes, LiveNode]) -> bool:
