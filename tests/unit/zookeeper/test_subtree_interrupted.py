@@ -148,6 +148,24 @@ def test_what_others_did_is_not_taken_for_a_batch_that_was_never_sent(
     assert {path: node.data for path, node in model.nodes.items()} == {p: n.data for p, n in before.items()}
 
 
+def test_equal_nodes_that_somebody_else_created_one_by_one_are_theirs(model: LiveModel, tmp_path: Path) -> None:
+    creates = Batch((CreateNode(b"/x1", b"", OPEN_ACL), CreateNode(b"/x2", b"", OPEN_ACL)))
+    killed(model, tmp_path / "journal", "began 1", MADE, creates)
+    for zxid, path in enumerate((b"/x1", b"/x2"), start=10):
+        model.nodes[path] = live(path, b"", OPEN_ACL)._replace(czxid=zxid, mzxid=zxid)
+    told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
+    assert (set(model.nodes), told.left_alone) == ({b"", b"/a", b"/b", b"/x1", b"/x2"}, ("/x1", "/x2"))
+
+
+def test_one_equal_node_that_was_created_again_is_left_to_its_owner(model: LiveModel, tmp_path: Path) -> None:
+    """The other two came with one transaction, so the batch was done."""
+    creates = Batch(tuple(CreateNode(path, b"", OPEN_ACL) for path in (b"/x1", b"/x2", b"/x3")))
+    killed(model, tmp_path / "journal", "sent 0", creates)
+    created_anew(model, b"/x2", b"")
+    told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
+    assert (set(model.nodes), told.left_alone) == ({b"", b"/a", b"/b", b"/x2"}, ("/x2",))
+
+
 def test_nothing_comes_back_below_a_node_that_stays_gone(model: LiveModel, tmp_path: Path) -> None:
     """Whether it was this run that deleted /d nobody can tell, and /d/e was below it."""
     for path in (b"/d", b"/d/e"):
@@ -223,6 +241,14 @@ def test_a_node_that_was_created_again_is_no_proof_that_a_batch_was_done() -> No
     assert standing(unknown, nodes) is Standing.CHANGED, "a journal that does not tell proves nothing"
 
 
+def test_the_root_proves_as_much_as_any_node_though_its_czxid_is_0() -> None:
+    both = Batch((SetNode(b"", b"new", 0, b"old", 0), TWO_SETS.changes[0]))
+    theirs = live(b"/a", b"theirs", OPEN_ACL, version=9)
+    for version, data, expected in ((1, b"new", Standing.DONE_THEN_CHANGED), (0, b"old", Standing.NOT_DONE)):
+        root = live(b"", data, OPEN_ACL, version=version)._replace(czxid=0)
+        assert standing(both, {b"": root, b"/a": theirs}) is expected
+
+
 def test_an_undo_leaves_alone_what_somebody_has_created_again(model: LiveModel, tmp_path: Path) -> None:
     """No server would refuse it: the versions are those that the undo expects."""
     begin(session(model), tmp_path / "journal", HEADING, (MADE, TWO_SETS, LAST))
@@ -274,4 +300,4 @@ def test_a_batch_in_doubt_stays_in_doubt_when_an_undo_has_begun(model: LiveModel
     written(model, b"/b")
     undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER)
     recorded = read_journal(tmp_path / "journal")
-    assert (recorded.done, recorded.in_doubt, recorded.taken_back) == (1, True, str(tmp_path / "undo"))
+    assert (recorded.done, recorded.in_doubt, recorded.taken_back) == (1, True, (str(tmp_path / "undo"),))

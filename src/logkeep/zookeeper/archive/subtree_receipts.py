@@ -149,7 +149,7 @@ def _made_so_far(body: SubtreeBody) -> str:
         recorded = read_journal(Path(body.journal))
     except LogkeepError:
         return "0"
-    done = sum(len(batch.changes) for batch in recorded.batches[: recorded.done]) - recorded.gone
+    done = sum(len(batch.changes) for batch in recorded.batches[: recorded.done]) - len(recorded.gone)
     doubt = ", and the next request perhaps" if recorded.in_doubt else ""
     return f"{done} of {sum(len(batch.changes) for batch in recorded.batches)}{doubt}"
 

@@ -50,13 +50,13 @@ def cut(changes: Iterable[Change], jute_maxbuffer: int) -> tuple[Batch, ...]:
 
 def _goes_alone(change: Change) -> bool:
     """Also what may be refused for a node that is gone by itself: nothing else must be refused with it."""
-    return isinstance(change, SetNodeAcls) or (isinstance(change, DeleteNode) and change.may_be_gone)
+    return isinstance(change, SetNodeAcls) or (not isinstance(change, CreateNode) and change.may_be_gone)
 
 
 def is_gone_by_itself(batch: Batch, code: int) -> bool:
     """Whether a server's refusal says only that the server has removed the node: then there is nothing left to do."""
     alone = batch.changes[0]
-    return code == _NO_NODE and _goes_alone(alone) and not isinstance(alone, SetNode) and alone.may_be_gone
+    return code == _NO_NODE and not isinstance(alone, CreateNode) and alone.may_be_gone
 
 
 def _check_size(change: Change, request: Request, jute_maxbuffer: int) -> None:
@@ -81,13 +81,13 @@ def standing(batch: Batch, live: Mapping[bytes, LiveNode]) -> Standing:
     A server does all of it or nothing, so one node can prove it for all, whatever became of the others since.
     """
     found = {change: _standing(change, live.get(change.path)) for change in batch.changes}
-    if len(set(found.values())) == 1:
+    if len(set(found.values())) == 1 and not _made_apart(batch, live):
         return found[batch.changes[0]]
     telling = {stands for change, stands in found.items() if not _may_have_gone(change, live.get(change.path))}
     if _made_at_once(found, live) or (_proves_done(found) and Standing.NOT_DONE not in telling):
         return Standing.DONE_THEN_CHANGED
     # Versions of one node never go back: what waits to be set was not set. What is missing may have been deleted since.
-    waiting = any(isinstance(c, SetNode) and c.czxid and stands is Standing.NOT_DONE for c, stands in found.items())
+    waiting = any(_is_set_of_known(c) and stands is Standing.NOT_DONE for c, stands in found.items())
     return Standing.NOT_DONE if waiting and Standing.DONE not in found.values() else Standing.CHANGED
 
 
@@ -120,7 +120,12 @@ def _is_another(change: Change, node: LiveNode, created: int) -> bool:
 
 def _proves_done(found: Mapping[Change, Standing]) -> bool:
     """The same node in the next version, with our data, is our doing. One that is missing, or new, may be anybody's."""
-    return any(isinstance(c, SetNode) and c.czxid and stands is Standing.DONE for c, stands in found.items())
+    return any(_is_set_of_known(c) and stands is Standing.DONE for c, stands in found.items())
+
+
+def _is_set_of_known(change: Change) -> bool:
+    """Of a node that cannot be another one by now. The root has czxid 0, and nobody deletes it."""
+    return isinstance(change, SetNode) and (bool(change.czxid) or not change.path)
 
 
 def _made_at_once(found: Mapping[Change, Standing], live: Mapping[bytes, LiveNode]) -> bool:
@@ -130,12 +135,18 @@ def _made_at_once(found: Mapping[Change, Standing], live: Mapping[bytes, LiveNod
     return any(nodes > 1 for nodes in written.values())
 
 
+def _made_apart(batch: Batch, live: Mapping[bytes, LiveNode]) -> bool:
+    """Whether nodes that this batch creates came with several transactions: then not all of them are its doing."""
+    nodes = [live[c.path] for c in batch.changes if isinstance(c, CreateNode) and c.path in live]
+    return len({node.czxid for node in nodes if node.acls}) > 1
+
+
 def _standing(change: Change, node: LiveNode | None) -> Standing:
     if node is not None and not node.acls:
         return _hidden_standing(change)
     if node is not None and not isinstance(change, CreateNode) and _is_another(change, node, 0):
         return Standing.CHANGED
-    if node is None and isinstance(change, SetNodeAcls) and change.may_be_gone:
+    if node is None and isinstance(change, SetNode | SetNodeAcls) and change.may_be_gone:
         return Standing.DONE
     before, after = _before(change, node), _after(change, node)
     return Standing.NOT_DONE if before else Standing.DONE if after else Standing.CHANGED

@@ -25,11 +25,12 @@ from logkeep.zookeeper.subtree.journal import (
     Refused,
     TakenBack,
     held,
+    may_have_acted,
     new_journal,
     reopened,
 )
 from logkeep.zookeeper.subtree.outcome import Checked, checked
-from logkeep.zookeeper.subtree.taking_back import left_alone, taken_back
+from logkeep.zookeeper.subtree.taking_back import came_about, left_alone, taken_back
 
 Step = Callable[[str], None]
 _CHANGED: Final = {
@@ -74,7 +75,7 @@ def resume(session: Session, path: Path, after: Step = lambda _: None) -> Ended:
         try:
             _refuse_taken_back(path, recorded)
             if recorded.heading.undoes:
-                stack.enter_context(held(Path(recorded.heading.undoes)))
+                _note_taken_back(stack.enter_context(held(Path(recorded.heading.undoes))), path, recorded.heading)
             settled = _settled(session, journal, recorded)
             _refuse_unclear(journal, settled)
             after("settled")
@@ -106,13 +107,14 @@ def undo(session: Session, path: Path, new: Path, jute_maxbuffer: int, after: St
 
 def _taken_back(session: Session, path: Path, settled: Recorded, new: Path, jute_maxbuffer: int, after: Step) -> Ended:
     left = _left_alone(session, settled)
-    batches = taken_back(settled.batches[: settled.done], jute_maxbuffer, left)
+    batches = taken_back(_came_about(settled), jute_maxbuffer, left)
     before = settled.heading
     heading = Heading(
         hosts=before.hosts,
         top=before.top,
         what=f"what {path.name} did is taken back",
         undoes=str(path.absolute()),
+        undoes_begun=settled.begun,
         stored=before.stored,
         left_alone=tuple(map(shown, left)) or msgspec.UNSET,
     )
@@ -133,7 +135,11 @@ def _left_alone(session: Session, settled: Recorded) -> tuple[bytes, ...]:
         unclear = settled.batches[settled.done]
         theirs.update(change.path for change in unclear.changes)
         there |= _live(session, unclear)
-    return left_alone(settled.batches[: settled.done], theirs, there)
+    return left_alone(_came_about(settled), theirs, there)
+
+
+def _came_about(settled: Recorded) -> tuple[Batch, ...]:
+    return came_about(settled.batches[: settled.done], settled.gone)
 
 
 def _settled(session: Session, journal: Journal, recorded: Recorded) -> Recorded:
@@ -161,7 +167,7 @@ def _live(session: Session, batch: Batch) -> dict[bytes, LiveNode]:
 
 def _go_on(session: Session, journal: Journal, recorded: Recorded, after: Step, *, late: int | None = None) -> Ended:
     """`late`: a batch that a run before this one may have sent, and that had not been carried out when we looked."""
-    changes = sum(len(batch.changes) for batch in recorded.batches[: recorded.done]) - recorded.gone
+    changes = sum(len(batch.changes) for batch in recorded.batches[: recorded.done]) - len(recorded.gone)
     try:
         for number in range(recorded.done, len(recorded.batches)):
             changes += _carry_out(session, journal, recorded, number, after, came_late=number == late)
@@ -222,12 +228,30 @@ def _stopped(journal: Journal, recorded: Recorded, batch: Batch, what: str) -> T
 
 
 def _refuse_taken_back(path: Path, recorded: Recorded) -> None:
-    if recorded.taken_back:
+    """An undo that was stopped before its first change is in nobody's way: it finds out by itself who went on."""
+    acting = [undo for undo in recorded.taken_back if may_have_acted(Path(undo))]
+    if acting:
         raise TargetUnsafe(
             "an undo has begun to take back what it did: to go on would make the rest of it alone",
             subject=str(path),
-            remedy=f"end the undo with --resume {recorded.taken_back}, and run the restore again for a new plan",
+            remedy=f"end the undo with --resume {acting[-1]}, or run the restore again for a new plan",
         )
+
+
+def _note_taken_back(undone: tuple[Journal, Recorded] | None, path: Path, heading: Heading) -> None:
+    """In the journal that the undo at `path` takes back, where that is missing: the undo is of a former version, or was
+    killed just before. Refuses to go on when somebody has gone on with that one instead."""
+    if undone is None:
+        return
+    journal, recorded = undone
+    if heading.undoes_begun is not msgspec.UNSET and recorded.begun > heading.undoes_begun:
+        raise TargetUnsafe(
+            "what it takes back has gone on since it was planned: only the first part of that would be taken back",
+            subject=str(path),
+            remedy=f"take back all of it with --undo {journal.path}",
+        )
+    if str(path.absolute()) not in recorded.taken_back:
+        journal.note(TakenBack(str(path.absolute())))
 
 
 def _refuse_unclear(journal: Journal, recorded: Recorded) -> None:

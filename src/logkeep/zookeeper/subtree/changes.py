@@ -1,7 +1,8 @@
 """Single changes of a live tree: each says which version of the node it expects and what was there before. Pure.
 
-`undone` turns one into the change that takes it back, which expects in its turn what the first one left. Nodes that are
-created again are persistent ones: nobody can see of a live node that it is a container or has a time to live.
+`undone` turns one into the change that takes it back, which expects in its turn what the first one left. Live nodes
+that are created again are persistent ones: nobody can see of them that they are containers or have a time to live.
+Those that a restore made itself come back as what they were.
 """
 
 import msgspec
@@ -34,6 +35,8 @@ class SetNode(msgspec.Struct, frozen=True, tag="set", omit_defaults=True):
     czxid: int = 0
     """Which node it was planned for: one that is deleted and created again counts its versions from 0. No server looks
     at it, but who asks later what became of the change does. 0: not known."""
+    may_be_gone: bool = False
+    """The backup has a container, or a node with a time to live, there: the live one most likely is the same."""
 
 
 class DeleteNode(msgspec.Struct, frozen=True, tag="delete", omit_defaults=True):
@@ -46,6 +49,9 @@ class DeleteNode(msgspec.Struct, frozen=True, tag="delete", omit_defaults=True):
     czxid: int = 0
     may_be_gone: bool = False
     """A container, or a node with a time to live: the server removes it in its own time, and that is as good."""
+    container: bool = False
+    ttl_ms: int | None = None
+    """What it was, where that is known. Journals of former versions say only that it may be gone."""
 
 
 class SetNodeAcls(msgspec.Struct, frozen=True, tag="acls", omit_defaults=True):
@@ -80,10 +86,11 @@ def request_of(change: Change) -> Request:
 def undone(change: Change) -> Change:
     match change:
         case CreateNode(path, data, acls):
-            return DeleteNode(path, 0, data, acls, may_be_gone=change.may_be_gone)
-        case SetNode(path, data, version, before, czxid):
-            return SetNode(path, before, version + 1, data, czxid)
+            kind = change.container, change.ttl_ms
+            return DeleteNode(path, 0, data, acls, 0, change.may_be_gone, *kind)
+        case SetNode(path, data, version, before, czxid, may_be_gone):
+            return SetNode(path, before, version + 1, data, czxid, may_be_gone)
         case DeleteNode(path, _, before, before_acls):
-            return CreateNode(path, before, before_acls)
+            return CreateNode(path, before, before_acls, change.container, change.ttl_ms)
         case SetNodeAcls(path, acls, version, before, czxid, may_be_gone):
             return SetNodeAcls(path, before, version + 1, acls, czxid, may_be_gone)

@@ -4,8 +4,9 @@ Lines of JSON. First the heading, then one line for each batch, then `ready`: al
 changed. From then on a line before each batch (`began`) and one behind it (`done`, or `refused` when the server took
 none of it; a resume that found nothing of it done says that it was `doubted`, however many resumes follow; one that
 found it done, and nodes of it changed by somebody else since, says `changed`). When an undo begins, `taken-back`: it is
-not resumed any more. A line that a crash left without its end says nothing. It holds the data of nodes: only its owner
-reads it. One run at a time has it: two would write over each other, and an undo needs every line.
+not resumed any more once that has changed anything. A line that a crash left without its end says nothing. It holds the
+data of nodes: only its owner reads it. One run at a time has it: two would write over each other, and an undo needs
+every line.
 """
 
 import fcntl
@@ -24,6 +25,8 @@ from logkeep.store.local_files import sync_path, write_all
 from logkeep.zookeeper.subtree.batches import Batch
 
 _APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+_OF_NO_USE: Final = (Damaged, RestoreFailed, UsageError)
+"""What reading a journal raises that is not there, or that nothing was carried out of, or that is damaged."""
 _NEW: Final = _APPEND | os.O_CREAT | os.O_EXCL
 
 
@@ -43,6 +46,8 @@ class Heading(msgspec.Struct, frozen=True, kw_only=True, tag="subtree-journal-1"
     """For people: which backup, which moment."""
     undoes: str = ""
     """The journal that this one takes back."""
+    undoes_begun: int | msgspec.UnsetType = msgspec.UNSET
+    """How many batches of that journal had begun when this one was planned: what began later it does not know of."""
     stored: StoredAs | msgspec.UnsetType = msgspec.UNSET
     """What is undone, for a journal that takes something back."""
     left_alone: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
@@ -100,10 +105,15 @@ class Recorded:
     """It was in doubt at some time: a request of an earlier run may reach the server late."""
     changed: tuple[int, ...] = ()
     """Batches that are done and of which somebody else had changed some nodes when that was found out."""
-    gone: int = 0
+    gone: tuple[int, ...] = ()
     """Batches of one change that had nothing to do, among those that are done."""
-    taken_back: str = ""
-    """The journal of the undo, where one has begun."""
+    taken_back: tuple[str, ...] = ()
+    """The journals of undos that have begun."""
+
+    @property
+    def begun(self) -> int:
+        """Batches that are done, and one that may be."""
+        return self.done + self.in_doubt
 
 
 class Journal:
@@ -176,20 +186,31 @@ def refuse_taken(path: Path) -> None:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
-    """Nobody else goes on with this journal meanwhile. One that is not there, nobody can go on with. Raises Locked."""
+def held(path: Path) -> Iterator[tuple[Journal, Recorded] | None]:
+    """Nobody else goes on with this journal meanwhile. None for one that nobody can go on with at all: it is not there,
+    or not what was written. Raises Locked."""
     try:
         journal = Journal(path, os.open(path, _APPEND))
     except FileNotFoundError:
-        yield
+        yield None
         return
     except OSError as error:
         raise _unwritable(path, error) from error
     try:
         journal.lock()
-        yield
+        yield _whole(journal)
     finally:
         journal.close()
+
+
+def _whole(journal: Journal) -> tuple[Journal, Recorded] | None:
+    """With what it says, and ready for the next line."""
+    try:
+        recorded, whole_bytes = _read(journal.path)
+    except _OF_NO_USE:
+        return None
+    journal.cut(whole_bytes)
+    return journal, recorded
 
 
 def reopened(path: Path) -> tuple[Journal, Recorded]:
@@ -212,6 +233,17 @@ def reopened(path: Path) -> tuple[Journal, Recorded]:
 
 def read_journal(path: Path) -> Recorded:
     return _read(path)[0]
+
+
+def may_have_acted(undo: Path) -> bool:
+    """Whether the undo with this journal has changed anything, or may still: a request of it may be under way, or it is
+    of a former version and would not find out that what it takes back has gone on. One that nobody can go on with, as
+    its journal is gone or not what was written, is not waited for."""
+    try:
+        recorded = read_journal(undo)
+    except _OF_NO_USE:
+        return False
+    return bool(recorded.begun) or recorded.doubted or recorded.heading.undoes_begun is msgspec.UNSET
 
 
 def _read(path: Path) -> tuple[Recorded, int]:
@@ -237,8 +269,8 @@ def _read(path: Path) -> tuple[Recorded, int]:
     done, in_doubt = sum(isinstance(line, Done) for line in steps), bool(steps) and isinstance(steps[-1], Began)
     doubted = in_doubt or Refused(done, doubted=True) in lines
     changed = tuple(line.batch for line in lines if isinstance(line, Done) and line.changed)
-    gone = sum(isinstance(line, Done) and line.gone for line in lines)
-    taken_back = next((line.journal for line in reversed(lines) if isinstance(line, TakenBack)), "")
+    gone = tuple(line.batch for line in lines if isinstance(line, Done) and line.gone)
+    taken_back = tuple(line.journal for line in lines if isinstance(line, TakenBack))
     return Recorded(heading, batches, done, in_doubt, doubted, changed, gone, taken_back), whole_bytes
 
 

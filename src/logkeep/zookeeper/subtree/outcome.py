@@ -41,11 +41,13 @@ def meant(batches: Iterable[Batch]) -> dict[bytes, Meant]:
                 case CreateNode(path, data, acls):
                     found[path] = Meant(says_data=True, data=data, acls=acls, may_be_gone=change.may_be_gone)
                 case SetNode(path, data):
-                    found[path] = Meant(says_data=True, data=data, acls=known.acls)
+                    limited = known.may_be_gone or change.may_be_gone
+                    found[path] = Meant(says_data=True, data=data, acls=known.acls, may_be_gone=limited)
                 case DeleteNode(path):
                     found[path] = Meant(gone=True)
                 case _:
-                    found[change.path] = replace(known, gone=False, acls=change.acls)
+                    limited = known.may_be_gone or change.may_be_gone
+                    found[change.path] = replace(known, gone=False, acls=change.acls, may_be_gone=limited)
     return found
 
 

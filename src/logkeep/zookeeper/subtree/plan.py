@@ -47,8 +47,8 @@ def plan(wanted: Wanted, live: Mapping[bytes, LiveNode], *, delete_extra: bool, 
     extra = [path for path in live if _is_extra(path, wanted)]
     deletes, kept = _deletes(extra, live) if delete_extra else ((), ())
     sets = {
-        path: SetNode(path, node.data, live[path].version, live[path].data, live[path].czxid)
-        for path, node in _differing(nodes, live)
+        path: SetNode(path, node.data, there.version, there.data, there.czxid, node.may_be_gone)
+        for path, node, there in _differing(nodes, live)
     }
     first = [created.get(path) or sets.get(path) for path in nodes]
     changes = (*(change for change in first if change is not None), *deletes, *_acls(nodes, live, inner))
@@ -97,8 +97,11 @@ def _all_may_create(acls: Acls) -> bool:
     return any(acl.perms & _CREATE and (acl.scheme, acl.id) == _EVERYBODY for acl in acls)
 
 
-def _differing(nodes: Mapping[bytes, WantedNode], live: Mapping[bytes, LiveNode]) -> Iterator[tuple[bytes, WantedNode]]:
-    return ((path, node) for path, node in nodes.items() if path in live and live[path].data != node.data)
+def _differing(
+    nodes: Mapping[bytes, WantedNode], live: Mapping[bytes, LiveNode]
+) -> Iterator[tuple[bytes, WantedNode, LiveNode]]:
+    both = ((path, node, live[path]) for path, node in nodes.items() if path in live)
+    return ((path, node, there) for path, node, there in both if there.data != node.data)
 
 
 def _is_extra(path: bytes, wanted: Wanted) -> bool:
@@ -130,7 +133,7 @@ def _acls(
 ) -> Iterator[SetNodeAcls]:
     for path, node in nodes.items():
         if path in inner:
-            limited = node.container or node.ttl_ms is not None
-            yield SetNodeAcls(path, node.acls, 0, inner[path], may_be_gone=limited)
+            yield SetNodeAcls(path, node.acls, 0, inner[path], may_be_gone=node.may_be_gone)
         elif path in live and live[path].acls not in (node.acls, masked(node.acls)):
-            yield SetNodeAcls(path, node.acls, live[path].aversion, live[path].acls, live[path].czxid)
+            there = live[path]
+            yield SetNodeAcls(path, node.acls, there.aversion, there.acls, there.czxid, node.may_be_gone)

@@ -49,6 +49,11 @@ class WantedNode:
     container: bool = False
     ttl_ms: int | None = None
 
+    @property
+    def may_be_gone(self) -> bool:
+        """Once it is there: its server removes it in its own time."""
+        return self.container or self.ttl_ms is not None
+
 
 @dataclass(frozen=True)
 class Wanted:
