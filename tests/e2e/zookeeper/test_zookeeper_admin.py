@@ -111,11 +111,11 @@ def test_under_load_it_is_fuzzy_and_says_so(server: EmbeddedZooKeeper, here: Her
     (finding,) = told["findings"]
     assert (finding["code"], finding["severity"]) == ("snapshot-fuzzy", "warning")
     assert "it needs the log from 0x" in finding["what"]
-    refused = here.error("zookeeper", "restore", "latest", "--data-dir", str(here.root), "--yes", code=30)
+    (target := here.root / "target").mkdir()
+    refused = here.error("zookeeper", "restore", "latest", "--data-dir", str(target), "--yes", code=30)
     assert refused["error"] == "restore-failed"
     quiet = here.json(*_asked(here, server))
     assert (quiet["findings"], quiet["history"]) == ([], "1")
-    (target := here.root / "target").mkdir()
     planned = here.json("zookeeper", "restore", "latest", "--data-dir", str(target), "--dry-run")
     assert (planned["tree"]["proof"], planned["tree"]["zxid"]) == ("proven", quiet["backup_zxid"])
 

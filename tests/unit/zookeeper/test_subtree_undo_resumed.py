@@ -124,17 +124,23 @@ def test_a_restore_goes_on_when_its_undo_was_refused_at_once(model: LiveModel, t
     assert resume(session(model), tmp_path / "journal").checked.differing == (b"/b",)
 
 
-@pytest.mark.parametrize("content", [None, b"", b"no journal"])
-def test_nobody_waits_for_an_undo_whose_journal_is_of_no_use(
-    model: LiveModel, tmp_path: Path, content: bytes | None
+@pytest.mark.parametrize(("content", "goes_on"), [(None, False), (b"no journal\n", False), (b"", True)])
+def test_what_an_undo_did_is_not_known_where_its_journal_is_gone(
+    model: LiveModel, tmp_path: Path, content: bytes | None, goes_on: bool
 ) -> None:
+    """Somebody may have moved it; one without its first lines never came to a change."""
     killed(model, tmp_path / "journal", "noted 1", MADE, TWO_SETS, LAST)
     back = _undo_killed(model, tmp_path / "journal", "ready")
     back.unlink()
     if content is not None:
         back.write_bytes(content)
-    resume(session(model), tmp_path / "journal")
-    assert b"/last" in model.nodes
+    if goes_on:
+        resume(session(model), tmp_path / "journal")
+    else:
+        with pytest.raises(TargetUnsafe, match="an undo has begun") as caught:
+            resume(session(model), tmp_path / "journal")
+        assert "run the restore again for a new plan" in caught.value.remedy
+    assert (b"/last" in model.nodes) is goes_on
 
 
 def test_a_restore_does_not_go_on_when_an_earlier_one_of_two_undos_has_acted(model: LiveModel, tmp_path: Path) -> None:

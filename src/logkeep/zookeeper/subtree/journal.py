@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from logkeep.errors import Damaged, Locked, RestoreFailed, UsageError
+from logkeep.errors import Damaged, Locked, LogkeepError, RestoreFailed, UsageError
 from logkeep.store.local_files import sync_path, write_all
 from logkeep.zookeeper.subtree.batches import Batch
 
@@ -237,12 +237,14 @@ def read_journal(path: Path) -> Recorded:
 
 def may_have_acted(undo: Path) -> bool:
     """Whether the undo with this journal has changed anything, or may still: a request of it may be under way, or it is
-    of a former version and would not find out that what it takes back has gone on. One that nobody can go on with, as
-    its journal is gone or not what was written, is not waited for."""
+    of a former version and would not find out that what it takes back has gone on, or its journal is gone and nobody
+    knows. One that never came to its first change has not."""
     try:
         recorded = read_journal(undo)
-    except _OF_NO_USE:
+    except RestoreFailed:
         return False
+    except LogkeepError:
+        return True
     return bool(recorded.begun) or recorded.doubted or recorded.heading.undoes_begun is msgspec.UNSET
 
 
