@@ -186,7 +186,8 @@ class _LogCopy:
             found = scanned(self._file, start, until, None, self._unit.largest_record, self._unit.chunk_bytes)
             if not found.records:
                 return start  # damaged: nothing is known of it
-            if not is_same(found.last_zxid, found.last_adler, held):
+            path, pinned = self._unit.path, self._unit.pinned
+            if not is_same(Held(found.first_zxid, found.last_zxid, found.last_adler, path, pinned, start), held):
                 self._contradicted(start)
                 return None
             whole = found.last_zxid == max(each.last for each in self._held)

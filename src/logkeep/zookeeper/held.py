@@ -1,16 +1,19 @@
 """Runs of records that are kept already, and whether a record that comes once more is the same as the kept one.
 
 A server that catches up with others may log again what it has. The same zxid proves nothing: the checksum must be the
-same too, which is known of the last record of a run, and of the others from the file that the run lies in.
+same too, which is known of the last record of a run, and of the others from the file that the run lies in. Only a multi
+that failed may have other bytes: it is logged before it is applied, or behind that, with its parts marked.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from logkeep.errors import Damaged
+from logkeep.formats.zookeeper.agreement import same_transaction
 from logkeep.zookeeper.collect import FoundFile
 from logkeep.zookeeper.continuity import Continued
 from logkeep.zookeeper.pins import Pins
-from logkeep.zookeeper.source_file import mark_in
+from logkeep.zookeeper.source_file import body_in, mark_in
 
 
 @dataclass(frozen=True)
@@ -28,12 +31,24 @@ class Held:
     """The byte of that file at which the first of them begins."""
 
 
-def is_same(zxid: int, adler: int, held: Held) -> bool:
-    """Whether a record within that run is the kept one. Where nobody can tell, it is not."""
+def is_same(again: Held, held: Held) -> bool:
+    """Whether the last record of a run is the one that is kept in another. Where nobody can tell, it is not."""
+    zxid = again.last
     if zxid == held.last and held.adler is not None:
-        return adler == held.adler
-    mark = mark_in(held.path, zxid, start=held.start_at, pinned=held.pinned) if held.path else None
-    return mark is not None and (mark.zxid, mark.adler) == (zxid, adler)
+        same = again.adler == held.adler
+    else:
+        mark = mark_in(held.path, zxid, start=held.start_at, pinned=held.pinned) if held.path else None
+        same = mark is not None and (mark.zxid, mark.adler) == (zxid, again.adler)
+    return same or _is_same_transaction(zxid, again, held)
+
+
+def _is_same_transaction(zxid: int, again: Held, held: Held) -> bool:
+    bodies = [body_in(run.path, zxid, start=run.start_at, pinned=run.pinned) for run in (again, held) if run.path]
+    found = [body for body in bodies if body is not None]
+    try:
+        return len(found) == 2 and same_transaction(*found)
+    except Damaged:
+        return False
 
 
 def archived_runs(file: FoundFile, logs: Sequence[FoundFile], continued: Continued, pins: Pins) -> list[Held]:

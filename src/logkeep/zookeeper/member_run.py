@@ -259,7 +259,7 @@ class MemberRun:
 
     def holds(self, one: KeptLog, other: KeptLog) -> bool:
         """Whether a piece holds the last record of another one, the same."""
-        return is_same(other.last, other.last_adler, self._run_of(one))
+        return is_same(self._run_of(other), self._run_of(one))
 
     def standing(self) -> Standing:
         newest = max((p.kept for p in self.snapshots.values()), key=lambda s: s.zxid, default=None)

@@ -1,6 +1,7 @@
 """A server's file, opened and read for a backup: what was purged, what may not be read, and what a disk refuses."""
 
 import hashlib
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,9 +10,12 @@ from typing import BinaryIO
 
 from logkeep.errors import BackupFailed, DataDirUnusable
 from logkeep.formats.zookeeper.scanned_log import DamageKind
-from logkeep.formats.zookeeper.txnlog import ScannedLog, scan
+from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, scan
 from logkeep.formats.zookeeper.window import CHUNK_BYTES
 from logkeep.zookeeper.collect import not_allowed
+
+_RECORD_HEAD = struct.Struct(">qi")
+"""Checksum and length of the body that follows."""
 
 
 def base_of(start: int) -> int:
@@ -53,6 +57,23 @@ def mark_in(path: Path | str, zxid: int, *, start: int = 0, pinned: str = "") ->
             at += found.size_bytes
             found = scanned(file, at, zxid, None, None)
     return Mark(found.last_zxid, found.last_adler, at + found.size_bytes) if found.records else None
+
+
+def body_in(path: Path | str, zxid: int, *, start: int = 0, pinned: str = "") -> bytes | None:
+    """The body of the first good record of that zxid, from a byte on. None where there is none."""
+    before = mark_in(path, zxid - 1, start=start, pinned=pinned)
+    try:
+        file = opened_file(str(path), pinned)
+    except FileNotFoundError:
+        return None
+    with file, reading(str(path)):
+        at = max(before.end_at if before is not None else start, HEADER_BYTES)
+        found = scanned(file, at, zxid, None, None)
+        if not found.records or found.first_zxid != zxid:
+            return None
+        file.seek(at)
+        _, length = _RECORD_HEAD.unpack(file.read(_RECORD_HEAD.size))
+        return file.read(length)
 
 
 def goes_back(found: ScannedLog) -> bool:

@@ -2,11 +2,17 @@
 
 import io
 import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
 
 from logkeep.formats.zookeeper.jute import packed_buffer, packed_int
+from logkeep.formats.zookeeper.names import log_name
 from logkeep.formats.zookeeper.transactions import HEADER, Kind, Multi, decode
 from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.zookeeper.survey import compared
+from tests.zookeeper.directories import MadeServer, bundled
 from tests.zookeeper.made_server import create, log_bytes
 
 _CREATED = create(7, b"/a", b"data")[HEADER.size :]
@@ -40,3 +46,44 @@ def test_they_do_about_others() -> None:
     assert _differing(create(7, b"/a"), create(7, b"/b")) == [7]
     assert _differing(VOTER, _multi((Kind.CREATE, Kind.CREATE), _CREATED)) == [7]
     assert _differing(VOTER, create(7, b"/a")) == [7]
+
+
+def _server(root: Path, *logs: Sequence[bytes]) -> MadeServer:
+    """`logs`: bodies; each is named after its first."""
+    server = MadeServer(root / "server", zxid=9)
+    server.snapshot(5)
+    for bodies in logs:
+        name = log_name(decode(bodies[0]).zxid)
+        (server.log_dir / name).write_bytes(log_bytes(bodies))
+    return server
+
+
+SIX, EIGHT, NINE = create(6, b"/six"), create(8, b"/eight"), create(9, b"/nine")
+
+
+@pytest.mark.parametrize(
+    "logs",
+    [
+        ((SIX, VOTER, SIX, OBSERVER, EIGHT, NINE),),
+        ((SIX, OBSERVER, EIGHT), (VOTER, EIGHT, NINE)),
+        ((SIX, VOTER), (OBSERVER, EIGHT, NINE)),
+        ((SIX, VOTER, EIGHT, NINE), (OBSERVER,)),
+        ((SIX, VOTER, EIGHT, NINE), (OBSERVER, EIGHT, NINE)),
+    ],
+)
+def test_one_that_a_member_logs_again_in_the_other_way_is_the_same(
+    tmp_path: Path, logs: tuple[tuple[bytes, ...], ...]
+) -> None:
+    """As members of 3.5 do when they have caught up: nothing contradicts anything, and what comes behind it is kept."""
+    server = _server(tmp_path, *logs)
+    view, done = bundled(server, tmp_path / "out")
+    assert {f.code for f in done.findings} <= {"logged-again"}
+    assert (done.exit_code, min(log.first for log in view.logs), max(log.last for log in view.logs)) == (0, 6, 9)
+    assert sum(log.records for log in view.logs) == 4
+
+
+def test_another_transaction_of_that_number_is_another_one(tmp_path: Path) -> None:
+    server = _server(tmp_path, (SIX, VOTER), (create(7, b"/other"), EIGHT, NINE))
+    _, done = bundled(server, tmp_path / "out")
+    assert "log-overlap" in {f.code for f in done.findings}
+    assert done.exit_code == 21
