@@ -15,8 +15,8 @@ from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.zookeeper.collect import Found, FoundFile
 from logkeep.zookeeper.kinship import same_past
-from logkeep.zookeeper.sink import Known
-from logkeep.zookeeper.source_file import Mark, mark_in
+from logkeep.zookeeper.sink import Known, Reached
+from logkeep.zookeeper.source_file import Looked, Mark, mark_in, same_in
 
 CONTRADICTED = "its logs hold another transaction under the zxid of an archived one"
 MOST_MARKS = 64
@@ -52,11 +52,12 @@ def continued(member: str, found: Found, known: Known) -> Continued:
     mark = mark_in(file.path, reached.last)
     before = _holder(found, file.zxid - 1)
     if before is not None and (mark is None or mark.zxid < reached.last):
-        _refuse_another(member, mark, mark_in(before.path, mark.zxid) if mark is not None else None)
+        if mark is not None and _contradict(file, before, mark):
+            raise unproven(member, mark.zxid, CONTRADICTED)
         mark, file = mark_in(before.path, reached.last), before  # the newer one may be about to log it again
     if mark is None or mark.zxid != reached.last:
         raise unproven(member, reached.last, "its logs do not hold the last archived transaction")
-    if mark.adler != reached.adler:
+    if mark.adler != reached.adler and not _stands_before(file, before, reached):
         raise unproven(member, reached.last, "another transaction has the zxid of the last archived one")
     return Continued(reached.last, file.path.name, mark.end_at, reached.adler)
 
@@ -114,10 +115,20 @@ def _holds(found: Found, zxid: int, adler: int) -> bool:
     return mark is not None and (mark.zxid, mark.adler) == (zxid, adler)
 
 
-def _refuse_another(member: str, mark: Mark | None, witness: Mark | None) -> None:
-    """A record of a newer log must be the one that an older log has under its zxid."""
-    if mark is not None and witness is not None and mark.zxid == witness.zxid and mark.adler != witness.adler:
-        raise unproven(member, mark.zxid, CONTRADICTED)
+def _contradict(newer: FoundFile, older: FoundFile, mark: Mark) -> bool:
+    """Whether a record of a newer log is another one than an older log has under its zxid."""
+    witness = mark_in(older.path, mark.zxid)
+    if witness is None or witness.zxid != mark.zxid or witness.adler == mark.adler:
+        return False
+    return not same_in(mark.zxid, Looked(str(newer.path)), Looked(str(older.path)))
+
+
+def _stands_before(newer: FoundFile, older: FoundFile | None, reached: Reached) -> bool:
+    """Whether an older log has the archived record, and the newer one the same transaction in other bytes."""
+    mark = mark_in(older.path, reached.last) if older is not None else None
+    if older is None or mark is None or (mark.zxid, mark.adler) != (reached.last, reached.adler):
+        return False
+    return same_in(reached.last, Looked(str(newer.path)), Looked(str(older.path)))
 
 
 def unproven(member: str, zxid: int, why: str, damaged: Sequence[str] = ()) -> HistoryUnproven:

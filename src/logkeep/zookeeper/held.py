@@ -8,12 +8,10 @@ that failed may have other bytes: it is logged before it is applied, or behind t
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from logkeep.errors import Damaged
-from logkeep.formats.zookeeper.agreement import same_transaction
 from logkeep.zookeeper.collect import FoundFile
 from logkeep.zookeeper.continuity import Continued
 from logkeep.zookeeper.pins import Pins
-from logkeep.zookeeper.source_file import body_in, mark_in
+from logkeep.zookeeper.source_file import Looked, mark_in, same_in
 
 
 @dataclass(frozen=True)
@@ -30,6 +28,10 @@ class Held:
     start_at: int = 0
     """The byte of that file at which the first of them begins."""
 
+    @property
+    def place(self) -> Looked:
+        return Looked(self.path, self.pinned, self.start_at)
+
 
 def is_same(again: Held, held: Held) -> bool:
     """Whether the last record of a run is the one that is kept in another. Where nobody can tell, it is not."""
@@ -39,16 +41,7 @@ def is_same(again: Held, held: Held) -> bool:
     else:
         mark = mark_in(held.path, zxid, start=held.start_at, pinned=held.pinned) if held.path else None
         same = mark is not None and (mark.zxid, mark.adler) == (zxid, again.adler)
-    return same or _is_same_transaction(zxid, again, held)
-
-
-def _is_same_transaction(zxid: int, again: Held, held: Held) -> bool:
-    bodies = [body_in(run.path, zxid, start=run.start_at, pinned=run.pinned) for run in (again, held) if run.path]
-    found = [body for body in bodies if body is not None]
-    try:
-        return len(found) == 2 and same_transaction(*found)
-    except Damaged:
-        return False
+    return same or (bool(held.path and again.path) and same_in(zxid, held.place, again.place))
 
 
 def archived_runs(file: FoundFile, logs: Sequence[FoundFile], continued: Continued, pins: Pins) -> list[Held]:

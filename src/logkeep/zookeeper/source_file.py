@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
-from logkeep.errors import BackupFailed, DataDirUnusable
+from logkeep.errors import BackupFailed, Damaged, DataDirUnusable
+from logkeep.formats.zookeeper.agreement import same_transaction
 from logkeep.formats.zookeeper.scanned_log import DamageKind
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, scan
 from logkeep.formats.zookeeper.window import CHUNK_BYTES
@@ -34,6 +35,14 @@ def scanned(
     file.seek(base_of(start))
     begin = 1 if start else 0
     return scan(file, sink=sink, start_at=begin, until_zxid=until, largest_record=largest, chunk_bytes=chunk_bytes)
+
+
+class Looked(NamedTuple):
+    """A file, from a byte on; `pinned`: where it can be read when its name is gone."""
+
+    path: str
+    pinned: str = ""
+    start_at: int = 0
 
 
 @dataclass(frozen=True)
@@ -74,6 +83,15 @@ def body_in(path: Path | str, zxid: int, *, start: int = 0, pinned: str = "") ->
         file.seek(at)
         _, length = _RECORD_HEAD.unpack(file.read(_RECORD_HEAD.size))
         return file.read(length)
+
+
+def same_in(zxid: int, one: Looked, other: Looked) -> bool:
+    """Whether two places hold the same transaction under a zxid, in whatever bytes."""
+    ours, theirs = (body_in(where.path, zxid, start=where.start_at, pinned=where.pinned) for where in (one, other))
+    try:
+        return ours is not None and theirs is not None and same_transaction(ours, theirs)
+    except Damaged:
+        return False
 
 
 def goes_back(found: ScannedLog) -> bool:

@@ -12,6 +12,7 @@ from logkeep.formats.zookeeper.names import log_name
 from logkeep.formats.zookeeper.transactions import HEADER, Kind, Multi, decode
 from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.zookeeper.survey import compared
+from tests.zookeeper.archives import archived, new_place, newest, zxids
 from tests.zookeeper.directories import MadeServer, bundled
 from tests.zookeeper.made_server import create, log_bytes
 
@@ -87,3 +88,17 @@ def test_another_transaction_of_that_number_is_another_one(tmp_path: Path) -> No
     _, done = bundled(server, tmp_path / "out")
     assert "log-overlap" in {f.code for f in done.findings}
     assert done.exit_code == 21
+
+
+@pytest.mark.parametrize("later", [(OBSERVER, EIGHT, NINE), (SIX, OBSERVER, EIGHT, NINE)])
+def test_nor_does_it_end_a_history(tmp_path: Path, later: tuple[bytes, ...]) -> None:
+    """It was the last that was archived, and the next log begins with it, or has it among others."""
+    place, server = new_place(), _server(tmp_path, (SIX, VOTER))
+    server.zxid = 7
+    assert archived(place, server).exit_code == 0
+    behind = () if later[0] == OBSERVER else (SIX, VOTER)
+    (server.log_dir / ("log.6" if behind else "log.7")).write_bytes(log_bytes((*behind, *later)))
+    server.zxid = 9
+    done = archived(place, server)
+    assert (done.exit_code, {f.code for f in done.findings} <= {"logged-again"}) == (0, True)
+    assert max(last for _, last in zxids(newest(place))) == 9
