@@ -139,9 +139,10 @@ def _text(host: str, ask_word: AskWord) -> MemberText:
 def _config(wish: Wish, members: Sequence[MemberRun]) -> Configuration:
     if not wish.include_config:
         return Configuration()
-    usual = [p for m in members for p in usual_places(m.seen.snapshot_dir, dict(os.environ))]
-    homes = [m.seen.snapshot_dir.parent for m in members]  # of `myid`, wherever the rest is
-    places = [*wish.config_dirs, *homes] if wish.config_dirs else usual
+    if wish.config_dirs:  # `myid` lies with the data, wherever the rest is
+        places = [*wish.config_dirs, *(m.seen.snapshot_dir.parent for m in members)]
+    else:
+        places = [p for m in members for p in usual_places(m.seen.snapshot_dir, dict(os.environ))]
     return gather_config(list(dict.fromkeys(places)), include_secrets=wish.include_secrets)
 
 

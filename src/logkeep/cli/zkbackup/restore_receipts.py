@@ -4,7 +4,6 @@ It is on disk before the first file is moved, as `.unfinished`: a restore that d
 left to ask but this. It gets its own name when the new data is in place, and goes when the old one is back.
 """
 
-import os
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -14,10 +13,10 @@ import msgspec
 
 from logkeep.errors import RestoreFailed
 from logkeep.model.time import rfc3339
-from logkeep.store.local_files import sync_path, write_all
+from logkeep.store.local_files import sync_path
+from logkeep.zookeeper.bundle.rewriting import replace_file
 from logkeep.zookeeper.restore.values import RestoreReceipt
 
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LARGEST: Final = 1 << 26
 
 
@@ -33,7 +32,7 @@ def write_ahead(receipt: RestoreReceipt) -> None:
     """What it will say, before anything is moved. Raises RestoreFailed."""
     path = unfinished_path(receipt.targets[0].data_dir, receipt.restore)
     try:
-        _write(path, receipt)
+        replace_file(path, _encoded(receipt))
     except OSError as error:
         what = f"the receipt cannot be written: {(error.strerror or 'the system refused').lower()}"
         raise RestoreFailed(what, subject=str(path), remedy="make room there, and run again") from error
@@ -51,10 +50,7 @@ def settle(data_dir: str, restore: str, now: datetime) -> Path | None:
         return None
     with ahead.open("rb") as file:
         receipt = msgspec.json.decode(file.read(_LARGEST), type=RestoreReceipt)
-    beside = path.with_suffix(".new")
-    beside.unlink(missing_ok=True)
-    _write(beside, msgspec.structs.replace(receipt, finished=rfc3339(now)))
-    beside.rename(path)
+    replace_file(path, _encoded(msgspec.structs.replace(receipt, finished=rfc3339(now))))
     ahead.unlink()
     sync_path(path.parent)
     return path
@@ -66,11 +62,5 @@ def drop(data_dir: str, restore: str) -> None:
         unfinished_path(data_dir, restore).unlink(missing_ok=True)
 
 
-def _write(path: Path, receipt: RestoreReceipt) -> None:
-    descriptor = os.open(path, _NEW, 0o600)
-    try:
-        write_all(descriptor, msgspec.json.format(msgspec.json.encode(receipt), indent=2) + b"\n")
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    sync_path(path.parent)
+def _encoded(receipt: RestoreReceipt) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(receipt), indent=2) + b"\n"
