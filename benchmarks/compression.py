@@ -21,7 +21,7 @@ from logkeep.formats.kafka_log import walk
 from logkeep.formats.zstd_frames import LEVEL
 from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Codec, Collection, LogName, Segment
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.store.base import ObjectWriter
 from logkeep.store.delegating import DelegatingStore
 from logkeep.store.memory import MemoryStore
@@ -90,7 +90,7 @@ def _replies(log: bytes) -> Iterator[memoryview]:
 
 
 def _write(log: bytes, codec: Codec) -> tuple[float, Segment]:
-    place = Place(_Nothing(MemoryStore()), "benchmark", "prod")
+    place = SourceRef(_Nothing(MemoryStore()), "benchmark", "prod")
     writer = SegmentWriter(place, _LOG, 0, SegmentLimits(1 << 40, 1 << 40), 0, lambda: "0" * 16, codec)
     cpu_s = time.process_time()
     for reply in _replies(log):

@@ -29,9 +29,9 @@ import numpy as np
 from benchmarks.kafka_workload import Load, OptimisedKafka, consumer_performance, fill
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.copy import copy_ranges
-from logkeep.kafka.fetch import FetchLimits, Wanted, encode, parse
+from logkeep.kafka.fetch import FetchLimits, PartitionFetch, encode, parse
 from logkeep.kafka.units import CopyRange, CopyUnit
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
 from tests.kafka.archive import whole_range
@@ -61,7 +61,7 @@ class Work:
 
 def archive(work: Work) -> Done:
     """The product."""
-    place = Place(LocalStore(work.root), "benchmark", "prod")
+    place = SourceRef(LocalStore(work.root), "benchmark", "prod")
     unit = CopyUnit(f"unit-{work.number}", place, 1, "run", 1, work.ranges, work.brokers)
     started, cpu = time.time(), time.process_time()
     result = copy_ranges(unit, lambda _: None)
@@ -83,7 +83,7 @@ def _bare_partition(wanted: CopyRange, work: Work, helper: ThreadPoolExecutor) -
     pending = [helper.submit(int), helper.submit(int)]
     sink = _Sink(work.root / f"bare-{wanted.partition}-{wanted.lo}")
     offset, turn, limits = wanted.lo, 0, FetchLimits(max_bytes=_FETCH_BYTES)
-    lanes[0].send(encode([Wanted(wanted.topic_id, wanted.partition, offset)], limits, 1))
+    lanes[0].send(encode([PartitionFetch(wanted.topic_id, wanted.partition, offset)], limits, 1))
     while offset < wanted.hi:
         pending[turn].result()
         records = parse(lanes[turn].receive(), 1).partitions[0].records
@@ -91,7 +91,7 @@ def _bare_partition(wanted: CopyRange, work: Work, helper: ThreadPoolExecutor) -
         if bounds:
             offset = bounds[-1][2]
         if offset < wanted.hi:
-            lanes[1 - turn].send(encode([Wanted(wanted.topic_id, wanted.partition, offset)], limits, 1))
+            lanes[1 - turn].send(encode([PartitionFetch(wanted.topic_id, wanted.partition, offset)], limits, 1))
         pending[turn] = helper.submit(sink.take, records, bounds)
         turn = 1 - turn
     for each in pending:

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from benchmarks.repository_parts import made_up
-from logkeep.kafka.record import ROLE, ClusterRecord, CommitRecord, GroupRecord, LogRecord, TopicRecord
+from logkeep.kafka.record import ROLE, ClusterRecord, CommitRecord, GroupRecord, PartitionRecord, TopicRecord
 from logkeep.kafka.traits import LogTraits
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import LogName
@@ -24,7 +24,7 @@ from logkeep.repository import layout
 from logkeep.repository.actions import BackupAction, ObjectRef, Summary
 from logkeep.repository.attachments import put_attachment
 from logkeep.repository.backup import begin
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.content import put_part
 from logkeep.repository.documents import seal, seal_of
 from logkeep.repository.format import StoreFacts
@@ -39,7 +39,7 @@ _MOMENT = "2026-11-15T10:30:00+00:00"
 _TRAITS = LogTraits(1_000_000, ("none", "zstd"))
 
 
-def record_of(place: Place, backup_id: BackupId, cuts: list[LogCut]) -> ClusterRecord:
+def record_of(place: SourceRef, backup_id: BackupId, cuts: list[LogCut]) -> ClusterRecord:
     """Ten partitions to a topic, and ten groups that read everything."""
     names: dict[str, list[LogName]] = {}
     for cut in cuts:
@@ -49,7 +49,7 @@ def record_of(place: Place, backup_id: BackupId, cuts: list[LogCut]) -> ClusterR
         repository=place.repository, source=place.source, id=backup_id, cluster_id="made-up",
         topics=tuple(TopicRecord(name, logs[0].history, False, len(logs), 3, {}) for name, logs in names.items()),
         logs=tuple(
-            LogRecord(c.log.name, c.log.partition, c.log.history, c.start, c.end, c.end, 1, traits=_TRAITS)
+            PartitionRecord(c.log.name, c.log.partition, c.log.history, c.start, c.end, c.end, 1, traits=_TRAITS)
             for c in cuts
         ),
         open_transactions=(), acls=None, quotas=(),
@@ -57,7 +57,7 @@ def record_of(place: Place, backup_id: BackupId, cuts: list[LogCut]) -> ClusterR
     )  # fmt: skip
 
 
-def fill(place: Place, table: SegmentTable) -> None:
+def fill(place: SourceRef, table: SegmentTable) -> None:
     """One completed backup whose objects are not there: nothing here reads them."""
     cuts = [LogCut(log, some[0].start, some[-1].end) for log, some in ranges(table).items()]
     with writing(place, "backup", utc_now, random_token) as session:

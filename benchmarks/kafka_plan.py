@@ -27,7 +27,7 @@ from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.brokers import SettingsBrokers
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.facts import gather
-from logkeep.kafka.plan import Plan, Reached, history_of, plan_backup
+from logkeep.kafka.plan import ArchivedReach, Plan, history_of, plan_backup
 from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.kafka.values import Partition, Topic, TopicPartition
 from logkeep.spark.cache import cache_dir
@@ -48,7 +48,7 @@ def _values(partitions: int, *, later: bool) -> dict[str, object]:
     topics = _topics(partitions)
     logs = [(t, TopicPartition(t.name, p.index)) for t in topics for p in t.partitions]
     bounds = {log: LogBounds(0, 1_000_000, 1_000_000, 3) for _, log in logs}
-    reached = {log: Reached(history_of(t), 900_000, 3) for t, log in logs} if later else {}
+    reached = {log: ArchivedReach(history_of(t), 900_000, 3) for t, log in logs} if later else {}
     began = time.perf_counter()
     plan = plan_backup(topics, bounds, {log: 1 << 30 for _, log in logs}, reached)
     return _measured(plan, plan_s=time.perf_counter() - began)

@@ -30,7 +30,7 @@ from logkeep.kafka.copy import copy_ranges
 from logkeep.kafka.restore.proof import prove
 from logkeep.kafka.restore.units import Offsets, Producer, ReplayLog
 from logkeep.kafka.settings import ClientSettings, endpoints
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
 from tests.kafka.archive import unit_of, whole_range
@@ -41,7 +41,7 @@ LOADS = ((100, 235_000, "none"), (1000, 235_000, "none"), (100, 16_000, "none"),
 
 @dataclass(frozen=True)
 class Work:
-    place: Place
+    place: SourceRef
     bootstrap: str
     logs: tuple[ReplayLog, ...]
     decode_both: bool
@@ -75,7 +75,7 @@ def proven(work: Work) -> Done:
     return Done(started, time.time(), time.process_time() - cpu, peak_mb)
 
 
-def measure(kafka: OptimisedKafka, load: Load, place: Place, rounds: int) -> None:
+def measure(kafka: OptimisedKafka, load: Load, place: SourceRef, rounds: int) -> None:
     fill(kafka, load)
     logs = archived(kafka, load, place)
     payload = load.records * load.record_bytes
@@ -97,7 +97,7 @@ def measure(kafka: OptimisedKafka, load: Load, place: Place, rounds: int) -> Non
         print(f"{name:20}{speed:8.0f} MB/s{cpu_s:8.2f} CPU s/GB{ratio:8.2f} x Apache{peak_mb:8.0f} MB", flush=True)
 
 
-def archived(kafka: OptimisedKafka, load: Load, place: Place) -> list[ReplayLog]:
+def archived(kafka: OptimisedKafka, load: Load, place: SourceRef) -> list[ReplayLog]:
     brokers = PlainBrokers("127.0.0.1", kafka.port)
     ranges = [whole_range(brokers, load.topic, p) for p in range(load.partitions)]
     result = copy_ranges(unit_of(load.topic, place, brokers, ranges), lambda _: None)
@@ -119,7 +119,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="logkeep-proof-") as name:
         store = LocalStore(Path(name) / "repository")
         store.create()
-        place = Place(store, "repository-1", "prod")
+        place = SourceRef(store, "repository-1", "prod")
         with OptimisedKafka(Path(name) / "broker", cache_dir(os.environ, Path.home())) as kafka:
             for size, batch, codec in LOADS:
                 load = Load(f"r{size}-{batch}-{codec}", size, asked.megabytes, batch, codec)

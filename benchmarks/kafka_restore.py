@@ -46,10 +46,10 @@ from benchmarks.timed import Span, TimedEngine
 from logkeep.formats.warm import warm
 from logkeep.kafka.restore import estimate
 from logkeep.kafka.restore.backup_view import view_backup
-from logkeep.kafka.restore.choice import Choice
+from logkeep.kafka.restore.choice import RestoreSelection
 from logkeep.kafka.restore.plan import Wishes
-from logkeep.kafka.restore.preparing import Chance, RestoreWish, prepare
-from logkeep.kafka.restore.restore import Done, KafkaRestore
+from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, prepare
+from logkeep.kafka.restore.restore import KafkaRestore, KafkaRestoreDone
 from logkeep.kafka.restore.units import Offsets
 from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.model.time import random_token, utc_now
@@ -98,11 +98,11 @@ class Bench:
         """By this process: what a backup takes of memory is not to be found in the workers that restore."""
         return self.archive.back_up(topic).entry
 
-    def restored(self, entry: BackupEntry, topic: str, offsets: Offsets) -> tuple[Done, Span]:
+    def restored(self, entry: BackupEntry, topic: str, offsets: Offsets) -> tuple[KafkaRestoreDone, Span]:
         """Into a new topic, without the proof."""
         name = self.new_name(topic)
-        choice = Choice((topic,), renames=(f"{topic}={name}",))
-        wish = RestoreWish(choice, Wishes(offsets=offsets, parts=("data",), prove=False))
+        choice = RestoreSelection((topic,), renames=(f"{topic}={name}",))
+        wish = KafkaRestoreOptions(choice, Wishes(offsets=offsets, parts=("data",), prove=False))
         view = view_backup(self.archive.place, entry)
         prepared = prepare(view, wish, self._settings, lambda _: self.engine, Chance(utc_now, random_token))
         assert not prepared.refusals, prepared.refusals
@@ -112,7 +112,7 @@ class Bench:
         assert done.good, done.receipt
         return done, self.engine.span()
 
-    def proven(self, done: Done) -> Span:
+    def proven(self, done: KafkaRestoreDone) -> Span:
         """Of the same records: resuming what has ended compares it once more."""
         stored = self._task.stored(done.restore_id)
         settle()

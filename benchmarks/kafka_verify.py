@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.record_kernels import written_batches
 from logkeep.formats.kafka_log import walk
 from logkeep.kafka.verify import check_logs
-from logkeep.kafka.verify_records import Piece, RecordUnit, decode_pieces
+from logkeep.kafka.verify_records import RecordUnit, SegmentRange, decode_pieces
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.repository import layout
 from logkeep.repository.verify import HashUnit, hash_objects
@@ -59,7 +59,7 @@ def _measure(size: int, batch_bytes: int, total: int, rounds: int, directory: Pa
     )
 
 
-def _filled(store: LocalStore, size: int, batch_bytes: int, total: int) -> list[Piece]:
+def _filled(store: LocalStore, size: int, batch_bytes: int, total: int) -> list[SegmentRange]:
     """One log, repeated: what stands in it makes no difference to the work."""
     data = b"".join(written_batches(size, batch_bytes, min(total, _SEGMENT_BYTES)))
     headers = walk(data).batches
@@ -84,7 +84,7 @@ def _filled(store: LocalStore, size: int, batch_bytes: int, total: int) -> list[
         writer = store.open_new(name, len(data))
         writer.write(data)
         writer.close()
-        pieces.append(Piece(segment, name, 0, last + 1))
+        pieces.append(SegmentRange(segment, name, 0, last + 1))
     return pieces
 
 

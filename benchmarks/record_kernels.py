@@ -30,12 +30,12 @@ import pyarrow as pa
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from logkeep.formats.arrow_records import arrow_records
-from logkeep.formats.compare import Stretch
+from logkeep.formats.compare import BatchStretch
 from logkeep.formats.digest import digest_of
 from logkeep.formats.encode import encode
 from logkeep.formats.kafka_log import APPEND_TIME, Batches, first_broken, walk
 from logkeep.formats.outgoing import Outgoing, outgoing, stamp
-from logkeep.formats.records import Records, decode
+from logkeep.formats.records import RecordColumns, decode
 from logkeep.formats.view import View
 
 _PIECE_BYTES = 8 << 20
@@ -129,8 +129,8 @@ def _measure(label: str, batches: list[bytes], rounds: int) -> None:
 
 
 def measure_sending(label: str, batches: list[bytes], rounds: int) -> None:
-    pieces = [Stretch(piece, found) for piece, found in _pieces(batches)]
-    appended = [Stretch(p.buffer, _with_append_time(p.batches)) for p in pieces]
+    pieces = [BatchStretch(piece, found) for piece, found in _pieces(batches)]
+    appended = [BatchStretch(p.buffer, _with_append_time(p.batches)) for p in pieces]
     records = sum(int(p.batches.headers["records"].sum()) for p in pieces)
     size = sum(len(batch) for batch in batches)
     steps = [_least(partial(_apart, pieces, work), rounds) for work in (_encode, arrow_records)]
@@ -146,24 +146,24 @@ def _with_append_time(batches: Batches) -> Batches:
     return Batches(headers, batches.positions)
 
 
-def _apart(pieces: list[Stretch], work: Callable[[Records], object]) -> float:
+def _apart(pieces: list[BatchStretch], work: Callable[[RecordColumns], object]) -> float:
     """CPU seconds of one step alone."""
     spent = 0.0
     for piece in pieces:
         for part in decode(piece.buffer, piece.batches):
-            assert isinstance(part, Records)
+            assert isinstance(part, RecordColumns)
             began = time.process_time()
             work(part)
             spent += time.process_time() - began
     return spent
 
 
-def _encode(records: Records) -> None:
+def _encode(records: RecordColumns) -> None:
     borders = np.flatnonzero(np.diff(records.batch)) + 1
     encode(records, np.column_stack((np.r_[0, borders], np.r_[borders, len(records)])))
 
 
-def _send(pieces: list[Stretch]) -> None:
+def _send(pieces: list[BatchStretch]) -> None:
     sequence = 0
     for part in outgoing(pieces, View(0, 1 << 62)):
         assert isinstance(part, Outgoing)
@@ -188,7 +188,7 @@ def _decode(pieces: list[tuple[bytes, Batches]], *, digest: bool) -> None:
     for piece, batches in pieces:
         assert first_broken(piece, batches) is None
         for part in decode(piece, batches):
-            assert isinstance(part, Records)
+            assert isinstance(part, RecordColumns)
             if digest:
                 digest_of(part)
 

@@ -20,7 +20,7 @@ from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository import layout
 from logkeep.repository.actions import BackupAction, CheckpointAction, ObjectRef, Summary
-from logkeep.repository.chain import CHECKPOINT_EVERY, Place, append, put_checkpoint, read_chain, read_whole_chain
+from logkeep.repository.chain import CHECKPOINT_EVERY, SourceRef, append, put_checkpoint, read_chain, read_whole_chain
 from logkeep.repository.content import PartReader, put_part, rows_of, served_parts
 from logkeep.repository.documents import seal, seal_of
 from logkeep.repository.fold import Folded
@@ -35,7 +35,7 @@ COMMITS, LOGS, SEGMENTS_PER_LOG = 10_000, 10_000, 100
 PARTS = 8
 
 
-def new_place(root: Path) -> Place:
+def new_place(root: Path) -> SourceRef:
     store = LocalStore(root)
     store.create()
     repository = create_repository(store, StoreFacts(True, True, True), utc_now(), random_token)
@@ -44,7 +44,7 @@ def new_place(root: Path) -> Place:
     return place
 
 
-def many_commits(place: Place) -> None:
+def many_commits(place: SourceRef) -> None:
     folded, summary = Folded(), Summary(started="", logs=1, segments=1, records=1, stored_bytes=1, new_bytes=1)
     for number in range(1, COMMITS + 1):
         if folded.generation % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1:
@@ -54,7 +54,7 @@ def many_commits(place: Place) -> None:
         folded = append(place, folded, action, run="b", nonce=random_token(), now=utc_now())
 
 
-def many_segments(place: Place) -> None:
+def many_segments(place: SourceRef) -> None:
     tokens = (f"{n:016x}" for n in count(1))
     logs = [LogName(Collection.TOPICS, f"topic-{n // 100}", "AAAAAAAAAAAAAAAAAAAAAA", n % 100) for n in range(LOGS)]
     digest = hashlib.sha256(b"").hexdigest()
@@ -99,7 +99,7 @@ def command(root: Path, *arguments: str) -> Callable[[], object]:
     return lambda: subprocess.run(line, env=environ, check=True, stdout=subprocess.DEVNULL)
 
 
-def rows(place: Place) -> int:
+def rows(place: SourceRef) -> int:
     folded = read_chain(place)
     manifest = read_manifest(place, folded.completed[-1])
     return len(rows_of(PartReader(place), manifest, served_parts(manifest, folded)))

@@ -14,10 +14,10 @@ from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
-from logkeep.zookeeper.backup import Wish, back_up
+from logkeep.zookeeper.backup import ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.collect import MemberPlace
-from logkeep.zookeeper.gathering import Rounds
+from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.tree import new_tree, rows_of
 from logkeep.zookeeper.words import ServerState
 
@@ -57,9 +57,14 @@ def directory(workload: Workload, log: Path, name: str) -> Path:
 def backed_up(made: Path, out: Path, codec: Codec) -> None:
     """One backup, which is removed again."""
     engine = InlineEngine()
-    rounds = Rounds(lambda _: engine, lambda _: ServerState(_NEVER, "standalone", "3.9.5"), patience_s=0.0)
+    rounds = RoundSettings(lambda _: engine, lambda _: ServerState(_NEVER, "standalone", "3.9.5"), patience_s=0.0)
     with new_bundle(out, None, clock=utc_now, tokens=random_token, codec=codec) as sink:
-        back_up(Wish((MemberPlace("standalone", made, made, "benchmark"),)), sink, rounds, lambda _, word: word)
+        back_up(
+            ZooKeeperBackupOptions((MemberPlace("standalone", made, made, "benchmark"),)),
+            sink,
+            rounds,
+            lambda _, word: word,
+        )
     shutil.rmtree(sink.path)
 
 

@@ -11,13 +11,13 @@ from logkeep.errors import StoreLocationMissing
 from logkeep.model.time import random_token, utc_now
 from logkeep.store.address import open_store
 from logkeep.store.base import Store
-from logkeep.store.conformance import CHECKS, Check, run_checks
+from logkeep.store.conformance import CHECKS, StoreCheck, run_checks
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
 from logkeep.store.metered import MeteredStore
 from logkeep.store.probe import ProbeReport, Result, probe
 from logkeep.store.retrying import RetryingStore
-from logkeep.store.throttled import Pace, ThrottledStore
+from logkeep.store.throttled import ThrottledStore, TokenBucket
 from logkeep.store.trial import FULL, QUICK, Scale
 from tests.faults.store import FaultyStore
 from tests.servers.s3 import S3Server, moto_server, rclone_s3, seaweed
@@ -46,7 +46,7 @@ def _local(tmp_path: Path) -> LocalStore:
     return store
 
 
-def _assert_kept(store: Store, check: Check, scale: Scale) -> None:
+def _assert_kept(store: Store, check: StoreCheck, scale: Scale) -> None:
     prefix = f"t{random_token()}/"
     (outcome,) = run_checks(store, prefix, utc_now, scale, (check,))
     assert outcome.problem is None
@@ -55,38 +55,38 @@ def _assert_kept(store: Store, check: Check, scale: Scale) -> None:
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.slug)
 class TestEveryPromise:
-    def test_directory(self, check: Check, tmp_path: Path) -> None:
+    def test_directory(self, check: StoreCheck, tmp_path: Path) -> None:
         _assert_kept(_local(tmp_path), check, FULL)
         assert {path.name for path in (tmp_path / "root").iterdir()} <= {".partial"}
 
-    def test_memory(self, check: Check) -> None:
+    def test_memory(self, check: StoreCheck) -> None:
         _assert_kept(MemoryStore(), check, FULL)
 
     @pytest.mark.xdist_group("s3")
-    def test_seaweed(self, check: Check, servers: dict[str, S3Server]) -> None:
+    def test_seaweed(self, check: StoreCheck, servers: dict[str, S3Server]) -> None:
         _assert_kept(open_store(servers["seaweed"].url("conformance", "some/prefix")), check, _SEAWEED)
 
     @pytest.mark.xdist_group("s3")
-    def test_moto(self, check: Check, servers: dict[str, S3Server]) -> None:
+    def test_moto(self, check: StoreCheck, servers: dict[str, S3Server]) -> None:
         _assert_kept(open_store(servers["moto"].url("conformance")), check, _MOTO)
 
     @pytest.mark.soak
     @pytest.mark.xdist_group("s3")
-    def test_servers_at_full_count(self, check: Check, servers: dict[str, S3Server]) -> None:
+    def test_servers_at_full_count(self, check: StoreCheck, servers: dict[str, S3Server]) -> None:
         for kind in ("seaweed", "moto"):
             _assert_kept(open_store(servers[kind].url("conformance", "full")), check, FULL)
 
-    def test_retrying(self, check: Check, tmp_path: Path) -> None:
+    def test_retrying(self, check: StoreCheck, tmp_path: Path) -> None:
         _assert_kept(RetryingStore(_local(tmp_path)), check, _WRAPPED)
 
-    def test_metered(self, check: Check, tmp_path: Path) -> None:
+    def test_metered(self, check: StoreCheck, tmp_path: Path) -> None:
         _assert_kept(MeteredStore(_local(tmp_path)), check, _WRAPPED)
 
-    def test_throttled(self, check: Check, tmp_path: Path) -> None:
-        fast = Pace(10**12)
+    def test_throttled(self, check: StoreCheck, tmp_path: Path) -> None:
+        fast = TokenBucket(10**12)
         _assert_kept(ThrottledStore(_local(tmp_path), upload=fast, download=fast), check, _WRAPPED)
 
-    def test_faulty_without_faults(self, check: Check) -> None:
+    def test_faulty_without_faults(self, check: StoreCheck) -> None:
         _assert_kept(FaultyStore(MemoryStore()), check, _WRAPPED)
 
 

@@ -14,14 +14,14 @@ from logkeep.model.findings import Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository import layout
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.format import StoreFacts, open_format
 from logkeep.repository.opening import create_repository
 from logkeep.repository.owner import this_process
 from logkeep.repository.source import read_manifest
 from logkeep.repository.verdicts import DAMAGED, GOOD, verdicts
 from logkeep.repository.verification import stored_verifications
-from logkeep.repository.verifying import Verified, Verifier
+from logkeep.repository.verifying import Verifier, VerifyResult
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from tests.crash.points import run_backup
@@ -38,7 +38,7 @@ class Repo:
         store = LocalStore(root)
         store.create()
         document = create_repository(store, StoreFacts(True, True, True), utc_now(), random_token).document
-        self.place = Place(store, document.repository, "prod")
+        self.place = SourceRef(store, document.repository, "prod")
         self.ids = [run_backup(self.place, e) for e in ENDS]
 
     def file(self, pattern: str) -> Path:
@@ -52,7 +52,7 @@ class Repo:
     def name(self, path: Path) -> str:
         return str(path.relative_to(self.root))
 
-    def verify(self, backup_id: int, level: str = "data") -> Verified:
+    def verify(self, backup_id: int, level: str = "data") -> VerifyResult:
         verifier = Verifier(self.place, InlineEngine(), this_process("v"), utc_now, random_token)
         return verifier.verify(BackupId(backup_id), level)
 

@@ -10,7 +10,7 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository import layout
 from logkeep.repository.chain import read_chain, read_whole_chain
 from logkeep.repository.format import open_format
-from logkeep.repository.repair import Step, repair, repair_format
+from logkeep.repository.repair import RepositoryRepairStep, repair, repair_format
 from logkeep.repository.source import read_facts
 from logkeep.repository.writing import writing
 from tests.corruption.test_damage import ENDS, Repo, flip
@@ -23,7 +23,7 @@ def repo(tmp_path: Path) -> Repo:
     return Repo(tmp_path / "repo")
 
 
-def mend(repo: Repo, *, accept_loss: bool = False, dry_run: bool = False) -> list[Step]:
+def mend(repo: Repo, *, accept_loss: bool = False, dry_run: bool = False) -> list[RepositoryRepairStep]:
     return repair(repo.place, utc_now, random_token, timedelta(minutes=5), accept_loss=accept_loss, dry_run=dry_run)
 
 

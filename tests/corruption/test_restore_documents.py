@@ -12,7 +12,7 @@ from logkeep.errors import Damaged
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.documents import unseal
 from logkeep.repository.format import StoreFacts
 from logkeep.repository.garbage import collect
@@ -46,7 +46,7 @@ from tests.golden.test_restores_golden import DOCUMENTS, FILES
 from tests.scripted.backup import expected, restored
 from tests.scripted.restores import NEW, PRODUCERS, REPOSITORY, TOPICS, map_bytes, receipt
 
-READERS: dict[str, Callable[[Place, RestoreId], object]] = {
+READERS: dict[str, Callable[[SourceRef, RestoreId], object]] = {
     "plan.json": read_plan,
     "producers.000001.json": read_producers,
     "receipt.000001.json": read_receipts,
@@ -54,7 +54,7 @@ READERS: dict[str, Callable[[Place, RestoreId], object]] = {
 }
 
 
-def filled(place: Place) -> RestoreId:
+def filled(place: SourceRef) -> RestoreId:
     """A restore with everything that one can have."""
     restore_id = begin_restore(place, NEW, utc_now, random_token)
     put_producers(place, restore_id, TOPICS, PRODUCERS, "run", after=0)
@@ -78,14 +78,14 @@ def test_no_changed_byte_and_no_cut_goes_unnoticed(name: str, data: st.DataObjec
 @pytest.mark.parametrize("leaf", READERS)
 def test_documents_of_others_do_not_fit(leaf: str) -> None:
     store = MemoryStore()
-    place = Place(store, REPOSITORY, "shop")
+    place = SourceRef(store, REPOSITORY, "shop")
     mine, other = filled(place), filled(place)
     root = layout.restore("shop", mine)
     READERS[leaf](place, mine)
     for foreign in (
         store.get(layout.restore("shop", other) + leaf, 1 << 20),
-        _elsewhere(Place(MemoryStore(), "f" * 32, "shop"), mine, leaf),
-        _elsewhere(Place(MemoryStore(), REPOSITORY, "other"), mine, leaf),
+        _elsewhere(SourceRef(MemoryStore(), "f" * 32, "shop"), mine, leaf),
+        _elsewhere(SourceRef(MemoryStore(), REPOSITORY, "other"), mine, leaf),
         store.get(root + ("plan.json" if leaf != "plan.json" else "receipt.000001.json"), 1 << 20),
     ):
         store.delete(root + leaf)
@@ -94,7 +94,7 @@ def test_documents_of_others_do_not_fit(leaf: str) -> None:
             READERS[leaf](place, mine)
 
 
-def _elsewhere(place: Place, restore_id: RestoreId, leaf: str) -> bytes:
+def _elsewhere(place: SourceRef, restore_id: RestoreId, leaf: str) -> bytes:
     """The same document as another repository, or another source, has it: under the very same restore id."""
     there = filled(place)
     if there != restore_id:  # the clock has moved on; what matters is whose it is
@@ -103,7 +103,7 @@ def _elsewhere(place: Place, restore_id: RestoreId, leaf: str) -> bytes:
 
 
 def test_receipts_and_producers_that_changed_places_are_seen() -> None:
-    place = Place(MemoryStore(), REPOSITORY, "shop")
+    place = SourceRef(MemoryStore(), REPOSITORY, "shop")
     restore_id = filled(place)
     put_receipt(place, receipt(place, restore_id))
     put_producers(place, restore_id, TOPICS, PRODUCERS[:1], "later", after=1)
@@ -118,7 +118,7 @@ def test_receipts_and_producers_that_changed_places_are_seen() -> None:
 
 
 def test_a_changed_map_is_seen() -> None:
-    place = Place(MemoryStore(), REPOSITORY, "shop")
+    place = SourceRef(MemoryStore(), REPOSITORY, "shop")
     restore_id = filled(place)
     found = newest_receipt(place, restore_id)
     assert found is not None
@@ -144,7 +144,7 @@ def test_restores_are_in_nobodys_way(tmp_path: Path, spoiled: bool) -> None:
     store = LocalStore(tmp_path)
     store.create()
     created = create_repository(store, StoreFacts(True, True, True), utc_now(), random_token)
-    place = Place(store, created.document.repository, "prod")
+    place = SourceRef(store, created.document.repository, "prod")
     ends = [{0: 6, 1: 3}, {0: 9, 1: 8}]
     ids = [run_backup(place, e) for e in ends]
     restore_id = filled(place)

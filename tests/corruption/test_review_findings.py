@@ -11,7 +11,7 @@ from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository import layout
 from logkeep.repository.actions import DeleteAction, HoldAction
-from logkeep.repository.chain import Place, read_chain, read_whole_chain
+from logkeep.repository.chain import SourceRef, read_chain, read_whole_chain
 from logkeep.repository.garbage import GarbageRules, collect, plan_garbage, store_time
 from logkeep.repository.owner import this_process
 from logkeep.repository.prune import delete
@@ -173,7 +173,7 @@ def test_a_committed_backup_is_reported_as_committed_whatever_comes_after(repo: 
         gone = gone or (operation == "get" and name == layout.commit("prod", 3))
         return None
 
-    place = Place(FaultyStore(repo.place.store, plan), repo.place.repository, "prod")
+    place = SourceRef(FaultyStore(repo.place.store, plan), repo.place.repository, "prod")
     assert run_backup(place, {0: 20, 1: 9}) == read_chain(repo.place).completed[-1].id
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from logkeep.errors import LogkeepError
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.garbage import GarbageRules, collect, plan_garbage
 from logkeep.repository.owner import this_process
 from logkeep.repository.source import view
@@ -24,7 +24,7 @@ AT_ONCE = GarbageRules(age=timedelta(0), interval=timedelta(0))
 KILLED, DONE, FAILED = "killed", "done", "failed"
 
 
-def run_backup(place: Place, ends: Ends, *, resumed: bool = False) -> int:
+def run_backup(place: SourceRef, ends: Ends, *, resumed: bool = False) -> int:
     return back_up(place, ends, InlineEngine(), utc_now, random_token, resumed=resumed).id
 
 
@@ -50,7 +50,7 @@ def in_child(action: Callable[[], object]) -> str:
     return FAILED if code else DONE
 
 
-def check_after(place: Place, before: Mapping[int, Ends], ends: Ends) -> None:
+def check_after(place: SourceRef, before: Mapping[int, Ends], ends: Ends) -> None:
     """All earlier backups intact, the new one whole or absent, then resume, collect garbage, and look again."""
     known = _completed(place)
     assert set(before) <= set(known), "an earlier backup is gone"
@@ -64,11 +64,11 @@ def check_after(place: Place, before: Mapping[int, Ends], ends: Ends) -> None:
     _collect_and_check(place, finished)
 
 
-def _completed(place: Place) -> list[int]:
+def _completed(place: SourceRef) -> list[int]:
     return [s.id for s in view(place, utc_now(), this_process("reader")).states() if isinstance(s, Completed)]
 
 
-def _check_whole(place: Place, backups: Mapping[int, Ends]) -> None:
+def _check_whole(place: SourceRef, backups: Mapping[int, Ends]) -> None:
     verifier = Verifier(place, InlineEngine(), this_process("verify"), utc_now, random_token)
     for backup_id, ends in backups.items():
         assert restored(place, backup_id) == expected(ends), f"backup {backup_id} does not read back"
@@ -76,7 +76,7 @@ def _check_whole(place: Place, backups: Mapping[int, Ends]) -> None:
         assert verified.document.verdict == GOOD, verified.findings
 
 
-def _collect_and_check(place: Place, backups: Mapping[int, Ends]) -> None:
+def _collect_and_check(place: SourceRef, backups: Mapping[int, Ends]) -> None:
     with writing(place, "gc", utc_now, random_token) as session:
         collect(session, AT_ONCE)
     with writing(place, "gc", utc_now, random_token) as session:

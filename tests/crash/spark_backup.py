@@ -12,7 +12,7 @@ from pathlib import Path
 
 from logkeep.errors import LogkeepError
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.spark.engine import SparkEngine
 from logkeep.spark.settings import SparkSettings
 from logkeep.store.base import ObjectWriter, Store
@@ -37,7 +37,7 @@ class GatedStore(DelegatingStore):
 
 
 def main(root: str, repository: str, cache: str, gate: str, ends: str, how: str) -> int:
-    place = Place(GatedStore(LocalStore(root), gate), repository, "prod")
+    place = SourceRef(GatedStore(LocalStore(root), gate), repository, "prod")
     wanted = {int(partition): end for partition, end in json.loads(ends).items()}
     with closing(SparkEngine(SparkSettings(Path(cache), "local[2]"))) as engine:
         try:

@@ -13,8 +13,8 @@ from typing import Any
 from kazoo.protocol.connection import ConnectionHandler
 
 from logkeep.store.local_files import write_all
-from logkeep.zookeeper.client import Session
-from logkeep.zookeeper.requests import Request
+from logkeep.zookeeper.client import ZooKeeperSession
+from logkeep.zookeeper.requests import MultiRequest
 from logkeep.zookeeper.subtree import journal
 from tests.e2e.zookeeper.here import Here
 
@@ -31,9 +31,9 @@ class Steps:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def watch(self) -> None:
-        ask, write = Session.ask, ConnectionHandler._write
+        ask, write = ZooKeeperSession.ask, ConnectionHandler._write
 
-        def asked(session: Session, request: Request, subject: str) -> int:
+        def asked(session: ZooKeeperSession, request: MultiRequest, subject: str) -> int:
             code = ask(session, request, subject)
             self.step()
             return code
@@ -42,7 +42,11 @@ class Steps:
             write(handler, message, timeout)
             self.step()
 
-        watched = ((journal, "write_all", self._written), (journal, "os", _Watched(self)), (Session, "ask", asked))
+        watched = (
+            (journal, "write_all", self._written),
+            (journal, "os", _Watched(self)),
+            (ZooKeeperSession, "ask", asked),
+        )
         for place, name, instead in (*watched, (ConnectionHandler, "_write", sent)):
             setattr(place, name, instead)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.format import StoreFacts
 from logkeep.repository.opening import create_repository
 from logkeep.store.local import LocalStore
@@ -29,11 +29,11 @@ class Prepared:
         self.id = repository.document.repository
         self.before = {run_backup(self.place(self.root), e): e for e in (FIRST, SECOND)}
         counting = FaultyStore(LocalStore(self.copy(root / "counted")), no_faults)
-        run_backup(Place(counting, self.id, "prod"), THIRD)
+        run_backup(SourceRef(counting, self.id, "prod"), THIRD)
         self.calls = len(counting.calls)
 
-    def place(self, root: Path) -> Place:
-        return Place(LocalStore(root), self.id, "prod")
+    def place(self, root: Path) -> SourceRef:
+        return SourceRef(LocalStore(root), self.id, "prod")
 
     def copy(self, to: Path) -> Path:
         shutil.copytree(self.root, to)
@@ -53,7 +53,7 @@ def test_the_count_of_store_calls_is_what_the_suite_covers(prepared: Prepared) -
 def test_killed_after_every_store_call(prepared: Prepared, tmp_path: Path, third: int) -> None:
     for k in range(1 + third, prepared.calls + 1, 3):
         root = prepared.copy(tmp_path / str(k))
-        victim = Place(FaultyStore(LocalStore(root), KillAfter(k)), prepared.id, "prod")
+        victim = SourceRef(FaultyStore(LocalStore(root), KillAfter(k)), prepared.id, "prod")
         assert in_child(lambda v=victim: run_backup(v, THIRD)) == KILLED, f"call {k} was never made"  # type: ignore[misc]  # bound now
         check_after(prepared.place(root), prepared.before, THIRD)
         shutil.rmtree(root)
@@ -64,7 +64,7 @@ def test_every_answer_lost_once(prepared: Prepared, tmp_path: Path, third: int) 
     for k in range(1 + third, prepared.calls + 1, 3):
         root = prepared.copy(tmp_path / str(k))
         faulty = FaultyStore(LocalStore(root), Scripted({k: lost_ack()}))
-        victim = Place(RetryingStore(faulty), prepared.id, "prod")
+        victim = SourceRef(RetryingStore(faulty), prepared.id, "prod")
         ended = in_child(lambda v=victim: run_backup(v, THIRD))  # type: ignore[misc]  # bound now
         assert ended == DONE, f"a lost answer to call {k} was not survived"
         check_after(prepared.place(root), prepared.before, THIRD)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.format import StoreFacts
 from logkeep.repository.opening import create_repository
 from logkeep.store.address import open_store
@@ -31,17 +31,17 @@ class Prepared:
         self._server, self._forks = server, forks
         store = self._store("prepared")
         self.id = create_repository(store, StoreFacts(True, True, True), utc_now(), random_token).document.repository
-        self.before = {run_backup(Place(store, self.id, "prod"), e): e for e in (FIRST, SECOND)}
+        self.before = {run_backup(SourceRef(store, self.id, "prod"), e): e for e in (FIRST, SECOND)}
         self._objects = {i.name: store.get(i.name, 1 << 20) for i in store.list("")}
         self.copy("counted")
         self.calls = int(self.victim("counted", NO_FAULT, 0).result["calls"])
 
-    def copy(self, prefix: str) -> Place:
+    def copy(self, prefix: str) -> SourceRef:
         """The repository once more, and as few round trips at a time as the server likes."""
         store = self._store(prefix)
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda item: store.put_new(*item), self._objects.items()))
-        return Place(store, self.id, "prod")
+        return SourceRef(store, self.id, "prod")
 
     def victim(self, prefix: str, fault: str, call: int) -> End:
         return self._forks.run(

@@ -9,7 +9,7 @@ import pytest
 from logkeep.kafka.optimize import optimizing
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.format import StoreFacts
 from logkeep.repository.garbage import collect
 from logkeep.repository.merge_plan import MergeRule
@@ -31,7 +31,7 @@ ROUNDS: tuple[Cuts, ...] = tuple({0: (2 * (r // 4), 4 + 4 * r), 1: (0, 2 + 2 * r
 RULE = MergeRule(1 << 20)
 
 
-def optimize(place: Place) -> Optimized:
+def optimize(place: SourceRef) -> Optimized:
     return optimizing(place, utc_now, random_token).run(RULE, lambda _: InlineEngine())
 
 
@@ -45,8 +45,8 @@ class Prepared:
         self.id = create_repository(store, StoreFacts(True, True, True), utc_now(), random_token).document.repository
         self.backups = {take_round(self.place(self.root), cuts): cuts for cuts in ROUNDS}
 
-    def place(self, root: Path) -> Place:
-        return Place(LocalStore(root), self.id, "prod")
+    def place(self, root: Path) -> SourceRef:
+        return SourceRef(LocalStore(root), self.id, "prod")
 
 
 @pytest.fixture(scope="module")
@@ -57,13 +57,13 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 def _calls(prepared: Prepared, to: Path) -> int:
     shutil.copytree(prepared.root, to)
     counted = FaultyStore(LocalStore(to), no_faults)
-    done = optimize(Place(counted, prepared.id, "prod"))
+    done = optimize(SourceRef(counted, prepared.id, "prod"))
     assert (done.objects_before, done.objects_after) == (9, 2), "one round met nothing but a hole"
     _whole(prepared.place(to), prepared.backups)
     return len(counted.calls)
 
 
-def _whole(place: Place, backups: Mapping[int, Cuts]) -> None:
+def _whole(place: SourceRef, backups: Mapping[int, Cuts]) -> None:
     verifier = Verifier(place, InlineEngine(), this_process("verify"), utc_now, random_token)
     for backup_id, cuts in backups.items():
         assert read_back(place, backup_id) == expected(cuts), f"backup {backup_id} does not read back"
@@ -75,7 +75,7 @@ def _killed(prepared: Prepared, directory: Path, points: list[int]) -> None:
     for k in points:
         root = directory / str(k)
         shutil.copytree(prepared.root, root)
-        victim = Place(FaultyStore(LocalStore(root), KillAfter(k)), prepared.id, "prod")
+        victim = SourceRef(FaultyStore(LocalStore(root), KillAfter(k)), prepared.id, "prod")
         assert in_child(lambda v=victim: optimize(v)) == KILLED, f"call {k} was never made"  # type: ignore[misc]  # bound now
         place = prepared.place(root)
         _whole(place, prepared.backups)

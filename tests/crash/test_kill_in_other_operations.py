@@ -16,7 +16,7 @@ from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository import layout
 from logkeep.repository.actions import HoldAction, ReleaseAction
-from logkeep.repository.chain import Place, read_chain, read_whole_chain
+from logkeep.repository.chain import SourceRef, read_chain, read_whole_chain
 from logkeep.repository.format import StoreFacts, open_format
 from logkeep.repository.garbage import collect
 from logkeep.repository.opening import create_repository
@@ -43,16 +43,16 @@ LATER = {0: 16, 1: 9, 2: 5}
 class Operation:
     """What is killed, what must hold before it is repeated, and what it must have reached at the end."""
 
-    run: Callable[[Place, list[int]], object]
+    run: Callable[[SourceRef, list[int]], object]
     kept: tuple[int, ...]
     """Which of the three backups are to be there, at any time."""
-    reached: Callable[[Place, list[int]], bool]
+    reached: Callable[[SourceRef, list[int]], bool]
     spoil: Callable[[Path], object] = lambda _root: None
     readable_meanwhile: bool = True
     """False: it mends what keeps readers out; they come back when it has been repeated."""
 
 
-def prune(place: Place, ids: list[int]) -> None:
+def prune(place: SourceRef, ids: list[int]) -> None:
     """As the command does it: decide on what is there, delete by one commit, collect at once."""
     with writing(place, "prune", utc_now, random_token) as session:
         gone = [i for i in (ids[0], ids[2]) if session.folded.entry(i)]
@@ -60,26 +60,26 @@ def prune(place: Place, ids: list[int]) -> None:
         collect(session, AT_ONCE)
 
 
-def pruned(place: Place, ids: list[int]) -> bool:
+def pruned(place: SourceRef, ids: list[int]) -> bool:
     objects = {i.name for i in place.store.list(layout.source_root("prod"))}
     return [e.id for e in read_chain(place).completed] == [ids[1]] and not any("partition=2" in n for n in objects)
 
 
-def mend(place: Place, _ids: list[int]) -> None:
+def mend(place: SourceRef, _ids: list[int]) -> None:
     repair(place, utc_now, random_token, timedelta(minutes=5), accept_loss=True, dry_run=False)
 
 
-def mended(place: Place, ids: list[int]) -> bool:
+def mended(place: SourceRef, ids: list[int]) -> bool:
     facts = read_facts(place)
     whole = [e.id for e in read_chain(place).completed] == ids and read_chain(place) == read_whole_chain(place)
     return whole and facts is not None and facts.identity == {"id": "s-1"}
 
 
-def mend_format(place: Place, _ids: list[int]) -> None:
+def mend_format(place: SourceRef, _ids: list[int]) -> None:
     list(repair_format(place.store, open_format(place.store).document, dry_run=False))
 
 
-def has_both_formats(place: Place, _ids: list[int]) -> bool:
+def has_both_formats(place: SourceRef, _ids: list[int]) -> bool:
     return not open_format(place.store).warnings
 
 
@@ -95,12 +95,12 @@ def lose_caches(root: Path) -> None:
     flip(root / layout.lease("prod"))
 
 
-def verify(place: Place, ids: list[int]) -> None:
+def verify(place: SourceRef, ids: list[int]) -> None:
     verifier = Verifier(place, InlineEngine(), this_process(random_token()), utc_now, random_token)
     assert verifier.verify(BackupId(ids[1]), "data").document.verdict == GOOD
 
 
-def is_held(place: Place, ids: list[int]) -> bool:
+def is_held(place: SourceRef, ids: list[int]) -> bool:
     return read_chain(place).completed[0].hold == "audit"
 
 
@@ -143,8 +143,8 @@ class Prepared:
         with writing(place, "gc", utc_now, random_token) as session:
             session.fence("checkpoint")
 
-    def place(self, root: Path) -> Place:
-        return Place(LocalStore(root), self.id, "prod")
+    def place(self, root: Path) -> SourceRef:
+        return SourceRef(LocalStore(root), self.id, "prod")
 
     def copy(self, name: str, operation: Operation, to: Path) -> Path:
         shutil.copytree(self.root, to)
@@ -162,7 +162,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     return Prepared(tmp_path_factory.mktemp("operations"))
 
 
-def check_readable(place: Place, kept: Mapping[int, Ends]) -> None:
+def check_readable(place: SourceRef, kept: Mapping[int, Ends]) -> None:
     for backup_id, ends in kept.items():
         assert restored(place, backup_id) == expected(ends), f"backup {backup_id} does not read back"
 
@@ -185,7 +185,7 @@ def count_calls(prepared: Prepared, tmp_path: Path, name: str) -> int:
     """How many store calls the operation makes when nothing happens to it."""
     operation = OPERATIONS[name]
     counted = FaultyStore(LocalStore(prepared.copy(name, operation, tmp_path / "counted")), no_faults)
-    operation.run(Place(counted, prepared.id, "prod"), prepared.ids)
+    operation.run(SourceRef(counted, prepared.id, "prod"), prepared.ids)
     assert operation.reached(prepared.place(tmp_path / "counted"), prepared.ids)
     return len(counted.calls)
 
@@ -195,7 +195,7 @@ def killed_and_repeated(prepared: Prepared, tmp_path: Path, name: str, points: l
     kept = prepared.content(operation)
     for k in points:
         root = prepared.copy(name, operation, tmp_path / str(k))
-        victim = Place(FaultyStore(LocalStore(root), KillAfter(k)), prepared.id, "prod")
+        victim = SourceRef(FaultyStore(LocalStore(root), KillAfter(k)), prepared.id, "prod")
         assert in_child(lambda v=victim: operation.run(v, prepared.ids)) == KILLED, f"call {k} was never made"  # type: ignore[misc]  # bound now
         place = prepared.place(root)
         if operation.readable_meanwhile:
@@ -207,7 +207,7 @@ def killed_and_repeated(prepared: Prepared, tmp_path: Path, name: str, points: l
         shutil.rmtree(root)
 
 
-def _goes_on(place: Place, kept: Mapping[int, Ends]) -> None:
+def _goes_on(place: SourceRef, kept: Mapping[int, Ends]) -> None:
     """The repository takes the next backup, and garbage collection leaves all of them alone."""
     later = {**kept, run_backup(place, LATER): LATER}
     with writing(place, "gc", utc_now, random_token) as session:

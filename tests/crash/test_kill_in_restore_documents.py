@@ -8,7 +8,7 @@ import pytest
 
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.restores import (
     RestoreState,
     begin_restore,
@@ -25,7 +25,7 @@ from logkeep.repository.restores import (
 from logkeep.store.address import open_store
 from logkeep.store.base import Store
 from logkeep.store.local import LocalStore
-from logkeep.store.retrying import Patience, RetryingStore
+from logkeep.store.retrying import RetryingStore, RetryLimits
 from tests.crash.points import KILLED, in_child
 from tests.faults.plan import KillAfter, Scripted, lost_ack, no_faults
 from tests.faults.store import FaultyStore
@@ -33,24 +33,24 @@ from tests.scripted.restores import NEW, PRODUCERS, REPOSITORY, TOPICS, map_byte
 from tests.servers.s3 import S3Server
 
 
-def prove(place: Place, restore_id: RestoreId) -> None:
+def prove(place: SourceRef, restore_id: RestoreId) -> None:
     """What a restore stores after its id is known."""
     put_producers(place, restore_id, TOPICS, PRODUCERS, random_token(), after=0)
     ref = put_map(place, restore_id, map_bytes(restore_id), random_token())
     put_receipt(place, receipt(place, restore_id, map_ref=ref))
 
 
-def whole_restore(place: Place) -> None:
+def whole_restore(place: SourceRef) -> None:
     prove(place, begin_restore(place, NEW, utc_now, random_token))
 
 
 def calls_of(store: Store) -> int:
     counted = FaultyStore(store, no_faults)
-    whole_restore(Place(counted, REPOSITORY, "shop"))
+    whole_restore(SourceRef(counted, REPOSITORY, "shop"))
     return len(counted.calls)
 
 
-def resumed(place: Place) -> None:
+def resumed(place: SourceRef) -> None:
     """What a user does after a crash: resume what is ongoing, or begin when nothing is; everything reads back."""
     for row in list_restores(place):
         assert not row.trouble
@@ -62,7 +62,7 @@ def resumed(place: Place) -> None:
         whole_restore(place)
 
 
-def check(place: Place) -> None:
+def check(place: SourceRef) -> None:
     (row,) = list_restores(place)
     assert row.state is RestoreState.PROVEN
     found, producers = newest_receipt(place, row.id), newest_producers(place, row.id)
@@ -77,9 +77,9 @@ def test_killed_after_every_store_call(tmp_path: Path) -> None:
     assert calls >= 7
     for k in range(1, calls + 1):
         root = tmp_path / str(k)
-        victim = Place(FaultyStore(created(root), KillAfter(k)), REPOSITORY, "shop")
+        victim = SourceRef(FaultyStore(created(root), KillAfter(k)), REPOSITORY, "shop")
         assert in_child(lambda v=victim: whole_restore(v)) == KILLED, f"call {k} was never made"  # type: ignore[misc]  # bound now
-        place = Place(LocalStore(root), REPOSITORY, "shop")
+        place = SourceRef(LocalStore(root), REPOSITORY, "shop")
         resumed(place)
         check(place)
         shutil.rmtree(root)
@@ -107,6 +107,6 @@ def answers_lost(store: Callable[[int], Store], calls: int) -> None:
     for k in range(1, calls + 1):
         faulty = FaultyStore(store(k), Scripted({k: lost_ack()}))
         whole_restore(
-            Place(RetryingStore(faulty, Patience(first_wait_s=0.001, longest_wait_s=0.01)), REPOSITORY, "shop")
+            SourceRef(RetryingStore(faulty, RetryLimits(first_wait_s=0.001, longest_wait_s=0.01)), REPOSITORY, "shop")
         )
-        check(Place(store(k), REPOSITORY, "shop"))
+        check(SourceRef(store(k), REPOSITORY, "shop"))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from logkeep.model.segments import Codec
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.store.local import LocalStore
 from logkeep.zookeeper.archive.view import view_of
 from logkeep.zookeeper.bundle.layout import bundles
@@ -100,8 +100,8 @@ def kill_in_an_archive(tmp_path: Path, chosen: Callable[[int], list[int]]) -> No
     server.snapshot(9)
     server.zxid = 10
 
-    def at(root: Path, store: Any = None) -> Place:
-        return Place(store or LocalStore(root), place.repository, place.source)
+    def at(root: Path, store: Any = None) -> SourceRef:
+        return SourceRef(store or LocalStore(root), place.repository, place.source)
 
     shutil.copytree(prepared, tmp_path / "counted")
     counting = FaultyStore(LocalStore(tmp_path / "counted"), no_faults)
@@ -121,7 +121,7 @@ def kill_in_an_archive(tmp_path: Path, chosen: Callable[[int], list[int]]) -> No
         shutil.rmtree(root)
 
 
-def _check(place: Place, first: dict[Any, bytes], second: dict[Any, bytes]) -> None:
+def _check(place: SourceRef, first: dict[Any, bytes], second: dict[Any, bytes]) -> None:
     completed = read_chain(place).completed
     assert [bytes_of(view_of(place, entry)) for entry in completed] == [first, second][: len(completed)]
     assert completed

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.garbage import collect
 from logkeep.repository.writing import writing
 from logkeep.store.base import Store
@@ -32,9 +32,9 @@ class Prepared:
         self.growing.server.add(self.growing.log, [self.growing.last])
         self.growing.server.zxid = self.growing.last
 
-    def place(self, root: Path, store: Store | None = None) -> Place:
+    def place(self, root: Path, store: Store | None = None) -> SourceRef:
         place = self.growing.place
-        return Place(store or LocalStore(root), place.repository, place.source)
+        return SourceRef(store or LocalStore(root), place.repository, place.source)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.garbage import collect
 from logkeep.repository.owner import this_process
 from logkeep.repository.verdicts import DAMAGED, GOOD
@@ -47,17 +47,17 @@ class Prepared:
     broken: Contents
     original: str
 
-    def place(self, root: Path, store: Any = None) -> Place:
-        return Place(store or LocalStore(root), self.repository, "zk")
+    def place(self, root: Path, store: Any = None) -> SourceRef:
+        return SourceRef(store or LocalStore(root), self.repository, "zk")
 
-    def repair(self, place: Place) -> None:
+    def repair(self, place: SourceRef) -> None:
         member = Member(
             name="zk2", data_dir=str(self.server.snapshot_dir), log_dir=str(self.server.log_dir), role="follower"
         )
         first = BackupId(read_chain(place).completed[0].id)
         Repairing(place, utc_now, random_token, beside=(directory_view(member),)).run(first)
 
-    def back_up(self, place: Place) -> None:
+    def back_up(self, place: SourceRef) -> None:
         archived(place, self.server)
 
 
@@ -84,17 +84,17 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     return Prepared(directory / "prepared", server, place.repository, whole, contents(place), name)
 
 
-def contents(place: Place) -> Contents:
+def contents(place: SourceRef) -> Contents:
     return [bytes_of(view_of(place, entry)) for entry in read_chain(place).completed]
 
 
-def verdicts(place: Place) -> list[str]:
+def verdicts(place: SourceRef) -> list[str]:
     verifier = Verifier(place, InlineEngine(), this_process("verify"), utc_now, random_token)
     return [verifier.verify(BackupId(e.id), "data").document.verdict for e in read_chain(place).completed]
 
 
 def kill_in(
-    prepared: Prepared, directory: Path, act: Callable[[Place], None], chosen: Callable[[list[int]], list[int]]
+    prepared: Prepared, directory: Path, act: Callable[[SourceRef], None], chosen: Callable[[list[int]], list[int]]
 ) -> int:
     shutil.copytree(prepared.root, directory / "counted")
     counting = FaultyStore(LocalStore(directory / "counted"), no_faults)
@@ -123,7 +123,7 @@ def a_share(calls: list[int]) -> list[int]:
 
 @pytest.mark.parametrize("act", [Prepared.repair, Prepared.back_up])
 def test_killed_at_a_part_of_the_store_calls(
-    prepared: Prepared, tmp_path: Path, act: Callable[[Prepared, Place], None]
+    prepared: Prepared, tmp_path: Path, act: Callable[[Prepared, SourceRef], None]
 ) -> None:
     kill_in(prepared, tmp_path, lambda place: act(prepared, place), a_share)
 
@@ -131,7 +131,7 @@ def test_killed_at_a_part_of_the_store_calls(
 @pytest.mark.soak
 @pytest.mark.parametrize("act", [Prepared.repair, Prepared.back_up])
 def test_killed_after_every_store_call(
-    prepared: Prepared, tmp_path: Path, act: Callable[[Prepared, Place], None]
+    prepared: Prepared, tmp_path: Path, act: Callable[[Prepared, SourceRef], None]
 ) -> None:
     calls = kill_in(prepared, tmp_path, lambda place: act(prepared, place), list)
     print(f"zookeeper repair: killed after each of {calls} store calls, all backups intact")

@@ -18,7 +18,7 @@ from logkeep.zookeeper.restore.ending import continue_restore, roll_back
 from logkeep.zookeeper.restore.marker import MARKER, marker_text
 from logkeep.zookeeper.restore.places import JOURNAL
 from logkeep.zookeeper.restore.preparing import prepare
-from logkeep.zookeeper.restore.values import Form, RestoreWish, Target
+from logkeep.zookeeper.restore.values import Form, ServerTarget, ZooKeeperRestoreOptions
 from tests.crash.points import DONE, KILLED, in_child
 from tests.crash.seeds import seeded_part
 from tests.zookeeper.made_server import files, made_backup, old_server
@@ -67,8 +67,10 @@ class Scene:
     def _logs(self, root: Path, number: int) -> Path:
         return root / str(number) / ("logs" if self._separate else "data")
 
-    def targets(self, root: Path) -> tuple[Target, ...]:
-        return tuple(Target(data_dir=root / str(n) / "data", log_dir=self._logs(root, n)) for n in range(self._members))
+    def targets(self, root: Path) -> tuple[ServerTarget, ...]:
+        return tuple(
+            ServerTarget(data_dir=root / str(n) / "data", log_dir=self._logs(root, n)) for n in range(self._members)
+        )
 
     def copy(self, name: str) -> Path:
         return self.copy_of(self.home / "old", name)
@@ -83,7 +85,7 @@ class Scene:
 
     def restore(self, root: Path, disk: Disk) -> None:
         view = made_backup(epoch=2)
-        prepared = prepare(view, view.path(), RestoreWish(targets=self.targets(root), form=self._form))
+        prepared = prepare(view, view.path(), ZooKeeperRestoreOptions(targets=self.targets(root), form=self._form))
         carry_out(prepared, replace=True, token=lambda: "0" * 16, disk=disk)
 
     def forward(self, root: Path, disk: Disk) -> None:

@@ -12,14 +12,14 @@ import pytest
 
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository import layout
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.format import StoreFacts
 from logkeep.repository.journal import open_ids
-from logkeep.repository.lease import Standing, read_lease, standing
+from logkeep.repository.lease import LeaseState, read_lease, standing
 from logkeep.repository.opening import create_repository
 from logkeep.repository.owner import this_process
 from logkeep.spark.cache import cache_dir
-from logkeep.spark.processes import Running, descendants
+from logkeep.spark.processes import RunningProcess, descendants
 from logkeep.store.local import LocalStore
 from tests.crash.points import run_backup
 from tests.integration.processes import program, wait_for
@@ -39,7 +39,7 @@ class Lab:
         store = LocalStore(directory / "repository")
         store.create()
         document = create_repository(store, StoreFacts(True, True, True), utc_now(), random_token).document
-        self.place = Place(store, document.repository, "prod")
+        self.place = SourceRef(store, document.repository, "prod")
         self.first = run_backup(self.place, BEFORE)
         self.gate = directory / "gate" / "open"
         self.gate.parent.mkdir()
@@ -58,7 +58,7 @@ class Lab:
     def data(self) -> set[str]:
         return self.names("sources/prod/topics/")
 
-    def wait_for_the_middle(self, run: "subprocess.Popen[str]") -> list[Running]:
+    def wait_for_the_middle(self, run: "subprocess.Popen[str]") -> list[RunningProcess]:
         """Partition 0 has its receipts, both workers wait at the gate. Gives all processes of the run."""
         gated = self.gate.parent
 
@@ -113,6 +113,6 @@ def test_a_terminated_driver_gives_the_source_back_within_its_promise(lab: Lab) 
         assert not any(process.alive for process in family)
     found = read_lease(lab.place)
     assert found is not None
-    assert standing(found[0], utc_now(), this_process("next")) is Standing.FREE
+    assert standing(found[0], utc_now(), this_process("next")) is LeaseState.FREE
     assert lab.data() == copied
     lab.resume_and_check(copied)

@@ -15,7 +15,7 @@ from logkeep.errors import CommitConflict
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository import layout
 from logkeep.repository.actions import HoldAction, ReleaseAction
-from logkeep.repository.chain import Place, append, read_chain, read_whole_chain
+from logkeep.repository.chain import SourceRef, append, read_chain, read_whole_chain
 from logkeep.repository.fold import Folded
 from logkeep.repository.format import StoreFacts
 from logkeep.repository.opening import create_repository
@@ -37,7 +37,7 @@ class Arena:
         self.url = url
         store = open_store(url)
         self.repository = create_repository(store, StoreFacts(True, True, True), utc_now(), random_token).document
-        self.place = Place(store, self.repository.repository, "prod")
+        self.place = SourceRef(store, self.repository.repository, "prod")
         self.first = run_backup(self.place, {0: 3})
 
 
@@ -60,7 +60,7 @@ def raw_chain_races(arena: Arena, rounds: int, _forks: Forker) -> Counter[str]:
     """Two threads that read the same head append at a barrier, each on its own connection."""
     counts = Counter[str]()
     with ThreadPoolExecutor(2) as pool:
-        places = [Place(open_store(arena.url), arena.repository.repository, "prod") for _ in range(2)]
+        places = [SourceRef(open_store(arena.url), arena.repository.repository, "prod") for _ in range(2)]
         for round_number in range(rounds):
             folded = read_chain(arena.place)
             start = threading.Barrier(2)
@@ -76,7 +76,7 @@ def raw_chain_races(arena: Arena, rounds: int, _forks: Forker) -> Counter[str]:
     return counts
 
 
-def _append(place: Place, folded: Folded, start: threading.Barrier, backup_id: int) -> tuple[str, str]:
+def _append(place: SourceRef, folded: Folded, start: threading.Barrier, backup_id: int) -> tuple[str, str]:
     held = folded.completed[0].hold is not None
     action = ReleaseAction(backup_id) if held else HoldAction(backup_id, "race")
     run = random_token()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from logkeep.errors import LogkeepError
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.address import open_store
 from logkeep.store.retrying import RetryingStore
@@ -29,7 +29,7 @@ def back_up(
     """Back up the scripted source; tells the id, or the kind of the error, and how many store calls were made."""
     os.environ.update(environment or {})
     faulty = FaultyStore(open_store(url), _plan(fault, call))
-    place = Place(RetryingStore(faulty), repository, "prod")
+    place = SourceRef(RetryingStore(faulty), repository, "prod")
     start()
     wanted = {int(partition): end for partition, end in ends.items()}
     try:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.opening import open_repository
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.address import open_store
@@ -31,7 +31,7 @@ _SOURCE = "prod"
 _DIRECTORY = Path("backups")
 
 
-def _place() -> Place:
+def _place() -> SourceRef:
     return open_repository(open_store(str(_DIRECTORY))).place(_SOURCE)
 
 
@@ -50,7 +50,7 @@ def _stopped(moment: datetime) -> Callable[[], datetime]:
 def run_dies() -> None:
     """A backup is killed after some of its units."""
     place = _place()
-    victim = Place(FaultyStore(place.store, KillAfter(20)), place.repository, place.source)
+    victim = SourceRef(FaultyStore(place.store, KillAfter(20)), place.repository, place.source)
     how = in_child(lambda: run_backup(victim, {0: 60, 1: 60}))
     if how != KILLED:
         raise SystemExit(f"the run was to be killed; it is {how}")

@@ -14,7 +14,7 @@ import jsonschema
 
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.format import StoreFacts
 from logkeep.repository.opening import create_repository, open_repository
 from logkeep.spark.inline import InlineEngine
@@ -47,7 +47,7 @@ class Filled:
     def ids(self) -> list[int]:
         return sorted(int(p.name) for p in (self.root / "sources/prod/backups").iterdir())
 
-    def place(self, source: str = "prod") -> Place:
+    def place(self, source: str = "prod") -> SourceRef:
         return open_repository(LocalStore(self.root)).place(source)
 
     def file(self, pattern: str) -> Path:
@@ -104,7 +104,7 @@ def new_repository(store: Store) -> str:
     return create_repository(store, facts, datetime.now(UTC), random_token).document.repository
 
 
-def backed_up(place: Place, ends: Ends, *, days_ago: float = 0, wanted: int | None = None) -> int:
+def backed_up(place: SourceRef, ends: Ends, *, days_ago: float = 0, wanted: int | None = None) -> int:
     """One backup that was taken some days ago."""
     then = datetime.now(UTC) - timedelta(days=days_ago)
     chosen = None if wanted is None else BackupId(wanted)

@@ -13,11 +13,11 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import random_token
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.restores import (
     NewRestore,
     RestoredGroup,
-    Verdict,
+    RestoreVerdict,
     begin_restore,
     put_map,
     put_receipt,
@@ -29,12 +29,14 @@ from tests.scripted.restores import GROUP, NEW, NOW, PARTITION, TARGET, clock_at
 EVIL = "evil\x1b[2J\nname"
 
 
-def begun(place: Place, backup: int, *, drill: bool = False) -> RestoreId:
+def begun(place: SourceRef, backup: int, *, drill: bool = False) -> RestoreId:
     new = NewRestore(backup, "kafka", TARGET, NEW.body, NEW.options, "ops", drill=drill)
     return begin_restore(place, new, clock_at(NOW), random_token)
 
 
-def proven(place: Place, backup: int, *, drill: bool = False, verdict: Verdict = Verdict.PROVEN) -> RestoreId:
+def proven(
+    place: SourceRef, backup: int, *, drill: bool = False, verdict: RestoreVerdict = RestoreVerdict.PROVEN
+) -> RestoreId:
     restore_id = begun(place, backup, drill=drill)
     ref = put_map(place, restore_id, map_bytes(restore_id), random_token())
     put_receipt(place, receipt(place, restore_id, backup=backup, drill=drill, verdict=verdict, map_ref=ref))
@@ -51,7 +53,7 @@ def changed(repo: Filled) -> RestoreId:
         place,
         restore_id,
         backup=repo.ids[-1],
-        verdict=Verdict.CHANGED,
+        verdict=RestoreVerdict.CHANGED,
         finished="2026-11-17T02:00:00.000Z",
         partitions=(lost,),
     )
@@ -65,7 +67,7 @@ class TestList:
         assert repo.run("receipts", "list").stdout == f"no restores in {repo.url}\n"
         ids = [
             proven(repo.place(), repo.ids[-1], drill=True),
-            proven(repo.place(), repo.ids[0], verdict=Verdict.FAILED),
+            proven(repo.place(), repo.ids[0], verdict=RestoreVerdict.FAILED),
             begun(repo.place(), repo.ids[0]),
         ]
         shown = repo.json("receipts", "list")["restores"]
@@ -138,7 +140,7 @@ class TestShow:
         restore_id = begun(place, repo.ids[0])
         rows = tuple(msgspec.structs.replace(PARTITION, partition=p) for p in range(60))
         bad = msgspec.structs.replace(PARTITION, partition=60, outcome="foreign-writer", detail="offset 17 was taken")
-        put_receipt(place, receipt(place, restore_id, verdict=Verdict.FAILED, partitions=(*rows, bad)))
+        put_receipt(place, receipt(place, restore_id, verdict=RestoreVerdict.FAILED, partitions=(*rows, bad)))
         lines = repo.run("receipts", "show", "latest").stdout.splitlines()
         table = next(i for i, line in enumerate(lines) if line.startswith("FROM"))
         assert lines[table + 1].endswith("foreign-writer")
@@ -212,7 +214,7 @@ class TestLastRestore:
     def test_list_and_status_show_it(self, repo: Filled) -> None:
         assert "RESTORED" not in repo.run("list").stdout
         assert "last restore        never" in repo.run("status").stdout
-        proven(repo.place(), repo.ids[-1], verdict=Verdict.FAILED)
+        proven(repo.place(), repo.ids[-1], verdict=RestoreVerdict.FAILED)
         last = proven(repo.place(), repo.ids[-1], drill=True)
         rows = repo.json("list")["backups"]
         assert [row["last_restore"] and row["last_restore"]["id"] for row in rows] == [None] * 4 + [last]

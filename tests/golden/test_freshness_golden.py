@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.documents import seal, unseal
 from logkeep.repository.freshness import Freshness, put_freshness, read_freshness
 from logkeep.store.memory import MemoryStore
@@ -28,7 +28,7 @@ def test_the_look_of_version_1_is_read_and_written_as_the_same_bytes() -> None:
 
 
 def test_a_look_is_written_over_the_last_one() -> None:
-    place = Place(MemoryStore(), LOOK.repository, "shop")
+    place = SourceRef(MemoryStore(), LOOK.repository, "shop")
     assert read_freshness(place) is None
     for lag in (3, 17):
         put_freshness(place, LOOKED, LOOK.backup, lag)
@@ -39,14 +39,14 @@ def test_a_look_is_written_over_the_last_one() -> None:
 
 def test_a_look_at_another_source_or_repository_counts_for_nothing() -> None:
     store = MemoryStore()
-    put_freshness(Place(store, LOOK.repository, "shop"), LOOKED, LOOK.backup, 0)
+    put_freshness(SourceRef(store, LOOK.repository, "shop"), LOOKED, LOOK.backup, 0)
     store.put_new("sources/other/freshness.json", store.get("sources/shop/freshness.json", 1 << 20))
-    assert read_freshness(Place(store, LOOK.repository, "other")) is None
-    assert read_freshness(Place(store, "f" * 32, "shop")) is None
+    assert read_freshness(SourceRef(store, LOOK.repository, "other")) is None
+    assert read_freshness(SourceRef(store, "f" * 32, "shop")) is None
 
 
 def test_a_time_that_is_none_counts_for_nothing() -> None:
     for looked in ("yesterday", "2026-11-16T02:15:00.123"):
-        place = Place(MemoryStore(), LOOK.repository, "shop")
+        place = SourceRef(MemoryStore(), LOOK.repository, "shop")
         place.store.put_new(layout.freshness("shop"), seal(replace(LOOK, looked=looked)))
         assert read_freshness(place) is None

@@ -12,7 +12,7 @@ from logkeep.kafka.record import (
     ClusterRecord,
     CommitRecord,
     GroupRecord,
-    LogRecord,
+    PartitionRecord,
     QuotaRecord,
     TopicRecord,
 )
@@ -25,7 +25,7 @@ RECORD = ClusterRecord(
     id=20261116001348,
     cluster_id="7ejgSgM_RvCvZ9_iofb2vg",
     topics=(TopicRecord("orders", "0" * 31 + "a", False, 1, 3, {"cleanup.policy": "compact", "retention.ms": "-1"}),),
-    logs=(LogRecord("orders", 0, "0" * 31 + "a", 2, 9, 6, 3),),
+    logs=(PartitionRecord("orders", 0, "0" * 31 + "a", 2, 9, 6, 3),),
     open_transactions=(OpenTransaction("orders", 0, 4711, 6),),
     groups=(
         GroupRecord("billing", "classic", "Empty", "consumer", (CommitRecord("orders", 0, 9, 12, 3, "ünïcode"),)),

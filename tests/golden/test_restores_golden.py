@@ -7,7 +7,7 @@ import pytest
 
 from logkeep.model.ids import RestoreId
 from logkeep.repository.actions import ObjectRef
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.documents import unseal
 from logkeep.repository.restores import AbortedDocument, ProducersDocument, RestorePlanDocument, put_receipt
 from logkeep.repository.restores.documents import EndedDocument, RestoreDocument, ResumedDocument, sealed
@@ -15,7 +15,7 @@ from logkeep.store.memory import MemoryStore
 from tests.scripted.restores import NEW, OWNER, PRODUCERS, REPOSITORY, TOPICS, receipt
 
 FILES = Path(__file__).parent / "restores"
-PLACE = Place(MemoryStore(), REPOSITORY, "shop")
+PLACE = SourceRef(MemoryStore(), REPOSITORY, "shop")
 ID = 20261116021500
 MAP = ObjectRef("00112233aabbccdd", 123, "ab" * 32)
 DOCUMENTS: dict[str, RestoreDocument] = {
@@ -66,7 +66,7 @@ def test_version_1_is_read_and_written_as_the_same_bytes(name: str) -> None:
 
 
 def test_the_names_of_a_restore_that_ended() -> None:
-    place = Place(MemoryStore(), REPOSITORY, "shop")
+    place = SourceRef(MemoryStore(), REPOSITORY, "shop")
     put_receipt(place, receipt(place, RestoreId(ID), drill=True))
     root = "sources/shop/restores/00000020261116021500"
     assert [i.name for i in place.store.list("")] == [

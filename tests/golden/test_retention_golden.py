@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from logkeep.model.time import rfc3339
-from logkeep.repository.retention import Candidate, Verdict, decide
+from logkeep.repository.retention import Candidate, RetentionVerdict, decide
 from tests.golden.retention_cases import NOW, POLICIES, history
 
 FILES = Path(__file__).parent / "retention"
 
 
-def _row(candidate: Candidate, verdict: Verdict) -> str:
+def _row(candidate: Candidate, verdict: RetentionVerdict) -> str:
     word = "keep" if verdict.keep else "remove"
     return f"{candidate.id:>2} {rfc3339(candidate.committed)} {word}: {', '.join(verdict.reasons)}"
 

@@ -9,19 +9,19 @@ import pytest
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper import txnlog
 from logkeep.formats.zookeeper.jute import JuteReader, packed_buffer, packed_int, packed_long
-from logkeep.formats.zookeeper.snapshot import Ending, NodeRow, SnapshotReader
+from logkeep.formats.zookeeper.snapshot import NodeRow, SnapshotReader, SnapshotTail
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import (
     Acl,
     Change,
-    Check,
+    CheckVersion,
     CloseSession,
     Create,
     CreateSession,
     Delete,
-    Failed,
+    FailedTxn,
     Multi,
-    Part,
+    MultiPart,
     SetAcl,
     SetData,
     decode,
@@ -53,7 +53,7 @@ CASES: dict[str, tuple[str, Change]] = {
         f"00000007 {PATH} 00000001 00000003 00000006 646967657374 00000003 753a70 00000004",
         SetAcl(b"/a", (Acl(3, b"digest", b"u:p"),), 4),
     ),
-    "failed": ("ffffffff ffffff9b", Failed(-101)),
+    "failed": ("ffffffff ffffff9b", FailedTxn(-101)),
     "session begins": ("fffffff6 00007530", CreateSession(30000)),
     "session ends": ("fffffff5", CloseSession(None)),
     "session ends, no paths": ("fffffff5 00000000", CloseSession(())),
@@ -61,11 +61,11 @@ CASES: dict[str, tuple[str, Change]] = {
     "session ends, two paths": ("fffffff5 00000002 00000002 2f61 00000002 2f62", CloseSession((b"/a", b"/b"))),
     "multi": (
         f"0000000e 00000002 0000000d 0000000a {PATH} 00000005 00000002 00000006 {PATH}",
-        Multi((Part(13, Check(b"/a", 5)), Part(2, Delete(b"/a")))),
+        Multi((MultiPart(13, CheckVersion(b"/a", 5)), MultiPart(2, Delete(b"/a")))),
     ),
     "multi that failed": (
         f"0000000e 00000002 00000002 00000006 {PATH} ffffffff 00000004 ffffff9b",
-        Multi((Part(2, Delete(b"/a")), Part(-1, Failed(-101)))),
+        Multi((MultiPart(2, Delete(b"/a")), MultiPart(-1, FailedTxn(-101)))),
     ),
 }
 
@@ -155,17 +155,17 @@ def sealed(*blocks: str) -> bytes:
 @pytest.mark.parametrize(
     ("blocks", "ending"),
     [
-        ((), Ending(242, 1)),
-        ((DIGEST_BLOCK,), Ending(275, 2, 9, (1 << 64) - 1)),
-        ((DIGEST_BLOCK, "000000000000000a"), Ending(296, 3, 9, (1 << 64) - 1, 10)),
-        (("0000000000000000 00000002 0000000000000000",), Ending(275, 2)),
-        (("000000000000000a",), Ending(263, 2, last_processed=10)),
-        (("0000000000000009 00000001 00000004 61626364",), Ending(275, 2, 9)),
-        (("0000000000000009 00000003 0000000000000001",), Ending(275, 2, 9)),
+        ((), SnapshotTail(242, 1)),
+        ((DIGEST_BLOCK,), SnapshotTail(275, 2, 9, (1 << 64) - 1)),
+        ((DIGEST_BLOCK, "000000000000000a"), SnapshotTail(296, 3, 9, (1 << 64) - 1, 10)),
+        (("0000000000000000 00000002 0000000000000000",), SnapshotTail(275, 2)),
+        (("000000000000000a",), SnapshotTail(263, 2, last_processed=10)),
+        (("0000000000000009 00000001 00000004 61626364",), SnapshotTail(275, 2, 9)),
+        (("0000000000000009 00000003 0000000000000001",), SnapshotTail(275, 2, 9)),
     ],
     ids=["3.4", "3.6", "3.9", "no digest", "3.9 with digests turned off", "first version of the digest", "a later one"],
 )
-def test_a_snapshot(blocks: tuple[str, ...], ending: Ending) -> None:
+def test_a_snapshot(blocks: tuple[str, ...], ending: SnapshotTail) -> None:
     reader = SnapshotReader(io.BytesIO(sealed(TREE, *blocks)))
     assert reader.sessions() == {5: 30000}
     assert reader.acls() == {1: (Acl(3, b"digest", b"u:p"),)}
@@ -181,13 +181,13 @@ def test_snapshots_that_are_written() -> None:
 
 
 def test_where_a_snapshot_may_be_fuzzy() -> None:
-    assert Ending(1, 1).fuzzy_end(5, 9) is None
-    assert Ending(1, 2, 0, None).fuzzy_end(5, 9) is None
-    assert Ending(1, 2, 7, 1).fuzzy_end(5, 6) == 7
-    assert Ending(1, 3, 7, 1, 8).fuzzy_end(5, 6) == 8
-    assert Ending(1, 3, 7, 1, 8).fuzzy_end(5, 9) == 9
-    assert Ending(1, 3, 0, None, 8).fuzzy_end(12, 9) is None
-    assert Ending(1, 2, last_processed=8).fuzzy_end(5, 8) is None
+    assert SnapshotTail(1, 1).fuzzy_end(5, 9) is None
+    assert SnapshotTail(1, 2, 0, None).fuzzy_end(5, 9) is None
+    assert SnapshotTail(1, 2, 7, 1).fuzzy_end(5, 6) == 7
+    assert SnapshotTail(1, 3, 7, 1, 8).fuzzy_end(5, 6) == 8
+    assert SnapshotTail(1, 3, 7, 1, 8).fuzzy_end(5, 9) == 9
+    assert SnapshotTail(1, 3, 0, None, 8).fuzzy_end(12, 9) is None
+    assert SnapshotTail(1, 2, last_processed=8).fuzzy_end(5, 8) is None
 
 
 def test_jute() -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from logkeep.formats.zookeeper import txnlog
-from logkeep.formats.zookeeper.names import FileKind, FileName, Packing, parse_name
+from logkeep.formats.zookeeper.names import FileKind, FileName, SnapshotPacking, parse_name
 from logkeep.formats.zookeeper.packed import opened
-from logkeep.formats.zookeeper.snapshot import Ending, SnapshotReader
+from logkeep.formats.zookeeper.snapshot import SnapshotReader, SnapshotTail
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import Multi, Transaction, decode
 from logkeep.zookeeper.tree import Tree, new_tree, rows_of, tree_of
@@ -62,7 +62,7 @@ def golden(request: pytest.FixtureRequest) -> Golden:
     return Golden(request.param)
 
 
-def loaded(name: FileName, snapshot: bytes) -> tuple[Tree, Ending]:
+def loaded(name: FileName, snapshot: bytes) -> tuple[Tree, SnapshotTail]:
     reader = SnapshotReader(opened(io.BytesIO(snapshot), name.packing))
     tree = tree_of(reader.sessions(), reader.acls(), reader.nodes())
     tree.zxid = name.zxid
@@ -130,6 +130,6 @@ def test_a_tree_survives_a_snapshot_of_ours(golden: Golden) -> None:
     tree, _ = replayed(new_tree(with_config=golden.version != "3.4.14"), golden.transactions(), live.zxid)
     acls, rows = rows_of(tree)
     written = b"".join(exact_snapshot(tree.sessions, acls, rows, zxid=tree.zxid, digest=tree.digest))
-    again, ending = loaded(FileName(FileKind.SNAPSHOT, tree.zxid, Packing.PLAIN, stray=False), written)
+    again, ending = loaded(FileName(FileKind.SNAPSHOT, tree.zxid, SnapshotPacking.PLAIN, stray=False), written)
     assert (ending.digest, again.digest, again.sessions) == (tree.digest, tree.digest, tree.sessions)
     assert differences(live, again) == []

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from logkeep.kafka.copy import copy_ranges
 from logkeep.model.segments import Codec
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.store.local import LocalStore
 from tests.kafka.archive import unit_of, whole_range
 from tests.kafka.plain import PlainBrokers
@@ -22,7 +22,7 @@ if __name__ == "__main__":
     codec = Codec(sys.argv[5])
     store = LocalStore(root)
     store.create()
-    place = Place(store, "repository-1", "prod")
+    place = SourceRef(store, "repository-1", "prod")
     brokers = PlainBrokers("127.0.0.1", port)
     wanted = [whole_range(brokers, topic, p) for p in range(partitions)]
     result = copy_ranges(unit_of("memory", place, brokers, wanted, codec=codec), lambda _: None)

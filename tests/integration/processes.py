@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from logkeep.spark.processes import Running, descendants, kill_all
+from logkeep.spark.processes import RunningProcess, descendants, kill_all
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 240.0
@@ -27,7 +27,7 @@ def program(arguments: list[str], directory: Path, **variables: str) -> Iterator
     started = subprocess.Popen(
         command, cwd=work, env=environ | variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    family: list[Running] = []
+    family: list[RunningProcess] = []
     try:
         with started:
             yield started

@@ -15,7 +15,7 @@ from logkeep.kafka.units import CopyRange, CopyResult
 from logkeep.model.ids import BackupId
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Codec
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.journal import receipts
 from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
@@ -48,17 +48,17 @@ def matrix(kafka: EmbeddedKafka) -> Iterator[Matrix]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> SourceRef:
     store = LocalStore(tmp_path / "repository")
     store.create()
-    return Place(store, "repository-1", "prod")
+    return SourceRef(store, "repository-1", "prod")
 
 
 def _all_ranges(matrix: Matrix, brokers: PlainBrokers) -> list[CopyRange]:
     return [whole_range(brokers, topic, p) for topic, count in matrix.topics.items() for p in range(count)]
 
 
-def _compare(kafka: EmbeddedKafka, place: Place, ranges: list[CopyRange], results: list[CopyResult]) -> None:
+def _compare(kafka: EmbeddedKafka, place: SourceRef, ranges: list[CopyRange], results: list[CopyResult]) -> None:
     joined = {one.log: one for one in join(results)}
     for wanted in ranges:
         one = joined[wanted.log]
@@ -75,7 +75,7 @@ def test_archived_bytes_are_the_brokers_own(
     kafka: EmbeddedKafka,
     brokers: PlainBrokers,
     matrix: Matrix,
-    place: Place,
+    place: SourceRef,
     tmp_path: Path,
     pieces: int,
     max_bytes: int,
@@ -102,7 +102,7 @@ def test_archived_bytes_are_the_brokers_own(
 
 
 def test_apache_reads_every_archived_file(
-    kafka: EmbeddedKafka, brokers: PlainBrokers, matrix: Matrix, place: Place, tmp_path: Path
+    kafka: EmbeddedKafka, brokers: PlainBrokers, matrix: Matrix, place: SourceRef, tmp_path: Path
 ) -> None:
     unit = unit_of("all", place, brokers, _all_ranges(matrix, brokers), segment_bytes=1 << 20)
     result = copy_ranges(unit, lambda _: None)
@@ -116,7 +116,7 @@ def test_apache_reads_every_archived_file(
 
 
 def test_apache_reads_what_zstd_makes_of_a_packed_log(
-    kafka: EmbeddedKafka, brokers: PlainBrokers, matrix: Matrix, place: Place, tmp_path: Path
+    kafka: EmbeddedKafka, brokers: PlainBrokers, matrix: Matrix, place: SourceRef, tmp_path: Path
 ) -> None:
     unit = unit_of("all", place, brokers, _all_ranges(matrix, brokers), segment_bytes=16 << 20, codec=Codec.ZSTD)
     result = copy_ranges(unit, lambda _: None)

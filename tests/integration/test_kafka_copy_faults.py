@@ -14,11 +14,11 @@ from logkeep.errors import ClusterUnreachable, SourceDamaged, StoreFull
 from logkeep.kafka.claims import join
 from logkeep.kafka.copy import copy_ranges, copy_with
 from logkeep.kafka.divergence import Cause
-from logkeep.kafka.units import CopyRange, Gap, Outcome, RangeResult, result_of
+from logkeep.kafka.units import CopyOutcome, CopyRange, Gap, RangeResult, result_of
 from logkeep.model.ids import BackupId
 from logkeep.model.ranges import Range
 from logkeep.model.time import random_token
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.journal import receipts
 from logkeep.spark.cache import cache_dir
 from logkeep.store.base import ObjectWriter
@@ -55,10 +55,10 @@ def matrix(kafka: EmbeddedKafka) -> Matrix:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> SourceRef:
     store = LocalStore(tmp_path / "repository")
     store.create()
-    return Place(store, "repository-1", "prod")
+    return SourceRef(store, "repository-1", "prod")
 
 
 def _written(matrix: Matrix, brokers: PlainBrokers, topic: str, batches: int = 40, size: int = 100) -> CopyRange:
@@ -71,7 +71,7 @@ def _written(matrix: Matrix, brokers: PlainBrokers, topic: str, batches: int = 4
     return whole_range(brokers, topic, 0)
 
 
-def _only(place: Place, brokers: PlainBrokers, wanted: CopyRange) -> RangeResult:
+def _only(place: SourceRef, brokers: PlainBrokers, wanted: CopyRange) -> RangeResult:
     result = copy_ranges(unit_of("unit", place, brokers, [wanted]), lambda _: None)
     (receipt,) = receipts(place, BackupId(1))
     assert result_of(receipt) == result
@@ -79,7 +79,7 @@ def _only(place: Place, brokers: PlainBrokers, wanted: CopyRange) -> RangeResult
 
 
 def test_retention_leaves_a_gap_with_exact_offsets(
-    kafka: EmbeddedKafka, brokers: PlainBrokers, matrix: Matrix, place: Place
+    kafka: EmbeddedKafka, brokers: PlainBrokers, matrix: Matrix, place: SourceRef
 ) -> None:
     wanted = _written(matrix, brokers, "shortened")
     for future in matrix.admin.delete_records([TopicPartition("shortened", 0, 205)]).values():
@@ -94,39 +94,43 @@ def test_retention_leaves_a_gap_with_exact_offsets(
     assert archived(place, joined.segments) == kept
 
 
-def test_a_topic_deleted_and_made_again_is_a_new_history(matrix: Matrix, brokers: PlainBrokers, place: Place) -> None:
+def test_a_topic_deleted_and_made_again_is_a_new_history(
+    matrix: Matrix, brokers: PlainBrokers, place: SourceRef
+) -> None:
     old = replace(_written(matrix, brokers, "again"), last_epoch=0, lo=20)
     matrix.delete("again")
     result = _only(place, brokers, old)
-    assert (result.outcome, result.cause, result.reached) == (Outcome.NEW_HISTORY, Cause.DELETED, 20)
+    assert (result.outcome, result.cause, result.reached) == (CopyOutcome.NEW_HISTORY, Cause.DELETED, 20)
     _written(matrix, brokers, "again")
     unit = unit_of("unit-2", place, brokers, [old])
     result = copy_ranges(unit, lambda _: None).ranges[0]
-    assert (result.outcome, result.cause, result.reached) == (Outcome.NEW_HISTORY, Cause.RECREATED, 20)
+    assert (result.outcome, result.cause, result.reached) == (CopyOutcome.NEW_HISTORY, Cause.RECREATED, 20)
 
 
 def test_an_epoch_that_the_broker_never_saw_is_a_new_history(
-    matrix: Matrix, brokers: PlainBrokers, place: Place
+    matrix: Matrix, brokers: PlainBrokers, place: SourceRef
 ) -> None:
     wanted = replace(_written(matrix, brokers, "epochs"), lo=100, last_epoch=9)
     result = _only(place, brokers, wanted)
-    assert (result.outcome, result.cause) == (Outcome.NEW_HISTORY, Cause.UNKNOWN_EPOCH)
+    assert (result.outcome, result.cause) == (CopyOutcome.NEW_HISTORY, Cause.UNKNOWN_EPOCH)
 
 
-def test_a_log_that_ends_before_our_offset_was_truncated(matrix: Matrix, brokers: PlainBrokers, place: Place) -> None:
+def test_a_log_that_ends_before_our_offset_was_truncated(
+    matrix: Matrix, brokers: PlainBrokers, place: SourceRef
+) -> None:
     wanted = replace(_written(matrix, brokers, "shorter"), lo=500, hi=600, last_epoch=0)
     result = _only(place, brokers, wanted)
-    assert (result.outcome, result.cause, result.common_end) == (Outcome.NEW_HISTORY, Cause.TRUNCATED, 400)
+    assert (result.outcome, result.cause, result.common_end) == (CopyOutcome.NEW_HISTORY, Cause.TRUNCATED, 400)
 
 
 def test_a_forbidden_topic_does_not_stop_the_others(
-    kafka: EmbeddedKafka, matrix: Matrix, brokers: PlainBrokers, place: Place
+    kafka: EmbeddedKafka, matrix: Matrix, brokers: PlainBrokers, place: SourceRef
 ) -> None:
     secret, public = _written(matrix, brokers, "secret"), _written(matrix, brokers, "public")
     rule = ["--deny-principal", "User:ANONYMOUS", "--operation", "Read", "--topic", "secret"]
     kafka.java_tool("org.apache.kafka.tools.AclCommand", ["--bootstrap-server", kafka.bootstrap, "--add", *rule])
     result = copy_ranges(unit_of("unit", place, brokers, [secret, public]), lambda _: None)
-    assert [r.outcome for r in result.ranges] == [Outcome.DENIED, Outcome.COPIED]
+    assert [r.outcome for r in result.ranges] == [CopyOutcome.DENIED, CopyOutcome.COPIED]
     assert not result.complete
     assert archived(place, result.segments) == on_disk(kafka, "public", 0, 0, 400)
 
@@ -155,7 +159,7 @@ class _Breaking(PlainConnection):
 
 @pytest.mark.parametrize("replies", [1, 2, 3])
 def test_broken_connections_cost_nothing_that_was_copied(
-    kafka: EmbeddedKafka, brokers: PlainBrokers, matrix: Matrix, place: Place, replies: int
+    kafka: EmbeddedKafka, brokers: PlainBrokers, matrix: Matrix, place: SourceRef, replies: int
 ) -> None:
     wanted = _written(matrix, brokers, f"shaky-{replies}", size=1000)
     pauses: list[float] = []
@@ -198,7 +202,7 @@ def test_a_failed_write_is_never_forgotten_over_a_broken_connection(
     store.create()
     store.failing = failing
     shaky = _Shaky(brokers.host, brokers.port, replies)
-    unit = unit_of("unit", Place(store, "repository-1", "prod"), brokers, [wanted], max_bytes=30_000)
+    unit = unit_of("unit", SourceRef(store, "repository-1", "prod"), brokers, [wanted], max_bytes=30_000)
     with pytest.raises(StoreFull):
         copy_with(replace(unit, brokers=shaky), lambda _: None, random_token, lambda _: None)
     assert [path for path in (tmp_path / "small").rglob("*") if path.is_file()] == []
@@ -219,7 +223,7 @@ class _Flipping(PlainConnection):
         return reply
 
 
-def test_a_flipped_bit_never_reaches_the_archive(matrix: Matrix, brokers: PlainBrokers, place: Place) -> None:
+def test_a_flipped_bit_never_reaches_the_archive(matrix: Matrix, brokers: PlainBrokers, place: SourceRef) -> None:
     wanted = _written(matrix, brokers, "noisy", size=1000)
     noisy = _Noisy(brokers.host, brokers.port)
     unit = replace(unit_of("unit", place, brokers, [wanted], max_bytes=30_000), brokers=noisy)
@@ -244,7 +248,7 @@ class _Redirecting(PlainConnection):
 
 
 def test_a_replica_in_our_rack_is_asked_instead(
-    kafka: EmbeddedKafka, matrix: Matrix, brokers: PlainBrokers, place: Place
+    kafka: EmbeddedKafka, matrix: Matrix, brokers: PlainBrokers, place: SourceRef
 ) -> None:
     wanted = _written(matrix, brokers, "racked")
     unit = replace(unit_of("unit", place, brokers, [wanted]), brokers=_Racked(brokers.host, brokers.port))
@@ -252,7 +256,7 @@ def test_a_replica_in_our_rack_is_asked_instead(
     assert archived(place, result.segments) == on_disk(kafka, "racked", 0, 0, 400)
 
 
-def test_a_broker_that_is_gone_is_given_up_in_the_end(matrix: Matrix, brokers: PlainBrokers, place: Place) -> None:
+def test_a_broker_that_is_gone_is_given_up_in_the_end(matrix: Matrix, brokers: PlainBrokers, place: SourceRef) -> None:
     wanted = _written(matrix, brokers, "gone")
     pauses: list[float] = []
     unit = replace(unit_of("unit", place, brokers, [wanted]), brokers=_Shaky(brokers.host, brokers.port, 0))
@@ -264,7 +268,7 @@ def test_a_broker_that_is_gone_is_given_up_in_the_end(matrix: Matrix, brokers: P
 
 
 def test_an_old_leader_epoch_is_cured_and_an_impossible_end_is_not_waited_for_for_ever(
-    kafka: EmbeddedKafka, matrix: Matrix, brokers: PlainBrokers, place: Place
+    kafka: EmbeddedKafka, matrix: Matrix, brokers: PlainBrokers, place: SourceRef
 ) -> None:
     wanted = _written(matrix, brokers, "fenced")
     pauses: list[float] = []
@@ -275,11 +279,11 @@ def test_an_old_leader_epoch_is_cured_and_an_impossible_end_is_not_waited_for_fo
     unit = unit_of("unit-2", place, brokers, [replace(wanted, hi=401)])
     unit = replace(unit, limits=replace(unit.limits, max_wait_ms=1))
     (ended,) = copy_with(unit, lambda _: None, random_token, lambda _: None).ranges
-    assert (ended.outcome, ended.cause, ended.reached) == (Outcome.NEW_HISTORY, Cause.TRUNCATED, 400)
+    assert (ended.outcome, ended.cause, ended.reached) == (CopyOutcome.NEW_HISTORY, Cause.TRUNCATED, 400)
 
 
 def test_throttling_is_obeyed_and_is_not_the_end_of_the_log(
-    kafka: EmbeddedKafka, matrix: Matrix, brokers: PlainBrokers, place: Place
+    kafka: EmbeddedKafka, matrix: Matrix, brokers: PlainBrokers, place: SourceRef
 ) -> None:
     wanted = _written(matrix, brokers, "throttled", batches=400, size=1000)
     entity = ["--entity-type", "clients", "--entity-name", "slow"]

@@ -11,8 +11,8 @@ import pytest
 from logkeep.errors import Damaged, StoreBusy, StoreFull, TaskFailed, UsageError
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.engine import SparkEngine
-from logkeep.spark.query import Answer as QueryAnswer
 from logkeep.spark.query import Query
+from logkeep.spark.query import QueryResult as QueryAnswer
 from logkeep.spark.settings import SparkSettings
 from tests.integration import spark_tasks
 from tests.integration.spark_tasks import Answer, Unit, weight

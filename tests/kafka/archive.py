@@ -7,12 +7,12 @@ from pathlib import Path
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.batch_index import decode, index_of
-from logkeep.formats.kafka_log import Stop, first_broken, walk
+from logkeep.formats.kafka_log import WalkEnd, first_broken, walk
 from logkeep.kafka.fetch import FetchLimits
 from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES, Brokers, CopyRange, CopyUnit
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.segment_bytes import StoredLog
 from tests.kafka.plain import PlainBrokers
 
@@ -36,7 +36,7 @@ def split(whole: CopyRange, pieces: int) -> list[CopyRange]:
 
 def unit_of(
     name: str,
-    place: Place,
+    place: SourceRef,
     brokers: Brokers,
     ranges: Sequence[CopyRange],
     *,
@@ -48,14 +48,14 @@ def unit_of(
     return CopyUnit(name, place, 1, "run-1", 1, tuple(ranges), brokers, segment_bytes, limits, codec)
 
 
-def archived(place: Place, joined: Sequence[Segment]) -> list[bytes]:
+def archived(place: SourceRef, joined: Sequence[Segment]) -> list[bytes]:
     """The batches of one log as a reader of the archive sees them; every object and index is checked on the way."""
     found: list[bytes] = []
     for piece in joined:
         if piece.has_object:
             data = StoredLog.of(place, piece).whole(_LIMIT)
             walked = walk(data)
-            assert walked.stop is Stop.END
+            assert walked.stop is WalkEnd.END
             assert first_broken(data, walked.batches) is None
             index_name = layout.index_of(place.source, piece.log, piece.first, piece.token)
             stored = decode(place.store.get(index_name, _LIMIT))

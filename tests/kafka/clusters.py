@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from uuid import UUID
 
-from logkeep.kafka.admin.groups import Commit, Group
+from logkeep.kafka.admin.groups import CommittedOffset, Group
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.admin.topics import TopicConfigs
 from logkeep.kafka.facts import Facts
-from logkeep.kafka.look import GroupFacts, Look
+from logkeep.kafka.look import GroupFacts, LogEnds
 from logkeep.kafka.values import ClusterMetadata, Partition, Topic, TopicPartition
 
 ID = UUID("00000000-0000-4000-8000-0000000000aa")
@@ -27,13 +27,13 @@ def bounds(start: int, end: int, stable: int | None = None) -> LogBounds:
 def facts(
     topics: tuple[Topic, ...],
     ends: Mapping[TopicPartition, LogBounds],
-    commits: Mapping[TopicPartition, Commit],
+    commits: Mapping[TopicPartition, CommittedOffset],
 ) -> Facts:
     """One group, `billing`, no authorizer, one config and no quotas."""
     return Facts(
         metadata=ClusterMetadata("cluster-1", 1, (), topics),
         topics=topics,
-        look=Look((GroupFacts(Group("billing", "classic", "Empty", "consumer"), commits),), ends),
+        look=LogEnds((GroupFacts(Group("billing", "classic", "Empty", "consumer"), commits),), ends),
         sizes={},
         configs={t.name: TopicConfigs({"retention.ms": "1000"}, {"cleanup.policy": "compact"}) for t in topics},
         acls=None,

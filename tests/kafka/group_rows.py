@@ -15,15 +15,15 @@ from logkeep.formats.run_map import RunMapBuilder
 from logkeep.formats.run_map_bytes import Route, encode_all
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import random_token, rfc3339, utc_now
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.owner import this_process
 from logkeep.repository.restores import (
     FIRST,
     NewRestore,
     ReceiptDocument,
     RestoredPartition,
-    Target,
-    Verdict,
+    RestoreTargetRef,
+    RestoreVerdict,
     begin_restore,
     put_map,
     put_receipt,
@@ -164,13 +164,13 @@ class Copy:
             builder.place(np.array([(offset, at, 1)], np.int64))
             self.ends[route[2:]] = at + 1
 
-    def receipt(self, place: Place, backup: int, cluster_id: str, mode: str = "translate") -> RestoreId:
+    def receipt(self, place: SourceRef, backup: int, cluster_id: str, mode: str = "translate") -> RestoreId:
         """Store it all as a restore does."""
         self.producer.flush(30)
         for route, builder in self.maps.items():
             builder.skip_to(self.ends[route[2:]])
         maps = {route: builder.finish() for route, builder in self.maps.items()}
-        target, now = Target(cluster_id=cluster_id), rfc3339(utc_now())
+        target, now = RestoreTargetRef(cluster_id=cluster_id), rfc3339(utc_now())
         restore_id = begin_restore(place, NewRestore(backup, "kafka", target, b"{}"), utc_now, random_token)
         receipt = ReceiptDocument(
             repository=place.repository,
@@ -179,7 +179,7 @@ class Copy:
             number=FIRST,
             backup=backup,
             drill=False,
-            verdict=Verdict.PROVEN,
+            verdict=RestoreVerdict.PROVEN,
             owner=this_process("test"),
             started=now,
             finished=now,

@@ -9,12 +9,12 @@ from uuid import UUID, uuid5
 import google_crc32c
 
 from logkeep.formats.kafka_log import walk
-from logkeep.kafka.restore.choice import Choice
+from logkeep.kafka.restore.choice import RestoreSelection
 from logkeep.kafka.restore.offline.run import restore_offline
 from logkeep.kafka.restore.offline.values import OfflineReport, OfflineWish
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.spark.inline import InlineEngine
 from tests.kafka.disks import made_disk
 from tests.kafka.salvaged import salvaged
@@ -24,15 +24,15 @@ TARGET_ID = UUID("00000000-0000-4000-8000-0000000000bb")
 METADATA = "partition.metadata"
 
 
-def offline(place: Place, backup: int, roots: Sequence[Path], **wish: object) -> OfflineReport:
+def offline(place: SourceRef, backup: int, roots: Sequence[Path], **wish: object) -> OfflineReport:
     """A restore in this process."""
     return restore_offline(wished(backup, roots, **wish), place, InlineEngine(), utc_now, random_token)
 
 
 def wished(backup: int, roots: Sequence[Path], **wish: object) -> OfflineWish:
     """Fields of the wish, or of the choice in it."""
-    names = Choice.__dataclass_fields__.keys()
-    choice = Choice(**{name: wish.pop(name) for name in [*wish] if name in names})  # type: ignore[arg-type]  # a test's own
+    names = RestoreSelection.__dataclass_fields__.keys()
+    choice = RestoreSelection(**{name: wish.pop(name) for name in [*wish] if name in names})  # type: ignore[arg-type]  # a test's own
     return OfflineWish(backup=BackupId(backup), roots=tuple(roots), choice=choice, **wish)  # type: ignore[arg-type]  # the same
 
 
@@ -40,7 +40,7 @@ def wished(backup: int, roots: Sequence[Path], **wish: object) -> OfflineWish:
 class Backed:
     """A backup of logs that were written by hand."""
 
-    place: Place
+    place: SourceRef
     backup: int
 
 

@@ -10,8 +10,8 @@ from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequ
 from kafka.protocol.consumer.offsets import ListOffsetsResponse, OffsetForLeaderEpochResponse
 from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
 from logkeep.errors import ClusterNotReady, ClusterUnreachable
-from logkeep.kafka.divergence import LogFacts, Position
-from logkeep.kafka.fetch import EpochEnd
+from logkeep.kafka.divergence import LogFacts, LogPosition
+from logkeep.kafka.fetch import DivergingEpoch
 from logkeep.kafka.units import Leader
 
 _TIMEOUT_S = 30.0
@@ -76,7 +76,7 @@ class PlainBrokers:
                 return Leader(each.leader_id, each.leader_epoch)
         raise ClusterNotReady("nobody leads it", subject=f"{topic}/{partition}")
 
-    def facts(self, topic: str, partition: int, position: Position) -> LogFacts:
+    def facts(self, topic: str, partition: int, position: LogPosition) -> LogFacts:
         found = self.metadata(topic).topics[0]
         if found.error_code:
             return LogFacts(None)
@@ -98,12 +98,12 @@ class PlainBrokers:
         answer = self._ask(request, ListOffsetsResponse, 7)
         return int(answer.topics[0].partitions[0].offset)
 
-    def epoch_end(self, topic: str, partition: int, epoch: int) -> EpochEnd:
+    def epoch_end(self, topic: str, partition: int, epoch: int) -> DivergingEpoch:
         kind = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
         one = kind.OffsetForLeaderPartition(partition=partition, current_leader_epoch=-1, leader_epoch=epoch)
         request = OffsetForLeaderEpochRequest(replica_id=-1, topics=[kind(topic=topic, partitions=[one])])
         answer = self._ask(request, OffsetForLeaderEpochResponse, 4).topics[0].partitions[0]
-        return EpochEnd(answer.leader_epoch, answer.end_offset)
+        return DivergingEpoch(answer.leader_epoch, answer.end_offset)
 
     def aborted(self, topic: str, partition: int, offset: int) -> list[tuple[int, int]]:
         """Producer and first offset of the aborted transactions that a read-committed fetch is told of."""

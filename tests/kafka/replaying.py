@@ -10,7 +10,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from logkeep.kafka.admin.producers import new_producer_id
 from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.restore.units import Isolation, Offsets, Producer, ReplayLog, ReplayUnit
+from logkeep.kafka.restore.units import Offsets, Producer, ReplayLog, ReplayUnit, RestoreIsolation
 from logkeep.kafka.settings import ClientSettings, endpoints
 from tests.integration.processes import wait_for
 from tests.kafka.readers import committed_offsets, messages
@@ -70,7 +70,7 @@ class Target:
             "base": 0,
             "producer": Producer(producer.producer_id, producer.epoch, 0),
             "transactional_id": f"logkeep-{topic}-{partition}" if offsets is Offsets.PRESERVE else "",
-            "isolation": Isolation.COMMITTED,
+            "isolation": RestoreIsolation.COMMITTED,
         }
         return ReplayLog(**(fields | more))
 

@@ -3,13 +3,13 @@
 import hashlib
 from collections.abc import Mapping
 
-from logkeep.formats.kafka_log import Stop, first_broken, walk
+from logkeep.formats.kafka_log import WalkEnd, first_broken, walk
 from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.model.time import Clock, TokenSource, random_token, utc_now
 from logkeep.repository import layout
-from logkeep.repository.backup import Outcome, begin
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.backup import FinishedRun, begin
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.manifest import LogCut
 from logkeep.repository.source import ensure_source, read_manifest
@@ -30,7 +30,7 @@ def batches_of(partition: int, start: int, end: int) -> list[bytes]:
     return [dense(base, 2, epoch=partition).encode() for base in range(start, end, 2) if base // 2 % 5 != 3]
 
 
-def take_round(place: Place, cuts: Cuts, clock: Clock = utc_now, tokens: TokenSource = random_token) -> int:
+def take_round(place: SourceRef, cuts: Cuts, clock: Clock = utc_now, tokens: TokenSource = random_token) -> int:
     """One backup that goes on where the last one ended."""
     with writing(place, "backup", clock, tokens) as session:
         ongoing = begin(session, ensure_source(place, "kafka", IDENTITY, clock()))
@@ -42,10 +42,10 @@ def take_round(place: Place, cuts: Cuts, clock: Clock = utc_now, tokens: TokenSo
             for segment in _copied(place, partition, max(start, reached.get(partition, start)), end, tokens)
         ]
         cut = [LogCut(log_of(p), start, end) for p, (start, end) in sorted(cuts.items())]
-        return ongoing.complete(Outcome(cut=cut, new=new)).id
+        return ongoing.complete(FinishedRun(cut=cut, new=new)).id
 
 
-def _copied(place: Place, partition: int, start: int, end: int, tokens: TokenSource) -> list[Segment]:
+def _copied(place: SourceRef, partition: int, start: int, end: int, tokens: TokenSource) -> list[Segment]:
     writer = SegmentWriter(place, log_of(partition), start, SegmentLimits(1 << 20), 0, tokens)
     data = b"".join(batches_of(partition, start, end))
     writer.write(memoryview(data), walk(data).batches)
@@ -53,7 +53,7 @@ def _copied(place: Place, partition: int, start: int, end: int, tokens: TokenSou
     return writer.segments
 
 
-def read_back(place: Place, backup_id: int) -> dict[int, list[bytes]]:
+def read_back(place: SourceRef, backup_id: int) -> dict[int, list[bytes]]:
     """The batches of a backup, every object checked on the way, cut to what the backup covers."""
     folded = read_chain(place)
     entry = folded.entry(backup_id)
@@ -69,11 +69,11 @@ def read_back(place: Place, backup_id: int) -> dict[int, list[bytes]]:
     return found
 
 
-def _within(place: Place, row: Segment, low: int, high: int) -> list[bytes]:
+def _within(place: SourceRef, row: Segment, low: int, high: int) -> list[bytes]:
     data = place.store.get(layout.segment(place.source, row), 1 << 24)
     assert hashlib.sha256(data).hexdigest() == row.sha256
     walked = walk(data)
-    assert walked.stop is Stop.END
+    assert walked.stop is WalkEnd.END
     assert first_broken(data, walked.batches) is None
     found = walked.batches
     columns = zip(found.base_offsets, found.last_offsets, found.positions, found.sizes, strict=True)
@@ -84,5 +84,5 @@ def expected(cuts: Cuts) -> dict[int, list[bytes]]:
     return {p: batches_of(p, start, end) for p, (start, end) in cuts.items()}
 
 
-def log_objects(place: Place) -> list[str]:
+def log_objects(place: SourceRef) -> list[str]:
     return [i.name for i in place.store.list(layout.source_root(place.source)) if i.name.endswith(".log")]

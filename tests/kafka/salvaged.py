@@ -4,25 +4,25 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from logkeep.kafka.salvage.disks import held, look
-from logkeep.kafka.salvage.foresight import Wish
-from logkeep.kafka.salvage.run import Done, KafkaSalvage
+from logkeep.kafka.salvage.foresight import SalvageOptions
+from logkeep.kafka.salvage.run import KafkaSalvage, SalvageDone
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.spark.inline import InlineEngine
 from tests.kafka.whole import Archive
 
 
-def salvaged(place: Place, roots: Sequence[Path], **wish: object) -> tuple[Archive, Done]:
+def salvaged(place: SourceRef, roots: Sequence[Path], **wish: object) -> tuple[Archive, SalvageDone]:
     """A backup from disks, and a reader of it."""
     with held(roots):
         task = KafkaSalvage(place, look(roots), utc_now, random_token)
-        done = task.run(Wish(**wish), InlineEngine())  # type: ignore[arg-type]  # a test's own wish
+        done = task.run(SalvageOptions(**wish), InlineEngine())  # type: ignore[arg-type]  # a test's own wish
     return Archive("nobody:9092", place), done
 
 
-def codes(done: Done) -> set[str]:
+def codes(done: SalvageDone) -> set[str]:
     return {f.code for f in done.findings}
 
 
-def told(done: Done, code: str) -> list[str]:
+def told(done: SalvageDone, code: str) -> list[str]:
     return [f"{f.where}: {f.what}" for f in done.findings if f.code == code]

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 from logkeep.errors import ClusterUnreachable
-from logkeep.kafka.divergence import LogFacts, Position
+from logkeep.kafka.divergence import LogFacts, LogPosition
 from logkeep.kafka.units import Leader
 
 _DATA = FetchResponse.FetchableTopicResponse.PartitionData
@@ -82,7 +82,7 @@ class Script:
     def leader(self, topic: str, topic_id: UUID, partition: int) -> Leader:
         return Leader(self.leads, 0)
 
-    def facts(self, topic: str, partition: int, position: Position) -> LogFacts:
+    def facts(self, topic: str, partition: int, position: LogPosition) -> LogFacts:
         return self.facts_now
 
 

@@ -7,7 +7,7 @@ from logkeep.formats.kafka_log import walk
 from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Codec, Collection, LogName, Segment
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.parts import Expected
 from logkeep.store.memory import MemoryStore
 from tests.kafka.batches import Batch
@@ -15,8 +15,8 @@ from tests.kafka.batches import Batch
 LOG = LogName(Collection.TOPICS, "orders", "00" * 16, 0)
 
 
-def place() -> Place:
-    return Place(MemoryStore(), "repository-1", "prod")
+def place() -> SourceRef:
+    return SourceRef(MemoryStore(), "repository-1", "prod")
 
 
 def log_of(sizes: list[tuple[int, int]]) -> bytes:
@@ -27,7 +27,7 @@ def log_of(sizes: list[tuple[int, int]]) -> bytes:
 
 
 def written(
-    where: Place, log: bytes, codec: Codec, *, chunk: int = 8 << 20, segment_bytes: int = 1 << 40
+    where: SourceRef, log: bytes, codec: Codec, *, chunk: int = 8 << 20, segment_bytes: int = 1 << 40
 ) -> list[Segment]:
     """Write a log in replies of about `chunk` bytes, each cut at a batch."""
     tokens = iter(f"{number:016x}" for number in range(1, 1000))

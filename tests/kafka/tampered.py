@@ -14,8 +14,8 @@ from logkeep.model.segments import Segment
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository import layout
 from logkeep.repository.attachments import put_attachment
-from logkeep.repository.backup import Outcome, begin
-from logkeep.repository.chain import Place
+from logkeep.repository.backup import FinishedRun, begin
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.source import ensure_source
 from logkeep.repository.writing import writing
 from tests.kafka.whole import Archive
@@ -23,7 +23,7 @@ from tests.kafka.whole import Archive
 Change = Callable[[list[bytes]], list[bytes]]
 
 
-def tampered(archive: Archive, backup_id: int, place: Place, change: Change, cluster: str = "") -> int:
+def tampered(archive: Archive, backup_id: int, place: SourceRef, change: Change, cluster: str = "") -> int:
     """Copy a backup, with the batches of every object changed, perhaps as that of another cluster; its new id."""
     manifest, record = archive.manifest(backup_id), archive.record(backup_id)
     segments = [s for some in archive.segments(backup_id).values() for s in some]
@@ -33,10 +33,10 @@ def tampered(archive: Archive, backup_id: int, place: Place, change: Change, clu
         new = [_copied(archive.place, place, s, change) if s.has_object else s for s in segments]
         told = msgspec.structs.replace(record, repository=place.repository, source=place.source, id=ongoing.id)
         ref = put_attachment(place, ongoing.id, ROLE, told, random_token())
-        return ongoing.complete(Outcome(cut=manifest.cut, new=new, gaps=manifest.gaps, attachments=(ref,))).id
+        return ongoing.complete(FinishedRun(cut=manifest.cut, new=new, gaps=manifest.gaps, attachments=(ref,))).id
 
 
-def _copied(old: Place, new: Place, segment: Segment, change: Change) -> Segment:
+def _copied(old: SourceRef, new: SourceRef, segment: Segment, change: Change) -> Segment:
     data = old.store.get(layout.segment(old.source, segment), 1 << 30)
     batches = walk(data).batches
     ends = (batches.positions + batches.sizes).tolist()

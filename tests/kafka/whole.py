@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from logkeep.kafka.backup import Done, KafkaBackup, Wish
+from logkeep.kafka.backup import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.properties import load_settings
 from logkeep.kafka.record import ROLE, ClusterRecord
 from logkeep.kafka.settings import ClientSettings, endpoints
@@ -14,7 +14,7 @@ from logkeep.model.segments import LogName, Segment
 from logkeep.model.time import random_token, utc_now
 from logkeep.model.work import Engine
 from logkeep.repository.attachments import read_attachment
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.format import StoreFacts
 from logkeep.repository.manifest import LogCut, Manifest
@@ -28,7 +28,7 @@ from logkeep.store.local import LocalStore
 from tests.kafka.archive import archived
 
 
-def new_place(root: Path, source: str = "prod") -> Place:
+def new_place(root: Path, source: str = "prod") -> SourceRef:
     """An empty repository in a directory."""
     store = LocalStore(root)
     store.create()
@@ -41,7 +41,7 @@ class Archive:
     """One cluster and the repository that it is backed up into."""
 
     bootstrap: str
-    place: Place
+    place: SourceRef
     engine: Engine = field(default_factory=InlineEngine)
     client: Path | None = None
     """A client.properties."""
@@ -53,8 +53,8 @@ class Archive:
             settings = load_settings(self.client, bootstrap=self.bootstrap)
         return KafkaBackup(self.place, settings, utc_now, random_token)
 
-    def back_up(self, *topics: str, **wish: object) -> Done:
-        return self.task.run(Wish(include=topics, **wish), self.engine)  # type: ignore[arg-type]  # a test's own wish
+    def back_up(self, *topics: str, **wish: object) -> KafkaBackupDone:
+        return self.task.run(KafkaBackupOptions(include=topics, **wish), self.engine)  # type: ignore[arg-type]  # a test's own wish
 
     def manifest(self, backup_id: int) -> Manifest:
         entry = read_chain(self.place).entry(backup_id)

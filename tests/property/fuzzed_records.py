@@ -11,12 +11,12 @@ import sys
 
 from logkeep.errors import Damaged
 from logkeep.formats.arrow_records import arrow_records
-from logkeep.formats.compare import Compared, Stretch
+from logkeep.formats.compare import BatchStretch, LogComparison
 from logkeep.formats.digest import digest_of
 from logkeep.formats.kafka_log import Batches, walk
 from logkeep.formats.outgoing import Outgoing, outgoing, stamp
-from logkeep.formats.records import Records, decode
-from logkeep.formats.transactions import Settled, Settling
+from logkeep.formats.records import RecordColumns, decode
+from logkeep.formats.transactions import SettledTransactions, Settling
 from logkeep.formats.view import View, visible_records
 from logkeep.formats.warm import warm
 from tests.kafka.slow_batches import PACKERS
@@ -80,27 +80,29 @@ def fuzz(count: int, seed: int) -> tuple[int, int]:
         log = _log(chance)
         batches = walk(log).batches
         readable += _read(log, batches)
-        sent += _send(chance, Stretch(log, batches))
+        sent += _send(chance, BatchStretch(log, batches))
     return readable, sent
 
 
 def _read(log: bytes, batches: Batches) -> int:
     readable = 0
     for part in decode(log, batches):
-        if isinstance(part, Records):
+        if isinstance(part, RecordColumns):
             digest_of(part)
             arrow_records(part).validate(full=True)
             readable += len(set(part.batch.tolist()))
     Settling().take(log, batches)
-    other = Stretch(log[:-1] + b"\0", batches)
-    Compared().compare(Stretch(log, batches), other, 0, 100)
+    other = BatchStretch(log[:-1] + b"\0", batches)
+    LogComparison().compare(BatchStretch(log, batches), other, 0, 100)
     return readable
 
 
-def _send(chance: random.Random, stretch: Stretch) -> int:
+def _send(chance: random.Random, stretch: BatchStretch) -> int:
     """Every batch that is sent must be one for `walk`, too."""
     sent, start = 0, chance.choice((0, chance.randrange(20)))
-    view = View(start, start + chance.randrange(60), chance.choice((None, Settled((), ()))), chance.random() < 0.5)
+    view = View(
+        start, start + chance.randrange(60), chance.choice((None, SettledTransactions((), ()))), chance.random() < 0.5
+    )
     try:
         for part in outgoing([stretch], view, chance.choice((1, 300, 1 << 20))):
             if isinstance(part, Outgoing):

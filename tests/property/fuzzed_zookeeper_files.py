@@ -14,7 +14,7 @@ import sys
 
 from logkeep.errors import Damaged, FormatTooNew
 from logkeep.formats.zookeeper import txnlog
-from logkeep.formats.zookeeper.names import Packing
+from logkeep.formats.zookeeper.names import SnapshotPacking
 from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import NodeRow, SnapshotReader
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
@@ -94,15 +94,15 @@ def _replay(tree: Tree, log: bytes) -> None:
         pass
 
 
-def _packed(snapshot: bytes, packing: Packing) -> bytes:
-    if packing is Packing.PLAIN:
+def _packed(snapshot: bytes, packing: SnapshotPacking) -> bytes:
+    if packing is SnapshotPacking.PLAIN:
         return snapshot
-    return gzip.compress(snapshot) if packing is Packing.GZIP else snapped(snapshot)
+    return gzip.compress(snapshot) if packing is SnapshotPacking.GZIP else snapped(snapshot)
 
 
 def _read_snapshot(chance: random.Random, snapshot: bytes) -> tuple[bool, bool]:
     """Packed by one of the ways, and broken again then."""
-    packing = chance.choice(tuple(Packing))
+    packing = chance.choice(tuple(SnapshotPacking))
     packed = _mutated(chance, bytearray(_packed(snapshot, packing)), chance.choice((0, 0, 1)))
     some = False
     try:

@@ -18,8 +18,8 @@ from logkeep.errors import LeaseLost, LogkeepError, UsageError
 from logkeep.model.ids import BackupId
 from logkeep.repository import layout
 from logkeep.repository.actions import HoldAction, ReleaseAction
-from logkeep.repository.backup import Outcome, begin
-from logkeep.repository.chain import Place, checkpoints, read_chain, read_whole_chain
+from logkeep.repository.backup import FinishedRun, begin
+from logkeep.repository.chain import SourceRef, checkpoints, read_chain, read_whole_chain
 from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.format import StoreFacts
@@ -30,7 +30,7 @@ from logkeep.repository.manifest import LogCut
 from logkeep.repository.opening import create_repository
 from logkeep.repository.owner import this_process
 from logkeep.repository.parts import objects
-from logkeep.repository.prune import Situation, delete, plan_delete, plan_prune
+from logkeep.repository.prune import PruneSituation, delete, plan_delete, plan_prune
 from logkeep.repository.repair import repair
 from logkeep.repository.retention import Policy
 from logkeep.repository.source import ensure_source, read_manifest
@@ -87,7 +87,7 @@ class Machine(RuleBasedStateMachine):
         self.now = datetime(2026, 11, 15, tzinfo=UTC)
         self.tokens = count(1)
         self.store = MemoryStore(lambda: self.now)
-        self.place = Place(self.store, "", "prod")
+        self.place = SourceRef(self.store, "", "prod")
         self.model: dict[int, dict[int, int]] = {}
         self.held: set[int] = set()
         self.ends = {0: 0, 1: 0}
@@ -110,7 +110,7 @@ class Machine(RuleBasedStateMachine):
 
     def run(self, plan: Plan | None = None, *, resumed: bool = False) -> int:
         store = FaultyStore(self.store, plan) if plan else self.store
-        place = Place(store, self.place.repository, "prod")
+        place = SourceRef(store, self.place.repository, "prod")
         entry = back_up(place, self.ends, InlineEngine(), self.clock, self.token, resumed=resumed)
         return entry.id
 
@@ -273,7 +273,7 @@ class Machine(RuleBasedStateMachine):
 
         def wake() -> object:
             try:
-                return ongoing.complete(Outcome(cut=cut, new=[]))
+                return ongoing.complete(FinishedRun(cut=cut, new=[]))
             finally:
                 context.__exit__(None, None, None)
 
@@ -339,8 +339,8 @@ class Machine(RuleBasedStateMachine):
     def writing(self, operation: str) -> AbstractContextManager[Writing]:
         return writing(self.place, operation, self.clock, self.token)
 
-    def situation(self, session: Writing) -> Situation:
-        return Situation(session.folded, {}, {})
+    def situation(self, session: Writing) -> PruneSituation:
+        return PruneSituation(session.folded, {}, {})
 
     def teardown(self) -> None:
         if self.sleeper is not None:

@@ -13,11 +13,11 @@ import pytest
 from logkeep.errors import Damaged
 from logkeep.formats.kafka_log import HEADER_BYTES, walk
 from logkeep.kafka.restore import archive
-from logkeep.kafka.restore.survey import SurveyLog, SurveyUnit, survey
+from logkeep.kafka.restore.survey import RestoreSurveyUnit, SurveyLog, survey
 from logkeep.kafka.restore.units import Offsets, Producer, ReplayLog
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.store.metered import MeteredStore
 from tests.kafka.slow_records import Slow, batch_of
 from tests.kafka.stored import LOG, place, written
@@ -40,20 +40,20 @@ def _witnessed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "HASHED_BYTES", 0)
 
 
-def _archived(codec: Codec = Codec.NONE) -> tuple[Place, Segment]:
+def _archived(codec: Codec = Codec.NONE) -> tuple[SourceRef, Segment]:
     where = place()
     (segment,) = written(where, LOG_BYTES, codec)
     return where, segment
 
 
-def _changed(where: Place, name: str, change: Callable[[bytearray], None]) -> None:
+def _changed(where: SourceRef, name: str, change: Callable[[bytearray], None]) -> None:
     data = bytearray(where.store.get(name, 1 << 20))
     change(data)
     where.store.delete(name)
     where.store.put_new(name, bytes(data))
 
 
-def _flip(where: Place, segment: Segment, bit: int) -> None:
+def _flip(where: SourceRef, segment: Segment, bit: int) -> None:
     """Turn over one bit of an object; the same again puts it back."""
 
     def flipped(data: bytearray) -> None:
@@ -70,12 +70,12 @@ def _log(segment: Segment, end: int | None = None) -> ReplayLog:
     )  # fmt: skip
 
 
-def _bases(where: Place, segment: Segment, end: int | None = None) -> Iterator[int]:
+def _bases(where: SourceRef, segment: Segment, end: int | None = None) -> Iterator[int]:
     for stretch in archive.stretches(where, _log(segment, end)):
         yield from stretch.batches.base_offsets.tolist()
 
 
-def _read(where: Place, segment: Segment, end: int | None = None) -> list[int]:
+def _read(where: SourceRef, segment: Segment, end: int | None = None) -> list[int]:
     return list(_bases(where, segment, end))
 
 
@@ -143,15 +143,15 @@ def test_an_earlier_end(way: str) -> None:
         _read(where, segment, end=13)
 
 
-def _lose(where: Place, name: str) -> None:
+def _lose(where: SourceRef, name: str) -> None:
     where.store.delete(name)
 
 
-def _damage(where: Place, name: str) -> None:
+def _damage(where: SourceRef, name: str) -> None:
     _changed(where, name, lambda data: data.__setitem__(-1, data[-1] ^ 1))
 
 
-def _another(where: Place, name: str) -> None:
+def _another(where: SourceRef, name: str) -> None:
     """An index that is whole, and of as many bytes and records, only not of this object."""
     other = place()
     moved = b"".join(batch_of(base + 1, [Slow(0, 0, b"k", b"%d" % base)], epoch=3) for base in BASES)
@@ -161,7 +161,9 @@ def _another(where: Place, name: str) -> None:
 
 
 @pytest.mark.parametrize("spoil", [_lose, _damage, _another])
-def test_an_index_that_cannot_be_believed(monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Place, str], None]) -> None:
+def test_an_index_that_cannot_be_believed(
+    monkeypatch: pytest.MonkeyPatch, spoil: Callable[[SourceRef, str], None]
+) -> None:
     """Then the hash decides: an object that is as it was is read, one with another bit is not."""
     _witnessed(monkeypatch)
     where, segment = _archived()
@@ -178,9 +180,9 @@ def test_a_survey_without_an_index_does_not_believe_a_moved_batch() -> None:
     where, segment = _archived()
     where.store.delete(layout.index_of(where.source, LOG, segment.first, segment.token))
     log = SurveyLog(log=LOG, start=0, end=segment.end, segments=(segment,))
-    assert survey(SurveyUnit(place=where, logs=(log,)), lambda _: None).logs[0].damage == ""
+    assert survey(RestoreSurveyUnit(place=where, logs=(log,)), lambda _: None).logs[0].damage == ""
     _flip(where, segment, _one_further(4))
-    assert survey(SurveyUnit(place=where, logs=(log,)), lambda _: None).logs[0].damage
+    assert survey(RestoreSurveyUnit(place=where, logs=(log,)), lambda _: None).logs[0].damage
 
 
 def test_a_large_object_is_read_once_and_never_hashed() -> None:
@@ -190,5 +192,5 @@ def test_a_large_object_is_read_once_and_never_hashed() -> None:
     assert segment.plain_bytes > archive.HASHED_BYTES
     meter = MeteredStore(where.store)
     wrong = msgspec.structs.replace(segment, sha256="0" * 64)
-    assert _read(Place(meter, where.repository, where.source), wrong) == list(range(100))
+    assert _read(SourceRef(meter, where.repository, where.source), wrong) == list(range(100))
     assert meter.meter.usage().bytes_down < 1.1 * len(data)

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import Damaged
-from logkeep.formats.compare import Stretch
+from logkeep.formats.compare import BatchStretch
 from logkeep.kafka.restore import archive
 from logkeep.kafka.restore.units import Offsets, Producer, ReplayLog
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from tests.kafka.slow_records import Slow, batch_of
 from tests.kafka.stored import LOG, place, written
 from tests.property.untimed import untimed
@@ -39,12 +39,12 @@ def _read_at_once(piece_bytes: int) -> Iterator[None]:
         yield
 
 
-def _archived(where: Place, batches: list[bytes], codec: Codec = Codec.NONE) -> Segment:
+def _archived(where: SourceRef, batches: list[bytes], codec: Codec = Codec.NONE) -> Segment:
     (segment,) = written(where, b"".join(batches), codec)
     return segment
 
 
-def _stored_as(where: Place, segment: Segment, data: bytes) -> Segment:
+def _stored_as(where: SourceRef, segment: Segment, data: bytes) -> Segment:
     """As if this had been archived."""
     name = layout.segment(where.source, segment)
     where.store.delete(name)
@@ -53,7 +53,7 @@ def _stored_as(where: Place, segment: Segment, data: bytes) -> Segment:
     return msgspec.structs.replace(segment, stored_bytes=len(data), plain_bytes=len(data), sha256=digest)
 
 
-def _read(where: Place, segment: Segment) -> Iterator[Stretch]:
+def _read(where: SourceRef, segment: Segment) -> Iterator[BatchStretch]:
     log = ReplayLog(
         log=LOG, start=0, end=segment.end, segments=(segment,), transactional=False, topic="t",
         topic_id=UUID(int=7).hex, partition=0, offsets=Offsets.TRANSLATE, base=0,
@@ -62,7 +62,7 @@ def _read(where: Place, segment: Segment) -> Iterator[Stretch]:
     return archive.stretches(where, log)
 
 
-def _bytes(stretch: Stretch) -> Iterator[bytes]:
+def _bytes(stretch: BatchStretch) -> Iterator[bytes]:
     for at, size in zip(stretch.batches.positions.tolist(), stretch.batches.sizes.tolist(), strict=True):
         yield bytes(stretch.buffer[at : at + size])
 

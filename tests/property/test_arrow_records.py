@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from logkeep.formats.arrow_records import SCHEMA, arrow_records
 from logkeep.formats.kafka_log import walk
-from logkeep.formats.records import Records, decode
+from logkeep.formats.records import RecordColumns, decode
 from tests.kafka.slow_batches import APPEND_TIME, Source
 from tests.kafka.slow_records import Slow
 from tests.property.untimed import untimed
@@ -28,7 +28,7 @@ def _sources(draw: st.DrawFn) -> Source:
 
 
 def _table(data: bytes) -> pa.Table:
-    found = [arrow_records(part) for part in decode(data, walk(data).batches) if isinstance(part, Records)]
+    found = [arrow_records(part) for part in decode(data, walk(data).batches) if isinstance(part, RecordColumns)]
     for batch in found:
         batch.validate(full=True)
     return pa.Table.from_batches(found, SCHEMA)
@@ -54,7 +54,7 @@ def test_columns_stay_when_the_records_are_overwritten() -> None:
     source = Source(5, (Slow(0, 1, b"key", b"value", ((b"h", b"x"),)),), 0)
     data = bytearray(source.encode())
     (part,) = decode(data, walk(data).batches)
-    assert isinstance(part, Records)
+    assert isinstance(part, RecordColumns)
     table = arrow_records(part)
     before = table.to_pylist()
     data[:] = bytes(len(data))
@@ -76,7 +76,7 @@ def test_arrow_files_take_the_columns_as_they_are() -> None:
 def test_nothing_is_a_table_too() -> None:
     data = Source(5, (Slow(0, 0, b"k", b"v"),), 0).encode()
     (part,) = decode(data, walk(data).batches)
-    assert isinstance(part, Records)
+    assert isinstance(part, RecordColumns)
     none = arrow_records(part.within(0, 5))
     none.validate(full=True)
     assert none.num_rows == 0

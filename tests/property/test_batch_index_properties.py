@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from logkeep.errors import Damaged, FormatTooNew
 from logkeep.formats.batch_index import decode, encode, index_of, join
-from logkeep.formats.kafka_log import Stop, walk
+from logkeep.formats.kafka_log import WalkEnd, walk
 from tests.kafka.batches import Batch
 from tests.property.untimed import many
 
@@ -77,4 +77,4 @@ def test_walking_noise_never_raises_and_never_leaves_the_buffer(noise: bytes, ma
     walked = walk(data)
     assert walked.batches.end == walked.stopped_at or not len(walked.batches)
     assert walked.stopped_at <= len(data)
-    assert walked.stop is not Stop.END or walked.stopped_at == len(data)
+    assert walked.stop is not WalkEnd.END or walked.stopped_at == len(data)

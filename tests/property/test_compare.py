@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.formats.compare import Compared, Stretch
+from logkeep.formats.compare import BatchStretch, LogComparison
 from logkeep.formats.kafka_log import walk
 from tests.kafka.slow_records import Slow, batch_of, gzipped
 from tests.property.untimed import untimed
@@ -22,13 +22,13 @@ def _logs(draw: st.DrawFn) -> Log:
     return found
 
 
-def _stretch(log: Log, packed: list[bool] | None = None) -> Stretch:
+def _stretch(log: Log, packed: list[bool] | None = None) -> BatchStretch:
     data = b""
     for index, (base, records) in enumerate(log):
         plain, last = b"".join(r.encode() for r in records), max((r.delta for r in records), default=0)
         compressed = packed is not None and packed[index]
         data += batch_of(base, records, gzipped(plain) if compressed else plain, attributes=int(compressed), delta=last)
-    return Stretch(data, walk(data).batches)
+    return BatchStretch(data, walk(data).batches)
 
 
 @untimed
@@ -40,13 +40,13 @@ def test_what_compaction_leaves_is_found(log: Log, data: st.DataObject) -> None:
     total = sum(len(rs) for _, rs in live)
     end = log[-1][0] + 10
     start = data.draw(st.integers(0, end))
-    compared = Compared()
+    compared = LogComparison()
     for border in sorted({start, data.draw(st.integers(start, end)), end}):
         compared.compare(_stretch(live, packed), _stretch(log), start, border)
         start = border
     assert (compared.missing, compared.differing, compared.unreadable) == (0, 0, "")
     assert compared.identical + compared.equal <= total
-    whole = Compared()
+    whole = LogComparison()
     whole.compare(_stretch(live, packed), _stretch(log), 0, end)
     assert whole.identical + whole.equal == total
 
@@ -67,7 +67,7 @@ def test_what_is_not_archived_or_archived_otherwise_is_named(log: Log, data: st.
     }.get(kind)
     changed = [*records[:row], *([other] if other else []), *records[row + 1 :]]
     archived = [*log[:index], *([(base, changed)] if kind != "batch" and changed else []), *log[index + 1 :]]
-    compared = Compared()
+    compared = LogComparison()
     compared.compare(_stretch(log), _stretch(archived), 0, log[-1][0] + 10)
     if other:
         assert (compared.differing, compared.first_differing, compared.missing) == (1, base + old.delta, 0)

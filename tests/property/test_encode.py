@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from logkeep.formats.encode import encode
 from logkeep.formats.kafka_log import walk
-from logkeep.formats.records import Records, decode
+from logkeep.formats.records import RecordColumns, decode
 from logkeep.formats.stamping import Outgoing, stamp
 from tests.kafka.slow_batches import Seen, Source, read_sent
 from tests.kafka.slow_records import Slow
@@ -27,13 +27,13 @@ def _sources(draw: st.DrawFn) -> Source:
     return Source(draw(st.integers(0, 2**40)), tuple(records), deltas[-1], draw(st.integers(0, 4)), -1, draw(_long))
 
 
-def _decoded(data: bytes) -> Records:
+def _decoded(data: bytes) -> RecordColumns:
     (part,) = decode(data, walk(data).batches)
-    assert isinstance(part, Records), part
+    assert isinstance(part, RecordColumns), part
     return part
 
 
-def _seen(part: Records) -> list[Seen]:
+def _seen(part: RecordColumns) -> list[Seen]:
     rows = range(len(part))
     return [(int(part.times_ms[i]), part.key(i), part.value(i), tuple(part.headers(i))) for i in rows]
 

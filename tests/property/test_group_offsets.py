@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from logkeep.formats.run_map import RunMap, RunMapBuilder
 from logkeep.formats.run_map_bytes import decode, encode
 from logkeep.kafka.record import CommitRecord
-from logkeep.kafka.restore.offsets import Kept, Moved, Placed, Reason, carried_over
+from logkeep.kafka.restore.offsets import Kept, Moved, Reason, TranslatedOffset, carried_over
 from logkeep.kafka.values import TopicPartition
 from tests.property.untimed import many
 
@@ -50,7 +50,7 @@ def commit(offset: int, log: Log, partition: int = 3) -> CommitRecord:
     return CommitRecord("old", partition, min(offset, cut), offset, 7, "note")
 
 
-def one(record: CommitRecord, place: Moved | Kept) -> Placed:
+def one(record: CommitRecord, place: Moved | Kept) -> TranslatedOffset:
     positions = carried_over([record], {OLD: [place]})
     assert not positions.left_out
     (placed,) = positions.placed
@@ -69,7 +69,7 @@ def test_the_next_record_is_the_same_record(log: Log, offset: int, base: int, tr
     _check_reason(placed, offset, log, expected)
 
 
-def _check_reason(placed: Placed, offset: int, log: Log, expected: int | None) -> None:
+def _check_reason(placed: TranslatedOffset, offset: int, log: Log, expected: int | None) -> None:
     if offset > log.end:
         assert placed.reason is Reason.BEYOND
     elif offset < log.start:

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from logkeep.formats.batch_index import decode
 from logkeep.kafka.claims import Joined, join
 from logkeep.kafka.divergence import LogFacts, explain
-from logkeep.kafka.fetch import Code, Fetched
+from logkeep.kafka.fetch import Code, FetchedPartition
 from logkeep.kafka.range_copy import RangeCopy
 from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.units import CopyRange, CopyResult
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.manifest import KnownGap, LogCut
 from logkeep.repository.tiling import untiled
 from logkeep.store.memory import MemoryStore
@@ -41,13 +41,13 @@ class Log:
     start: int
     end: int
 
-    def fetch(self, offset: int, count: int) -> Fetched | None:
+    def fetch(self, offset: int, count: int) -> FetchedPartition | None:
         """As many batches from `offset` on; None: out of range."""
         if not self.start <= offset <= self.end:
             return None
         served = [b for b in self.batches if b.last >= offset][:count]
         data = b"".join(b.encode() for b in served)
-        return Fetched(TOPIC, 0, Code.NONE, self.end, self.end, self.start, None, -1, -1, memoryview(data))
+        return FetchedPartition(TOPIC, 0, Code.NONE, self.end, self.end, self.start, None, -1, -1, memoryview(data))
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _later(log: Log, steps: list[int], draw: st.DrawFn) -> tuple[Log, set[Batch]
     return Log(tuple(b for b in log.batches if b not in gone and b.last >= start), start, log.end), gone
 
 
-def _copy(read: Read, place: Place, tokens: "_Tokens") -> CopyResult:
+def _copy(read: Read, place: SourceRef, tokens: "_Tokens") -> CopyResult:
     copy = RangeCopy(read.wanted, 1)
     writer = SegmentWriter(place, read.wanted.log, read.wanted.lo, SegmentLimits(read.segment_bytes), 0, tokens)
     while copy.outcome is None:
@@ -126,7 +126,7 @@ class _Tokens:
         return f"{self._next:016x}"
 
 
-def _rows(place: Place, piece: Segment) -> list[tuple[int, int]]:
+def _rows(place: SourceRef, piece: Segment) -> list[tuple[int, int]]:
     """Base and last offset of every batch in an object."""
     if not piece.has_object:
         return []
@@ -134,7 +134,7 @@ def _rows(place: Place, piece: Segment) -> list[tuple[int, int]]:
     return list(zip(rows["base_offset"].tolist(), rows["last_offset"].tolist(), strict=True))
 
 
-def _visible(place: Place, joined: Sequence[Segment]) -> list[tuple[int, int]]:
+def _visible(place: SourceRef, joined: Sequence[Segment]) -> list[tuple[int, int]]:
     """Those that a reader of the archive sees."""
     return [(base, last) for s in joined for base, last in _rows(place, s) if last >= s.start and base < s.end]
 
@@ -143,7 +143,7 @@ def _visible(place: Place, joined: Sequence[Segment]) -> list[tuple[int, int]]:
 @given(histories())
 def test_joined_claims_tile_the_cut_and_show_every_batch_once(history: tuple[Log, list[Read]]) -> None:
     whole, reads = history
-    place, tokens = Place(MemoryStore(), "r", "prod"), _Tokens()
+    place, tokens = SourceRef(MemoryStore(), "r", "prod"), _Tokens()
     copied = [_copy(read, place, tokens) for read in reads]
     if not reads:
         return
@@ -176,7 +176,7 @@ def _admits_every_loss(whole: Log, reads: list[Read], visible: set[tuple[int, in
 @given(logs(), st.integers(1, 5), st.sampled_from([1, 150, 10_000]))
 def test_one_unit_archives_a_quiet_log_as_it_is(log: Log, count: int, segment_bytes: int) -> None:
     wanted = CopyRange("orders", TOPIC, 0, log.start, log.end, "history", first=True)
-    place = Place(MemoryStore(), "r", "prod")
+    place = SourceRef(MemoryStore(), "r", "prod")
     copied = _copy(Read(wanted, log, count, segment_bytes, frozenset()), place, _Tokens())
     segments, result = copied.segments, copied.ranges[0]
     expected = [b for b in log.batches if b.last >= log.start]
@@ -197,7 +197,7 @@ FIRST, ACROSS, LAST = dense(0, 10), dense(10, 5), dense(15, 5)
 
 
 def _two_units(first: Log, second: Log) -> tuple[Joined, list[CopyResult]]:
-    place, tokens = Place(MemoryStore(), "r", "prod"), _Tokens()
+    place, tokens = SourceRef(MemoryStore(), "r", "prod"), _Tokens()
     whole = CopyRange("orders", TOPIC, 0, 0, 20, "history", first=True)
     wanted = [replace(whole, hi=12), replace(whole, lo=12, first=False)]
     logs = zip(wanted, (first, second), strict=True)

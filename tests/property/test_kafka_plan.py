@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from logkeep.kafka import plan as planning
 from logkeep.kafka.admin.offsets import LogBounds
-from logkeep.kafka.plan import Plan, Reached, plan_backup
+from logkeep.kafka.plan import ArchivedReach, Plan, plan_backup
 from logkeep.kafka.units import CopyRange
 from logkeep.kafka.values import Partition, Topic, TopicPartition
 from logkeep.model.ranges import Range, tile
@@ -24,7 +24,7 @@ class Situation:
     topics: tuple[Topic, ...]
     bounds: dict[TopicPartition, LogBounds]
     sizes: dict[TopicPartition, int]
-    reached: dict[TopicPartition, Reached]
+    reached: dict[TopicPartition, ArchivedReach]
     unit_bytes: int
 
     def plan(self) -> Plan:
@@ -60,7 +60,7 @@ def situations(draw: st.DrawFn) -> Situation:
                 sizes[log] = draw(st.integers(0, 40 << 30) | st.integers(0, 2 * planning.BUNDLE_BYTES))
             if draw(st.booleans()):
                 history = draw(st.sampled_from([topic_id.hex, f"{topic_id.hex}-1", before.hex]))
-                reached[log] = Reached(history, draw(st.integers(0, end + 10)), draw(st.integers(-1, 4)))
+                reached[log] = ArchivedReach(history, draw(st.integers(0, end + 10)), draw(st.integers(-1, 4)))
     return Situation(tuple(topics), logs, sizes, reached, draw(st.sampled_from([1 << 20, 100 << 20, 512 << 20])))
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.formats.compare import Stretch
+from logkeep.formats.compare import BatchStretch
 from logkeep.formats.kafka_log import walk
-from logkeep.formats.outgoing import Hole, Outgoing, outgoing, stamp
-from logkeep.formats.transactions import Aborted, Open, Settled
+from logkeep.formats.outgoing import OffsetHole, Outgoing, outgoing, stamp
+from logkeep.formats.transactions import AbortedRange, Open, SettledTransactions
 from logkeep.formats.view import View, visible_records
 from tests.kafka.slow_batches import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL, Seen, Sent, Source, read_sent
 from tests.kafka.slow_records import Slow
@@ -16,7 +16,7 @@ from tests.property.untimed import many, untimed
 
 ABORTED_BY, LEFT_OPEN_BY = 8, 9
 """Producers whose every transaction came to nothing: the view is given, so the log needs no markers that fit."""
-SETTLED = Settled((Aborted(0, 2**62, ABORTED_BY),), (Open(0, LEFT_OPEN_BY),))
+SETTLED = SettledTransactions((AbortedRange(0, 2**62, ABORTED_BY),), (Open(0, LEFT_OPEN_BY),))
 PRODUCER, EPOCH = 4711, 3
 
 _bytes = st.one_of(st.none(), st.binary(max_size=30))
@@ -55,12 +55,12 @@ def _views(draw: st.DrawFn) -> View:
     return View(start, start + size, draw(st.sampled_from((SETTLED, None))), draw(st.booleans()))
 
 
-def _stretches(log: list[Source], together: int) -> list[Stretch]:
+def _stretches(log: list[Source], together: int) -> list[BatchStretch]:
     """Each in a buffer of its own."""
     found = []
     for at in range(0, len(log), together):
         data = b"".join(source.encode() for source in log[at : at + together])
-        found.append(Stretch(data, walk(data).batches))
+        found.append(BatchStretch(data, walk(data).batches))
         assert len(found[-1].batches) == len(log[at : at + together])
     return found
 
@@ -70,7 +70,7 @@ def _expected(log: list[Source], view: View) -> list[tuple[int, Seen]]:
     return [(o, seen) for source in counting for o, seen in source.seen() if view.start <= o < view.end]
 
 
-def _sent(parts: list[Outgoing | Hole]) -> list[Sent]:
+def _sent(parts: list[Outgoing | OffsetHole]) -> list[Sent]:
     sequence, found = 0, list[Sent]()
     for part in parts:
         if isinstance(part, Outgoing):
@@ -85,7 +85,7 @@ def _sent(parts: list[Outgoing | Hole]) -> list[Sent]:
     return found
 
 
-def _offsets(parts: list[Outgoing | Hole]) -> list[int]:
+def _offsets(parts: list[Outgoing | OffsetHole]) -> list[int]:
     runs = [run for part in parts if isinstance(part, Outgoing) for run in part.runs.tolist()]
     return [first + i for first, count in runs for i in range(count)]
 
@@ -119,9 +119,11 @@ def test_pieces_of_the_archive_decide_nothing(
     two = list(outgoing(_stretches(log, otherwise), view, chunk_bytes))
     assert _sent(one) == _sent(two)
     assert _offsets(one) == _offsets(two)
-    assert [part for part in one if isinstance(part, Hole)] == [part for part in two if isinstance(part, Hole)]
-    holes_after = [len(_offsets(one[:i])) for i, part in enumerate(one) if isinstance(part, Hole)]
-    assert holes_after == [len(_offsets(two[:i])) for i, part in enumerate(two) if isinstance(part, Hole)]
+    assert [part for part in one if isinstance(part, OffsetHole)] == [
+        part for part in two if isinstance(part, OffsetHole)
+    ]
+    holes_after = [len(_offsets(one[:i])) for i, part in enumerate(one) if isinstance(part, OffsetHole)]
+    assert holes_after == [len(_offsets(two[:i])) for i, part in enumerate(two) if isinstance(part, OffsetHole)]
 
 
 @untimed
@@ -131,7 +133,7 @@ def test_with_offsets_kept_records_and_holes_tile_the_range(log: list[Source], v
     at = view.start
     before_was_hole = False
     for part in outgoing(_stretches(log, together), view):
-        if isinstance(part, Hole):
+        if isinstance(part, OffsetHole):
             assert not before_was_hole, "two holes side by side are one"
             assert part.length > 0
             assert part.start == at
@@ -141,7 +143,7 @@ def test_with_offsets_kept_records_and_holes_tile_the_range(log: list[Source], v
             assert (start, count) == (at, part.total_records)
             assert part.first_offsets.tolist() == [at + sum(part.records.tolist()[:i]) for i in range(len(part))]
             at += count
-        before_was_hole = isinstance(part, Hole)
+        before_was_hole = isinstance(part, OffsetHole)
     assert at == max(view.end, view.start)
 
 

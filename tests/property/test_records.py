@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from logkeep.formats import record_kernels as kernels
 from logkeep.formats.digest import NOTHING, Digest, digest_of
 from logkeep.formats.kafka_log import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL, walk
-from logkeep.formats.records import Malformed, Records, decode
+from logkeep.formats.records import Malformed, RecordColumns, decode
 from tests.kafka.slow_records import Slow, Wrong, batch_of, gzipped, read_records, slow_digest
 from tests.property.untimed import untimed
 
@@ -58,7 +58,7 @@ def _time(record: Slow, fields: dict[str, int]) -> int:
     return (fields["base_time_ms"] + record.time_delta + 2**63) % 2**64 - 2**63
 
 
-def _seen(part: Records) -> list[Seen]:
+def _seen(part: RecordColumns) -> list[Seen]:
     return [
         (int(part.offsets[i]), int(part.times_ms[i]), part.key(i), part.value(i), tuple(part.headers(i)))
         for i in range(len(part))
@@ -71,7 +71,7 @@ def test_what_was_written_comes_back(log: list[tuple[int, list[Slow], dict[str, 
     data = _encoded(log)
     seen, control, transactional, producers = list[Seen](), list[bool](), list[bool](), list[int]()
     for part in decode(data, walk(data).batches):
-        assert isinstance(part, Records), part
+        assert isinstance(part, RecordColumns), part
         seen += _seen(part)
         control += part.control.tolist()
         transactional += part.transactional.tolist()
@@ -86,7 +86,7 @@ def test_what_was_written_comes_back(log: list[tuple[int, list[Slow], dict[str, 
 def _digest(data: bytes, batches: slice = slice(None)) -> Digest:
     found = NOTHING
     for part in decode(data, walk(data).batches[batches]):
-        assert isinstance(part, Records), part
+        assert isinstance(part, RecordColumns), part
         found = found.then(digest_of(part))
     return found
 
@@ -181,7 +181,7 @@ def test_mutated_records_are_read_as_the_slow_reader_reads_them(records: list[Sl
 def test_times_of_ten_bytes(time_ms: int) -> None:
     data = batch_of(0, [Slow(0, time_ms, b"k")], base_time_ms=0)
     (part,) = decode(data, walk(data).batches)
-    assert isinstance(part, Records)
+    assert isinstance(part, RecordColumns)
     assert part.times_ms.tolist() == [time_ms]
     assert struct.calcsize("q") == part.times_ms.itemsize
     assert part.spans.dtype == np.int32

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.formats import record_kernels as spans
-from logkeep.formats.compare import Stretch
+from logkeep.formats.compare import BatchStretch
 from logkeep.formats.kafka_log import walk
 from logkeep.formats.partitioner import TOGETHER, Share
 from logkeep.formats.partitioner_kernels import NO_KEY, OUTSIDE, key_partitions
@@ -97,9 +97,9 @@ def _logs(draw: st.DrawFn) -> list[Source]:
     return found
 
 
-def _stretches(log: list[Source], together: int) -> list[Stretch]:
+def _stretches(log: list[Source], together: int) -> list[BatchStretch]:
     datas = [b"".join(s.encode() for s in log[at : at + together]) for at in range(0, len(log), together)]
-    return [Stretch(data, walk(data).batches) for data in datas]
+    return [BatchStretch(data, walk(data).batches) for data in datas]
 
 
 def _made(log: list[Source], wanted: Share, together: int, chunk_bytes: int) -> list[Outgoing]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from logkeep.kafka.restore.position import SEQUENCES, Standing, Step, ahead, judged, lost
-from logkeep.kafka.restore.units import Outcome
+from logkeep.kafka.restore.position import SEQUENCES, StreamStep, TargetEnd, ahead, judged, lost
+from logkeep.kafka.restore.units import ReplayOutcome
 
 WIDE = st.one_of(st.integers(1, 20), st.integers(1, 2**31 - 1))
 """Records of a batch, offsets of a hole: small ones, and such that sequence numbers soon begin again."""
@@ -16,17 +16,17 @@ WIDE = st.one_of(st.integers(1, 20), st.integers(1, 2**31 - 1))
 class Plan:
     """A stream and the place of its producer's first record."""
 
-    steps: list[Step]
+    steps: list[StreamStep]
     position: int
 
     @property
-    def end(self) -> Step:
+    def end(self) -> StreamStep:
         last = self.steps[-1]
-        return Step(
+        return StreamStep(
             last.end, last.end, last.sent + (0 if last.hole or last.start < self.position else last.end - last.start)
         )
 
-    def first_unpassed(self, standing: Standing) -> Step:
+    def first_unpassed(self, standing: TargetEnd) -> StreamStep:
         return next((step for step in self.steps if not step.passed(standing)), self.end)
 
 
@@ -39,13 +39,13 @@ def plans(draw: st.DrawFn) -> Plan:
     position = base + sum(width for _, width in kinds[:before])
     steps, at, sent = [], base, 0
     for hole, width in kinds:
-        steps.append(Step(at, at + width, sent, hole))
+        steps.append(StreamStep(at, at + width, sent, hole))
         sent += 0 if hole or at < position else width
         at += width
     return Plan(steps, position)
 
 
-def _end_of_holes(plan: Plan, at: Step) -> int:
+def _end_of_holes(plan: Plan, at: StreamStep) -> int:
     """Up to where there are only holes from this step on."""
     end = at.start
     for step in plan.steps:
@@ -59,7 +59,7 @@ def _memory(sent: int) -> int | None:
 
 
 @st.composite
-def reached(draw: st.DrawFn) -> tuple[Plan, Step, int]:
+def reached(draw: st.DrawFn) -> tuple[Plan, StreamStep, int]:
     """A plan, the step it has to go on with, and where the log ends: at its start, or somewhere in a hole."""
     plan = draw(plans())
     at = draw(st.sampled_from([*(s for s in plan.steps if s.start >= plan.position), plan.end]))
@@ -67,62 +67,62 @@ def reached(draw: st.DrawFn) -> tuple[Plan, Step, int]:
 
 
 @given(reached())
-def test_a_replay_goes_on_where_it_ended(case: tuple[Plan, Step, int]) -> None:
+def test_a_replay_goes_on_where_it_ended(case: tuple[Plan, StreamStep, int]) -> None:
     plan, at, log_end = case
-    standing = Standing(log_end, _memory(at.sent))
+    standing = TargetEnd(log_end, _memory(at.sent))
     assert plan.first_unpassed(standing) == at
     assert judged(standing, at, plan.position) is None
     assert not lost(standing, at)
 
 
 @given(reached(), st.integers(1, 2**30 - 1))
-def test_the_memory_may_be_ahead_of_the_log(case: tuple[Plan, Step, int], later: int) -> None:
+def test_the_memory_may_be_ahead_of_the_log(case: tuple[Plan, StreamStep, int], later: int) -> None:
     """Requests that are still arriving: what is sent again is recognised or refused, and then it is asked again."""
     plan, at, log_end = case
-    assert judged(Standing(log_end, _memory(at.sent + later)), at, plan.position) is None
+    assert judged(TargetEnd(log_end, _memory(at.sent + later)), at, plan.position) is None
 
 
 @given(reached(), st.integers(1, 2**30))
-def test_offsets_that_our_producer_did_not_write_are_seen(case: tuple[Plan, Step, int], foreign: int) -> None:
+def test_offsets_that_our_producer_did_not_write_are_seen(case: tuple[Plan, StreamStep, int], foreign: int) -> None:
     """A log that is longer by somebody else's records never passes for one of ours, unless they lie in a hole.
 
     What fills a hole has no sequence number of ours; there it is left to the proof.
     """
     plan, at, log_end = case
     assume(log_end + foreign > _end_of_holes(plan, at))
-    standing = Standing(log_end + foreign, _memory(at.sent))
+    standing = TargetEnd(log_end + foreign, _memory(at.sent))
     head = plan.first_unpassed(standing)
     assume(head.sent - at.sent < SEQUENCES // 2)
     found = judged(standing, head, plan.position)
     assert found is not None
-    assert found.outcome is (Outcome.FORGOTTEN if at.sent == 0 and head.sent else Outcome.FOREIGN)
+    assert found.outcome is (ReplayOutcome.FORGOTTEN if at.sent == 0 and head.sent else ReplayOutcome.FOREIGN)
 
 
 @given(reached())
-def test_a_producer_that_wrote_and_is_not_known(case: tuple[Plan, Step, int]) -> None:
+def test_a_producer_that_wrote_and_is_not_known(case: tuple[Plan, StreamStep, int]) -> None:
     plan, at, log_end = case
-    found = judged(Standing(log_end, None), at, plan.position)
-    assert (found.outcome if found else None) == (Outcome.FORGOTTEN if at.sent else None)
+    found = judged(TargetEnd(log_end, None), at, plan.position)
+    assert (found.outcome if found else None) == (ReplayOutcome.FORGOTTEN if at.sent else None)
 
 
 @given(plans(), st.data())
 def test_a_log_that_ends_before_the_plan(plan: Plan, data: st.DataObject) -> None:
     assume(plan.position > 0)
-    standing = Standing(data.draw(st.integers(0, plan.position - 1)), None)
+    standing = TargetEnd(data.draw(st.integers(0, plan.position - 1)), None)
     found = judged(standing, plan.first_unpassed(standing), plan.position)
     assert found is not None
-    assert found.outcome is Outcome.GONE
+    assert found.outcome is ReplayOutcome.GONE
 
 
 @given(st.integers(0, 2**40), st.integers(-(2**30), 2**30 - 1))
 def test_differences_survive_the_wrap_of_sequences(sent: int, difference: int) -> None:
     assume(sent - difference > 0)
-    assert ahead(Standing(0, _memory(sent - difference)), sent) == difference
+    assert ahead(TargetEnd(0, _memory(sent - difference)), sent) == difference
 
 
 def test_a_batch_over_the_last_sequence_number() -> None:
     """As seen on a broker: 2147483646 with three records, then 1."""
-    step = Step(2**31 - 2, 2**31 + 1, 2**31 - 2)
-    following = Step(2**31 + 1, 2**31 + 4, 2**31 + 1)
+    step = StreamStep(2**31 - 2, 2**31 + 1, 2**31 - 2)
+    following = StreamStep(2**31 + 1, 2**31 + 4, 2**31 + 1)
     assert (step.sequence, following.sequence) == (2147483646, 1)
-    assert judged(Standing(2**31 + 1, 0), following, 0) is None
+    assert judged(TargetEnd(2**31 + 1, 0), following, 0) is None

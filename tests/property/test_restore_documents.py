@@ -10,14 +10,14 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.time import random_token
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.restores import (
     NewRestore,
     ProducerRow,
     RestoredGroup,
     RestoredPartition,
-    Target,
-    Verdict,
+    RestoreTargetRef,
+    RestoreVerdict,
     begin_restore,
     list_restores,
     newest_producers,
@@ -81,15 +81,15 @@ JSON = st.recursive(
 )
 
 
-def place() -> Place:
-    return Place(MemoryStore(), REPOSITORY, "shop")
+def place() -> SourceRef:
+    return SourceRef(MemoryStore(), REPOSITORY, "shop")
 
 
 @given(
     st.lists(PARTITION_ROWS, max_size=3),
     st.lists(GROUP_ROWS, max_size=3),
     st.lists(FINDINGS, max_size=2),
-    st.sampled_from(list(Verdict)),
+    st.sampled_from(list(RestoreVerdict)),
     st.booleans(),
     IDS,
     st.floats(0, 1e9),
@@ -98,7 +98,7 @@ def test_receipts(
     rows: list[RestoredPartition],
     groups: list[RestoredGroup],
     findings: list[Finding],
-    verdict: Verdict,
+    verdict: RestoreVerdict,
     drill: bool,
     backup: int,
     took: float,
@@ -114,7 +114,7 @@ def test_receipts(
     assert put_receipt(where, told) == told
     assert newest_receipt(where, RestoreId(7)) == told
     (row,) = list_restores(where)
-    if verdict is Verdict.CHANGED:
+    if verdict is RestoreVerdict.CHANGED:
         assert (row.state, "comparison" in row.trouble) == ("failed", True), "nothing says how it had ended"
         return
     assert (row.state, row.drill, row.backup, row.trouble) == (verdict.value, drill, backup, "")
@@ -125,7 +125,7 @@ def test_receipts(
 @given(JSON, st.dictionaries(TEXTS, TEXTS, max_size=3), TEXTS, IDS)
 def test_plans(body: object, options: dict[str, str], who: str, backup: int) -> None:
     where = place()
-    target = Target(cluster_id=who, name=who)
+    target = RestoreTargetRef(cluster_id=who, name=who)
     new = NewRestore(backup, "kafka", target, msgspec.json.encode(body), options, who, drill=True)
     plan = read_plan(where, begin_restore(where, new, clock_at(NOW), random_token))
     assert (plan.backup, plan.target, plan.options, plan.who) == (backup, target, options, who)
@@ -146,7 +146,7 @@ def test_producers(rows: list[ProducerRow]) -> None:
     IDS,
     st.integers(1, 999_999),
     st.booleans(),
-    st.sampled_from(list(Verdict)),
+    st.sampled_from(list(RestoreVerdict)),
     TIMES,
     TIMES,
     st.integers(0, 10**15 - 1),
@@ -156,13 +156,13 @@ def test_names_that_tell_how_it_ended(
     backup: int,
     number: int,
     drill: bool,
-    verdict: Verdict,
+    verdict: RestoreVerdict,
     started: datetime,
     finished: datetime,
     took: int,
 ) -> None:
     started, finished = (t.replace(microsecond=t.microsecond // 1000 * 1000) for t in (started, finished))
-    ended = layout.Ended(BackupId(backup), drill, verdict, started, finished, took)
+    ended = layout.EndedRestoreName(BackupId(backup), drill, verdict, started, finished, took)
     name = layout.restore_ended("shop", RestoreId(restore), number, ended)
     assert layout.restore_object("shop", name) == layout.RestoreObject(RestoreId(restore), "ended", number, "", ended)
     assert not layout.collectable("shop", name)

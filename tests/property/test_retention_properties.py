@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import UsageError
-from logkeep.repository.retention import Candidate, Policy, Verdict, decide
+from logkeep.repository.retention import Candidate, Policy, RetentionVerdict, decide
 from tests.property.untimed import untimed
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
@@ -53,7 +53,7 @@ def policies(*, bounded: bool = True) -> st.SearchStrategy[Policy]:
     )
 
 
-def _removed(verdicts: list[Verdict]) -> set[int]:
+def _removed(verdicts: list[RetentionVerdict]) -> set[int]:
     return {v.id for v in verdicts if not v.keep}
 
 

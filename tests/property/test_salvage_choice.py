@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from logkeep.kafka.salvage.disk_layout import segments, swap_files
 from logkeep.kafka.salvage.epochs import EpochStart
 from logkeep.kafka.salvage.replicas import agree_around, best, choose
-from logkeep.kafka.salvage.scanned import Damage, ReplicaScan
+from logkeep.kafka.salvage.scanned import ReplicaScan, SegmentDamage
 from logkeep.model.ranges import Range, tile
 from tests.property.untimed import many
 
@@ -45,7 +45,9 @@ def worlds(draw: st.DrawFn) -> _World:
             content |= dict.fromkeys(range(kept, kept + draw(st.integers(1, 5))), (f"of {node}", own))
         end = len(content)
         edges = sorted(draw(st.sets(st.integers(0, max(end - 1, 0)), max_size=4)))
-        damages = tuple(Damage("f", a, a, "rot", b) for a, b in zip(edges[::2], edges[1::2], strict=False) if b < end)
+        damages = tuple(
+            SegmentDamage("f", a, a, "rot", b) for a, b in zip(edges[::2], edges[1::2], strict=False) if b < end
+        )
         lost = {o for d in damages for o in range(d.offset, d.resumes)}
         good = {o: c for o, c in content.items() if o not in lost}
         scans.append(

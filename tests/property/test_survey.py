@@ -6,24 +6,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.formats.kafka_log import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL
-from logkeep.kafka.restore.survey import Cut, LogSurvey, SurveyLog, SurveyUnit, survey, survey_units
+from logkeep.kafka.restore.survey import Cut, LogSurvey, RestoreSurveyUnit, SurveyLog, survey, survey_units
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from tests.kafka.batches import dense
 from tests.kafka.stored import LOG, place, written
 from tests.kafka.surveyed import Seen, Shaped, shaped_logs
 from tests.property.untimed import untimed
 
 
-def _stored(where: Place, log: Shaped, codec: Codec, segment_bytes: int) -> list[Segment]:
+def _stored(where: SourceRef, log: Shaped, codec: Codec, segment_bytes: int) -> list[Segment]:
     data = b"".join(batch.encode() for batch in log)
     return written(where, data, codec, chunk=300, segment_bytes=segment_bytes)
 
 
-def _surveyed(where: Place, segments: list[Segment], **wanted: int | None) -> LogSurvey:
+def _surveyed(where: SourceRef, segments: list[Segment], **wanted: int | None) -> LogSurvey:
     log = SurveyLog(log=LOG, segments=tuple(segments), **wanted)  # type: ignore[arg-type]  # the rest are numbers
-    (one,) = survey(SurveyUnit(place=where, logs=(log,)), lambda _: None).logs
+    (one,) = survey(RestoreSurveyUnit(place=where, logs=(log,)), lambda _: None).logs
     return one
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, Batches, walk
-from logkeep.formats.transactions import ABORT, COMMIT, Aborted, Open, Settled, Settling
+from logkeep.formats.transactions import ABORT, COMMIT, AbortedRange, Open, SettledTransactions, Settling
 from tests.kafka.slow_records import Slow, batch_of
 from tests.property.untimed import many, untimed
 
@@ -35,11 +35,11 @@ def marker(base: int, producer: int, kind: int) -> bytes:
     return batch_of(base, [record], attributes=TRANSACTIONAL | CONTROL, producer=producer)
 
 
-def _log(steps: list[Step]) -> tuple[bytes, list[int], list[int], list[Aborted], list[Open]]:
+def _log(steps: list[Step]) -> tuple[bytes, list[int], list[int], list[AbortedRange], list[Open]]:
     """The bytes; base offsets of all batches and of those that count; what was aborted and what is open."""
     data, base, every, counts = b"", 0, list[int](), list[int]()
     waiting: dict[int, list[int]] = {}
-    aborted = list[Aborted]()
+    aborted = list[AbortedRange]()
     for step in steps:
         every.append(base)
         records = [Slow(i, 0, b"k", b"v") for i in range(step.records)]
@@ -54,7 +54,7 @@ def _log(steps: list[Step]) -> tuple[bytes, list[int], list[int], list[Aborted],
             if step.kind == "commit":
                 counts += waiting.pop(step.producer, [])
             elif step.kind == "abort" and step.producer in waiting:
-                aborted.append(Aborted(waiting.pop(step.producer)[0], base, step.producer))
+                aborted.append(AbortedRange(waiting.pop(step.producer)[0], base, step.producer))
         base += step.records if step.kind in ("plain", "data") else 1
     return data, every, sorted(counts), aborted, sorted(Open(w[0], p) for p, w in waiting.items())
 
@@ -68,7 +68,7 @@ def test_what_counts_is_what_was_committed(steps: list[Step], together: int) -> 
     for at in range(0, len(batches), together):
         settling.take(data, batches[at : at + together])
     settled = settling.settled()
-    assert settled == Settled(tuple(aborted), tuple(still_open))
+    assert settled == SettledTransactions(tuple(aborted), tuple(still_open))
     assert [b for b, seen in zip(every, settled.visible(batches).tolist(), strict=True) if seen] == counts
     assert settling.problems == []
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.formats.compare import Stretch
+from logkeep.formats.compare import BatchStretch
 from logkeep.formats.deviation import first_deviation
 from logkeep.formats.digest import Digest
 from logkeep.formats.kafka_log import APPEND_TIME, CONTROL, Batches, walk
-from logkeep.formats.twins import Flags, Side, Twins
+from logkeep.formats.twins import Flags, LogSide, Twins
 from logkeep.formats.view import View
 from tests.kafka.slow_records import Slow, batch_of, gzipped, slow_digest
 from tests.kafka.surveyed import GZIP, Seen, Shaped, ShapedBatch, shaped_logs
@@ -68,12 +68,12 @@ def _restored(draw: st.DrawFn, log: Shaped, start: int, end: int, *, keep: bool)
     return found
 
 
-def _stretches(data: list[bytes], cuts: st.DataObject) -> Iterator[Stretch]:
+def _stretches(data: list[bytes], cuts: st.DataObject) -> Iterator[BatchStretch]:
     """In pieces of any number of batches. A piece is spoilt as soon as the next is asked for."""
     while data:
         now = cuts.draw(st.integers(1, len(data)))
         buffer, data = bytearray(b"".join(data[:now])), data[now:]
-        yield Stretch(buffer, walk(buffer).batches)
+        yield BatchStretch(buffer, walk(buffer).batches)
         buffer[:] = bytes(len(buffer))
 
 
@@ -82,10 +82,10 @@ def _records_only(batches: Batches) -> Flags:
     return flags
 
 
-def _sides(log: Shaped, view: View, target: list[Put], cuts: st.DataObject) -> tuple[Side, Side]:
+def _sides(log: Shaped, view: View, target: list[Put], cuts: st.DataObject) -> tuple[LogSide, LogSide]:
     archived = _stretches([batch.encode() for batch in log], cuts)
     live = _stretches([put.encode() for put in target], cuts)
-    return Side(archived, view, view.visible, "archive"), Side(live, View(0, 10_000), _records_only, "target")
+    return LogSide(archived, view, view.visible, "archive"), LogSide(live, View(0, 10_000), _records_only, "target")
 
 
 def _sums(digest: Digest) -> tuple[int, int, int, int]:

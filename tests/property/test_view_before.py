@@ -6,10 +6,10 @@ from itertools import chain
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.formats.compare import Stretch
+from logkeep.formats.compare import BatchStretch
 from logkeep.formats.kafka_log import walk
-from logkeep.formats.outgoing import Hole, outgoing, stamp
-from logkeep.formats.records import Records, decode
+from logkeep.formats.outgoing import OffsetHole, outgoing, stamp
+from logkeep.formats.records import RecordColumns, decode
 from logkeep.formats.view import View, visible_records
 from tests.kafka.surveyed import Shaped, shaped_logs
 from tests.property.untimed import untimed
@@ -17,7 +17,7 @@ from tests.property.untimed import untimed
 Found = list[tuple[int, bytes | None, bytes | None]]
 
 
-def _plain(parts: Iterator[Records]) -> Found:
+def _plain(parts: Iterator[RecordColumns]) -> Found:
     return [(int(p.times_ms[row]), p.key(row), p.value(row)) for p in parts for row in range(len(p))]
 
 
@@ -28,21 +28,23 @@ def test_later_records_stay_out(log: Shaped, before_ms: int, keep: bool) -> None
     view = View(0, end, None, keep, before_ms)
     wanted = [s for b in log for s in b.seen if not s.control and s.time_ms < before_ms]
     expected = [(s.time_ms, s.record.key, s.record.value) for s in wanted]
-    stretch = Stretch(data, walk(data).batches)
+    stretch = BatchStretch(data, walk(data).batches)
     assert _plain(visible_records([stretch], view)) == expected
     parts = list(outgoing([stretch], view))
     sent, covered = Found(), 0
     for part in parts:
-        if isinstance(part, Hole):
+        if isinstance(part, OffsetHole):
             covered += part.length
             continue
         stamp(part, 1, 0, 0)
         covered += int(part.records.sum())
         for at, size in zip(part.positions.tolist(), part.sizes.tolist(), strict=True):
             one = part.buffer[at : at + size].tobytes()
-            read = (p for p in decode(one, walk(one).batches) if isinstance(p, Records))
+            read = (p for p in decode(one, walk(one).batches) if isinstance(p, RecordColumns))
             sent += _plain(read)
     assert sent == expected
-    runs = chain.from_iterable(range(s, s + n) for p in parts if not isinstance(p, Hole) for s, n in p.runs.tolist())
+    runs = chain.from_iterable(
+        range(s, s + n) for p in parts if not isinstance(p, OffsetHole) for s, n in p.runs.tolist()
+    )
     assert list(runs) == [s.offset for s in wanted]
     assert covered == (end if keep else len(wanted))

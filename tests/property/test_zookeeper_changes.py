@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from logkeep.errors import Damaged, FormatTooNew
 from logkeep.formats.zookeeper.changes import OPS, SCHEMA, as_text, changes, hexadecimal
 from logkeep.formats.zookeeper.transactions import (
-    Check,
+    CheckVersion,
     CloseSession,
     Create,
     Delete,
-    Failed,
+    FailedTxn,
     Multi,
     SetAcl,
     SetData,
@@ -34,11 +34,11 @@ def _told(op: str, change: object) -> tuple[str, bytes | None, int | None, int |
             return op, path or b"/", None if data is None else len(data), 0, ephemeral, None
         case SetData(path, data, version):
             return op, path or b"/", None if data is None else len(data), version, False, None
-        case SetAcl(path, _, version) | Check(path, version):
+        case SetAcl(path, _, version) | CheckVersion(path, version):
             return op, path or b"/", None, version, False, None
         case Delete(path):
             return op, path or b"/", None, None, False, None
-        case Failed(code):
+        case FailedTxn(code):
             return op, None, None, None, False, code
         case _:
             return op, None, None, None, False, None

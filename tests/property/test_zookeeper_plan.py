@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 
 from logkeep.formats.zookeeper.names import counter_of, epoch_of
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.coverage import FIRST_EVER, Standing
+from logkeep.zookeeper.coverage import FIRST_EVER, BorderProof
 from logkeep.zookeeper.kept import KeptSnapshot
 from logkeep.zookeeper.line import line_of
-from logkeep.zookeeper.plan import NO_DIGEST, Refused, RestorePath, ToEnd, ToTime, ToZxid, plan
+from logkeep.zookeeper.plan import NO_DIGEST, RestorePath, RestoreRefused, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.reach import reaches_of
 from tests.property.zookeeper_histories import QUORUM, DictTimes, Past, pasts, records_of
 
@@ -100,7 +100,7 @@ def test_with_digests_a_path_is_what_happened_unless_an_end_of_an_epoch_is_left_
     if isinstance(path, RestorePath):
         assert path.until == target
     if isinstance(path, RestorePath) and applied(path) != past.true_run(path.base.zxid, target):
-        assert any(border.standing is Standing.BY_DIGEST for border in path.borders)
+        assert any(border.standing is BorderProof.BY_DIGEST for border in path.borders)
 
 
 @given(past=pasts(), time_ms=st.integers(-1, 41))
@@ -125,7 +125,7 @@ def test_a_time_gives_the_longest_run_in_which_nothing_is_later(past: Past, time
 def test_a_refusal_lists_what_can_be_restored_and_all_of_it_can(past: Past, data: st.DataObject) -> None:
     times = DictTimes(past.times)
     refused = plan(past.holdings, ToZxid((9 << 32) + 77), times)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RestoreRefused)
     line = line_of(past.holdings, "1") if past.holdings.histories else None
     for zxid in past.committed:
         listed = any(each.first.zxid <= zxid <= each.last.zxid for each in refused.reachable)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from logkeep.formats.zookeeper.names import counter_of, epoch_of, follows
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.coverage import Holdings
-from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, LogFileEnding, Member
 
 NAMES = ("a", "b", "c")
 QUORUM = 2
@@ -115,7 +115,7 @@ def _log(run: list[int], before: int | None, name: str, times: dict[int, int], d
         min_time_ms=min(times[zxid] for zxid in run),
         max_time_ms=max(times[zxid] for zxid in run),
         last_adler=0,
-        ending=Ending.CLEAN,
+        ending=LogFileEnding.CLEAN,
         proof=Proof.PROVEN,
         size_bytes=0,
         sha256="",

@@ -11,11 +11,11 @@ from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.model.time import Clock, TokenSource, random_token
 from logkeep.model.work import Engine, Progress
 from logkeep.repository import layout
-from logkeep.repository.backup import Outcome, begin, resume
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.backup import FinishedRun, begin, resume
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.fold import BackupEntry, Folded
-from logkeep.repository.journal import Receipt, put_receipt
+from logkeep.repository.journal import UnitReceipt, put_receipt
 from logkeep.repository.manifest import LogCut
 from logkeep.repository.resume import usable_receipts
 from logkeep.repository.source import ensure_source, read_manifest
@@ -43,7 +43,7 @@ def content(partition: int, start: int, end: int) -> bytes:
 
 
 class CopyUnit(msgspec.Struct, frozen=True):
-    place: Place
+    place: SourceRef
     backup: int
     run: str
     partition: int
@@ -82,7 +82,7 @@ def copy_unit(unit: CopyUnit, progress: Progress) -> Copied:
     writer.write(data)
     writer.close()
     progress(len(data))
-    receipt = Receipt(
+    receipt = UnitReceipt(
         repository=unit.place.repository,
         source=unit.place.source,
         id=unit.backup,
@@ -95,7 +95,7 @@ def copy_unit(unit: CopyUnit, progress: Progress) -> Copied:
 
 
 def back_up(
-    place: Place,
+    place: SourceRef,
     ends: Ends,
     engine: Engine,
     clock: Clock,
@@ -117,10 +117,12 @@ def back_up(
         taken = [s for u in planned if u.name in done for s in done[u.name].segments]
         new = taken + [s for c in copied for s in c.segments]
         cut = [LogCut(log_of(p), 0, end) for p, end in sorted(ends.items())]
-        return ongoing.complete(Outcome(cut=cut, new=new))
+        return ongoing.complete(FinishedRun(cut=cut, new=new))
 
 
-def _units(session: Writing, place: Place, backup_id: BackupId, base: BackupEntry | None, ends: Ends) -> list[CopyUnit]:
+def _units(
+    session: Writing, place: SourceRef, backup_id: BackupId, base: BackupEntry | None, ends: Ends
+) -> list[CopyUnit]:
     reached = {c.log.partition: c.end for c in read_manifest(place, base).cut} if base else {}
     return [
         CopyUnit(place, backup_id, session.run, partition, start, min(start + UNIT, end))
@@ -129,7 +131,7 @@ def _units(session: Writing, place: Place, backup_id: BackupId, base: BackupEntr
     ]
 
 
-def restored(place: Place, backup_id: int, folded: Folded | None = None) -> dict[int, bytes]:
+def restored(place: SourceRef, backup_id: int, folded: Folded | None = None) -> dict[int, bytes]:
     """Read a backup back, every object checked, and put its logs together; as of now, or of an earlier look."""
     folded = folded or read_chain(place)
     entry = folded.entry(backup_id)

@@ -8,7 +8,7 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import Clock
 from logkeep.repository.actions import ObjectRef
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.owner import Owner
 from logkeep.repository.restores import (
     FIRST,
@@ -17,14 +17,14 @@ from logkeep.repository.restores import (
     ReceiptDocument,
     RestoredGroup,
     RestoredPartition,
-    Target,
-    Verdict,
+    RestoreTargetRef,
+    RestoreVerdict,
 )
 
 NOW = datetime(2026, 11, 16, 2, 15, 0, 123000, UTC)
 REPOSITORY = "0123456789abcdef0123456789abcdef"
 OWNER = Owner("00000000000000aa", "host-1", 4711, "boot", "4026531836", "123456")
-TARGET = Target(cluster_id="I_CWjvlXQjq4MG_QQ9r8cA", name="staging")
+TARGET = RestoreTargetRef(cluster_id="I_CWjvlXQjq4MG_QQ9r8cA", name="staging")
 DIGEST = "lk1:3:00000000000000010000000000000002:0000000000000003:0"
 NEW = NewRestore(
     backup=20261116001348,
@@ -62,10 +62,10 @@ def clock_at(moment: datetime) -> Clock:
 
 
 def receipt(
-    place: Place,
+    place: SourceRef,
     restore_id: int,
     *,
-    verdict: Verdict = Verdict.PROVEN,
+    verdict: RestoreVerdict = RestoreVerdict.PROVEN,
     drill: bool = False,
     backup: int = NEW.backup,
     finished: str = "2026-11-16T02:15:12.345Z",

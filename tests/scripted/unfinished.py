@@ -4,20 +4,20 @@ from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.model.work import Task
 from logkeep.repository.backup import begin
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.source import ensure_source
 from logkeep.repository.writing import writing
 from tests.scripted.backup import Copied, CopyUnit
 
 
-def leave_unfinished(place: Place, backup_id: BackupId, copy: Task[CopyUnit, Copied]) -> None:
+def leave_unfinished(place: SourceRef, backup_id: BackupId, copy: Task[CopyUnit, Copied]) -> None:
     """Begin a backup, copy one unit with its receipt, and end without a word."""
     with writing(place, "backup", utc_now, random_token) as session:
         ongoing = begin(session, ensure_source(place, "scripted", {"id": "s-1"}, utc_now()), wanted=backup_id)
         copy(CopyUnit(place, ongoing.id, session.run, 0, 9, 13), lambda _: None)
 
 
-def leave_failed(place: Place, kind: str, identity: dict[str, str]) -> BackupId:
+def leave_failed(place: SourceRef, kind: str, identity: dict[str, str]) -> BackupId:
     """A backup whose failure was recorded; its id."""
     with writing(place, "backup", utc_now, random_token) as session:
         ongoing = begin(session, ensure_source(place, kind, identity, utc_now()))

@@ -19,7 +19,7 @@ from logkeep.repository.actions import (
     ReleaseAction,
     RepairAction,
     ReplaceAction,
-    Replayed,
+    ReplayedAction,
     Summary,
 )
 from logkeep.repository.fold import Folded, Folding
@@ -72,7 +72,7 @@ def test_backups_complete_fail_are_held_and_deleted() -> None:
         [backup(3), DeleteAction((3, 4), "")],
         [backup(3), DeleteAction((3,), ""), HoldAction(3, "")],
         [FailedAction(3, ""), ReleaseAction(3)],
-        [backup(3), RepairAction(1, (Replayed(2, "t", backup(3)),), "")],
+        [backup(3), RepairAction(1, (ReplayedAction(2, "t", backup(3)),), "")],
         [backup(3), backup(4), RepairAction(1, (), "")],
     ],
 )
@@ -91,7 +91,7 @@ def test_a_link_must_follow_and_fit() -> None:
 
 def test_only_a_repair_may_skip_generations() -> None:
     folding = Folding(folded([backup(1)]))
-    replayed = (Replayed(2, "then", backup(2)), Replayed(3, "later", HoldAction(2, "legal")))
+    replayed = (ReplayedAction(2, "then", backup(2)), ReplayedAction(3, "later", HoldAction(2, "legal")))
     folding.apply(commit(RepairAction(1, replayed, "lost"), 4, "seal-1"), "s", "x")
     result = folding.result()
     assert (result.generation, result.repaired_generation) == (4, 4)

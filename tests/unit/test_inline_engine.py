@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from logkeep.errors import Interrupted, StoreBusy, StoreFull, TaskFailed, Terminated
 from logkeep.model.work import Progress
 from logkeep.spark.inline import InlineEngine
-from logkeep.spark.stop import Stop
+from logkeep.spark.stop import SignalStop
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ class FailingTask:
         return Result(unit)
 
 
-def _map(task: FailingTask, sink: Sink | None = None, stop: Stop | None = None) -> list[Result]:
+def _map(task: FailingTask, sink: Sink | None = None, stop: SignalStop | None = None) -> list[Result]:
     engine = InlineEngine(sink=sink, stop=stop, clock=lambda: 0.0)
     return engine.map(task, [7], Result, label="x", weight=lambda unit: unit)
 
@@ -147,7 +147,7 @@ def test_a_soft_stop_lets_the_round_finish() -> None:
         progress(1)
         return Result(unit)
 
-    with Stop(soft=True) as stop:
+    with SignalStop(soft=True) as stop:
         results = InlineEngine(stop=stop).map(task, [1], Result, label="x", weight=lambda unit: unit)
         assert results == [Result(1)]
         assert stop.requested
@@ -157,7 +157,7 @@ def test_a_soft_stop_lets_the_round_finish() -> None:
 
 
 def test_no_new_unit_starts_after_a_stop() -> None:
-    stop = Stop()
+    stop = SignalStop()
     started: list[int] = []
 
     def task(unit: int, _progress: Progress) -> Result:
@@ -183,7 +183,7 @@ def test_a_task_cannot_swallow_a_signal() -> None:
 
 def test_waiting_ends_with_the_wish_to_stop() -> None:
     """Signals arrive in the thread that waits; nobody may have to wait for the rest of an hour."""
-    with Stop(soft=True) as stop:
+    with SignalStop(soft=True) as stop:
         threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM)).start()
         stop.wait(3600.0)
         assert stop.requested
@@ -192,7 +192,7 @@ def test_waiting_ends_with_the_wish_to_stop() -> None:
 
 
 def test_inside_of_a_round_only_the_second_wish_raises_also_after_an_engine_was_used() -> None:
-    with Stop(soft=True) as stop, stop.raising():
+    with SignalStop(soft=True) as stop, stop.raising():
         InlineEngine(stop=stop).map(FailingTask(), [1], Result, label="one", weight=lambda _: 0)
         signal.raise_signal(signal.SIGTERM)
         with pytest.raises(Terminated):

@@ -14,7 +14,7 @@ from logkeep.errors import Damaged, UsageError
 from logkeep.spark.failures import job_error, mistake_in, spark_text
 from logkeep.spark.outcomes import encode, foreseen
 from logkeep.spark.query import Query, answer
-from logkeep.spark.session import Session
+from logkeep.spark.session import EngineSession
 
 CAST = (
     '[CAST_INVALID_INPUT] The value \'0x3\' of the type "STRING" cannot be cast to "BIGINT" because it is malformed. '
@@ -33,7 +33,7 @@ def _asked(error: Exception) -> None:
     session = MagicMock()
     session.spark.sql.side_effect = error
     query = Query("SELECT CAST(session AS BIGINT) FROM v", "v", "session string", lambda _: iter(()), [], 10)
-    answer(cast("Session", session), query, "group")
+    answer(cast("EngineSession", session), query, "group")
 
 
 def test_a_value_that_cannot_be_cast_is_a_mistake_of_the_query() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from logkeep.errors import BackupFailed, CommitConflict, LeaseLost
 from logkeep.model.segments import Segment
-from logkeep.repository.backup import Outcome, begin
-from logkeep.repository.chain import Place, follow, put_checkpoint, read_chain, read_whole_chain
+from logkeep.repository.backup import FinishedRun, begin
+from logkeep.repository.chain import SourceRef, follow, put_checkpoint, read_chain, read_whole_chain
 from logkeep.repository.fold import Folded
 from logkeep.repository.garbage import GarbageRules, StoredMark, collect, decide
 from logkeep.repository.manifest import LogCut
@@ -42,9 +42,9 @@ class Once:
         return None
 
 
-def sleepy(lab: Lab, text: str, happens: Callable[[], object]) -> Place:
+def sleepy(lab: Lab, text: str, happens: Callable[[], object]) -> SourceRef:
     """The repository as a process sees it that falls asleep before a certain put."""
-    return Place(FaultyStore(lab.store, Once(text, happens)), lab.place.repository, "prod")
+    return SourceRef(FaultyStore(lab.store, Once(text, happens)), lab.place.repository, "prod")
 
 
 def collected(lab: Lab, hours: int) -> int:
@@ -108,7 +108,7 @@ def test_a_hole_that_nobody_admits_to_is_no_backup(lab: Lab) -> None:
     with writing(lab.place, "backup", lab.clock, lab.token) as session:
         ongoing = begin(session, ensure_source(lab.place, "scripted", {"id": "s-1"}, lab.now))
         with pytest.raises(BackupFailed, match="no segment holds"):
-            ongoing.complete(Outcome(cut=[LogCut(log_of(0), 0, 9)], new=[]))
+            ongoing.complete(FinishedRun(cut=[LogCut(log_of(0), 0, 9)], new=[]))
     assert [e.id for e in read_chain(lab.place).completed] == [first]
 
 
@@ -135,7 +135,7 @@ def test_an_object_that_is_not_there_whole_is_not_committed(lab: Lab, stored: by
     with writing(lab.place, "backup", lab.clock, lab.token) as session:
         ongoing = begin(session, ensure_source(lab.place, "scripted", {"id": "s-1"}, lab.now))
         with pytest.raises(BackupFailed, match=what):
-            ongoing.complete(Outcome(cut=[LogCut(log_of(0), 0, 9)], new=[claim]))
+            ongoing.complete(FinishedRun(cut=[LogCut(log_of(0), 0, 9)], new=[claim]))
     assert read_chain(lab.place).completed == ()
 
 

@@ -11,8 +11,8 @@ from logkeep.model.ids import BackupId
 from logkeep.model.segments import Segment
 from logkeep.repository import layout
 from logkeep.repository.actions import HoldAction, ReleaseAction
-from logkeep.repository.backup import Outcome, begin
-from logkeep.repository.chain import Place, append, read_chain, read_whole_chain
+from logkeep.repository.backup import FinishedRun, begin
+from logkeep.repository.chain import SourceRef, append, read_chain, read_whole_chain
 from logkeep.repository.format import StoreFacts
 from logkeep.repository.garbage import GarbageRules, collect, plan_garbage
 from logkeep.repository.holds import reader_holds, reading
@@ -39,7 +39,7 @@ class Lab:
         self._numbers = count(1)
         self.store = MemoryStore(lambda: self.now)
         repository = create_repository(self.store, StoreFacts(True, True, False), self.now, self.token)
-        self.place: Place = repository.place("prod")
+        self.place: SourceRef = repository.place("prod")
 
     def clock(self) -> datetime:
         return self.now
@@ -130,7 +130,7 @@ def test_a_renewal_whose_answer_was_lost_does_not_cost_the_lease(lab: Lab) -> No
     """The store has a later expiry than we know of: that is our own doing, not another run."""
     lost: set[str] = set()
     faulty = FaultyStore(lab.store, lambda _number, operation, _name: lost_ack() if operation in lost else None)
-    place = Place(faulty, lab.place.repository, "prod")
+    place = SourceRef(faulty, lab.place.repository, "prod")
     with writing(place, "backup", lab.clock, lab.token) as session:
         ongoing = begin(session, ensure_source(place, "scripted", {"id": "s-1"}, lab.now))
         for _ in range(2):
@@ -311,7 +311,7 @@ def test_a_range_in_which_nothing_is_left_needs_no_object(lab: Lab) -> None:
             sha256=nothing,
             plain_sha256=nothing,
         )
-        entry = ongoing.complete(Outcome(cut=[LogCut(log_of(0), 0, 9)], new=[claim]))
+        entry = ongoing.complete(FinishedRun(cut=[LogCut(log_of(0), 0, 9)], new=[claim]))
     assert read_chain(lab.place).entry(entry.id) == entry
 
 

@@ -11,11 +11,11 @@ from logkeep.errors import Damaged, ObjectMissing, RestoreFailed, StoreDenied
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import random_token
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.restores import (
     NewRestore,
     RestoreState,
-    Verdict,
+    RestoreVerdict,
     begin_restore,
     last_restores,
     list_restores,
@@ -41,7 +41,7 @@ from logkeep.store.delegating import DelegatingStore
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
 from logkeep.store.readonly import ReadOnlyStore
-from logkeep.store.retrying import Patience, RetryingStore
+from logkeep.store.retrying import RetryingStore, RetryLimits
 from tests.faults.plan import Fault, Scripted, lost_ack
 from tests.faults.store import FaultyStore
 from tests.scripted.restores import GROUP, NEW, NOW, PARTITION, PRODUCERS, REPOSITORY, TOPICS, clock_at, receipt
@@ -50,15 +50,15 @@ FIRST_ID = 20261116021500
 
 
 @pytest.fixture(params=["memory", "local"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> SourceRef:
     store: Store = MemoryStore()
     if request.param == "local":
         store = LocalStore(tmp_path / "repo")
         store.create()
-    return Place(store, REPOSITORY, "shop")
+    return SourceRef(store, REPOSITORY, "shop")
 
 
-def begun(place: Place, new: NewRestore = NEW) -> RestoreId:
+def begun(place: SourceRef, new: NewRestore = NEW) -> RestoreId:
     return begin_restore(place, new, clock_at(NOW), random_token)
 
 
@@ -68,7 +68,7 @@ class OneTopic(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class TestPlan:
-    def test_what_was_asked_is_read_back(self, place: Place) -> None:
+    def test_what_was_asked_is_read_back(self, place: SourceRef) -> None:
         restore_id = begun(place)
         plan = read_plan(place, restore_id)
         assert (plan.restore, plan.backup, plan.kind, plan.drill) == (FIRST_ID, NEW.backup, "kafka", False)
@@ -78,18 +78,18 @@ class TestPlan:
         with pytest.raises(Damaged, match="schema"):
             plan_body(plan, ReceiptDocument)
 
-    def test_ids_only_grow(self, place: Place) -> None:
+    def test_ids_only_grow(self, place: SourceRef) -> None:
         assert [begun(place) for _ in range(3)] == [FIRST_ID, FIRST_ID + 1, FIRST_ID + 2]
         earlier = begin_restore(place, NEW, clock_at(NOW - timedelta(days=400)), random_token)
         assert earlier == FIRST_ID + 3, "a clock that went back does not reuse ids"
 
-    def test_an_id_whose_plan_is_lost_is_not_used_again(self, place: Place) -> None:
+    def test_an_id_whose_plan_is_lost_is_not_used_again(self, place: SourceRef) -> None:
         restore_id = begun(place)
         put_producers(place, restore_id, TOPICS, PRODUCERS, "run", after=0)
         place.store.delete(layout.restore_plan("shop", restore_id))
         assert begun(place) == restore_id + 1
 
-    def test_a_race_gives_each_its_own_id(self, place: Place) -> None:
+    def test_a_race_gives_each_its_own_id(self, place: SourceRef) -> None:
         barrier, ids = threading.Barrier(6), list[int]()
 
         def begin() -> None:
@@ -108,16 +108,18 @@ class TestPlan:
         def blind(_number: int, operation: str, _name: str) -> Fault | None:
             return Fault(hide_newest=10) if operation == "list" else None
 
-        place = Place(FaultyStore(MemoryStore(), blind), REPOSITORY, "shop")
+        place = SourceRef(FaultyStore(MemoryStore(), blind), REPOSITORY, "shop")
         assert [begun(place), begun(place)] == [FIRST_ID, FIRST_ID + 1]
 
-    def test_a_lost_answer_does_not_make_two(self, place: Place) -> None:
+    def test_a_lost_answer_does_not_make_two(self, place: SourceRef) -> None:
         faulty = FaultyStore(place.store, Scripted({2: lost_ack()}))
-        shaky = Place(RetryingStore(faulty, Patience(first_wait_s=0.001, longest_wait_s=0.01)), REPOSITORY, "shop")
+        shaky = SourceRef(
+            RetryingStore(faulty, RetryLimits(first_wait_s=0.001, longest_wait_s=0.01)), REPOSITORY, "shop"
+        )
         assert begun(shaky) == FIRST_ID
         assert [row.id for row in list_restores(place)] == [FIRST_ID]
 
-    def test_a_body_that_is_no_json_is_not_stored(self, place: Place) -> None:
+    def test_a_body_that_is_no_json_is_not_stored(self, place: SourceRef) -> None:
         for body in (b"{", b"", b"1 2", b'{"a":\n1}'):
             with pytest.raises(RestoreFailed):
                 begun(place, NewRestore(NEW.backup, "kafka", NEW.target, body))
@@ -125,13 +127,13 @@ class TestPlan:
 
 
 class TestReadOnly:
-    def test_the_remedy_names_the_state_directory(self, place: Place) -> None:
+    def test_the_remedy_names_the_state_directory(self, place: SourceRef) -> None:
         with pytest.raises(StoreDenied) as caught:
-            begun(Place(ReadOnlyStore(place.store), REPOSITORY, "shop"))
+            begun(SourceRef(ReadOnlyStore(place.store), REPOSITORY, "shop"))
         assert "--state-dir" in caught.value.remedy
 
     def test_the_same_documents_in_a_directory(self, tmp_path: Path) -> None:
-        read_only = Place(ReadOnlyStore(MemoryStore()), REPOSITORY, "shop")
+        read_only = SourceRef(ReadOnlyStore(MemoryStore()), REPOSITORY, "shop")
         local = state_place(read_only, tmp_path / "a" / "state", create=True)
         restore_id = begun(local)
         put_receipt(local, receipt(local, restore_id))
@@ -139,11 +141,11 @@ class TestReadOnly:
         again = state_place(read_only, tmp_path / "a" / "state")
         assert [(row.id, row.state) for row in list_restores(again)] == [(restore_id, RestoreState.PROVEN)]
         with pytest.raises(Damaged, match="another repository"):
-            read_plan(Place(again.store, "f" * 32, "shop"), restore_id)
+            read_plan(SourceRef(again.store, "f" * 32, "shop"), restore_id)
 
 
 class TestProducers:
-    def test_all_and_the_newest(self, place: Place) -> None:
+    def test_all_and_the_newest(self, place: SourceRef) -> None:
         restore_id = begun(place)
         assert newest_producers(place, restore_id) is None
         assert put_producers(place, restore_id, TOPICS, PRODUCERS, "a", after=0).number == 1
@@ -153,14 +155,14 @@ class TestProducers:
         assert newest is not None
         assert (newest.number, newest.run) == (2, "b")
 
-    def test_who_is_second_writes_under_the_producers_of_the_first(self, place: Place) -> None:
+    def test_who_is_second_writes_under_the_producers_of_the_first(self, place: SourceRef) -> None:
         restore_id = begun(place)
         first = put_producers(place, restore_id, TOPICS, PRODUCERS, "a", after=0)
         second = put_producers(place, restore_id, TOPICS, PRODUCERS[:1], "b", after=0)
         assert second == first
         assert read_producers(place, restore_id) == [first]
 
-    def test_a_missing_list_is_damage(self, place: Place) -> None:
+    def test_a_missing_list_is_damage(self, place: SourceRef) -> None:
         restore_id = begun(place)
         for number, run in enumerate("ab"):
             put_producers(place, restore_id, TOPICS, PRODUCERS, run, after=number)
@@ -171,7 +173,7 @@ class TestProducers:
 
 
 class TestMap:
-    def test_the_very_bytes(self, place: Place) -> None:
+    def test_the_very_bytes(self, place: SourceRef) -> None:
         restore_id = begun(place)
         ref = put_map(place, restore_id, b"runs" * 1000, random_token())
         assert read_map(place, restore_id, ref) == b"runs" * 1000
@@ -181,26 +183,26 @@ class TestMap:
             with pytest.raises(Damaged):
                 read_map(place, restore_id, msgspec.structs.replace(ref, **wrong))
 
-    def test_large_ones_are_streamed(self, place: Place) -> None:
+    def test_large_ones_are_streamed(self, place: SourceRef) -> None:
         restore_id, data = begun(place), bytes(range(256)) * 70_000
         seen = FaultyStore(place.store)
-        ref = put_map(Place(seen, REPOSITORY, "shop"), restore_id, data, random_token())
+        ref = put_map(SourceRef(seen, REPOSITORY, "shop"), restore_id, data, random_token())
         assert [call.operation for call in seen.calls] == ["open_new", "write", "close"]
         assert read_map(place, restore_id, ref) == data
 
 
 class TestReceipts:
-    def test_a_second_proof_is_a_new_receipt_and_counts(self, place: Place) -> None:
+    def test_a_second_proof_is_a_new_receipt_and_counts(self, place: SourceRef) -> None:
         restore_id = begun(place)
         assert newest_receipt(place, restore_id) is None
-        put_receipt(place, receipt(place, restore_id, verdict=Verdict.FAILED))
+        put_receipt(place, receipt(place, restore_id, verdict=RestoreVerdict.FAILED))
         put_receipt(place, receipt(place, restore_id))
         assert [r.verdict for r in read_receipts(place, restore_id)] == ["failed", "proven"]
         newest = newest_receipt(place, restore_id)
         assert newest == msgspec.structs.replace(receipt(place, restore_id), number=2)
         assert [(row.state, row.receipts) for row in list_restores(place)] == [(RestoreState.PROVEN, 2)]
 
-    def test_what_readers_would_refuse_is_not_written(self, place: Place) -> None:
+    def test_what_readers_would_refuse_is_not_written(self, place: SourceRef) -> None:
         restore_id = begun(place)
         spoiled = msgspec.structs.replace(
             receipt(place, restore_id), partitions=(msgspec.structs.replace(PARTITION, topic="../x"),)
@@ -230,7 +232,7 @@ class TestReceipts:
         )
         assert 100_000 * _size(producer) < ProducersDocument.limit
 
-    def test_too_much_is_said_before_it_is_stored(self, monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
+    def test_too_much_is_said_before_it_is_stored(self, monkeypatch: pytest.MonkeyPatch, place: SourceRef) -> None:
         monkeypatch.setattr(ReceiptDocument, "limit", 1000)
         with pytest.raises(RestoreFailed, match="readers take") as caught:
             sealed(receipt(place, FIRST_ID, partitions=(PARTITION,) * 100))
@@ -242,7 +244,7 @@ def _size(row: msgspec.Struct) -> int:
 
 
 class TestResume:
-    def test_who_works_on_it_now(self, place: Place) -> None:
+    def test_who_works_on_it_now(self, place: SourceRef) -> None:
         restore_id = begun(place)
         plan = read_plan(place, restore_id)
         assert owner_of(place, plan) == plan.owner
@@ -253,10 +255,10 @@ class TestResume:
 
 
 class TestListing:
-    def test_states(self, place: Place) -> None:
+    def test_states(self, place: SourceRef) -> None:
         ids = [begun(place) for _ in range(10)]
-        verdicts = [verdict for verdict in Verdict if verdict is not Verdict.CHANGED]
-        for restore_id, verdict in zip(ids, [*verdicts, Verdict.PART], strict=False):
+        verdicts = [verdict for verdict in RestoreVerdict if verdict is not RestoreVerdict.CHANGED]
+        for restore_id, verdict in zip(ids, [*verdicts, RestoreVerdict.PART], strict=False):
             put_receipt(place, receipt(place, restore_id, verdict=verdict))
         for restore_id in ids[7:9]:
             put_aborted(place, read_plan(place, restore_id), "changed my mind", clock_at(NOW), random_token)
@@ -270,9 +272,9 @@ class TestListing:
         assert ongoing.owner is not None
         assert (ongoing.kind, aborted.kind) == (NEW.kind, "")
 
-    def test_an_abort_counts_after_a_failed_receipt(self, place: Place) -> None:
+    def test_an_abort_counts_after_a_failed_receipt(self, place: SourceRef) -> None:
         restore_id = begun(place)
-        put_receipt(place, receipt(place, restore_id, verdict=Verdict.FAILED))
+        put_receipt(place, receipt(place, restore_id, verdict=RestoreVerdict.FAILED))
         plan = read_plan(place, restore_id)
         for reason in ("first", "second"):
             put_aborted(place, plan, reason, clock_at(NOW), random_token)
@@ -281,11 +283,11 @@ class TestListing:
         assert told.reason == "first"
         assert [(row.state, row.receipts) for row in list_restores(place)] == [(RestoreState.ABORTED, 1)]
 
-    def test_ended_restores_are_told_by_their_names_alone(self, place: Place) -> None:
+    def test_ended_restores_are_told_by_their_names_alone(self, place: SourceRef) -> None:
         for drill in (False, True):
             put_receipt(place, receipt(place, begun(place), drill=drill))
         seen = FaultyStore(place.store)
-        rows = list_restores(Place(seen, REPOSITORY, "shop"))
+        rows = list_restores(SourceRef(seen, REPOSITORY, "shop"))
         assert [call.operation for call in seen.calls] == ["list"]
         assert [(r.drill, r.backup, r.duration_s) for r in rows] == [
             (False, NEW.backup, 12.222),
@@ -294,28 +296,28 @@ class TestListing:
         assert rows[0].finished is not None
         assert rows[0].finished - NOW == timedelta(seconds=12.222)
 
-    def test_ongoing_plans_are_not_read_for_the_last_restore(self, place: Place) -> None:
+    def test_ongoing_plans_are_not_read_for_the_last_restore(self, place: SourceRef) -> None:
         put_receipt(place, receipt(place, begun(place)))
         begun(place)
         seen = FaultyStore(place.store)
-        assert set(last_restores(Place(seen, REPOSITORY, "shop"))) == {NEW.backup}
+        assert set(last_restores(SourceRef(seen, REPOSITORY, "shop"))) == {NEW.backup}
         assert [call.operation for call in seen.calls] == ["list"]
 
-    def test_the_last_restore_of_each_backup(self, place: Place) -> None:
+    def test_the_last_restore_of_each_backup(self, place: SourceRef) -> None:
         for backup, minute in ((1, 30), (2, 20), (1, 20), (2, 40)):
             finished = f"2026-11-16T02:{minute}:00.000Z"
             restore_id = begun(place)
             put_receipt(place, receipt(place, restore_id, backup=backup, finished=finished))
         later = "2026-11-16T02:50:00.000Z"
-        for part in (Verdict.SET, Verdict.PART, Verdict.STOPPED):  # no restore of a backup
+        for part in (RestoreVerdict.SET, RestoreVerdict.PART, RestoreVerdict.STOPPED):  # no restore of a backup
             put_receipt(place, receipt(place, begun(place), backup=1, verdict=part, finished=later))
         undone = begun(place)
-        put_receipt(place, receipt(place, undone, backup=1, verdict=Verdict.PART, finished=later))
+        put_receipt(place, receipt(place, undone, backup=1, verdict=RestoreVerdict.PART, finished=later))
         put_aborted(place, read_plan(place, undone), "undone", clock_at(NOW), random_token)
         last = last_restores(place)
         assert {backup: row.id for backup, row in last.items()} == {1: FIRST_ID, 2: FIRST_ID + 3}
 
-    def test_without_its_name_a_receipt_is_opened(self, place: Place) -> None:
+    def test_without_its_name_a_receipt_is_opened(self, place: SourceRef) -> None:
         restore_id = begun(place)
         put_receipt(place, receipt(place, restore_id))
         before = list_restores(place)
@@ -323,7 +325,7 @@ class TestListing:
         place.store.delete(name)
         assert list_restores(place) == before
 
-    def test_what_cannot_be_read_hides_no_other(self, place: Place) -> None:
+    def test_what_cannot_be_read_hides_no_other(self, place: SourceRef) -> None:
         broken, whole = begun(place), begun(place)
         put_receipt(place, receipt(place, whole))
         name = layout.restore_plan("shop", broken)
@@ -332,7 +334,7 @@ class TestListing:
         rows = list_restores(place)
         assert [(r.id, r.state, bool(r.trouble)) for r in rows] == [(broken, "ongoing", True), (whole, "proven", False)]
 
-    def test_an_unknown_verdict_is_no_success(self, place: Place) -> None:
+    def test_an_unknown_verdict_is_no_success(self, place: SourceRef) -> None:
         restore_id = begun(place)
         put_receipt(place, receipt(place, restore_id))
         (name,) = [i.name for i in place.store.list("") if "/ended." in i.name]
@@ -405,7 +407,7 @@ class Overtaken(DelegatingStore):
 
 def test_a_number_that_was_taken_meanwhile_is_left_alone() -> None:
     store = Overtaken(MemoryStore())
-    place = Place(store, REPOSITORY, "shop")
+    place = SourceRef(store, REPOSITORY, "shop")
     restore_id = begun(place)
     store.lost = (layout.restore_receipt("shop", restore_id, 1),)
     assert put_receipt(place, receipt(place, restore_id)).number == 2
@@ -414,7 +416,7 @@ def test_a_number_that_was_taken_meanwhile_is_left_alone() -> None:
 
 def test_no_restore_has_no_plan() -> None:
     with pytest.raises(ObjectMissing):
-        read_plan(Place(MemoryStore(), REPOSITORY, "shop"), RestoreId(1))
+        read_plan(SourceRef(MemoryStore(), REPOSITORY, "shop"), RestoreId(1))
 
 
 def test_a_group_may_have_had_no_position_before() -> None:

@@ -12,12 +12,12 @@ from logkeep.errors import UnknownBackup, UsageError
 from logkeep.model.ids import BackupId, choose_id, next_id, source_name
 from logkeep.model.ranges import Range, tile
 from logkeep.repository.garbage import GarbageRules, StoredMark, decide
-from logkeep.repository.layout import Verified
-from logkeep.repository.lease import NOTHING_SEEN, LeaseDocument, Standing, standing
+from logkeep.repository.layout import VerificationName
+from logkeep.repository.lease import NOTHING_SEEN, LeaseDocument, LeaseState, standing
 from logkeep.repository.owner import is_dead, this_process
 from logkeep.repository.states import StateName, group_state
 from logkeep.repository.verdicts import verdicts
-from logkeep.repository.verify import Sample
+from logkeep.repository.verify import VerifySample
 from logkeep.store.base import ObjectInfo
 
 NOW = datetime(2026, 11, 15, 10, 30, tzinfo=UTC)
@@ -106,15 +106,15 @@ def lease(**changes: object) -> LeaseDocument:
 @pytest.mark.parametrize(
     ("document", "minute", "expected"),
     [
-        (lease(), 4.9, Standing.HELD),
-        (lease(), 6.5, Standing.HELD),
-        (lease(), 6.8, Standing.EXPIRED),
-        (lease(released=True), 1, Standing.FREE),
-        (lease(owner=HERE), 1, Standing.HELD),
-        (lease(owner=msgspec.structs.replace(HERE, born="1")), 1, Standing.OWNER_DEAD),
+        (lease(), 4.9, LeaseState.HELD),
+        (lease(), 6.5, LeaseState.HELD),
+        (lease(), 6.8, LeaseState.EXPIRED),
+        (lease(released=True), 1, LeaseState.FREE),
+        (lease(owner=HERE), 1, LeaseState.HELD),
+        (lease(owner=msgspec.structs.replace(HERE, born="1")), 1, LeaseState.OWNER_DEAD),
     ],
 )
-def test_the_standing_of_a_lease(document: LeaseDocument, minute: float, expected: Standing) -> None:
+def test_the_standing_of_a_lease(document: LeaseDocument, minute: float, expected: LeaseState) -> None:
     now = datetime(2026, 11, 15, 10, tzinfo=UTC) + timedelta(minutes=minute)
     assert standing(document, now, HERE) is expected
 
@@ -128,7 +128,9 @@ def test_a_missing_process_elsewhere_proves_nothing(field: str) -> None:
 
 
 def looked(*history: tuple[str, str]) -> bool:
-    found = [Verified(BackupId(1), f"2026111{n}T", level, verdict) for n, (level, verdict) in enumerate(history)]
+    found = [
+        VerificationName(BackupId(1), f"2026111{n}T", level, verdict) for n, (level, verdict) in enumerate(history)
+    ]
     return verdicts(found)[BackupId(1)].damaged
 
 
@@ -144,7 +146,7 @@ def test_damage_stands_until_a_look_as_deep_finds_none() -> None:
 
 @given(st.integers(1, 6), st.integers(1, 30), st.dates(date(2026, 1, 1), date(2027, 1, 1)))
 def test_a_sample_of_every_day_is_everything_in_time(part: int, of: int, day: date) -> None:
-    sample = Sample(min(part, of), of)
+    sample = VerifySample(min(part, of), of)
     days = [day + timedelta(days=n) for n in range(-(-sample.of // sample.part))]
     assert all(any(sample.takes(f"{t:016x}", d) for d in days) for t in range(60))
 

@@ -8,7 +8,7 @@ import pytest
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.counters import CounterAddress, CounterReceiver, CounterSender
 from logkeep.spark.failures import one_line, start_failure
-from logkeep.spark.outcomes import Failed
+from logkeep.spark.outcomes import UnitFailed
 from logkeep.spark.session import end_patience_s
 from logkeep.spark.settings import SparkSettings, attempts, effective_master, is_local, session_conf, tasks_at_once
 
@@ -113,12 +113,12 @@ def test_counters_carry_a_failure_and_ignore_strangers() -> None:
     stranger = CounterAddress("127.0.0.1", receiver.address.port, b"s" * 16)
     liar = CounterSender(stranger, 5, 0, lambda: 0.0)
     liar(999)
-    liar.close(Failed("StoreFull", "lie", "", ""))
+    liar.close(UnitFailed("StoreFull", "lie", "", ""))
     sender = CounterSender(receiver.address, 0, 0, lambda: 0.0)
     sender(10)
-    sender.close(Failed("StoreFull", "no space", "disk", "buy one"))
+    sender.close(UnitFailed("StoreFull", "no space", "disk", "buy one"))
     assert _drained(receiver, 10) == 10
-    assert receiver.failed == Failed("StoreFull", "no space", "disk", "buy one")
+    assert receiver.failed == UnitFailed("StoreFull", "no space", "disk", "buy one")
     receiver.close()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from logkeep.errors import Interrupted, StoreBusy, StoreFull, TaskFailed, Terminated
 from logkeep.model.work import Progress
-from logkeep.spark.stop import Stop
+from logkeep.spark.stop import SignalStop
 from logkeep.spark.threads import ThreadedEngine
 
 
@@ -99,7 +99,7 @@ def test_a_signal_ends_all_units_at_their_next_word(number: signal.Signals, kind
 
 
 def test_no_new_unit_starts_after_a_stop() -> None:
-    stop, seen = Stop(), []
+    stop, seen = SignalStop(), []
 
     def task(unit: int, _progress: Progress) -> Result:
         seen.append(unit)

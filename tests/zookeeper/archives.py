@@ -5,7 +5,7 @@ from pathlib import Path
 
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.format import StoreFacts
 from logkeep.repository.opening import create_repository
 from logkeep.store.base import Store
@@ -13,46 +13,53 @@ from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
 from logkeep.zookeeper.archive.sink import archiving
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
-from logkeep.zookeeper.backup import Done, Wish, back_up
+from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
 from tests.zookeeper.directories import MadeServer, rounds
 
 
-def new_place(store: Store | None = None, source: str = "zk") -> Place:
+def new_place(store: Store | None = None, source: str = "zk") -> SourceRef:
     made = store or MemoryStore()
     repository = create_repository(made, StoreFacts(True, True, True), utc_now(), random_token)
-    return Place(made, repository.document.repository, source)
+    return SourceRef(made, repository.document.repository, source)
 
 
-def new_local_place(root: Path) -> Place:
+def new_local_place(root: Path) -> SourceRef:
     store = LocalStore(root)
     store.create()
     return new_place(store)
 
 
 def archived(
-    place: Place,
+    place: SourceRef,
     server: MadeServer,
     *,
     name: str = "zk1",
     new_history: bool = False,
     codec: Codec = Codec.NONE,
     window: timedelta | None = None,
-) -> Done:
+) -> ZooKeeperBackupDone:
     with archiving(place, clock=utc_now, tokens=random_token, codec=codec, history_window=window) as sink:
-        return back_up(Wish((server.place(name),), new_history=new_history), sink, rounds(server), lambda _, word: word)
+        return back_up(
+            ZooKeeperBackupOptions((server.place(name),), new_history=new_history),
+            sink,
+            rounds(server),
+            lambda _, word: word,
+        )
 
 
 def archived_all(
-    place: Place, servers: list[MadeServer], *, new_history: bool = False, codec: Codec = Codec.NONE
-) -> Done:
+    place: SourceRef, servers: list[MadeServer], *, new_history: bool = False, codec: Codec = Codec.NONE
+) -> ZooKeeperBackupDone:
     """All of them at once, as members `zk1`, `zk2` and so on."""
     places = tuple(s.place(f"zk{n + 1}", f"made:{n}") for n, s in enumerate(servers))
     with archiving(place, clock=utc_now, tokens=random_token, codec=codec) as sink:
-        return back_up(Wish(places, new_history=new_history), sink, rounds(*servers), lambda _, word: word)
+        return back_up(
+            ZooKeeperBackupOptions(places, new_history=new_history), sink, rounds(*servers), lambda _, word: word
+        )
 
 
-def newest(place: Place) -> ArchiveView:
+def newest(place: SourceRef) -> ArchiveView:
     return view_of(place, read_chain(place).completed[-1])
 
 

@@ -14,11 +14,11 @@ from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
 from logkeep.model.work import EngineFor
 from logkeep.spark.inline import InlineEngine
-from logkeep.zookeeper.backup import Done, Wish, back_up
+from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.collect import MemberPlace
-from logkeep.zookeeper.gathering import Rounds
+from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.sink import BackupSink
 from logkeep.zookeeper.tree import new_tree, rows_of
 from logkeep.zookeeper.words import ServerState
@@ -107,7 +107,7 @@ class MadeServer:
         return MemberPlace(name, self.root / "data", self.root / ("logs" if self.log_apart else "data"), host)
 
 
-def rounds(*servers: MadeServer, patience_s: float = 0.0) -> Rounds:
+def rounds(*servers: MadeServer, patience_s: float = 0.0) -> RoundSettings:
     """`servers` by the host of their place; one alone answers to every name."""
     from logkeep.errors import ClusterUnreachable  # noqa: PLC0415
 
@@ -118,16 +118,23 @@ def rounds(*servers: MadeServer, patience_s: float = 0.0) -> Rounds:
             raise ClusterUnreachable("nobody is there", subject=host)
         return ServerState(server.zxid, server.mode, "3.9.5")
 
-    return Rounds(INLINE, ask, patience_s=patience_s, sleep=lambda _: None)
+    return RoundSettings(INLINE, ask, patience_s=patience_s, sleep=lambda _: None)
 
 
-def taken(server: MadeServer, sink: BackupSink, *, new_history: bool = False, name: str = "standalone") -> Done:
-    return back_up(Wish((server.place(name),), new_history=new_history), sink, rounds(server), lambda _, word: word)
+def taken(
+    server: MadeServer, sink: BackupSink, *, new_history: bool = False, name: str = "standalone"
+) -> ZooKeeperBackupDone:
+    return back_up(
+        ZooKeeperBackupOptions((server.place(name),), new_history=new_history),
+        sink,
+        rounds(server),
+        lambda _, word: word,
+    )
 
 
 def bundled(
     server: MadeServer, out: Path, backup_id: str | None = "one", *, codec: Codec = Codec.NONE
-) -> tuple[BundleView, Done]:
+) -> tuple[BundleView, ZooKeeperBackupDone]:
     with new_bundle(out, backup_id, clock=utc_now, tokens=random_token, codec=codec) as sink:
         done = taken(server, sink)
     return BundleView(sink.path), done

@@ -5,14 +5,14 @@ from hypothesis import strategies as st
 from logkeep.formats.zookeeper.snapshot import NodeRow
 from logkeep.formats.zookeeper.transactions import (
     Acl,
-    Check,
+    CheckVersion,
     CloseSession,
     Create,
     CreateSession,
     Delete,
-    Failed,
+    FailedTxn,
     Multi,
-    Part,
+    MultiPart,
     SetAcl,
     SetData,
     Transaction,
@@ -38,12 +38,12 @@ _simple = st.one_of(
     st.tuples(st.sampled_from([2, 20]), st.builds(Delete, paths)),
     st.tuples(st.sampled_from([5, 16]), st.builds(SetData, paths, data, ints)),
     st.tuples(st.just(7), st.builds(SetAcl, paths, acls, ints)),
-    st.tuples(st.just(13), st.builds(Check, paths, ints)),
-    st.tuples(st.just(-1), st.builds(Failed, ints)),
+    st.tuples(st.just(13), st.builds(CheckVersion, paths, ints)),
+    st.tuples(st.just(-1), st.builds(FailedTxn, ints)),
 )
 _multi = st.tuples(
     st.just(14),
-    st.builds(Multi, st.lists(_simple.map(lambda drawn: Part(*drawn)), max_size=5).map(tuple)),
+    st.builds(Multi, st.lists(_simple.map(lambda drawn: MultiPart(*drawn)), max_size=5).map(tuple)),
 )
 _closed = st.builds(CloseSession, st.none() | st.lists(paths, max_size=4).map(tuple))
 changes = st.one_of(

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from logkeep.formats.zookeeper.transactions import (
     Acls,
     Change,
-    Check,
+    CheckVersion,
     CloseSession,
     Create,
     CreateSession,
     Delete,
-    Failed,
+    FailedTxn,
     Multi,
     SetAcl,
     SetData,
@@ -57,9 +57,9 @@ def changed(kind: int, change: Change) -> bytes:  # noqa: PLR0911 - one for each
             return buffer(_shown(path)) + _acls(acls) + struct.pack(">i", version)
         case Delete(path):
             return buffer(_shown(path))
-        case Check(path, version):
+        case CheckVersion(path, version):
             return buffer(_shown(path)) + struct.pack(">i", version)
-        case Failed(number) | CreateSession(number):
+        case FailedTxn(number) | CreateSession(number):
             return struct.pack(">i", number)
         case CloseSession(paths):
             if paths is None:

@@ -7,7 +7,7 @@ from logkeep.errors import Damaged
 from logkeep.formats.zookeeper import txnlog
 from logkeep.formats.zookeeper.names import FileKind, parse_name
 from logkeep.formats.zookeeper.packed import opened
-from logkeep.formats.zookeeper.snapshot import Ending, SnapshotReader
+from logkeep.formats.zookeeper.snapshot import SnapshotReader, SnapshotTail
 from logkeep.zookeeper.tree import Tree, tree_of
 
 
@@ -36,7 +36,7 @@ def bodies_of(path: Path) -> Iterator[bytes]:
         yield from txnlog.bodies(log)
 
 
-def whole_snapshots(data_dir: Path, *, most_cut: int) -> Iterator[tuple[str, Tree, Ending]]:
+def whole_snapshots(data_dir: Path, *, most_cut: int) -> Iterator[tuple[str, Tree, SnapshotTail]]:
     """Those that the server could finish: each end of a server may have cut one."""
     cut = 0
     for path in snapshots(data_dir):
@@ -49,7 +49,7 @@ def whole_snapshots(data_dir: Path, *, most_cut: int) -> Iterator[tuple[str, Tre
     assert cut <= most_cut, "snapshots cannot be read that were finished"
 
 
-def loaded(path: Path) -> tuple[Tree, Ending]:
+def loaded(path: Path) -> tuple[Tree, SnapshotTail]:
     """The raw tree of a snapshot, fuzzy as it may be, and what stands behind it; every seal was compared."""
     name = parse_name(path.name)
     assert name is not None

@@ -12,7 +12,7 @@ from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Change, Create, SetData, Transaction
 from logkeep.formats.zookeeper.txnlog import header, scan
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.kept import BackupView, Ending, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, LogFileEnding, Member
 from logkeep.zookeeper.repair_plan import NewLog, RepairPlan
 from logkeep.zookeeper.tree import Tree, new_tree, rows_of
 from tests.zookeeper import encoding
@@ -115,7 +115,7 @@ def kept_log(content: bytes, member: str) -> KeptLog:
     return KeptLog(
         member=member, history="1", name=log_name(found.first_zxid), first=found.first_zxid, last=found.last_zxid,
         records=found.records, min_time_ms=found.min_time_ms, max_time_ms=found.max_time_ms,
-        last_adler=found.last_adler, ending=Ending.CLEAN, proof=Proof.PROVEN, size_bytes=found.size_bytes,
+        last_adler=found.last_adler, ending=LogFileEnding.CLEAN, proof=Proof.PROVEN, size_bytes=found.size_bytes,
         sha256=hashlib.sha256(content).hexdigest(), digests=found.with_digests,
     )  # fmt: skip
 

@@ -12,10 +12,10 @@ from typing import BinaryIO
 from logkeep.formats.zookeeper.jute import packed_buffer, packed_int
 from logkeep.formats.zookeeper.names import log_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
-from logkeep.formats.zookeeper.transactions import HEADER, Kind, decode
+from logkeep.formats.zookeeper.transactions import HEADER, TransactionType, decode
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.coverage import Holdings
-from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, LogFileEnding, Member
 from logkeep.zookeeper.plan import RestorePath, Target, ToEnd, plan
 from logkeep.zookeeper.tree import Tree, new_tree, rows_of
 
@@ -25,24 +25,24 @@ SESSION = 0x100001
 
 def create(zxid: int, path: bytes, data: bytes = b"", *, ephemeral: bool = False) -> bytes:
     """The body of a transaction."""
-    head = HEADER.pack(SESSION, 0, zxid, 1_700_000_000_000 + zxid % 1000, Kind.CREATE)
+    head = HEADER.pack(SESSION, 0, zxid, 1_700_000_000_000 + zxid % 1000, TransactionType.CREATE)
     return head + packed_buffer(path) + packed_buffer(data) + _OPEN + bytes([ephemeral]) + packed_int(zxid & 0xFFFF)
 
 
 def create_session(zxid: int) -> bytes:
-    return HEADER.pack(SESSION, 0, zxid, 1_700_000_000_000, Kind.CREATE_SESSION) + packed_int(30_000)
+    return HEADER.pack(SESSION, 0, zxid, 1_700_000_000_000, TransactionType.CREATE_SESSION) + packed_int(30_000)
 
 
 def create_special(zxid: int, path: bytes, ttl_ms: int | None = None) -> bytes:
     """A container; or a node with a time to live."""
-    kind = Kind.CREATE_CONTAINER if ttl_ms is None else Kind.CREATE_TTL
+    kind = TransactionType.CREATE_CONTAINER if ttl_ms is None else TransactionType.CREATE_TTL
     body = HEADER.pack(SESSION, 0, zxid, 1_700_000_000_000, kind) + packed_buffer(path) + packed_buffer(b"") + _OPEN
     return body + packed_int(zxid & 0xFFFF) + (b"" if ttl_ms is None else struct.pack(">q", ttl_ms))
 
 
 def set_acl(zxid: int, path: bytes) -> bytes:
     """Only one user may do anything from now on."""
-    body = HEADER.pack(SESSION, 0, zxid, 1_700_000_000_000, Kind.SET_ACL) + packed_buffer(path)
+    body = HEADER.pack(SESSION, 0, zxid, 1_700_000_000_000, TransactionType.SET_ACL) + packed_buffer(path)
     return body + packed_int(1) + packed_int(31) + packed_buffer(b"digest") + packed_buffer(b"a:b") + packed_int(1)
 
 
@@ -114,7 +114,7 @@ class MadeView:
                 min_time_ms=min(t.time_ms for t in found),
                 max_time_ms=max(t.time_ms for t in found),
                 last_adler=zlib.adler32(bodies[-1]),
-                ending=Ending.CLEAN,
+                ending=LogFileEnding.CLEAN,
                 proof=Proof.PROVEN,
                 size_bytes=len(content),
                 sha256=hashlib.sha256(content).hexdigest(),

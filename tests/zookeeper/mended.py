@@ -2,12 +2,12 @@
 
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.owner import this_process
-from logkeep.repository.verifying import Verified, Verifier
+from logkeep.repository.verifying import Verifier, VerifyResult
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.archive.repairing import Mended, Repairing
-from logkeep.zookeeper.archive.verifying import Look
+from logkeep.zookeeper.archive.verifying import DeepVerification
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.directory_view import DirectoryView, directory_view
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
@@ -16,11 +16,11 @@ from tests.zookeeper.directories import MadeServer, txn
 from tests.zookeeper.encoding import LOG_HEADER
 
 
-def ids(place: Place) -> list[int]:
+def ids(place: SourceRef) -> list[int]:
     return [entry.id for entry in read_chain(place).completed]
 
 
-def viewed(place: Place, backup_id: int) -> ArchiveView:
+def viewed(place: SourceRef, backup_id: int) -> ArchiveView:
     entry = read_chain(place).entry(backup_id)
     assert entry is not None
     return view_of(place, entry)
@@ -31,7 +31,7 @@ def byte_in(number: int) -> int:
     return len(LOG_HEADER) + number * len(txn(1)) + 40
 
 
-def damage(place: Place, view: ArchiveView, kept: KeptLog | KeptSnapshot, *at: int) -> str:
+def damage(place: SourceRef, view: ArchiveView, kept: KeptLog | KeptSnapshot, *at: int) -> str:
     """One bit of its object is wrong from now on, at each of these bytes; how the object is called."""
     name = view.object_name(kept)
     content = bytearray(place.store.get(name, 1 << 30))
@@ -42,22 +42,24 @@ def damage(place: Place, view: ArchiveView, kept: KeptLog | KeptSnapshot, *at: i
     return name
 
 
-def verified(place: Place, backup_id: int, level: Level = Level.DATA, looks: list[Look] | None = None) -> Verified:
+def verified(
+    place: SourceRef, backup_id: int, level: Level = Level.DATA, looks: list[DeepVerification] | None = None
+) -> VerifyResult:
     """`looks` takes what was seen besides."""
     entry = read_chain(place).entry(backup_id)
     assert entry is not None
-    look = Look(entry, level)
+    look = DeepVerification(entry, level)
     if looks is not None:
         looks.append(look)
     verifier = Verifier(place, InlineEngine(), this_process("verify"), utc_now, random_token, deeper=look)
     return verifier.verify(BackupId(backup_id), level)
 
 
-def previewed(place: Place, backup_id: int, *beside: BackupView, accept_loss: bool = False) -> Mended:
+def previewed(place: SourceRef, backup_id: int, *beside: BackupView, accept_loss: bool = False) -> Mended:
     return Repairing(place, utc_now, random_token, beside=beside, accept_loss=accept_loss).preview(BackupId(backup_id))
 
 
-def repaired(place: Place, backup_id: int, *beside: BackupView, accept_loss: bool = False) -> Mended:
+def repaired(place: SourceRef, backup_id: int, *beside: BackupView, accept_loss: bool = False) -> Mended:
     return Repairing(place, utc_now, random_token, beside=beside, accept_loss=accept_loss).run(BackupId(backup_id))
 
 

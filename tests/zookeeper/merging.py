@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.merge_plan import MergeRule
 from logkeep.repository.optimize import Optimized, Optimizing
 from logkeep.zookeeper.archive.merge import WAY
@@ -17,7 +17,7 @@ from tests.zookeeper.encoding import LOG_HEADER
 class Growing:
     """A server whose newest log gets longer, and a backup after each step; the first is of one transaction."""
 
-    def __init__(self, root: Path, place: Place) -> None:
+    def __init__(self, root: Path, place: SourceRef) -> None:
         self.place, self.last = place, 1
         self.server = MadeServer(root, zxid=1)
         self.server.snapshot(0)
@@ -35,11 +35,11 @@ class Growing:
         return int(archived(self.place, self.server).name)
 
 
-def optimize(place: Place, target_bytes: int = 1 << 20, least: int = 2) -> Optimized:
+def optimize(place: SourceRef, target_bytes: int = 1 << 20, least: int = 2) -> Optimized:
     return Optimizing(place, WAY, utc_now, random_token).run(MergeRule(target_bytes, least), INLINE)
 
 
-def log_objects(place: Place) -> list[str]:
+def log_objects(place: SourceRef) -> list[str]:
     return [info.name for info in place.store.list(f"sources/{place.source}/txnlogs/")]
 
 
@@ -54,6 +54,6 @@ def records_of(view: BackupView) -> dict[tuple[str, str], bytes]:
     return found
 
 
-def everything(place: Place) -> dict[int, dict[tuple[str, str], bytes]]:
+def everything(place: SourceRef) -> dict[int, dict[tuple[str, str], bytes]]:
     """What every backup holds."""
     return {entry.id: records_of(view_of(place, entry)) for entry in read_chain(place).completed}

@@ -14,13 +14,13 @@ from typing import BinaryIO
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.model.findings import Finding, Severity
-from logkeep.zookeeper.backup import Done
+from logkeep.zookeeper.backup import ZooKeeperBackupDone
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.plan import RestorePath, ToZxid
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.choosing import choose
 from logkeep.zookeeper.restore.preparing import prepare
-from logkeep.zookeeper.restore.values import RestoreWish
+from logkeep.zookeeper.restore.values import ZooKeeperRestoreOptions
 from tests.zookeeper.judged import between, differences
 from tests.zookeeper.load import Load
 from tests.zookeeper.recording import Recording, record
@@ -80,7 +80,7 @@ class Told:
             self.transactions += load.transactions
             self.ran_s += load.ran_s
 
-    def backup(self, load: Load, taken: Callable[[], Done]) -> None:
+    def backup(self, load: Load, taken: Callable[[], ZooKeeperBackupDone]) -> None:
         """Take one while the load runs."""
         operations, ran_s = load.operations, load.ran_s
         done = taken()
@@ -155,7 +155,7 @@ def restored_to(view: BackupView, moment: Recording, servers: Sequence[EmbeddedZ
     chosen = choose(view, ToZxid(moment.zxid))
     differing = differences(moment, chosen.replayed.tree)
     assert differing == [], differing[:5]
-    wish = RestoreWish(
+    wish = ZooKeeperRestoreOptions(
         targets=tuple(target_of(server) for server in servers),
         version=servers[0].release.version,
         extended_types=True,

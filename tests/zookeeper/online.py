@@ -6,15 +6,15 @@ from pathlib import Path
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.spark.cache import cache_dir
 from logkeep.zookeeper.archive.sink import archiving
-from logkeep.zookeeper.backup import Done, Wish, back_up
+from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.client import server_state
 from logkeep.zookeeper.collect import MemberPlace
-from logkeep.zookeeper.gathering import Rounds
+from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.tree import Tree
 from logkeep.zookeeper.words import four_letter
@@ -26,8 +26,8 @@ CACHE = cache_dir(os.environ, Path.home())
 PATIENCE_S = 30.0
 
 
-def asking(patience_s: float = PATIENCE_S) -> Rounds:
-    return Rounds(INLINE, lambda host: server_state(host, 10.0), patience_s=patience_s)
+def asking(patience_s: float = PATIENCE_S) -> RoundSettings:
+    return RoundSettings(INLINE, lambda host: server_state(host, 10.0), patience_s=patience_s)
 
 
 def word(host: str, asked: str) -> str:
@@ -38,15 +38,19 @@ def place_of(server: EmbeddedZooKeeper, name: str = "standalone") -> MemberPlace
     return MemberPlace(name, server.data_dir, server.log_dir, server.client)
 
 
-def bundle_of(server: EmbeddedZooKeeper, out: Path, name: str, codec: Codec = Codec.NONE) -> tuple[BundleView, Done]:
+def bundle_of(
+    server: EmbeddedZooKeeper, out: Path, name: str, codec: Codec = Codec.NONE
+) -> tuple[BundleView, ZooKeeperBackupDone]:
     with new_bundle(out, name, clock=utc_now, tokens=random_token, codec=codec) as sink:
-        done = back_up(Wish((place_of(server),)), sink, asking(), word)
+        done = back_up(ZooKeeperBackupOptions((place_of(server),)), sink, asking(), word)
     return BundleView(sink.path), done
 
 
-def archive_of(place: Place, *members: MemberPlace, new_history: bool = False, patience_s: float = PATIENCE_S) -> Done:
+def archive_of(
+    place: SourceRef, *members: MemberPlace, new_history: bool = False, patience_s: float = PATIENCE_S
+) -> ZooKeeperBackupDone:
     with archiving(place, clock=utc_now, tokens=random_token) as sink:
-        return back_up(Wish(members, new_history=new_history), sink, asking(patience_s), word)
+        return back_up(ZooKeeperBackupOptions(members, new_history=new_history), sink, asking(patience_s), word)
 
 
 def plain_copy(view: BackupView, member: str, directory: Path) -> Path:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from logkeep.formats.zookeeper.snapshot import Ending
+from logkeep.formats.zookeeper.snapshot import SnapshotTail
 from logkeep.formats.zookeeper.transactions import Multi, Transaction, decode
 from logkeep.zookeeper.tree import Tree
 
@@ -51,7 +51,7 @@ class Replay:
                 self.wrong.append(transaction.zxid)
 
 
-def fuzzy_end(tree: Tree, ending: Ending) -> int | None:
+def fuzzy_end(tree: Tree, ending: SnapshotTail) -> int | None:
     """Of a snapshot that was just loaded."""
     largest = max(max(node.czxid, node.mzxid, node.pzxid) for node in tree.nodes.values())
     return ending.fuzzy_end(tree.zxid, largest)

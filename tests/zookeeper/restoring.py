@@ -12,8 +12,8 @@ from logkeep.zookeeper.kept import Member
 from logkeep.zookeeper.plan import RestorePath, ToEnd, ToZxid, plan
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.disk import Disk
-from logkeep.zookeeper.restore.preparing import Prepared, prepare
-from logkeep.zookeeper.restore.values import RestoreWish, Target
+from logkeep.zookeeper.restore.preparing import PreparedRestore, prepare
+from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from logkeep.zookeeper.survey import LogTimes, survey
 from logkeep.zookeeper.tree import Tree
 from tests.zookeeper.judged import differences
@@ -43,13 +43,13 @@ def path_to(view: DirectoryView, zxid: int | None = None) -> RestorePath:
     return found
 
 
-def target_of(server: EmbeddedZooKeeper) -> Target:
+def target_of(server: EmbeddedZooKeeper) -> ServerTarget:
     server.data_dir.mkdir(parents=True, exist_ok=True)
     server.log_dir.mkdir(parents=True, exist_ok=True)
-    return Target(data_dir=server.data_dir, log_dir=server.log_dir, host=server.client)
+    return ServerTarget(data_dir=server.data_dir, log_dir=server.log_dir, host=server.client)
 
 
-def restored(view: DirectoryView, wish: RestoreWish, zxid: int | None = None) -> Prepared:
+def restored(view: DirectoryView, wish: ZooKeeperRestoreOptions, zxid: int | None = None) -> PreparedRestore:
     """Carry it out; what was prepared holds the tree that the servers must have."""
     prepared = prepare(view, path_to(view, zxid), wish)
     carry_out(prepared, replace=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.errors import Damaged
-from logkeep.formats.zookeeper.transactions import Kind, decode
+from logkeep.formats.zookeeper.transactions import TransactionType, decode
 from logkeep.zookeeper.tree import Tree, unresolved
 from tests.zookeeper import raw
 from tests.zookeeper.files import bodies, loaded, snapshots
@@ -45,7 +45,7 @@ def make_startable(server: EmbeddedZooKeeper) -> None:
     """Of one that was killed: take the snapshots away that are newer than the newest good one, if there is one."""
     half = set[int]()
     if server.release.line < WHOLE_SINCE:
-        half = {found.zxid for found in map(decode, bodies(server.log_dir)) if found.kind == Kind.MULTI}
+        half = {found.zxid for found in map(decode, bodies(server.log_dir)) if found.kind == TransactionType.MULTI}
     found = snapshots(server.data_dir)
     good = [path for path in found if _is_good(_tree(path), half)]
     for path in found[found.index(good[-1]) + 1 :] if good else ():

@@ -12,7 +12,7 @@ from logkeep.cli.verb import Verb
 
 
 @dataclass(frozen=True)
-class Entry:
+class VerbEntry:
     """`words` is what a user types after `logkeep`: one, two or three words."""
 
     words: str
@@ -28,172 +28,176 @@ class Entry:
         return found
 
 
-VERBS: tuple[Entry, ...] = (
-    Entry("init", "logkeep.cli.verbs.repository:init", "Create a repository."),
-    Entry(
+VERBS: tuple[VerbEntry, ...] = (
+    VerbEntry("init", "logkeep.cli.verbs.repository:init", "Create a repository."),
+    VerbEntry(
         "check",
         "logkeep.cli.verbs.repository:check",
         "Look whether configuration, store and repository are fit for the next run.",
     ),
-    Entry("list", "logkeep.cli.verbs.backups:list_backups", "List all backups, oldest first."),
-    Entry(
+    VerbEntry("list", "logkeep.cli.verbs.backups:list_backups", "List all backups, oldest first."),
+    VerbEntry(
         "info",
         "logkeep.cli.verbs.info:info",
         "Show what is in a backup: its logs, ranges, sizes, gaps, findings.",
     ),
-    Entry(
+    VerbEntry(
         "verify",
         "logkeep.cli.verbs.verify:verify",
         "Check a backup against what was written, and name every object that is not right.",
     ),
-    Entry(
+    VerbEntry(
         "drill",
         "logkeep.cli.verbs.drill:drill",
         "Restore a backup to where it does no harm, prove it, clean up, and tell how long that took.",
     ),
-    Entry(
+    VerbEntry(
         "status",
         "logkeep.cli.verbs.status:status",
         "Tell whether each source has a good backup that is young enough, what runs and what was left behind.",
     ),
-    Entry("delete", "logkeep.cli.verbs.removal:delete", "Delete backups by id."),
-    Entry(
+    VerbEntry("delete", "logkeep.cli.verbs.removal:delete", "Delete backups by id."),
+    VerbEntry(
         "prune",
         "logkeep.cli.verbs.removal:prune",
         "Delete the backups that the policy does not keep, and free space.",
     ),
-    Entry(
+    VerbEntry(
         "hold",
         "logkeep.cli.verbs.pins:hold",
         "Hold a backup: no policy and no delete removes it until it is released.",
     ),
-    Entry("release", "logkeep.cli.verbs.pins:release", "Release a held backup: policies decide over it again."),
-    Entry("unlock", "logkeep.cli.verbs.upkeep:unlock", "Take the lease away from a run that is gone."),
-    Entry(
+    VerbEntry("release", "logkeep.cli.verbs.pins:release", "Release a held backup: policies decide over it again."),
+    VerbEntry("unlock", "logkeep.cli.verbs.upkeep:unlock", "Take the lease away from a run that is gone."),
+    VerbEntry(
         "repair",
         "logkeep.cli.verbs.upkeep:repair",
         "Rebuild what can be rebuilt: checkpoints, the second format object, a source's document, a broken lease.",
     ),
-    Entry(
+    VerbEntry(
         "demo",
         "logkeep.cli.verbs.demo:demo",
         "Show the whole tool against real servers that it starts and stops itself.",
     ),
-    Entry(
+    VerbEntry(
         "kafka backup",
         "logkeep.cli.verbs.kafka_backup:backup",
         "Back up a Kafka cluster: its logs byte for byte, topics, groups, ACLs, quotas.",
     ),
-    Entry(
+    VerbEntry(
         "kafka restore",
         "logkeep.cli.verbs.kafka_restore:restore",
         "Put a backup back into a Kafka cluster: records, configs, groups, and a proof.",
     ),
-    Entry(
+    VerbEntry(
         "kafka restore abort",
         "logkeep.cli.verbs.kafka_restore_abort:abort",
         "Give a restore up: topics that it made are deleted, others get their configs back.",
     ),
-    Entry(
+    VerbEntry(
         "kafka groups",
         "logkeep.cli.verbs.kafka_groups:groups",
         "Tell where groups stood, also in topics that were deleted since, from archived internal topics.",
     ),
-    Entry(
+    VerbEntry(
         "kafka groups restore",
         "logkeep.cli.verbs.kafka_groups_restore:restore",
         "Put groups where they stood, in the cluster that their records were restored to.",
     ),
-    Entry(
+    VerbEntry(
         "kafka groups rollback",
         "logkeep.cli.verbs.kafka_groups_restore:rollback",
         "Put groups back to where they stood before a restore moved them.",
     ),
-    Entry(
+    VerbEntry(
         "kafka salvage",
         "logkeep.cli.verbs.kafka_salvage:salvage",
         "Back up a Kafka cluster from the disks of its brokers, when they run no more.",
     ),
-    Entry(
+    VerbEntry(
         "kafka optimize",
         "logkeep.cli.verbs.kafka_optimize:optimize",
         "Merge the small objects of frequent backups into larger ones, for all backups at once.",
     ),
-    Entry(
+    VerbEntry(
         "zookeeper backup",
         "logkeep.cli.verbs.zookeeper_backup:backup",
         "Back up ZooKeeper from the files of one server or of several, while they run.",
     ),
-    Entry(
+    VerbEntry(
         "zookeeper restore",
         "logkeep.cli.verbs.zookeeper_restore:restore",
         "Put the tree of a backup in place of the data of servers that are stopped.",
     ),
-    Entry(
+    VerbEntry(
         "zookeeper restore survey",
         "logkeep.cli.verbs.zookeeper_restore_survey:survey",
         "Write down how far the servers on this host got, for one plan for all members of an ensemble.",
     ),
-    Entry(
+    VerbEntry(
         "zookeeper restore plan",
         "logkeep.cli.verbs.zookeeper_restore_plan:plan",
         "Make one plan for all members of an ensemble, out of the surveys of their hosts.",
     ),
-    Entry(
+    VerbEntry(
         "zookeeper restore-subtree",
         "logkeep.cli.verbs.zookeeper_subtree:restore_subtree",
         "Put one subtree of a backup into an ensemble that runs.",
     ),
-    Entry(
+    VerbEntry(
         "zookeeper optimize",
         "logkeep.cli.verbs.zookeeper_optimize:optimize",
         "Merge the small objects of frequent backups into larger ones, for all backups at once.",
     ),
-    Entry(
+    VerbEntry(
         "zookeeper export",
         "logkeep.cli.verbs.zookeeper_convert:export",
         "Write one member's files of a backup as a bundle, which `zkbackup` reads.",
     ),
-    Entry(
+    VerbEntry(
         "zookeeper import",
         "logkeep.cli.verbs.zookeeper_convert:import_",
         "Take a bundle into a repository, as the next backup of its source.",
     ),
-    Entry(
+    VerbEntry(
         "zookeeper repair",
         "logkeep.cli.verbs.zookeeper_repair:repair",
         "Mend a backup of which objects are damaged, as far as that can honestly be done.",
     ),
-    Entry(
+    VerbEntry(
         "zookeeper history",
         "logkeep.cli.verbs.zookeeper_history:history",
         "Tell who made, changed and deleted a znode, and when, from archived transactions.",
     ),
-    Entry(
+    VerbEntry(
         "zookeeper diff",
         "logkeep.cli.verbs.zookeeper_diff:diff",
         "Tell how two archived trees differ: two backups, two transactions, two members.",
     ),
-    Entry(
+    VerbEntry(
         "zookeeper log",
         "logkeep.cli.verbs.zookeeper_log:log",
         "Ask archived transactions anything, in SQL.",
     ),
-    Entry(
+    VerbEntry(
         "receipts list",
         "logkeep.cli.verbs.receipts:list_receipts",
         "List all restores and drills, oldest first, with how each of them ended.",
     ),
-    Entry(
+    VerbEntry(
         "receipts show",
         "logkeep.cli.verbs.receipts:show",
         "Show what a restore or drill did and proved, partition by partition and group by group.",
     ),
-    Entry("config show", "logkeep.cli.verbs.config:show", "Print every setting with the place it came from."),
-    Entry("config validate", "logkeep.cli.verbs.config:validate", "Check all configuration and show every problem."),
-    Entry("store probe", "logkeep.cli.verbs.store:probe", "Try out what a store can do and tell it in plain words."),
-    Entry("completion", "logkeep.cli.verbs.completion:completion", "Print the completion script for a shell."),
-    Entry("version", "logkeep.cli.verbs.version:version", "Print the version of Logkeep and what it runs on."),
+    VerbEntry("config show", "logkeep.cli.verbs.config:show", "Print every setting with the place it came from."),
+    VerbEntry(
+        "config validate", "logkeep.cli.verbs.config:validate", "Check all configuration and show every problem."
+    ),
+    VerbEntry(
+        "store probe", "logkeep.cli.verbs.store:probe", "Try out what a store can do and tell it in plain words."
+    ),
+    VerbEntry("completion", "logkeep.cli.verbs.completion:completion", "Print the completion script for a shell."),
+    VerbEntry("version", "logkeep.cli.verbs.version:version", "Print the version of Logkeep and what it runs on."),
 )
 
 GROUPS: dict[str, str] = {

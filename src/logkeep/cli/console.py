@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import TextIO
 
-from logkeep.cli.look import Look
+from logkeep.cli.look import TerminalStyle
 from logkeep.errors import Declined, LogkeepError
 from logkeep.model.redaction import redact
 
@@ -20,7 +20,7 @@ class Console:
     """Where a run prints. Streams and abilities are handed in; `standard_console` looks at the real ones."""
 
     def __init__(
-        self, out: TextIO, err: TextIO, *, look: Look, err_look: Look, interactive: bool, read: TextIO
+        self, out: TextIO, err: TextIO, *, look: TerminalStyle, err_look: TerminalStyle, interactive: bool, read: TextIO
     ) -> None:
         self.look = look
         """Of stdout."""
@@ -98,9 +98,9 @@ def standard_console(
     return Console(out, err, look=look, err_look=_look(err, environ, color), interactive=interactive, read=read)
 
 
-def _look(stream: TextIO, environ: Mapping[str, str], color: str, *, plain: bool = False) -> Look:
+def _look(stream: TextIO, environ: Mapping[str, str], color: str, *, plain: bool = False) -> TerminalStyle:
     terminal = _is_terminal(stream)
-    return Look(
+    return TerminalStyle(
         colour=not plain and use_colour(color, environ, terminal=terminal),
         unicode=speaks_unicode(stream, environ),
         width=shutil.get_terminal_size().columns if terminal else None,

@@ -8,7 +8,7 @@ import json
 
 import click
 
-from logkeep.cli.look import Look, printable
+from logkeep.cli.look import TerminalStyle, printable
 from logkeep.config.load import did_you_mean
 from logkeep.config.options import OPTIONS
 from logkeep.errors import LogkeepError, UsageError
@@ -18,7 +18,7 @@ SCHEMA_VERSION = 1
 _FLAGS = {flag for o in OPTIONS for s in o.spellings() for flag in (s.flag, f"-{o.short}") if flag}
 
 
-def as_text(error: LogkeepError, look: Look) -> str:
+def as_text(error: LogkeepError, look: TerminalStyle) -> str:
     """Three parts, each on its line; the middle one only when there is a subject."""
     lines = [f"{look.paint('error:', 'red')} {printable(error.what)}"]
     if error.subject:

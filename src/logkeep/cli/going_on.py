@@ -11,9 +11,9 @@ from typing import Final
 
 from logkeep.cli.signals import as_error
 from logkeep.errors import LogkeepError, RestoreFailed
-from logkeep.zookeeper.restore.journal import Journal, Phase, read_journal
+from logkeep.zookeeper.restore.journal import Phase, RestoreJournal, read_journal
 from logkeep.zookeeper.restore.places import place_of
-from logkeep.zookeeper.restore.values import Target
+from logkeep.zookeeper.restore.values import ServerTarget
 
 
 class Begun:
@@ -51,23 +51,25 @@ def go_on(command: str, data_dir: Path, restore: str | None, *, ending: bool = F
         raise error from None
     except RestoreFailed as failed:
         journal = _journal(data_dir)
-        if isinstance(journal, Journal) and journal.restore == restore and journal.phase in _BETWEEN:
+        if isinstance(journal, RestoreJournal) and journal.restore == restore and journal.phase in _BETWEEN:
             cured = failed.remedy.partition(",")[0]  # behind it stands that it can be continued, and not how
             failed.remedy = f"{cured}; until then {way_on(journal, command, data_dir, restore, more=more)}"
         raise
 
 
 @contextmanager
-def go_on_ending(command: str, target: Target, more: str = "") -> Iterator[None]:
+def go_on_ending(command: str, target: ServerTarget, more: str = "") -> Iterator[None]:
     """The same around the end of a restore, whichever the journal in the directory names before that."""
     data_dir = place_of(target).data_dir
     journal = _journal(data_dir)
-    with go_on(command, data_dir, journal.restore if isinstance(journal, Journal) else None, ending=True, more=more):
+    with go_on(
+        command, data_dir, journal.restore if isinstance(journal, RestoreJournal) else None, ending=True, more=more
+    ):
         yield
 
 
 def way_on(
-    journal: Journal | LogkeepError | None,
+    journal: RestoreJournal | LogkeepError | None,
     command: str,
     data_dir: Path,
     restore: str | None,
@@ -97,7 +99,7 @@ def way_on(
 _BETWEEN: Final = (Phase.OLD, Phase.NEW)
 
 
-def _journal(data_dir: Path) -> Journal | LogkeepError | None:
+def _journal(data_dir: Path) -> RestoreJournal | LogkeepError | None:
     try:
         return read_journal(data_dir)
     except LogkeepError as error:

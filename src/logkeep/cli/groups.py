@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 import click
 
-from logkeep.cli.catalogue import Entry
+from logkeep.cli.catalogue import VerbEntry
 
 
 class LazyGroup(click.Group):
     """One level of the catalogue: the verbs whose words begin with `prefix`."""
 
-    def __init__(self, entries: Sequence[Entry], groups: dict[str, str], prefix: str = "", **extra: object) -> None:
+    def __init__(self, entries: Sequence[VerbEntry], groups: dict[str, str], prefix: str = "", **extra: object) -> None:
         super().__init__(prefix.rpartition(" ")[2] or "logkeep", no_args_is_help=True, **extra)  # type: ignore[arg-type]  # click's own keywords
         self._groups = groups
         self._prefix = f"{prefix} " if prefix else ""
@@ -50,5 +50,5 @@ class LazyGroup(click.Group):
         words = self._prefix + name
         return next((e.summary for e in self._entries if e.words == words), self._groups.get(words, ""))
 
-    def _rest(self, entry: Entry) -> list[str]:
+    def _rest(self, entry: VerbEntry) -> list[str]:
         return entry.words.removeprefix(self._prefix).split()

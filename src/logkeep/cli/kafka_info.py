@@ -6,7 +6,7 @@ Pure: a `KafkaReport` in, text out. Large things first, and only as many as fit 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
-from logkeep.cli.look import Look, count, size
+from logkeep.cli.look import TerminalStyle, count, size
 from logkeep.kafka.report import GapReport, GroupReport, KafkaReport, PartitionReport, TopicReport
 from logkeep.kafka.restore_needs import RestoreNeeds
 
@@ -35,7 +35,7 @@ def overview(report: KafkaReport, base: int | None) -> dict[str, str]:
     }
 
 
-def topic_table(topics: Sequence[TopicReport], look: Look, *, every: bool) -> Iterator[str]:
+def topic_table(topics: Sequence[TopicReport], look: TerminalStyle, *, every: bool) -> Iterator[str]:
     shown = topics if every else topics[:SHOWN]
     rows = [
         (t.name, count(t.partitions), count(t.records), size(t.stored_bytes),
@@ -57,7 +57,7 @@ def oldest(topics: Iterable[TopicReport]) -> TopicReport | None:
     return min(known)[2] if known else None
 
 
-def topic_details(topic: TopicReport, look: Look) -> Iterator[str]:
+def topic_details(topic: TopicReport, look: TerminalStyle) -> Iterator[str]:
     """One topic with all its partitions."""
     facts = {
         "topic": topic.name,
@@ -80,7 +80,7 @@ def topic_details(topic: TopicReport, look: Look) -> Iterator[str]:
             yield look.line(f"NEW   {topic.name}/{log.partition} {log.history}: {log.began}")
 
 
-def gap_lines(topics: Iterable[TopicReport], look: Look, *, every: bool) -> Iterator[str]:
+def gap_lines(topics: Iterable[TopicReport], look: TerminalStyle, *, every: bool) -> Iterator[str]:
     gaps = [(t.name, gap) for t in topics for gap in t.gaps]
     shown = gaps if every else gaps[:SHOWN]
     for name, gap in shown:
@@ -90,7 +90,7 @@ def gap_lines(topics: Iterable[TopicReport], look: Look, *, every: bool) -> Iter
         yield look.text(f"… and {_some(len(gaps) - len(shown), 'more gap')}; --all shows them")
 
 
-def group_table(groups: Sequence[GroupReport], look: Look, *, every: bool) -> Iterator[str]:
+def group_table(groups: Sequence[GroupReport], look: TerminalStyle, *, every: bool) -> Iterator[str]:
     """One row for each group and topic: who is how far behind."""
     rows = [row for group in groups for row in _group_rows(group)]
     shown = rows if every else rows[:SHOWN]
@@ -117,7 +117,7 @@ def _group_rows(group: GroupReport) -> list[tuple[str, ...]]:
     ]
 
 
-def needs_lines(needs: RestoreNeeds, backup_id: int, look: Look) -> Iterator[str]:
+def needs_lines(needs: RestoreNeeds, backup_id: int, look: TerminalStyle) -> Iterator[str]:
     """What a restore would need; no command is named that is not there."""
     batch = "unknown" if needs.largest_batch_bytes is None else f"{count(needs.largest_batch_bytes)} bytes"
     if needs.largest_batch_bytes is None and needs.max_message_bytes:
@@ -137,7 +137,7 @@ def needs_lines(needs: RestoreNeeds, backup_id: int, look: Look) -> Iterator[str
         yield from (look.line(f"{title:<14}  {line}") for line in lines)
 
 
-def moment(time_ms: int | None, look: Look) -> str:
+def moment(time_ms: int | None, look: TerminalStyle) -> str:
     """To the minute, in the zone of the look; producers choose times, so any number may come."""
     if time_ms is None:
         return "-"
@@ -147,7 +147,7 @@ def moment(time_ms: int | None, look: Look) -> str:
         return f"{time_ms} ms"
 
 
-def _zone(look: Look) -> str:
+def _zone(look: TerminalStyle) -> str:
     return datetime.now(UTC).astimezone(look.zone).strftime("%z")
 
 

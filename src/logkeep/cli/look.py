@@ -1,4 +1,4 @@
-"""How answers look: colours, symbols, tables, sizes, times. Pure: a `Look` in, text out.
+"""How answers look: colours, symbols, tables, sizes, times. Pure: a `TerminalStyle` in, text out.
 
 Colour never carries meaning alone: every state is also a word. Every symbol has an ASCII twin for terminals that are
 not UTF-8.
@@ -18,7 +18,7 @@ _STATES = {"OK": "green", "WARN": "yellow", "FAIL": "red", "NOTE": "dim"}
 
 
 @dataclass(frozen=True)
-class Look:
+class TerminalStyle:
     """What the terminal (or file) behind a stream can show."""
 
     colour: bool = False

@@ -13,7 +13,7 @@ from typing import NoReturn
 import click
 
 from logkeep import __version__
-from logkeep.cli.catalogue import GROUPS, VERBS, Entry
+from logkeep.cli.catalogue import GROUPS, VERBS, VerbEntry
 from logkeep.cli.crash import keep_traceback, redacted_traceback
 from logkeep.cli.failures import as_json, as_text, from_click, unexpected
 from logkeep.cli.groups import LazyGroup
@@ -29,19 +29,19 @@ Settings come from flags, then LOGKEEP_... variables, ./logkeep.yaml (or --confi
 """
 
 
-def root_command(verbs: Sequence[Entry] = VERBS) -> LazyGroup:
+def root_command(verbs: Sequence[VerbEntry] = VERBS) -> LazyGroup:
     root = LazyGroup(verbs, GROUPS, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
     return click.version_option(__version__, message="logkeep %(version)s")(root)
 
 
-def main(verbs: Sequence[Entry] = VERBS) -> NoReturn:
+def main(verbs: Sequence[VerbEntry] = VERBS) -> NoReturn:
     """The installed `logkeep` command; tests add verbs of their own."""
     listen()
     argv = sys.argv[1:]
     sys.exit(call(argv, real_world(argv), verbs))
 
 
-def call(argv: list[str], world: World, verbs: Sequence[Entry] = VERBS) -> int:
+def call(argv: list[str], world: World, verbs: Sequence[VerbEntry] = VERBS) -> int:
     """One call of the program in a given world; returns the exit code and never raises."""
     with contextlib.ExitStack() as last:
         last.callback(close_quietly, world)
@@ -60,7 +60,7 @@ def call(argv: list[str], world: World, verbs: Sequence[Entry] = VERBS) -> int:
             return _fail(crashed(error, argv, world), world)
 
 
-def _parsed(argv: list[str], world: World, verbs: Sequence[Entry]) -> int:
+def _parsed(argv: list[str], world: World, verbs: Sequence[VerbEntry]) -> int:
     code = root_command(verbs).main(args=argv, prog_name="logkeep", standalone_mode=False, obj=world)
     return code if isinstance(code, int) else 0
 

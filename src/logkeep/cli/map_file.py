@@ -8,11 +8,11 @@ from logkeep.cli.console import Console
 from logkeep.errors import UsageError
 from logkeep.model.ids import RestoreId
 from logkeep.repository.actions import ObjectRef
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.restores import read_map
 
 
-def write_map(console: Console, place: Place, restore_id: RestoreId, ref: ObjectRef, path: Path | None) -> None:
+def write_map(console: Console, place: SourceRef, restore_id: RestoreId, ref: ObjectRef, path: Path | None) -> None:
     """Write it whole; None is stdout. A file that is there already is left alone. Raises UsageError and Damaged."""
     from logkeep.formats.run_map_bytes import unbundle  # noqa: PLC0415 - numpy, only when a map is wanted
     from logkeep.formats.run_map_csv import csv_chunks  # noqa: PLC0415 - Arrow, as well

@@ -73,7 +73,7 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _TABLE}
 
 
 @dataclass(frozen=True)
-class Sample:
+class MetricSample:
     """One value. The source is the label that every metric has."""
 
     name: str
@@ -84,17 +84,17 @@ class Sample:
     def key(self) -> tuple[str, tuple[tuple[str, str], ...]]:
         return self.name, tuple(sorted(self.labels.items()))
 
-    def after(self, earlier: "Sample | None") -> "Sample":
+    def after(self, earlier: "MetricSample | None") -> "MetricSample":
         """What the file says now: a counter goes on from what it said before."""
         known = METRICS.get(self.name)
         if earlier is None or known is None or not known.counts:
             return self
-        return Sample(self.name, earlier.value + self.value, self.labels)
+        return MetricSample(self.name, earlier.value + self.value, self.labels)
 
 
-def sample(name: str, value: float, *, source: str) -> Sample:
+def sample(name: str, value: float, *, source: str) -> MetricSample:
     """A value of a declared metric. Raises KeyError for one that the reference does not know."""
-    return Sample(METRICS[name].name, float(value), {"source": source})
+    return MetricSample(METRICS[name].name, float(value), {"source": source})
 
 
 class MetricsFile:
@@ -109,7 +109,7 @@ class MetricsFile:
             raise self._error("the metrics file's directory is not there or not writable")
         self._read()
 
-    def update(self, samples: Iterable[Sample]) -> None:
+    def update(self, samples: Iterable[MetricSample]) -> None:
         """Put these values in place of earlier ones with the same labels, add to counters; keep all others.
 
         Raises ConfigError.
@@ -122,7 +122,7 @@ class MetricsFile:
         except OSError as error:
             raise self._error(f"the metrics file cannot be written: {error.strerror}") from error
 
-    def _read(self) -> list[Sample]:
+    def _read(self) -> list[MetricSample]:
         try:
             with self.path.open("rb") as file:
                 text = file.read(_LARGEST + 1).decode()
@@ -151,18 +151,18 @@ class MetricsFile:
         return ConfigError(what, subject=str(self.path), remedy="name another file with --metrics-file")
 
 
-def _refuse() -> list[Sample]:
+def _refuse() -> list[MetricSample]:
     raise ValueError("too large")
 
 
-def parse(text: str) -> list[Sample]:
+def parse(text: str) -> list[MetricSample]:
     """Read Logkeep's own values back. Raises ValueError when the text holds anything else."""
     from prometheus_client.parser import (  # noqa: PLC0415  slow to load, and only needed with --metrics-file
         text_string_to_metric_families,
     )
 
     found = [
-        Sample(s.name, float(s.value), dict(s.labels))
+        MetricSample(s.name, float(s.value), dict(s.labels))
         for family in text_string_to_metric_families(text)
         for s in family.samples
     ]
@@ -171,7 +171,7 @@ def parse(text: str) -> list[Sample]:
     return found
 
 
-def render(samples: Iterable[Sample]) -> str:
+def render(samples: Iterable[MetricSample]) -> str:
     """The text exposition format, sorted, so that equal values are equal bytes."""
     lines: list[str] = []
     last = ""

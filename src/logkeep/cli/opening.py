@@ -19,17 +19,17 @@ from logkeep.config.options import (
 )
 from logkeep.errors import UsageError
 from logkeep.model.work import Engine, NoProgress, ProgressSink
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.opening import Repository, open_repository
 from logkeep.repository.restores.state_dir import state_place
 from logkeep.store.address import open_store
 from logkeep.store.base import Store
-from logkeep.store.retrying import Patience, RetryingStore
-from logkeep.store.throttled import Pace, ThrottledStore
+from logkeep.store.retrying import RetryingStore, RetryLimits
+from logkeep.store.throttled import ThrottledStore, TokenBucket
 
 if TYPE_CHECKING:
     from logkeep.spark.engine import SparkEngine
-    from logkeep.spark.stop import Stop
+    from logkeep.spark.stop import SignalStop
 
 INLINE_BELOW = 64 * 1024 * 1024
 """Starting Spark takes longer than reading this many bytes."""
@@ -43,8 +43,10 @@ def opened_store(run: Run, url: str) -> Store:
     store = open_store(url)
     upload, download = run[LIMIT_UPLOAD], run[LIMIT_DOWNLOAD]
     if upload or download:
-        store = ThrottledStore(store, (upload and Pace(upload)) or None, (download and Pace(download)) or None)
-    return RetryingStore(store, Patience(total_s=run[RETRY_FOR].total_seconds()))
+        store = ThrottledStore(
+            store, (upload and TokenBucket(upload)) or None, (download and TokenBucket(download)) or None
+        )
+    return RetryingStore(store, RetryLimits(total_s=run[RETRY_FOR].total_seconds()))
 
 
 def opened_repository(run: Run) -> Repository:
@@ -55,12 +57,12 @@ def opened_repository(run: Run) -> Repository:
     return repository
 
 
-def chosen_source(run: Run) -> Place:
+def chosen_source(run: Run) -> SourceRef:
     """The source that the settings name, or the only one."""
     return opened_repository(run).choose(run[SOURCE])
 
 
-def written_source(run: Run, first: str) -> Place:
+def written_source(run: Run, first: str) -> SourceRef:
     """The source that a backup goes into: the one that is named, else the only one; `first` names the very first."""
     repository, named = opened_repository(run), run[SOURCE]
     if named is not None:
@@ -68,7 +70,7 @@ def written_source(run: Run, first: str) -> Place:
     return repository.choose(None) if repository.sources() else repository.place(first)
 
 
-def chosen_sources(run: Run) -> Iterable[Place]:
+def chosen_sources(run: Run) -> Iterable[SourceRef]:
     """The source that the settings name, or all of them."""
     repository = opened_repository(run)
     if run[SOURCE] is not None:
@@ -76,7 +78,7 @@ def chosen_sources(run: Run) -> Iterable[Place]:
     return [repository.place(name) for name in repository.sources()]
 
 
-def restores_place(run: Run, place: Place, *, create: bool = False) -> Place:
+def restores_place(run: Run, place: SourceRef, *, create: bool = False) -> SourceRef:
     """Where plans and receipts of restores are kept: in the repository, or in the directory of --state-dir."""
     directory = run[STATE_DIR]
     return place if directory is None else state_place(place, directory, create=create)
@@ -100,7 +102,7 @@ def refuse_contradictions(run: Run) -> None:
         )
 
 
-def chosen_engine(run: Run, total_bytes: int, stop: "Stop | None" = None) -> Engine:
+def chosen_engine(run: Run, total_bytes: int, stop: "SignalStop | None" = None) -> Engine:
     """Spark for large work, this process for small work (one unit at a time), unless the user said which.
 
     With a `stop` of its own, a run that goes on hears signals between its rounds too.
@@ -113,7 +115,7 @@ def chosen_engine(run: Run, total_bytes: int, stop: "Stop | None" = None) -> Eng
     return spark_engine(run, stop)
 
 
-def spark_engine(run: Run, stop: "Stop | None" = None) -> "SparkEngine":
+def spark_engine(run: Run, stop: "SignalStop | None" = None) -> "SparkEngine":
     """For what only Spark can do. Raises UsageError where the user said that there shall be none."""
     if run[ENGINE] == "inline":
         raise UsageError("this needs Spark, and --engine says inline", remedy="leave --engine out; Spark needs Java 17")
@@ -131,7 +133,7 @@ def spark_engine(run: Run, stop: "Stop | None" = None) -> "SparkEngine":
 class WarmEngines:
     """Engines for a run of many rounds: small rounds are worked on here, large ones on one Spark that stays."""
 
-    def __init__(self, run: Run, stop: "Stop | None" = None) -> None:
+    def __init__(self, run: Run, stop: "SignalStop | None" = None) -> None:
         self._run, self._stop = run, stop
         self._spark: Engine | None = None
 
@@ -156,7 +158,7 @@ def runs_inline(run: Run, total_bytes: int) -> bool:
     return kind == "inline" or (kind == "auto" and run[MASTER] is None and total_bytes < INLINE_BELOW)
 
 
-def _inline_sink(run: Run, stop: "Stop | None") -> ProgressSink:
+def _inline_sink(run: Run, stop: "SignalStop | None") -> ProgressSink:
     """A small round among many is told by its own line; a bar for each would be noise."""
     return run.progress() if stop is None or run[PROGRESS] == "always" else NoProgress()
 

@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from logkeep.cli.look import Look, count, duration, size
+from logkeep.cli.look import TerminalStyle, count, duration, size
 from logkeep.cli.restored_rows import SHOWN
 from logkeep.model.findings import Finding, Severity
-from logkeep.repository.restores.documents import Target
+from logkeep.repository.restores.documents import RestoreTargetRef
 
 _INDENT = 8
 _BYTES, _PER_S = "_bytes_per_s", "_per_s"
 
 
-def when(text: str | None, look: Look) -> str:
+def when(text: str | None, look: TerminalStyle) -> str:
     return look.moment(datetime.fromisoformat(text)) if text else "-"
 
 
@@ -20,7 +20,7 @@ def took(seconds: float | None) -> str:
     return "-" if seconds is None else duration(seconds)
 
 
-def target_text(target: Target) -> str:
+def target_text(target: RestoreTargetRef) -> str:
     """`staging (cluster I_CW…)`; what is no cluster has a name alone."""
     if not target.cluster_id and target.name:
         return target.name
@@ -39,7 +39,7 @@ def _rate(name: str, rate: float) -> str:
     return f"{name.removesuffix(_PER_S)} {rate:,.0f}/s"
 
 
-def finding_lines(findings: Sequence[Finding], look: Look, *, every: bool) -> list[str]:
+def finding_lines(findings: Sequence[Finding], look: TerminalStyle, *, every: bool) -> list[str]:
     """Each with what to do about it, unless it is only a note."""
     shown = findings if every else findings[:SHOWN]
     lines = [line for finding in shown for line in _finding(finding, look)]
@@ -47,7 +47,7 @@ def finding_lines(findings: Sequence[Finding], look: Look, *, every: bool) -> li
     return [*lines, *([look.text(f"… and {count(left)} more findings; --json has all")] if left else [])]
 
 
-def _finding(finding: Finding, look: Look) -> list[str]:
+def _finding(finding: Finding, look: TerminalStyle) -> list[str]:
     told = look.prose(f"{finding.severity.upper():{_INDENT}}{finding.where}: {finding.what}", indent=_INDENT)
     if not finding.remedy or finding.severity is Severity.NOTE:
         return [told]

@@ -5,12 +5,12 @@ from datetime import datetime
 
 import msgspec
 
-from logkeep.cli.look import Look, duration
+from logkeep.cli.look import TerminalStyle, duration
 from logkeep.cli.opening import restores_place
 from logkeep.cli.run import Run
 from logkeep.errors import StoreLocationMissing
 from logkeep.model.time import rfc3339
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.restores.listing import RestoreRow, last_restores
 
 
@@ -27,7 +27,7 @@ class LastRestore(msgspec.Struct, frozen=True, kw_only=True):
     """The recovery time that was reached; null when it was given up."""
 
 
-def last_of_each(run: Run, place: Place) -> dict[int, LastRestore]:
+def last_of_each(run: Run, place: SourceRef) -> dict[int, LastRestore]:
     """The last restore of each backup of a source, by one listing."""
     try:
         found: Mapping[int, RestoreRow] = dict(last_restores(restores_place(run, place)).items())
@@ -53,7 +53,7 @@ def last_of_all(found: Iterable[LastRestore]) -> LastRestore | None:
     return max(found, key=lambda each: (each.finished, each.id), default=None)
 
 
-def restore_cell(last: LastRestore | None, look: Look) -> str:
+def restore_cell(last: LastRestore | None, look: TerminalStyle) -> str:
     """`drill: proven 2026-11-16 RTO 12 s`: for a table."""
     if last is None:
         return ""
@@ -61,7 +61,7 @@ def restore_cell(last: LastRestore | None, look: Look) -> str:
     return f"{_kind(last)}: {last.state} {day}{_recovery(last)}"
 
 
-def restore_line(last: LastRestore | None, look: Look) -> str:
+def restore_line(last: LastRestore | None, look: TerminalStyle) -> str:
     """`drill of 20261116001348: proven 2026-11-16 02:15:12 +0000 RTO 12 s`."""
     if last is None:
         return "never"

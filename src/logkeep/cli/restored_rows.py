@@ -6,7 +6,7 @@ Bad news comes first and is never summed up. A restore of ten thousand partition
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from logkeep.cli.look import Look, count, plural, size
+from logkeep.cli.look import TerminalStyle, count, plural, size
 from logkeep.repository.restores.documents import RestoredGroup, RestoredPartition
 
 SHOWN = 40
@@ -17,7 +17,7 @@ _COMPARED, _DONE = "COMPARED", "DONE"
 _RIGHT = "PARTS,RECORDS,SIZE,END,PART,BEFORE,NOW,REREAD"
 
 
-def planned_lines(rows: Sequence[RestoredPartition], look: Look) -> list[str]:
+def planned_lines(rows: Sequence[RestoredPartition], look: TerminalStyle) -> list[str]:
     """What is going to come back: offsets where partitions are few, topics with the largest first where not."""
     if len(rows) > FEW:
         return _topics(rows, look, "--json has every one", (_COMPARED, _DONE))
@@ -28,7 +28,7 @@ def planned_lines(rows: Sequence[RestoredPartition], look: Look) -> list[str]:
 
 def partition_lines(
     rows: Sequence[RestoredPartition],
-    look: Look,
+    look: TerminalStyle,
     *,
     every: bool,
     hint: str,
@@ -52,7 +52,7 @@ def partition_lines(
     return [*lines, *told, *_topics(rows, look, hint, left_out)]
 
 
-def _partitions(rows: Sequence[RestoredPartition], look: Look, left_out: Sequence[str]) -> str:
+def _partitions(rows: Sequence[RestoredPartition], look: TerminalStyle, left_out: Sequence[str]) -> str:
     columns = (*_names(rows), "RECORDS", "SIZE", "END", _COMPARED, "OUTCOME")
     return _without(left_out, columns, [_partition(rows, row) for row in rows], look, f"SIZE,END,{_COMPARED}")
 
@@ -63,7 +63,7 @@ def _partition(rows: Sequence[RestoredPartition], row: RestoredPartition) -> tup
 
 
 def _without(
-    left_out: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[str]], look: Look, spare: str
+    left_out: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[str]], look: TerminalStyle, spare: str
 ) -> str:
     kept = [i for i, name in enumerate(columns) if name not in left_out]
     spared = ",".join(name for name in spare.split(",") if name not in left_out)
@@ -83,11 +83,11 @@ def _places(rows: Sequence[RestoredPartition], row: RestoredPartition) -> tuple[
     return (f"{row.source_topic}/{row.source_partition}", target) if _renamed(rows) else (target,)
 
 
-def _details(rows: Sequence[RestoredPartition], look: Look) -> list[str]:
+def _details(rows: Sequence[RestoredPartition], look: TerminalStyle) -> list[str]:
     return [look.line(f"{row.topic}/{row.partition}: {row.detail}") for row in rows if row.detail]
 
 
-def _topics(rows: Sequence[RestoredPartition], look: Look, hint: str, left_out: Sequence[str]) -> list[str]:
+def _topics(rows: Sequence[RestoredPartition], look: TerminalStyle, hint: str, left_out: Sequence[str]) -> list[str]:
     topics: defaultdict[tuple[str, str], list[RestoredPartition]] = defaultdict(list)
     for row in rows:
         topics[row.source_topic, row.topic].append(row)
@@ -115,7 +115,7 @@ def _of(each: Iterable[bool]) -> str:
     return "all" if all(found) else f"{sum(found):,} of {len(found):,}" if any(found) else "none"
 
 
-def group_lines(rows: Sequence[RestoredGroup], look: Look, *, every: bool, hint: str) -> list[str]:
+def group_lines(rows: Sequence[RestoredGroup], look: TerminalStyle, *, every: bool, hint: str) -> list[str]:
     """Positions that were left alone or moved inexactly first, and below them every detail in full."""
     ordered = sorted(rows, key=lambda r: (r.offset is not None, r.exact, r.group, r.topic, r.partition))
     if every or len(rows) <= FEW:
@@ -126,7 +126,7 @@ def group_lines(rows: Sequence[RestoredGroup], look: Look, *, every: bool, hint:
     return [*lines, *_reasons(shown, look), *_groups(rows, look, hint)]
 
 
-def _positions(rows: Sequence[RestoredGroup], look: Look) -> str:
+def _positions(rows: Sequence[RestoredGroup], look: TerminalStyle) -> str:
     columns = ("GROUP", "TOPIC", "PART", "BEFORE", "NOW", "EXACT", "REREAD")
     return look.table(columns, map(_position, rows), right=_RIGHT, spare="BEFORE,REREAD")
 
@@ -144,7 +144,7 @@ def _position(row: RestoredGroup) -> tuple[str, ...]:
     )
 
 
-def _reasons(rows: Sequence[RestoredGroup], look: Look) -> list[str]:
+def _reasons(rows: Sequence[RestoredGroup], look: TerminalStyle) -> list[str]:
     """One line for all partitions of a topic of which the same is to be said."""
     found: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
     for row in rows:
@@ -160,7 +160,7 @@ def _partitions_said(which: Sequence[int]) -> str:
     return f"/{which[0]}" if len(which) == 1 else f", {plural(len(which), 'partition')}"
 
 
-def _groups(rows: Sequence[RestoredGroup], look: Look, hint: str) -> list[str]:
+def _groups(rows: Sequence[RestoredGroup], look: TerminalStyle, hint: str) -> list[str]:
     found: defaultdict[tuple[str, str], list[RestoredGroup]] = defaultdict(list)
     for row in rows:
         found[row.group, row.topic].append(row)
@@ -177,5 +177,5 @@ def _again(rows: Iterable[RestoredGroup]) -> int:
     return sum(row.reread for row in rows if row.offset is not None)
 
 
-def _more(number: int, what: str, hint: str, look: Look) -> list[str]:
+def _more(number: int, what: str, hint: str, look: TerminalStyle) -> list[str]:
     return [look.text(f"… and {count(number)} more {what}; {hint}")] if number else []

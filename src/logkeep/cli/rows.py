@@ -6,14 +6,14 @@ from typing import Literal
 
 import msgspec
 
-from logkeep.cli.look import Look, count, size
+from logkeep.cli.look import TerminalStyle, count, size
 from logkeep.cli.restored import LastRestore, restore_cell
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.owner import this_process
 from logkeep.repository.source import SourceView, view
 from logkeep.repository.states import Completed, Failed, Ongoing, State
-from logkeep.repository.verdicts import Verdict, verdicts
+from logkeep.repository.verdicts import BackupVerdict, verdicts
 from logkeep.repository.verification import stored_verifications
 
 Health = Literal["unverified", "good", "damaged"]
@@ -45,16 +45,16 @@ class BackupRow(msgspec.Struct, frozen=True, kw_only=True):
     """The restore or drill of it that ended last."""
 
 
-def seen(place: Place, now: datetime) -> SourceView:
+def seen(place: SourceRef, now: datetime) -> SourceView:
     return view(place, now, this_process("reader"))
 
 
-def health_of(place: Place) -> dict[int, Verdict]:
+def health_of(place: SourceRef) -> dict[int, BackupVerdict]:
     """The last word of stored verifications, by backup."""
     return dict(verdicts(said for said, _ in stored_verifications(place)).items())
 
 
-def backup_row(source: str, state: State, health: dict[int, Verdict]) -> BackupRow:
+def backup_row(source: str, state: State, health: dict[int, BackupVerdict]) -> BackupRow:
     if isinstance(state, Completed):
         return _completed(source, state.entry, health.get(state.id))
     if isinstance(state, Failed):
@@ -66,7 +66,7 @@ def backup_row(source: str, state: State, health: dict[int, Verdict]) -> BackupR
     return BackupRow(source=source, id=state.id, state=state.name)
 
 
-def _completed(source: str, entry: BackupEntry, verdict: Verdict | None) -> BackupRow:
+def _completed(source: str, entry: BackupEntry, verdict: BackupVerdict | None) -> BackupRow:
     summary = entry.summary
     return BackupRow(
         source=source,
@@ -95,7 +95,7 @@ SPARE = "LOGS,ADDED,RECORDS,SIZE,COMMITTED,RESTORED"
 _SOMETIMES = ("RESTORED", "NOTES")
 
 
-def backup_table(rows: Iterable[BackupRow], look: Look) -> str:
+def backup_table(rows: Iterable[BackupRow], look: TerminalStyle) -> str:
     """The rows for people. Columns of restores and of notes are there only when there are any."""
     shown = [cells(row, look) for row in rows]
     kept = [i for i, name in enumerate(HEADERS) if name not in _SOMETIMES or any(row[i] for row in shown)]
@@ -104,7 +104,7 @@ def backup_table(rows: Iterable[BackupRow], look: Look) -> str:
     return look.table(headers, [[row[i] for i in kept] for row in shown], right=FLUSH, spare=spare, free="NOTES")
 
 
-def cells(row: BackupRow, look: Look) -> tuple[str, ...]:
+def cells(row: BackupRow, look: TerminalStyle) -> tuple[str, ...]:
     """The row for a table."""
     return (
         row.source,

@@ -17,8 +17,8 @@ import msgspec
 
 from logkeep.cli.console import Console, standard_console
 from logkeep.cli.logs import choose_level, set_up_logs, take_down_logs
-from logkeep.cli.look import Look
-from logkeep.cli.metrics import MetricsFile, Sample
+from logkeep.cli.look import TerminalStyle
+from logkeep.cli.metrics import MetricSample, MetricsFile
 from logkeep.cli.progress import choose_progress
 from logkeep.cli.signals import as_error
 from logkeep.cli.world import World
@@ -114,7 +114,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[ReportT]):
+class CommandOutcome(Generic[ReportT]):
     """How a verb ended, for its metrics: a report or an error, never both."""
 
     source: str
@@ -126,19 +126,19 @@ class Outcome(Generic[ReportT]):
 
 
 @dataclass(frozen=True)
-class Job(Generic[ReportT]):
+class VerbJob(Generic[ReportT]):
     """What the frame needs to know of a verb to carry it out."""
 
     name: str
     function: Callable[..., ReportT]
-    text: Callable[[ReportT, Look], str]
+    text: Callable[[ReportT, TerminalStyle], str]
     exit_code: Callable[[ReportT], int]
-    metrics: Callable[[Outcome[ReportT]], Iterable[Sample]] | None
+    metrics: Callable[[CommandOutcome[ReportT]], Iterable[MetricSample]] | None
     configured: bool
     schema_version: int
 
 
-def carry_out(job: Job[ReportT], world: World, flags: Flags, arguments: Mapping[str, Any]) -> int:
+def carry_out(job: VerbJob[ReportT], world: World, flags: Flags, arguments: Mapping[str, Any]) -> int:
     """Run one verb and return its exit code. Raises what the verb raises."""
     run = _begin(job, world, flags)
     metrics = _metrics_file(job, run)
@@ -160,14 +160,14 @@ def carry_out(job: Job[ReportT], world: World, flags: Flags, arguments: Mapping[
     return code
 
 
-def _uninterrupted(job: Job[ReportT], run: Run, arguments: Mapping[str, Any]) -> ReportT:
+def _uninterrupted(job: VerbJob[ReportT], run: Run, arguments: Mapping[str, Any]) -> ReportT:
     try:
         return job.function(run, **arguments)
     except KeyboardInterrupt as stop:
         raise as_error(stop) from None
 
 
-def _begin(job: Job[ReportT], world: World, flags: Flags) -> Run:
+def _begin(job: VerbJob[ReportT], world: World, flags: Flags) -> Run:
     environ = world.environ
     world.json, world.verbose = bool(flags.get("--json")), _count(flags.get("--verbose"))
     named = _named_config(flags, environ)
@@ -207,7 +207,7 @@ def _count(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _metrics_file(job: Job[ReportT], run: Run) -> MetricsFile | None:
+def _metrics_file(job: VerbJob[ReportT], run: Run) -> MetricsFile | None:
     path = run[METRICS_FILE]
     if path is None or job.metrics is None or run.dry_run:
         return None
@@ -218,12 +218,12 @@ def _metrics_file(job: Job[ReportT], run: Run) -> MetricsFile | None:
 
 def _outcome(
     run: Run, report: ReportT | None, error: LogkeepError | None, code: int, started: float
-) -> Outcome[ReportT]:
+) -> CommandOutcome[ReportT]:
     took = timedelta(seconds=run.world.monotonic() - started)
-    return Outcome(run[SOURCE] or "", report, error, code, took, run.clock())
+    return CommandOutcome(run[SOURCE] or "", report, error, code, took, run.clock())
 
 
-def _tell(file: MetricsFile, job: Job[ReportT], run: Run, outcome: Outcome[ReportT], code: int) -> int:
+def _tell(file: MetricsFile, job: VerbJob[ReportT], run: Run, outcome: CommandOutcome[ReportT], code: int) -> int:
     """Update the file; work that is done is not undone by it, but 0 becomes 2, so that somebody looks."""
     assert job.metrics is not None  # noqa: S101  the file is only made for a job with metrics
     try:
@@ -235,10 +235,15 @@ def _tell(file: MetricsFile, job: Job[ReportT], run: Run, outcome: Outcome[Repor
 
 
 def _tell_now(
-    file: MetricsFile, job: Job[Any], run: Run, report: msgspec.Struct | None, error: LogkeepError | None, took_s: float
+    file: MetricsFile,
+    job: VerbJob[Any],
+    run: Run,
+    report: msgspec.Struct | None,
+    error: LogkeepError | None,
+    took_s: float,
 ) -> None:
     code = error.exit_code if error else job.exit_code(report)
-    outcome = Outcome(run[SOURCE] or "", report, error, code, timedelta(seconds=took_s), run.clock())
+    outcome = CommandOutcome(run[SOURCE] or "", report, error, code, timedelta(seconds=took_s), run.clock())
     _tell(file, job, run, outcome, code)
 
 
@@ -249,7 +254,7 @@ def _log_failure(run: Run, error: LogkeepError) -> None:
         _log.error(error.what, extra=fields, exc_info=run.world.verbose > 1)
 
 
-def _answer(job: Job[ReportT], report: ReportT, run: Run) -> str:
+def _answer(job: VerbJob[ReportT], report: ReportT, run: Run) -> str:
     if not run[JSON]:
         return job.text(report, run.console.look)
     return _document((job.schema_version, job.name), report, None if run.world.streaming else 2)

@@ -12,11 +12,11 @@ import click
 import msgspec
 
 from logkeep.cli.exits import EXITS, possible
-from logkeep.cli.look import Look
-from logkeep.cli.metrics import Sample
-from logkeep.cli.run import Job, Outcome, carry_out
+from logkeep.cli.look import TerminalStyle
+from logkeep.cli.metrics import MetricSample
+from logkeep.cli.run import CommandOutcome, VerbJob, carry_out
 from logkeep.cli.world import World
-from logkeep.config.kinds import Bool, Choice, FilePath, Repeatable
+from logkeep.config.kinds import Bool, FilePath, OneOf, Repeatable
 from logkeep.config.option import Option, Spelling
 from logkeep.config.options import (
     COLOR,
@@ -47,13 +47,13 @@ def _zero(_report: object) -> int:
 def verb(
     *,
     report: type[ReportT],
-    text: Callable[[ReportT, Look], str],
+    text: Callable[[ReportT, TerminalStyle], str],
     options: Sequence[Option[Any]] = (),
     arguments: Sequence[click.Argument] = (),
     exits: tuple[int, ...] = (),
     exit_code: Callable[[ReportT], int] = _zero,
     changes: bool = False,
-    metrics: Callable[[Outcome[ReportT]], Iterable[Sample]] | None = None,
+    metrics: Callable[[CommandOutcome[ReportT]], Iterable[MetricSample]] | None = None,
     configured: bool = True,
     schema_version: int = 1,
     examples: Sequence[str] = (),
@@ -72,7 +72,7 @@ def verb(
             *((METRICS_FILE,) if metrics else ()),
             *((DRY_RUN, YES) if changes else ()),
         )
-        job = Job("", function, text, exit_code, metrics, configured, schema_version)
+        job = VerbJob("", function, text, exit_code, metrics, configured, schema_version)
         return Verb(
             job, report, own=own, arguments=arguments, exits=possible(exits, changes=changes), examples=examples
         )
@@ -85,7 +85,7 @@ class Verb(click.Command):
 
     def __init__(
         self,
-        job: Job[Any],
+        job: VerbJob[Any],
         report: type[msgspec.Struct],
         *,
         own: Sequence[Option[Any]],
@@ -149,7 +149,7 @@ def _parameter(option: Option[Any], spelling: Spelling[Any]) -> click.Option:
         return click.Option(names, count=True, help=shared["help"], default=None)
     if isinstance(spelling.kind, Bool):
         return click.Option(names, is_flag=True, help=shared["help"], default=None)
-    if isinstance(spelling.kind, Choice):
+    if isinstance(spelling.kind, OneOf):
         return click.Option(names, type=click.Choice(spelling.kind.choices), **shared)
     if isinstance(spelling.kind, FilePath):
         return click.Option(names, type=click.Path(), **shared)

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from logkeep.cli.kafka_info import moment
-from logkeep.cli.look import Look, count, size
+from logkeep.cli.look import TerminalStyle, count, size
 from logkeep.zookeeper.archive.report import MemberReport, ZooKeeperReport
 
 _MEMBERS = ("MEMBER", "ROLE", "VERSION", "SNAPSHOTS", "FROM", "TO", "RECORDS", "SIZE", "OLDEST", "NEWEST", "NOTES")
 
 
-def ensemble_lines(report: ZooKeeperReport, base: int | None, look: Look) -> Iterator[str]:
+def ensemble_lines(report: ZooKeeperReport, base: int | None, look: TerminalStyle) -> Iterator[str]:
     facts = {
         "kind": "zookeeper",
         "history": report.history,
@@ -33,7 +33,7 @@ def ensemble_lines(report: ZooKeeperReport, base: int | None, look: Look) -> Ite
         yield look.line(f"not kept: {line}")
 
 
-def _row(member: MemberReport, look: Look) -> tuple[str, ...]:
+def _row(member: MemberReport, look: TerminalStyle) -> tuple[str, ...]:
     return (
         member.name,
         member.role or "not asked",

@@ -18,7 +18,7 @@ _REMEDY = "see docs/reference/options.md for what may stand in this file"
 
 
 @dataclass(frozen=True)
-class Entry:
+class ConfigEntry:
     """One value and where it stands."""
 
     key: str
@@ -26,7 +26,7 @@ class Entry:
     line: int
 
 
-def read_document(path: Path, leaves: Container[str], *, required: bool = False) -> list[Entry] | None:
+def read_document(path: Path, leaves: Container[str], *, required: bool = False) -> list[ConfigEntry] | None:
     """All values of the file in order, or None when there is no such file. Raises ConfigError."""
     text = _read(path, required=required)
     if text is None:
@@ -47,7 +47,7 @@ def read_document(path: Path, leaves: Container[str], *, required: bool = False)
         ) from None
 
 
-def _entries(text: str, path: Path, leaves: Container[str]) -> list[Entry]:
+def _entries(text: str, path: Path, leaves: Container[str]) -> list[ConfigEntry]:
     # Pure Python on purpose: in the C parser a deeply nested file overflows the stack, here it is an error.
     loader = yaml.SafeLoader(text)
     try:
@@ -89,20 +89,20 @@ class _Walk:
     path: Path
     leaves: Container[str]
 
-    def entries(self, root: yaml.Node) -> Iterator[Entry]:
+    def entries(self, root: yaml.Node) -> Iterator[ConfigEntry]:
         self._refuse_shared_nodes(root)
         if not isinstance(root, yaml.MappingNode):
             raise self._error(root, "must hold a mapping of sections")
         yield from self._mapping(root, "")
 
-    def _mapping(self, node: yaml.MappingNode, prefix: str) -> Iterator[Entry]:
+    def _mapping(self, node: yaml.MappingNode, prefix: str) -> Iterator[ConfigEntry]:
         for name, value in self._pairs(node):
             key, line = f"{prefix}{name}", value.start_mark.line + 1
             if isinstance(value, yaml.MappingNode) and key not in self.leaves:
                 yield from self._mapping(value, f"{key}.")
             else:
                 self._pairs_everywhere(value)
-                yield Entry(key, self.loader.construct_object(value, deep=True), line)
+                yield ConfigEntry(key, self.loader.construct_object(value, deep=True), line)
 
     def _pairs(self, node: yaml.MappingNode) -> list[tuple[str, yaml.Node]]:
         seen: dict[str, yaml.Node] = {}

@@ -32,7 +32,7 @@ _UNITS = {
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
-class Kind(Protocol[ValueT_co]):
+class OptionType(Protocol[ValueT_co]):
     """One type of option."""
 
     @property
@@ -56,7 +56,7 @@ class Repeatable(Protocol[ValueT_co]):
     def from_flags(self, texts: tuple[str, ...]) -> ValueT_co: ...
 
 
-def _wrong(kind: Kind[object], value: object) -> ValueError:
+def _wrong(kind: OptionType[object], value: object) -> ValueError:
     shown = (
         {True: "true", False: "false", None: "nothing"}.get(value) if isinstance(value, bool | None) else repr(value)
     )
@@ -67,7 +67,7 @@ def _wrong(kind: Kind[object], value: object) -> ValueError:
 class _FromText:
     """Most kinds accept the same text in YAML as on the command line."""
 
-    def from_yaml(self: Kind[ValueT_co], value: object) -> ValueT_co:
+    def from_yaml(self: OptionType[ValueT_co], value: object) -> ValueT_co:
         if not isinstance(value, str):
             raise _wrong(self, value)
         return self.parse(value)
@@ -223,7 +223,7 @@ _LATEST_MS = 253_402_300_799_999
 
 
 @dataclass(frozen=True)
-class Moment(_FromText):
+class Timestamp(_FromText):
     """A point in time as milliseconds since 1970. A text without a zone is UTC: clusters have no time zone either."""
 
     metavar: str = "TIME"
@@ -244,7 +244,7 @@ class Moment(_FromText):
 
 
 @dataclass(frozen=True)
-class Zxid:
+class ZxidNumber:
     """A transaction of ZooKeeper, as it prints them (`0x500000001`) or as a number.
 
     Names of files hold the same digits without `0x`: such a text is refused, since `10` could be either.
@@ -293,7 +293,7 @@ class Ratio(_FromText):
 
 
 @dataclass(frozen=True)
-class Choice(_FromText):
+class OneOf(_FromText):
     choices: tuple[str, ...]
 
     @property

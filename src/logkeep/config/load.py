@@ -15,7 +15,7 @@ from logkeep.config.option import Option, Spelling
 from logkeep.config.options import OPTIONS, PLAIN_VARIABLES, SOURCE
 from logkeep.config.places import Places
 from logkeep.config.secrets import CommandReference
-from logkeep.config.settings import Origin, Place, Setting, Settings
+from logkeep.config.settings import Setting, SettingOrigin, SettingPlace, Settings
 from logkeep.errors import ConfigError, UsageError
 
 Flags = Mapping[str, object]
@@ -37,7 +37,7 @@ class _Given:
 
     spelling: Spelling[Any]
     raw: object
-    origin: Origin
+    origin: SettingOrigin
     file: Path | None = None
 
 
@@ -75,7 +75,7 @@ def _resolve(option: Option[Any], layers: "Sequence[_Layer]", source: str, probl
         elif given:
             setting = _parsed(option, given[0], layer.error, problems)
             chosen = chosen or setting
-    return chosen or Setting(option, option.default, Origin(Place.DEFAULT))
+    return chosen or Setting(option, option.default, SettingOrigin(SettingPlace.DEFAULT))
 
 
 def _parsed(option: Option[Any], given: _Given, error: type[UsageError], problems: list[UsageError]) -> Setting | None:
@@ -118,7 +118,7 @@ class _FlagLayer(_Layer):
 
     def find(self, option: Option[Any], source: str) -> list[_Given]:
         return [
-            _Given(spelling, self.flags[slot], Origin(Place.FLAG, spelling.flag))
+            _Given(spelling, self.flags[slot], SettingOrigin(SettingPlace.FLAG, spelling.flag))
             for spelling in option.spellings()
             if self.flags.get(slot := spelling.slot or spelling.flag) not in (None, ())
         ]
@@ -130,7 +130,7 @@ class _EnvironmentLayer(_Layer):
 
     def find(self, option: Option[Any], source: str) -> list[_Given]:
         found = [
-            _Given(s, name if s.names_itself else self.environ[name], Origin(Place.ENVIRONMENT, name))
+            _Given(s, name if s.names_itself else self.environ[name], SettingOrigin(SettingPlace.ENVIRONMENT, name))
             for s in option.spellings()
             for name in s.variables
             if self.environ.get(name)  # empty counts as not set: compose files and unit files leave such behind
@@ -155,7 +155,7 @@ class _FileLayer(_Layer):
             key = prefix + spelling.key.rpartition(".")[2] if prefix else spelling.key
             if key in self.entries:
                 raw, line = self.entries[key]
-                origin = Origin(Place.FILE, f"{self.path}:{line}")
+                origin = SettingOrigin(SettingPlace.FILE, f"{self.path}:{line}")
                 found.append(_Given(replace(spelling, key=key), raw, origin, self.path))
         return found
 

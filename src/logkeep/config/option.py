@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from logkeep.config.kinds import FilePath, Kind
+from logkeep.config.kinds import FilePath, OptionType
 from logkeep.config.secrets import CommandReference, EnvironmentReference, FileReference, SecretReference
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ class Option(Generic[T]):
     """One option. `default` is the value when nobody sets it; `default_text` explains a default that is computed."""
 
     name: str
-    kind: Kind[T]
+    kind: OptionType[T]
     default: T
     help: str
     key: str = ""
@@ -74,7 +74,7 @@ class SecretOption(Option[SecretReference | None]):
 class Spelling(Generic[T]):
     """One flag, one YAML key and the variables that mean the same; empty where there is none."""
 
-    kind: Kind[T]
+    kind: OptionType[T]
     flag: str
     key: str
     variables: tuple[str, ...]

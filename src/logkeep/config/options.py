@@ -11,18 +11,18 @@ from typing import Any
 
 from logkeep.config.kinds import (
     Bool,
-    Choice,
     Duration,
     FilePath,
     Int,
-    Moment,
+    OneOf,
     Ratio,
     Size,
     SourceName,
     SparkConf,
     Text,
     TextList,
-    Zxid,
+    Timestamp,
+    ZxidNumber,
 )
 from logkeep.config.option import Option, Where
 
@@ -55,18 +55,18 @@ VERBOSE: Option[int] = Option(
     "verbose", Int(), 0, "Log what happens; -vv logs details.", short="v", where=Where.FLAG, counted=True
 )
 COLOR: Option[str] = Option(
-    "color", Choice(_AUTO), "auto", "Colours; auto means on a terminal, unless NO_COLOR is set.", key="output.color"
+    "color", OneOf(_AUTO), "auto", "Colours; auto means on a terminal, unless NO_COLOR is set.", key="output.color"
 )
 PROGRESS: Option[str] = Option(
-    "progress", Choice(_AUTO), "auto",
+    "progress", OneOf(_AUTO), "auto",
     "Progress; auto means a bar on a terminal and a line every 30 s elsewhere.", key="output.progress",
 )  # fmt: skip
 LOG_LEVEL: Option[str | None] = Option(
-    "log-level", Choice(("debug", "info", "warning", "error")), None, "Least important log message to keep.",
+    "log-level", OneOf(("debug", "info", "warning", "error")), None, "Least important log message to keep.",
     key="logging.level", default_text="warning; info with a log file",
 )  # fmt: skip
 LOG_FORMAT: Option[str] = Option(
-    "log-format", Choice(("text", "json")), "text", "Log lines for people or for machines.", key="logging.format"
+    "log-format", OneOf(("text", "json")), "text", "Log lines for people or for machines.", key="logging.format"
 )
 LOG_FILE: Option[Path | None] = Option(
     "log-file", FilePath(), None, "Append the log to this file (mode 0600) in place of stderr.", key="logging.file"
@@ -91,7 +91,7 @@ RETRY_FOR: Option[timedelta] = Option(
 )  # fmt: skip
 
 ENGINE: Option[str] = Option(
-    "engine", Choice(("auto", "spark", "inline")), "auto", "Where data is worked on; auto means inline for small jobs.",
+    "engine", OneOf(("auto", "spark", "inline")), "auto", "Where data is worked on; auto means inline for small jobs.",
     key="engine.kind",
 )  # fmt: skip
 MASTER: Option[str | None] = Option(
@@ -154,7 +154,7 @@ DIRECTORY: Option[Path | None] = Option(
 )  # fmt: skip
 KEEP: Option[bool] = Option("keep", Bool(), False, "Leave the directory as it is at the end.", where=Where.FLAG)
 ONLY: Option[str | None] = Option(
-    "only", Choice(("kafka", "zookeeper")), None, "Tell of this kind of source alone.", where=Where.FLAG,
+    "only", OneOf(("kafka", "zookeeper")), None, "Tell of this kind of source alone.", where=Where.FLAG,
     default_text="all of them",
 )  # fmt: skip
 REASON: Option[str] = Option("reason", Text("TEXT"), "", "Why, for those who find it later.", where=Where.FLAG)
@@ -183,7 +183,7 @@ MAX_LAG: Option[int | None] = Option(
     key="status.max_lag",
 )  # fmt: skip
 LEVEL: Option[str] = Option(
-    "level", Choice(("files", "data", "records", "source", "replay", "boot")), "files",
+    "level", OneOf(("files", "data", "records", "source", "replay", "boot")), "files",
     "files compares names and sizes; data reads every byte. Kafka: records decodes them, source compares with the "
     "cluster. ZooKeeper: replay applies every transaction, boot asks a real server.",
     key="verify.level",
@@ -246,7 +246,7 @@ SEGMENT_BYTES: Option[int] = Option(
     key="kafka.segment_bytes",
 )  # fmt: skip
 COMPRESSION: Option[str] = Option(
-    "compression", Choice(("none", "zstd")), "none",
+    "compression", OneOf(("none", "zstd")), "none",
     "How logs are stored; zstd packs batches that producers left uncompressed.", key="kafka.compression",
 )  # fmt: skip
 ALLOW_GAPS: Option[bool] = Option(
@@ -288,7 +288,7 @@ PARTITIONS: Option[tuple[str, ...]] = Option(
     default_text="all",
 )  # fmt: skip
 UNTIL_TIME: Option[int | None] = Option(
-    "until-time", Moment(), None, "Cut each partition before its first record with this or a later timestamp.",
+    "until-time", Timestamp(), None, "Cut each partition before its first record with this or a later timestamp.",
     where=Where.FLAG,
 )  # fmt: skip
 BY_RECORD: Option[bool] = Option(
@@ -306,12 +306,12 @@ REPARTITION: Option[tuple[str, ...]] = Option(
     where=Where.FLAG,
 )  # fmt: skip
 OFFSETS: Option[str] = Option(
-    "offsets", Choice(("auto", "preserve", "translate")), "auto",
+    "offsets", OneOf(("auto", "preserve", "translate")), "auto",
     "Where records stand: at their own offsets, or one after the other; auto chooses by cost and says which.",
     key="restore.offsets",
 )  # fmt: skip
 ISOLATION: Option[str] = Option(
-    "isolation", Choice(("committed", "all")), "committed",
+    "isolation", OneOf(("committed", "all")), "committed",
     "Which records come back: what read-committed consumers saw, or aborted and open transactions too.",
     where=Where.FLAG,
 )  # fmt: skip
@@ -398,7 +398,7 @@ NEW_HISTORY: Option[bool] = Option(
     "new-history", Bool(), False, "The data was restored or replaced: begin a new history.", where=Where.FLAG
 )
 ZK_COMPRESSION: Option[str] = Option(
-    "zk-compression", Choice(("none", "gzip", "zstd")), "none", "How files are stored.",
+    "zk-compression", OneOf(("none", "gzip", "zstd")), "none", "How files are stored.",
     key="zookeeper.compression", typed="compression",
 )  # fmt: skip
 ZK_INTERVAL: Option[timedelta] = Option(
@@ -419,18 +419,18 @@ CONFIG_DIRS: Option[tuple[str, ...]] = Option(
     default_text="the usual places",
 )  # fmt: skip
 TO_ZXID: Option[int | None] = Option(
-    "to-zxid", Zxid(), None, "The tree as it was after this transaction.", where=Where.FLAG,
+    "to-zxid", ZxidNumber(), None, "The tree as it was after this transaction.", where=Where.FLAG,
     default_text="the end of the backup",
 )  # fmt: skip
 TO_TIME: Option[int | None] = Option(
-    "to-time", Moment(), None, "The tree as it was at this time, on the clocks of the servers.", where=Where.FLAG
+    "to-time", Timestamp(), None, "The tree as it was at this time, on the clocks of the servers.", where=Where.FLAG
 )
 SESSIONS: Option[str] = Option(
-    "sessions", Choice(("keep", "drop")), "keep", "drop leaves sessions and their ephemeral nodes out.",
+    "sessions", OneOf(("keep", "drop")), "keep", "drop leaves sessions and their ephemeral nodes out.",
     where=Where.FLAG,
 )  # fmt: skip
 FORM: Option[str] = Option(
-    "form", Choice(("exact", "original")), "exact",
+    "form", OneOf(("exact", "original")), "exact",
     "One exact snapshot under a zxid that was never used, or the archived files as they are.", where=Where.FLAG,
 )  # fmt: skip
 ENSEMBLE: Option[bool] = Option(

@@ -13,7 +13,7 @@ from logkeep.model.secret import HIDDEN, Secret
 T = TypeVar("T")
 
 
-class Place(StrEnum):
+class SettingPlace(StrEnum):
     FLAG = "flag"
     ENVIRONMENT = "environment"
     FILE = "file"
@@ -21,10 +21,10 @@ class Place(StrEnum):
 
 
 @dataclass(frozen=True)
-class Origin:
+class SettingOrigin:
     """`place` for scripts; `detail` (the flag, the variable, file:line) for people."""
 
-    place: Place
+    place: SettingPlace
     detail: str = ""
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class Origin:
 class Setting:
     option: Option[Any]
     value: Any
-    origin: Origin
+    origin: SettingOrigin
 
     def shown(self) -> str:
         """The value as text that gives no secret away; empty when nothing is set."""
@@ -60,13 +60,13 @@ class Settings:
     def __iter__(self) -> Iterator[Setting]:
         return iter(self.by_name.values())
 
-    def origin(self, option: Option[Any]) -> Origin:
+    def origin(self, option: Option[Any]) -> SettingOrigin:
         found = self.by_name.get(option.name)
-        return found.origin if found else Origin(Place.DEFAULT)
+        return found.origin if found else SettingOrigin(SettingPlace.DEFAULT)
 
     def typed(self, option: Option[Any]) -> bool:
         """Whether it was given for this very call."""
-        return self.origin(option).place is Place.FLAG
+        return self.origin(option).place is SettingPlace.FLAG
 
     def secret(self, option: SecretOption) -> Secret | None:
         """Fetch a secret now; None when the option is not set. Raises ConfigError."""

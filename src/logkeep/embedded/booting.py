@@ -7,7 +7,7 @@ from pathlib import Path
 from logkeep.embedded.zookeeper import RELEASES, EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.errors import ServerFailed
 from logkeep.zookeeper.boot import Boot, log_end
-from logkeep.zookeeper.client import Credential, Session, session
+from logkeep.zookeeper.client import Credential, ZooKeeperSession, session
 from logkeep.zookeeper.kept import BackupView
 
 _ASK_S = 30.0
@@ -20,7 +20,7 @@ def boot_of(version: str, cache: Path) -> Boot:
     release = ZooKeeperRelease(nearest_release(version))
 
     @contextmanager
-    def start(data_dir: Path) -> Iterator[Session]:
+    def start(data_dir: Path) -> Iterator[ZooKeeperSession]:
         beside = data_dir.with_name(f"{data_dir.name}.server")
         options = [f"-Djute.maxbuffer={MAXBUFFER}"]
         server = EmbeddedZooKeeper(beside, cache, release=release, data_dir=data_dir, java_options=options)

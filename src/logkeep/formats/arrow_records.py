@@ -13,7 +13,7 @@ from logkeep.formats import record_kernels as k
 from logkeep.formats.arrow_kernels import header_spans
 from logkeep.formats.encode_kernels import gather
 from logkeep.formats.record_kernels import Bytes, Longs
-from logkeep.formats.records import Flags, Records
+from logkeep.formats.records import Flags, RecordColumns
 
 CREATE_TIME, APPEND_TIME = 0, 1
 """Of `timestamp_type`, as Kafka's clients number them."""
@@ -32,8 +32,8 @@ SCHEMA = pa.schema(
 )
 
 
-def arrow_records(records: Records) -> pa.RecordBatch:
-    """One row per record, control records too: choose before (`Records.chosen`) what is wanted."""
+def arrow_records(records: RecordColumns) -> pa.RecordBatch:
+    """One row per record, control records too: choose before (`RecordColumns.chosen`) what is wanted."""
     spans = records.spans.astype(np.int64)
     kinds = np.where(records.append_time, np.int8(APPEND_TIME), np.int8(CREATE_TIME))
     columns = [
@@ -47,7 +47,7 @@ def arrow_records(records: Records) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-def _headers(records: Records) -> pa.Array:
+def _headers(records: RecordColumns) -> pa.Array:
     counts = records.spans[:, k.HEADERS].astype(np.int64)
     room = int(counts.sum())
     name_at, name_size, value_at, value_size = (np.empty(room, np.int64) for _ in range(4))

@@ -14,21 +14,21 @@ import numpy.typing as npt
 from logkeep.formats.compare_kernels import NOT_THERE, OTHER, SAME, match, same_batches
 from logkeep.formats.digest import SMALLEST
 from logkeep.formats.kafka_log import CONTROL, Batches, Bytes, Longs, walk
-from logkeep.formats.records import Malformed, Records, decode
+from logkeep.formats.records import Malformed, RecordColumns, decode
 
 FOR_EVER = 2**63 - 1
 
 
 def warm() -> None:
     """Have every kernel compiled and stored, once, before processes that all need it begin."""
-    one = Stretch(SMALLEST, walk(SMALLEST).batches)
-    other = Stretch(SMALLEST[:-5] + b"\2" + SMALLEST[-4:], one.batches)  # one millisecond later
-    Compared().compare(one, one, 0, 1)
-    Compared().compare(one, other, 0, 1)
+    one = BatchStretch(SMALLEST, walk(SMALLEST).batches)
+    other = BatchStretch(SMALLEST[:-5] + b"\2" + SMALLEST[-4:], one.batches)  # one millisecond later
+    LogComparison().compare(one, one, 0, 1)
+    LogComparison().compare(one, other, 0, 1)
 
 
 @dataclass(frozen=True)
-class Stretch:
+class BatchStretch:
     """Batches of a log in a buffer."""
 
     buffer: Bytes
@@ -39,19 +39,19 @@ class Stretch:
         """The last offset that it answers for; nothing answers for everything that follows."""
         return int(self.batches.last_offsets[-1]) if len(self.batches) else FOR_EVER
 
-    def touching(self, start: int, end: int) -> "Stretch":
+    def touching(self, start: int, end: int) -> "BatchStretch":
         """The batches with an offset of `[start, end)` between their first and last."""
         first = int(np.searchsorted(self.batches.last_offsets, start))
         last = int(np.searchsorted(self.batches.base_offsets, end))
-        return Stretch(self.buffer, self.batches[first : max(first, last)])
+        return BatchStretch(self.buffer, self.batches[first : max(first, last)])
 
 
-END = Stretch(b"", walk(b"").batches)
+END = BatchStretch(b"", walk(b"").batches)
 """What follows the last batch."""
 
 
 @dataclass
-class Compared:
+class LogComparison:
     """What a comparison came to; control records are not counted, only looked for."""
 
     identical: int = 0
@@ -65,7 +65,7 @@ class Compared:
     unreadable: str = ""
     """The first live batch that is neither the same nor can be decoded."""
 
-    def compare(self, live: Stretch, archived: Stretch, start: int, end: int) -> None:
+    def compare(self, live: BatchStretch, archived: BatchStretch, start: int, end: int) -> None:
         """Look for every live record of `[start, end)` in what is archived of the same offsets."""
         live, archived = live.touching(start, end), archived.touching(start, end)
         same = _identical(live, archived)
@@ -76,7 +76,7 @@ class Compared:
                 self._count(part.within(start, end), archived)
         self.identical += _records(live, same, start, end)
 
-    def _count(self, live: Records, archived: Stretch) -> None:
+    def _count(self, live: RecordColumns, archived: BatchStretch) -> None:
         if not len(live):
             return
         found = _found(live, archived)
@@ -90,7 +90,7 @@ class Compared:
         self.missing, self.differing = self.missing + len(missing), self.differing + len(differing)
 
 
-def _identical(live: Stretch, archived: Stretch) -> npt.NDArray[np.bool_]:
+def _identical(live: BatchStretch, archived: BatchStretch) -> npt.NDArray[np.bool_]:
     """For each live batch, whether the same bytes are archived under its offset."""
     bases = archived.batches.base_offsets
     if not len(bases):
@@ -103,16 +103,16 @@ def _identical(live: Stretch, archived: Stretch) -> npt.NDArray[np.bool_]:
     return same.astype(np.bool_)
 
 
-def _records(live: Stretch, same: npt.NDArray[np.bool_], start: int, end: int) -> int:
+def _records(live: BatchStretch, same: npt.NDArray[np.bool_], start: int, end: int) -> int:
     """Records of `[start, end)` in those batches. Only a batch that reaches over a border has to be decoded."""
     batches = _chosen(live.batches, same & ((live.batches.headers["attributes"] & CONTROL) == 0))
     inside = (batches.base_offsets >= start) & (batches.last_offsets < end)
     whole = int(batches.headers["records"][inside].sum(dtype=np.int64))
     over = decode(live.buffer, _chosen(batches, ~inside))
-    return whole + sum(len(part.within(start, end)) for part in over if isinstance(part, Records))
+    return whole + sum(len(part.within(start, end)) for part in over if isinstance(part, RecordColumns))
 
 
-def _found(live: Records, archived: Stretch) -> npt.NDArray[np.uint8]:
+def _found(live: RecordColumns, archived: BatchStretch) -> npt.NDArray[np.uint8]:
     """For each live record `SAME`, `OTHER` or `NOT_THERE`."""
     found = np.full(len(live), NOT_THERE, np.uint8)
     around = archived.touching(int(live.offsets[0]), int(live.offsets[-1]) + 1)
@@ -124,14 +124,14 @@ def _found(live: Records, archived: Stretch) -> npt.NDArray[np.uint8]:
     return found
 
 
-def _readable(stretch: Stretch) -> Iterator[Records]:
+def _readable(stretch: BatchStretch) -> Iterator[RecordColumns]:
     """What cannot be decoded of an archive is a finding of the level before this one."""
-    return (part for part in decode(stretch.buffer, stretch.batches) if isinstance(part, Records))
+    return (part for part in decode(stretch.buffer, stretch.batches) if isinstance(part, RecordColumns))
 
 
 def _chosen(batches: Batches, which: npt.NDArray[np.bool_]) -> Batches:
     return Batches(batches.headers[which], batches.positions[which])
 
 
-def _plain(stretch: Stretch) -> npt.NDArray[np.uint8]:
+def _plain(stretch: BatchStretch) -> npt.NDArray[np.uint8]:
     return np.frombuffer(memoryview(stretch.buffer).toreadonly(), np.uint8)

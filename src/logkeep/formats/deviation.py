@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from logkeep.formats.compare_kernels import SAME, match
-from logkeep.formats.records import Records
+from logkeep.formats.records import RecordColumns
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Deviation:
 
 
 def first_deviation(
-    archive: Iterator[Records], target: Iterator[Records], target_end: int, *, keep_offsets: bool
+    archive: Iterator[RecordColumns], target: Iterator[RecordColumns], target_end: int, *, keep_offsets: bool
 ) -> Deviation | None:
     """Where the two part; None when they do not. Raises Damaged where records cannot be read."""
     left, right = _Cursor(archive), _Cursor(target)
@@ -69,11 +69,11 @@ def first_deviation(
 class _Cursor:
     """A place in a stream of records."""
 
-    def __init__(self, source: Iterator[Records]) -> None:
+    def __init__(self, source: Iterator[RecordColumns]) -> None:
         self._source = source
-        self._now: Records | None = None
+        self._now: RecordColumns | None = None
 
-    def here(self) -> Records | None:
+    def here(self) -> RecordColumns | None:
         """Records that come next, at least one; None at the end."""
         while self._now is None or not len(self._now):
             self._now = next(self._source, None)
@@ -93,12 +93,14 @@ class _Cursor:
         return Plain(int(now.offsets[0]), int(now.times_ms[0]), now.key(0), now.value(0), tuple(now.headers(0)))
 
 
-def _rows(records: Records, first: int, last: int) -> Records:
+def _rows(records: RecordColumns, first: int, last: int) -> RecordColumns:
     some = slice(first, last)
-    return Records(records.data, records.batches, records.offsets[some], records.times_ms[some], records.spans[some])
+    return RecordColumns(
+        records.data, records.batches, records.offsets[some], records.times_ms[some], records.spans[some]
+    )
 
 
-def _same(left: Records, right: Records, *, keep_offsets: bool) -> int:
+def _same(left: RecordColumns, right: RecordColumns, *, keep_offsets: bool) -> int:
     """How many records from the first one on are the same."""
     rows = len(left)
     ranks, found = np.arange(rows, dtype=np.int64), np.zeros(rows, np.uint8)

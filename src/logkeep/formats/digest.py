@@ -21,7 +21,7 @@ import numpy as np
 from logkeep.errors import Damaged
 from logkeep.formats.digest_kernels import CONTENT_A, CONTENT_B, MULTIPLIER, OFFSETS, PRIME, fold, fold_places
 from logkeep.formats.kafka_log import Longs, walk
-from logkeep.formats.records import Records, decode
+from logkeep.formats.records import RecordColumns, decode
 
 _FORM = re.compile(r"lk1:([0-9]{1,19}):([0-9a-f]{16})([0-9a-f]{16}):([0-9a-f]{16}):([0-9]{1,19})")
 
@@ -72,7 +72,7 @@ NOTHING = Digest()
 def warm() -> None:
     """Have every kernel compiled and stored, once, before processes that all need it begin."""
     for part in decode(SMALLEST, walk(SMALLEST).batches):
-        if isinstance(part, Records):
+        if isinstance(part, RecordColumns):
             moved(digest_of(part), part.offsets)
 
 
@@ -83,7 +83,7 @@ SMALLEST = bytes.fromhex(
 """A batch with one record of nothing."""
 
 
-def digest_of(records: Records) -> Digest:
+def digest_of(records: RecordColumns) -> Digest:
     """Of all these records, but control records."""
     control = records.control
     if control.any():

@@ -15,7 +15,7 @@ from logkeep.formats import record_kernels as spans
 from logkeep.formats.kafka_log import CODEC_MASK, HEADER, HEADER_BYTES, OVERHEAD_BYTES, Headers, Longs
 from logkeep.formats.pack import pack
 from logkeep.formats.record_kernels import Bytes, Ints
-from logkeep.formats.records import Flags, Records
+from logkeep.formats.records import Flags, RecordColumns
 from logkeep.formats.stamping import header_bytes
 
 _COLUMNS = np.arange(HEADER_BYTES)
@@ -33,7 +33,7 @@ class Encoded:
     """Of each batch, the first row and the one after the last."""
 
 
-def encode(records: Records, groups: Longs) -> Encoded:
+def encode(records: RecordColumns, groups: Longs) -> Encoded:
     """A batch for each group of rows. Groups have records, rise and do not overlap.
 
     A batch much larger than the one that its records came from could be more than the target accepts. It is cut in
@@ -45,7 +45,7 @@ def encode(records: Records, groups: Longs) -> Encoded:
     return made
 
 
-def _encoded(records: Records, groups: Longs) -> Encoded:
+def _encoded(records: RecordColumns, groups: Longs) -> Encoded:
     out = np.empty(_room(records, groups), np.uint8)
     ends, latest = np.empty(len(groups), np.int64), np.empty(len(groups), np.int64)
     kernels.encode_groups(records.data, records.times_ms, records.spans, groups, HEADER_BYTES, out, ends, latest)
@@ -59,7 +59,7 @@ def _encoded(records: Records, groups: Longs) -> Encoded:
     return Encoded(out, sizes, groups)
 
 
-def _room(records: Records, groups: Longs) -> int:
+def _room(records: RecordColumns, groups: Longs) -> int:
     """What the batches need at most, as long as nothing is compressed."""
     if not len(groups):
         return 0
@@ -68,7 +68,7 @@ def _room(records: Records, groups: Longs) -> int:
     return bodies + len(rows) * kernels.MOST_BEFORE_BODY + len(groups) * HEADER_BYTES
 
 
-def _sources(records: Records, groups: Longs) -> Ints:
+def _sources(records: RecordColumns, groups: Longs) -> Ints:
     """The batch that each group came from."""
     return records.batch[groups[:, kernels.FIRST]]
 
@@ -82,7 +82,7 @@ def _packed(plain: Bytes, starts: Longs, ends: Longs, codecs: list[int]) -> tupl
     return np.frombuffer(joined, np.uint8), np.array([HEADER_BYTES + len(block) for block in blocks], np.int64)
 
 
-def _headers(records: Records, groups: Longs, sizes: Longs, codecs: Longs, latest: Longs) -> Headers:
+def _headers(records: RecordColumns, groups: Longs, sizes: Longs, codecs: Longs, latest: Longs) -> Headers:
     headers = np.zeros(len(groups), HEADER)
     counts = groups[:, kernels.AFTER] - groups[:, kernels.FIRST]
     headers["length"], headers["leader_epoch"], headers["magic"] = sizes - OVERHEAD_BYTES, -1, 2
@@ -92,7 +92,7 @@ def _headers(records: Records, groups: Longs, sizes: Longs, codecs: Longs, lates
     return headers
 
 
-def _too_large(records: Records, made: Encoded) -> Flags:
+def _too_large(records: RecordColumns, made: Encoded) -> Flags:
     source = records.batches.sizes[_sources(records, made.groups)]
     several = made.groups[:, kernels.AFTER] - made.groups[:, kernels.FIRST] > 1
     large: Flags = several & (made.sizes > source + np.maximum(_LEAST_SLACK_BYTES, source >> _SLACK_SHIFT))

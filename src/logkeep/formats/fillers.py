@@ -13,7 +13,7 @@ import numpy as np
 from logkeep.formats import record_kernels as kernels
 from logkeep.formats.encode import encode
 from logkeep.formats.kafka_log import CODECS, HEADER, Batches
-from logkeep.formats.records import Records
+from logkeep.formats.records import RecordColumns
 from logkeep.formats.stamping import Outgoing
 
 MOST_RECORDS = 1_000_000
@@ -48,5 +48,5 @@ def _filler(count: int) -> bytes:
     header["attributes"], header["length"] = CODECS.index("zstd"), 2**31 - 1  # as large as need be
     source = Batches(header, np.zeros(1, np.int64))
     times = np.full(count, _NO_TIME, np.int64)
-    records = Records(np.frombuffer(_BODY, np.uint8), source, np.arange(count), times, spans)
+    records = RecordColumns(np.frombuffer(_BODY, np.uint8), source, np.arange(count), times, spans)
     return encode(records, np.array([[0, count]])).buffer.tobytes()

@@ -68,7 +68,7 @@ Headers = npt.NDArray[np.void]
 Longs = npt.NDArray[np.int64]
 
 
-class Stop(StrEnum):
+class WalkEnd(StrEnum):
     """Why a walk ended where it did."""
 
     END = "end"
@@ -121,16 +121,16 @@ class Walk:
     """The good batches at the beginning of a buffer, and why it went no further."""
 
     batches: Batches
-    stop: Stop
+    stop: WalkEnd
     stopped_at: int
     """The byte it stopped at: everything before belongs to `batches`."""
     reason: str = ""
 
     def require_sound(self, subject: str) -> None:
         """Raise unless the walk met nothing worse than a torn tail."""
-        if self.stop is Stop.OLD_FORMAT:
+        if self.stop is WalkEnd.OLD_FORMAT:
             raise OldMessageFormat(self.reason, subject=subject)
-        if self.stop is Stop.DAMAGED:
+        if self.stop is WalkEnd.DAMAGED:
             raise Damaged(f"{self.reason}, at byte {self.stopped_at}", subject=subject)
 
 
@@ -143,12 +143,12 @@ def walk(buffer: Bytes, after: int = -1) -> Walk:
         index, reason = wrong
         return _stopped(buffer, batches[:index], int(positions[index]), reason)
     if at == len(buffer):
-        return Walk(batches, Stop.END, at)
+        return Walk(batches, WalkEnd.END, at)
     if _too_short(buffer, at):
         return _stopped(buffer, batches, at, "a batch length is impossible")
     if len(buffer) - at > _MAGIC_AT and buffer[at + _MAGIC_AT] != 2:
         return _stopped(buffer, batches, at, "a batch has an unknown version")
-    return Walk(batches, Stop.TORN, at)
+    return Walk(batches, WalkEnd.TORN, at)
 
 
 def first_broken(buffer: Bytes, batches: Batches) -> int | None:
@@ -209,8 +209,8 @@ def _stopped(buffer: Bytes, good: Batches, at: int, reason: str) -> Walk:
         version = buffer[at + _MAGIC_AT]
         offset = int.from_bytes(buffer[at : at + 8], "big", signed=True)
         if _looks_old(buffer, at):
-            return Walk(good, Stop.OLD_FORMAT, at, f"message format version {version} at offset {offset}")
-    return Walk(good, Stop.DAMAGED, at, reason)
+            return Walk(good, WalkEnd.OLD_FORMAT, at, f"message format version {version} at offset {offset}")
+    return Walk(good, WalkEnd.DAMAGED, at, reason)
 
 
 def _looks_old(buffer: Bytes, at: int) -> bool:

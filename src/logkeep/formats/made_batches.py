@@ -22,7 +22,7 @@ from logkeep.formats.kafka_log import (
     Bytes,
 )
 from logkeep.formats.pack import pack
-from logkeep.formats.records import Malformed, Records, decode
+from logkeep.formats.records import Malformed, RecordColumns, decode
 from logkeep.formats.unpack import Unreadable, sections
 
 _CHECKED = struct.Struct(">hiqqqhii")
@@ -77,7 +77,7 @@ def cut_batch(buffer: Bytes, batch: Batches, end: int) -> bytes:
     return _whole(int(header["base_offset"]), bytes(checked) + packed.tobytes())
 
 
-def _opened(buffer: Bytes, batch: Batches) -> tuple[Records, spans.Bytes, int]:
+def _opened(buffer: Bytes, batch: Batches) -> tuple[RecordColumns, spans.Bytes, int]:
     """The records of one batch, its plain record bytes, and where those begin."""
     part = next(sections(buffer, batch))
     found = next(decode(buffer, batch))

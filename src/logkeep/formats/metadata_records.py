@@ -18,7 +18,7 @@ _TOPIC_CONFIG = 2
 _REPLICAS_TAG = 2
 
 
-class Kind(IntEnum):
+class MetadataRecordType(IntEnum):
     TOPIC = 2
     PARTITION = 3
     CONFIG = 4
@@ -93,7 +93,7 @@ class AclRemoved:
 class TransactionStep:
     """Records between `begin` and `end` count together or, after an `abort`, not at all."""
 
-    kind: Kind
+    kind: MetadataRecordType
 
 
 Change = (
@@ -108,10 +108,10 @@ def decode(value: bytes) -> Change:
         raise Damaged("a metadata record in an unknown frame")
     kind = reader.unsigned()
     reader.unsigned()
-    return _decoded(Kind(kind), reader) if kind in list(Kind) else None
+    return _decoded(MetadataRecordType(kind), reader) if kind in list(MetadataRecordType) else None
 
 
-def _decoded(kind: Kind, reader: FieldReader) -> Change:
+def _decoded(kind: MetadataRecordType, reader: FieldReader) -> Change:
     form = _FORMS.get(kind)
     return form(reader) if form is not None else TransactionStep(kind)
 
@@ -164,13 +164,13 @@ def _acl(reader: FieldReader) -> AclMade:
     )
 
 
-_FORMS: Mapping[Kind, Callable[[FieldReader], Change]] = {
-    Kind.TOPIC: _topic,
-    Kind.REMOVE_TOPIC: lambda reader: TopicRemoved(reader.uuid()),
-    Kind.PARTITION: _partition,
-    Kind.PARTITION_CHANGE: _replicas_changed,
-    Kind.CONFIG: _config,
-    Kind.CLIENT_QUOTA: _quota,
-    Kind.ACL: _acl,
-    Kind.REMOVE_ACL: lambda reader: AclRemoved(reader.uuid()),
+_FORMS: Mapping[MetadataRecordType, Callable[[FieldReader], Change]] = {
+    MetadataRecordType.TOPIC: _topic,
+    MetadataRecordType.REMOVE_TOPIC: lambda reader: TopicRemoved(reader.uuid()),
+    MetadataRecordType.PARTITION: _partition,
+    MetadataRecordType.PARTITION_CHANGE: _replicas_changed,
+    MetadataRecordType.CONFIG: _config,
+    MetadataRecordType.CLIENT_QUOTA: _quota,
+    MetadataRecordType.ACL: _acl,
+    MetadataRecordType.REMOVE_ACL: lambda reader: AclRemoved(reader.uuid()),
 }

@@ -5,7 +5,7 @@ it lies: its records are neither looked at nor copied, so the buffer of a stretc
 it was sent. Any other one is decoded, and what counts of it is encoded anew with the times that
 consumers saw, under the same codec. Without `keep_offsets` one batch becomes at most one (see `encode` for the one
 exception: it would be too large); with it, each run of consecutive offsets becomes one, and what lies between is told
-as a `Hole`.
+as a `OffsetHole`.
 
 Batches and holes follow from the archive and the view alone. In which stretches the archive comes decides how many of
 them are in one `Outgoing`, and nothing else: two attempts send the same batches.
@@ -17,29 +17,31 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from logkeep.formats.compare import Stretch
+from logkeep.formats.compare import BatchStretch
 from logkeep.formats.encode import encode
 from logkeep.formats.encode_kernels import gather
 from logkeep.formats.kafka_log import APPEND_TIME, Batches, Bytes, Longs
-from logkeep.formats.records import Records
+from logkeep.formats.records import RecordColumns
 from logkeep.formats.stamping import Outgoing, stamp
 from logkeep.formats.view import Flags, View, chosen, readable
 
-__all__ = ["Hole", "Outgoing", "outgoing", "stamp"]
+__all__ = ["OffsetHole", "Outgoing", "outgoing", "stamp"]
 
 CHUNK_BYTES = 8 << 20
 """About how much of the source is worked on together."""
 
 
 @dataclass(frozen=True)
-class Hole:
+class OffsetHole:
     """Source offsets `[start, start + length)` that nobody gets."""
 
     start: int
     length: int
 
 
-def outgoing(stretches: Iterable[Stretch], view: View, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Outgoing | Hole]:
+def outgoing(
+    stretches: Iterable[BatchStretch], view: View, chunk_bytes: int = CHUNK_BYTES
+) -> Iterator[Outgoing | OffsetHole]:
     """All that has to be sent, in order. Give it the batches of a log in order, in stretches of any size, after their
     CRC was checked.
 
@@ -53,14 +55,14 @@ def outgoing(stretches: Iterable[Stretch], view: View, chunk_bytes: int = CHUNK_
             continue
         for start, length in part.runs.tolist():
             if start > at:
-                yield Hole(at, start - at)
+                yield OffsetHole(at, start - at)
             at = start + length
             yield _between(part, start, at)
     if view.keep_offsets and at < view.end:
-        yield Hole(at, view.end - at)
+        yield OffsetHole(at, view.end - at)
 
 
-def _parts(stretches: Iterable[Stretch], view: View, chunk_bytes: int) -> Iterator[Outgoing]:
+def _parts(stretches: Iterable[BatchStretch], view: View, chunk_bytes: int) -> Iterator[Outgoing]:
     """A part for each chunk of the source with records that count."""
     for stretch in stretches:
         around = view.touching(stretch)
@@ -117,7 +119,7 @@ def _kept(buffer: Bytes, batches: Batches) -> _Pieces:
     return _Pieces(source, batches.positions, batches.sizes, counts, bases, np.column_stack((bases, counts)))
 
 
-def _encoded(records: Records, view: View) -> _Pieces:
+def _encoded(records: RecordColumns, view: View) -> _Pieces:
     borders = np.diff(records.batch) != 0
     broken = np.diff(records.offsets) != 1
     made = encode(records, _groups(borders | broken if view.keep_offsets else borders))

@@ -12,13 +12,13 @@ import numpy as np
 from logkeep.errors import Damaged
 from logkeep.formats.partitioner_kernels import NO_KEY, OUTSIDE, key_partitions
 from logkeep.formats.record_kernels import Ints
-from logkeep.formats.records import Flags, Records
+from logkeep.formats.records import Flags, RecordColumns
 
 TOGETHER = 16
 """So many neighbouring offsets without a key go to one partition: a map of where they went stays short."""
 
 
-def partitions_of(records: Records, partitions: int, source_partition: int) -> Ints:
+def partitions_of(records: RecordColumns, partitions: int, source_partition: int) -> Ints:
     """For each record the partition, of so many, that it belongs to. Every record has one, or Damaged is raised."""
     found = np.empty(len(records), np.int32)
     key_partitions(records.data, records.spans, partitions, found)
@@ -36,7 +36,7 @@ class Share:
     partitions: int
     source_partition: int
 
-    def of(self, records: Records) -> Flags:
+    def of(self, records: RecordColumns) -> Flags:
         """Which of these records."""
         belongs: Flags = partitions_of(records, self.partitions, self.source_partition) == self.partition
         return belongs

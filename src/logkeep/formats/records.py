@@ -53,7 +53,7 @@ class Malformed:
 
 
 @dataclass(frozen=True)
-class Records:
+class RecordColumns:
     """Records of some batches, in order. Spans point into `data`."""
 
     data: Bytes
@@ -105,14 +105,14 @@ class Records:
             at += max(size, 0)
         return found
 
-    def chosen(self, rows: Flags) -> "Records":
+    def chosen(self, rows: Flags) -> "RecordColumns":
         """Some of the records."""
-        return Records(self.data, self.batches, self.offsets[rows], self.times_ms[rows], self.spans[rows])
+        return RecordColumns(self.data, self.batches, self.offsets[rows], self.times_ms[rows], self.spans[rows])
 
-    def within(self, start: int, end: int) -> "Records":
+    def within(self, start: int, end: int) -> "RecordColumns":
         """The records of `[start, end)`."""
         first, last = (int(i) for i in np.searchsorted(self.offsets, (start, end)))
-        return Records(
+        return RecordColumns(
             self.data, self.batches, self.offsets[first:last], self.times_ms[first:last], self.spans[first:last]
         )
 
@@ -127,7 +127,7 @@ class Records:
 
 def decode(
     buffer: memoryview | bytes | bytearray, batches: Batches, largest: int = LARGEST_BATCH_BYTES
-) -> Iterator[Records | Malformed]:
+) -> Iterator[RecordColumns | Malformed]:
     """Every record of the batches, in order, some thousand batches at a time; what cannot be read stands in its place.
 
     What one step shows is valid until the next: columns and unpacked bytes are overwritten.
@@ -140,7 +140,7 @@ def decode(
             yield from _decoded(part, columns)
 
 
-def _decoded(part: Sections, columns: "_Columns") -> Iterator[Records | Malformed]:
+def _decoded(part: Sections, columns: "_Columns") -> Iterator[RecordColumns | Malformed]:
     """A bounded number of records at a time: their columns then stay in the processor's cache."""
     counts = np.cumsum(np.maximum(part.batches.headers["records"].astype(np.int64), 0))
     first = 0
@@ -151,13 +151,13 @@ def _decoded(part: Sections, columns: "_Columns") -> Iterator[Records | Malforme
         first = last
 
 
-def _decoded_together(part: Sections, columns: "_Columns") -> Iterator[Records | Malformed]:
+def _decoded_together(part: Sections, columns: "_Columns") -> Iterator[RecordColumns | Malformed]:
     while len(part.batches):
         rows = _rows(part)
         offsets, times, spans = columns.room(int(rows[:, kernels.COUNT].sum()))
         good, problem, index, at = kernels.decode_batches(part.data, rows, offsets, times, spans)
         if good:
-            yield Records(part.data, part.batches, offsets[:good], times[:good], spans[:good])
+            yield RecordColumns(part.data, part.batches, offsets[:good], times[:good], spans[:good])
         if problem == kernels.OK:
             return
         base = int(part.batches.base_offsets[index])

@@ -16,7 +16,7 @@ from logkeep.formats import record_kernels as spans
 from logkeep.formats.encode import encode
 from logkeep.formats.encode_kernels import MOST_BEFORE_BODY, gather
 from logkeep.formats.kafka_log import CODEC_MASK, HEADER, OVERHEAD_BYTES, Batches, Longs
-from logkeep.formats.records import Records
+from logkeep.formats.records import RecordColumns
 from logkeep.formats.stamping import Outgoing
 
 BATCH_BYTES = 128 << 10
@@ -26,7 +26,7 @@ _CODECS = CODEC_MASK + 1
 
 
 def regrouped(
-    parts: Iterable[Records], source: int = 0, batch_bytes: int = BATCH_BYTES, chunk_bytes: int = CHUNK_BYTES
+    parts: Iterable[RecordColumns], source: int = 0, batch_bytes: int = BATCH_BYTES, chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[Outgoing]:
     """All records in new batches, in order. A part need not stay valid after the next one is asked for."""
     held: list[_Some] = []
@@ -57,7 +57,7 @@ class _Some:
     codecs: npt.NDArray[np.int32]
 
     @classmethod
-    def of(cls, records: Records) -> "_Some":
+    def of(cls, records: RecordColumns) -> "_Some":
         starts = records.spans[:, spans.BODY_AT].astype(np.int64)
         sizes = records.spans[:, spans.END_AT] - starts
         ends = np.cumsum(sizes)
@@ -123,7 +123,7 @@ def _outgoing(some: _Some, groups: Longs, source: int, batch_bytes: int) -> Outg
     )
 
 
-def _records(some: _Some, batch_bytes: int) -> Records:
+def _records(some: _Some, batch_bytes: int) -> RecordColumns:
     """As `encode` wants them: each record as one of a batch of its codec that is as large as one may become."""
     headers = np.zeros(_CODECS, HEADER)
     headers["attributes"], headers["length"] = np.arange(_CODECS), batch_bytes - OVERHEAD_BYTES
@@ -132,7 +132,7 @@ def _records(some: _Some, batch_bytes: int) -> Records:
     rows[:, spans.BATCH] = some.codecs
     data = some.data.view()
     data.flags.writeable = False  # the kernel is compiled for sources that nobody writes to
-    return Records(data, Batches(headers, np.zeros(_CODECS, np.int64)), some.offsets, some.times_ms, rows)
+    return RecordColumns(data, Batches(headers, np.zeros(_CODECS, np.int64)), some.offsets, some.times_ms, rows)
 
 
 def _runs(offsets: Longs) -> Longs:

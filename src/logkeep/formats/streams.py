@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from logkeep.formats.digest import NOTHING, Digest, digest_of
-from logkeep.formats.records import Records
+from logkeep.formats.records import RecordColumns
 
-Opened = Callable[[], Iterator[Records]]
+Opened = Callable[[], Iterator[RecordColumns]]
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Streams:
         return self
 
 
-def _digest(records: Iterator[Records]) -> Digest:
+def _digest(records: Iterator[RecordColumns]) -> Digest:
     whole = NOTHING
     for each in records:
         whole = whole.then(digest_of(each))

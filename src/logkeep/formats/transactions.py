@@ -5,9 +5,9 @@ marker, which says whether it was committed or aborted. Markers are matched by p
 higher. A transaction without a marker is open; at a cut it counts as aborted, since nothing of it was promised to
 anybody. Records of no transaction always count.
 
-`Settling` reads the batches of one log in order and remembers what was aborted; `Settled.visible` then tells which
-batches of that log a read-committed consumer sees. Committed transactions are not remembered: memory is that of the
-broker's own list of aborted ones.
+`Settling` reads the batches of one log in order and remembers what was aborted; `SettledTransactions.visible` tells
+which batches of that log a read-committed consumer sees. Committed transactions are not remembered: memory is that of
+the broker's own list of aborted ones.
 """
 
 import struct
@@ -28,7 +28,7 @@ _MARKER = struct.Struct(">hh")
 
 
 @dataclass(frozen=True, order=True)
-class Aborted:
+class AbortedRange:
     """Batches of the producer from `first_offset` up to its marker at `last_offset` do not count."""
 
     first_offset: int
@@ -45,10 +45,10 @@ class Open:
 
 
 @dataclass(frozen=True)
-class Settled:
+class SettledTransactions:
     """What became of the transactions of one log up to its cut."""
 
-    aborted: tuple[Aborted, ...]
+    aborted: tuple[AbortedRange, ...]
     """In order of their markers, as a broker lists them."""
     open: tuple[Open, ...]
 
@@ -91,7 +91,7 @@ class Settling:
     problems: list[Malformed] = field(default_factory=list)
     """Markers that cannot be read: what they settled stays open."""
     _open: dict[int, int] = field(default_factory=dict)
-    _aborted: list[Aborted] = field(default_factory=list)
+    _aborted: list[AbortedRange] = field(default_factory=list)
 
     def take(self, buffer: Bytes, batches: Batches) -> None:
         attributes = batches.headers["attributes"]
@@ -105,9 +105,9 @@ class Settling:
             else:
                 self._end(producer, base, markers.get(base))
 
-    def settled(self) -> Settled:
+    def settled(self) -> SettledTransactions:
         still = sorted(Open(first, producer) for producer, first in self._open.items())
-        return Settled(tuple(self._aborted), tuple(still))
+        return SettledTransactions(tuple(self._aborted), tuple(still))
 
     def _end(self, producer: int, at: int, marker: int | None) -> None:
         """Another kind of control record (a later Kafka may have some) ends nothing."""
@@ -115,7 +115,7 @@ class Settling:
             return
         first = self._open.pop(producer, None)
         if marker == ABORT and first is not None:
-            self._aborted.append(Aborted(first, at, producer))
+            self._aborted.append(AbortedRange(first, at, producer))
 
     def _markers(self, buffer: Bytes, batches: Batches) -> dict[int, int]:
         """The type of the marker in each control batch, by the batch's offset."""

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from logkeep.errors import Damaged
-from logkeep.formats.compare import Stretch
+from logkeep.formats.compare import BatchStretch
 from logkeep.formats.compare_kernels import same_batches
 from logkeep.formats.digest import NOTHING, Digest, digest_of, moved
 from logkeep.formats.kafka_log import APPEND_TIME, CODEC_MASK, HEADER_BYTES, Batches, Bytes, Headers, Longs
-from logkeep.formats.records import Records
+from logkeep.formats.records import RecordColumns
 from logkeep.formats.view import View, chosen, readable
 
 Flags = npt.NDArray[np.bool_]
@@ -31,20 +31,20 @@ _WORTHWHILE_BATCHES = 4
 
 
 @dataclass(frozen=True)
-class Part:
+class CountedBatches:
     """Batches that count, in a buffer, and how many of their records do."""
 
     buffer: Bytes
     batches: Batches
     counts: Longs
 
-    def __getitem__(self, some: slice) -> "Part":
-        return Part(self.buffer, self.batches[some], self.counts[some])
+    def __getitem__(self, some: slice) -> "CountedBatches":
+        return CountedBatches(self.buffer, self.batches[some], self.counts[some])
 
-    def copied(self) -> "Part":
+    def copied(self) -> "CountedBatches":
         """The same with bytes of its own."""
         start, end = self.batches.start, self.batches.end
-        return Part(
+        return CountedBatches(
             bytes(memoryview(self.buffer)[start:end]),
             Batches(self.batches.headers, self.batches.positions - start),
             self.counts,
@@ -52,17 +52,17 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Side:
+class LogSide:
     """One of two logs. A stretch need not stay valid after the next one is asked for."""
 
-    stretches: Iterator[Stretch]
+    stretches: Iterator[BatchStretch]
     view: View
     counted: Callable[[Batches], Flags]
     """Which batches of the view's range count."""
     name: str
     """Whose batch it is that cannot be read."""
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[CountedBatches]:
         """Raises Damaged where a batch on a border cannot be read."""
         for stretch in self.stretches:
             around = self.view.touching(stretch)
@@ -72,13 +72,13 @@ class Side:
                 counts[at] = sum(len(records) for records in self._readable(around.buffer, batches[at : at + 1]))
             some = counts > 0
             if some.any():
-                yield Part(around.buffer, chosen(batches, some), counts[some])
+                yield CountedBatches(around.buffer, chosen(batches, some), counts[some])
 
-    def records(self, parts: Iterable[Part]) -> Iterator[Records]:
+    def records(self, parts: Iterable[CountedBatches]) -> Iterator[RecordColumns]:
         """What one step shows is valid until the next. Raises Damaged."""
         return (records for part in parts for records in self._readable(part.buffer, part.batches))
 
-    def _readable(self, buffer: Bytes, batches: Batches) -> Iterator[Records]:
+    def _readable(self, buffer: Bytes, batches: Batches) -> Iterator[RecordColumns]:
         try:
             yield from readable(buffer, batches, self.view)
         except Damaged as error:
@@ -89,8 +89,8 @@ class Side:
 class _Pending:
     """What was read of a side and is not yet compared."""
 
-    source: Iterator[Part]
-    parts: deque[Part] = field(default_factory=deque)
+    source: Iterator[CountedBatches]
+    parts: deque[CountedBatches] = field(default_factory=deque)
 
     @property
     def records(self) -> int:
@@ -111,9 +111,9 @@ class _Pending:
             self.parts.append(part)
         return part is not None
 
-    def take(self, batches: int) -> list[Part]:
+    def take(self, batches: int) -> list[CountedBatches]:
         """So many batches from the front."""
-        taken: list[Part] = []
+        taken: list[CountedBatches] = []
         while batches:
             part = self.parts.popleft()
             now = min(batches, len(part.batches))
@@ -123,7 +123,7 @@ class _Pending:
             batches -= now
         return taken
 
-    def rest(self) -> Iterator[Part]:
+    def rest(self) -> Iterator[CountedBatches]:
         while self.parts:
             yield self.parts.popleft()
         yield from self.source
@@ -133,8 +133,8 @@ class _Pending:
 class Twins:
     """Digests of both sides. `run` it once."""
 
-    left: Side
-    right: Side
+    left: LogSide
+    right: LogSide
     left_digest: Digest = NOTHING
     right_digest: Digest = NOTHING
     border: tuple[int, int] = (-1, -1)
@@ -200,16 +200,16 @@ class _Run:
     """Batches of both sides with as many records, all of them the same, or to be looked into."""
 
     same: bool
-    left: list[Part]
-    right: list[Part]
+    left: list[CountedBatches]
+    right: list[CountedBatches]
 
 
 @dataclass(frozen=True)
 class _Window:
     """Both sides between two common borders, with the common borders inside: batches before each."""
 
-    left: list[Part]
-    right: list[Part]
+    left: list[CountedBatches]
+    right: list[CountedBatches]
     left_ends: Longs
     right_ends: Longs
 
@@ -249,7 +249,7 @@ class _Columns:
     part: Longs
 
     @classmethod
-    def of(cls, parts: Sequence[Part]) -> "_Columns":
+    def of(cls, parts: Sequence[CountedBatches]) -> "_Columns":
         return cls(
             np.concatenate([p.batches.headers for p in parts]),
             np.concatenate([p.batches.positions for p in parts]),
@@ -284,9 +284,9 @@ def _worthwhile(same: Flags) -> Flags:
     return same & long_enough
 
 
-def _slice(parts: Sequence[Part], ends: Longs, first: int, last: int) -> list[Part]:
+def _slice(parts: Sequence[CountedBatches], ends: Longs, first: int, last: int) -> list[CountedBatches]:
     """The batches between the borders before `first` and after `last - 1`."""
-    start, end, found = int(ends[first - 1]) if first else 0, int(ends[last - 1]), list[Part]()
+    start, end, found = int(ends[first - 1]) if first else 0, int(ends[last - 1]), list[CountedBatches]()
     for part in parts:
         if start < len(part.batches) and end > 0:
             found.append(part[max(start, 0) : end])
@@ -294,14 +294,14 @@ def _slice(parts: Sequence[Part], ends: Longs, first: int, last: int) -> list[Pa
     return found
 
 
-def _digest(records: Iterator[Records]) -> Digest:
+def _digest(records: Iterator[RecordColumns]) -> Digest:
     whole = NOTHING
     for each in records:
         whole = whole.then(digest_of(each))
     return whole
 
 
-def _behind(parts: Sequence[Part]) -> int:
+def _behind(parts: Sequence[CountedBatches]) -> int:
     return int(parts[-1].batches.last_offsets[-1]) + 1
 
 

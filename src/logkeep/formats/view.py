@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from logkeep.errors import Damaged
-from logkeep.formats.compare import Stretch
+from logkeep.formats.compare import BatchStretch
 from logkeep.formats.kafka_log import CONTROL, Batches, Bytes
 from logkeep.formats.partitioner import Share
-from logkeep.formats.records import Malformed, Records, decode
-from logkeep.formats.transactions import Settled
+from logkeep.formats.records import Malformed, RecordColumns, decode
+from logkeep.formats.transactions import SettledTransactions
 
 Flags = npt.NDArray[np.bool_]
 
@@ -26,7 +26,7 @@ class View:
 
     start: int
     end: int
-    settled: Settled | None = None
+    settled: SettledTransactions | None = None
     """None: records of aborted and open transactions count too."""
     keep_offsets: bool = False
     before_ms: int | None = None
@@ -34,7 +34,7 @@ class View:
     share: Share | None = None
     """Only records with keys of this share count; None: all keys."""
 
-    def touching(self, stretch: Stretch) -> Stretch:
+    def touching(self, stretch: BatchStretch) -> BatchStretch:
         """The batches with an offset of the range between their first and last."""
         return stretch.touching(self.start, self.end)
 
@@ -56,7 +56,7 @@ class View:
         return whole if self.before_ms is None else whole & (batches.headers["max_time_ms"] < self.before_ms)
 
 
-def visible_records(stretches: Iterable[Stretch], view: View) -> Iterator[Records]:
+def visible_records(stretches: Iterable[BatchStretch], view: View) -> Iterator[RecordColumns]:
     """The records of a view, in order. What one step shows is valid until the next.
 
     Give it the batches of a log in order, in stretches of any size. Raises Damaged for a batch that cannot be read.
@@ -67,7 +67,7 @@ def visible_records(stretches: Iterable[Stretch], view: View) -> Iterator[Record
         yield from readable(around.buffer, batches, view)
 
 
-def readable(buffer: Bytes, batches: Batches, view: View) -> Iterator[Records]:
+def readable(buffer: Bytes, batches: Batches, view: View) -> Iterator[RecordColumns]:
     """The records in range of these batches, all of which count. Raises Damaged."""
     for part in decode(buffer, batches) if len(batches) else ():
         if isinstance(part, Malformed):

@@ -2,7 +2,7 @@
 
 from logkeep.formats import compare, digest
 from logkeep.formats.arrow_records import arrow_records
-from logkeep.formats.compare import Stretch
+from logkeep.formats.compare import BatchStretch
 from logkeep.formats.fillers import filler_batches
 from logkeep.formats.kafka_log import APPEND_TIME, walk
 from logkeep.formats.outgoing import Outgoing, outgoing, stamp
@@ -17,7 +17,7 @@ def warm() -> None:
     compare.warm()
     batches = walk(digest.SMALLEST).batches
     batches.headers["attributes"] |= APPEND_TIME  # so that it has to be encoded anew
-    stretch = Stretch(digest.SMALLEST, batches)
+    stretch = BatchStretch(digest.SMALLEST, batches)
     for part in outgoing([stretch], View(0, 1)):
         if isinstance(part, Outgoing):
             stamp(part, -1, -1, -1)

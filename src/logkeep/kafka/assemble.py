@@ -11,12 +11,12 @@ from logkeep.kafka.claims import join
 from logkeep.kafka.divergence import Cause
 from logkeep.kafka.plan import Plan, history_of
 from logkeep.kafka.traits import LogTraits, all_joined
-from logkeep.kafka.units import CopyResult, EpochRun, Outcome, RangeResult, result_of
+from logkeep.kafka.units import CopyOutcome, CopyResult, EpochRun, RangeResult, result_of
 from logkeep.kafka.values import Topic
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
-from logkeep.repository.journal import Receipt
+from logkeep.repository.journal import UnitReceipt
 from logkeep.repository.manifest import KnownGap, LogCut
 
 _ENDED = (Cause.DELETED, Cause.RECREATED)
@@ -40,7 +40,7 @@ class Assembled:
     """Positions that the segments answer for."""
 
 
-def earlier_results(receipts: Iterable[Receipt]) -> list[CopyResult]:
+def earlier_results(receipts: Iterable[UnitReceipt]) -> list[CopyResult]:
     """What an interrupted run had finished. Only whole ranges count; a note that is not ours counts for nothing."""
     found = []
     for receipt in receipts:
@@ -99,16 +99,16 @@ def refuse_hearsay(ended: Iterable[RangeResult], topics: Iterable[Topic]) -> Non
 
 
 def _changed(results: Iterable[CopyResult]) -> Iterator[RangeResult]:
-    return (r for result in results for r in result.ranges if r.outcome is Outcome.NEW_HISTORY)
+    return (r for result in results for r in result.ranges if r.outcome is CopyOutcome.NEW_HISTORY)
 
 
 def refuse_failures(results: Iterable[CopyResult]) -> None:
     """A log that cannot be copied fails the backup: a topic is never left out silently."""
     for result in results:
         for each in result.ranges:
-            if each.outcome is Outcome.DENIED:
+            if each.outcome is CopyOutcome.DENIED:
                 raise NotAuthorised(f"reading is denied: {each.detail}", subject=str(each.log))
-            if each.outcome is Outcome.OLD_FORMAT:
+            if each.outcome is CopyOutcome.OLD_FORMAT:
                 raise BackupFailed(
                     f"it holds messages of a format older than Kafka 0.11: {each.detail}",
                     subject=str(each.log),

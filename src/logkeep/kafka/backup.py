@@ -34,11 +34,11 @@ from logkeep.kafka.facts import Facts, gather
 from logkeep.kafka.fetch import FetchLimits
 from logkeep.kafka.log_records import logs_of
 from logkeep.kafka.notices import gone_topics, notices, on_damage
-from logkeep.kafka.plan import Plan, Reached, next_history, plan_backup, refuse_to_forget, same_topic
+from logkeep.kafka.plan import ArchivedReach, Plan, next_history, plan_backup, refuse_to_forget, same_topic
 from logkeep.kafka.record import (
     ROLE,
     ClusterRecord,
-    LogRecord,
+    PartitionRecord,
     acls_of,
     check_consistent,
     groups_of,
@@ -57,8 +57,8 @@ from logkeep.model.segments import Codec
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine, EngineFor
 from logkeep.repository.attachments import put_attachment, read_attachment
-from logkeep.repository.backup import OngoingBackup, Outcome, begin, check_wanted, resume
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.backup import FinishedRun, OngoingBackup, begin, check_wanted, resume
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.format import ZSTD_FRAMES, require_feature
 from logkeep.repository.journal import open_ids
@@ -74,7 +74,7 @@ _LOOKS_AT_TOPICS = 10
 
 
 @dataclass(frozen=True)
-class Wish:
+class KafkaBackupOptions:
     """What the user asked for."""
 
     include: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Base:
+class PreviousBackup:
     """The backup that a run goes on from, read once."""
 
     entry: BackupEntry | None = None
@@ -100,12 +100,12 @@ class Base:
     record: ClusterRecord | None = None
 
     @cached_property
-    def reached(self) -> dict[TopicPartition, Reached]:
+    def reached(self) -> dict[TopicPartition, ArchivedReach]:
         return reached_in(self.record) if self.record is not None else {}
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedBackup:
     """What a run would do."""
 
     facts: Facts
@@ -114,11 +114,11 @@ class Prepared:
     """Those that are known before anything is copied."""
     generation: int
     """Of the chain that it was planned on."""
-    base: Base
+    base: PreviousBackup
 
 
 @dataclass(frozen=True)
-class Done:
+class KafkaBackupDone:
     """What became of it."""
 
     entry: BackupEntry
@@ -126,7 +126,7 @@ class Done:
     plan: Plan
     gaps: tuple[KnownGap, ...]
     findings: tuple[Finding, ...]
-    logs: tuple[LogRecord, ...]
+    logs: tuple[PartitionRecord, ...]
     offsets: int = 0
     """How many are new in it, with those that an interrupted run had copied."""
     changed: bool = True
@@ -137,12 +137,12 @@ class Done:
 class KafkaBackup:
     """Everything a backup needs besides the wish."""
 
-    place: Place
+    place: SourceRef
     settings: ClientSettings
     clock: Clock
     tokens: TokenSource
 
-    def prepare(self, wish: Wish) -> Prepared:
+    def prepare(self, wish: KafkaBackupOptions) -> PreparedBackup:
         """What a run would copy now. Writes nothing, and refuses what a run would have to refuse."""
         folded = read_chain(self.place)
         check_wanted(wish.wanted_id, folded.last_id)
@@ -155,9 +155,9 @@ class KafkaBackup:
         plan, broken = self._plan(facts, base.reached)
         foreseen = (*assemble(plan, ()).findings, *_new_histories(broken), *groups_of(facts)[1])
         findings = (*foreseen, *notices(facts), *gone_topics(base.reached, facts))
-        return Prepared(facts, plan, findings, folded.generation, base)
+        return PreparedBackup(facts, plan, findings, folded.generation, base)
 
-    def run(self, wish: Wish, engine: Engine, prepared: Prepared | None = None) -> Done:
+    def run(self, wish: KafkaBackupOptions, engine: Engine, prepared: PreparedBackup | None = None) -> KafkaBackupDone:
         """Take the backup. Raises the cluster's and the store's errors; earlier backups are untouched by any.
 
         What was prepared is used if no other run came between: the cluster need not be asked twice.
@@ -167,14 +167,16 @@ class KafkaBackup:
                 return self._run(session, prepared.facts, prepared.base, wish, engine)
             return self._run(session, self._gather(wish), self._newest(session.folded), wish, engine)
 
-    def run_if_changed(self, wish: Wish, engine_for: EngineFor) -> Done:
+    def run_if_changed(self, wish: KafkaBackupOptions, engine_for: EngineFor) -> KafkaBackupDone:
         """The same, unless the last backup still equals the cluster: then nothing is written but the lease."""
         with writing(self.place, "backup", self.clock, self.tokens, wish.lease_ttl) as session:
             facts, base = self._gather(wish), self._newest(session.folded)
             plan, same = self._look(session, facts, base)
             return same or self._run(session, facts, base, wish, engine_for(plan.size_bytes))
 
-    def _run(self, session: Writing, facts: Facts, base: Base, wish: Wish, engine: Engine) -> Done:
+    def _run(
+        self, session: Writing, facts: Facts, base: PreviousBackup, wish: KafkaBackupOptions, engine: Engine
+    ) -> KafkaBackupDone:
         refuse_to_forget(facts.topics, base.reached)
         scram = collect(wish.scram, self.settings) if wish.scram is not None else None
         ongoing = self._begin(session, facts, wish)
@@ -188,7 +190,7 @@ class KafkaBackup:
         assembled = replace(assembled, findings=(*assembled.findings, *_new_histories(broken)))
         return self._complete(session, ongoing, facts, plan, base.reached, assembled, scram)
 
-    def _look(self, session: Writing, facts: Facts, base: Base) -> tuple[Plan, Done | None]:
+    def _look(self, session: Writing, facts: Facts, base: PreviousBackup) -> tuple[Plan, KafkaBackupDone | None]:
         """What is to be copied, and the last backup if it says all of it already."""
         plan, broken = self._plan(facts, base.reached)
         if base.entry is None or broken or not plan.empty or open_ids(self.place, session.folded.last_id):
@@ -196,9 +198,9 @@ class KafkaBackup:
         record, findings = self._record(base.entry.id, base.reached, facts, assemble(plan, ()))
         if base.record is None or not same_cluster(base.record, record) or not set(findings) <= set(base.findings):
             return plan, None
-        return plan, Done(base.entry, facts, plan, (), (), record.logs, changed=False)
+        return plan, KafkaBackupDone(base.entry, facts, plan, (), (), record.logs, changed=False)
 
-    def _gather(self, wish: Wish) -> Facts:
+    def _gather(self, wish: KafkaBackupOptions) -> Facts:
         """All facts; asked from the beginning again when a topic is deleted between two questions."""
         with Cluster(self.settings) as cluster:
             for _ in range(_LOOKS_AT_TOPICS - 1):
@@ -206,33 +208,33 @@ class KafkaBackup:
                     return self._facts(cluster, wish)
             return self._facts(cluster, wish)
 
-    def _facts(self, cluster: Cluster, wish: Wish) -> Facts:
+    def _facts(self, cluster: Cluster, wish: KafkaBackupOptions) -> Facts:
         facts = gather(cluster, wish.include, wish.exclude, internal=wish.internal, pause=time.sleep)
         unasked = left_out(cluster) if wish.scram is None else ()
         return replace(facts, findings=(*facts.findings, *unasked))
 
-    def _begin(self, session: Writing, facts: Facts, wish: Wish) -> OngoingBackup:
+    def _begin(self, session: Writing, facts: Facts, wish: KafkaBackupOptions) -> OngoingBackup:
         source = ensure_source(self.place, KIND, _identity(facts), self.clock())
         resumed = resume(session, source) if wish.resume else None
         return resumed or begin(session, source, wanted=wish.wanted_id, tags=wish.tags)
 
-    def _newest(self, folded: Folded) -> Base:
+    def _newest(self, folded: Folded) -> PreviousBackup:
         return self._read_base(folded.completed[-1] if folded.completed else None)
 
-    def _read_base(self, entry: BackupEntry | None) -> Base:
+    def _read_base(self, entry: BackupEntry | None) -> PreviousBackup:
         if entry is None:
-            return Base()
+            return PreviousBackup()
         manifest = read_manifest(self.place, entry)
-        return Base(entry, manifest.findings, read_attachment(self.place, manifest, ROLE, ClusterRecord))
+        return PreviousBackup(entry, manifest.findings, read_attachment(self.place, manifest, ROLE, ClusterRecord))
 
     def _plan(
-        self, facts: Facts, reached: Mapping[TopicPartition, Reached], earlier: Sequence[CopyResult] = ()
+        self, facts: Facts, reached: Mapping[TopicPartition, ArchivedReach], earlier: Sequence[CopyResult] = ()
     ) -> tuple[Plan, list[Broken]]:
         """Where each log goes on; one that does not continue its archived past begins its next history."""
         now = standing(facts.topics, facts.bounds, reached, earlier)
         with Cluster(self.settings) as cluster:
             broken = broken_logs(facts.topics, facts.bounds, now.furthest, lambda wanted: _epoch_ends(cluster, wanted))
-        anew = {b.log: Reached(next_history(b.history), facts.bounds[b.log].start, -1) for b in broken}
+        anew = {b.log: ArchivedReach(next_history(b.history), facts.bounds[b.log].start, -1) for b in broken}
         known, furthest = {**now.reached, **anew}, {**now.furthest, **anew}
         plan = plan_backup(facts.topics, facts.bounds, facts.sizes, known, done_ranges(earlier), furthest)
         return plan, [*begun_since(reached, now), *broken]
@@ -242,9 +244,9 @@ class KafkaBackup:
         ongoing: OngoingBackup,
         facts: Facts,
         plan: Plan,
-        reached: Mapping[TopicPartition, Reached],
+        reached: Mapping[TopicPartition, ArchivedReach],
         earlier: Sequence[CopyResult],
-        wish: Wish,
+        wish: KafkaBackupOptions,
         engine: Engine,
     ) -> tuple[Assembled, Facts]:
         """Copy, and copy once more what turned out to be another log than the one that was planned."""
@@ -263,7 +265,7 @@ class KafkaBackup:
         whole = together(assembled, assemble(second, repeated))
         return replace(whole, findings=(*whole.findings, *why_left(left))), _with_new(facts, again, left)
 
-    def _left(self, results: Sequence[CopyResult], base: Mapping[TopicPartition, Reached]) -> list[RangeResult]:
+    def _left(self, results: Sequence[CopyResult], base: Mapping[TopicPartition, ArchivedReach]) -> list[RangeResult]:
         """Ranges of logs that turned out to be others than planned, while they were copied or since."""
         with Cluster(self.settings) as cluster:
             topics = cluster.metadata().topics
@@ -283,10 +285,12 @@ class KafkaBackup:
         for log, history in ended.items():
             if log not in there or not same_topic(history, there[log]):
                 raise BackupFailed("it lost its end and was deleted, both while it was copied", subject=str(log))
-        anew = {log: Reached(next_history(history), facts.bounds[log].start, -1) for log, history in ended.items()}
+        anew = {
+            log: ArchivedReach(next_history(history), facts.bounds[log].start, -1) for log, history in ended.items()
+        }
         return plan_backup(topics, facts.bounds, facts.sizes, anew)
 
-    def _units(self, ongoing: OngoingBackup, plan: Plan, wish: Wish, engine: Engine) -> list[CopyResult]:
+    def _units(self, ongoing: OngoingBackup, plan: Plan, wish: KafkaBackupOptions, engine: Engine) -> list[CopyResult]:
         tasks = engine.at_once(len(plan.units))
         limits = FetchLimits(
             rack=self.settings.rack,
@@ -317,24 +321,24 @@ class KafkaBackup:
         ongoing: OngoingBackup,
         facts: Facts,
         plan: Plan,
-        reached: Mapping[TopicPartition, Reached],
+        reached: Mapping[TopicPartition, ArchivedReach],
         assembled: Assembled,
         scram: SealedScram | None,
-    ) -> Done:
+    ) -> KafkaBackupDone:
         record, findings = self._record(ongoing.id, reached, facts, assembled)
         check_consistent(record, assembled.cut)
         refs = [put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())]
         if scram is not None:
             refs.append(put_sealed(self.place, ongoing.id, scram, session.tokens()))
-        outcome = Outcome(
+        outcome = FinishedRun(
             cut=assembled.cut, new=assembled.segments, gaps=assembled.gaps, attachments=refs, findings=findings
         )
         entry = ongoing.complete(outcome)
         told = (*findings, *on_damage(ongoing.rests_on))
-        return Done(entry, facts, plan, assembled.gaps, told, record.logs, offsets=assembled.offsets)
+        return KafkaBackupDone(entry, facts, plan, assembled.gaps, told, record.logs, offsets=assembled.offsets)
 
     def _record(
-        self, backup_id: int, reached: Mapping[TopicPartition, Reached], facts: Facts, assembled: Assembled
+        self, backup_id: int, reached: Mapping[TopicPartition, ArchivedReach], facts: Facts, assembled: Assembled
     ) -> tuple[ClusterRecord, tuple[Finding, ...]]:
         """What is kept of the cluster besides its logs, and all that its user should know."""
         groups, clamped = groups_of(facts)

@@ -8,8 +8,8 @@ from uuid import UUID
 from logkeep.errors import ClusterNotReady, TopicMissing
 from logkeep.kafka.admin.offsets import At, list_offsets, offset_for_leader_epoch
 from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.divergence import LogFacts, Position
-from logkeep.kafka.fetch import EpochEnd
+from logkeep.kafka.divergence import LogFacts, LogPosition
+from logkeep.kafka.fetch import DivergingEpoch
 from logkeep.kafka.frames import ReceiveBuffer
 from logkeep.kafka.settings import ClientSettings
 from logkeep.kafka.units import Leader
@@ -52,7 +52,7 @@ class SettingsBrokers:
             raise ClusterNotReady("nobody leads the partition", subject=f"{topic}/{partition} ({topic_id})")
         return found
 
-    def facts(self, topic: str, partition: int, position: Position) -> LogFacts:
+    def facts(self, topic: str, partition: int, position: LogPosition) -> LogFacts:
         return self._asked(lambda c: _facts(c, TopicPartition(topic, partition), position))
 
     def _asked(self, question: Callable[[Cluster], T]) -> T:
@@ -71,7 +71,7 @@ def _leader(cluster: Cluster, log: TopicPartition) -> Leader | None:
     return Leader(found.leader, found.leader_epoch) if found.leader >= 0 else None
 
 
-def _facts(cluster: Cluster, log: TopicPartition, position: Position) -> LogFacts:
+def _facts(cluster: Cluster, log: TopicPartition, position: LogPosition) -> LogFacts:
     try:
         topic = cluster.metadata([log.topic]).topic(log.topic)
     except TopicMissing:
@@ -85,5 +85,5 @@ def _facts(cluster: Cluster, log: TopicPartition, position: Position) -> LogFact
     known = None
     if position.last_epoch >= 0:
         answer = offset_for_leader_epoch(cluster, {log: position.last_epoch})[log]
-        known = EpochEnd(answer.leader_epoch, answer.end_offset)
+        known = DivergingEpoch(answer.leader_epoch, answer.end_offset)
     return LogFacts(topic.id, start, end, known)

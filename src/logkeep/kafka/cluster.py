@@ -18,7 +18,7 @@ from typing import Any, Self, TypeVar
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, TlsFailed, TopicMissing
 from logkeep.kafka.codes import OK, TRY_AGAIN, failure
 from logkeep.kafka.metadata import read_metadata, request_fields
-from logkeep.kafka.patience import Patience
+from logkeep.kafka.patience import Backoff
 from logkeep.kafka.settings import ClientSettings, Endpoint
 from logkeep.kafka.tls import tls_context
 from logkeep.kafka.values import Broker, ClusterMetadata, TopicPartition
@@ -45,11 +45,11 @@ class Cluster:
         self,
         settings: ClientSettings,
         *,
-        patience: Patience | None = None,
+        patience: Backoff | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.settings = settings
-        self.patience = patience or Patience()
+        self.patience = patience or Backoff()
         self._clock = clock
         self._context = tls_context(settings) if settings.tls else None
         self._connections: dict[Endpoint, Connection] = {}

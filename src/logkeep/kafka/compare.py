@@ -12,17 +12,17 @@ from uuid import UUID
 import msgspec
 
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
-from logkeep.formats.compare import END, Compared, Stretch
+from logkeep.formats.compare import END, BatchStretch, LogComparison
 from logkeep.kafka.fetch import FetchLimits
 from logkeep.kafka.live_log import LiveLogs, LiveRange, Lost
-from logkeep.kafka.pipeline import Patience, Pause
+from logkeep.kafka.pipeline import Pause, ProgressBackoff
 from logkeep.kafka.units import Brokers
 from logkeep.kafka.verify import LogPieces
-from logkeep.kafka.verify_records import Piece
+from logkeep.kafka.verify_records import SegmentRange
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Progress
 from logkeep.repository.segment_bytes import StoredLog
-from logkeep.repository.verify import Checked
+from logkeep.repository.verify import CheckedObjects
 from logkeep.store.base import Store
 
 NOT_COMPARED = "not-comparable"
@@ -31,7 +31,7 @@ NOT_COMPARED = "not-comparable"
 class LivePiece(msgspec.Struct, frozen=True):
     """A segment, and from where on the source still has its log."""
 
-    piece: Piece
+    piece: SegmentRange
     topic_id: UUID
     start: int
 
@@ -68,10 +68,10 @@ def compare_pieces(unit: CompareUnit, progress: Progress) -> CompareResult:
 
 def compare_with(unit: CompareUnit, progress: Progress, pause: Pause) -> CompareResult:
     """The same with time handed in."""
-    checked, identical, equal = Checked([]), 0, 0
-    with closing(LiveLogs(unit.brokers, unit.broker, unit.limits, Patience(pause))) as logs:
+    checked, identical, equal = CheckedObjects([]), 0, 0
+    with closing(LiveLogs(unit.brokers, unit.broker, unit.limits, ProgressBackoff(pause))) as logs:
         for wanted in unit.pieces:
-            compared = Compared()
+            compared = LogComparison()
             lost = _compare(unit, logs, wanted, compared)
             _tell(wanted.piece, compared, lost, checked)
             identical, equal = identical + compared.identical, equal + compared.equal
@@ -79,7 +79,7 @@ def compare_with(unit: CompareUnit, progress: Progress, pause: Pause) -> Compare
     return CompareResult(checked.findings, identical, equal)
 
 
-def _compare(unit: CompareUnit, logs: LiveLogs, wanted: LivePiece, compared: Compared) -> str:
+def _compare(unit: CompareUnit, logs: LiveLogs, wanted: LivePiece, compared: LogComparison) -> str:
     """Go through both logs; why that ended early, or nothing."""
     live, archived = logs.read(wanted.range, unit.broker), _archived(unit.store, wanted.piece)
     at, end = wanted.range.start, wanted.range.end
@@ -100,16 +100,16 @@ def _compare(unit: CompareUnit, logs: LiveLogs, wanted: LivePiece, compared: Com
     return ""
 
 
-def _archived(store: Store, piece: Piece) -> Iterator[Stretch]:
+def _archived(store: Store, piece: SegmentRange) -> Iterator[BatchStretch]:
     """The batches of a segment; a row without an object has none."""
     if not piece.segment.has_object:
         return
     pieces = LogPieces()
     for plain in StoredLog.expected(store, piece.expected).pieces():
-        yield from (Stretch(buffer, batches) for buffer, batches in pieces.take(plain) if len(batches))
+        yield from (BatchStretch(buffer, batches) for buffer, batches in pieces.take(plain) if len(batches))
 
 
-def _tell(piece: Piece, compared: Compared, lost: str, checked: Checked) -> None:
+def _tell(piece: SegmentRange, compared: LogComparison, lost: str, checked: CheckedObjects) -> None:
     log = piece.segment.log
     if compared.missing:
         more = f" and {compared.missing - 1} more up to {piece.end - 1}" if compared.missing > 1 else ""

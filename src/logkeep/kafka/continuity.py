@@ -11,16 +11,15 @@ from dataclasses import dataclass
 
 import msgspec
 
-from logkeep.kafka.admin.offsets import EpochEnd as AskedEpochEnd
-from logkeep.kafka.admin.offsets import LogBounds
-from logkeep.kafka.divergence import Cause, LogFacts, Position, explain
-from logkeep.kafka.fetch import EpochEnd
-from logkeep.kafka.plan import Reached, history_of, same_topic
-from logkeep.kafka.units import CopyResult, EpochRun, Outcome, RangeResult
+from logkeep.kafka.admin.offsets import EpochEnd, LogBounds
+from logkeep.kafka.divergence import Cause, LogFacts, LogPosition, explain
+from logkeep.kafka.fetch import DivergingEpoch
+from logkeep.kafka.plan import ArchivedReach, history_of, same_topic
+from logkeep.kafka.units import CopyOutcome, CopyResult, EpochRun, RangeResult
 from logkeep.kafka.values import Topic, TopicPartition
 from logkeep.model.segments import LogName
 
-AskEpochs = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, AskedEpochEnd]]
+AskEpochs = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, EpochEnd]]
 
 
 @dataclass(frozen=True)
@@ -34,21 +33,21 @@ class Broken:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ArchiveProgress:
     """How far the newest history of each log is archived."""
 
-    reached: Mapping[TopicPartition, Reached]
+    reached: Mapping[TopicPartition, ArchivedReach]
     """By the last backup; a history that an interrupted run began since is archived from its beginning by that."""
-    furthest: Mapping[TopicPartition, Reached]
+    furthest: Mapping[TopicPartition, ArchivedReach]
     """By the last backup and an interrupted run since."""
 
 
 def standing(
     topics: Iterable[Topic],
     bounds: Mapping[TopicPartition, LogBounds],
-    reached: Mapping[TopicPartition, Reached],
+    reached: Mapping[TopicPartition, ArchivedReach],
     earlier: Iterable[CopyResult],
-) -> Standing:
+) -> ArchiveProgress:
     """Pure: the interrupted run may have met two pasts of a log, one after the other; the later one counts."""
     ranges: dict[TopicPartition, list[RangeResult]] = {}
     for each in (r for result in earlier for r in result.ranges):
@@ -63,12 +62,12 @@ def standing(
             if newest is None:
                 continue
             if before is None or not same_topic(before.history, topic) or _number(newest) > _number(before.history):
-                before = known[log] = Reached(newest, bounds[log].start, -1)
+                before = known[log] = ArchivedReach(newest, bounds[log].start, -1)
             furthest[log] = _furthest(before, [r for r in ours if r.log.history == before.history])
-    return Standing(known, furthest)
+    return ArchiveProgress(known, furthest)
 
 
-def begun_since(base: Mapping[TopicPartition, Reached], now: Standing) -> list[Broken]:
+def begun_since(base: Mapping[TopicPartition, ArchivedReach], now: ArchiveProgress) -> list[Broken]:
     """Logs of which an interrupted run found, since the last backup, that they lost their end."""
     return [
         Broken(log, Cause.TRUNCATED, before.history)
@@ -86,20 +85,20 @@ def _number(history: str) -> int:
     return int(history.partition("-")[2] or 0)
 
 
-def _furthest(base: Reached, ranges: Iterable[RangeResult]) -> Reached:
+def _furthest(base: ArchivedReach, ranges: Iterable[RangeResult]) -> ArchivedReach:
     """The base, or what an interrupted run has copied behind it."""
     tip = base
     for each in ranges:
         if each.hi > tip.end:
             last = max(each.epochs, key=lambda run: run.end, default=EpochRun(tip.last_epoch, -1, tip.last_end))
-            tip = Reached(base.history, each.hi, last.epoch, last.end, base.start)
+            tip = ArchivedReach(base.history, each.hi, last.epoch, last.end, base.start)
     return tip
 
 
 def broken_logs(
     topics: Iterable[Topic],
     bounds: Mapping[TopicPartition, LogBounds],
-    furthest: Mapping[TopicPartition, Reached],
+    furthest: Mapping[TopicPartition, ArchivedReach],
     ask: AskEpochs,
 ) -> list[Broken]:
     """Logs of the same topic whose past is another one now. A topic that was made again is not meant: its id tells."""
@@ -113,16 +112,16 @@ def broken_logs(
     found = []
     for log, topic in sorted(same.items()):
         known, bound, answer = furthest[log], bounds[log], answers.get(log)
-        epoch_end = EpochEnd(answer.leader_epoch, answer.end_offset) if answer else None
+        epoch_end = DivergingEpoch(answer.leader_epoch, answer.end_offset) if answer else None
         facts = LogFacts(topic.id, bound.start, bound.high_watermark, epoch_end)
-        verdict = explain(Position(topic.id, known.end, known.last_epoch, known.last_end), facts)
+        verdict = explain(LogPosition(topic.id, known.end, known.last_epoch, known.last_end), facts)
         if verdict.cause.new_history:
             found.append(Broken(log, verdict.cause, known.history))
     return found
 
 
 def changed_meanwhile(
-    results: Iterable[CopyResult], base: Mapping[TopicPartition, Reached], topics: Iterable[Topic], ask: AskEpochs
+    results: Iterable[CopyResult], base: Mapping[TopicPartition, ArchivedReach], topics: Iterable[Topic], ask: AskEpochs
 ) -> list[RangeResult]:
     """Ranges of logs that lost their end since a part of them was read: what is copied of them may be of two pasts.
 
@@ -130,18 +129,18 @@ def changed_meanwhile(
     copied by its id, and nobody can tell more.
     """
     ids = {t.name: history_of(t) for t in topics}
-    copied = [r for result in results for r in result.ranges if r.outcome is Outcome.COPIED]
+    copied = [r for result in results for r in result.ranges if r.outcome is CopyOutcome.COPIED]
     ends = {log: met for log, met in _met(copied, base).items() if log.history.partition("-")[0] == ids.get(log.name)}
     lost = {
         log
         for log, asked, answer in _answers(ends, ask)
         if answer.leader_epoch != asked.epoch or answer.end_offset < asked.end
     }
-    ended = {"outcome": Outcome.NEW_HISTORY, "cause": Cause.TRUNCATED}
+    ended = {"outcome": CopyOutcome.NEW_HISTORY, "cause": Cause.TRUNCATED}
     return [msgspec.structs.replace(r, **ended) for r in copied if r.log in lost]
 
 
-def _met(ranges: Iterable[RangeResult], base: Mapping[TopicPartition, Reached]) -> dict[LogName, dict[int, int]]:
+def _met(ranges: Iterable[RangeResult], base: Mapping[TopicPartition, ArchivedReach]) -> dict[LogName, dict[int, int]]:
     """By log and epoch, the end of the last batch that is archived or was copied now."""
     met: dict[LogName, dict[int, int]] = {}
     for each in ranges:
@@ -155,9 +154,7 @@ def _met(ranges: Iterable[RangeResult], base: Mapping[TopicPartition, Reached]) 
     return met
 
 
-def _answers(
-    ends: Mapping[LogName, Mapping[int, int]], ask: AskEpochs
-) -> Iterator[tuple[LogName, EpochRun, AskedEpochEnd]]:
+def _answers(ends: Mapping[LogName, Mapping[int, int]], ask: AskEpochs) -> Iterator[tuple[LogName, EpochRun, EpochEnd]]:
     """What the leaders say of each epoch. A request names a log once, so logs with several epochs take several."""
     waiting = {log: sorted(epochs) for log, epochs in ends.items() if any(epoch >= 0 for epoch in epochs)}
     while waiting:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable
 from logkeep.kafka.courtesy import Courtesy, paced
-from logkeep.kafka.pipeline import TOGETHER, Job, Patience, Pause, Pipeline
+from logkeep.kafka.pipeline import TOGETHER, Pause, Pipeline, ProgressBackoff, RangeJob
 from logkeep.kafka.range_copy import RangeCopy
 from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.units import CopyResult, CopyUnit, receipt_of
@@ -41,7 +41,7 @@ def copy_with(
     """The same with chance and time handed in."""
     unit = replace(unit, limits=paced(unit.limits))
     with _jobs(unit, tokens) as jobs:
-        patience, courtesy = Patience(pause, clock), Courtesy(unit.limits.bytes_per_s, pause, clock)
+        patience, courtesy = ProgressBackoff(pause, clock), Courtesy(unit.limits.bytes_per_s, pause, clock)
         while todo := [job for job in jobs if job.copy.outcome is None]:
             unit = _one_round(unit, todo, progress, patience, courtesy)
         result = CopyResult(
@@ -54,20 +54,20 @@ def copy_with(
 
 
 @contextmanager
-def _jobs(unit: CopyUnit, tokens: TokenSource) -> Iterator[list[Job]]:
+def _jobs(unit: CopyUnit, tokens: TokenSource) -> Iterator[list[RangeJob]]:
     with ExitStack() as stack:
-        jobs: list[Job] = []
+        jobs: list[RangeJob] = []
         most_batches = _INDEXED_BATCHES // min(max(len(unit.ranges), 1), TOGETHER)
         for wanted in unit.ranges:
             limits = SegmentLimits(unit.segment_bytes, most_batches)
             writer = SegmentWriter(unit.place, wanted.log, wanted.lo, limits, wanted.size_bytes, tokens, unit.codec)
             stack.callback(writer.abort)
-            jobs.append(Job(RangeCopy(wanted, unit.broker), writer))
+            jobs.append(RangeJob(RangeCopy(wanted, unit.broker), writer))
         yield jobs
 
 
 def _one_round(
-    unit: CopyUnit, todo: Sequence[Job], progress: Progress, patience: Patience, courtesy: Courtesy
+    unit: CopyUnit, todo: Sequence[RangeJob], progress: Progress, patience: ProgressBackoff, courtesy: Courtesy
 ) -> CopyUnit:
     """Copy what one broker serves, until all of it is done or some of it must be looked for elsewhere.
 
@@ -104,7 +104,7 @@ def _gentler(unit: CopyUnit) -> CopyUnit:
     )
 
 
-def _find_leader(unit: CopyUnit, job: Job) -> ClusterError | None:
+def _find_leader(unit: CopyUnit, job: RangeJob) -> ClusterError | None:
     """Ask who leads the range's log now; why nobody does, if so."""
     where = job.copy.range
     try:

@@ -20,14 +20,14 @@ _LONGEST_THROTTLE_S = 3600.0
 
 
 @dataclass(frozen=True)
-class Pace:
+class FetchRate:
     """A rate as a rule: what was received is a debt, and the next request may go when it is paid."""
 
     bytes_per_s: int
     """0: no limit."""
     free_at_s: float = float("-inf")
 
-    def received(self, now_s: float, size_bytes: int) -> "Pace":
+    def received(self, now_s: float, size_bytes: int) -> "FetchRate":
         if not self.bytes_per_s:
             return self
         return replace(self, free_at_s=max(self.free_at_s, now_s - BURST_S) + size_bytes / self.bytes_per_s)
@@ -51,7 +51,7 @@ class Courtesy:
 
     def __init__(self, bytes_per_s: int, pause: Callable[[float], None], clock: Callable[[], float]) -> None:
         self._pause, self._clock = pause, clock
-        self._pace = Pace(bytes_per_s)
+        self._pace = FetchRate(bytes_per_s)
         self._muted_until_s: dict[int, float] = {}
 
     def received(self, broker: int, size_bytes: int, throttle_ms: int) -> None:

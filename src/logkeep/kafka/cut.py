@@ -40,7 +40,7 @@ class OpenTransaction(msgspec.Struct, frozen=True, order=True):
 
 
 @dataclass(frozen=True)
-class Settled:
+class SettledCut:
     """Where all logs are cut, and what reaches over that."""
 
     bounds: Bounds
@@ -128,7 +128,7 @@ def settle(
     states: Callable[[], Mapping[int, str]],
     reread: Callable[[list[TopicPartition]], Mapping[TopicPartition, LogBounds]],
     pause: Pause,
-) -> Settled:
+) -> SettledCut:
     """Move cuts behind the markers of decided transactions until none is torn, or only ongoing ones are.
 
     The log start stays as it was read first: retention may move it meanwhile, and that is for the copy to notice.
@@ -162,7 +162,7 @@ def settle(
             still_open[log] = []
         undecided = [t for t in undecided if t.log not in moved]
         pending = [log for log in torn(settled) if log in moved]
-    return Settled(
+    return SettledCut(
         bounds=settled,
         open_transactions=tuple(sorted(t for some in still_open.values() for t in some)),
         undecided=tuple(sorted(undecided)),

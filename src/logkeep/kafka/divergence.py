@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from logkeep.kafka.fetch import EpochEnd
+from logkeep.kafka.fetch import DivergingEpoch
 from logkeep.model.ranges import Range
 
 
@@ -47,12 +47,12 @@ class LogFacts:
     """The id that the topic's name has now; None: no such topic."""
     log_start: int = -1
     log_end: int = -1
-    epoch_end: EpochEnd | None = None
+    epoch_end: DivergingEpoch | None = None
     """OffsetForLeaderEpoch's answer for the epoch of our last record; (-1, -1) when the broker never saw it."""
 
 
 @dataclass(frozen=True)
-class Position:
+class LogPosition:
     """Where we stand in a log."""
 
     topic_id: UUID
@@ -68,7 +68,7 @@ class Position:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class OffsetVerdict:
     cause: Cause
     gap: Range | None = None
     """What retention removed."""
@@ -76,10 +76,10 @@ class Verdict:
     """Up to where the history we know and the one that is there now are the same, as far as it is known."""
 
 
-def explain(position: Position, facts: LogFacts) -> Verdict:
+def explain(position: LogPosition, facts: LogFacts) -> OffsetVerdict:
     """Why the broker does not have our offset."""
     if facts.topic_id != position.topic_id:
-        return Verdict(Cause.DELETED if facts.topic_id is None else Cause.RECREATED)
+        return OffsetVerdict(Cause.DELETED if facts.topic_id is None else Cause.RECREATED)
     if position.last_epoch >= 0 and facts.epoch_end is not None:
         verdict = _by_epoch(position, facts.epoch_end)
         if verdict is not None:
@@ -87,17 +87,17 @@ def explain(position: Position, facts: LogFacts) -> Verdict:
     return _by_offset(position.offset, facts)
 
 
-def _by_epoch(position: Position, known: EpochEnd) -> Verdict | None:
+def _by_epoch(position: LogPosition, known: DivergingEpoch) -> OffsetVerdict | None:
     if known.epoch < 0 or known.end_offset < 0:
-        return Verdict(Cause.UNKNOWN_EPOCH)
+        return OffsetVerdict(Cause.UNKNOWN_EPOCH)
     if known.epoch < position.last_epoch or known.end_offset < position.epoch_end:
-        return Verdict(Cause.TRUNCATED, common_end=min(known.end_offset, position.epoch_end))
+        return OffsetVerdict(Cause.TRUNCATED, common_end=min(known.end_offset, position.epoch_end))
     return None
 
 
-def _by_offset(offset: int, facts: LogFacts) -> Verdict:
+def _by_offset(offset: int, facts: LogFacts) -> OffsetVerdict:
     if offset < facts.log_start:
-        return Verdict(Cause.RETENTION, gap=Range(offset, facts.log_start))
+        return OffsetVerdict(Cause.RETENTION, gap=Range(offset, facts.log_start))
     if offset > facts.log_end:
-        return Verdict(Cause.TRUNCATED, common_end=facts.log_end)
-    return Verdict(Cause.NONE)
+        return OffsetVerdict(Cause.TRUNCATED, common_end=facts.log_end)
+    return OffsetVerdict(Cause.NONE)

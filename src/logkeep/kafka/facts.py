@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from logkeep.errors import ClusterNotReady, NotAuthorised, TopicMissing
 from logkeep.kafka.admin.offsets import LogBounds
-from logkeep.kafka.admin.security import Acl, Quota, list_acls, list_quotas
+from logkeep.kafka.admin.security import AclBinding, Quota, list_acls, list_quotas
 from logkeep.kafka.admin.topics import ReplicaSize, TopicConfigs, replica_sizes, topic_configs
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.codes import failure
 from logkeep.kafka.cut import OpenTransaction, Pause
-from logkeep.kafka.look import GroupFacts, Look, steady_look
+from logkeep.kafka.look import GroupFacts, LogEnds, steady_look
 from logkeep.kafka.selection import Meant, choose_topics, meant_by
 from logkeep.kafka.values import ClusterMetadata, Topic, TopicPartition
 from logkeep.kafka.visibility import blind_finding, hidden, hidden_finding, unseen
@@ -27,11 +27,11 @@ class Facts:
     metadata: ClusterMetadata
     topics: tuple[Topic, ...]
     """Those that were chosen."""
-    look: Look
+    look: LogEnds
     """Positions and ends of the chosen partitions."""
     sizes: Mapping[TopicPartition, int]
     configs: Mapping[str, TopicConfigs]
-    acls: tuple[Acl, ...] | None
+    acls: tuple[AclBinding, ...] | None
     """None when the cluster has no authorizer, or we may not ask."""
     quotas: tuple[Quota, ...]
     notes: tuple[str, ...]
@@ -122,10 +122,10 @@ def _refuse_hidden(cluster: Cluster, include: Sequence[str], metadata: ClusterMe
                 continue  # or a pattern that looks like a name: the choice will tell
 
 
-def _security(cluster: Cluster) -> tuple[tuple[Acl, ...] | None, tuple[Quota, ...], tuple[str, ...]]:
+def _security(cluster: Cluster) -> tuple[tuple[AclBinding, ...] | None, tuple[Quota, ...], tuple[str, ...]]:
     """A user who may read topics need not be allowed to see ACLs: that is said, and the backup goes on."""
     notes: list[str] = []
-    acls: tuple[Acl, ...] | None = None
+    acls: tuple[AclBinding, ...] | None = None
     quotas: tuple[Quota, ...] = ()
     try:
         acls = list_acls(cluster)

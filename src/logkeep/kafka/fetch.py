@@ -62,7 +62,7 @@ class FetchConnection(Protocol):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PartitionFetch:
     """One partition of a request."""
 
     topic_id: UUID
@@ -89,7 +89,7 @@ class FetchLimits:
 
 
 @dataclass(frozen=True)
-class EpochEnd:
+class DivergingEpoch:
     """Where an epoch ends in the leader's log."""
 
     epoch: int
@@ -97,7 +97,7 @@ class EpochEnd:
 
 
 @dataclass(frozen=True)
-class Fetched:
+class FetchedPartition:
     """What a reply says of one partition. `records` is a view into the reply."""
 
     topic_id: UUID
@@ -106,13 +106,13 @@ class Fetched:
     high_watermark: int
     last_stable: int
     log_start: int
-    diverging: EpochEnd | None
+    diverging: DivergingEpoch | None
     leader_epoch: int
     """The epoch of the leader as an error reply tells it; -1 when it does not."""
     preferred_replica: int
     """The broker in our rack that should be asked instead; -1: this one is right."""
     records: memoryview
-    snapshot: EpochEnd | None = None
+    snapshot: DivergingEpoch | None = None
     """Where to begin instead: the metadata log's older records are in a snapshot that ends there."""
 
     @property
@@ -124,10 +124,10 @@ class Fetched:
 @dataclass(frozen=True)
 class FetchReply:
     throttle_ms: int
-    partitions: tuple[Fetched, ...]
+    partitions: tuple[FetchedPartition, ...]
 
 
-def encode(wanted: Sequence[Wanted], limits: FetchLimits, correlation: int) -> bytes:
+def encode(wanted: Sequence[PartitionFetch], limits: FetchLimits, correlation: int) -> bytes:
     """One request with its length in front. A partition must not be wanted twice."""
     client = limits.client_id.encode()
     parts = [struct.pack(">hhih", _API, _VERSION, correlation, len(client)), client, b"\0"]
@@ -143,7 +143,7 @@ def encode(wanted: Sequence[Wanted], limits: FetchLimits, correlation: int) -> b
     return struct.pack(">i", len(body)) + body
 
 
-def _partition(wanted: Wanted, max_bytes: int) -> bytes:
+def _partition(wanted: PartitionFetch, max_bytes: int) -> bytes:
     where = (wanted.partition, wanted.leader_epoch, wanted.offset, wanted.last_epoch)
     return struct.pack(">iiqiqib", *where, _LEAVE_TO_BROKER, max_bytes, 0)
 
@@ -173,7 +173,7 @@ def _reply(reader: "_Reader", correlation: int) -> FetchReply:
     throttle_ms, error, _ = reader.take(">ihi")
     if error:
         raise failure(error, subject="fetch", doing="Fetch")
-    partitions: list[Fetched] = []
+    partitions: list[FetchedPartition] = []
     for _ in range(reader.count(18)):
         topic_id = UUID(bytes=bytes(reader.bytes(16)))
         partitions += [_fetched(reader, topic_id) for _ in range(reader.count(37))]
@@ -182,7 +182,7 @@ def _reply(reader: "_Reader", correlation: int) -> FetchReply:
     return FetchReply(max(throttle_ms, 0), tuple(partitions))
 
 
-def _fetched(reader: "_Reader", topic_id: UUID) -> Fetched:
+def _fetched(reader: "_Reader", topic_id: UUID) -> FetchedPartition:
     partition, error, high_watermark, last_stable, log_start = reader.take(">ihqqq")
     for _ in range(reader.count(17)):  # aborted transactions: asked for with isolation level 1 only
         reader.bytes(16)
@@ -190,14 +190,14 @@ def _fetched(reader: "_Reader", topic_id: UUID) -> Fetched:
     (preferred,) = reader.take(">i")
     records = reader.bytes(max(reader.varint() - 1, 0))
     tags = reader.tags()
-    return Fetched(
+    return FetchedPartition(
         topic_id=topic_id,
         partition=partition,
         error=error,
         high_watermark=high_watermark,
         last_stable=last_stable,
         log_start=log_start,
-        diverging=EpochEnd(*struct.unpack_from(">iq", tags[_DIVERGING])) if _DIVERGING in tags else None,
+        diverging=DivergingEpoch(*struct.unpack_from(">iq", tags[_DIVERGING])) if _DIVERGING in tags else None,
         leader_epoch=struct.unpack_from(">ii", tags[_LEADER])[1] if _LEADER in tags else -1,
         preferred_replica=preferred,
         records=records,
@@ -205,9 +205,9 @@ def _fetched(reader: "_Reader", topic_id: UUID) -> Fetched:
     )
 
 
-def _snapshot(tag: memoryview) -> EpochEnd:
+def _snapshot(tag: memoryview) -> DivergingEpoch:
     end_offset, epoch = struct.unpack_from(">qi", tag)
-    return EpochEnd(epoch, end_offset)
+    return DivergingEpoch(epoch, end_offset)
 
 
 class _Reader:

@@ -15,7 +15,7 @@ from typing import Protocol
 from logkeep.errors import Interrupted, LogkeepError
 from logkeep.kafka.admin.offsets import At, list_offsets
 from logkeep.kafka.admin.topics import ResourceKind, describe_configs
-from logkeep.kafka.backup import Done, KafkaBackup, Wish
+from logkeep.kafka.backup import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.follow_rules import MERGE_LEAST, merging_due, next_look_s, pause_s, retry_cures
 from logkeep.kafka.optimize import optimizing
@@ -46,12 +46,12 @@ class Stopping(Protocol):
 
 
 @dataclass(frozen=True)
-class Round:
+class KafkaFollowRound:
     """What became of one round."""
 
     number: int
     took_s: float = 0.0
-    done: Done | None = None
+    done: KafkaBackupDone | None = None
     lag_offsets: int | None = None
     """What the cluster had beyond the archive when the round ended; None when it could not be asked."""
     lag_bytes: int | None = None
@@ -63,15 +63,15 @@ class Round:
 
 
 @dataclass
-class Follower:
+class KafkaFollower:
     """One run. `tell` gets every round as it ends."""
 
     backup: KafkaBackup
-    wish: Wish
+    wish: KafkaBackupOptions
     engine_for: EngineFor
     stop: Stopping
     interval_s: float
-    tell: Callable[[Round], None]
+    tell: Callable[[KafkaFollowRound], None]
     monotonic: Callable[[], float] = time.monotonic
     _asked: bool = False
     _committed: int = 0
@@ -95,7 +95,7 @@ class Follower:
             if self.stop.requested:
                 return
 
-    def _round(self, number: int, began_s: float) -> Round:
+    def _round(self, number: int, began_s: float) -> KafkaFollowRound:
         looked = self.backup.clock()
         try:
             self._refuse_the_impossible()
@@ -103,9 +103,9 @@ class Follower:
         except LogkeepError as error:
             if not retry_cures(error):
                 raise
-            return Round(number, error=error)
+            return KafkaFollowRound(number, error=error)
         self._committed += done.changed
-        return self._after(Round(number, done=done), done, looked, began_s)
+        return self._after(KafkaFollowRound(number, done=done), done, looked, began_s)
 
     def _refuse_the_impossible(self) -> None:
         """Once, before anything is written: a wrong password or another cluster leaves no trace, not even a lease."""
@@ -113,7 +113,9 @@ class Follower:
             self.backup.prepare(self.wish)
             self._asked = True
 
-    def _after(self, one: Round, done: Done, looked: datetime, began_s: float) -> Round:
+    def _after(
+        self, one: KafkaFollowRound, done: KafkaBackupDone, looked: datetime, began_s: float
+    ) -> KafkaFollowRound:
         """What follows a commit cannot undo it: trouble is told, and the round counts."""
         try:
             one = self._measured(one, done, began_s)
@@ -125,7 +127,7 @@ class Follower:
         except LogkeepError as error:
             return replace(one, error=error)
 
-    def _measured(self, one: Round, done: Done, began_s: float) -> Round:
+    def _measured(self, one: KafkaFollowRound, done: KafkaBackupDone, began_s: float) -> KafkaFollowRound:
         with Cluster(self.backup.settings) as cluster:
             looks = self._looks(cluster, done, began_s)
             behind = sorted({log.topic for log, look in looks.items() if look.lag_offsets})
@@ -137,7 +139,7 @@ class Follower:
         self._remember(looks)
         return replace(one, lag_offsets=lag_offsets, lag_bytes=lag_bytes, threats=found)
 
-    def _looks(self, cluster: Cluster, done: Done, began_s: float) -> dict[TopicPartition, LogLook]:
+    def _looks(self, cluster: Cluster, done: KafkaBackupDone, began_s: float) -> dict[TopicPartition, LogLook]:
         archived = {TopicPartition(r.topic, r.partition): r for r in done.logs}
         ends = list_offsets(cluster, list(archived), At.LATEST)
         now_s = self.monotonic()
@@ -165,7 +167,7 @@ def _retention(cluster: Cluster, topics: list[str]) -> dict[str, Retention]:
     return {name: retention_of({c.name: c.value or "" for c in configs}) for name, configs in found.items()}
 
 
-def _bytes_per_offset(done: Done, log: TopicPartition) -> float:
+def _bytes_per_offset(done: KafkaBackupDone, log: TopicPartition) -> float:
     """Of what the broker holds, on average; 0 when sizes may not be asked."""
     bounds = done.facts.bounds[log]
     return done.facts.sizes.get(log, 0) / max(bounds.high_watermark - bounds.start, 1)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, NotAuthorised
-from logkeep.formats.compare import Stretch
-from logkeep.formats.kafka_log import Stop, first_broken, walk
-from logkeep.kafka.divergence import Cause, Position, explain
-from logkeep.kafka.fetch import Code, FetchConnection, Fetched, FetchLimits, Wanted, encode, parse
-from logkeep.kafka.pipeline import Patience
+from logkeep.formats.compare import BatchStretch
+from logkeep.formats.kafka_log import WalkEnd, first_broken, walk
+from logkeep.kafka.divergence import Cause, LogPosition, explain
+from logkeep.kafka.fetch import Code, FetchConnection, FetchedPartition, FetchLimits, PartitionFetch, encode, parse
+from logkeep.kafka.pipeline import ProgressBackoff
 from logkeep.kafka.units import Brokers, Leader
 
 _GONE = {Code.UNKNOWN_TOPIC_ID, Code.INCONSISTENT_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION}
@@ -44,7 +44,9 @@ class Lost:
 class LiveLogs:
     """Reads ranges one after the other, over one connection to each leader, or `lanes` of them in turn. Close it."""
 
-    def __init__(self, brokers: Brokers, broker: int, limits: FetchLimits, patience: Patience, lanes: int = 1) -> None:
+    def __init__(
+        self, brokers: Brokers, broker: int, limits: FetchLimits, patience: ProgressBackoff, lanes: int = 1
+    ) -> None:
         self._brokers, self._limits, self._patience, self._lanes = brokers, limits, patience, lanes
         self._leader = Leader(broker, -1)
         self._connections: dict[tuple[int, int], FetchConnection] = {}
@@ -55,7 +57,7 @@ class LiveLogs:
             connection.close()
         self._connections.clear()
 
-    def read(self, wanted: LiveRange, broker: int) -> Iterator[Stretch | Lost]:
+    def read(self, wanted: LiveRange, broker: int) -> Iterator[BatchStretch | Lost]:
         """Batches with an offset of the range, in order.
 
         A stretch is valid until the next is asked for; with two lanes until the one after the next is.
@@ -80,10 +82,10 @@ class LiveLogs:
             elif fetched.error:
                 offset = max(offset, self._log_start)
 
-    def _fetch(self, wanted: LiveRange, offset: int) -> Fetched | None:
+    def _fetch(self, wanted: LiveRange, offset: int) -> FetchedPartition | None:
         """The leader's answer, or None when it should be asked again."""
         try:
-            reply = self._asked(Wanted(wanted.topic_id, wanted.partition, offset, self._leader.epoch))
+            reply = self._asked(PartitionFetch(wanted.topic_id, wanted.partition, offset, self._leader.epoch))
         except (ClusterUnreachable, ClusterNotReady) as error:
             self._drop()
             self._look_again(wanted, error)
@@ -97,7 +99,7 @@ class LiveLogs:
         self._look_again(wanted, ClusterNotReady(f"the leader answers with error {reply.error}", subject=str(wanted)))
         return None
 
-    def _asked(self, wanted: Wanted) -> Fetched | None:
+    def _asked(self, wanted: PartitionFetch) -> FetchedPartition | None:
         self._correlation += 1
         connection = self._connection()
         connection.send(encode([wanted], self._limits, self._correlation))
@@ -131,8 +133,8 @@ class LiveLogs:
 
     def _explained(self, wanted: LiveRange, offset: int) -> Lost | None:
         """Why the leader does not have an offset; None: go on from its log start, or ask again."""
-        facts = self._brokers.facts(wanted.topic, wanted.partition, Position(wanted.topic_id, offset))
-        verdict = explain(Position(wanted.topic_id, offset), facts)
+        facts = self._brokers.facts(wanted.topic, wanted.partition, LogPosition(wanted.topic_id, offset))
+        verdict = explain(LogPosition(wanted.topic_id, offset), facts)
         self._log_start = facts.log_start
         if verdict.cause.new_history:
             return Lost(said(verdict.cause))
@@ -141,20 +143,20 @@ class LiveLogs:
         return None
 
 
-def _believed(fetched: Fetched, offset: int) -> Stretch | Lost | None:
+def _believed(fetched: FetchedPartition, offset: int) -> BatchStretch | Lost | None:
     """What an answer holds; None when it has to be explained."""
     if fetched.error in _GONE:
         return Lost(said(Cause.RECREATED))
     if fetched.error:
         return None
     walked = walk(fetched.records)
-    if walked.stop not in (Stop.END, Stop.TORN):
+    if walked.stop not in (WalkEnd.END, WalkEnd.TORN):
         return Lost(f"the source sent bytes near offset {offset} that cannot be right: {walked.reason}")
     broken = first_broken(fetched.records, walked.batches)
     if broken is not None:
         at = int(walked.batches.base_offsets[broken])
         return Lost(f"the source's batch at offset {at} does not have the CRC-32C of its header")
-    return Stretch(fetched.records, walked.batches) if len(walked.batches) else None
+    return BatchStretch(fetched.records, walked.batches) if len(walked.batches) else None
 
 
 def said(cause: Cause) -> str:

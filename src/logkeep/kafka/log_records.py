@@ -4,14 +4,16 @@ from collections.abc import Mapping
 
 from logkeep.kafka.assemble import Assembled
 from logkeep.kafka.facts import Facts
-from logkeep.kafka.plan import Reached
-from logkeep.kafka.record import LogRecord
+from logkeep.kafka.plan import ArchivedReach
+from logkeep.kafka.record import PartitionRecord
 from logkeep.kafka.traits import LogTraits, all_joined
 from logkeep.kafka.units import EpochRun
 from logkeep.kafka.values import TopicPartition
 
 
-def logs_of(before: Mapping[TopicPartition, Reached], facts: Facts, assembled: Assembled) -> tuple[LogRecord, ...]:
+def logs_of(
+    before: Mapping[TopicPartition, ArchivedReach], facts: Facts, assembled: Assembled
+) -> tuple[PartitionRecord, ...]:
     """One record for each log; what was not copied now is as the last backup had it."""
     open_since = {t.log: t.first_offset for t in reversed(facts.open_transactions)}
     records = []
@@ -19,10 +21,10 @@ def logs_of(before: Mapping[TopicPartition, Reached], facts: Facts, assembled: A
         log = TopicPartition(cut.log.name, cut.log.partition)
         known = before.get(log)
         same = known is not None and known.history == cut.log.history
-        old = known if known is not None and same else Reached(cut.log.history, -1, -1, traits=LogTraits())
+        old = known if known is not None and same else ArchivedReach(cut.log.history, -1, -1, traits=LogTraits())
         tip = assembled.tips.get(cut.log, EpochRun(old.last_epoch, -1, old.last_end))
         records.append(
-            LogRecord(
+            PartitionRecord(
                 topic=log.topic,
                 partition=log.partition,
                 history=cut.log.history,

@@ -11,11 +11,11 @@ still is told.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from logkeep.kafka.admin.groups import Commit, Group, group_offsets, list_groups, share_group_offsets
+from logkeep.kafka.admin.groups import CommittedOffset, Group, group_offsets, list_groups, share_group_offsets
 from logkeep.kafka.admin.offsets import LogBounds, describe_producers, log_bounds
 from logkeep.kafka.admin.transactions import list_transactions
 from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.cut import OpenTransaction, Pause, Settled, settle
+from logkeep.kafka.cut import OpenTransaction, Pause, SettledCut, settle
 from logkeep.kafka.steady import (
     Producers,
     changed_producers,
@@ -30,7 +30,7 @@ _LOOKS = 100
 """One look takes some milliseconds, and a copier commits every hundred or so."""
 _BETWEEN_LOOKS_S = 0.005
 
-Commits = Mapping[TopicPartition, Commit]
+Commits = Mapping[TopicPartition, CommittedOffset]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class GroupFacts:
 
 
 @dataclass(frozen=True)
-class Look:
+class LogEnds:
     """Positions and ends that belong together."""
 
     groups: tuple[GroupFacts, ...]
@@ -61,11 +61,11 @@ class Look:
     def steady(self) -> bool:
         return not self.restless_groups and not self.restless_producers
 
-    def without(self, logs: Collection[TopicPartition]) -> "Look":
+    def without(self, logs: Collection[TopicPartition]) -> "LogEnds":
         """What it says of all other logs."""
         return self.only([log for log in self.bounds if log not in logs])
 
-    def only(self, logs: Collection[TopicPartition]) -> "Look":
+    def only(self, logs: Collection[TopicPartition]) -> "LogEnds":
         """What it says of these logs."""
         return replace(
             self,
@@ -74,7 +74,7 @@ class Look:
             undecided=tuple(t for t in self.undecided if t.log in logs),
         )
 
-    def joined(self, other: "Look") -> "Look":
+    def joined(self, other: "LogEnds") -> "LogEnds":
         """What both say of their logs; groups, and whoever was restless, as in this one."""
         return replace(
             self,
@@ -88,7 +88,7 @@ class Look:
 
 def steady_look(
     cluster: Cluster, metadata: ClusterMetadata, partitions: Sequence[TopicPartition], pause: Pause
-) -> Look:
+) -> LogEnds:
     """Look until nothing moved meanwhile, or too often."""
     look = _look(cluster, metadata, _groups(cluster), partitions, pause)
     for _ in range(_LOOKS):
@@ -103,14 +103,14 @@ def steady_look(
     return look
 
 
-def widened(look: Look, now: Producers) -> Look:
+def widened(look: LogEnds, now: Producers) -> LogEnds:
     """Pure: not steady after all when a transaction has come to a log that was not asked again."""
     others = {log: states for log, states in now.items() if log not in look.transactional}
     came = changed_producers(look.remembered, others)
     return replace(look, restless_producers=tuple(came), transactional=look.transactional | transactional_logs(others))
 
 
-def renewed(before: Look, fresh: Look) -> Look:
+def renewed(before: LogEnds, fresh: LogEnds) -> LogEnds:
     """Pure: the look before with what was asked again; logs that were not asked keep their ends and what is open."""
     kept = before.without(fresh.bounds)
     return replace(
@@ -127,14 +127,14 @@ def _look(
     groups: tuple[GroupFacts, ...],
     partitions: Sequence[TopicPartition],
     pause: Pause,
-) -> Look:
+) -> LogEnds:
     before = describe_producers(cluster, partitions)
     settled = _settled(cluster, partitions, pause)
     after = describe_producers(cluster, partitions)
     commits = _plain_commits(groups)
     watched = transactional_groups(cluster, metadata, commits)
     read = {log for name in watched for log in commits[name] if log in settled.bounds}
-    return Look(
+    return LogEnds(
         groups=groups,
         bounds=settled.bounds,
         open_transactions=settled.open_transactions,
@@ -149,7 +149,7 @@ def _look(
     )
 
 
-def _settled(cluster: Cluster, partitions: Sequence[TopicPartition], pause: Pause) -> Settled:
+def _settled(cluster: Cluster, partitions: Sequence[TopicPartition], pause: Pause) -> SettledCut:
     return settle(
         log_bounds(cluster, partitions),
         producers=lambda some: describe_producers(cluster, some),

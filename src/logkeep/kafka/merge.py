@@ -19,7 +19,7 @@ from logkeep.model.segments import Segment
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.optimize import Merged, MergeUnit
 from logkeep.repository.segment_bytes import StoredLog
 
@@ -62,7 +62,7 @@ def _answer(unit: MergeUnit, writer: SegmentWriter) -> Merged:
     return Merged(segment=msgspec.structs.replace(writer.segments[0], proof=first.proof))
 
 
-def _append(place: Place, row: Segment, after: int, writer: SegmentWriter, progress: Progress) -> int:
+def _append(place: SourceRef, row: Segment, after: int, writer: SegmentWriter, progress: Progress) -> int:
     """Everything that one row answers for; the last offset of it. Raises Damaged when it is not what was archived.
 
     A row that was shortened does not answer for the end of its object: that stays behind.
@@ -79,7 +79,7 @@ def _append(place: Place, row: Segment, after: int, writer: SegmentWriter, progr
     return last
 
 
-def proven_batches(place: Place, row: Segment, after: int, progress: Progress) -> Iterator[tuple[Bytes, Batches]]:
+def proven_batches(place: SourceRef, row: Segment, after: int, progress: Progress) -> Iterator[tuple[Bytes, Batches]]:
     """The batches of an object, some megabytes at a time; its hash is compared at the end. Raises Damaged."""
     name = layout.segment(place.source, row)
     digest, pieces = hashlib.sha256(), LogPieces(after)

@@ -11,12 +11,12 @@ from typing import Any
 from uuid import UUID
 
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, SourceDamaged, TlsFailed
-from logkeep.formats.kafka_log import CONTROL, Stop, first_broken, walk
+from logkeep.formats.kafka_log import CONTROL, WalkEnd, first_broken, walk
 from logkeep.formats.plain_records import records_of
 from logkeep.kafka.codes import LEADER_MOVED, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, check
-from logkeep.kafka.fetch import EpochEnd, Fetched, FetchLimits, Wanted, encode, parse
+from logkeep.kafka.fetch import DivergingEpoch, FetchedPartition, FetchLimits, PartitionFetch, encode, parse
 from logkeep.kafka.frames import ReceiveBuffer
-from logkeep.kafka.patience import Patience
+from logkeep.kafka.patience import Backoff
 from logkeep.kafka.settings import ClientSettings, Endpoint
 from logkeep.kafka.tls import tls_context
 from logkeep.kafka.wire import Connection
@@ -36,11 +36,11 @@ class Quorum:
     epoch: int
 
 
-def open_quorum(controllers: ClientSettings, patience: Patience | None = None) -> Quorum:
+def open_quorum(controllers: ClientSettings, patience: Backoff | None = None) -> Quorum:
     """A connection to the leading controller, which the caller closes. Raises the cluster's errors."""
     context = tls_context(controllers) if controllers.tls else None
     last: ClusterError | None = None
-    for _ in (patience or Patience(attempts=4)).tries():
+    for _ in (patience or Backoff(attempts=4)).tries():
         for endpoint in controllers.bootstrap:
             try:
                 connection = Connection.open(endpoint, controllers, context=context)
@@ -90,7 +90,7 @@ class MetadataLog:
         """Whether this user may read it. Raises NotAuthorised and the like; reads next to nothing."""
         self._fetched(0, 0, max_bytes=1)
 
-    def values(self, snapshot: EpochEnd | None = None) -> Iterator[bytes]:
+    def values(self, snapshot: DivergingEpoch | None = None) -> Iterator[bytes]:
         """The values of all records, in order; from a snapshot on if one is given, or if the log begins at one."""
         offset, epoch, empty = 0, 0, 0
         while True:
@@ -116,9 +116,9 @@ class MetadataLog:
             if empty > _EMPTY_REPLIES:
                 raise ClusterNotReady(f"no more records come at offset {offset}", subject=TOPIC)
 
-    def _fetched(self, offset: int, epoch: int, max_bytes: int) -> Fetched:
+    def _fetched(self, offset: int, epoch: int, max_bytes: int) -> FetchedPartition:
         self._correlation += 1
-        wanted = Wanted(_ID, 0, offset, self._epoch, epoch)
+        wanted = PartitionFetch(_ID, 0, offset, self._epoch, epoch)
         self._connection.send_frame(encode([wanted], FetchLimits(max_bytes=max_bytes), self._correlation))
         reply = parse(self._connection.receive_frame(self._buffer), self._correlation)
         for found in reply.partitions:
@@ -132,7 +132,7 @@ class MetadataLog:
             return found
         raise ClusterNotReady("the controller answered without the log", subject=TOPIC)
 
-    def _snapshot(self, which: EpochEnd) -> Iterator[bytes]:
+    def _snapshot(self, which: DivergingEpoch) -> Iterator[bytes]:
         """All values of a snapshot; pieces end anywhere, so the tail of one is kept for the next."""
         position, tail = 0, b""
         while True:
@@ -150,7 +150,7 @@ class MetadataLog:
         if tail:
             raise SourceDamaged("a snapshot ends in the middle of a batch", subject=TOPIC)
 
-    def _piece(self, which: EpochEnd, position: int) -> Any:
+    def _piece(self, which: DivergingEpoch, position: int) -> Any:
         asked = {
             "partition": 0,
             "current_leader_epoch": self._epoch,
@@ -165,9 +165,9 @@ class MetadataLog:
         return found
 
 
-def _values(data: bytes, stop: Stop, end: int) -> Iterator[bytes]:
+def _values(data: bytes, stop: WalkEnd, end: int) -> Iterator[bytes]:
     """The values in the whole batches of a buffer. Raises SourceDamaged."""
-    if stop in (Stop.DAMAGED, Stop.OLD_FORMAT):
+    if stop in (WalkEnd.DAMAGED, WalkEnd.OLD_FORMAT):
         raise SourceDamaged("holds bytes that are no batches", subject=TOPIC)
     batches = walk(data[:end]).batches
     if first_broken(data, batches) is not None:

@@ -27,7 +27,7 @@ class Packed:
     frames: np.ndarray[tuple[int], np.dtype[np.void]]
 
 
-class Packing(Protocol):
+class SegmentPacking(Protocol):
     def append(self, data: memoryview, batches: Batches) -> None:
         """Take batches that lie back to back in `data`; its bytes are free again afterwards."""
 
@@ -35,7 +35,7 @@ class Packing(Protocol):
         """Write what is left. The stream is not closed."""
 
 
-def packing(codec: Codec, stream: ObjectWriter) -> Packing:
+def packing(codec: Codec, stream: ObjectWriter) -> SegmentPacking:
     return _Framed(stream) if codec is Codec.ZSTD else _Plain(stream)
 
 

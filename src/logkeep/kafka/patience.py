@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Patience:
+class Backoff:
     """Waits double from the first to the longest, each shortened by chance to as little as half of it."""
 
     attempts: int = 10

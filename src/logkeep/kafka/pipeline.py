@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from logkeep.errors import ClusterError, ClusterNotReady, SourceDamaged
 from logkeep.kafka.courtesy import Courtesy
-from logkeep.kafka.divergence import Cause, Verdict, explain
-from logkeep.kafka.fetch import Code, FetchConnection, Fetched, FetchReply, encode, parse
-from logkeep.kafka.range_copy import RangeCopy, Taken
+from logkeep.kafka.divergence import Cause, OffsetVerdict, explain
+from logkeep.kafka.fetch import Code, FetchConnection, FetchedPartition, FetchReply, encode, parse
+from logkeep.kafka.range_copy import RangeCopy, TakenBatches
 from logkeep.kafka.segment_writer import SegmentWriter
-from logkeep.kafka.units import CopyUnit, Outcome
+from logkeep.kafka.units import CopyOutcome, CopyUnit
 from logkeep.model.work import Progress
 
 TOGETHER = 16
@@ -38,7 +38,7 @@ _DENIED = {Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED}
 
 
 @dataclass(frozen=True)
-class Job:
+class RangeJob:
     """One range and where its bytes go."""
 
     copy: RangeCopy
@@ -49,9 +49,9 @@ class Job:
 class _Piece:
     """What one reply brought for one range."""
 
-    job: Job
+    job: RangeJob
     data: memoryview
-    taken: Taken
+    taken: TakenBatches
     last: bool
 
     def write(self) -> int:
@@ -63,7 +63,7 @@ class _Piece:
         return written
 
 
-class Patience:
+class ProgressBackoff:
     """Waits longer each time nothing was gained, and in the end gives up: after so many failures, or so long a time.
 
     Time counts as well, because a broker that stands still makes every single question last until its timeout.
@@ -106,14 +106,14 @@ class Pipeline:
         self,
         unit: CopyUnit,
         broker: int,
-        jobs: Sequence[Job],
+        jobs: Sequence[RangeJob],
         progress: Progress,
-        patience: Patience,
+        patience: ProgressBackoff,
         courtesy: Courtesy,
     ) -> None:
         self._unit, self._broker, self._jobs = unit, broker, list(jobs)
         self._progress, self._patience, self._courtesy = progress, patience, courtesy
-        self._moved: list[Job] = []
+        self._moved: list[RangeJob] = []
         self._trouble: ClusterNotReady | None = None
         self._correlation = 0
         self._idle = 0
@@ -132,7 +132,7 @@ class Pipeline:
         self._stack.close()
         self._drain()
 
-    def run(self) -> list[Job]:
+    def run(self) -> list[RangeJob]:
         """Copy until no job is left here; those that another broker has to serve."""
         now, other = self._lanes
         flying = self._send(now)
@@ -157,9 +157,9 @@ class Pipeline:
         for lane in self._lanes:
             self._progress(lane.done())
 
-    def _send(self, lane: _Lane) -> list[Job]:
+    def _send(self, lane: _Lane) -> list[RangeJob]:
         """Ask for the next bytes of the first jobs that are left; those jobs."""
-        chosen: dict[tuple[bytes, int], Job] = {}
+        chosen: dict[tuple[bytes, int], RangeJob] = {}
         for job in self._jobs:
             if job.copy.outcome is None and job not in self._moved and len(chosen) < TOGETHER:
                 chosen.setdefault(job.copy.key, job)
@@ -171,13 +171,13 @@ class Pipeline:
             lane.connection.send(encode(wanted, self._unit.limits, lane.correlation))
         return list(chosen.values())
 
-    def _by_key(self, asked: Sequence[Job], reply: FetchReply) -> list[tuple[Job, Fetched]]:
+    def _by_key(self, asked: Sequence[RangeJob], reply: FetchReply) -> list[tuple[RangeJob, FetchedPartition]]:
         """What the reply says of each range that was asked for; what it says of others or twice is not heard."""
         waiting = {job.copy.key: job for job in asked}
         told = ((waiting.pop((f.topic_id.bytes, f.partition), None), f) for f in reply.partitions)
         return [(job, fetched) for job, fetched in told if job is not None]
 
-    def _understood(self, known: Sequence[tuple[Job, Fetched]]) -> list[_Piece]:
+    def _understood(self, known: Sequence[tuple[RangeJob, FetchedPartition]]) -> list[_Piece]:
         """Move every range that got bytes. Nothing that can be tried again may fail in here: see the promise above."""
         pieces: list[_Piece] = []
         for job, fetched in known:
@@ -186,7 +186,7 @@ class Pipeline:
                 pieces.append(_Piece(job, fetched.records, taken, job.copy.outcome is not None))
         return pieces
 
-    def _refused(self, known: Sequence[tuple[Job, Fetched]]) -> None:
+    def _refused(self, known: Sequence[tuple[RangeJob, FetchedPartition]]) -> None:
         """Find out why some ranges got nothing. Rare, so everything under way is finished first."""
         for job, fetched in known:
             if not fetched.served:
@@ -195,21 +195,21 @@ class Pipeline:
                 if job.copy.outcome is not None:
                     job.writer.finish(job.copy.claimed_to())
 
-    def _leave_slow(self, known: Sequence[tuple[Job, Fetched]]) -> None:
+    def _leave_slow(self, known: Sequence[tuple[RangeJob, FetchedPartition]]) -> None:
         """A follower that stays behind is not waited for: the leader has what was planned."""
         for job, _ in known:
             if job.copy.outruns_follower:
                 self._to_leader(job)
 
-    def _to_leader(self, job: Job) -> None:
+    def _to_leader(self, job: RangeJob) -> None:
         job.copy.leave_follower()
         self._moved.append(job)
 
-    def _answer(self, job: Job, fetched: Fetched) -> None:
+    def _answer(self, job: RangeJob, fetched: FetchedPartition) -> None:
         if job.copy.follower is not None:
             self._to_leader(job)
         elif fetched.error in _DENIED:
-            job.copy.end(Outcome.DENIED, detail=f"error {fetched.error}")
+            job.copy.end(CopyOutcome.DENIED, detail=f"error {fetched.error}")
         elif fetched.error == Code.CORRUPT_MESSAGE:
             raise SourceDamaged("the broker finds its own log damaged", subject=str(job.copy.range.log))
         elif fetched.error in _LOST or fetched.diverging:
@@ -220,20 +220,20 @@ class Pipeline:
         else:
             self._elsewhere(job, fetched.error)
 
-    def _investigate(self, job: Job) -> None:
+    def _investigate(self, job: RangeJob) -> None:
         where = job.copy.range
         verdict = explain(job.copy.position, self._unit.brokers.facts(where.topic, where.partition, job.copy.position))
         if not job.copy.judge(verdict) and job.copy.outcome is None:
             self._elsewhere(job, Code.OFFSET_OUT_OF_RANGE)
 
-    def _elsewhere(self, job: Job, code: int) -> None:
+    def _elsewhere(self, job: RangeJob, code: int) -> None:
         """This broker cannot serve it now: the leader has to be looked for again, when all others here are done."""
         self._moved.append(job)
         self._trouble = ClusterNotReady(
             f"no broker serves it, the last error was {code}", subject=str(job.copy.range.log)
         )
 
-    def _watch(self, asked: Sequence[Job], reply: FetchReply, *, gained: bool) -> None:
+    def _watch(self, asked: Sequence[RangeJob], reply: FetchReply, *, gained: bool) -> None:
         """Notice a broker that answers for ever without giving anything."""
         if gained:
             self._idle = 0
@@ -247,14 +247,14 @@ class Pipeline:
                 first = asked[0].copy
                 raise ClusterNotReady(f"nothing comes from offset {first.offset} on", subject=str(first.range.log))
 
-    def _lost_its_end(self, job: Job) -> bool:
+    def _lost_its_end(self, job: RangeJob) -> bool:
         """Whether the log ends before what was planned of it: then it is not the one that was planned any more."""
         where = job.copy.range
         facts = self._unit.brokers.facts(where.topic, where.partition, job.copy.position)
         if facts.topic_id != where.topic_id or not 0 <= facts.log_end < where.hi:
             return False
         self._drain()
-        job.copy.judge(Verdict(Cause.TRUNCATED, common_end=facts.log_end))
+        job.copy.judge(OffsetVerdict(Cause.TRUNCATED, common_end=facts.log_end))
         job.writer.finish(job.copy.claimed_to())
         return True
 

@@ -29,7 +29,7 @@ _SMALLEST_PIECE = 1_000
 
 
 @dataclass(frozen=True)
-class Reached:
+class ArchivedReach:
     """How far a history of a log is archived."""
 
     history: str
@@ -111,9 +111,9 @@ def plan_backup(
     topics: Iterable[Topic],
     bounds: Mapping[TopicPartition, LogBounds],
     sizes: Mapping[TopicPartition, int],
-    reached: Mapping[TopicPartition, Reached],
+    reached: Mapping[TopicPartition, ArchivedReach],
     done: Mapping[LogName, Sequence[Range]] | None = None,
-    furthest: Mapping[TopicPartition, Reached] | None = None,
+    furthest: Mapping[TopicPartition, ArchivedReach] | None = None,
     *,
     unit_bytes: int = UNIT_BYTES,
 ) -> Plan:
@@ -174,12 +174,12 @@ def next_history(history: str) -> str:
     return f"{topic}-{int(number or 0) + 1}"
 
 
-def _new_history(known: Reached | None, topic: Topic) -> str:
+def _new_history(known: ArchivedReach | None, topic: Topic) -> str:
     """A log shorter than what is archived of it lost its end, and may have been written anew from anywhere."""
     return next_history(known.history) if known is not None and same_topic(known.history, topic) else history_of(topic)
 
 
-def _tip_before(history: str, *known: Reached | None) -> dict[int, Reached]:
+def _tip_before(history: str, *known: ArchivedReach | None) -> dict[int, ArchivedReach]:
     """What is archived right before a position, where it is known."""
     return {k.end: k for k in reversed(known) if k is not None and k.history == history}
 

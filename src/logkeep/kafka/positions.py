@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, Stop, first_broken, walk
+from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, WalkEnd, first_broken, walk
 from logkeep.formats.offsets_topic import PositionKey, decode_key, decode_position
 from logkeep.formats.plain_records import PlainRecord, marker_type, records_of
 from logkeep.model.segments import Segment
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.segment_bytes import StoredLog
 
 TOPIC = "__consumer_offsets"
@@ -24,7 +24,7 @@ _COMMIT = 1
 
 
 @dataclass(frozen=True)
-class Position:
+class GroupPosition:
     """The last position of a group in one partition, and when the cluster forgot it, if it did."""
 
     offset: int
@@ -38,7 +38,7 @@ class PositionFold:
     """Takes the batches of one partition of the topic in order."""
 
     def __init__(self) -> None:
-        self.positions: dict[PositionKey, Position] = {}
+        self.positions: dict[PositionKey, GroupPosition] = {}
         self._undecided: dict[int, list[tuple[PlainRecord, int]]] = {}
 
     def plain(self, records: Iterable[PlainRecord], time_ms: int) -> None:
@@ -59,14 +59,14 @@ class PositionFold:
             return
         if record.value is not None:
             value = decode_position(record.value)
-            self.positions[key] = Position(value.offset, value.leader_epoch, value.metadata, value.commit_time_ms)
+            self.positions[key] = GroupPosition(value.offset, value.leader_epoch, value.metadata, value.commit_time_ms)
         elif key in self.positions and self.positions[key].erased_ms is None:
             self.positions[key] = replace(self.positions[key], erased_ms=time_ms)
 
 
-def archived_positions(place: Place, logs: Iterable[Sequence[Segment]]) -> dict[PositionKey, Position]:
+def archived_positions(place: SourceRef, logs: Iterable[Sequence[Segment]]) -> dict[PositionKey, GroupPosition]:
     """Read archived logs of the topic, each as its segments in order. Raises Damaged."""
-    found: dict[PositionKey, Position] = {}
+    found: dict[PositionKey, GroupPosition] = {}
     for segments in logs:
         fold = PositionFold()
         for segment in segments:
@@ -76,12 +76,12 @@ def archived_positions(place: Place, logs: Iterable[Sequence[Segment]]) -> dict[
     return found
 
 
-def _fold_segment(place: Place, segment: Segment, fold: PositionFold) -> None:
+def _fold_segment(place: SourceRef, segment: Segment, fold: PositionFold) -> None:
     tail, name = b"", layout.segment(place.source, segment)
     for piece in StoredLog.of(place, segment).pieces():
         data = tail + bytes(piece)
         walked = walk(data)
-        if walked.stop in (Stop.DAMAGED, Stop.OLD_FORMAT) or first_broken(data, walked.batches) is not None:
+        if walked.stop in (WalkEnd.DAMAGED, WalkEnd.OLD_FORMAT) or first_broken(data, walked.batches) is not None:
             raise Damaged("holds bytes that are no sound batches", subject=name)
         _fold_batches(data, walked.batches.headers, walked.batches.positions, segment, fold)
         tail = data[walked.stopped_at :]

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from logkeep.errors import SourceDamaged
-from logkeep.formats.kafka_log import Batches, Longs, Stop, walk
-from logkeep.kafka.divergence import Cause, Position, Verdict
+from logkeep.formats.kafka_log import Batches, Longs, WalkEnd, walk
+from logkeep.kafka.divergence import Cause, LogPosition, OffsetVerdict
 from logkeep.kafka.epochs import note_epochs
-from logkeep.kafka.fetch import Fetched, Wanted
+from logkeep.kafka.fetch import FetchedPartition, PartitionFetch
 from logkeep.kafka.traits import LogTraits, traits_of
-from logkeep.kafka.units import CopyRange, EpochRun, Gap, Leader, Outcome, RangeResult
+from logkeep.kafka.units import CopyOutcome, CopyRange, EpochRun, Gap, Leader, RangeResult
 from logkeep.model.ranges import Range
 
 _BEHIND_REPLIES = 6
@@ -27,7 +27,7 @@ _BEHIND_REPLIES = 6
 
 
 @dataclass(frozen=True)
-class Taken:
+class TakenBatches:
     """What a reply brought."""
 
     batches: Batches
@@ -47,7 +47,7 @@ class RangeCopy:
         self.leader_only = False
         self._behind = 0
         self.offset = wanted.lo
-        self.outcome: Outcome | None = Outcome.COPIED if wanted.lo >= wanted.hi else None
+        self.outcome: CopyOutcome | None = CopyOutcome.COPIED if wanted.lo >= wanted.hi else None
         self._owned_from = 0 if wanted.first else wanted.lo
         self._last_epoch, self._last_end = wanted.last_epoch, wanted.last_end
         self._cause, self._detail, self._common_end = Cause.NONE, "", -1
@@ -83,19 +83,19 @@ class RangeCopy:
         self.follower, self._behind, self.leader_only = None, 0, True
 
     @property
-    def state(self) -> tuple[int, Outcome | None]:
+    def state(self) -> tuple[int, CopyOutcome | None]:
         """Changes whenever something was gained."""
         return self.offset, self.outcome
 
     @property
-    def position(self) -> Position:
-        return Position(self.range.topic_id, self.offset, self._last_epoch, self._last_end)
+    def position(self) -> LogPosition:
+        return LogPosition(self.range.topic_id, self.offset, self._last_epoch, self._last_end)
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> PartitionFetch:
         where = self.position
-        return Wanted(where.topic_id, self.range.partition, where.offset, self.leader.epoch, where.last_epoch)
+        return PartitionFetch(where.topic_id, self.range.partition, where.offset, self.leader.epoch, where.last_epoch)
 
-    def take(self, fetched: Fetched) -> Taken:
+    def take(self, fetched: FetchedPartition) -> TakenBatches:
         """Go on by what a good reply holds."""
         self._seen = (fetched.high_watermark, fetched.last_stable, fetched.log_start)
         batches = self._believed(fetched)
@@ -113,13 +113,13 @@ class RangeCopy:
         if start < end:
             self._owned_end = int(lasts[end - 1]) + 1
         if end < len(batches) or self.offset >= self.range.hi:
-            self.outcome = Outcome.COPIED
+            self.outcome = CopyOutcome.COPIED
         ours = batches[start:end]
         note_epochs(self._epochs, ours)
         self._traits = self._traits.joined(traits_of(ours))
-        return Taken(ours, skip)
+        return TakenBatches(ours, skip)
 
-    def judge(self, verdict: Verdict) -> bool:
+    def judge(self, verdict: OffsetVerdict) -> bool:
         """Take a verdict on a refused offset; whether to go on. A new history ends the range.
 
         After retention the log start may lie behind `hi`, and still inside a batch of ours: one more fetch will tell,
@@ -127,7 +127,7 @@ class RangeCopy:
         """
         if verdict.cause.new_history:
             self._common_end = verdict.common_end
-            self.end(Outcome.NEW_HISTORY, verdict.cause)
+            self.end(CopyOutcome.NEW_HISTORY, verdict.cause)
         if verdict.gap is None:
             # It is the log we know. A broker that finds it diverging was misled by what compaction emptied since our
             # last batch: asked without an epoch it goes on.
@@ -138,12 +138,12 @@ class RangeCopy:
         self.offset, self._last_epoch, self._last_end = verdict.gap.end, -1, -1
         return True
 
-    def end(self, outcome: Outcome, cause: Cause = Cause.NONE, detail: str = "") -> None:
+    def end(self, outcome: CopyOutcome, cause: Cause = Cause.NONE, detail: str = "") -> None:
         self.outcome, self._cause, self._detail = outcome, cause, detail
 
     def claimed_to(self) -> int:
         """Up to where this range answers: at least `hi` when all was copied, else as far as it came."""
-        if self.outcome is Outcome.COPIED:
+        if self.outcome is CopyOutcome.COPIED:
             return max(self.range.hi, self._owned_end)
         return self.offset if self._lost_from is None else self._lost_from
 
@@ -153,7 +153,7 @@ class RangeCopy:
             log=self.range.log,
             lo=self.range.lo,
             hi=self.range.hi,
-            outcome=self.outcome or Outcome.COPIED,
+            outcome=self.outcome or CopyOutcome.COPIED,
             cause=self._cause,
             detail=self._detail,
             reached=self.claimed_to(),
@@ -167,15 +167,15 @@ class RangeCopy:
             traits=self._traits,
         )
 
-    def _believed(self, fetched: Fetched) -> Batches:
+    def _believed(self, fetched: FetchedPartition) -> Batches:
         walked = walk(fetched.records)
         subject = f"{self.range.log} near offset {self.offset}"
-        if walked.stop is Stop.DAMAGED:
+        if walked.stop is WalkEnd.DAMAGED:
             raise SourceDamaged(walked.reason, subject=subject)
-        if walked.stop is Stop.TORN and not len(walked.batches):
+        if walked.stop is WalkEnd.TORN and not len(walked.batches):
             raise SourceDamaged("a broker sent half a batch", subject=subject)
-        if walked.stop is Stop.OLD_FORMAT:
-            self.end(Outcome.OLD_FORMAT, detail=walked.reason)
+        if walked.stop is WalkEnd.OLD_FORMAT:
+            self.end(CopyOutcome.OLD_FORMAT, detail=walked.reason)
         return walked.batches
 
     def _skipped(self, bases: Longs, lasts: Longs) -> Range | None:

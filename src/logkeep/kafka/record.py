@@ -12,7 +12,7 @@ from logkeep.errors import BackupFailed
 from logkeep.kafka.cut import OpenTransaction, clamp
 from logkeep.kafka.facts import Facts
 from logkeep.kafka.look import GroupFacts
-from logkeep.kafka.plan import Reached
+from logkeep.kafka.plan import ArchivedReach
 from logkeep.kafka.traits import LogTraits
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
@@ -36,7 +36,7 @@ class TopicRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     """Those that the brokers were given for all topics, and that are not Kafka's own defaults."""
 
 
-class LogRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class PartitionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One partition at the cut."""
 
     topic: str
@@ -97,7 +97,7 @@ class ClusterRecord(SourceDocument, frozen=True, kw_only=True, tag="kafka-cluste
     id: StoredId
     cluster_id: str
     topics: tuple[TopicRecord, ...]
-    logs: tuple[LogRecord, ...]
+    logs: tuple[PartitionRecord, ...]
     open_transactions: tuple[OpenTransaction, ...]
     groups: tuple[GroupRecord, ...]
     acls: tuple[AclRecord, ...] | None
@@ -113,10 +113,12 @@ def check_consistent(record: ClusterRecord, cut: Iterable[LogCut]) -> None:
             raise BackupFailed("the log belongs to no topic of the record", subject=str(each.log))
 
 
-def reached_in(record: ClusterRecord) -> dict[TopicPartition, Reached]:
+def reached_in(record: ClusterRecord) -> dict[TopicPartition, ArchivedReach]:
     """Where a backup ended, for the next one to go on from."""
     return {
-        TopicPartition(r.topic, r.partition): Reached(r.history, r.end, r.last_epoch, r.last_end, r.start, r.traits)
+        TopicPartition(r.topic, r.partition): ArchivedReach(
+            r.history, r.end, r.last_epoch, r.last_end, r.start, r.traits
+        )
         for r in record.logs
     }
 

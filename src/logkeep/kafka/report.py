@@ -12,7 +12,7 @@ import msgspec
 from logkeep.kafka.restore_needs import RestoreNeeds, restore_needs
 
 if TYPE_CHECKING:
-    from logkeep.kafka.record import ClusterRecord, GroupRecord, LogRecord, TopicRecord
+    from logkeep.kafka.record import ClusterRecord, GroupRecord, PartitionRecord, TopicRecord
     from logkeep.model.segments import LogName
     from logkeep.repository.manifest import KnownGap, Manifest
     from logkeep.repository.parts import LogTotals
@@ -145,8 +145,8 @@ def report(
     )
 
 
-def _by_topic(logs: "Iterable[LogRecord]") -> "dict[str, list[LogRecord]]":
-    found: dict[str, list[LogRecord]] = {}
+def _by_topic(logs: "Iterable[PartitionRecord]") -> "dict[str, list[PartitionRecord]]":
+    found: dict[str, list[PartitionRecord]] = {}
     for log in logs:
         found.setdefault(log.topic, []).append(log)
     return found
@@ -160,7 +160,7 @@ def _gaps(known: "Iterable[KnownGap]") -> dict[str, list[GapReport]]:
     return found
 
 
-def _partition(log: "LogRecord", totals: "LogTotals | None", began: Mapping[str, str]) -> PartitionReport:
+def _partition(log: "PartitionRecord", totals: "LogTotals | None", began: Mapping[str, str]) -> PartitionReport:
     _, _, number = log.history.partition("-")
     return PartitionReport(
         partition=log.partition,
@@ -208,8 +208,8 @@ def _topic(
     )
 
 
-def _group(group: "GroupRecord", spans: "Mapping[tuple[str, int], LogRecord]") -> GroupReport:
-    commits: dict[str, list[tuple[LogRecord | None, int, int]]] = {}
+def _group(group: "GroupRecord", spans: "Mapping[tuple[str, int], PartitionRecord]") -> GroupReport:
+    commits: dict[str, list[tuple[PartitionRecord | None, int, int]]] = {}
     for c in group.commits:
         commits.setdefault(c.topic, []).append((spans.get((c.topic, c.partition)), c.offset, c.committed))
     topics = [_group_topic(name, some) for name, some in commits.items()]
@@ -218,7 +218,7 @@ def _group(group: "GroupRecord", spans: "Mapping[tuple[str, int], LogRecord]") -
     return GroupReport(name=group.name, kind=group.kind, state=group.state, lag=lag, topics=tuple(topics))
 
 
-def _group_topic(topic: str, commits: "list[tuple[LogRecord | None, int, int]]") -> GroupTopicReport:
+def _group_topic(topic: str, commits: "list[tuple[PartitionRecord | None, int, int]]") -> GroupTopicReport:
     known = [(log, offset) for log, offset, _ in commits if log is not None]
     return GroupTopicReport(
         topic=topic,

@@ -21,7 +21,7 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, StoredId
 from logkeep.model.sealing import check_recipients, sealed_to
 from logkeep.repository.attachments import put_attachment
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.documents import MIB, SourceDocument
 from logkeep.repository.manifest import AttachmentRef
 
@@ -65,7 +65,7 @@ class ScramDocument(SourceDocument, frozen=True, kw_only=True, tag="kafka-scram"
     """The credentials as an armoured age file."""
 
 
-def put_sealed(place: Place, backup_id: BackupId, sealed: SealedScram, token: str) -> AttachmentRef:
+def put_sealed(place: SourceRef, backup_id: BackupId, sealed: SealedScram, token: str) -> AttachmentRef:
     """Store what may be stored, for the manifest to pin."""
     document = ScramDocument(
         repository=place.repository,

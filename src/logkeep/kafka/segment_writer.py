@@ -21,7 +21,7 @@ from logkeep.kafka.packing import packing
 from logkeep.model.segments import Codec, LogName, Segment
 from logkeep.model.time import TokenSource
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class SegmentWriter:
 
     def __init__(
         self,
-        place: Place,
+        place: SourceRef,
         log: LogName,
         start: int,
         limits: SegmentLimits,
@@ -115,7 +115,7 @@ class SegmentWriter:
 class _OpenSegment:
     """One object being written."""
 
-    def __init__(self, place: Place, log: LogName, first: int, token: str, size_hint: int, codec: Codec) -> None:
+    def __init__(self, place: SourceRef, log: LogName, first: int, token: str, size_hint: int, codec: Codec) -> None:
         self._place, self._log, self._first, self._token, self._codec = place, log, first, token, codec
         self._name = layout.object_of(place.source, log, first, token, codec)
         self._stream = place.store.open_new(self._name, size_hint)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from logkeep.errors import NotAuthorised, TopicMissing
-from logkeep.kafka.admin.groups import Commit, group_offsets, groups_with_pending_commits
+from logkeep.kafka.admin.groups import CommittedOffset, group_offsets, groups_with_pending_commits
 from logkeep.kafka.admin.offsets import ProducerState, describe_producers
 from logkeep.kafka.admin.transactions import list_transactions
 from logkeep.kafka.cluster import Cluster
@@ -84,7 +84,7 @@ def transactional_groups(cluster: Cluster, metadata: ClusterMetadata, names: Ite
     return [name for name in asked if coordinator_partition(name, len(logs)) in written]
 
 
-def moved_meanwhile(cluster: Cluster, before: Mapping[str, Mapping[TopicPartition, Commit]]) -> list[str]:
+def moved_meanwhile(cluster: Cluster, before: Mapping[str, Mapping[TopicPartition, CommittedOffset]]) -> list[str]:
     """Those of the groups whose position may belong to other ends than the ones that were read since `before`."""
     if not before:
         return []

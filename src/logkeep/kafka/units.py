@@ -11,12 +11,12 @@ from uuid import UUID
 
 import msgspec
 
-from logkeep.kafka.divergence import Cause, LogFacts, Position
+from logkeep.kafka.divergence import Cause, LogFacts, LogPosition
 from logkeep.kafka.fetch import FetchConnection, FetchLimits
 from logkeep.kafka.traits import LogTraits
 from logkeep.model.segments import Codec, Collection, LogName, Segment
-from logkeep.repository.chain import Place
-from logkeep.repository.journal import Receipt
+from logkeep.repository.chain import SourceRef
+from logkeep.repository.journal import UnitReceipt
 
 DEFAULT_SEGMENT_BYTES = 256 << 20
 
@@ -37,7 +37,7 @@ class Brokers(Protocol):
         """Who leads a partition now. Raises ClusterNotReady when nobody does; a deleted topic is no error here:
         the answer may be anyone, who will then refuse the topic id."""
 
-    def facts(self, topic: str, partition: int, position: Position) -> LogFacts:
+    def facts(self, topic: str, partition: int, position: LogPosition) -> LogFacts:
         """The topic's id now, log start and end, and OffsetForLeaderEpoch's answer for `position.last_epoch`."""
 
 
@@ -73,7 +73,7 @@ class CopyUnit:
 
     name: str
     """Names the receipt; the same plan gives the same name."""
-    place: Place
+    place: SourceRef
     backup: int
     run: str
     broker: int
@@ -89,7 +89,7 @@ class CopyUnit:
         return sum(r.size_bytes for r in self.ranges)
 
 
-class Outcome(StrEnum):
+class CopyOutcome(StrEnum):
     """How the copy of one range ended."""
 
     COPIED = "copied"
@@ -122,7 +122,7 @@ class RangeResult(msgspec.Struct, frozen=True, kw_only=True):
     log: LogName
     lo: int
     hi: int
-    outcome: Outcome
+    outcome: CopyOutcome
     cause: Cause = Cause.NONE
     detail: str = ""
     reached: int
@@ -151,7 +151,7 @@ class CopyResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def complete(self) -> bool:
-        return all(r.outcome is Outcome.COPIED for r in self.ranges)
+        return all(r.outcome is CopyOutcome.COPIED for r in self.ranges)
 
 
 class NamedUnit(Protocol):
@@ -160,16 +160,16 @@ class NamedUnit(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def place(self) -> Place: ...
+    def place(self) -> SourceRef: ...
     @property
     def backup(self) -> int: ...
     @property
     def run(self) -> str: ...
 
 
-def receipt_of(unit: NamedUnit, result: CopyResult) -> Receipt:
+def receipt_of(unit: NamedUnit, result: CopyResult) -> UnitReceipt:
     """What a finished unit leaves behind: enough to rebuild its result after the driver is gone."""
-    return Receipt(
+    return UnitReceipt(
         repository=unit.place.repository,
         source=unit.place.source,
         id=unit.backup,
@@ -180,7 +180,7 @@ def receipt_of(unit: NamedUnit, result: CopyResult) -> Receipt:
     )
 
 
-def result_of(receipt: Receipt) -> CopyResult:
+def result_of(receipt: UnitReceipt) -> CopyResult:
     """The result of a unit that an earlier run finished. Raises msgspec.ValidationError for a foreign note."""
     ranges = msgspec.json.decode(receipt.note, type=tuple[RangeResult, ...])
     return CopyResult(unit=receipt.unit, ranges=ranges, segments=receipt.segments)

@@ -10,12 +10,12 @@ import hashlib
 from collections.abc import Iterator
 
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
-from logkeep.formats.kafka_log import OVERHEAD_BYTES, Batches, Bytes, Stop, first_broken, walk
+from logkeep.formats.kafka_log import OVERHEAD_BYTES, Batches, Bytes, WalkEnd, first_broken, walk
 from logkeep.model.segments import Codec
 from logkeep.model.work import Progress
 from logkeep.repository.parts import Expected
 from logkeep.repository.segment_bytes import StoredLog
-from logkeep.repository.verify import Checked, HashResult, HashUnit, stored_sha256
+from logkeep.repository.verify import CheckedObjects, HashResult, HashUnit, stored_sha256
 from logkeep.store.base import Store
 
 _LARGEST_BATCH = 1 << 30
@@ -25,7 +25,7 @@ BRING_BACK = "bring the object back from the store's versions or from a copy, th
 
 def check_logs(unit: HashUnit, progress: Progress) -> HashResult:
     """A task: read every object of the unit once, compare its hash, and walk its batches."""
-    checked = Checked([])
+    checked = CheckedObjects([])
     for each in unit.objects:
         for _ in checked_batches(unit.store, each, checked, progress):
             pass
@@ -33,7 +33,7 @@ def check_logs(unit: HashUnit, progress: Progress) -> HashResult:
 
 
 def checked_batches(
-    store: Store, wanted: Expected, checked: Checked, progress: Progress
+    store: Store, wanted: Expected, checked: CheckedObjects, progress: Progress
 ) -> Iterator[tuple[Bytes, Batches]]:
     """The good batches of an object, in buffers, as they are read. What is wrong with it is a finding at its end."""
     try:
@@ -50,7 +50,9 @@ def checked_batches(
     checked.bytes += wanted.stored_bytes
 
 
-def _read(store: Store, wanted: Expected, checked: Checked, progress: Progress) -> Iterator[tuple[Bytes, Batches]]:
+def _read(
+    store: Store, wanted: Expected, checked: CheckedObjects, progress: Progress
+) -> Iterator[tuple[Bytes, Batches]]:
     stored, plain, pieces = hashlib.sha256(), hashlib.sha256(), LogPieces()
 
     def watch(chunk: bytes) -> None:
@@ -71,14 +73,14 @@ def _read(store: Store, wanted: Expected, checked: Checked, progress: Progress) 
         checked.damage("batch-damaged", wanted.name, problem)
 
 
-def _compare(wanted: Expected, stored: str, plain: str, checked: Checked) -> None:
+def _compare(wanted: Expected, stored: str, plain: str, checked: CheckedObjects) -> None:
     if stored != wanted.sha256:
         checked.damage("hash-mismatch", wanted.name, "the bytes are not those that were written", BRING_BACK)
     elif plain != wanted.plain_sha256:
         checked.damage("plain-hash-mismatch", wanted.name, "its content is not the log that was archived")
 
 
-def _broken_frame(store: Store, wanted: Expected, what: str, checked: Checked) -> None:
+def _broken_frame(store: Store, wanted: Expected, what: str, checked: CheckedObjects) -> None:
     """Frames cannot be read to the end. Whether the object was changed later is told by its hash alone."""
     checked.damage("frame-damaged", wanted.name, what)
     if stored_sha256(store, wanted.name, wanted.stored_bytes, lambda _: None) != wanted.sha256:
@@ -114,7 +116,7 @@ class LogPieces:
             self.problem = f"the batch at offset {offset} does not have the CRC-32C of its header"
         if len(batches):
             self._after = int(batches.last_offsets[-1])
-        if not self.problem and walked.stop not in (Stop.END, Stop.TORN):
+        if not self.problem and walked.stop not in (WalkEnd.END, WalkEnd.TORN):
             self.problem = f"after offset {self._after}: {walked.reason}"
         self._rest = buffer[walked.stopped_at :]
         if len(self._rest) > _LARGEST_BATCH:

@@ -22,8 +22,8 @@ from logkeep.repository import layout
 from logkeep.repository.manifest import Manifest
 from logkeep.repository.parts import Expected
 from logkeep.repository.verification import LogDigest
-from logkeep.repository.verify import Checked
-from logkeep.repository.verifying import Asked, Proven
+from logkeep.repository.verify import CheckedObjects
+from logkeep.repository.verifying import Asked, DeeperCheck
 from logkeep.store.base import Store
 
 _UNIT_BYTES = 256 << 20
@@ -32,7 +32,7 @@ _MOST_FINDINGS = 20
 """Of malformed batches in one object: a producer that wrote one such batch wrote many."""
 
 
-class Piece(msgspec.Struct, frozen=True):
+class SegmentRange(msgspec.Struct, frozen=True):
     """One segment and the offsets of it that a backup covers."""
 
     segment: Segment
@@ -50,7 +50,7 @@ class RecordUnit(msgspec.Struct, frozen=True):
     """What one task decodes."""
 
     store: Store
-    pieces: list[Piece]
+    pieces: list[SegmentRange]
 
     @property
     def bytes(self) -> int:
@@ -67,15 +67,15 @@ class RecordResult(msgspec.Struct, frozen=True):
 class Decoded:
     """The pieces of a backup, and the digests of those that were decoded without a finding, by name."""
 
-    pieces: list[Piece]
-    taken: list[Piece]
+    pieces: list[SegmentRange]
+    taken: list[SegmentRange]
     """Those that the sample takes and that are there."""
     digests: dict[str, str]
 
 
-def check_records(asked: Asked) -> Proven:
+def check_records(asked: Asked) -> DeeperCheck:
     """Decode all that the sample takes. Logs that were read as a whole have a digest."""
-    return Proven("records", log_digests(asked.manifest, decode_backup(asked)))
+    return DeeperCheck("records", log_digests(asked.manifest, decode_backup(asked)))
 
 
 def decode_backup(asked: Asked) -> Decoded:
@@ -96,19 +96,19 @@ def _run(asked: Asked, units: list[RecordUnit]) -> list[RecordResult]:
     return asked.engine.map(decode_pieces, units, RecordResult, label="verify records", weight=lambda u: u.bytes)
 
 
-def covered(source: str, manifest: Manifest, segments: Iterator[Segment]) -> Iterator[Piece]:
+def covered(source: str, manifest: Manifest, segments: Iterator[Segment]) -> Iterator[SegmentRange]:
     """Every segment with the offsets of it that lie inside the cut, in order of log and offset."""
     cuts = {c.log: Range(c.start, c.end) for c in manifest.cut}
     for segment in segments:
         cut = cuts[segment.log]
         start, end = max(segment.start, cut.start), min(segment.end, cut.end)
         if start < end:
-            yield Piece(segment, layout.segment(source, segment), start, end)
+            yield SegmentRange(segment, layout.segment(source, segment), start, end)
 
 
-def record_units(store: Store, pieces: list[Piece]) -> Iterator[RecordUnit]:
+def record_units(store: Store, pieces: list[SegmentRange]) -> Iterator[RecordUnit]:
     """Pieces in units of bounded size."""
-    unit: list[Piece] = []
+    unit: list[SegmentRange] = []
     total = 0
     for piece in pieces:
         if unit and (total + piece.segment.stored_bytes > _UNIT_BYTES or len(unit) >= _UNIT_PIECES):
@@ -122,12 +122,12 @@ def record_units(store: Store, pieces: list[Piece]) -> Iterator[RecordUnit]:
 
 def decode_pieces(unit: RecordUnit, progress: Progress) -> RecordResult:
     """A task: read every object once, check its hash and batches, decode its records."""
-    checked = Checked([])
+    checked = CheckedObjects([])
     digests = [_decode(unit.store, piece, checked, progress) for piece in unit.pieces]
     return RecordResult(checked.findings, digests)
 
 
-def _decode(store: Store, piece: Piece, checked: Checked, progress: Progress) -> str:
+def _decode(store: Store, piece: SegmentRange, checked: CheckedObjects, progress: Progress) -> str:
     before, reading = len(checked.findings), _Reading(piece)
     segment = piece.segment
     for buffer, batches in checked_batches(store, piece.expected, checked, progress):
@@ -146,7 +146,7 @@ def _decode(store: Store, piece: Piece, checked: Checked, progress: Progress) ->
 class _Reading:
     """What was seen of one object so far."""
 
-    def __init__(self, piece: Piece) -> None:
+    def __init__(self, piece: SegmentRange) -> None:
         self._start, self._end = piece.start, piece.end
         self.digest, self.records = NOTHING, 0
         self.problems: list[Malformed] = []

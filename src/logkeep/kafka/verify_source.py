@@ -16,19 +16,19 @@ from logkeep.kafka.admin.offsets import LogBounds, log_bounds, offset_for_leader
 from logkeep.kafka.brokers import SettingsBrokers
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.compare import NOT_COMPARED, CompareResult, CompareUnit, LivePiece, compare_pieces
-from logkeep.kafka.divergence import Cause, LogFacts, Position, explain
-from logkeep.kafka.fetch import EpochEnd
+from logkeep.kafka.divergence import Cause, LogFacts, LogPosition, explain
+from logkeep.kafka.fetch import DivergingEpoch
 from logkeep.kafka.live_log import said
-from logkeep.kafka.record import ROLE, ClusterRecord, LogRecord
+from logkeep.kafka.record import ROLE, ClusterRecord, PartitionRecord
 from logkeep.kafka.settings import ClientSettings
 from logkeep.kafka.values import ClusterMetadata, TopicPartition
-from logkeep.kafka.verify_records import Decoded, Piece, decode_backup, log_digests
+from logkeep.kafka.verify_records import Decoded, SegmentRange, decode_backup, log_digests
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName
 from logkeep.repository.attachments import read_attachment
 from logkeep.repository.manifest import KnownGap
 from logkeep.repository.source import check_source
-from logkeep.repository.verifying import Asked, Deeper, Proven
+from logkeep.repository.verifying import Asked, Deeper, DeeperCheck
 
 _UNIT_BYTES = 256 << 20
 _UNIT_PIECES = 500
@@ -48,7 +48,7 @@ def source_check(settings: ClientSettings) -> Deeper:
     return lambda asked: _check(asked, settings)
 
 
-def _check(asked: Asked, settings: ClientSettings) -> Proven:
+def _check(asked: Asked, settings: ClientSettings) -> DeeperCheck:
     with Cluster(settings) as cluster:
         metadata = cluster.metadata()
         check_source(asked.place, "kafka", {"cluster_id": metadata.cluster_id})
@@ -64,7 +64,7 @@ def _check(asked: Asked, settings: ClientSettings) -> Proven:
     asked.checked.findings.extend(healable)
     _summarise(asked, decoded, states, results)
     whole = not healable and not any(f.code == NOT_COMPARED for f in asked.checked.findings)
-    return Proven("source" if whole else "records", log_digests(asked.manifest, decoded))
+    return DeeperCheck("source" if whole else "records", log_digests(asked.manifest, decoded))
 
 
 def _comparable(asked: Asked, cluster: Cluster) -> tuple[dict[LogName, LiveState], dict[LogName, str]]:
@@ -75,7 +75,7 @@ def _comparable(asked: Asked, cluster: Cluster) -> tuple[dict[LogName, LiveState
     bounds = log_bounds(cluster, there)
     tips = {tp: r for tp, r in _tips(asked).items() if tp in bounds and r.last_epoch >= 0}
     answers = offset_for_leader_epoch(cluster, {tp: r.last_epoch for tp, r in tips.items()})
-    known = {tp: EpochEnd(a.leader_epoch, a.end_offset) for tp, a in answers.items()}
+    known = {tp: DivergingEpoch(a.leader_epoch, a.end_offset) for tp, a in answers.items()}
     states, reasons = dict[LogName, LiveState](), dict[LogName, str]()
     for tp, cut in logs.items():
         cause = _cause(metadata, tp, cut.end, bounds.get(tp), tips.get(tp), known.get(tp))
@@ -92,8 +92,8 @@ def _cause(
     log: TopicPartition,
     end: int,
     bound: LogBounds | None,
-    tip: LogRecord | None,
-    known: EpochEnd | None,
+    tip: PartitionRecord | None,
+    known: DivergingEpoch | None,
 ) -> Cause:
     """Whether the log is still the one that was backed up. Retention is no reason against it."""
     if metadata.find(log) is None:
@@ -102,7 +102,7 @@ def _cause(
         return Cause.RECREATED
     topic_id = _topic_id(metadata, log)
     facts = LogFacts(topic_id, bound.start, bound.high_watermark, known)
-    position = Position(topic_id, end, tip.last_epoch, tip.last_end) if tip else Position(topic_id, end)
+    position = LogPosition(topic_id, end, tip.last_epoch, tip.last_end) if tip else LogPosition(topic_id, end)
     return explain(position, facts).cause
 
 
@@ -116,7 +116,7 @@ def _id_in(log: LogName) -> str:
     return log.history.partition("-")[0]
 
 
-def _tips(asked: Asked) -> dict[TopicPartition, LogRecord]:
+def _tips(asked: Asked) -> dict[TopicPartition, PartitionRecord]:
     """What the backup knew of the end of each log."""
     record = read_attachment(asked.place, asked.manifest, ROLE, ClusterRecord)
     return {TopicPartition(r.topic, r.partition): r for r in record.logs} if record else {}
@@ -130,7 +130,7 @@ def _run(
 
 
 def _units(
-    asked: Asked, pieces: list[Piece], states: Mapping[LogName, LiveState], brokers: SettingsBrokers
+    asked: Asked, pieces: list[SegmentRange], states: Mapping[LogName, LiveState], brokers: SettingsBrokers
 ) -> Iterator[CompareUnit]:
     """Segments that the source may still have, by leader, in units of bounded size."""
     by_broker: defaultdict[int, list[LivePiece]] = defaultdict(list)

@@ -101,7 +101,7 @@ class CheckpointAction(msgspec.Struct, frozen=True, tag="checkpoint", tag_field=
 PlainAction = BackupAction | FailedAction | DeleteAction | HoldAction | ReleaseAction | ReplaceAction | CheckpointAction
 
 
-class Replayed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ReplayedAction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a commit behind a loss said, or what a manifest found by listing shows, with its own time."""
 
     generation: Position
@@ -117,7 +117,7 @@ class RepairAction(msgspec.Struct, frozen=True, tag="repair", tag_field="kind", 
     """
 
     after: Position
-    replayed: tuple[Replayed, ...]
+    replayed: tuple[ReplayedAction, ...]
     reason: str
 
 

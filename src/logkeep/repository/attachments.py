@@ -5,19 +5,21 @@ import hashlib
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.model.ids import BackupId
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.documents import DocumentT, SourceDocument, open_in_place, seal
 from logkeep.repository.manifest import AttachmentRef, Manifest
 
 
-def put_attachment(place: Place, backup_id: BackupId, role: str, document: SourceDocument, token: str) -> AttachmentRef:
+def put_attachment(
+    place: SourceRef, backup_id: BackupId, role: str, document: SourceDocument, token: str
+) -> AttachmentRef:
     """Store a document for a backup under way; the manifest that names the reference makes it count."""
     data = seal(document)
     place.store.put_new(layout.attachment(place.source, backup_id, role, token), data)
     return AttachmentRef(role, token, len(data), hashlib.sha256(data).hexdigest())
 
 
-def read_attachment(place: Place, manifest: Manifest, role: str, kind: type[DocumentT]) -> DocumentT | None:
+def read_attachment(place: SourceRef, manifest: Manifest, role: str, kind: type[DocumentT]) -> DocumentT | None:
     """The attachment of a role, as its manifest pinned it; None when the backup has none. Raises Damaged."""
     ref = next((a for a in manifest.attachments if a.role == role), None)
     if ref is None:

@@ -19,7 +19,7 @@ from logkeep.repository.actions import BackupAction, FailedAction, ObjectRef, Pa
 from logkeep.repository.content import PartReader, put_part, served_parts
 from logkeep.repository.documents import seal, seal_of
 from logkeep.repository.fold import BackupEntry
-from logkeep.repository.journal import Receipt, Request, open_ids, put_request, read_request, receipts
+from logkeep.repository.journal import BackupRequest, UnitReceipt, open_ids, put_request, read_request, receipts
 from logkeep.repository.lease import Head
 from logkeep.repository.manifest import MAX_PARTS, AttachmentRef, KnownGap, LogCut, Manifest
 from logkeep.repository.parts import SegmentTable, objects, plan_parts, ranges, total
@@ -33,7 +33,7 @@ _PARALLEL_HEADS = 16
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FinishedRun:
     """What a finished run brings to its completion."""
 
     cut: Sequence[LogCut]
@@ -47,7 +47,7 @@ class Outcome:
 class OngoingBackup:
     """A backup whose request is recorded and whose lease we hold."""
 
-    def __init__(self, writing: Writing, request: Request, facts: SourceFacts) -> None:
+    def __init__(self, writing: Writing, request: BackupRequest, facts: SourceFacts) -> None:
         self._writing, self.request, self._facts = writing, request, facts
         self.id = BackupId(request.id)
         self.base = writing.folded.entry(request.base) if request.base is not None else None
@@ -59,11 +59,11 @@ class OngoingBackup:
         """The run that works on it now; another than the request's after a resume."""
         return self._writing.run
 
-    def receipts(self) -> Iterable[Receipt]:
+    def receipts(self) -> Iterable[UnitReceipt]:
         """What finished units of this backup have left, in this run and in those before a resume."""
         return receipts(self._writing.place, self.id)
 
-    def complete(self, outcome: Outcome) -> BackupEntry:
+    def complete(self, outcome: FinishedRun) -> BackupEntry:
         """Make it a completed backup. Raises LeaseLost, CommitConflict or BackupFailed; then it is still ongoing."""
         self._writing.lease.confirm()
         self._check_stored(outcome.new)
@@ -82,7 +82,7 @@ class OngoingBackup:
         """Make it a failed backup, for ever."""
         self._writing.commit(FailedAction(self.id, reason))
 
-    def _inherited_gaps(self, outcome: Outcome, rows: SegmentTable) -> list[KnownGap]:
+    def _inherited_gaps(self, outcome: FinishedRun, rows: SegmentTable) -> list[KnownGap]:
         """Positions that the base lacks inside of a log are lacking here too: they were told when they were met."""
         if self.base is None:
             return []
@@ -122,7 +122,7 @@ class OngoingBackup:
             return f"{name} was written and is not there any more"
         return None if size == segment.stored_bytes else f"{name} has {size} bytes instead of {segment.stored_bytes}"
 
-    def _parts(self, outcome: Outcome) -> tuple[tuple[PartRef, ...], SegmentTable]:
+    def _parts(self, outcome: FinishedRun) -> tuple[tuple[PartRef, ...], SegmentTable]:
         """The parts of the new manifest and all its rows: the base's parts, some of them merged with what is new."""
         place, reader = self._writing.place, PartReader(self._writing.place)
         cut = {c.log: Range(c.start, c.end) for c in outcome.cut}
@@ -144,7 +144,7 @@ class OngoingBackup:
             return tuple(kept)
         return (*kept, put_part(self._writing.place, table, self._writing.tokens()))
 
-    def _manifest(self, outcome: Outcome, parts: tuple[PartRef, ...]) -> Manifest:
+    def _manifest(self, outcome: FinishedRun, parts: tuple[PartRef, ...]) -> Manifest:
         return Manifest(
             repository=self._writing.place.repository,
             source=self._writing.place.source,
@@ -168,7 +168,7 @@ class OngoingBackup:
         self._writing.place.store.put_new(layout.manifest(self._writing.place.source, self.id, token), data)
         return ObjectRef(token, len(data), seal_of(data))
 
-    def _summary(self, outcome: Outcome, rows: SegmentTable) -> Summary:
+    def _summary(self, outcome: FinishedRun, rows: SegmentTable) -> Summary:
         return Summary(
             started=self.request.started,
             logs=len(outcome.cut),
@@ -214,7 +214,7 @@ def begin(
     folded = writing.folded
     check_wanted(wanted, folded.last_id)
     backup_id = wanted or next_id(writing.clock(), folded.last_id)
-    request = Request(
+    request = BackupRequest(
         repository=writing.place.repository,
         source=writing.place.source,
         id=backup_id,

@@ -23,7 +23,7 @@ _PARALLEL_READS = 16
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceRef:
     """Where a chain lives: store, repository id, source."""
 
     store: Store
@@ -39,7 +39,7 @@ class Link:
     data: bytes
 
 
-def read_chain(place: Place) -> Folded:
+def read_chain(place: SourceRef) -> Folded:
     """The meaning of the whole chain as it stands now. Raises Damaged when a link is missing or does not fit.
 
     A checkpoint may lie on a branch that a repair has left: when the commits after it do not fit, the chain itself
@@ -54,12 +54,12 @@ def read_chain(place: Place) -> Folded:
         return read_whole_chain(place)
 
 
-def read_whole_chain(place: Place) -> Folded:
+def read_whole_chain(place: SourceRef) -> Folded:
     """The same without believing any checkpoint: what garbage collection and `verify` go by."""
     return follow(place, Folded())
 
 
-def follow(place: Place, start: Folded, until: int | None = None) -> Folded:
+def follow(place: SourceRef, start: Folded, until: int | None = None) -> Folded:
     """Fold the commits after `start`, to the end or up to a generation. Raises Damaged where they do not fit."""
     links = read_links(place, start.generation)
     if until is not None:
@@ -81,7 +81,7 @@ class Walked:
     """Why the next one could not be taken."""
 
 
-def walk(place: Place, start: Folded, links: Sequence[Link]) -> Walked:
+def walk(place: SourceRef, start: Folded, links: Sequence[Link]) -> Walked:
     """Fold links in order, as far as they go, without those that an accepted repair has left behind.
 
     A repair is believed over what it left behind even when that has come back since: both cannot be true.
@@ -100,7 +100,7 @@ def walk(place: Place, start: Folded, links: Sequence[Link]) -> Walked:
     return Walked(folding.result(), len(links), None)
 
 
-def _opened(place: Place, link: Link) -> Commit | Damaged:
+def _opened(place: SourceRef, link: Link) -> Commit | Damaged:
     try:
         return open_commit(place, link)
     except Damaged as damage:
@@ -121,7 +121,7 @@ def _without_left_behind(opened: Sequence[Commit | Damaged], numbers: Sequence[i
     return places[::-1]
 
 
-def replacements_ever(place: Place) -> dict[str, tuple[PartRef, ...]]:
+def replacements_ever(place: SourceRef) -> dict[str, tuple[PartRef, ...]]:
     """Every part that was ever replaced, and all that has ever served in its place."""
     ever: dict[str, tuple[PartRef, ...]] = {}
     for link in read_links(place, 0):
@@ -138,14 +138,14 @@ def replacements_ever(place: Place) -> dict[str, tuple[PartRef, ...]]:
     return ever
 
 
-def read_links(place: Place, after_generation: int) -> list[Link]:
+def read_links(place: SourceRef, after_generation: int) -> list[Link]:
     """All commit objects after a generation, in order, unopened."""
     after = layout.commit(place.source, after_generation) if after_generation else ""
     names = [i.name for i in place.store.list(layout.commits(place.source), after) if layout.placed(i.name)]
     return [Link(n, d) for n, d in zip(names, _get_all(place.store, names), strict=True)]
 
 
-def open_commit(place: Place, link: Link) -> Commit:
+def open_commit(place: SourceRef, link: Link) -> Commit:
     """Open a commit and check that it lies where it belongs."""
     commit = open_in_place(link.data, link.name, Commit, place.repository)
     if commit.source != place.source or layout.commit(place.source, commit.generation) != link.name:
@@ -154,7 +154,7 @@ def open_commit(place: Place, link: Link) -> Commit:
 
 
 def append(
-    place: Place, folded: Folded, action: Action, *, run: str, nonce: str, now: datetime, skip_to: int | None = None
+    place: SourceRef, folded: Folded, action: Action, *, run: str, nonce: str, now: datetime, skip_to: int | None = None
 ) -> Folded:
     """Commit one action after `folded` and return the chain with it, as the store shows it afterwards.
 
@@ -192,20 +192,20 @@ def _confirm(store: Store, name: str, data: bytes) -> None:
         raise CommitConflict("the store has another commit than the one it acknowledged", subject=name)
 
 
-def put_checkpoint(place: Place, folded: Folded, token: str) -> ObjectRef:
+def put_checkpoint(place: SourceRef, folded: Folded, token: str) -> ObjectRef:
     """Store the folded chain. It counts once a commit pins it."""
     data = seal(Checkpoint(repository=place.repository, source=place.source, folded=folded))
     place.store.put_new(layout.checkpoint(place.source, folded.generation, token), data)
     return ObjectRef(token, len(data), seal_of(data))
 
 
-def checkpoints(place: Place) -> list[tuple[layout.Placed, str]]:
+def checkpoints(place: SourceRef) -> list[tuple[layout.NameSuffix, str]]:
     """All checkpoint objects, oldest first, as what their names say and the names."""
     found = ((layout.placed(i.name), i.name) for i in place.store.list(layout.checkpoints(place.source)))
     return [(placed, name) for placed, name in found if placed]
 
 
-def read_checkpoint(place: Place, placed: layout.Placed) -> Folded:
+def read_checkpoint(place: SourceRef, placed: layout.NameSuffix) -> Folded:
     """A checkpoint that the commit after it pins. Raises Damaged, FormatTooNew or ObjectMissing."""
     name = layout.checkpoint(place.source, placed.number, placed.token)
     pin_name = layout.commit(place.source, placed.number + 1)
@@ -219,7 +219,7 @@ def read_checkpoint(place: Place, placed: layout.Placed) -> Folded:
     return checkpoint.folded
 
 
-def _best_checkpoint(place: Place) -> Folded:
+def _best_checkpoint(place: SourceRef) -> Folded:
     for placed, _ in reversed(checkpoints(place)):
         try:
             return read_checkpoint(place, placed)

@@ -6,7 +6,7 @@ from logkeep.errors import Damaged, ObjectMissing
 from logkeep.model.ranges import Range
 from logkeep.repository import layout
 from logkeep.repository.actions import PartRef
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.fold import Folded
 from logkeep.repository.manifest import Manifest
 from logkeep.repository.parts import SegmentTable, decode, encode
@@ -18,7 +18,7 @@ MAX_PART_ROWS = 20_000_000
 class PartReader:
     """Reads parts, each once: they are immutable and shared by many manifests."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: SourceRef) -> None:
         self._place = place
         self._known: dict[str, SegmentTable] = {}
 
@@ -42,7 +42,7 @@ class PartReader:
         return table
 
 
-def put_part(place: Place, table: SegmentTable, token: str) -> PartRef:
+def put_part(place: SourceRef, table: SegmentTable, token: str) -> PartRef:
     """Store rows under a new name."""
     data = encode(table)
     place.store.put_new(layout.part(place.source, token), data)

@@ -22,7 +22,7 @@ from logkeep.repository.actions import (
     ReleaseAction,
     RepairAction,
     ReplaceAction,
-    Replayed,
+    ReplayedAction,
     Summary,
 )
 from logkeep.repository.documents import MIB, SourceDocument
@@ -123,7 +123,7 @@ class Folding:
         self._act(commit.action, commit.generation, commit.time, where)
         self._generation, self._head, self._head_time = commit.generation, seal, commit.time
 
-    def replay(self, said: Replayed, where: str) -> None:
+    def replay(self, said: ReplayedAction, where: str) -> None:
         """Take what a lost commit said, as a part of a repair. Raises Damaged when it is impossible here."""
         self._act(said.action, said.generation, said.time, where)
 

@@ -14,7 +14,7 @@ from logkeep.model.ids import StoredId
 from logkeep.model.segments import Position
 from logkeep.model.time import rfc3339
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.documents import SourceDocument, read, seal
 
 
@@ -31,7 +31,7 @@ class Freshness(SourceDocument, frozen=True, kw_only=True, tag="freshness"):
     """After so long without another look, nobody knows how things are."""
 
 
-def put_freshness(place: Place, looked: datetime, backup: int, lag_offsets: int, next_within_s: int = 3600) -> None:
+def put_freshness(place: SourceRef, looked: datetime, backup: int, lag_offsets: int, next_within_s: int = 3600) -> None:
     """Write down a look, over the last one. When somebody else does at the same moment, theirs stands as well."""
     document = Freshness(
         repository=place.repository,
@@ -51,7 +51,7 @@ def put_freshness(place: Place, looked: datetime, backup: int, lag_offsets: int,
             place.store.replace(name, data, version)
 
 
-def read_freshness(place: Place) -> Freshness | None:
+def read_freshness(place: SourceRef) -> Freshness | None:
     """The last look, or None when none is known."""
     try:
         found = read(place.store, layout.freshness(place.source), Freshness, place.repository)

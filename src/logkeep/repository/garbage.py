@@ -15,11 +15,11 @@ import msgspec
 
 from logkeep.errors import Damaged, LogkeepError, ObjectMissing, StoreDenied
 from logkeep.repository import layout
-from logkeep.repository.chain import Place, checkpoints, read_whole_chain
+from logkeep.repository.chain import SourceRef, checkpoints, read_whole_chain
 from logkeep.repository.documents import MIB, SourceDocument, read, seal
 from logkeep.repository.fold import Folded
 from logkeep.repository.holds import held_ids, reader_holds
-from logkeep.repository.live import Live, live_objects
+from logkeep.repository.live import LiveObjects, live_objects
 from logkeep.repository.writing import Writing
 from logkeep.store.base import ObjectInfo, sweepable
 
@@ -33,7 +33,7 @@ _GRAIN = timedelta(milliseconds=5)
 """Two time stamps of a store may be in the wrong order by so much: who waits for nothing must not wait for that."""
 
 
-class Mark(SourceDocument, frozen=True, kw_only=True, tag="garbage-mark"):
+class GarbageMark(SourceDocument, frozen=True, kw_only=True, tag="garbage-mark"):
     limit: ClassVar[int] = 32 * MIB
 
     generation: int
@@ -86,7 +86,7 @@ def plan_garbage(writing: Writing, rules: GarbageRules) -> GarbagePlan:
 
 
 def foresee_garbage(
-    place: Place, folded: Folded, rules: GarbageRules, now: datetime, deleted: Iterable[int]
+    place: SourceRef, folded: Folded, rules: GarbageRules, now: datetime, deleted: Iterable[int]
 ) -> GarbagePlan:
     """What a collection would do once some backups are deleted. Writes nothing, so our clock stands in for the store's.
 
@@ -97,7 +97,7 @@ def foresee_garbage(
 
 
 def _plan(
-    place: Place, known: Folded, rules: GarbageRules, now: datetime, store_now: datetime, gone: frozenset[int]
+    place: SourceRef, known: Folded, rules: GarbageRules, now: datetime, store_now: datetime, gone: frozenset[int]
 ) -> GarbagePlan:
     folded = read_whole_chain(place)
     if folded != known:
@@ -166,7 +166,7 @@ def _sweep_partials(writing: Writing, rules: GarbageRules) -> int:
 def _mark(writing: Writing, garbage: tuple[ObjectInfo, ...]) -> int:
     place = writing.place
     for start in range(0, len(garbage), _NAMES_PER_MARK):
-        mark = Mark(
+        mark = GarbageMark(
             repository=place.repository,
             source=place.source,
             generation=writing.folded.generation,
@@ -197,12 +197,12 @@ def _sweep(writing: Writing, plan: GarbagePlan) -> tuple[list[ObjectInfo], tuple
     return deleted, tuple(denied)
 
 
-def read_marks(place: Place, damaged: list[str] | None = None) -> list[StoredMark]:
+def read_marks(place: SourceRef, damaged: list[str] | None = None) -> list[StoredMark]:
     """All marks. One that cannot be read marks nothing; it is named in `damaged`, and `repair` removes it."""
     marks = []
     for info in place.store.list(layout.garbage(place.source)):
         try:
-            names = frozenset(read(place.store, info.name, Mark, place.repository).names)
+            names = frozenset(read(place.store, info.name, GarbageMark, place.repository).names)
         except ObjectMissing:
             continue
         except Damaged:
@@ -234,14 +234,14 @@ def store_time(writing: Writing) -> datetime:
     return moment
 
 
-def _garbage(place: Place, live: Live, spared_before: datetime | None) -> Iterator[ObjectInfo]:
+def _garbage(place: SourceRef, live: LiveObjects, spared_before: datetime | None) -> Iterator[ObjectInfo]:
     for info in place.store.list(layout.source_root(place.source)):
         spared = spared_before is not None and info.modified <= spared_before
         if layout.collectable(place.source, info.name) and not spared and not live.holds(info):
             yield info
 
 
-def _spared_before(place: Place, folded: Folded, store_now: datetime) -> datetime | None:
+def _spared_before(place: SourceRef, folded: Folded, store_now: datetime) -> datetime | None:
     """When a repair went on after a loss, by the store's clock, while that is not long ago."""
     if not folded.repaired_generation:
         return None
@@ -249,5 +249,5 @@ def _spared_before(place: Place, folded: Folded, store_now: datetime) -> datetim
     return moment if store_now - moment < REPAIR_GRACE else None
 
 
-def _superseded_checkpoints(place: Place) -> list[str]:
+def _superseded_checkpoints(place: SourceRef) -> list[str]:
     return [name for _, name in checkpoints(place)[:-_CHECKPOINTS_KEPT]]

@@ -13,7 +13,7 @@ from logkeep.errors import Damaged, ObjectMissing, StoreDenied, StoreError, Unkn
 from logkeep.model.ids import BackupId, StoredId
 from logkeep.model.time import TokenSource
 from logkeep.repository import layout
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.documents import SourceDocument, read, seal
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.owner import Owner
@@ -42,7 +42,7 @@ class ReaderHold:
     who: str
 
 
-def reader_holds(place: Place) -> list[ReaderHold]:
+def reader_holds(place: SourceRef) -> list[ReaderHold]:
     """All holds of readers, expired ones too. One that cannot be read is dated in the far future: better safe."""
     found = []
     for info in place.store.list(layout.holds(place.source)):
@@ -70,7 +70,7 @@ def held_ids(holds: Iterable[ReaderHold], store_now: datetime) -> dict[BackupId,
 
 @contextmanager
 def reading(
-    place: Place, backup_id: BackupId, owner: Owner, operation: str, tokens: TokenSource
+    place: SourceRef, backup_id: BackupId, owner: Owner, operation: str, tokens: TokenSource
 ) -> Iterator[BackupEntry]:
     """Hold a backup while the body reads it, and give its entry. Where we may not write, read without a hold."""
     name = layout.hold(place.source, backup_id, tokens())
@@ -94,14 +94,14 @@ def reading(
         _drop(place, name)
 
 
-def _still_there(place: Place, backup_id: BackupId) -> BackupEntry:
+def _still_there(place: SourceRef, backup_id: BackupId) -> BackupEntry:
     entry = read_chain(place).entry(backup_id)
     if entry is None:
         raise UnknownBackup(f"backup {backup_id} is not there any more", subject=place.source)
     return entry
 
 
-def _renew(place: Place, name: str, data: bytes) -> bool:
+def _renew(place: SourceRef, name: str, data: bytes) -> bool:
     try:
         place.store.replace(name, data, place.store.head(name).version)
     except StoreError:
@@ -109,7 +109,7 @@ def _renew(place: Place, name: str, data: bytes) -> bool:
     return True
 
 
-def _drop(place: Place, name: str) -> None:
+def _drop(place: SourceRef, name: str) -> None:
     try:
         place.store.delete(name)
     except StoreError:

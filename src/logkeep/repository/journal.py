@@ -14,12 +14,12 @@ from logkeep.errors import Damaged, ObjectMissing
 from logkeep.model.ids import BackupId, StoredId
 from logkeep.model.segments import Segment
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.documents import MIB, SourceDocument, put_own, read, seal
 from logkeep.repository.owner import Owner
 
 
-class Request(SourceDocument, frozen=True, kw_only=True, tag="request"):
+class BackupRequest(SourceDocument, frozen=True, kw_only=True, tag="request"):
     id: StoredId
     owner: Owner
     started: str
@@ -34,7 +34,7 @@ class Request(SourceDocument, frozen=True, kw_only=True, tag="request"):
     """What was asked for, for people and for resume. Never a secret."""
 
 
-class Receipt(SourceDocument, frozen=True, kw_only=True, tag="receipt"):
+class UnitReceipt(SourceDocument, frozen=True, kw_only=True, tag="receipt"):
     limit: ClassVar[int] = 16 * MIB
 
     id: StoredId
@@ -45,15 +45,15 @@ class Receipt(SourceDocument, frozen=True, kw_only=True, tag="receipt"):
     """An outcome that is not an error: a gap, a new history."""
 
 
-def put_request(place: Place, request: Request) -> None:
+def put_request(place: SourceRef, request: BackupRequest) -> None:
     """Record the intent. Raises AlreadyExists when the id was started before."""
     put_own(place.store, layout.request(place.source, BackupId(request.id)), seal(request))
 
 
-def read_request(place: Place, backup_id: BackupId) -> Request | None:
+def read_request(place: SourceRef, backup_id: BackupId) -> BackupRequest | None:
     name = layout.request(place.source, backup_id)
     try:
-        request = read(place.store, name, Request, place.repository)
+        request = read(place.store, name, BackupRequest, place.repository)
     except ObjectMissing:
         return None
     if (request.source, request.id) != (place.source, backup_id):
@@ -61,17 +61,17 @@ def read_request(place: Place, backup_id: BackupId) -> Request | None:
     return request
 
 
-def put_receipt(place: Place, receipt: Receipt, token: str) -> None:
+def put_receipt(place: SourceRef, receipt: UnitReceipt, token: str) -> None:
     """A task's last act."""
     name = layout.receipt(place.source, BackupId(receipt.id), receipt.unit, token)
     put_own(place.store, name, seal(receipt))
 
 
-def receipts(place: Place, backup_id: BackupId, damaged: list[str] | None = None) -> Iterator[Receipt]:
+def receipts(place: SourceRef, backup_id: BackupId, damaged: list[str] | None = None) -> Iterator[UnitReceipt]:
     """All receipts of a backup. One that cannot be read is left out and named in `damaged`: its unit is done again."""
     for info in place.store.list(layout.journal(place.source, backup_id)):
         try:
-            receipt = read(place.store, info.name, Receipt, place.repository)
+            receipt = read(place.store, info.name, UnitReceipt, place.repository)
         except Damaged:
             if damaged is not None:
                 damaged.append(info.name)
@@ -82,7 +82,7 @@ def receipts(place: Place, backup_id: BackupId, damaged: list[str] | None = None
             damaged.append(info.name)
 
 
-def open_ids(place: Place, last_id: int) -> list[BackupId]:
+def open_ids(place: SourceRef, last_id: int) -> list[BackupId]:
     """Ids that were started after the last one the chain has decided, smallest first.
 
     Ids only grow and are decided in order, so nothing at or below `last_id` can still be open: old journals are

@@ -134,7 +134,7 @@ def restore_aborted(source: str, restore_id: RestoreId) -> str:
     return f"{restore(source, restore_id)}aborted.json"
 
 
-def restore_ended(source: str, restore_id: RestoreId, number: int, ended: "Ended") -> str:
+def restore_ended(source: str, restore_id: RestoreId, number: int, ended: "EndedRestoreName") -> str:
     """The name beside receipt `number` that says all that `list` shows of it."""
     return f"{restore(source, restore_id)}ended.{_counted(number)}.{ended.told()}.json"
 
@@ -184,7 +184,7 @@ def segment(source: str, piece: Segment) -> str:
     return object_of(source, piece.log, piece.first, piece.token, piece.codec)
 
 
-class Placed(NamedTuple):
+class NameSuffix(NamedTuple):
     """What the last part of a name says: a number (generation or id) and, where there is one, a token."""
 
     number: int
@@ -205,10 +205,10 @@ _VERIFICATION = re.compile(
 )
 
 
-def placed(name: str) -> Placed | None:
+def placed(name: str) -> NameSuffix | None:
     """Read `<number>[.<token>].json`; None for a name of another shape."""
     match = _PLACED.fullmatch(name)
-    return Placed(int(match["number"]), match["token"] or "") if match else None
+    return NameSuffix(int(match["number"]), match["token"] or "") if match else None
 
 
 def backup_of(name: str) -> BackupId | None:
@@ -261,7 +261,7 @@ def past_source(source: str) -> str:
     return f"{SOURCES}{source}0"  # '0' comes right after '/'
 
 
-class Verified(NamedTuple):
+class VerificationName(NamedTuple):
     """What the name of a stored verification says, so that a listing alone answers `list`."""
 
     backup: BackupId
@@ -270,14 +270,14 @@ class Verified(NamedTuple):
     verdict: str
 
 
-def verified(name: str) -> Verified | None:
+def verified(name: str) -> VerificationName | None:
     match = _VERIFICATION.fullmatch(name)
     if match is None:
         return None
-    return Verified(BackupId(int(match["number"])), match["when"], match["level"], match["verdict"])
+    return VerificationName(BackupId(int(match["number"])), match["when"], match["level"], match["verdict"])
 
 
-class Ended(NamedTuple):
+class EndedRestoreName(NamedTuple):
     """What is known of a restore by the name beside its receipt, so that a listing alone answers `list`."""
 
     backup: BackupId
@@ -301,7 +301,7 @@ class RestoreObject(NamedTuple):
     """`plan`, `producers`, `resumed`, `map`, `receipt`, `ended` or `aborted`."""
     number: int = 0
     token: str = ""
-    ended: Ended | None = None
+    ended: EndedRestoreName | None = None
 
 
 _WHEN = r"[0-9]{8}T[0-9]{9}Z"
@@ -330,13 +330,17 @@ def restore_object(source: str, name: str) -> RestoreObject | None:
     return None if lacking else said
 
 
-def _ended(match: re.Match[str]) -> Ended | None:
+def _ended(match: re.Match[str]) -> EndedRestoreName | None:
     try:
         started, finished = _moment(match["started"]), _moment(match["finished"])
     except ValueError:  # no such day or hour
         return None
     backup, drill = BackupId(int(match["backup"])), match["drill"] == "drill"
-    return Ended(backup, drill, match["verdict"], started, finished, int(match["took"])) if is_id(backup) else None
+    return (
+        EndedRestoreName(backup, drill, match["verdict"], started, finished, int(match["took"]))
+        if is_id(backup)
+        else None
+    )
 
 
 def _when(moment: datetime) -> str:

@@ -18,7 +18,7 @@ from logkeep.model.ids import BackupId
 from logkeep.model.time import Clock, rfc3339
 from logkeep.repository import layout
 from logkeep.repository.actions import FIRST_GENERATION, NO_PREDECESSOR, Commit
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.documents import SourceDocument, open_in_place, seal, seal_of
 from logkeep.repository.fold import Folded
 from logkeep.repository.owner import Owner, is_dead
@@ -51,7 +51,7 @@ class LeaseDocument(SourceDocument, frozen=True, kw_only=True, tag="lease"):
     """The last head that a holder has seen: a chain that ends before it has lost commits."""
 
 
-class Standing(Enum):
+class LeaseState(Enum):
     """What a lease means to somebody who would like to have it."""
 
     FREE = auto()
@@ -60,15 +60,15 @@ class Standing(Enum):
     OWNER_DEAD = auto()
 
 
-def standing(document: LeaseDocument, now: datetime, here: Owner) -> Standing:
+def standing(document: LeaseDocument, now: datetime, here: Owner) -> LeaseState:
     """Pure but for the look at our own process table. Expiry gets a third of the life time on top: clocks differ."""
     if document.released:
-        return Standing.FREE
+        return LeaseState.FREE
     expires = datetime.fromisoformat(document.expires)
     life = expires - datetime.fromisoformat(document.acquired)
     if now > expires + min(life / 3, timedelta(minutes=3)):
-        return Standing.EXPIRED
-    return Standing.OWNER_DEAD if is_dead(document.owner, here) else Standing.HELD
+        return LeaseState.EXPIRED
+    return LeaseState.OWNER_DEAD if is_dead(document.owner, here) else LeaseState.HELD
 
 
 def check_head(folded: Folded, seen: Head, where: str) -> None:
@@ -82,7 +82,7 @@ def check_head(folded: Folded, seen: Head, where: str) -> None:
         )
 
 
-def check_seen(place: Place, folded: Folded, seen: Head) -> None:
+def check_seen(place: SourceRef, folded: Folded, seen: Head) -> None:
     """The same, and for a chain that is longer: the commit that was seen must still be the one of its generation."""
     check_head(folded, seen, layout.commits(place.source))
     if not folded.repaired_generation <= seen.generation < folded.generation or seen == NOTHING_SEEN:
@@ -92,7 +92,7 @@ def check_seen(place: Place, folded: Folded, seen: Head) -> None:
         raise Damaged(f"generation {seen.generation} is another commit than the one that was seen once", subject=name)
 
 
-def read_lease(place: Place) -> tuple[LeaseDocument, str] | None:
+def read_lease(place: SourceRef) -> tuple[LeaseDocument, str] | None:
     """The lease as it stands and its version; None before the first holder."""
     name = layout.lease(place.source)
     try:
@@ -108,7 +108,7 @@ def read_lease(place: Place) -> tuple[LeaseDocument, str] | None:
 class Lease:
     """A lease that we hold. `confirm` before anything that cannot be undone."""
 
-    def __init__(self, place: Place, document: LeaseDocument, version: str, clock: Clock, ttl: timedelta) -> None:
+    def __init__(self, place: SourceRef, document: LeaseDocument, version: str, clock: Clock, ttl: timedelta) -> None:
         self._place, self._document, self._version = place, document, version
         self._clock, self._ttl = clock, ttl
         self._guard = threading.Lock()
@@ -201,7 +201,7 @@ class Lease:
             self._document, self._version = found
 
 
-def _swap(place: Place, document: LeaseDocument, version: str) -> str:
+def _swap(place: SourceRef, document: LeaseDocument, version: str) -> str:
     """Replace and return the new version. A lost acknowledgement is recognised by our own bytes."""
     name, data = layout.lease(place.source), seal(document)
     try:
@@ -215,7 +215,7 @@ def _swap(place: Place, document: LeaseDocument, version: str) -> str:
     return info.version
 
 
-def acquire(place: Place, owner: Owner, operation: str, clock: Clock, ttl: timedelta) -> Lease:
+def acquire(place: SourceRef, owner: Owner, operation: str, clock: Clock, ttl: timedelta) -> Lease:
     """Take the lease, or raise Locked naming its holder. Read the chain after this, never before."""
     found = read_lease(place)
     if found is not None:
@@ -235,13 +235,13 @@ def acquire(place: Place, owner: Owner, operation: str, clock: Clock, ttl: timed
 
 
 def _refuse_if_held(document: LeaseDocument, now: datetime, here: Owner, where: str) -> None:
-    if standing(document, now, here) is Standing.HELD:
+    if standing(document, now, here) is LeaseState.HELD:
         raise Locked(
             f"{document.operation} by {document.owner} holds the source until {document.expires}", subject=where
         )
 
 
-def _claim(place: Place, document: LeaseDocument, found: tuple[LeaseDocument, str] | None) -> str:
+def _claim(place: SourceRef, document: LeaseDocument, found: tuple[LeaseDocument, str] | None) -> str:
     name = layout.lease(place.source)
     try:
         if found is not None:
@@ -252,7 +252,7 @@ def _claim(place: Place, document: LeaseDocument, found: tuple[LeaseDocument, st
         raise Locked("another run took the source at the same moment", subject=name) from error
 
 
-def free(place: Place, document: LeaseDocument, version: str) -> None:
+def free(place: SourceRef, document: LeaseDocument, version: str) -> None:
     """Take the lease away from whoever holds it, by compare-and-swap; its memory of the head stays."""
     try:
         _swap(place, msgspec.structs.replace(document, released=True, backup=None), version)
@@ -260,7 +260,7 @@ def free(place: Place, document: LeaseDocument, version: str) -> None:
         raise Locked("the lease changed hands in this moment", subject=layout.lease(place.source)) from error
 
 
-def note_head(place: Place, head: Head) -> None:
+def note_head(place: SourceRef, head: Head) -> None:
     """Let the lease remember a head that was committed without holding it. Best effort: the commit stands anyway.
 
     A holder finds its own lease with a newer head, and takes it as it stands.

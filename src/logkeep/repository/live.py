@@ -13,7 +13,7 @@ from logkeep.errors import Damaged
 from logkeep.model.ids import BackupId
 from logkeep.repository import layout
 from logkeep.repository.actions import PartRef
-from logkeep.repository.chain import Place, replacements_ever
+from logkeep.repository.chain import SourceRef, replacements_ever
 from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.documents import read
 from logkeep.repository.fold import Folded
@@ -29,7 +29,7 @@ FAILED_GRACE = timedelta(days=7)
 
 
 @dataclass
-class Live:
+class LiveObjects:
     """Tokens and directories that must stay."""
 
     tokens: set[str] = field(default_factory=set)
@@ -50,9 +50,9 @@ class Live:
         return layout.in_journal(info.name) and layout.backup_of(info.name) in self.journals
 
 
-def live_objects(place: Place, folded: Folded, readers: Iterable[BackupId], now: datetime) -> Live:
+def live_objects(place: SourceRef, folded: Folded, readers: Iterable[BackupId], now: datetime) -> LiveObjects:
     """Collect what is live. Raises Damaged when that cannot be known."""
-    live, reader = Live(), PartReader(place)
+    live, reader = LiveObjects(), PartReader(place)
     held = set(readers)
     ever = replacements_ever(place) if any(one.keep_old for one in folded.replacements) else {}
     for entry in folded.completed:
@@ -67,7 +67,7 @@ def live_objects(place: Place, folded: Folded, readers: Iterable[BackupId], now:
     return live
 
 
-def _keep(live: Live, reader: PartReader, manifest: Manifest, parts: tuple[PartRef, ...]) -> None:
+def _keep(live: LiveObjects, reader: PartReader, manifest: Manifest, parts: tuple[PartRef, ...]) -> None:
     live.tokens.update(a.token for a in manifest.attachments)
     if parts:
         live.tokens.update(p.token for p in parts)
@@ -86,7 +86,7 @@ def _kept_old(
     return tuple(ref for ref in dict.fromkeys(served) if ref.token in kept)
 
 
-def _keep_replaced(live: Live, reader: PartReader, manifest: Manifest, parts: tuple[PartRef, ...]) -> None:
+def _keep_replaced(live: LiveObjects, reader: PartReader, manifest: Manifest, parts: tuple[PartRef, ...]) -> None:
     """Keep parts that others serve for now, with what they name.
 
     One that cannot be read serves nobody: it was swept before the reader came, or it is what a repair has mended.
@@ -97,7 +97,7 @@ def _keep_replaced(live: Live, reader: PartReader, manifest: Manifest, parts: tu
             _keep(live, reader, manifest, (part,))
 
 
-def _keep_deleted_but_held(live: Live, reader: PartReader, place: Place, backup_id: BackupId) -> None:
+def _keep_deleted_but_held(live: LiveObjects, reader: PartReader, place: SourceRef, backup_id: BackupId) -> None:
     """A restore that began before the backup was deleted may end in peace.
 
     The chain forgets replacements that no completed backup needs, so they are looked up in all of it.
@@ -125,7 +125,7 @@ def _recently_failed(folded: Folded, now: datetime) -> list[BackupId]:
     ]
 
 
-def _keep_journal(live: Live, place: Place, backup_id: BackupId) -> None:
+def _keep_journal(live: LiveObjects, place: SourceRef, backup_id: BackupId) -> None:
     damaged: list[str] = []
     for receipt in receipts(place, backup_id, damaged):
         live.tokens.update(s.token for s in receipt.segments)

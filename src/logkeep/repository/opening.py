@@ -7,7 +7,7 @@ from logkeep.errors import ObjectMissing, StoreUnsafe, UnknownSource, UsageError
 from logkeep.model.ids import source_name
 from logkeep.model.time import TokenSource
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.format import FormatDocument, StoreFacts, create, open_format
 from logkeep.repository.source import source_names
 from logkeep.store.base import Store
@@ -21,13 +21,13 @@ class Repository:
     document: FormatDocument
     warnings: tuple[str, ...] = ()
 
-    def place(self, source: str) -> Place:
-        return Place(self.store, self.document.repository, source_name(source))
+    def place(self, source: str) -> SourceRef:
+        return SourceRef(self.store, self.document.repository, source_name(source))
 
     def sources(self) -> list[str]:
         return source_names(self.store)
 
-    def choose(self, wanted: str | None) -> Place:
+    def choose(self, wanted: str | None) -> SourceRef:
         """The source a user named, or the only one there is."""
         names = self.sources()
         if wanted is not None and wanted not in names:

@@ -15,7 +15,7 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Segment
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import EngineFor, Task
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.fold import Folded
 from logkeep.repository.merge_plan import Kin, MergeRule, Run, plan_merges
 from logkeep.repository.replacing import Served, replace_rows, served_rows
@@ -26,7 +26,7 @@ from logkeep.repository.writing import writing
 class MergeUnit:
     """Rows of one log that follow each other."""
 
-    place: Place
+    place: SourceRef
     inputs: tuple[Segment, ...]
 
     @property
@@ -47,7 +47,7 @@ class MergeWay:
     """What a kind of source knows of its logs."""
 
     task: Task[MergeUnit, Merged]
-    kin: Callable[[Place, Folded], Kin]
+    kin: Callable[[SourceRef, Folded], Kin]
     """Asked once per run, under its lease."""
     proof: str
     """How the task shows that nothing but the objects has changed."""
@@ -67,7 +67,7 @@ class Optimized:
 class Optimizing:
     """Everything a merge needs besides its rule."""
 
-    place: Place
+    place: SourceRef
     way: MergeWay
     clock: Clock
     tokens: TokenSource

@@ -11,17 +11,17 @@ from logkeep.errors import UsageError
 from logkeep.model.ids import BackupId
 from logkeep.repository.actions import DeleteAction
 from logkeep.repository.fold import BackupEntry, Folded
-from logkeep.repository.retention import Candidate, Policy, Verdict, decide
-from logkeep.repository.verdicts import Verdict as Health
+from logkeep.repository.retention import Candidate, Policy, RetentionVerdict, decide
+from logkeep.repository.verdicts import BackupVerdict
 from logkeep.repository.writing import Writing
 
 
 @dataclass(frozen=True)
-class Situation:
+class PruneSituation:
     """What a decision about deleting needs to know of a source."""
 
     folded: Folded
-    health: Mapping[BackupId, Health]
+    health: Mapping[BackupId, BackupVerdict]
     readers: Mapping[BackupId, str]
     """Backups that are being read now, and by whom."""
 
@@ -51,12 +51,12 @@ class Situation:
         )
 
 
-def plan_prune(situation: Situation, policy: Policy, now: datetime) -> list[Verdict]:
+def plan_prune(situation: PruneSituation, policy: Policy, now: datetime) -> list[RetentionVerdict]:
     """What a policy keeps and removes, with a reason for each."""
     return decide(situation.candidates(), policy, now)
 
 
-def plan_delete(situation: Situation, ids: Sequence[BackupId]) -> list[BackupEntry]:
+def plan_delete(situation: PruneSituation, ids: Sequence[BackupId]) -> list[BackupEntry]:
     """Check a user's wish to delete these backups. Raises UsageError with the reason when one must stay."""
     wanted = [_wanted(situation, i) for i in dict.fromkeys(ids)]
     newest = situation.newest_good()
@@ -71,7 +71,7 @@ def plan_delete(situation: Situation, ids: Sequence[BackupId]) -> list[BackupEnt
     return wanted
 
 
-def _wanted(situation: Situation, backup_id: BackupId) -> BackupEntry:
+def _wanted(situation: PruneSituation, backup_id: BackupId) -> BackupEntry:
     entry = situation.folded.entry(backup_id)
     if entry is None:
         raise UsageError("there is no such completed backup", subject=f"backup {backup_id}")

@@ -22,12 +22,12 @@ from logkeep.repository.actions import (
     FailedAction,
     ObjectRef,
     RepairAction,
-    Replayed,
+    ReplayedAction,
     Summary,
 )
 from logkeep.repository.chain import (
     Link,
-    Place,
+    SourceRef,
     append,
     checkpoints,
     follow,
@@ -41,7 +41,7 @@ from logkeep.repository.content import PartReader, rows_of
 from logkeep.repository.documents import Document, open_in_place, read, seal, seal_of
 from logkeep.repository.fold import Folded, Folding
 from logkeep.repository.format import FormatDocument
-from logkeep.repository.garbage import Mark
+from logkeep.repository.garbage import GarbageMark
 from logkeep.repository.holds import HoldDocument
 from logkeep.repository.journal import read_request
 from logkeep.repository.lease import NOTHING_SEEN, Head, acquire, check_seen, read_lease
@@ -55,7 +55,7 @@ from logkeep.store.base import Store
 
 
 @dataclass(frozen=True)
-class Step:
+class RepositoryRepairStep:
     """One thing that a repair does, or would do."""
 
     what: str
@@ -75,7 +75,7 @@ class Break:
     """What is left of the commits after the break, unopened."""
 
 
-def repair_format(store: Store, document: FormatDocument, dry_run: bool) -> Iterator[Step]:
+def repair_format(store: Store, document: FormatDocument, dry_run: bool) -> Iterator[RepositoryRepairStep]:
     """Both copies of the format object, whole and equal."""
     data = seal(document)
     for name in (layout.FORMAT, layout.FORMAT_COPY):
@@ -85,13 +85,13 @@ def repair_format(store: Store, document: FormatDocument, dry_run: bool) -> Iter
             what = "rewrite the damaged format object"
         except (ObjectMissing, Damaged):
             what = "write the missing format object"
-        yield Step(what, name)
+        yield RepositoryRepairStep(what, name)
         if not dry_run:
             store.delete(name)
             store.put_new(name, data)
 
 
-def find_break(place: Place) -> Break | None:
+def find_break(place: SourceRef) -> Break | None:
     """Where the chain is broken, shorter than it was, or another than it was; None when it is whole."""
     links = read_links(place, 0)
     walked, seen = walk(place, Folded(), links), _remembered(place)
@@ -106,7 +106,7 @@ def find_break(place: Place) -> Break | None:
     return None
 
 
-def _remembered(place: Place) -> Head:
+def _remembered(place: SourceRef) -> Head:
     try:
         lease = read_lease(place)
     except Damaged:
@@ -114,11 +114,11 @@ def _remembered(place: Place) -> Head:
     return lease[0].head if lease else NOTHING_SEEN
 
 
-def replayable(place: Place, broken: Break) -> list[Replayed]:
+def replayable(place: SourceRef, broken: Break) -> list[ReplayedAction]:
     """What can be saved from behind a break: commits that can still be read, and manifests that are found whole."""
     readable = list(_readable(place, broken))
     merged = _with_manifests(readable, _unnamed_manifests(place, broken, readable))
-    folding, kept = Folding(broken.good), list[Replayed]()
+    folding, kept = Folding(broken.good), list[ReplayedAction]()
     for said in merged:
         try:
             folding.replay(said, place.source)
@@ -128,7 +128,7 @@ def replayable(place: Place, broken: Break) -> list[Replayed]:
     return kept
 
 
-def _readable(place: Place, broken: Break) -> Iterator[Replayed]:
+def _readable(place: SourceRef, broken: Break) -> Iterator[ReplayedAction]:
     for link in broken.links:
         try:
             commit = open_commit(place, link)
@@ -137,13 +137,13 @@ def _readable(place: Place, broken: Break) -> Iterator[Replayed]:
         if isinstance(commit.action, RepairAction):
             yield from commit.action.replayed
         elif not isinstance(commit.action, CheckpointAction):
-            yield Replayed(commit.generation, commit.time, commit.action)
+            yield ReplayedAction(commit.generation, commit.time, commit.action)
 
 
-def _unnamed_manifests(place: Place, broken: Break, readable: list[Replayed]) -> dict[int, Replayed]:
+def _unnamed_manifests(place: SourceRef, broken: Break, readable: list[ReplayedAction]) -> dict[int, ReplayedAction]:
     """Backups after the break that no readable commit speaks of, and whose manifest and parts are whole."""
     spoken_of = {i for said in readable for i in _ids(said)}
-    found: dict[int, Replayed] = {}
+    found: dict[int, ReplayedAction] = {}
     after = layout.backups(place.source) + layout.padded(broken.good.last_id + 1)
     for info in place.store.list(layout.backups(place.source), after):
         backup_id = layout.backup_of(info.name)
@@ -154,7 +154,7 @@ def _unnamed_manifests(place: Place, broken: Break, readable: list[Replayed]) ->
     return found
 
 
-def _ids(said: Replayed) -> tuple[int, ...]:
+def _ids(said: ReplayedAction) -> tuple[int, ...]:
     match said.action:
         case BackupAction(id=backup_id) | FailedAction(id=backup_id):
             return (backup_id,)
@@ -163,7 +163,7 @@ def _ids(said: Replayed) -> tuple[int, ...]:
     return ()
 
 
-def _with_manifests(readable: list[Replayed], found: dict[int, Replayed]) -> list[Replayed]:
+def _with_manifests(readable: list[ReplayedAction], found: dict[int, ReplayedAction]) -> list[ReplayedAction]:
     """Ids are decided in order: each found backup goes before the first readable one with a larger id."""
     merged = list(readable)
     for backup_id in sorted(found):
@@ -176,7 +176,7 @@ def _with_manifests(readable: list[Replayed], found: dict[int, Replayed]) -> lis
     return merged
 
 
-def _from_manifest(place: Place, name: str, generation: int) -> Replayed | None:
+def _from_manifest(place: SourceRef, name: str, generation: int) -> ReplayedAction | None:
     """The commit of a backup made anew from its manifest, with its own time and tags; None when it is not whole."""
     try:
         data = place.store.get(name, Manifest.limit)
@@ -196,10 +196,10 @@ def _from_manifest(place: Place, name: str, generation: int) -> Replayed | None:
         group=manifest.group,
     )
     ref = ObjectRef(layout.document_token(name) or "", len(data), seal_of(data))
-    return Replayed(generation, manifest.finished, BackupAction(manifest.id, ref, summary))
+    return ReplayedAction(generation, manifest.finished, BackupAction(manifest.id, ref, summary))
 
 
-def _tags(place: Place, backup_id: BackupId) -> tuple[str, ...]:
+def _tags(place: SourceRef, backup_id: BackupId) -> tuple[str, ...]:
     try:
         request = read_request(place, backup_id)
     except Damaged:
@@ -208,23 +208,25 @@ def _tags(place: Place, backup_id: BackupId) -> tuple[str, ...]:
 
 
 def repair_chain(
-    place: Place, broken: Break, run: str, clock: Clock, tokens: TokenSource, dry_run: bool
-) -> Iterator[Step]:
+    place: SourceRef, broken: Break, run: str, clock: Clock, tokens: TokenSource, dry_run: bool
+) -> Iterator[RepositoryRepairStep]:
     """Go on after a loss. Whoever calls this was told to accept it, and holds the lease."""
     saved = replayable(place, broken)
     good = broken.good.generation
-    yield Step(
+    yield RepositoryRepairStep(
         f"go on after generation {good}, leave {good + 1} to {broken.highest} behind", layout.commits(place.source)
     )
     for said in saved:
         if isinstance(said.action, BackupAction):
-            yield Step(f"bring backup {said.action.id} back: its commit or its manifest is intact", place.source)
+            yield RepositoryRepairStep(
+                f"bring backup {said.action.id} back: its commit or its manifest is intact", place.source
+            )
     if not dry_run:
         action = RepairAction(good, tuple(saved), broken.why)
         append(place, broken.good, action, run=run, nonce=tokens(), now=clock(), skip_to=broken.highest + 1)
 
 
-def repair_checkpoints(place: Place, dry_run: bool) -> Iterator[Step]:
+def repair_checkpoints(place: SourceRef, dry_run: bool) -> Iterator[RepositoryRepairStep]:
     """Remove checkpoints that no commit pins, or that tell another story than the chain."""
     for placed, name in checkpoints(place):
         try:
@@ -232,12 +234,12 @@ def repair_checkpoints(place: Place, dry_run: bool) -> Iterator[Step]:
                 continue
         except (Damaged, ObjectMissing, FormatTooNew):
             pass  # not a checkpoint that anybody can use
-        yield Step("remove a checkpoint that does not fit the chain", name)
+        yield RepositoryRepairStep("remove a checkpoint that does not fit the chain", name)
         if not dry_run:
             place.store.delete(name)
 
 
-def repair_source(place: Place, folded: Folded, dry_run: bool) -> Iterator[Step]:
+def repair_source(place: SourceRef, folded: Folded, dry_run: bool) -> Iterator[RepositoryRepairStep]:
     """A source's own document, rebuilt from the newest readable manifest."""
     try:
         if read_facts(place) is not None:
@@ -248,14 +250,14 @@ def repair_source(place: Place, folded: Folded, dry_run: bool) -> Iterator[Step]
     for entry in reversed(folded.completed):
         found = _facts_from(place, layout.manifest(place.source, BackupId(entry.id), entry.manifest.token))
         if found is not None:
-            yield Step("write the source's document anew from a manifest", name)
+            yield RepositoryRepairStep("write the source's document anew from a manifest", name)
             if not dry_run:
                 place.store.delete(name)
                 place.store.put_new(name, seal(found))
             return
 
 
-def _facts_from(place: Place, manifest_name: str) -> SourceFacts | None:
+def _facts_from(place: SourceRef, manifest_name: str) -> SourceFacts | None:
     try:
         manifest = read(place.store, manifest_name, Manifest, place.repository)
     except (Damaged, ObjectMissing):
@@ -269,19 +271,19 @@ def _facts_from(place: Place, manifest_name: str) -> SourceFacts | None:
     )
 
 
-def repair_lease(place: Place, dry_run: bool) -> Iterator[Step]:
+def repair_lease(place: SourceRef, dry_run: bool) -> Iterator[RepositoryRepairStep]:
     """A lease that cannot be read blocks every writer: remove it, the next one makes a new one."""
     try:
         read_lease(place)
     except Damaged:
-        yield Step("remove a lease that cannot be read", layout.lease(place.source))
+        yield RepositoryRepairStep("remove a lease that cannot be read", layout.lease(place.source))
         if not dry_run:
             place.store.delete(layout.lease(place.source))
 
 
 def repair(
-    place: Place, clock: Clock, tokens: TokenSource, ttl: timedelta, *, accept_loss: bool, dry_run: bool
-) -> list[Step]:
+    place: SourceRef, clock: Clock, tokens: TokenSource, ttl: timedelta, *, accept_loss: bool, dry_run: bool
+) -> list[RepositoryRepairStep]:
     """Rebuild every cache of a source. Raises Damaged when commits are lost and that was not accepted."""
     steps = list(repair_lease(place, dry_run))
     broken = find_break(place)
@@ -306,7 +308,7 @@ def repair(
     return [*steps, *stale]
 
 
-def _not_accepted(place: Place, broken: Break) -> Damaged:
+def _not_accepted(place: SourceRef, broken: Break) -> Damaged:
     back = ", ".join(str(s.action.id) for s in replayable(place, broken) if isinstance(s.action, BackupAction))
     return Damaged(
         f"{broken.why}; the chain is whole up to generation {broken.good.generation} of {broken.highest}",
@@ -316,7 +318,9 @@ def _not_accepted(place: Place, broken: Break) -> Damaged:
     )
 
 
-def _go_on(place: Place, broken: Break, clock: Clock, tokens: TokenSource, ttl: timedelta, dry_run: bool) -> list[Step]:
+def _go_on(
+    place: SourceRef, broken: Break, clock: Clock, tokens: TokenSource, ttl: timedelta, dry_run: bool
+) -> list[RepositoryRepairStep]:
     if dry_run:
         return list(repair_chain(place, broken, "", clock, tokens, True))
     lease = acquire(place, this_process(tokens()), "repair", clock, ttl)
@@ -329,10 +333,10 @@ def _go_on(place: Place, broken: Break, clock: Clock, tokens: TokenSource, ttl: 
     return steps
 
 
-def repair_leftovers(place: Place, dry_run: bool) -> Iterator[Step]:
+def repair_leftovers(place: SourceRef, dry_run: bool) -> Iterator[RepositoryRepairStep]:
     """Remove marks, holds and verifications that cannot be read: they protect or prove nothing any more."""
     kinds: tuple[tuple[str, type[Document]], ...] = (
-        (layout.garbage(place.source), Mark),
+        (layout.garbage(place.source), GarbageMark),
         (layout.holds(place.source), HoldDocument),
         (layout.verifications(place.source), Verification),
     )
@@ -343,6 +347,6 @@ def repair_leftovers(place: Place, dry_run: bool) -> Iterator[Step]:
             except ObjectMissing:
                 continue
             except Damaged:
-                yield Step(f"remove a {kind.__struct_config__.tag} that cannot be read", info.name)
+                yield RepositoryRepairStep(f"remove a {kind.__struct_config__.tag} that cannot be read", info.name)
                 if not dry_run:
                     place.store.delete(info.name)

@@ -14,7 +14,7 @@ from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository import layout
 from logkeep.repository.actions import PartRef, PartReplacement, ReplaceAction
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.content import PartReader, put_part, served_parts
 from logkeep.repository.fold import Folded
 from logkeep.repository.parts import SegmentTable, row_tokens, small_objects
@@ -50,7 +50,7 @@ class Served:
         return (segment for segment in table.to_segments() if segment.token in needed)
 
 
-def served_rows(place: Place, folded: Folded) -> Served:
+def served_rows(place: SourceRef, folded: Folded) -> Served:
     """Read the manifests of all kept backups, and every part once. Raises Damaged when one cannot be read."""
     reader, refs, starts = PartReader(place), dict[str, PartRef](), dict[LogName, set[int]]()
     readers: dict[str, list[Mapping[LogName, Range]]] = {}
@@ -92,7 +92,7 @@ def replace_rows(
     session.commit(ReplaceAction(tuple(replaced), proof, keep_old))
 
 
-def check_stored(place: Place, new: Sequence[Segment]) -> None:
+def check_stored(place: SourceRef, new: Sequence[Segment]) -> None:
     """Every new object is there with its size."""
     for segment in (each for each in new if each.has_object):
         name = layout.segment(place.source, segment)

@@ -13,16 +13,16 @@ from logkeep.model.ids import BackupId
 from logkeep.model.work import Engine
 from logkeep.repository import layout
 from logkeep.repository.backup import OngoingBackup
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.fold import Folded
 from logkeep.repository.garbage import read_marks
-from logkeep.repository.journal import Receipt, put_receipt, receipts
+from logkeep.repository.journal import UnitReceipt, put_receipt, receipts
 from logkeep.repository.parts import Expected
 from logkeep.repository.verify import HashResult, hash_objects, read_units
 from logkeep.repository.writing import Writing
 
 
-def usable_receipts(writing: Writing, ongoing: OngoingBackup, engine: Engine) -> dict[str, Receipt]:
+def usable_receipts(writing: Writing, ongoing: OngoingBackup, engine: Engine) -> dict[str, UnitReceipt]:
     """One receipt for every unit that need not be done again, all of them now in this backup's own journal."""
     place = writing.place
     own = list(receipts(place, ongoing.id))
@@ -32,7 +32,7 @@ def usable_receipts(writing: Writing, ongoing: OngoingBackup, engine: Engine) ->
     if unreadable:
         return {}  # nobody knows what they name: copy everything again
     damaged = _damaged(place, [*own, *others], engine)
-    usable: dict[str, Receipt] = {}
+    usable: dict[str, UnitReceipt] = {}
     for receipt in [*own, *others]:
         names = {layout.segment(place.source, s) for s in receipt.segments if s.has_object}
         if receipt.unit not in usable and not names & damaged and not names & marked:
@@ -46,7 +46,7 @@ def _failed_since(folded: Folded) -> list[BackupId]:
     return [BackupId(f.id) for f in reversed(folded.failed) if f.id > newest]
 
 
-def _damaged(place: Place, found: Iterable[Receipt], engine: Engine) -> set[str]:
+def _damaged(place: SourceRef, found: Iterable[UnitReceipt], engine: Engine) -> set[str]:
     segments = {layout.segment(place.source, s): s for r in found for s in r.segments if s.has_object}
     wanted = [
         Expected(name, s.stored_bytes, s.sha256, s.codec, s.plain_bytes, s.plain_sha256) for name, s in segments.items()
@@ -56,7 +56,7 @@ def _damaged(place: Place, found: Iterable[Receipt], engine: Engine) -> set[str]
     return {f.where for r in results for f in r.findings}
 
 
-def _adopt(writing: Writing, ongoing: OngoingBackup, receipt: Receipt) -> Receipt:
+def _adopt(writing: Writing, ongoing: OngoingBackup, receipt: UnitReceipt) -> UnitReceipt:
     """Put another backup's receipt into our journal, so that its objects are live as ours."""
     adopted = msgspec.structs.replace(receipt, id=ongoing.id, run=writing.run)
     put_receipt(writing.place, adopted, writing.tokens())

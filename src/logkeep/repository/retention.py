@@ -124,7 +124,7 @@ class Policy:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RetentionVerdict:
     """Whether a backup stays, and every reason for it, ready to be printed."""
 
     id: int
@@ -145,42 +145,42 @@ class _Reasons:
         return tuple(self._by_id.get(candidate.id, ()))
 
 
-def decide(candidates: Sequence[Candidate], policy: Policy, now: datetime) -> list[Verdict]:
+def decide(candidates: Sequence[Candidate], policy: Policy, now: datetime) -> list[RetentionVerdict]:
     """One verdict for each backup of one source, in the order in which they were committed."""
     ordered = sorted(candidates, key=lambda c: c.generation)
     if len({c.id for c in ordered}) != len(ordered):
         raise ValueError("two candidates have the same backup id")
     if policy.empty:
-        return [Verdict(c.id, True, ("no policy",)) for c in ordered]
+        return [RetentionVerdict(c.id, True, ("no policy",)) for c in ordered]
     counted = [c for c in reversed(ordered) if c.good and c.committed <= now]
     safe = _safe(ordered, counted, policy)
     wanted = _wanted(counted, policy, now)
     surplus = _surplus(counted, policy, safe, wanted)
     any_good = any(c.good for c in ordered)
 
-    def judge(candidate: Candidate) -> Verdict:
+    def judge(candidate: Candidate) -> RetentionVerdict:
         if candidate.committed > now:
-            return Verdict(candidate.id, True, ("dated in the future", *safe.of(candidate)))
+            return RetentionVerdict(candidate.id, True, ("dated in the future", *safe.of(candidate)))
         if not candidate.good:
             return _judge_not_good(candidate, policy, safe.of(candidate), any_good)
         if candidate.id in surplus:
-            return Verdict(candidate.id, False, (f"more than {_count(policy.keep_count or 0, 'backup')}",))
+            return RetentionVerdict(candidate.id, False, (f"more than {_count(policy.keep_count or 0, 'backup')}",))
         reasons = wanted.of(candidate) + safe.of(candidate)
-        return Verdict(candidate.id, bool(reasons), reasons or policy.removal_reasons())
+        return RetentionVerdict(candidate.id, bool(reasons), reasons or policy.removal_reasons())
 
     return [judge(c) for c in ordered]
 
 
-def _judge_not_good(candidate: Candidate, policy: Policy, safe: tuple[str, ...], any_good: bool) -> Verdict:
+def _judge_not_good(candidate: Candidate, policy: Policy, safe: tuple[str, ...], any_good: bool) -> RetentionVerdict:
     if not candidate.damaged:
-        return Verdict(candidate.id, True, (*safe, "not completed: not counted, not deleted"))
+        return RetentionVerdict(candidate.id, True, (*safe, "not completed: not counted, not deleted"))
     if not policy.delete_damaged:
-        return Verdict(candidate.id, True, (*safe, "damaged: not counted, not deleted; pass --delete-damaged"))
+        return RetentionVerdict(candidate.id, True, (*safe, "damaged: not counted, not deleted; pass --delete-damaged"))
     if safe:
-        return Verdict(candidate.id, True, safe)
+        return RetentionVerdict(candidate.id, True, safe)
     if not any_good:
-        return Verdict(candidate.id, True, ("damaged, but there is no good backup",))
-    return Verdict(candidate.id, False, ("damaged",))
+        return RetentionVerdict(candidate.id, True, ("damaged, but there is no good backup",))
+    return RetentionVerdict(candidate.id, False, ("damaged",))
 
 
 def _safe(ordered: Sequence[Candidate], counted: Sequence[Candidate], policy: Policy) -> _Reasons:

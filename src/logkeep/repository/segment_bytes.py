@@ -19,7 +19,7 @@ from logkeep.formats.batch_index import BatchIndex, decode
 from logkeep.formats.zstd_frames import HEAD_BYTES, frame_end, frame_head, opened
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.parts import Expected
 from logkeep.store.base import Store
 
@@ -48,7 +48,7 @@ class StoredLog:
     plain_bytes: int
 
     @classmethod
-    def of(cls, place: Place, segment: Segment) -> "StoredLog":
+    def of(cls, place: SourceRef, segment: Segment) -> "StoredLog":
         name = layout.segment(place.source, segment)
         return cls(place.store, name, segment.codec, segment.stored_bytes, segment.plain_bytes)
 
@@ -118,7 +118,7 @@ class StoredLog:
             yield chunk
 
 
-def read_index(place: Place, segment: Segment) -> BatchIndex | None:
+def read_index(place: SourceRef, segment: Segment) -> BatchIndex | None:
     """The index beside a segment; None when it is lost or damaged: it saves reading, nothing rests on it."""
     name = layout.index_of(place.source, segment.log, segment.first, segment.token)
     try:

@@ -8,11 +8,11 @@ from logkeep.errors import AlreadyExists, Damaged, ObjectMissing, UnknownBackup,
 from logkeep.model.ids import BackupId, choose_id
 from logkeep.model.time import rfc3339
 from logkeep.repository import layout
-from logkeep.repository.chain import Place, follow, read_chain
+from logkeep.repository.chain import SourceRef, follow, read_chain
 from logkeep.repository.documents import SourceDocument, open_in_place, read, seal, seal_of
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.journal import open_ids, read_request
-from logkeep.repository.lease import LeaseDocument, Standing, check_head, read_lease, standing
+from logkeep.repository.lease import LeaseDocument, LeaseState, check_head, read_lease, standing
 from logkeep.repository.manifest import Manifest
 from logkeep.repository.owner import Owner
 from logkeep.repository.states import Completed, Failed, State, decided, undecided
@@ -41,7 +41,7 @@ def source_names(store: Store) -> list[str]:
     return sorted(names)
 
 
-def read_facts(place: Place) -> SourceFacts | None:
+def read_facts(place: SourceRef) -> SourceFacts | None:
     name = layout.source_document(place.source)
     try:
         facts = read(place.store, name, SourceFacts, place.repository)
@@ -52,7 +52,7 @@ def read_facts(place: Place) -> SourceFacts | None:
     return facts
 
 
-def ensure_source(place: Place, kind: str, identity: dict[str, str], now: datetime) -> SourceFacts:
+def ensure_source(place: SourceRef, kind: str, identity: dict[str, str], now: datetime) -> SourceFacts:
     """Register a source, or check that it is still the same system. Raises UsageError when it is another."""
     facts = SourceFacts(
         repository=place.repository, source=place.source, kind=kind, identity=identity, created=rfc3339(now)
@@ -68,7 +68,7 @@ def ensure_source(place: Place, kind: str, identity: dict[str, str], now: dateti
     return facts
 
 
-def check_source(place: Place, kind: str, identity: dict[str, str]) -> None:
+def check_source(place: SourceRef, kind: str, identity: dict[str, str]) -> None:
     """Raises UsageError when the source is known as another system. Writes nothing."""
     known = read_facts(place)
     if known is not None:
@@ -97,17 +97,17 @@ def _named(facts: SourceFacts) -> str:
 class SourceView:
     """A source as it stood at one moment."""
 
-    place: Place
+    place: SourceRef
     folded: Folded
     lease: LeaseDocument | None
-    lease_standing: Standing
+    lease_standing: LeaseState
     open_ids: tuple[BackupId, ...]
     warnings: tuple[str, ...] = ()
 
     @property
     def worked_on(self) -> int | None:
         """The backup that a living lease holder is working on."""
-        if self.lease is None or self.lease_standing is not Standing.HELD:
+        if self.lease is None or self.lease_standing is not LeaseState.HELD:
             return None
         return self.lease.backup
 
@@ -141,7 +141,7 @@ class SourceView:
         return entry
 
 
-def view(place: Place, now: datetime, here: Owner) -> SourceView:
+def view(place: SourceRef, now: datetime, here: Owner) -> SourceView:
     """Read a source: what is under way, the lease, the chain, in this order. Writes nothing, starts nothing.
 
     The order matters: a backup that is committed while we read must be found in the chain, not mistaken for one that
@@ -155,13 +155,13 @@ def view(place: Place, now: datetime, here: Owner) -> SourceView:
         place=place,
         folded=folded,
         lease=lease,
-        lease_standing=standing(lease, now, here) if lease else Standing.FREE,
+        lease_standing=standing(lease, now, here) if lease else LeaseState.FREE,
         open_ids=tuple(i for i in opened if i > folded.last_id),
         warnings=(*trouble, *_warnings(folded, lease)),
     )
 
 
-def _lease(place: Place) -> tuple[LeaseDocument | None, tuple[str, ...]]:
+def _lease(place: SourceRef) -> tuple[LeaseDocument | None, tuple[str, ...]]:
     """The lease; one that cannot be read must not keep anybody from reading backups."""
     try:
         found = read_lease(place)
@@ -181,7 +181,7 @@ def _warnings(folded: Folded, lease: LeaseDocument | None) -> tuple[str, ...]:
     return ()
 
 
-def read_manifest(place: Place, entry: BackupEntry) -> Manifest:
+def read_manifest(place: SourceRef, entry: BackupEntry) -> Manifest:
     """The manifest that the chain names, whole and in its place, or Damaged."""
     name = layout.manifest(place.source, BackupId(entry.id), entry.manifest.token)
     try:

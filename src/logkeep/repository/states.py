@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from logkeep.model.ids import BackupId
 from logkeep.repository.fold import BackupEntry, Folded
-from logkeep.repository.journal import Request
+from logkeep.repository.journal import BackupRequest
 
 
 class StateName(StrEnum):
@@ -31,7 +31,7 @@ class DoesNotExist:
 @dataclass(frozen=True)
 class Ongoing:
     id: BackupId
-    request: Request
+    request: BackupRequest
     name = StateName.ONGOING
 
 
@@ -48,7 +48,7 @@ class Failed:
     reason: str
     recorded: bool
     """False: derived from a lost owner; the backup can still be resumed."""
-    request: Request | None = None
+    request: BackupRequest | None = None
     name = StateName.FAILED
 
 
@@ -63,7 +63,7 @@ def decided(folded: Folded) -> dict[int, State]:
     return states
 
 
-def undecided(backup_id: BackupId, last_id: int, request: Request | None, worked_on: int | None) -> State:
+def undecided(backup_id: BackupId, last_id: int, request: BackupRequest | None, worked_on: int | None) -> State:
     """The state of an id of which the chain says nothing: from its request and what the lease holder works on."""
     if request is None or backup_id <= last_id:
         return DoesNotExist(backup_id)  # never started, or deleted

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from logkeep.model.ids import BackupId
-from logkeep.repository.layout import Verified
+from logkeep.repository.layout import VerificationName
 
 LEVELS = ("files", "data", "records", "replay", "source", "boot")
 """From shallow to deep. A foundation knows the first two; kinds of sources add theirs."""
@@ -17,7 +17,7 @@ GOOD, DAMAGED = "good", "damaged"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class BackupVerdict:
     """The last word on a backup."""
 
     damaged: bool
@@ -25,24 +25,24 @@ class Verdict:
     when: str
 
 
-def verdicts(found: Iterable[Verified]) -> dict[BackupId, Verdict]:
+def verdicts(found: Iterable[VerificationName]) -> dict[BackupId, BackupVerdict]:
     """The verdict of every backup that was ever verified."""
-    by_backup: dict[BackupId, list[Verified]] = {}
+    by_backup: dict[BackupId, list[VerificationName]] = {}
     for one in sorted(found, key=lambda v: (v.when, v.verdict == GOOD)):
         by_backup.setdefault(one.backup, []).append(one)
     return {backup: _verdict(history) for backup, history in by_backup.items()}
 
 
-def _verdict(history: list[Verified]) -> Verdict:
+def _verdict(history: list[VerificationName]) -> BackupVerdict:
     """Walk a backup's verifications from old to new; those of an unknown level count as the deepest when bad."""
     standing = history[0]
     for one in history[1:]:
         if not _stands_against(standing, one):
             standing = one
-    return Verdict(standing.verdict != GOOD, standing.level, standing.when)
+    return BackupVerdict(standing.verdict != GOOD, standing.level, standing.when)
 
 
-def _stands_against(standing: Verified, later: Verified) -> bool:
+def _stands_against(standing: VerificationName, later: VerificationName) -> bool:
     """Whether earlier damage stands in spite of a later verification, which looked less deep and found nothing."""
     return standing.verdict != GOOD and later.verdict == GOOD and depth(later.level) < depth(standing.level)
 

@@ -12,9 +12,9 @@ from logkeep.model.ids import BackupId, StoredId
 from logkeep.model.segments import LogName
 from logkeep.model.time import rfc3339
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.documents import MIB, SourceDocument, read, seal
-from logkeep.repository.layout import Verified
+from logkeep.repository.layout import VerificationName
 from logkeep.repository.lease import Head
 from logkeep.repository.verdicts import DAMAGED, GOOD, depth, verdicts
 
@@ -54,7 +54,7 @@ class Verification(SourceDocument, frozen=True, kw_only=True, tag="verification"
 
 
 def inherited_damage(
-    place: Place, backup_id: BackupId, damaged: dict[str, str], head: Head, now: datetime
+    place: SourceRef, backup_id: BackupId, damaged: dict[str, str], head: Head, now: datetime
 ) -> Verification:
     """The verdict on a new backup that stands on objects which are known to be damaged."""
     names = sorted(damaged)
@@ -83,19 +83,19 @@ def inherited_damage(
     )
 
 
-def put_verification(place: Place, document: Verification, now: datetime, token: str) -> None:
+def put_verification(place: SourceRef, document: Verification, now: datetime, token: str) -> None:
     when = now.astimezone(UTC).strftime("%Y%m%dT%H%M%S%fZ")
     name = layout.verification(place.source, BackupId(document.id), when, document.level, document.verdict, token)
     place.store.put_new(name, seal(document))
 
 
-def stored_verifications(place: Place) -> list[tuple[Verified, str]]:
+def stored_verifications(place: SourceRef) -> list[tuple[VerificationName, str]]:
     """What the names of all stored verifications say, and the names."""
     names = (i.name for i in place.store.list(layout.verifications(place.source)))
     return [(said, name) for name in names if (said := layout.verified(name))]
 
 
-def known_digests(place: Place, backup_id: BackupId) -> dict[LogName, LogDigest]:
+def known_digests(place: SourceRef, backup_id: BackupId) -> dict[LogName, LogDigest]:
     """What the last verification that decoded all of a backup, and found it good, saw of each log."""
     stored = [(said, name) for said, name in stored_verifications(place) if said.backup == backup_id]
     for said, name in sorted(stored, key=lambda each: each[0].when, reverse=True):
@@ -107,7 +107,7 @@ def known_digests(place: Place, backup_id: BackupId) -> dict[LogName, LogDigest]
     return {}
 
 
-def known_damaged(place: Place, completed: Collection[int]) -> dict[str, str]:
+def known_damaged(place: SourceRef, completed: Collection[int]) -> dict[str, str]:
     """Objects whose damage stands, not unsaid by a later verification as deep, and the level at which it was seen.
 
     Only backups that still exist are asked: of a deleted one nobody will ever say that it is whole again.
@@ -123,7 +123,7 @@ def known_damaged(place: Place, completed: Collection[int]) -> dict[str, str]:
     }
 
 
-def _damaged_objects(place: Place, name: str) -> tuple[str, ...]:
+def _damaged_objects(place: SourceRef, name: str) -> tuple[str, ...]:
     try:
         return read(place.store, name, Verification, place.repository).damaged_objects
     except (Damaged, ObjectMissing):

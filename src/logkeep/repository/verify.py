@@ -18,7 +18,7 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.work import Engine, Progress, Task
 from logkeep.repository import layout
-from logkeep.repository.chain import Place, read_chain, read_whole_chain
+from logkeep.repository.chain import SourceRef, read_chain, read_whole_chain
 from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.lease import check_head, read_lease
@@ -36,7 +36,7 @@ _BRING_BACK = "bring the object back from the store's versions or from a copy, t
 
 
 @dataclass(frozen=True)
-class Sample:
+class VerifySample:
     """A share of the objects, another one each day: `1/7` every day is everything within a week."""
 
     part: int = 1
@@ -49,11 +49,11 @@ class Sample:
         return f"{self.part}/{self.of}"
 
 
-EVERYTHING = Sample()
+EVERYTHING = VerifySample()
 
 
 @dataclass
-class Checked:
+class CheckedObjects:
     """What a verification has seen so far."""
 
     findings: list[Finding]
@@ -74,7 +74,7 @@ class Checked:
         return tuple(dict.fromkeys(f.where for f in self.findings if f.severity is Severity.DAMAGE))
 
 
-def check_chain(place: Place, checked: Checked) -> Folded | None:
+def check_chain(place: SourceRef, checked: CheckedObjects) -> Folded | None:
     """The chain from its first commit, against its checkpoints and against the heads that were seen. None if broken."""
     try:
         folded = read_whole_chain(place)
@@ -94,7 +94,7 @@ def check_chain(place: Place, checked: Checked) -> Folded | None:
     return folded
 
 
-def check_backup(place: Place, folded: Folded, entry: BackupEntry, checked: Checked) -> SegmentTable | None:
+def check_backup(place: SourceRef, folded: Folded, entry: BackupEntry, checked: CheckedObjects) -> SegmentTable | None:
     """Manifest, parts, tiling, and the presence and size of every object. None when its rows cannot be known."""
     try:
         manifest = read_manifest(place, entry)
@@ -108,7 +108,7 @@ def check_backup(place: Place, folded: Folded, entry: BackupEntry, checked: Chec
     return rows
 
 
-def check_attachments(place: Place, manifest: Manifest, checked: Checked) -> None:
+def check_attachments(place: SourceRef, manifest: Manifest, checked: CheckedObjects) -> None:
     for ref in manifest.attachments:
         name = layout.attachment(place.source, BackupId(manifest.id), ref.role, ref.token)
         try:
@@ -120,13 +120,13 @@ def check_attachments(place: Place, manifest: Manifest, checked: Checked) -> Non
             checked.damage("hash-mismatch", name, "the attachment is not what was committed", _BRING_BACK)
 
 
-def check_tiling(place: Place, manifest: Manifest, rows: SegmentTable, checked: Checked) -> None:
+def check_tiling(place: SourceRef, manifest: Manifest, rows: SegmentTable, checked: CheckedObjects) -> None:
     """A hole that nobody admitted to is damage."""
     for log, code, what in untiled(manifest.cut, manifest.gaps, ranges(rows)):
         checked.damage(code, layout.log_root(place.source, log), what)
 
 
-def check_presence(place: Place, rows: SegmentTable, checked: Checked) -> None:
+def check_presence(place: SourceRef, rows: SegmentTable, checked: CheckedObjects) -> None:
     """Every object is there with its size. One listing of each log's directory, not one question per object."""
     wanted = {name: size for _, name, size, _ in objects(rows, place.source)}
     foreign: list[str] = []
@@ -165,7 +165,7 @@ class HashResult(msgspec.Struct, frozen=True):
 
 def hash_objects(unit: HashUnit, progress: Progress) -> HashResult:
     """A task: read every object of the unit and compare its SHA-256."""
-    checked = Checked([])
+    checked = CheckedObjects([])
     for name, size, sha256, *_ in unit.objects:
         try:
             found = unit.store.head(name).size
@@ -218,11 +218,11 @@ ReadTask = Task[HashUnit, HashResult]
 
 
 def check_data(
-    place: Place,
+    place: SourceRef,
     rows: SegmentTable,
     engine: Engine,
-    checked: Checked,
-    sample: Sample,
+    checked: CheckedObjects,
+    sample: VerifySample,
     day: date,
     task: ReadTask = hash_objects,
 ) -> None:

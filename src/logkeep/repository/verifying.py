@@ -12,7 +12,7 @@ from logkeep.model.ids import BackupId
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.model.work import Engine
 from logkeep.repository import layout
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.holds import reading
@@ -33,9 +33,9 @@ from logkeep.repository.verification import (
 )
 from logkeep.repository.verify import (
     EVERYTHING,
-    Checked,
+    CheckedObjects,
     ReadTask,
-    Sample,
+    VerifySample,
     check_backup,
     check_chain,
     check_data,
@@ -44,7 +44,7 @@ from logkeep.repository.verify import (
 
 
 @dataclass(frozen=True)
-class Verified:
+class VerifyResult:
     """The outcome of a verification."""
 
     document: Verification
@@ -62,18 +62,18 @@ class Verified:
 class Asked:
     """A backup whose files were found, to be looked at more deeply than `data`."""
 
-    place: Place
+    place: SourceRef
     manifest: Manifest
     rows: SegmentTable
     engine: Engine
-    sample: Sample
+    sample: VerifySample
     day: date
-    checked: Checked
+    checked: CheckedObjects
     """Takes the findings."""
 
 
 @dataclass(frozen=True)
-class Proven:
+class DeeperCheck:
     """What a deeper look came to."""
 
     level: str
@@ -81,14 +81,14 @@ class Proven:
     digests: tuple[LogDigest, ...] = ()
 
 
-Deeper = Callable[[Asked], Proven]
+Deeper = Callable[[Asked], DeeperCheck]
 
 
 @dataclass(frozen=True)
 class Verifier:
     """Everything a verification needs besides the backup."""
 
-    place: Place
+    place: SourceRef
     engine: Engine
     owner: Owner
     clock: Clock
@@ -98,28 +98,30 @@ class Verifier:
     deeper: Deeper | None = None
     """What looks at more than the bytes of each object, in place of `read`; kinds of sources bring it."""
 
-    def verify(self, backup_id: BackupId, level: str, sample: Sample = EVERYTHING) -> Verified:
+    def verify(self, backup_id: BackupId, level: str, sample: VerifySample = EVERYTHING) -> VerifyResult:
         """Check one backup at a level, store the result, and give all findings."""
-        checked, proven = Checked([]), Proven(level)
+        checked, proven = CheckedObjects([]), DeeperCheck(level)
         folded = check_chain(self.place, checked)
         if folded is not None:
             with reading(self.place, backup_id, self.owner, "verify", self.tokens) as entry:
                 proven = self._check(folded, entry, level, sample, checked)
         return self._remember(backup_id, folded, level, sample, checked, proven)
 
-    def _check(self, folded: Folded, entry: BackupEntry, level: str, sample: Sample, checked: Checked) -> Proven:
+    def _check(
+        self, folded: Folded, entry: BackupEntry, level: str, sample: VerifySample, checked: CheckedObjects
+    ) -> DeeperCheck:
         rows = check_backup(self.place, folded, entry, checked)
         if rows is None or level == "files":
-            return Proven(level)
+            return DeeperCheck(level)
         if self.deeper is None:
             check_data(self.place, rows, self.engine, checked, sample, self._today(), self.read)
-            return Proven("data")
+            return DeeperCheck("data")
         manifest = read_manifest(self.place, entry)
         proven = self.deeper(Asked(self.place, manifest, rows, self.engine, sample, self._today(), checked))
         self._compare_digests(BackupId(entry.id), proven, checked)
         return proven
 
-    def _compare_digests(self, backup_id: BackupId, proven: Proven, checked: Checked) -> None:
+    def _compare_digests(self, backup_id: BackupId, proven: DeeperCheck, checked: CheckedObjects) -> None:
         """The same backup, decoded again, must be the same records."""
         known = known_digests(self.place, backup_id)
         for now in proven.digests:
@@ -133,8 +135,14 @@ class Verifier:
         return self.clock().date()
 
     def _remember(
-        self, backup_id: BackupId, folded: Folded | None, level: str, sample: Sample, checked: Checked, proven: Proven
-    ) -> Verified:
+        self,
+        backup_id: BackupId,
+        folded: Folded | None,
+        level: str,
+        sample: VerifySample,
+        checked: CheckedObjects,
+        proven: DeeperCheck,
+    ) -> VerifyResult:
         now = self.clock()
         bad = worst(checked.findings) is Severity.DAMAGE
         document = Verification(
@@ -155,9 +163,9 @@ class Verifier:
         stored = self._store([backup_id], document, now)
         also = self._sharing(backup_id, checked) if folded and bad else []
         stored = self._store(also, document, now) and stored
-        return Verified(document, tuple(checked.findings), tuple(also), stored, checked.read_objects)
+        return VerifyResult(document, tuple(checked.findings), tuple(also), stored, checked.read_objects)
 
-    def _sharing(self, backup_id: BackupId, checked: Checked) -> list[BackupId]:
+    def _sharing(self, backup_id: BackupId, checked: CheckedObjects) -> list[BackupId]:
         """Asked of the chain as it is now: a backup that was committed while we read shares the damage too."""
         return sharing(self.place, read_chain(self.place), backup_id, set(checked.damaged_objects))
 
@@ -173,14 +181,14 @@ class Verifier:
         return True
 
 
-def sharing(place: Place, folded: Folded, but: BackupId, damaged: set[str]) -> list[BackupId]:
+def sharing(place: SourceRef, folded: Folded, but: BackupId, damaged: set[str]) -> list[BackupId]:
     """Other completed backups that need one of these objects."""
     reader = PartReader(place)
     others = [e for e in folded.completed if e.id != but]
     return [BackupId(e.id) for e in others if damaged & _needs(place, folded, e, reader)]
 
 
-def _needs(place: Place, folded: Folded, entry: BackupEntry, reader: PartReader) -> set[str]:
+def _needs(place: SourceRef, folded: Folded, entry: BackupEntry, reader: PartReader) -> set[str]:
     """Names of everything a backup cannot be restored without. What cannot be read is found by its own verification."""
     try:
         manifest = read_manifest(place, entry)

@@ -14,7 +14,7 @@ from logkeep.model.time import Clock, TokenSource
 from logkeep.repository.actions import Action, CheckpointAction, DeleteAction, HoldAction, ReleaseAction
 from logkeep.repository.chain import (
     CHECKPOINT_EVERY,
-    Place,
+    SourceRef,
     append,
     follow,
     open_commit,
@@ -32,7 +32,7 @@ _PIN_ATTEMPTS = 20
 class Writing:
     """The right to change one source, while it lasts."""
 
-    def __init__(self, place: Place, lease: Lease, folded: Folded, clock: Clock, tokens: TokenSource) -> None:
+    def __init__(self, place: SourceRef, lease: Lease, folded: Folded, clock: Clock, tokens: TokenSource) -> None:
         self.place, self.lease, self.folded = place, lease, folded
         self.clock, self.tokens = clock, tokens
 
@@ -97,7 +97,7 @@ class Writing:
 
 @contextmanager
 def writing(
-    place: Place, operation: str, clock: Clock, tokens: TokenSource, ttl: timedelta = DEFAULT_TTL
+    place: SourceRef, operation: str, clock: Clock, tokens: TokenSource, ttl: timedelta = DEFAULT_TTL
 ) -> Iterator[Writing]:
     """Take the lease, read the chain, run the body, give the lease back."""
     lease = acquire(place, this_process(tokens()), operation, clock, ttl)
@@ -117,7 +117,7 @@ def _give_back(lease: Lease) -> None:
         return  # somebody else has it, or it runs out by itself; the outcome of the body counts
 
 
-def pin(place: Place, action: HoldAction | ReleaseAction, clock: Clock, tokens: TokenSource) -> Folded:
+def pin(place: SourceRef, action: HoldAction | ReleaseAction, clock: Clock, tokens: TokenSource) -> Folded:
     """Pin or unpin a backup. Needs no lease: it must work while a long backup runs, right before tonight's prune."""
     run = tokens()
     for _ in range(_PIN_ATTEMPTS):
@@ -132,7 +132,7 @@ def pin(place: Place, action: HoldAction | ReleaseAction, clock: Clock, tokens: 
     raise CommitConflict("the chain moves too fast to pin a backup now", subject=place.source)
 
 
-def _unshortened(place: Place) -> Folded:
+def _unshortened(place: SourceRef) -> Folded:
     """The chain, and Damaged when it ends before a head that a lease holder saw: a pin must not paper over a loss."""
     found = read_lease(place)  # before the chain: what is committed in between only makes the chain longer
     folded = read_chain(place)

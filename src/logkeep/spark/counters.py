@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from logkeep.spark.outcomes import Failed, decode, encode
+from logkeep.spark.outcomes import UnitFailed, decode, encode
 
 _HEADER = struct.Struct("!16sIIQ")
 _INTERVAL_S = 0.3
@@ -49,7 +49,7 @@ class CounterSender:
             self._next_s = now_s + _INTERVAL_S
             self._send(b"")
 
-    def close(self, failed: Failed | None = None) -> None:
+    def close(self, failed: UnitFailed | None = None) -> None:
         """Send the last count, and why the unit was given up if it was."""
         self._send(encode(failed) if failed else b"")
         self._socket.close()
@@ -68,7 +68,7 @@ class CounterReceiver:
         self._socket.bind((bind, 0))
         self.address = CounterAddress(host, self._socket.getsockname()[1], token)
         self._units: dict[int, tuple[int, int]] = {}
-        self.failed: Failed | None = None
+        self.failed: UnitFailed | None = None
 
     def drain(self) -> int:
         """Take in what has arrived; return the bytes done by the newest attempt of every unit, summed."""
@@ -95,7 +95,7 @@ class CounterReceiver:
         self._units[unit] = max(self._units.get(unit, (0, 0)), (attempt, done_bytes))
         if body := datagram[_HEADER.size :]:
             outcome = decode(body)
-            self.failed = outcome if isinstance(outcome, Failed) else self.failed
+            self.failed = outcome if isinstance(outcome, UnitFailed) else self.failed
 
 
 def _udp_socket() -> socket.socket:

@@ -12,12 +12,12 @@ from logkeep.model.work import NoProgress, ProgressSink, ResultT, Task, UnitT
 from logkeep.spark.background import Background
 from logkeep.spark.counters import CounterReceiver
 from logkeep.spark.failures import job_error
-from logkeep.spark.outcomes import Done, Failed, Outcome, decode, heaviest_first, to_error, to_result
-from logkeep.spark.query import Answer, Query, answer
-from logkeep.spark.session import Session
+from logkeep.spark.outcomes import Outcome, UnitDone, UnitFailed, decode, heaviest_first, to_error, to_result
+from logkeep.spark.query import Query, QueryResult, answer
+from logkeep.spark.session import EngineSession
 from logkeep.spark.settings import SparkSettings, attempts, is_local, tasks_at_once
-from logkeep.spark.stop import Stop
-from logkeep.spark.worker import ROW, Job, run_partition
+from logkeep.spark.stop import SignalStop
+from logkeep.spark.worker import ROW, WorkerJob, run_partition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,12 +30,14 @@ _CANCEL_S = 2.0
 class SparkEngine:
     """Starts Spark with the first `map`; `close` ends everything that was started."""
 
-    def __init__(self, settings: SparkSettings, *, sink: ProgressSink | None = None, stop: Stop | None = None) -> None:
+    def __init__(
+        self, settings: SparkSettings, *, sink: ProgressSink | None = None, stop: SignalStop | None = None
+    ) -> None:
         """Without a `stop` of the caller's, signals are caught while `map` runs, and the first one cancels."""
         self._settings = settings
         self._sink: ProgressSink = sink or NoProgress()
         self._stop = stop
-        self._session: Session | None = None
+        self._session: EngineSession | None = None
         self._hurry = False
 
     def map(
@@ -53,7 +55,7 @@ class SparkEngine:
         weights = [weight(unit) for unit in units]
         order = heaviest_first(weights)
         with ExitStack() as stack:
-            stop = self._stop or stack.enter_context(Stop())
+            stop = self._stop or stack.enter_context(SignalStop())
             self._sink.start(label, sum(weights), len(units))
             stack.callback(self._sink.finish)
             session = self._started(stop)
@@ -62,12 +64,12 @@ class SparkEngine:
         results = {order[index]: to_result(done, result) for index, done in outcomes.items()}
         return [results[position] for position in range(len(units))]
 
-    def query(self, asked: Query) -> Answer:
+    def query(self, asked: Query) -> QueryResult:
         """Answer a question in SQL. Raises UsageError for what Spark cannot make sense of; else as `map`."""
         from pyspark import InheritableThread  # noqa: PLC0415
 
         with ExitStack() as stack:
-            stop = self._stop or stack.enter_context(Stop())
+            stop = self._stop or stack.enter_context(SignalStop())
             session = self._started(stop)
             group = f"logkeep-{secrets.token_hex(8)}"
             given = frozenset(self._settings.conf)
@@ -91,10 +93,10 @@ class SparkEngine:
             self._session.close(hurry=self._hurry)
             self._session = None
 
-    def _started(self, stop: Stop) -> Session:
+    def _started(self, stop: SignalStop) -> EngineSession:
         if self._session is not None:
             return self._session
-        session = Session(self._settings)
+        session = EngineSession(self._settings)
         start = Background(session.start)
         while not start.wait(_POLL_S):
             if stop.cancelled:
@@ -111,8 +113,8 @@ class SparkEngine:
         return session
 
     def _run(
-        self, session: Session, stop: Stop, task: Task[UnitT, ResultT], units: list[UnitT], label: str
-    ) -> dict[int, Done]:
+        self, session: EngineSession, stop: SignalStop, task: Task[UnitT, ResultT], units: list[UnitT], label: str
+    ) -> dict[int, UnitDone]:
         from pyspark import InheritableThread  # noqa: PLC0415
         from pyspark.cloudpickle import dumps  # noqa: PLC0415
 
@@ -122,7 +124,7 @@ class SparkEngine:
         receiver = CounterReceiver(host, secrets.token_bytes(16), bind=bind)
         try:
             pickled = [dumps(unit) for unit in units]  # type: ignore[no-untyped-call]  # pyspark left it untyped
-            job = Job(task, receiver.address, attempts(self._settings))
+            job = WorkerJob(task, receiver.address, attempts(self._settings))
             group = f"logkeep-{secrets.token_hex(8)}"
             action = Background(partial(_collect, session, job, pickled, group, label), InheritableThread)
             failed_attempts = self._watch(session, stop, group, action, receiver)
@@ -134,8 +136,8 @@ class SparkEngine:
 
     def _watch(
         self,
-        session: Session,
-        stop: Stop,
+        session: EngineSession,
+        stop: SignalStop,
         group: str,
         action: Background[dict[int, Outcome]],
         receiver: CounterReceiver,
@@ -159,25 +161,25 @@ class SparkEngine:
         return failed_attempts
 
     def _finished(
-        self, action: Background[dict[int, Outcome]], receiver: CounterReceiver, session: Session
-    ) -> dict[int, Done]:
+        self, action: Background[dict[int, Outcome]], receiver: CounterReceiver, session: EngineSession
+    ) -> dict[int, UnitDone]:
         receiver.drain()
         if receiver.failed:
             raise self._given_up(receiver.failed, session)
         outcomes = _ended(action, session)
         done = {}
         for unit, outcome in outcomes.items():
-            if isinstance(outcome, Failed):
+            if isinstance(outcome, UnitFailed):
                 raise self._given_up(outcome, session)
             done[unit] = outcome
         return done
 
-    def _given_up(self, failed: Failed, session: Session) -> LogkeepError:
+    def _given_up(self, failed: UnitFailed, session: EngineSession) -> LogkeepError:
         session.keep_log = session.keep_log or not failed.kind
         return to_error(failed, log=str(session.log))
 
 
-def _ended(action: Background[T], session: Session) -> T:
+def _ended(action: Background[T], session: EngineSession) -> T:
     try:
         return action.result()
     except LogkeepError:
@@ -188,7 +190,7 @@ def _ended(action: Background[T], session: Session) -> T:
         raise job_error(error, str(session.log)) from error
 
 
-def _collect(session: Session, job: Job, units: list[bytes], group: str, label: str) -> dict[int, Outcome]:
+def _collect(session: EngineSession, job: WorkerJob, units: list[bytes], group: str, label: str) -> dict[int, Outcome]:
     """The Spark action: exactly one unit per task, because `range` makes exactly one row per partition.
 
     Units are broadcast: a worker gets them once. In the closure every task would carry all of them.
@@ -206,14 +208,14 @@ def _collect(session: Session, job: Job, units: list[bytes], group: str, label: 
     return {row.unit: decode(row.result) for row in rows}
 
 
-def _cancel(session: Session, group: str, action: Background[T]) -> None:
+def _cancel(session: EngineSession, group: str, action: Background[T]) -> None:
     """No new task from now on. Asked in a thread: a JVM that does not answer must not hold us up."""
     context: Any = session.spark.sparkContext
     Background(lambda: context._jsc.sc().cancelJobGroupAndFutureJobs(group)).wait(_CANCEL_S)
     action.wait(_CANCEL_S)
 
 
-def _task_counts(session: Session, group: str) -> tuple[int, int]:
+def _task_counts(session: EngineSession, group: str) -> tuple[int, int]:
     """Units done and attempts failed, as far as Spark tells."""
     from py4j.protocol import Py4JError  # noqa: PLC0415
 

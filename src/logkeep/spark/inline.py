@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from logkeep.model.work import NoProgress, ProgressSink, ResultT, Task, UnitT
-from logkeep.spark.outcomes import MAX_ATTEMPTS, Failed, Outcome, attempt, heaviest_first, to_error, to_result
-from logkeep.spark.stop import Stop
+from logkeep.spark.outcomes import MAX_ATTEMPTS, Outcome, UnitFailed, attempt, heaviest_first, to_error, to_result
+from logkeep.spark.stop import SignalStop
 
 _INTERVAL_S = 0.25
 
@@ -21,7 +21,7 @@ class InlineEngine:
         self,
         *,
         sink: ProgressSink | None = None,
-        stop: Stop | None = None,
+        stop: SignalStop | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._sink: ProgressSink = sink or NoProgress()
@@ -43,7 +43,7 @@ class InlineEngine:
         weights = [weight(unit) for unit in units]
         results: dict[int, ResultT] = {}
         with ExitStack() as stack:
-            stop = self._stop or stack.enter_context(Stop())
+            stop = self._stop or stack.enter_context(SignalStop())
             run = _Run(self._sink, stop, self._clock)
             self._sink.start(label, sum(weights), len(units))
             stack.callback(self._sink.finish)
@@ -51,7 +51,7 @@ class InlineEngine:
             with stop.raising():
                 for position in heaviest_first(weights):
                     outcome = run.unit(task, units[position])
-                    if isinstance(outcome, Failed):
+                    if isinstance(outcome, UnitFailed):
                         raise to_error(outcome)
                     results[position] = to_result(outcome, result)
         stop.check()
@@ -68,7 +68,7 @@ class InlineEngine:
 class _Run:
     """The counters of one `map`."""
 
-    def __init__(self, sink: ProgressSink, stop: Stop, clock: Callable[[], float]) -> None:
+    def __init__(self, sink: ProgressSink, stop: SignalStop, clock: Callable[[], float]) -> None:
         self._sink = sink
         self._stop = stop
         self._clock = clock
@@ -93,7 +93,7 @@ class _Run:
         raise AssertionError("the last attempt returns")
 
     def _finished(self, outcome: Outcome) -> None:
-        if isinstance(outcome, Failed):
+        if isinstance(outcome, UnitFailed):
             self._failed_attempts += 1
         else:
             self._finished_units += 1

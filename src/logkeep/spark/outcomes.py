@@ -18,14 +18,14 @@ _MAX_TEXT = 2000
 """Longer messages are cut: an outcome must fit into one datagram."""
 
 
-class Done(msgspec.Struct, frozen=True, tag="done"):
+class UnitDone(msgspec.Struct, frozen=True, tag="done"):
     """The unit is finished; `result` is the msgpack of the task's result."""
 
     done_bytes: int
     result: msgspec.Raw
 
 
-class Failed(msgspec.Struct, frozen=True, tag="failed"):
+class UnitFailed(msgspec.Struct, frozen=True, tag="failed"):
     """The unit is given up, because of an error of ours (`kind` is its class) or any other (`kind` is empty)."""
 
     kind: str
@@ -34,7 +34,7 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     remedy: str
 
 
-Outcome = Done | Failed
+Outcome = UnitDone | UnitFailed
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Outcome] = msgspec.msgpack.Decoder(Outcome)
 
@@ -78,22 +78,24 @@ def attempt(task: Task[UnitT, ResultT], unit: UnitT, progress: Progress, *, last
         if not last:
             raise
         return unforeseen(error)
-    return Done(counting.done_bytes, msgspec.Raw(_encoder.encode(result)))
+    return UnitDone(counting.done_bytes, msgspec.Raw(_encoder.encode(result)))
 
 
-def foreseen(error: LogkeepError) -> Failed:
-    return Failed(type(error).__name__, error.what[:_MAX_TEXT], error.subject[:_MAX_TEXT], error.remedy[:_MAX_TEXT])
+def foreseen(error: LogkeepError) -> UnitFailed:
+    return UnitFailed(type(error).__name__, error.what[:_MAX_TEXT], error.subject[:_MAX_TEXT], error.remedy[:_MAX_TEXT])
 
 
-def unforeseen(error: BaseException) -> Failed:
+def unforeseen(error: BaseException) -> UnitFailed:
     """One line: the type, the message and the place."""
     place = traceback.extract_tb(error.__traceback__)[-1:]
     where = f" ({place[0].filename.rsplit('/', 1)[-1]}:{place[0].lineno})" if place else ""
     message = " ".join(str(error).split())[:_MAX_TEXT]
-    return Failed("", f"{type(error).__name__}: {message}{where}" if message else type(error).__name__ + where, "", "")
+    return UnitFailed(
+        "", f"{type(error).__name__}: {message}{where}" if message else type(error).__name__ + where, "", ""
+    )
 
 
-def to_error(failed: Failed, *, log: str = "") -> LogkeepError:
+def to_error(failed: UnitFailed, *, log: str = "") -> LogkeepError:
     """The error to raise for a unit that was given up: the task's own class where it is one of ours."""
     kind = vars(errors).get(failed.kind)
     if isinstance(kind, type) and issubclass(kind, LogkeepError):
@@ -102,5 +104,5 @@ def to_error(failed: Failed, *, log: str = "") -> LogkeepError:
     return TaskFailed(failed.what, remedy=remedy)
 
 
-def to_result(done: Done, result: type[ResultT]) -> ResultT:
+def to_result(done: UnitDone, result: type[ResultT]) -> ResultT:
     return msgspec.msgpack.decode(done.result, type=result)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 _PROC = Path("/proc")
 
 
-class Running(NamedTuple):
+class RunningProcess(NamedTuple):
     """A process, told apart from a later one that got the same number by the time it was started."""
 
     pid: int
@@ -28,19 +28,19 @@ class Running(NamedTuple):
                 os.kill(self.pid, signal.SIGKILL)
 
 
-def look(pid: int) -> Running | None:
+def look(pid: int) -> RunningProcess | None:
     """The process with this number, unless it has ended (also when nobody has asked for its exit code yet)."""
     try:
         # The command name may hold spaces and brackets: fields count from the last closing bracket.
         fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    return None if fields[0] in {"Z", "X"} else Running(pid, int(fields[1]), int(fields[19]))
+    return None if fields[0] in {"Z", "X"} else RunningProcess(pid, int(fields[1]), int(fields[19]))
 
 
-def descendants(pid: int) -> list[Running]:
+def descendants(pid: int) -> list[RunningProcess]:
     """All processes below `pid`, without itself."""
-    found: list[Running] = []
+    found: list[RunningProcess] = []
     waiting = [pid]
     everything = [process for entry in _PROC.glob("[0-9]*") if (process := look(int(entry.name)))]
     while waiting:
@@ -51,13 +51,13 @@ def descendants(pid: int) -> list[Running]:
     return found
 
 
-def family_with_argument(ancestor: int, argument: str) -> list[Running]:
+def family_with_argument(ancestor: int, argument: str) -> list[RunningProcess]:
     """The processes below `ancestor` whose command line holds `argument`, and all below them."""
     named = [process for process in descendants(ancestor) if argument in _arguments(process.pid)]
     return named + [below for process in named for below in descendants(process.pid)]
 
 
-def kill_all(processes: Iterable[Running]) -> None:
+def kill_all(processes: Iterable[RunningProcess]) -> None:
     for process in processes:
         process.kill()
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.spark.failures import mistake_in, one_line, spark_text, whole_text
-from logkeep.spark.outcomes import Failed, decode, encode, foreseen, to_error
-from logkeep.spark.session import Session
+from logkeep.spark.outcomes import UnitFailed, decode, encode, foreseen, to_error
+from logkeep.spark.session import EngineSession
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,14 +41,14 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueryResult:
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     more: bool
     """Whether there are more rows than were wanted."""
 
 
-def answer(session: Session, asked: Query, group: str, given: Collection[str] = ()) -> Answer:
+def answer(session: EngineSession, asked: Query, group: str, given: Collection[str] = ()) -> QueryResult:
     """`given`: settings that are the user's own."""
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415
     from pyspark.errors import AnalysisException, PySparkException  # noqa: PLC0415 - slow to import
@@ -76,7 +76,7 @@ def answer(session: Session, asked: Query, group: str, given: Collection[str] = 
             raise
         raise _refused(asked, what) from error
     rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-    return Answer(tuple(table.column_names), tuple(rows[: asked.most]), len(rows) > asked.most)
+    return QueryResult(tuple(table.column_names), tuple(rows[: asked.most]), len(rows) > asked.most)
 
 
 def _refused(asked: Query, what: str) -> UsageError:
@@ -84,7 +84,7 @@ def _refused(asked: Query, what: str) -> UsageError:
     return UsageError(f"Spark cannot answer the query: {what}", remedy=remedy)
 
 
-def _view(session: Session, asked: Query) -> None:
+def _view(session: EngineSession, asked: Query) -> None:
     units, rows = session.spark.sparkContext.broadcast(list(asked.units)), asked.rows
 
     def partition(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
@@ -109,4 +109,4 @@ def _of_a_task(text: str) -> Exception | None:
     """An error of ours that a task raised, as it was."""
     match = _OURS.search(text)
     failed = decode(base64.b64decode(match[1])) if match else None
-    return to_error(failed) if isinstance(failed, Failed) else None
+    return to_error(failed) if isinstance(failed, UnitFailed) else None

@@ -37,7 +37,7 @@ _RECORDING_S = 300.0
 """A JVM that records writes its class archive when it ends, once. Who kills it meanwhile waits anew after each run."""
 
 
-class Session:
+class EngineSession:
     """Not started by its constructor: `start` does that, in any thread, and `abort` ends a start from another."""
 
     def __init__(self, settings: SparkSettings) -> None:

@@ -1,6 +1,6 @@
 """What SIGINT and SIGTERM do while work is running.
 
-A `Stop` only raises flags, so it is safe in the middle of any library call; whoever runs the work reads them:
+A `SignalStop` only raises flags, so it is safe in the middle of any library call; whoever runs the work reads them:
 
 - `requested`: a signal came. A loop that works in rounds ends its round and commits.
 - `cancelled`: the work under way must end now. Without `soft` that is the first signal, with it the second.
@@ -20,7 +20,7 @@ from logkeep.errors import Interrupted, Terminated
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Stop:
+class SignalStop:
     """Catches signals between `with` and its end, then puts the earlier handlers back."""
 
     def __init__(self, *, soft: bool = False, notice: str = "") -> None:

@@ -10,8 +10,17 @@ from contextlib import ExitStack
 from threading import Lock
 
 from logkeep.model.work import NoProgress, ProgressSink, ResultT, Task, UnitT
-from logkeep.spark.outcomes import MAX_ATTEMPTS, Done, Failed, Outcome, attempt, heaviest_first, to_error, to_result
-from logkeep.spark.stop import Stop
+from logkeep.spark.outcomes import (
+    MAX_ATTEMPTS,
+    Outcome,
+    UnitDone,
+    UnitFailed,
+    attempt,
+    heaviest_first,
+    to_error,
+    to_result,
+)
+from logkeep.spark.stop import SignalStop
 
 _INTERVAL_S = 0.25
 
@@ -19,7 +28,7 @@ _INTERVAL_S = 0.25
 class ThreadedEngine:
     """At most `parallel` units at the same time."""
 
-    def __init__(self, parallel: int, *, sink: ProgressSink | None = None, stop: Stop | None = None) -> None:
+    def __init__(self, parallel: int, *, sink: ProgressSink | None = None, stop: SignalStop | None = None) -> None:
         self._parallel = parallel
         self._sink: ProgressSink = sink or NoProgress()
         self._stop = stop
@@ -38,7 +47,7 @@ class ThreadedEngine:
             return []
         weights = [weight(unit) for unit in units]
         with ExitStack() as stack:
-            stop = self._stop or stack.enter_context(Stop())
+            stop = self._stop or stack.enter_context(SignalStop())
             run = _Run(stop)
             self._sink.start(label, sum(weights), len(units))
             stack.callback(self._sink.finish)
@@ -51,7 +60,7 @@ class ThreadedEngine:
         stop.check()
         return [to_result(outcomes[position], result) for position in range(len(units))]
 
-    def _gathered(self, futures: dict[int, "Future[Outcome]"], run: "_Run") -> dict[int, Done]:
+    def _gathered(self, futures: dict[int, "Future[Outcome]"], run: "_Run") -> dict[int, UnitDone]:
         """Every result, or the first error."""
         positions, outcomes = {future: position for position, future in futures.items()}, {}
         waiting = set(positions)
@@ -60,7 +69,7 @@ class ThreadedEngine:
             run.report(self._sink)
             for future in done:
                 outcome = future.result()
-                if isinstance(outcome, Failed):
+                if isinstance(outcome, UnitFailed):
                     run.ended = True
                     raise to_error(outcome)
                 outcomes[positions[future]] = outcome
@@ -77,7 +86,7 @@ class ThreadedEngine:
 class _Run:
     """The counters of one `map`, and whether its units should end."""
 
-    def __init__(self, stop: Stop) -> None:
+    def __init__(self, stop: SignalStop) -> None:
         self._stop = stop
         self._lock = Lock()
         self._bytes = self._units = self._failed = 0
@@ -94,7 +103,7 @@ class _Run:
                 self.add(-counted.done_bytes, failed=1)
                 continue
             self._check()  # a task may have swallowed what the stop raised in it
-            self.add(0, units=0 if isinstance(outcome, Failed) else 1)
+            self.add(0, units=0 if isinstance(outcome, UnitFailed) else 1)
             return outcome
         raise AssertionError("the last attempt returns")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from logkeep.model.work import Task
 from logkeep.spark.counters import CounterAddress, CounterSender
-from logkeep.spark.outcomes import Failed, attempt, encode
+from logkeep.spark.outcomes import UnitFailed, attempt, encode
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,7 +19,7 @@ ROW = "unit int, result binary"
 
 
 @dataclass(frozen=True)
-class Job:
+class WorkerJob:
     """All that a worker has to know, besides the units."""
 
     task: Task[Any, Any]
@@ -27,7 +27,9 @@ class Job:
     attempts: int
 
 
-def run_partition(job: Job, units: Sequence[bytes], batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+def run_partition(
+    job: WorkerJob, units: Sequence[bytes], batches: Iterator["pa.RecordBatch"]
+) -> Iterator["pa.RecordBatch"]:
     """Do the unit whose number is in the one row of this partition, and answer with one row.
 
     Units are pickled one by one: a worker opens only its own.
@@ -44,7 +46,7 @@ def run_partition(job: Job, units: Sequence[bytes], batches: Iterator["pa.Record
             yield pa.RecordBatch.from_arrays(row, names=["unit", "result"])
 
 
-def run_unit(job: Job, pickled: bytes, unit: int, attempt_number: int) -> bytes:
+def run_unit(job: WorkerJob, pickled: bytes, unit: int, attempt_number: int) -> bytes:
     """One attempt; the encoded outcome."""
     sender = CounterSender(job.counters, unit, attempt_number, time.monotonic)
     failed = None
@@ -52,7 +54,7 @@ def run_unit(job: Job, pickled: bytes, unit: int, attempt_number: int) -> bytes:
         # The pickle comes from our own driver, over Spark's authenticated channel.
         value = pickle.loads(pickled)  # noqa: S301
         outcome = attempt(job.task, value, sender, last=attempt_number + 1 >= job.attempts)
-        failed = outcome if isinstance(outcome, Failed) else None
+        failed = outcome if isinstance(outcome, UnitFailed) else None
         return encode(outcome)
     finally:
         sender.close(failed)

@@ -29,18 +29,18 @@ _MAX_PREFIX = 120
 """With the longest object name this still fits the 1,024 bytes of an S3 key."""
 
 
-class Kind(StrEnum):
+class StoreKind(StrEnum):
     LOCAL = "file"
     S3 = "s3"
     GCS = "gs"
     AZURE = "az"
 
 
-_OPTIONS: dict[Kind, tuple[str, ...]] = {
-    Kind.LOCAL: (),
-    Kind.S3: ("endpoint", "region"),
-    Kind.GCS: ("endpoint",),
-    Kind.AZURE: ("account", "endpoint"),
+_OPTIONS: dict[StoreKind, tuple[str, ...]] = {
+    StoreKind.LOCAL: (),
+    StoreKind.S3: ("endpoint", "region"),
+    StoreKind.GCS: ("endpoint",),
+    StoreKind.AZURE: ("account", "endpoint"),
 }
 
 
@@ -48,7 +48,7 @@ _OPTIONS: dict[Kind, tuple[str, ...]] = {
 class Address:
     """Where a store is. Holds no secret, so it may be printed, stored and sent to workers."""
 
-    kind: Kind
+    kind: StoreKind
     bucket: str
     """Bucket or container; empty for a directory."""
     prefix: str
@@ -60,7 +60,7 @@ class Address:
     @property
     def url(self) -> str:
         """The canonical URL; parsing it gives this address again."""
-        if self.kind is Kind.LOCAL:
+        if self.kind is StoreKind.LOCAL:
             return Path(self.prefix).as_uri()
         pairs = [(name, getattr(self, name)) for name in _OPTIONS[self.kind]]
         query = "&".join(f"{name}={quote(value, safe=':/')}" for name, value in pairs if value)
@@ -78,12 +78,12 @@ def parse_address(url: str) -> Address:
     if scheme is None:
         return _directory(url)
     try:
-        kind = Kind(scheme.group(1).lower())
+        kind = StoreKind(scheme.group(1).lower())
     except ValueError:
         raise UsageError(f"unknown kind of store {scheme.group(1)}://", remedy=_FORMS) from None
     parts = urlsplit(url)
     options = _options(kind, parts)
-    if kind is Kind.LOCAL:
+    if kind is StoreKind.LOCAL:
         return _file_url(parts)
     return Address(kind=kind, bucket=_bucket(parts), prefix=_prefix(parts), **options)
 
@@ -91,7 +91,7 @@ def parse_address(url: str) -> Address:
 def open_store(url: str) -> Store:
     """Open the store at a URL. Nothing is contacted yet; the libraries of the kind are loaded now."""
     address = parse_address(url)
-    if address.kind is Kind.LOCAL:
+    if address.kind is StoreKind.LOCAL:
         from logkeep.store.local import LocalStore  # noqa: PLC0415  # each kind loads only what it needs
 
         return LocalStore(address.prefix)
@@ -103,7 +103,7 @@ def open_store(url: str) -> Store:
 def create_place(url: str) -> None:
     """Make the directory of a local store. Buckets are made with the provider's own tools, where rights are given."""
     address = parse_address(url)
-    if address.kind is Kind.LOCAL:
+    if address.kind is StoreKind.LOCAL:
         from logkeep.store.local import LocalStore  # noqa: PLC0415  # as above
 
         LocalStore(address.prefix).create()
@@ -112,13 +112,13 @@ def create_place(url: str) -> None:
 def place_exists(url: str) -> bool:
     """Whether the directory of a local store is there. Of a bucket only a request could tell: it counts as there."""
     address = parse_address(url)
-    return address.kind is not Kind.LOCAL or Path(address.prefix).exists()
+    return address.kind is not StoreKind.LOCAL or Path(address.prefix).exists()
 
 
 def _directory(text: str) -> Address:
     if not text or "\0" in text:
         raise UsageError("the store URL is empty or not text", remedy=_FORMS)
-    return Address(kind=Kind.LOCAL, bucket="", prefix=str(Path(text).expanduser().absolute()))
+    return Address(kind=StoreKind.LOCAL, bucket="", prefix=str(Path(text).expanduser().absolute()))
 
 
 def _file_url(parts: SplitResult) -> Address:
@@ -127,7 +127,7 @@ def _file_url(parts: SplitResult) -> Address:
     return _directory(unquote(parts.path))
 
 
-def _options(kind: Kind, parts: SplitResult) -> dict[str, str]:
+def _options(kind: StoreKind, parts: SplitResult) -> dict[str, str]:
     if "@" in parts.netloc:
         raise _secret_refused("user information before '@'")
     if parts.fragment:
@@ -142,7 +142,7 @@ def _options(kind: Kind, parts: SplitResult) -> dict[str, str]:
     return options
 
 
-def _unknown_option(kind: Kind, name: str) -> UsageError:
+def _unknown_option(kind: StoreKind, name: str) -> UsageError:
     if _SECRET.search(name):
         return _secret_refused(f"the option {name[:40]!r}")
     known = _OPTIONS[kind]

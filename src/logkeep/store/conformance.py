@@ -30,7 +30,7 @@ class Stake(StrEnum):
 
 
 @dataclass(frozen=True)
-class Check:
+class StoreCheck:
     slug: str
     title: str
     stake: Stake
@@ -38,48 +38,59 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CheckOutcome:
     """`problem` is None when the promise was kept."""
 
-    check: Check
+    check: StoreCheck
     problem: str | None
 
 
-CHECKS: tuple[Check, ...] = (
-    Check("read-after-write", "what was written is read back at once, byte for byte", Stake.COMMITS, writes.read_back),
-    Check("empty-object", "an object may be empty", Stake.COMMITS, writes.empty_object),
-    Check("list-after-write", "what was written is listed at once", Stake.COMMITS, writes.listed_at_once),
-    Check("missing-object", "a missing object is reported as missing", Stake.COMMITS, reads.missing_is_missing),
-    Check("read-limit", "an object larger than allowed is not read", Stake.COMMITS, reads.limit_is_kept),
-    Check("range-read", "a part of an object can be read", Stake.COMMITS, reads.ranges),
-    Check("list-order", "names are listed in order, below their prefix only", Stake.COMMITS, reads.list_in_order),
-    Check("list-after", "a listing can start after a name", Stake.COMMITS, reads.list_after),
-    Check("list-pages", "a long listing is complete", Stake.COMMITS, reads.list_pages),
-    Check("unsafe-names", "names that could lead elsewhere are refused", Stake.COMMITS, reads.unsafe_names_refused),
-    Check("put-new-refused", "a taken name is not written again", Stake.COMMITS, writes.taken_name_refused),
-    Check("put-new-race", "of many writers that race for a name exactly one wins", Stake.COMMITS, writes.put_new_race),
-    Check("stream", "a long stream appears whole, and only at its end", Stake.COMMITS, writes.stream),
-    Check("stream-buffer", "a stream's buffer can be used again at once", Stake.COMMITS, writes.stream_buffer_reuse),
-    Check("stream-abort", "a stream that is given up leaves nothing to see", Stake.COMMITS, writes.stream_abort),
-    Check("replace-fresh", "an object is replaced while its version stands", Stake.LEASES, writes.replace_fresh),
-    Check("replace-stale", "an object that changed since is not replaced", Stake.LEASES, writes.replace_stale),
-    Check("replace-race", "of many that race to replace a version exactly one wins", Stake.LEASES, writes.replace_race),
-    Check("clock", "the store's clock is right within 3 minutes", Stake.LEASES, reads.clock_drift),
-    Check("delete", "an object can be removed, more than once", Stake.CLEANING, writes.delete_twice),
+CHECKS: tuple[StoreCheck, ...] = (
+    StoreCheck(
+        "read-after-write", "what was written is read back at once, byte for byte", Stake.COMMITS, writes.read_back
+    ),
+    StoreCheck("empty-object", "an object may be empty", Stake.COMMITS, writes.empty_object),
+    StoreCheck("list-after-write", "what was written is listed at once", Stake.COMMITS, writes.listed_at_once),
+    StoreCheck("missing-object", "a missing object is reported as missing", Stake.COMMITS, reads.missing_is_missing),
+    StoreCheck("read-limit", "an object larger than allowed is not read", Stake.COMMITS, reads.limit_is_kept),
+    StoreCheck("range-read", "a part of an object can be read", Stake.COMMITS, reads.ranges),
+    StoreCheck("list-order", "names are listed in order, below their prefix only", Stake.COMMITS, reads.list_in_order),
+    StoreCheck("list-after", "a listing can start after a name", Stake.COMMITS, reads.list_after),
+    StoreCheck("list-pages", "a long listing is complete", Stake.COMMITS, reads.list_pages),
+    StoreCheck(
+        "unsafe-names", "names that could lead elsewhere are refused", Stake.COMMITS, reads.unsafe_names_refused
+    ),
+    StoreCheck("put-new-refused", "a taken name is not written again", Stake.COMMITS, writes.taken_name_refused),
+    StoreCheck(
+        "put-new-race", "of many writers that race for a name exactly one wins", Stake.COMMITS, writes.put_new_race
+    ),
+    StoreCheck("stream", "a long stream appears whole, and only at its end", Stake.COMMITS, writes.stream),
+    StoreCheck(
+        "stream-buffer", "a stream's buffer can be used again at once", Stake.COMMITS, writes.stream_buffer_reuse
+    ),
+    StoreCheck("stream-abort", "a stream that is given up leaves nothing to see", Stake.COMMITS, writes.stream_abort),
+    StoreCheck("replace-fresh", "an object is replaced while its version stands", Stake.LEASES, writes.replace_fresh),
+    StoreCheck("replace-stale", "an object that changed since is not replaced", Stake.LEASES, writes.replace_stale),
+    StoreCheck(
+        "replace-race", "of many that race to replace a version exactly one wins", Stake.LEASES, writes.replace_race
+    ),
+    StoreCheck("clock", "the store's clock is right within 3 minutes", Stake.LEASES, reads.clock_drift),
+    StoreCheck("delete", "an object can be removed, more than once", Stake.CLEANING, writes.delete_twice),
 )
 
 
 def run_checks(
-    store: Store, prefix: str, clock: Clock, scale: Scale, checks: tuple[Check, ...] = CHECKS
-) -> list[Outcome]:
+    store: Store, prefix: str, clock: Clock, scale: Scale, checks: tuple[StoreCheck, ...] = CHECKS
+) -> list[CheckOutcome]:
     """Run the checks, each below its own part of `prefix`. A store's error is a broken promise, not the end."""
     with _emptied(store, prefix):
         return [
-            Outcome(check, _problem(check, Trial(store, f"{prefix}{check.slug}/", clock, scale))) for check in checks
+            CheckOutcome(check, _problem(check, Trial(store, f"{prefix}{check.slug}/", clock, scale)))
+            for check in checks
         ]
 
 
-def _problem(check: Check, trial: Trial) -> str | None:
+def _problem(check: StoreCheck, trial: Trial) -> str | None:
     try:
         return check.run(trial)
     except LogkeepError as error:

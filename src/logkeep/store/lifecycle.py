@@ -8,7 +8,7 @@ import json
 from enum import StrEnum
 from typing import Any
 
-from logkeep.store.address import Address, Kind
+from logkeep.store.address import Address, StoreKind
 
 _DAYS = 7
 
@@ -46,7 +46,7 @@ def abort_rule(address: Address) -> tuple[Rule, str]:
 
 def rule_remedy(address: Address) -> str:
     """The rule and the command that sets it, ready to paste."""
-    if address.kind is Kind.GCS:
+    if address.kind is StoreKind.GCS:
         rule: dict[str, Any] = {"action": {"type": "AbortIncompleteMultipartUpload"}, "condition": {"age": _DAYS}}
         document = json.dumps({"lifecycle": {"rule": [rule]}})
         command = f"gcloud storage buckets update gs://{address.bucket} --lifecycle-file=rule.json"

@@ -21,7 +21,7 @@ from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from logkeep.errors import ConfigError, Damaged, ObjectMissing, StoreError, UnsafeName, VersionMismatch
-from logkeep.store.address import Address, Kind
+from logkeep.store.address import Address, StoreKind
 from logkeep.store.aws_files import file_credentials
 from logkeep.store.base import Abilities, ObjectInfo, safe_name, safe_prefix
 from logkeep.store.object_errors import translated
@@ -40,7 +40,7 @@ _OBSTORE_RAISES = (BaseError, OSError, ValueError)
 _ENDPOINT_VARIABLES = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
 
 Client = S3Store | GCSStore | AzureStore
-_CLIENTS: dict[Kind, Any] = {Kind.S3: S3Store, Kind.GCS: GCSStore, Kind.AZURE: AzureStore}
+_CLIENTS: dict[StoreKind, Any] = {StoreKind.S3: S3Store, StoreKind.GCS: GCSStore, StoreKind.AZURE: AzureStore}
 Names = list[str]  # inside the class `list` is the method
 
 
@@ -135,7 +135,7 @@ class ObjectStore:
 
     def _lists_in_order(self) -> bool:
         """The clouds list in the order of names; of other S3 servers it is not known."""
-        if self.address.kind is not Kind.S3:
+        if self.address.kind is not StoreKind.S3:
             return True
         return not self.address.endpoint and not any(os.environ.get(name) for name in _ENDPOINT_VARIABLES)
 
@@ -150,7 +150,7 @@ class ObjectStore:
         return b""
 
     def _info(self, meta: "ObjectMeta") -> ObjectInfo:
-        generation = (meta["version"] or "") if self.address.kind is Kind.GCS else ""
+        generation = (meta["version"] or "") if self.address.kind is StoreKind.GCS else ""
         version = f"{meta['e_tag'] or ''} {generation}".strip()
         return ObjectInfo(name=meta["path"], size=meta["size"], modified=meta["last_modified"], version=version)
 
@@ -246,13 +246,13 @@ def _connected(address: Address, retry: "RetryConfig") -> Client:
 
 def _client(address: Address, common: dict[str, Any]) -> Client:
     settings: dict[str, Any] = {}
-    if address.kind is Kind.GCS:
+    if address.kind is StoreKind.GCS:
         settings["base_url"] = address.endpoint
     else:
         settings["endpoint"] = address.endpoint
-    if address.kind is Kind.AZURE:
+    if address.kind is StoreKind.AZURE:
         settings["account_name"] = address.account
-    if address.kind is Kind.S3:
+    if address.kind is StoreKind.S3:
         # One DELETE per object: not every S3 server knows the bulk request.
         settings |= {"region": address.region, "disable_bulk_delete": True, **file_credentials()}
     given = {name: value for name, value in settings.items() if value}

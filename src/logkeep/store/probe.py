@@ -10,9 +10,9 @@ import msgspec
 
 from logkeep.errors import LogkeepError, StoreError
 from logkeep.model.time import Clock, TokenSource
-from logkeep.store.address import Address, Kind, parse_address
+from logkeep.store.address import Address, StoreKind, parse_address
 from logkeep.store.base import Store
-from logkeep.store.conformance import Outcome, Stake, run_checks
+from logkeep.store.conformance import CheckOutcome, Stake, run_checks
 from logkeep.store.lifecycle import Rule, abort_rule, rule_remedy
 from logkeep.store.trial import QUICK, Scale
 
@@ -84,7 +84,7 @@ def _forget(store: Store, name: str) -> None:
         return  # the check of `delete` reports it
 
 
-def _tried(outcome: Outcome) -> ProbeCheck:
+def _tried(outcome: CheckOutcome) -> ProbeCheck:
     check, problem = outcome.check, outcome.problem
     if problem is None:
         return ProbeCheck(slug=check.slug, title=check.title, result=Result.PASSED)
@@ -97,7 +97,7 @@ def _surroundings(store: Store) -> list[ProbeCheck]:
         address = parse_address(store.url)
     except LogkeepError:
         return []  # a store in memory has no surroundings
-    if address.kind is Kind.LOCAL:
+    if address.kind is StoreKind.LOCAL:
         return []
     return [_transport(address), *_sweeping(address)]
 
@@ -113,11 +113,11 @@ def _transport(address: Address) -> ProbeCheck:
 
 def _sweeping(address: Address) -> list[ProbeCheck]:
     title = "parts of uploads that were never finished are removed"
-    if address.kind is Kind.AZURE:
+    if address.kind is StoreKind.AZURE:
         return [
             ProbeCheck(slug="unfinished-uploads", title=title, result=Result.PASSED, what="Azure does so by itself")
         ]
-    rule, why = abort_rule(address) if address.kind is Kind.S3 else (Rule.UNKNOWN, "logkeep cannot ask this store")
+    rule, why = abort_rule(address) if address.kind is StoreKind.S3 else (Rule.UNKNOWN, "logkeep cannot ask this store")
     if rule is Rule.PRESENT:
         return [ProbeCheck(slug="unfinished-uploads", title=title, result=Result.PASSED)]
     what = "the bucket has no such rule" if rule is Rule.ABSENT else f"not known: {why}"

@@ -35,7 +35,7 @@ set_on_retry_hooks([_tell])  # stamina's own would print on stdout, which is for
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryLimits:
     """How long to try. Waits double from the first to the longest, with jitter."""
 
     total_s: float = 120.0
@@ -49,9 +49,9 @@ class Patience:
 class RetryingStore(DelegatingStore):
     """Retries what `retry_helps` says is worth it. Streams are not retried here: their parts are, by the client."""
 
-    def __init__(self, inner: Store, patience: Patience | None = None) -> None:
+    def __init__(self, inner: Store, patience: RetryLimits | None = None) -> None:
         super().__init__(inner)
-        self._patience = patience or Patience()
+        self._patience = patience or RetryLimits()
         self._answered = False
 
     def put_new(self, name: str, data: bytes) -> None:

@@ -18,7 +18,7 @@ _BURST_S = 0.25
 """How much unused time may be saved up: enough to even out small objects, too little to be felt as a spike."""
 
 
-class Pace:
+class TokenBucket:
     """A token bucket that threads share. `monotonic` and `sleep` are handed in by tests."""
 
     def __init__(
@@ -54,15 +54,15 @@ class Pace:
         self._lock = threading.Lock()
         self._paid_until = self._monotonic()  # another process has another monotonic clock
 
-    def divided(self, processes: int) -> "Pace":
+    def divided(self, processes: int) -> "TokenBucket":
         """One of so many equal shares."""
-        return Pace(max(self._rate // processes, 1), self._monotonic, self._sleep)
+        return TokenBucket(max(self._rate // processes, 1), self._monotonic, self._sleep)
 
 
 class ThrottledStore(DelegatingStore):
     """Limits per process; `shared_by` makes one for several processes. None = no limit."""
 
-    def __init__(self, inner: Store, upload: Pace | None = None, download: Pace | None = None) -> None:
+    def __init__(self, inner: Store, upload: TokenBucket | None = None, download: TokenBucket | None = None) -> None:
         super().__init__(inner)
         self._upload = upload
         self._download = download
@@ -112,7 +112,7 @@ def shared_by(store: Store, processes: int) -> Store:
 class ThrottledWriter(DelegatingWriter):
     """Pays for each write."""
 
-    def __init__(self, inner: ObjectWriter, upload: Pace | None) -> None:
+    def __init__(self, inner: ObjectWriter, upload: TokenBucket | None) -> None:
         super().__init__(inner)
         self._upload = upload
 
@@ -121,6 +121,6 @@ class ThrottledWriter(DelegatingWriter):
         _pay(self._upload, memoryview(data).nbytes)
 
 
-def _pay(pace: Pace | None, size_bytes: int) -> None:
+def _pay(pace: TokenBucket | None, size_bytes: int) -> None:
     if pace is not None:
         pace.pay(size_bytes)

@@ -15,16 +15,16 @@ from typing import Final
 
 from logkeep.errors import ClusterUnreachable, HistoryUnproven
 from logkeep.formats.unpack import XERIAL_MAGIC
-from logkeep.formats.zookeeper.names import Packing, hex_zxid, snapshot_name
+from logkeep.formats.zookeeper.names import SnapshotPacking, hex_zxid, snapshot_name
 from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import EngineFor
 from logkeep.zookeeper.admin_http import AdminServer, download, sent_in_clear, server_facts
-from logkeep.zookeeper.backup import Done, Wish, back_up
+from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.collect import MemberPlace
-from logkeep.zookeeper.gathering import Rounds
-from logkeep.zookeeper.kept import Origin
+from logkeep.zookeeper.gathering import RoundSettings
+from logkeep.zookeeper.kept import FileOrigin
 from logkeep.zookeeper.kinship import same_past
 from logkeep.zookeeper.sink import BackupSink, Known
 from logkeep.zookeeper.tree import tree_of, unresolved
@@ -32,13 +32,13 @@ from logkeep.zookeeper.words import ServerState
 
 _PAUSE_S: Final = 1.0
 _ATTEMPTS: Final = 5
-_PACKED: Final = ((b"\x1f\x8b", Packing.GZIP), (XERIAL_MAGIC, Packing.SNAPPY))
+_PACKED: Final = ((b"\x1f\x8b", SnapshotPacking.GZIP), (XERIAL_MAGIC, SnapshotPacking.SNAPPY))
 _SYSTEM: Final = b"/zookeeper"
 _FROM_DISK: Final = "back up from the server's directories"
 
 
 @dataclass(frozen=True)
-class Fetched:
+class FetchedSnapshot:
     """A snapshot in a scratch directory, named as it shall be kept."""
 
     path: Path
@@ -60,7 +60,7 @@ def back_up_by_admin(
     attempts: int = _ATTEMPTS,
     scratch: Path | None = None,
     new_history: bool = False,
-) -> Done:
+) -> ZooKeeperBackupDone:
     """A backup that consists of one snapshot. Exit code 2 where that is fuzzy, which the finding explains.
 
     Raises HistoryUnproven where it does not continue what is archived, unless a new history is meant.
@@ -69,14 +69,14 @@ def back_up_by_admin(
         if not new_history:
             _check_history(found, sink.known, member)
         mode, version = server_facts(server)
-        place = MemberPlace(member, found.path.parent, found.path.parent, server.url, Origin.ADMIN)
-        rounds = Rounds(engine_for, lambda _: ServerState(found.zxid, mode, version), patience_s=0.0)
+        place = MemberPlace(member, found.path.parent, found.path.parent, server.url, FileOrigin.ADMIN)
+        rounds = RoundSettings(engine_for, lambda _: ServerState(found.zxid, mode, version), patience_s=0.0)
         findings = (*found.findings, *sent_in_clear(server))
-        wish = Wish((place,), new_history=new_history, findings=findings)
+        wish = ZooKeeperBackupOptions((place,), new_history=new_history, findings=findings)
         return back_up(wish, sink, rounds, _no_words)
 
 
-def _check_history(found: Fetched, known: Known, member: str) -> None:
+def _check_history(found: FetchedSnapshot, known: Known, member: str) -> None:
     """Where no archived record can be compared, the tree that the archive ends with is. Raises HistoryUnproven.
 
     An archive that ends with a fuzzy snapshot, or with no node of anybody's, tells nothing.
@@ -101,7 +101,7 @@ def _no_words(host: str, word: str) -> str:
 @contextmanager
 def fetched_snapshot(
     server: AdminServer, sleep: Callable[[float], None], attempts: int = _ATTEMPTS, scratch: Path | None = None
-) -> Iterator[Fetched]:
+) -> Iterator[FetchedSnapshot]:
     """Ask until a snapshot is exact, at most so often; the last one is given if none was."""
     with tempfile.TemporaryDirectory(dir=scratch, prefix="logkeep-admin-") as made:
         for attempt in range(1, attempts + 1):
@@ -113,7 +113,7 @@ def fetched_snapshot(
             sleep(_PAUSE_S)
 
 
-def _fetch(server: AdminServer, directory: Path, sleep: Callable[[float], None]) -> Fetched:
+def _fetch(server: AdminServer, directory: Path, sleep: Callable[[float], None]) -> FetchedSnapshot:
     path = directory / "fetched"
     told = download(server, path, sleep)
     packing = _packing(path)
@@ -122,7 +122,7 @@ def _fetch(server: AdminServer, directory: Path, sleep: Callable[[float], None])
     at = zxid if exact else digest.needed_from(told)
     named = path.rename(directory / (snapshot_name(at) + (f".{packing}" if packing else "")))
     findings = () if exact else (_inexact(server.url, digest, told, zxid),)
-    return Fetched(named, exact, zxid if exact else told, findings, digest.written is None)
+    return FetchedSnapshot(named, exact, zxid if exact else told, findings, digest.written is None)
 
 
 @dataclass(frozen=True)
@@ -163,14 +163,14 @@ def _lacking(what: str, one: str, number: int) -> str:
     return f", the {what} of {of} are not in it" if number else ""
 
 
-def _packing(path: Path) -> Packing:
+def _packing(path: Path) -> SnapshotPacking:
     """A server packs what it sends as it packs its files."""
     with path.open("rb") as file:
         first = file.read(len(XERIAL_MAGIC))
-    return next((packing for magic, packing in _PACKED if first.startswith(magic)), Packing.PLAIN)
+    return next((packing for magic, packing in _PACKED if first.startswith(magic)), SnapshotPacking.PLAIN)
 
 
-def _digests(path: Path, packing: Packing) -> tuple[_Digest, int]:
+def _digests(path: Path, packing: SnapshotPacking) -> tuple[_Digest, int]:
     """What the nodes amount to, what the server wrote, and for which transaction. Raises Damaged."""
     with path.open("rb") as file, opened(file, packing) as plain:
         reader = SnapshotReader(plain)

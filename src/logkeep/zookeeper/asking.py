@@ -11,7 +11,7 @@ from typing import Final
 
 from logkeep.zookeeper.donors import Views, may_help
 from logkeep.zookeeper.kept import BackupView
-from logkeep.zookeeper.repair import Foreseen, foreseen
+from logkeep.zookeeper.repair import BackupRepairPlan, foreseen
 from logkeep.zookeeper.repair_plan import plan_repair
 from logkeep.zookeeper.verify_objects import Kept, ObjectChecks
 from logkeep.zookeeper.witnesses import witnesses
@@ -41,7 +41,7 @@ def _held(other: BackupView) -> Iterator[Kept]:
     yield from other.logs
 
 
-def _of_use(found: Foreseen, views: Views) -> Iterator[BackupView]:
+def _of_use(found: BackupRepairPlan, views: Views) -> Iterator[BackupView]:
     """Who gives something, be it only together with somebody who is asked later, or has a say in what others give."""
     together = (
         plan_repair(case.log, case.scanned, case.donors, proven=proven)

@@ -18,7 +18,7 @@ from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.configuration import Configuration, gather_config, usual_places
 from logkeep.zookeeper.copying_again import copy_again
 from logkeep.zookeeper.elsewhere import Runs, elsewhere
-from logkeep.zookeeper.gathering import Rounds
+from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.outcome import Told, backup_zxid, exit_code, kept_runs, told_of
 from logkeep.zookeeper.sink import BackupSink, Gathered, MemberText
@@ -29,7 +29,7 @@ AskWord = Callable[[str, str], str]
 
 
 @dataclass(frozen=True)
-class Wish:
+class ZooKeeperBackupOptions:
     """What the user asked for."""
 
     members: tuple[MemberPlace, ...]
@@ -44,7 +44,7 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Done:
+class ZooKeeperBackupDone:
     name: str
     gathered: Gathered
     exit_code: int
@@ -55,7 +55,9 @@ class Done:
         return self.gathered.findings
 
 
-def back_up(wish: Wish, sink: BackupSink, rounds: Rounds, ask_word: AskWord) -> Done:
+def back_up(
+    wish: ZooKeeperBackupOptions, sink: BackupSink, rounds: RoundSettings, ask_word: AskWord
+) -> ZooKeeperBackupDone:
     """Take a backup. Raises HistoryUnproven, DataDirUnusable, BackupFailed, or what the sink's store raises."""
     _check(wish)
     for place in wish.members:
@@ -74,10 +76,10 @@ def back_up(wish: Wish, sink: BackupSink, rounds: Rounds, ask_word: AskWord) -> 
     gathered = replace(_gathered(wish, members, archived, number, ask_word), again=again)
     completed = sink.complete(gathered)
     told = replace(gathered, findings=[*gathered.findings, *completed.findings])
-    return Done(completed.name, told, exit_code(told.findings))
+    return ZooKeeperBackupDone(completed.name, told, exit_code(told.findings))
 
 
-def _check(wish: Wish) -> None:
+def _check(wish: ZooKeeperBackupOptions) -> None:
     names = [member.name for member in wish.members]
     if not names or len(set(names)) != len(names):
         raise UsageError("name every member, each once", subject=", ".join(names))
@@ -96,7 +98,9 @@ def check_apart(url: str, place: MemberPlace) -> None:
             )
 
 
-def _gathered(wish: Wish, members: Sequence[MemberRun], archived: Runs, number: int, ask_word: AskWord) -> Gathered:
+def _gathered(
+    wish: ZooKeeperBackupOptions, members: Sequence[MemberRun], archived: Runs, number: int, ask_word: AskWord
+) -> Gathered:
     """`archived`: what earlier backups hold of each member, in the same history."""
     texts = {m.place.name: _text(m.place.host, ask_word) for m in members if m.state is not None}
     for member in members:
@@ -136,7 +140,7 @@ def _text(host: str, ask_word: AskWord) -> MemberText:
     return MemberText(*answers)
 
 
-def _config(wish: Wish, members: Sequence[MemberRun]) -> Configuration:
+def _config(wish: ZooKeeperBackupOptions, members: Sequence[MemberRun]) -> Configuration:
     if not wish.include_config:
         return Configuration()
     if wish.config_dirs:  # `myid` lies with the data, wherever the rest is

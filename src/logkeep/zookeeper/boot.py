@@ -20,9 +20,9 @@ from logkeep.formats.zookeeper.txnlog import header
 from logkeep.model.findings import Severity
 from logkeep.zookeeper.client import LiveNode
 from logkeep.zookeeper.coverage import Holdings
-from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.findings import Class, FileFinding
 from logkeep.zookeeper.kept import BackupView, KeptSnapshot
-from logkeep.zookeeper.plan import Moments, Refused, RestorePath, Slice, ToEnd
+from logkeep.zookeeper.plan import Moments, RestorePath, RestoreRefused, Slice, ToEnd
 from logkeep.zookeeper.prove import proven_path
 from logkeep.zookeeper.slicing import give_records
 from logkeep.zookeeper.tree import Node, Tree, is_ephemeral, new_tree, rows_of
@@ -34,21 +34,21 @@ _MOST_LINES: Final = 5
 _MOST_IN_LINE: Final = 300
 
 
-class Running(Protocol):
+class RunningServer(Protocol):
     """A server that serves."""
 
     def nodes(self) -> Iterator[LiveNode]:
         """All of its tree."""
 
 
-Boot = Callable[[Path], AbstractContextManager[Running]]
+Boot = Callable[[Path], AbstractContextManager[RunningServer]]
 """Starts a server on a data directory (which holds version-2) and ends it with the block.
 
 Raises ServerRefused where the server ends by itself on what is there, other errors for whatever else is wrong.
 """
 
 
-def booted(view: BackupView, holdings: Holdings, moments: Moments, boot: Boot, scratch: Path) -> Iterator[Seen]:
+def booted(view: BackupView, holdings: Holdings, moments: Moments, boot: Boot, scratch: Path) -> Iterator[FileFinding]:
     """Of the end of the newest history. What cannot be restored was told before.
 
     Raises ServerFailed, ClusterError or EngineUnavailable where no server could be started or asked.
@@ -57,7 +57,7 @@ def booted(view: BackupView, holdings: Holdings, moments: Moments, boot: Boot, s
         end = proven_path(view, holdings, ToEnd(), moments)
     except Damaged:
         return
-    if isinstance(end, Refused):
+    if isinstance(end, RestoreRefused):
         return
     stage(view, end.path, scratch)
     try:
@@ -77,11 +77,11 @@ def refused_words(error: ServerRefused) -> str:
     return f"a real server does not start on it: {error}; its last words: {log_end(error)}"
 
 
-def not_booted(error: LogkeepError | OSError) -> Seen:
+def not_booted(error: LogkeepError | OSError) -> FileFinding:
     """Beside damage that was found without a server: the look that was asked for did not come to its end."""
     what = error.what if isinstance(error, LogkeepError) else (error.strerror or str(error)).lower()
     remedy = error.remedy if isinstance(error, LogkeepError) else ""
-    return Seen(
+    return FileFinding(
         kind=Class.NOT_BOOTED,
         severity=Severity.WARNING,
         where="boot",
@@ -98,8 +98,8 @@ def log_end(error: ServerFailed) -> str:
     return said or "none"
 
 
-def _seen(kind: Class, what: str, remedy: str) -> Seen:
-    return Seen(kind=kind, severity=Severity.DAMAGE, where="boot", what=what, remedy=remedy)
+def _seen(kind: Class, what: str, remedy: str) -> FileFinding:
+    return FileFinding(kind=kind, severity=Severity.DAMAGE, where="boot", what=what, remedy=remedy)
 
 
 def stage(view: BackupView, path: RestorePath, data_dir: Path) -> None:

@@ -7,9 +7,9 @@ files hold together.
 from collections.abc import Iterator, Sequence
 
 from logkeep.formats.zookeeper.names import epoch_of, follows
-from logkeep.formats.zookeeper.scanned_log import Damage, DamageKind, ScannedLog
+from logkeep.formats.zookeeper.scanned_log import DamageKind, LogDamage, ScannedLog
 from logkeep.model.findings import Severity
-from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.findings import Class, FileFinding
 from logkeep.zookeeper.kept import KeptLog
 
 FROM_ANOTHER = "only another member or an earlier backup can have these transactions: back up more members, or splice"
@@ -26,21 +26,21 @@ _KINDS = {
 
 def log_findings(
     where: str, scanned: ScannedLog, *, newest: bool, before: int | None = None, next_first: int | None = None
-) -> Iterator[Seen]:
+) -> Iterator[FileFinding]:
     """`newest`: no later log of this member is there. `before`, `next_first`: the last zxid of the one before it, and
     the first of the one behind it."""
     if not scanned.records and not scanned.damage:
-        yield Seen(kind=Class.LOG_EMPTY, severity=Severity.NOTE, where=where, what="a log without a record")
+        yield FileFinding(kind=Class.LOG_EMPTY, severity=Severity.NOTE, where=where, what="a log without a record")
     for each in scanned.damage:
         yield _log_finding(where, each, newest, each.after_zxid or before, next_first)
 
 
-def _log_finding(where: str, each: Damage, newest: bool, last: int | None, next_first: int | None) -> Seen:
+def _log_finding(where: str, each: LogDamage, newest: bool, last: int | None, next_first: int | None) -> FileFinding:
     if each.kind is DamageKind.TORN:
         return _torn(where, each, newest, last, next_first)
     if each.kind is DamageKind.BAD_HEADER:
         whole = each.resumes_at is not None
-        return Seen(
+        return FileFinding(
             kind=Class.LOG_HEADER,
             severity=Severity.DAMAGE,
             where=where,
@@ -48,7 +48,7 @@ def _log_finding(where: str, each: Damage, newest: bool, last: int | None, next_
             remedy="the header holds no information: --fix writes it anew" if whole else "nothing in it can be read",
             position=0,
         )
-    return Seen(
+    return FileFinding(
         kind=Class.LOG_DAMAGED,
         severity=Severity.DAMAGE,
         where=where,
@@ -60,9 +60,9 @@ def _log_finding(where: str, each: Damage, newest: bool, last: int | None, next_
     )
 
 
-def _torn(where: str, each: Damage, newest: bool, last: int | None, next_first: int | None) -> Seen:
+def _torn(where: str, each: LogDamage, newest: bool, last: int | None, next_first: int | None) -> FileFinding:
     if newest:
-        return Seen(
+        return FileFinding(
             kind=Class.ACTIVE_TAIL,
             severity=Severity.NOTE,
             where=where,
@@ -73,7 +73,7 @@ def _torn(where: str, each: Damage, newest: bool, last: int | None, next_first: 
         )
     whole = last is not None and next_first is not None and follows(last, next_first)
     lost = None if whole or last is None or next_first is None else _lost(last, next_first)
-    return Seen(
+    return FileFinding(
         kind=Class.TORN_LOG,
         severity=Severity.NOTE if whole else Severity.DAMAGE,
         where=where,

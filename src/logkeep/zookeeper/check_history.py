@@ -9,47 +9,47 @@ from collections.abc import Collection, Iterator, Mapping
 from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
 from logkeep.model.findings import Severity
 from logkeep.zookeeper.check import FROM_ANOTHER
-from logkeep.zookeeper.coverage import Border, Holdings, Hole, Line, Standing
-from logkeep.zookeeper.findings import Class, Seen
-from logkeep.zookeeper.plan import Moments, Refused, RestorePath, ToEnd, plan
-from logkeep.zookeeper.reach import Base, Reach, bases_of, reach_of, stop_of
+from logkeep.zookeeper.coverage import Border, BorderProof, Holdings, Line, MissingTransactions
+from logkeep.zookeeper.findings import Class, FileFinding
+from logkeep.zookeeper.plan import Moments, RestorePath, RestoreRefused, ToEnd, plan
+from logkeep.zookeeper.reach import Reach, ReplayBase, bases_of, reach_of, stop_of
 
 
-def history_findings(holdings: Holdings, line: Line, moments: Moments) -> Iterator[Seen]:
+def history_findings(holdings: Holdings, line: Line, moments: Moments) -> Iterator[FileFinding]:
     where = f"history {line.history}"
     end = plan(holdings, ToEnd(), moments, history=line.history)
     reaches = {base: reach_of(line, base) for base in bases_of(holdings, line)}
     stops = [stop_of(line, base) for base in reaches]
     yield from _end_findings(where, end, any(reaches.values()))
-    grave = Severity.DAMAGE if isinstance(end, Refused) else Severity.WARNING
+    grave = Severity.DAMAGE if isinstance(end, RestoreRefused) else Severity.WARNING
     yield from (_hole_finding(where, hole, grave) for hole in _holes(line, stops))
     yield from (_border_finding(where, border) for border in _unproven(line, stops))
     yield from _member_findings(where, holdings, line)
     yield from _snapshot_findings(holdings, line, reaches)
 
 
-def _end_findings(where: str, end: RestorePath | Refused, something: bool) -> Iterator[Seen]:
+def _end_findings(where: str, end: RestorePath | RestoreRefused, something: bool) -> Iterator[FileFinding]:
     if isinstance(end, RestorePath):
         return
     kind = Class.END_UNREACHABLE if something else Class.NOT_RESTORABLE
     what = f"its end cannot be restored: {end.what}" if something else f"nothing in it can be restored: {end.what}"
     intervals = "; ".join(str(interval) for interval in end.reachable)
     remedy = f"what can be restored to: {intervals}" if intervals else FROM_ANOTHER
-    yield Seen(kind=kind, severity=Severity.DAMAGE, where=where, what=what, remedy=remedy)
+    yield FileFinding(kind=kind, severity=Severity.DAMAGE, where=where, what=what, remedy=remedy)
 
 
-def _holes(line: Line, stops: Collection[Border | Hole | None]) -> list[Hole]:
+def _holes(line: Line, stops: Collection[Border | MissingTransactions | None]) -> list[MissingTransactions]:
     """Between logs, and between a snapshot and the first log behind it. Each is told once."""
     found = {hole.before: hole for hole in line.holes}
     for stop in stops:
-        if isinstance(stop, Hole):
+        if isinstance(stop, MissingTransactions):
             found.setdefault(stop.before, stop)
     return [found[before] for before in sorted(found)]
 
 
-def _hole_finding(where: str, hole: Hole, severity: Severity) -> Seen:
+def _hole_finding(where: str, hole: MissingTransactions, severity: Severity) -> FileFinding:
     between = f"{hex_zxid(hole.after)} and {hex_zxid(hole.before)}"
-    return Seen(
+    return FileFinding(
         kind=Class.LOST_TRANSACTIONS,
         severity=severity,
         where=where,
@@ -60,17 +60,17 @@ def _hole_finding(where: str, hole: Hole, severity: Severity) -> Seen:
     )
 
 
-def _unproven(line: Line, stops: Collection[Border | Hole | None]) -> list[Border]:
-    found = {border.after: border for border in line.borders if border.standing is Standing.UNPROVEN}
+def _unproven(line: Line, stops: Collection[Border | MissingTransactions | None]) -> list[Border]:
+    found = {border.after: border for border in line.borders if border.standing is BorderProof.UNPROVEN}
     for stop in stops:
         if isinstance(stop, Border):
             found.setdefault(stop.after, stop)
     return [found[after] for after in sorted(found)]
 
 
-def _border_finding(where: str, border: Border) -> Seen:
+def _border_finding(where: str, border: Border) -> FileFinding:
     holders = ", ".join(sorted(border.seen_by)) or "no member"
-    return Seen(
+    return FileFinding(
         kind=Class.EPOCH_END_UNPROVEN,
         severity=Severity.WARNING,
         where=where,
@@ -81,10 +81,10 @@ def _border_finding(where: str, border: Border) -> Seen:
     )
 
 
-def _member_findings(where: str, holdings: Holdings, line: Line) -> Iterator[Seen]:
+def _member_findings(where: str, holdings: Holdings, line: Line) -> Iterator[FileFinding]:
     for dispute in holdings.disputed:
         if dispute.history == line.history:
-            yield Seen(
+            yield FileFinding(
                 kind=Class.MEMBERS_DISAGREE,
                 severity=Severity.DAMAGE,
                 where=where,
@@ -93,7 +93,7 @@ def _member_findings(where: str, holdings: Holdings, line: Line) -> Iterator[See
                 remedy="they are not of one history: compare the members, and restore from one of them by name",
             )
     for first, last in line.abandoned:
-        yield Seen(
+        yield FileFinding(
             kind=Class.NEVER_COMMITTED,
             severity=Severity.NOTE,
             where=where,
@@ -102,14 +102,16 @@ def _member_findings(where: str, holdings: Holdings, line: Line) -> Iterator[See
         )
 
 
-def _snapshot_findings(holdings: Holdings, line: Line, reaches: Mapping[Base, Reach | None]) -> Iterator[Seen]:
+def _snapshot_findings(
+    holdings: Holdings, line: Line, reaches: Mapping[ReplayBase, Reach | None]
+) -> Iterator[FileFinding]:
     for snapshot in holdings.snapshots:
         if snapshot.history != line.history:
             continue
         base = next((each for each in reaches if each.snapshot == snapshot), None)
         where = f"{snapshot.member}/{snapshot.name}"
         if base is None or base.awaits_digest:
-            yield Seen(
+            yield FileFinding(
                 kind=Class.SNAPSHOT_UNBOUNDED,
                 severity=Severity.NOTE,
                 where=where,
@@ -118,7 +120,7 @@ def _snapshot_findings(holdings: Holdings, line: Line, reaches: Mapping[Base, Re
                 zxid=snapshot.zxid,
             )
         elif reaches.get(base) is None:
-            yield Seen(
+            yield FileFinding(
                 kind=Class.WINDOW_OPEN,
                 severity=Severity.WARNING,
                 where=where,

@@ -14,11 +14,11 @@ from kazoo.exceptions import AuthFailedError, KazooException, NoAuthError, NoNod
 from kazoo.handlers.threading import KazooTimeoutError
 
 from logkeep.errors import AuthenticationFailed, ClusterError, ClusterUnreachable, NotAuthorised
-from logkeep.formats.zookeeper.transactions import Acl, Acls, Kind
-from logkeep.zookeeper.requests import Request, errors_of_multi
+from logkeep.formats.zookeeper.transactions import Acl, Acls, TransactionType
+from logkeep.zookeeper.requests import MultiRequest, errors_of_multi
 from logkeep.zookeeper.words import ServerState, four_letter, parse_srvr
 
-__all__ = ["Credential", "LiveNode", "ServerState", "Session", "four_letter", "server_state", "session"]
+__all__ = ["Credential", "LiveNode", "ServerState", "ZooKeeperSession", "four_letter", "server_state", "session"]
 
 _AT_ONCE: Final = 500
 _SESSION_S: Final = 10.0
@@ -72,7 +72,7 @@ def server_state(host: str, timeout_s: float) -> ServerState:
         return ServerState(opened.zxid())
 
 
-class Session:
+class ZooKeeperSession:
     """Made by `session`. Paths are bytes, the root is ``b""``."""
 
     def __init__(self, client: Any, timeout_s: float) -> None:
@@ -89,7 +89,7 @@ class Session:
         with _our_errors("/"):
             self._client.sync_async("/").get(timeout=self._timeout_s)
 
-    def ask(self, request: Request, subject: str) -> int:
+    def ask(self, request: MultiRequest, subject: str) -> int:
         """Have something changed: 0, or the code of the server's refusal, and then nothing was changed.
 
         Raises ClusterUnreachable when nobody knows what became of it; nothing is ever sent twice.
@@ -167,28 +167,28 @@ class Session:
 class _Sent:
     """A request as kazoo wants it."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: MultiRequest) -> None:
         self._request, self.type = request, int(request.kind)
 
     def serialize(self) -> bytes:
         return self._request.payload
 
     def deserialize(self, frame: bytes, offset: int) -> list[int]:
-        return errors_of_multi(bytes(frame[offset:])) if self.type == Kind.MULTI else []
+        return errors_of_multi(bytes(frame[offset:])) if self.type == TransactionType.MULTI else []
 
     def __repr__(self) -> str:
         return repr(self._request)
 
 
 @contextmanager
-def session(hosts: str, timeout_s: float, credentials: Sequence[Credential] = ()) -> Iterator[Session]:
+def session(hosts: str, timeout_s: float, credentials: Sequence[Credential] = ()) -> Iterator[ZooKeeperSession]:
     """A session with one of the servers; `hosts` are separated by commas. It ends with the block."""
     auth = [(credential.scheme, credential.secret) for credential in credentials]
     client = KazooClient(hosts=hosts, timeout=_SESSION_S, auth_data=auth, logger=_QUIET)
     try:
         with _our_errors(hosts):
             client.start(timeout=timeout_s)
-        yield Session(client, timeout_s)
+        yield ZooKeeperSession(client, timeout_s)
     finally:
         client.stop()
         client.close()

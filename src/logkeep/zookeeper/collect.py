@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logkeep.errors import DataDirUnusable
-from logkeep.formats.zookeeper.names import FileKind, FileName, Packing, parse_name
-from logkeep.zookeeper.kept import Origin
+from logkeep.formats.zookeeper.names import FileKind, FileName, SnapshotPacking, parse_name
+from logkeep.zookeeper.kept import FileOrigin
 
 VERSION_2 = "version-2"
 NAME_LOG_DIR = "name what its zoo.cfg has as dataLogDir: --zk-log-dir of zkbackup, --log-dir of logkeep"
@@ -33,7 +33,7 @@ class MemberPlace:
     log_dir: Path
     host: str = ""
     """`host:port` for clients; empty when the server shall not be asked."""
-    origin: Origin = Origin.DISK
+    origin: FileOrigin = FileOrigin.DISK
     """Where the files come from; nobody but who fetched them can tell."""
 
 
@@ -54,7 +54,7 @@ class FoundFile:
 
 
 @dataclass(frozen=True)
-class Found:
+class ServerFiles:
     """One look at one server. Snapshots and logs are in order of zxid."""
 
     snapshot_dir: Path
@@ -68,12 +68,12 @@ class Found:
     accepted_epoch: int | None = None
 
 
-def look(place: MemberPlace) -> Found:
+def look(place: MemberPlace) -> ServerFiles:
     """Raises DataDirUnusable for a directory that is none of ZooKeeper's, or that cannot be read."""
     snapshot_dir, log_dir = version_2(place.data_dir), version_2(place.log_dir)
     found = list(_files(snapshot_dir)) + (list(_files(log_dir)) if log_dir != snapshot_dir else [])
     ours = [f for f in found if not f.name.stray]
-    seen = Found(
+    seen = ServerFiles(
         snapshot_dir,
         log_dir,
         tuple(_of_kind(ours, FileKind.SNAPSHOT)),
@@ -111,7 +111,7 @@ def version_2(directory: Path) -> Path:
 
 def _is_older(directory: Path, names: list[str]) -> bool:
     """Files of today begin with ZKLG or ZKSN; a copy of a `version-2` may have any name, so the name says nothing."""
-    known = sorted(name for name in names if (parsed := parse_name(name)) and parsed.packing is Packing.PLAIN)
+    known = sorted(name for name in names if (parsed := parse_name(name)) and parsed.packing is SnapshotPacking.PLAIN)
     heads = [head for name in known if (head := _head(directory / name))]
     return bool(heads) and not any(head in {b"ZKLG", b"ZKSN"} for head in heads)
 

@@ -13,10 +13,10 @@ from logkeep.errors import Damaged, HistoryUnproven
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
-from logkeep.zookeeper.collect import Found, FoundFile
+from logkeep.zookeeper.collect import FoundFile, ServerFiles
 from logkeep.zookeeper.kinship import same_past
-from logkeep.zookeeper.sink import Known, Reached
-from logkeep.zookeeper.source_file import Looked, Mark, mark_in, same_in
+from logkeep.zookeeper.sink import Known, MemberReach
+from logkeep.zookeeper.source_file import OpenedFile, RecordMark, mark_in, same_in
 
 CONTRADICTED = "its logs hold another transaction under the zxid of an archived one"
 MOST_MARKS = 64
@@ -34,7 +34,7 @@ class Continued:
     """The checksum of the record at `kept_to`."""
 
 
-def continued(member: str, found: Found, known: Known) -> Continued:
+def continued(member: str, found: ServerFiles, known: Known) -> Continued:
     """Raises HistoryUnproven when nothing in the files proves that they go on where the archive ends."""
     reached = known.reached.get(member)
     if reached is None:
@@ -62,7 +62,7 @@ def continued(member: str, found: Found, known: Known) -> Continued:
     return Continued(reached.last, file.path.name, mark.end_at, reached.adler)
 
 
-def _same_tree(found: Found, known: Known) -> bool:
+def _same_tree(found: ServerFiles, known: Known) -> bool:
     """Whether a snapshot is of the very tree that the archived history had at its transaction."""
     for file in reversed(found.snapshots):
         told = _digest_in(file)
@@ -71,7 +71,7 @@ def _same_tree(found: Found, known: Known) -> bool:
     return False
 
 
-def _kindred(found: Found, known: Known, last: int) -> bool:
+def _kindred(found: ServerFiles, known: Known, last: int) -> bool:
     """Whether the oldest whole snapshot holds what the archive ends with: then only transactions are lost."""
     tree = known.tree()
     for file in found.snapshots if tree is not None else ():
@@ -104,31 +104,31 @@ def _digest_in(file: FoundFile) -> tuple[int, int] | None:
     return (ending.digest_zxid, ending.digest) if ending.digest is not None else None
 
 
-def _holder(found: Found, zxid: int) -> FoundFile | None:
+def _holder(found: ServerFiles, zxid: int) -> FoundFile | None:
     """The log in which a transaction is, if any has it."""
     return next((log for log in reversed(found.logs) if log.zxid <= zxid), None)
 
 
-def _holds(found: Found, zxid: int, adler: int) -> bool:
+def _holds(found: ServerFiles, zxid: int, adler: int) -> bool:
     file = _holder(found, zxid)
     mark = mark_in(file.path, zxid) if file is not None else None
     return mark is not None and (mark.zxid, mark.adler) == (zxid, adler)
 
 
-def _contradict(newer: FoundFile, older: FoundFile, mark: Mark) -> bool:
+def _contradict(newer: FoundFile, older: FoundFile, mark: RecordMark) -> bool:
     """Whether a record of a newer log is another one than an older log has under its zxid."""
     witness = mark_in(older.path, mark.zxid)
     if witness is None or witness.zxid != mark.zxid or witness.adler == mark.adler:
         return False
-    return not same_in(mark.zxid, Looked(str(newer.path)), Looked(str(older.path)))
+    return not same_in(mark.zxid, OpenedFile(str(newer.path)), OpenedFile(str(older.path)))
 
 
-def _stands_before(newer: FoundFile, older: FoundFile | None, reached: Reached) -> bool:
+def _stands_before(newer: FoundFile, older: FoundFile | None, reached: MemberReach) -> bool:
     """Whether an older log has the archived record, and the newer one the same transaction in other bytes."""
     mark = mark_in(older.path, reached.last) if older is not None else None
     if older is None or mark is None or (mark.zxid, mark.adler) != (reached.last, reached.adler):
         return False
-    return same_in(reached.last, Looked(str(newer.path)), Looked(str(older.path)))
+    return same_in(reached.last, OpenedFile(str(newer.path)), OpenedFile(str(older.path)))
 
 
 def unproven(member: str, zxid: int, why: str, damaged: Sequence[str] = ()) -> HistoryUnproven:

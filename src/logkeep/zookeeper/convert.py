@@ -14,18 +14,18 @@ from pathlib import Path
 import msgspec
 
 from logkeep.errors import ClusterUnreachable, Damaged, UsageError
-from logkeep.formats.zookeeper.names import Packing, log_name, parse_name
+from logkeep.formats.zookeeper.names import SnapshotPacking, log_name, parse_name
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES
 from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec
 from logkeep.model.work import EngineFor, Progress
-from logkeep.zookeeper.backup import Done, Wish, back_up
+from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.documents import LogEntry, SnapshotEntry, codec_of
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.configuration import ConfigFile
-from logkeep.zookeeper.gathering import Rounds
+from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.sink import (
     BackupSink,
@@ -35,7 +35,7 @@ from logkeep.zookeeper.sink import (
     PlacedLog,
     PlacedSnapshot,
     Shelf,
-    Stored,
+    StoredObject,
 )
 from logkeep.zookeeper.taken import ENDS_EARLY, lasting
 from logkeep.zookeeper.words import ServerState
@@ -58,7 +58,7 @@ class ConvertUnit:
 
 
 class Converted(msgspec.Struct, frozen=True):
-    stored: Stored
+    stored: StoredObject
 
 
 def convert_file(unit: ConvertUnit, progress: Progress) -> Converted:
@@ -92,7 +92,7 @@ def _opened(unit: ConvertUnit) -> PieceWriter:
     if isinstance(kept, KeptLog):
         return shelf.open_log(kept.member, _HISTORY, kept.first)
     parsed = parse_name(kept.name)
-    packed = parsed is not None and parsed.packing is not Packing.PLAIN
+    packed = parsed is not None and parsed.packing is not SnapshotPacking.PLAIN
     return shelf.open_snapshot(kept.member, _HISTORY, kept.name, kept.zxid, packed=packed or _doubled(unit, kept))
 
 
@@ -162,7 +162,7 @@ def joined(logs: Sequence[KeptLog]) -> list[tuple[KeptLog, ...]]:
     return found
 
 
-def _placed(pieces: tuple[KeptLog, ...], stored: Stored) -> PlacedLog:
+def _placed(pieces: tuple[KeptLog, ...], stored: StoredObject) -> PlacedLog:
     whole = replace(
         pieces[-1],
         history=_HISTORY,
@@ -203,7 +203,7 @@ def import_bundle(
     new_history: bool = False,
     scratch: Path | None = None,
     member_name: str | None = None,
-) -> Done:
+) -> ZooKeeperBackupDone:
     """A bundle as the next backup of a source. Raises HistoryUnproven where it does not continue what is there, Damaged
     where its document is not what was written.
 
@@ -213,8 +213,8 @@ def import_bundle(
     member = view.members[0]
     with _directories(view, scratch) as (data_dir, log_dir):
         place = MemberPlace(member_name or member.name, data_dir, log_dir, member.host or "bundle")
-        wish = Wish(members=(place,), new_history=new_history, findings=lasting(view.info.findings))
-        rounds = Rounds(engine_for, _as_told(view, member), patience_s=0.0)
+        wish = ZooKeeperBackupOptions(members=(place,), new_history=new_history, findings=lasting(view.info.findings))
+        rounds = RoundSettings(engine_for, _as_told(view, member), patience_s=0.0)
         return back_up(wish, sink, rounds, _silent)
 
 

@@ -7,22 +7,22 @@ hashed to: a copy of the same transactions that hashes alike is that piece, what
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from logkeep.formats.zookeeper.names import Packing
+from logkeep.formats.zookeeper.names import SnapshotPacking
 from logkeep.model.work import EngineFor
 from logkeep.zookeeper.collect import FoundFile
-from logkeep.zookeeper.copying_logs import CopiedLog, LogUnit, copy_log
-from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, SnapshotUnit, copy_snapshot
-from logkeep.zookeeper.held import Held
+from logkeep.zookeeper.copying_logs import CopiedLog, LogCopyUnit, copy_log
+from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, SnapshotCopyUnit, copy_snapshot
+from logkeep.zookeeper.held import KnownRecords
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot
 from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.sink import CopiedAgain
-from logkeep.zookeeper.source_file import Mark, mark_in, sha256_of
+from logkeep.zookeeper.source_file import RecordMark, mark_in, sha256_of
 
 
 @dataclass(frozen=True)
 class _Wanted:
-    logs: list[tuple[KeptLog, LogUnit]]
-    snapshots: list[tuple[KeptSnapshot, SnapshotUnit]]
+    logs: list[tuple[KeptLog, LogCopyUnit]]
+    snapshots: list[tuple[KeptSnapshot, SnapshotCopyUnit]]
 
 
 def copy_again(
@@ -59,13 +59,13 @@ def _wanted(members: Sequence[MemberRun], damaged: Sequence[KeptLog | KeptSnapsh
     return wanted
 
 
-def _log_units(member: MemberRun, kept: KeptLog) -> Iterator[LogUnit]:
+def _log_units(member: MemberRun, kept: KeptLog) -> Iterator[LogCopyUnit]:
     """None where no log reaches back so far."""
     file = next((log for log in reversed(member.seen.logs) if log.zxid <= kept.first), None)
     before = _before(file, kept.first) if file is not None else None
     if file is not None and before is not None:
         path, pinned = str(file.path), member.pins.path_of(str(file.path))
-        yield LogUnit(
+        yield LogCopyUnit(
             path=path,
             pinned=pinned,
             size_bytes=kept.size_bytes,
@@ -73,7 +73,7 @@ def _log_units(member: MemberRun, kept: KeptLog) -> Iterator[LogUnit]:
             history=kept.history,
             shelf=member.shelf,
             start_at=before.end_at,
-            held=(Held(0, kept.first - 1, before.adler, path, pinned),) if before.zxid else (),
+            held=(KnownRecords(0, kept.first - 1, before.adler, path, pinned),) if before.zxid else (),
             limit=kept.last,
             proven=(kept.last,),
             largest_record=member.largest_record,
@@ -81,22 +81,22 @@ def _log_units(member: MemberRun, kept: KeptLog) -> Iterator[LogUnit]:
         )
 
 
-def _before(file: FoundFile, first: int) -> Mark | None:
+def _before(file: FoundFile, first: int) -> RecordMark | None:
     """The record right before a transaction, which may come again behind it. None: it is not there."""
-    return Mark(0, 0, 0) if file.zxid == first else mark_in(file.path, first - 1)
+    return RecordMark(0, 0, 0) if file.zxid == first else mark_in(file.path, first - 1)
 
 
-def _snapshot_units(member: MemberRun, kept: KeptSnapshot) -> Iterator[SnapshotUnit]:
+def _snapshot_units(member: MemberRun, kept: KeptSnapshot) -> Iterator[SnapshotCopyUnit]:
     """None where the file is gone, or was written anew."""
     for file in member.seen.snapshots:
         if file.path.name == kept.name and sha256_of(file.path) == kept.sha256:
-            yield SnapshotUnit(
+            yield SnapshotCopyUnit(
                 path=str(file.path),
                 pinned=member.pins.path_of(str(file.path)),
                 name=kept.name,
                 zxid=kept.zxid,
                 packing=file.name.packing,
-                as_is=file.name.packing is not Packing.PLAIN,
+                as_is=file.name.packing is not SnapshotPacking.PLAIN,
                 size_bytes=kept.size_bytes,
                 member=kept.member,
                 history=kept.history,

@@ -17,8 +17,8 @@ from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, Padding, ScannedLog, 
 from logkeep.formats.zookeeper.window import CHUNK_BYTES
 from logkeep.model.segments import Proof
 from logkeep.model.work import Progress
-from logkeep.zookeeper.held import Held, is_same
-from logkeep.zookeeper.sink import PieceWriter, Shelf, Stored
+from logkeep.zookeeper.held import KnownRecords, is_same
+from logkeep.zookeeper.sink import PieceWriter, Shelf, StoredObject
 from logkeep.zookeeper.source_file import base_of, goes_back, opened_file, reading, scanned
 
 _FIRST_ZXID = slice(24, 32)
@@ -26,7 +26,7 @@ _FIRST_ZXID = slice(24, 32)
 
 
 @dataclass(frozen=True)
-class LogUnit:
+class LogCopyUnit:
     path: str
     pinned: str
     size_bytes: int
@@ -43,14 +43,14 @@ class LogUnit:
     """What is behind this zxid and not proven may be rewritten by the server: it is stored apart."""
     largest_record: int | None = None
     chunk_bytes: int = CHUNK_BYTES
-    held: tuple[Held, ...] = ()
+    held: tuple[KnownRecords, ...] = ()
     """What is kept already, and may come again here."""
 
 
 class CopiedPiece(msgspec.Struct, frozen=True, kw_only=True):
     """Records one behind the other, stored as a log of their own."""
 
-    stored: Stored
+    stored: StoredObject
     first: int
     last: int
     records: int
@@ -106,7 +106,7 @@ class CopiedLog(msgspec.Struct, frozen=True, kw_only=True):
     """The byte behind its last record that is kept, if that is also the last one of the file; else 0."""
 
 
-def copy_log(unit: LogUnit, progress: Progress) -> CopiedLog:
+def copy_log(unit: LogCopyUnit, progress: Progress) -> CopiedLog:
     """Store the records of a log up to the last one that is wanted, in as many pieces as damage makes of them."""
     try:
         file = opened_file(unit.path, unit.pinned)
@@ -126,7 +126,7 @@ def copy_log(unit: LogUnit, progress: Progress) -> CopiedLog:
 
 
 class _LogCopy:
-    def __init__(self, unit: LogUnit, file: BinaryIO, progress: Progress) -> None:
+    def __init__(self, unit: LogCopyUnit, file: BinaryIO, progress: Progress) -> None:
         self._unit, self._file, self._progress = unit, file, progress
         self.pieces: list[CopiedPiece] = []
         self.damage: list[FoundDamage] = []
@@ -172,12 +172,12 @@ class _LogCopy:
             self.at = start + found.size_bytes
         return self._behind(found, start)
 
-    def _keep(self, found: ScannedLog, stored: Stored, proof: Proof, start: int, *, tail: bool) -> None:
+    def _keep(self, found: ScannedLog, stored: StoredObject, proof: Proof, start: int, *, tail: bool) -> None:
         joins_at = max(start if self._repeats_from is None else self._repeats_from, HEADER_BYTES)
         self.pieces.append(_piece(found, stored, proof, start, -1 if self._unsure else joins_at, tail=tail))
         self._repeats_from, self._unsure, self._read_to = None, False, found.last_zxid
         path, pinned = self._unit.path, self._unit.pinned
-        self._held.append(Held(found.first_zxid, found.last_zxid, found.last_adler, path, pinned, start))
+        self._held.append(KnownRecords(found.first_zxid, found.last_zxid, found.last_adler, path, pinned, start))
 
     def _unkept(self, start: int) -> int | None:
         """Where the next record begins that is not kept yet. None: there is none, or none that may be kept."""
@@ -187,7 +187,9 @@ class _LogCopy:
             if not found.records:
                 return start  # damaged: nothing is known of it
             path, pinned = self._unit.path, self._unit.pinned
-            if not is_same(Held(found.first_zxid, found.last_zxid, found.last_adler, path, pinned, start), held):
+            if not is_same(
+                KnownRecords(found.first_zxid, found.last_zxid, found.last_adler, path, pinned, start), held
+            ):
                 self._contradicted(start)
                 return None
             whole = found.last_zxid == max(each.last for each in self._held)
@@ -200,7 +202,7 @@ class _LogCopy:
                 return None
         return start
 
-    def _kept_at(self, zxid: int) -> Held | None:
+    def _kept_at(self, zxid: int) -> KnownRecords | None:
         return next((held for held in self._held if zxid > 0 and held.first <= zxid <= held.last), None)
 
     def _pass_over(self, found: ScannedLog, start: int, *, whole: bool) -> None:
@@ -253,7 +255,7 @@ class _LogCopy:
 class _Lazily:
     """Opens the object with the first records, whose zxid names it: a log without records is not stored at all."""
 
-    def __init__(self, unit: LogUnit, start: int, progress: Progress, *, tail: bool) -> None:
+    def __init__(self, unit: LogCopyUnit, start: int, progress: Progress, *, tail: bool) -> None:
         self._unit, self._start, self._progress, self._tail = unit, start, progress, tail
         self._writer: PieceWriter | None = None
 
@@ -270,7 +272,7 @@ class _Lazily:
         self._writer.write(data)
         self._progress(len(data))
 
-    def close(self) -> Stored:
+    def close(self) -> StoredObject:
         if self._writer is None:
             raise Damaged("records were found and not stored", subject=self._unit.path)
         return self._writer.close()
@@ -289,7 +291,9 @@ def wanted_until(first: int, proven: tuple[int, ...], limit: int | None) -> tupl
     return end if limit is None else min(end, limit), Proof.UNPROVEN
 
 
-def _piece(found: ScannedLog, stored: Stored, proof: Proof, start: int, joins_at: int, *, tail: bool) -> CopiedPiece:
+def _piece(
+    found: ScannedLog, stored: StoredObject, proof: Proof, start: int, joins_at: int, *, tail: bool
+) -> CopiedPiece:
     return CopiedPiece(
         stored=stored,
         first=found.first_zxid,

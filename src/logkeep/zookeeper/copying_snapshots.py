@@ -12,28 +12,28 @@ from typing import BinaryIO, cast
 import msgspec
 
 from logkeep.errors import Damaged
-from logkeep.formats.zookeeper.names import Packing
+from logkeep.formats.zookeeper.names import SnapshotPacking
 from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.model.work import Progress
-from logkeep.zookeeper.sink import PieceWriter, Shelf, Stored
+from logkeep.zookeeper.sink import PieceWriter, Shelf, StoredObject
 from logkeep.zookeeper.source_file import opened_file, reading
 
 
-class Outcome(StrEnum):
+class SnapshotCopyOutcome(StrEnum):
     KEPT = "kept"
     VANISHED = "vanished"
     UNUSABLE = "unusable"
 
 
 @dataclass(frozen=True)
-class SnapshotUnit:
+class SnapshotCopyUnit:
     path: str
     pinned: str
     """Where its bytes are when its name is gone; empty: nowhere."""
     name: str
     zxid: int
-    packing: Packing
+    packing: SnapshotPacking
     size_bytes: int
     member: str
     history: str
@@ -43,12 +43,12 @@ class SnapshotUnit:
 
 
 class CopiedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    outcome: Outcome
+    outcome: SnapshotCopyOutcome
     why: str = ""
     finished: bool | None = None
     """Of one that is not whole: its last bytes are those of a whole one, so it was damaged since. None: it is packed,
     so nobody can tell."""
-    stored: Stored | None = None
+    stored: StoredObject | None = None
     fuzzy_end: int | None = None
     digest: int | None = None
     digest_zxid: int = 0
@@ -56,19 +56,19 @@ class CopiedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     schemes: tuple[str, ...] = ()
 
 
-def copy_snapshot(unit: SnapshotUnit, progress: Progress) -> CopiedSnapshot:
+def copy_snapshot(unit: SnapshotCopyUnit, progress: Progress) -> CopiedSnapshot:
     """Store a snapshot file as it is, if all its seals fit."""
     try:
         file = opened_file(unit.path, unit.pinned)
     except FileNotFoundError:
-        return CopiedSnapshot(outcome=Outcome.VANISHED)
+        return CopiedSnapshot(outcome=SnapshotCopyOutcome.VANISHED)
     with file, reading(unit.path):
         writer = unit.shelf.open_snapshot(unit.member, unit.history, unit.name, unit.zxid, packed=unit.as_is)
         try:
             return _checked_snapshot(unit, _Copied(file, writer, progress), writer)
         except Damaged as damage:
-            finished = _is_finished(file) if unit.packing is Packing.PLAIN else None
-            return CopiedSnapshot(outcome=Outcome.UNUSABLE, why=str(damage), finished=finished)
+            finished = _is_finished(file) if unit.packing is SnapshotPacking.PLAIN else None
+            return CopiedSnapshot(outcome=SnapshotCopyOutcome.UNUSABLE, why=str(damage), finished=finished)
         finally:
             writer.abort()
 
@@ -84,7 +84,7 @@ def _is_finished(file: BinaryIO) -> bool:
 _LAST_BYTES = b"\0\0\0\1/"
 
 
-def _checked_snapshot(unit: SnapshotUnit, source: "_Copied", writer: PieceWriter) -> CopiedSnapshot:
+def _checked_snapshot(unit: SnapshotCopyUnit, source: "_Copied", writer: PieceWriter) -> CopiedSnapshot:
     reader = SnapshotReader(opened(cast("BinaryIO", source), unit.packing))
     reader.sessions()
     acls = reader.acls()
@@ -95,7 +95,7 @@ def _checked_snapshot(unit: SnapshotUnit, source: "_Copied", writer: PieceWriter
     ending = reader.ending()
     source.drain()
     return CopiedSnapshot(
-        outcome=Outcome.KEPT,
+        outcome=SnapshotCopyOutcome.KEPT,
         stored=writer.close(),
         fuzzy_end=ending.fuzzy_end(unit.zxid, largest),
         digest=ending.digest,

@@ -8,7 +8,7 @@ from typing import BinaryIO
 import msgspec
 
 from logkeep.model.work import Progress
-from logkeep.zookeeper.sink import Shelf, Stored
+from logkeep.zookeeper.sink import Shelf, StoredObject
 from logkeep.zookeeper.source_file import opened_file, reading
 
 _CHUNK = 1 << 20
@@ -29,7 +29,7 @@ class VerbatimUnit:
 
 
 class CopiedVerbatim(msgspec.Struct, frozen=True, kw_only=True):
-    stored: Stored | None
+    stored: StoredObject | None
 
 
 def copy_verbatim(unit: VerbatimUnit, progress: Progress) -> CopiedVerbatim:

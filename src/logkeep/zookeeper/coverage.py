@@ -21,7 +21,7 @@ FIRST_EVER = frozenset({1, (1 << 32) | 1})
 _NO_ENDS: Mapping[int, int] = MappingProxyType({})
 
 
-class Standing(StrEnum):
+class BorderProof(StrEnum):
     """How it is known that nothing lies between two transactions of different epochs."""
 
     BEGINNING = "beginning"
@@ -42,7 +42,7 @@ class Border:
     after: int
     seen_by: frozenset[str]
     """Members whose logs have one right behind the other."""
-    standing: Standing
+    standing: BorderProof
     otherwise: tuple[int, ...] = ()
     """What else the last transaction before `after` may have been, as other members' logs tell it."""
 
@@ -60,7 +60,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class HeldSpan:
     """All transactions `first` to `last`, in one epoch, held by one member or another."""
 
     first: int
@@ -70,7 +70,7 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class Hole:
+class MissingTransactions:
     """Transactions that nobody holds: behind `after` and before `before`. Numbers of two epochs are no count."""
 
     after: int
@@ -89,7 +89,7 @@ class Line:
     """A history as it is held, oldest transaction first."""
 
     history: str
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[HeldSpan, ...]
     spans: tuple[Span, ...]
     abandoned: tuple[tuple[int, int], ...] = ()
     """Held, and not in the history: behind the accepted end of their epoch."""
@@ -101,8 +101,8 @@ class Line:
         return self.stretches[-1].last if self.stretches else None
 
     @property
-    def holes(self) -> tuple[Hole, ...]:
-        return tuple(Hole(a.last, b.first) for a, b in pairwise(self.stretches) if b.border is None)
+    def holes(self) -> tuple[MissingTransactions, ...]:
+        return tuple(MissingTransactions(a.last, b.first) for a, b in pairwise(self.stretches) if b.border is None)
 
     @property
     def borders(self) -> tuple[Border, ...]:

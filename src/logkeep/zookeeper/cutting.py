@@ -7,7 +7,7 @@ all of it. One that has lost something is served by runs of its own: none may re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from logkeep.zookeeper.repair_plan import NewLog, Own, RepairPlan, Taken
+from logkeep.zookeeper.repair_plan import DonorRecords, NewLog, Own, RepairPlan
 
 Span = tuple[int, int]
 """First and last transaction."""
@@ -36,7 +36,7 @@ def _overlap(one: Span, other: Span) -> bool:
 
 
 def _cut(log: NewLog, firsts: Sequence[int], before: Mapping[int, int]) -> Iterator[NewLog]:
-    run: list[Own | Taken] = []
+    run: list[Own | DonorRecords] = []
     for part in (half for whole in log.parts for half in _halves(whole, firsts, before)):
         if run and part.first in firsts:
             yield NewLog(run[0].first, run[-1].last, tuple(run))
@@ -45,7 +45,7 @@ def _cut(log: NewLog, firsts: Sequence[int], before: Mapping[int, int]) -> Itera
     yield NewLog(run[0].first, run[-1].last, tuple(run))
 
 
-def _halves(part: Own | Taken, firsts: Sequence[int], before: Mapping[int, int]) -> Iterator[Own | Taken]:
+def _halves(part: Own | DonorRecords, firsts: Sequence[int], before: Mapping[int, int]) -> Iterator[Own | DonorRecords]:
     inside = [first for first in firsts if part.first < first <= part.last]
     ends = [*(before.get(first, first - 1) for first in inside), part.last]
     for first, last in zip((part.first, *inside), ends, strict=True):

@@ -9,7 +9,7 @@ from logkeep.zookeeper.collect import FoundFile
 from logkeep.zookeeper.copying_logs import FoundDamage
 from logkeep.zookeeper.elsewhere import ASK_ANOTHER, Elsewhere, who
 from logkeep.zookeeper.member_run import MemberRun
-from logkeep.zookeeper.rounds import Hole, holes
+from logkeep.zookeeper.rounds import RoundHole, holes
 from logkeep.zookeeper.sink import PlacedLog
 
 
@@ -22,7 +22,7 @@ def damage_findings(member: MemberRun, kept: Sequence[PlacedLog], others: Elsewh
             yield from _damage(member.path_of(name), damage, following, _Held(name, kept, others))
 
 
-def from_damage(member: MemberRun, hole: Hole) -> bool:
+def from_damage(member: MemberRun, hole: RoundHole) -> bool:
     """Whether a finding on a damaged file tells of it already."""
     following = {log.path.name: _next_log(member.seen.logs, log) for log in member.seen.logs}
     return any(
@@ -94,7 +94,7 @@ def _damage(where: str, damage: FoundDamage, following: int | None, held: _Held)
         )
 
 
-def _missing(after: int, goes_on: int, kept: Sequence[PlacedLog]) -> list[Hole]:
+def _missing(after: int, goes_on: int, kept: Sequence[PlacedLog]) -> list[RoundHole]:
     """What stands between two records and in no piece that is kept."""
     runs = [(p.kept.first, p.kept.last) for p in kept if p.kept.first < goes_on and p.kept.last > after]
     return holes([(after, after), *runs, (goes_on, goes_on)]) if after < goes_on else []

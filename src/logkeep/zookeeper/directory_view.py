@@ -13,12 +13,12 @@ from typing import BinaryIO
 
 from logkeep.errors import Damaged, UsageError
 from logkeep.formats.zookeeper.names import FileKind, FileName, epoch_of, follows, parse_name
-from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, DamageKind, ScannedLog, Stretch, header, scan, tables
+from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, DamageKind, RecordStretch, ScannedLog, header, scan, tables
 from logkeep.model.findings import Severity
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.check import log_findings
-from logkeep.zookeeper.findings import Class, Seen
-from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.findings import Class, FileFinding
+from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, LogFileEnding, Member
 from logkeep.zookeeper.slicing import LogPart
 from logkeep.zookeeper.snapshot_facts import Hashed, read_facts
 from logkeep.zookeeper.survey import borders_in
@@ -28,7 +28,7 @@ _HISTORY = "1"
 
 
 @dataclass(frozen=True)
-class Place:
+class FileBytes:
     """Bytes `[start, end)` of a file; a log's header stands before them wherever they are from."""
 
     path: Path
@@ -42,9 +42,9 @@ class DirectoryView:
     members: Sequence[Member]
     snapshots: Sequence[KeptSnapshot]
     logs: Sequence[KeptLog]
-    seen: tuple[Seen, ...]
+    seen: tuple[FileFinding, ...]
     """What is wrong with the files themselves."""
-    places: dict[KeptLog | KeptSnapshot, Place]
+    places: dict[KeptLog | KeptSnapshot, FileBytes]
 
     def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
         place = self.places[kept]
@@ -57,7 +57,7 @@ class DirectoryView:
         return False
 
 
-def _opened(place: Place, before: bytes) -> BinaryIO:
+def _opened(place: FileBytes, before: bytes) -> BinaryIO:
     return LogPart(place.path.open("rb", buffering=0), place.start, place.end, before).buffered()
 
 
@@ -76,7 +76,7 @@ def directory_view(member: Member, *, cold: bool = False) -> DirectoryView:
 
 def together(name: str, views: Sequence[DirectoryView]) -> DirectoryView:
     """Several members as one view; their names must differ."""
-    places: dict[KeptLog | KeptSnapshot, Place] = {}
+    places: dict[KeptLog | KeptSnapshot, FileBytes] = {}
     for view in views:
         places |= view.places
     return DirectoryView(
@@ -89,7 +89,7 @@ def together(name: str, views: Sequence[DirectoryView]) -> DirectoryView:
     )
 
 
-def _files(directory: str, kind: FileKind, seen: list[Seen]) -> list[tuple[Path, FileName]]:
+def _files(directory: str, kind: FileKind, seen: list[FileFinding]) -> list[tuple[Path, FileName]]:
     """Files of a kind by zxid. Names that a server would read and that no server writes are findings."""
     base = Path(directory)
     base = base if base.name == _VERSION_2 else base / _VERSION_2
@@ -107,8 +107,8 @@ def _files(directory: str, kind: FileKind, seen: list[Seen]) -> list[tuple[Path,
     return sorted(found, key=lambda each: (each[1].zxid, each[0].name))
 
 
-def _stray(name: str) -> Seen:
-    return Seen(
+def _stray(name: str) -> FileFinding:
+    return FileFinding(
         kind=Class.STRAY_FILE,
         severity=Severity.WARNING,
         where=name,
@@ -122,8 +122,8 @@ class _Looked:
         self._member, self._cold = member, cold
         self.snapshots: list[KeptSnapshot] = []
         self.logs: list[KeptLog] = []
-        self.seen: list[Seen] = []
-        self.places: dict[KeptLog | KeptSnapshot, Place] = {}
+        self.seen: list[FileFinding] = []
+        self.places: dict[KeptLog | KeptSnapshot, FileBytes] = {}
 
     def take_logs(self, files: Sequence[tuple[Path, FileName]]) -> None:
         scans = [(path, *_scanned(path)) for path, _ in files]
@@ -137,11 +137,11 @@ class _Looked:
 
     def _take_log(self, path: Path, scanned: ScannedLog, sha256: str, newest: bool) -> None:
         torn = any(damage.kind is DamageKind.TORN for damage in scanned.damage)
-        ending = Ending.CLEAN if not scanned.damage else Ending.DAMAGED
+        ending = LogFileEnding.CLEAN if not scanned.damage else LogFileEnding.DAMAGED
         if torn and len(scanned.damage) == 1:
-            ending = Ending.ACTIVE_TAIL if newest else Ending.TORN
+            ending = LogFileEnding.ACTIVE_TAIL if newest else LogFileEnding.TORN
         if scanned.records:
-            first = Stretch(
+            first = RecordStretch(
                 HEADER_BYTES, scanned.size_bytes, scanned.records, scanned.first_zxid, scanned.last_zxid,
                 scanned.min_time_ms, scanned.max_time_ms, scanned.last_adler,
             )  # fmt: skip
@@ -150,7 +150,7 @@ class _Looked:
             if stretch.records:
                 self._keep(path, stretch, _sha256(path, stretch), ending, scanned.with_digests)
 
-    def _keep(self, path: Path, stretch: Stretch, sha256: str, ending: Ending, digests: bool) -> None:
+    def _keep(self, path: Path, stretch: RecordStretch, sha256: str, ending: LogFileEnding, digests: bool) -> None:
         log = KeptLog(
             member=self._member.name,
             history=_HISTORY,
@@ -167,14 +167,14 @@ class _Looked:
             sha256=sha256,
             digests=digests,
         )
-        place = Place(path, stretch.start, stretch.end)
+        place = FileBytes(path, stretch.start, stretch.end)
         if epoch_of(log.first) != epoch_of(log.last):
             with _opened(place, header()) as source:
                 log = replace(log, borders=borders_in(records.zxid for records in tables(source)))
         self.logs.append(log)
         self.places[log] = place
 
-    def _proof(self, stretch: Stretch) -> Proof:
+    def _proof(self, stretch: RecordStretch) -> Proof:
         """The server's word is of its own epoch: another leader may have given up the last transactions of an earlier
         one. A lone server commits all that it logs."""
         if self._member.zxid is None:
@@ -199,7 +199,7 @@ class _Looked:
                 self._take_snapshot(path, parsed)
             except Damaged as error:
                 self.seen.append(
-                    Seen(
+                    FileFinding(
                         kind=Class.SNAPSHOT_DAMAGED,
                         severity=Severity.WARNING,
                         where=path.name,
@@ -226,7 +226,7 @@ class _Looked:
             sha256=facts.sha256,
         )
         self.snapshots.append(snapshot)
-        self.places[snapshot] = Place(path, 0, facts.size_bytes)
+        self.places[snapshot] = FileBytes(path, 0, facts.size_bytes)
 
     def _bound(self) -> int | None:
         """A lone server logs a transaction before it applies it: nothing in a snapshot is behind the logs."""
@@ -241,8 +241,8 @@ def _scanned(path: Path) -> tuple[ScannedLog, str]:
     return scanned, summed.hexdigest()
 
 
-def _sha256(path: Path, stretch: Stretch) -> str:
-    with _opened(Place(path, stretch.start, stretch.end), header()) as source:
+def _sha256(path: Path, stretch: RecordStretch) -> str:
+    with _opened(FileBytes(path, stretch.start, stretch.end), header()) as source:
         hashed = Hashed(source)
         hashed.drain()
     return hashed.sha256

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from logkeep.errors import Damaged, ObjectMissing
-from logkeep.formats.zookeeper.txnlog import Records, ScannedLog, Stretch
+from logkeep.formats.zookeeper.txnlog import RecordStretch, ScannedLog, TransactionColumns
 from logkeep.zookeeper.kept import BackupView, KeptLog
 from logkeep.zookeeper.line import spans_of
 from logkeep.zookeeper.repair_plan import Donor, Own, Past, RepairPlan, own_parts
@@ -39,7 +39,7 @@ class Views:
         """In the order in which donors are numbered."""
         return (self.view, *self.others)
 
-    def records(self, number: int, log: KeptLog) -> Iterator[Records]:
+    def records(self, number: int, log: KeptLog) -> Iterator[TransactionColumns]:
         """All good ones of a log of one of the views."""
         return self.reading.good_records(self.all[number], log)
 
@@ -109,7 +109,7 @@ def _donor(views: Views, log: KeptLog, own: Sequence[Own], number: int, candidat
         yield Donor(number, candidate, runs, views.past_of(number, candidate, log), begins, ends)
 
 
-def _runs(log: KeptLog, good: Sequence[Stretch]) -> Iterator[tuple[int, int]]:
+def _runs(log: KeptLog, good: Sequence[RecordStretch]) -> Iterator[tuple[int, int]]:
     for span in spans_of(log):
         for each in good:
             first, last = max(span.first, each.first_zxid), min(span.last, each.last_zxid)
@@ -127,7 +127,7 @@ def _agrees(views: Views, log: KeptLog, own: Sequence[Own], candidate: tuple[int
     return common > 0 or enough
 
 
-def _own_records(views: Views, log: KeptLog, own: Sequence[Own]) -> Iterator[Records]:
+def _own_records(views: Views, log: KeptLog, own: Sequence[Own]) -> Iterator[TransactionColumns]:
     for part in own:
         try:
             yield from views.reading.records(views.view, log, [(part.start, part.end)])

@@ -9,7 +9,7 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.time import Clock, TokenSource
 from logkeep.zookeeper.boot import Boot, refused_words, tree_differences
 from logkeep.zookeeper.restore.carrying_out import carry_out
-from logkeep.zookeeper.restore.preparing import Prepared
+from logkeep.zookeeper.restore.preparing import PreparedRestore
 from logkeep.zookeeper.restore.values import RestoreReceipt
 
 _MOST_TOLD = 20
@@ -25,7 +25,9 @@ class Drilled:
     """What differs; nothing when it is the same tree."""
 
 
-def drill(prepared: Prepared, data_dir: Path, boot: Boot, journal: str, clock: Clock, tokens: TokenSource) -> Drilled:
+def drill(
+    prepared: PreparedRestore, data_dir: Path, boot: Boot, journal: str, clock: Clock, tokens: TokenSource
+) -> Drilled:
     """Raises what the restore raises, and what keeps a server from being started or asked. One that ends by itself on
     the result is a finding."""
     receipt = carry_out(prepared, clock=clock, token=tokens, name=journal)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from logkeep.zookeeper.rounds import Hole
+from logkeep.zookeeper.rounds import RoundHole
 
 Runs = Mapping[str, Sequence[tuple[int, int]]]
 """Per member, first and last of runs of zxids."""
@@ -22,7 +22,7 @@ class Elsewhere:
 
     runs: Runs = field(default_factory=dict)
 
-    def holders(self, hole: Hole) -> tuple[str, ...]:
+    def holders(self, hole: RoundHole) -> tuple[str, ...]:
         """Those who together hold all of it, by name; nobody if anything is missing."""
         touching = [
             (max(first, hole.first), min(last, hole.last), name)

@@ -1,6 +1,6 @@
 """What a check of ZooKeeper's files saw: of which class, where, at which zxid, and what can honestly be done.
 
-`Seen.finding` gives the form in which all of Logkeep stores and prints findings.
+`FileFinding.finding` gives the form in which all of Logkeep stores and prints findings.
 """
 
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Class(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class FileFinding:
     kind: Class
     severity: Severity
     where: str

@@ -17,9 +17,9 @@ from logkeep.formats.zookeeper.names import counter_of
 from logkeep.repository.freshness import put_freshness
 from logkeep.repository.optimize import Optimized
 from logkeep.zookeeper.archive.sink import ArchiveSink
-from logkeep.zookeeper.backup import AskWord, Done, Wish, back_up
-from logkeep.zookeeper.collect import Found, MemberPlace, look
-from logkeep.zookeeper.gathering import Rounds
+from logkeep.zookeeper.backup import AskWord, ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
+from logkeep.zookeeper.collect import MemberPlace, ServerFiles, look
+from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.sink import Known
 
 _LONGEST_PAUSE_S = 60.0
@@ -42,12 +42,12 @@ class Stopping(Protocol):
 
 
 @dataclass(frozen=True)
-class Round:
+class ZooKeeperFollowRound:
     """What became of one round."""
 
     number: int
     took_s: float
-    done: Done | None = None
+    done: ZooKeeperBackupDone | None = None
     """None when nothing was new, or it failed."""
     behind_s: float = 0.0
     """The age of the newest moment at which the archive was seen to hold all that the members had."""
@@ -59,16 +59,16 @@ class Round:
 
 
 @dataclass
-class Follower:
+class ZooKeeperFollower:
     """`archiving` opens the sink of one round; `tell` gets every round as it ends."""
 
     archiving: Callable[[], AbstractContextManager[ArchiveSink]]
-    wish: Wish
-    rounds: Rounds
+    wish: ZooKeeperBackupOptions
+    rounds: RoundSettings
     ask_word: AskWord
     stop: Stopping
     interval_s: float
-    tell: Callable[[Round], None]
+    tell: Callable[[ZooKeeperFollowRound], None]
     merge: Callable[[], Optimized] | None = None
     """Merges what is worth it; takes the lease itself. None: small objects stay as they are."""
     monotonic: Callable[[], float] = time.monotonic
@@ -76,7 +76,7 @@ class Follower:
     """Rounds that committed since the last look for small objects."""
     _whole_at_s: float | None = None
     _failures: int = 0
-    _looked: dict[str, Found] = field(default_factory=dict)
+    _looked: dict[str, ServerFiles] = field(default_factory=dict)
     """What lay in the directories of each member before the newest backup of this run was taken."""
     _kept: dict[str, int] = field(default_factory=dict)
     """The last transaction that it kept of each, proven or not."""
@@ -90,7 +90,7 @@ class Follower:
             self.tell(one)
             self.stop.wait(one.again_in_s)
 
-    def _round(self, number: int) -> Round:
+    def _round(self, number: int) -> ZooKeeperFollowRound:
         began_s = self.monotonic()
         done, error = None, None
         try:
@@ -109,7 +109,9 @@ class Follower:
         merged, error = self._merged(error)
         now_s = self.monotonic()
         behind_s = now_s - (self._whole_at_s if self._whole_at_s is not None else began_s)
-        return Round(number, now_s - began_s, done, behind_s, merged, error, self._pause_s(now_s - began_s))
+        return ZooKeeperFollowRound(
+            number, now_s - began_s, done, behind_s, merged, error, self._pause_s(now_s - began_s)
+        )
 
     def _merged(self, error: LogkeepError | None) -> tuple[Optimized | None, LogkeepError | None]:
         """Trouble with merging is told, and undoes nothing: the round counts."""
@@ -128,7 +130,7 @@ class Follower:
         longer = self.interval_s * 2 ** min(self._failures, 10) if self._failures else self.interval_s
         return max(min(longer, max(_LONGEST_PAUSE_S, self.interval_s)) - took_s, 0.0)
 
-    def _backed_up(self, sink: ArchiveSink) -> Done | None:
+    def _backed_up(self, sink: ArchiveSink) -> ZooKeeperBackupDone | None:
         """Commit what is new; nothing when nothing is."""
         place, looked = sink.session.place, sink.session.clock()
         if sink.known.anything and not self.wish.new_history and self._unchanged(sink.known):
@@ -137,7 +139,7 @@ class Follower:
         before = {place.name: look(place) for place in self.wish.members}
         done = back_up(self.wish, sink, self.rounds, self.ask_word)
         self._looked, self._kept = before, _kept_of(done)
-        self.wish = Wish(**{**vars(self.wish), "new_history": False})
+        self.wish = ZooKeeperBackupOptions(**{**vars(self.wish), "new_history": False})
         put_freshness(place, looked, int(done.name), 0, self._within_s)
         return done
 
@@ -172,7 +174,7 @@ class Follower:
             return None
 
 
-def _kept_of(done: Done) -> dict[str, int]:
+def _kept_of(done: ZooKeeperBackupDone) -> dict[str, int]:
     kept: dict[str, int] = {}
     for placed in done.gathered.logs:
         kept[placed.kept.member] = max(placed.kept.last, kept.get(placed.kept.member, 0))
@@ -181,17 +183,17 @@ def _kept_of(done: Done) -> dict[str, int]:
 
 def follow(
     archiving: Callable[[], AbstractContextManager[ArchiveSink]],
-    wish: Wish,
-    rounds: Rounds,
+    wish: ZooKeeperBackupOptions,
+    rounds: RoundSettings,
     ask_word: AskWord,
     stop: Stopping,
     *,
     interval_s: float,
-    tell: Callable[[Round], None],
+    tell: Callable[[ZooKeeperFollowRound], None],
     merge: Callable[[], Optimized] | None = None,
 ) -> None:
     """Rounds of at least `interval_s` until `stop` is wished: what is lost at worst is one interval and one round."""
-    Follower(archiving, wish, rounds, ask_word, stop, interval_s, tell, merge).run()
+    ZooKeeperFollower(archiving, wish, rounds, ask_word, stop, interval_s, tell, merge).run()
 
 
 def _passes(error: LogkeepError) -> bool:

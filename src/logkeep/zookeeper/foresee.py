@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from logkeep.errors import ClusterError
 from logkeep.model.findings import Finding
-from logkeep.zookeeper.backup import Wish
+from logkeep.zookeeper.backup import ZooKeeperBackupOptions
 from logkeep.zookeeper.collect import look
-from logkeep.zookeeper.gathering import Rounds
+from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.outcome import foreseen
-from logkeep.zookeeper.sink import Completed, Gathered, Known, Shelf
+from logkeep.zookeeper.sink import CompletedBackup, Gathered, Known, Shelf
 from logkeep.zookeeper.words import ServerState
 
 
@@ -27,12 +27,12 @@ class Nowhere:
     def start(self) -> None:
         raise RuntimeError("nothing is written")
 
-    def complete(self, gathered: Gathered) -> Completed:
+    def complete(self, gathered: Gathered) -> CompletedBackup:
         raise RuntimeError("nothing is written")
 
 
 @dataclass(frozen=True)
-class Foreseen:
+class BackupPreview:
     history: str
     members: tuple[MemberRun, ...]
     snapshots: int
@@ -42,7 +42,7 @@ class Foreseen:
     findings: tuple[Finding, ...]
 
 
-def foresee(wish: Wish, sink: Nowhere, rounds: Rounds) -> Foreseen:
+def foresee(wish: ZooKeeperBackupOptions, sink: Nowhere, rounds: RoundSettings) -> BackupPreview:
     """Raises what the backup itself would raise: DataDirUnusable, HistoryUnproven."""
     members = rounds.begin(wish.members, sink, new_history=wish.new_history)
     snapshots = logs = size = 0
@@ -57,7 +57,7 @@ def foresee(wish: Wish, sink: Nowhere, rounds: Rounds) -> Foreseen:
     finally:
         for member in members:
             member.pins.close()
-    return Foreseen(
+    return BackupPreview(
         members[0].history,
         tuple(members),
         snapshots,
@@ -67,7 +67,7 @@ def foresee(wish: Wish, sink: Nowhere, rounds: Rounds) -> Foreseen:
     )
 
 
-def _asked(member: MemberRun, rounds: Rounds) -> ServerState | None:
+def _asked(member: MemberRun, rounds: RoundSettings) -> ServerState | None:
     try:
         return rounds.ask(member.place.host) if member.place.host else None
     except ClusterError:

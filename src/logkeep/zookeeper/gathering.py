@@ -29,7 +29,7 @@ _PROCESSED_WITHIN_S = 10.0
 
 
 @dataclass(frozen=True)
-class Rounds:
+class RoundSettings:
     """How a backup goes about it."""
 
     engine_for: EngineFor

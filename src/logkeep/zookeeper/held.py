@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from logkeep.zookeeper.collect import FoundFile
 from logkeep.zookeeper.continuity import Continued
 from logkeep.zookeeper.pins import Pins
-from logkeep.zookeeper.source_file import Looked, mark_in, same_in
+from logkeep.zookeeper.source_file import OpenedFile, mark_in, same_in
 
 
 @dataclass(frozen=True)
-class Held:
+class KnownRecords:
     """Records `first` to `last`, one behind the other."""
 
     first: int
@@ -29,11 +29,11 @@ class Held:
     """The byte of that file at which the first of them begins."""
 
     @property
-    def place(self) -> Looked:
-        return Looked(self.path, self.pinned, self.start_at)
+    def place(self) -> OpenedFile:
+        return OpenedFile(self.path, self.pinned, self.start_at)
 
 
-def is_same(again: Held, held: Held) -> bool:
+def is_same(again: KnownRecords, held: KnownRecords) -> bool:
     """Whether the last record of a run is the one that is kept in another. Where nobody can tell, it is not."""
     zxid = again.last
     if zxid == held.last and held.adler is not None:
@@ -44,17 +44,17 @@ def is_same(again: Held, held: Held) -> bool:
     return same or (bool(held.path and again.path) and same_in(zxid, held.place, again.place))
 
 
-def archived_runs(file: FoundFile, logs: Sequence[FoundFile], continued: Continued, pins: Pins) -> list[Held]:
+def archived_runs(file: FoundFile, logs: Sequence[FoundFile], continued: Continued, pins: Pins) -> list[KnownRecords]:
     """Everything up to the last archived record, as it lies in the logs up to the one that has that record.
 
     A file is no witness for itself, but for the one that was proven to hold what is archived.
     """
     last, names = continued.kept_to or 0, [log.path.name for log in logs]
     proven = logs[: names.index(continued.file) + 1] if continued.file in names else ()
-    found, until, adler = list[Held](), last, continued.adler or None
+    found, until, adler = list[KnownRecords](), last, continued.adler or None
     for log in reversed([log for log in proven if log is proven[-1] or log.path.name != file.path.name]):
         if log.zxid <= until:
             path = str(log.path)
-            found.append(Held(log.zxid, until, adler, path, pins.path_of(path)))
+            found.append(KnownRecords(log.zxid, until, adler, path, pins.path_of(path)))
             until, adler = log.zxid - 1, None
-    return [*found, Held(0, until, adler)]
+    return [*found, KnownRecords(0, until, adler)]

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
-from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.findings import Class, FileFinding
 from logkeep.zookeeper.plan import TAIL_UNPROVEN
 from logkeep.zookeeper.score import Condition, condition, quality
-from logkeep.zookeeper.verify import Verified
+from logkeep.zookeeper.verify import VerifiedFiles
 
 
 @dataclass(frozen=True)
-class Standing:
+class DeeperVerdict:
     """What an earlier and deeper verification found, which a shallower one does not unsay."""
 
     condition: Condition
@@ -33,14 +33,14 @@ _REFUSED = (Class.BOOT_FAILED, Class.BOOT_DIFFERS, Class.END_UNREACHABLE)
 class Judged:
     """Made by `judge`."""
 
-    verified: Verified
+    verified: VerifiedFiles
     repaired_files: int
     """By the backup itself, or by a repair."""
     end: int
     """The last transaction that the backup had when it was taken."""
     given_up: int = 0
     """Files that were damaged, that nobody else had, and that it names no more."""
-    standing: Standing | None = None
+    standing: DeeperVerdict | None = None
 
     @property
     def level(self) -> str:
@@ -112,13 +112,13 @@ class Judged:
 
 
 def judge(
-    verified: Verified,
+    verified: VerifiedFiles,
     *,
     end: int,
     where: str,
     repaired_files: int = 0,
     given_up: int = 0,
-    missing: Sequence[Seen] = (),
+    missing: Sequence[FileFinding] = (),
 ) -> Judged:
     """`end`: the last transaction that the backup was taken up to. `missing`: see `taken`."""
     seen = (*verified.seen, *missing, *_end_missing(verified, end, where))
@@ -126,9 +126,9 @@ def judge(
     return Judged(replace(found, old_hole=verified.old_hole or found.lacks), repaired_files, end, given_up)
 
 
-def with_standing(judged: Judged, standing: Standing, where: str) -> Judged:
+def with_standing(judged: Judged, standing: DeeperVerdict, where: str) -> Judged:
     """What was found before goes for the backup still, and is told beside what was seen now."""
-    told = Seen(
+    told = FileFinding(
         kind=Class.DAMAGED_BEFORE,
         severity=Severity.DAMAGE,
         where=where,
@@ -139,10 +139,10 @@ def with_standing(judged: Judged, standing: Standing, where: str) -> Judged:
     return replace(judged, verified=replace(judged.verified, seen=seen), standing=standing)
 
 
-def _end_missing(verified: Verified, wanted: int, where: str) -> Iterator[Seen]:
+def _end_missing(verified: VerifiedFiles, wanted: int, where: str) -> Iterator[FileFinding]:
     """Where every file is whole and the end is in none of them, only what the backup says of itself tells it."""
     if verified.restorable and not verified.failed and (verified.end or 0) < wanted:
-        yield Seen(
+        yield FileFinding(
             kind=Class.END_UNREACHABLE,
             severity=Severity.DAMAGE,
             where=where,

@@ -12,7 +12,7 @@ from typing import BinaryIO, Protocol, runtime_checkable
 from logkeep.model.segments import Proof
 
 
-class Ending(StrEnum):
+class LogFileEnding(StrEnum):
     """How the file that a log was taken from ended."""
 
     CLEAN = "clean"
@@ -25,7 +25,7 @@ class Ending(StrEnum):
     """Something is wrong before its end."""
 
 
-class Origin(StrEnum):
+class FileOrigin(StrEnum):
     """Where the bytes come from."""
 
     DISK = "disk"
@@ -68,7 +68,7 @@ class KeptSnapshot:
     nodes: int
     size_bytes: int
     sha256: str
-    origin: Origin = Origin.DISK
+    origin: FileOrigin = FileOrigin.DISK
     provenance: Provenance | None = None
 
 
@@ -87,7 +87,7 @@ class KeptLog:
     max_time_ms: int
     last_adler: int
     """Checksum of the last record: whether a later look at the log is at the same history."""
-    ending: Ending
+    ending: LogFileEnding
     proof: Proof
     """`PROVEN`: known to be committed; `BOUNDED`: agreed by a majority; `UNPROVEN`: no server could be asked."""
     size_bytes: int
@@ -97,7 +97,7 @@ class KeptLog:
     the member's disk, in this log or from the whole and closed log file before it to this one's first."""
     digests: bool | None = None
     """Whether the server wrote digests of its tree (3.6 and later); None where nobody looked."""
-    origin: Origin = Origin.DISK
+    origin: FileOrigin = FileOrigin.DISK
     provenance: Provenance | None = None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from logkeep.formats.zookeeper.names import counter_of, epoch_of
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.coverage import Border, Dispute, Holdings, Line, Span, Standing, Stretch
+from logkeep.zookeeper.coverage import Border, BorderProof, Dispute, HeldSpan, Holdings, Line, Span
 from logkeep.zookeeper.kept import KeptLog, Member
 
 _LEAST_VOTERS = 3
@@ -131,14 +131,14 @@ class _Judge:
             for before, who in votes.items():
                 yield Border(before, after, frozenset(who), self._standing(after, who))
 
-    def _standing(self, after: int, who: Collection[str]) -> Standing:
+    def _standing(self, after: int, who: Collection[str]) -> BorderProof:
         if len(set(who) - self._watching) >= self._quorum:
-            return Standing.MAJORITY
-        return Standing.UNPROVEN if after in self._silent else Standing.BY_DIGEST
+            return BorderProof.MAJORITY
+        return BorderProof.UNPROVEN if after in self._silent else BorderProof.BY_DIGEST
 
-    def _chosen(self, after: int, votes: Mapping[int, set[str]]) -> tuple[int, Standing]:
+    def _chosen(self, after: int, votes: Mapping[int, set[str]]) -> tuple[int, BorderProof]:
         if (proven := self._ends.get(after)) is not None and self._is_held(proven):
-            return proven, Standing.BY_DIGEST
+            return proven, BorderProof.BY_DIGEST
         likely = max(votes, key=lambda before: (len(votes[before] - self._watching), len(votes[before]), before))
         return likely, self._standing(after, votes[likely])
 
@@ -151,16 +151,16 @@ def _epoch_starts(log: KeptLog) -> Iterator[int]:
     yield from (after for _, after in log.borders)
 
 
-def _back_from_the_end(held: _Held, judge: _Judge) -> tuple[tuple[Stretch, ...], dict[int, int]]:
+def _back_from_the_end(held: _Held, judge: _Judge) -> tuple[tuple[HeldSpan, ...], dict[int, int]]:
     """The newest epoch is in the history; what is before it is told by the borders, one after the other."""
-    found: list[Stretch] = []
+    found: list[HeldSpan] = []
     ends: dict[int, int] = {}
     epoch: int | None = max(held, default=None)
     while epoch is not None:
         runs = [run for run in held[epoch] if run[0] <= ends.get(epoch, run[0])]
         border = judge.border(runs[0][0]) if counter_of(runs[0][0]) == 1 else None
         for number, (first, last) in reversed(list(enumerate(runs))):
-            found.append(Stretch(first, min(last, ends.get(epoch, last)), None if number else border))
+            found.append(HeldSpan(first, min(last, ends.get(epoch, last)), None if number else border))
         if border is not None:
             ends[epoch_of(border.before)] = border.before
         lower = (other for other in held if other < epoch)
@@ -168,7 +168,7 @@ def _back_from_the_end(held: _Held, judge: _Judge) -> tuple[tuple[Stretch, ...],
     return tuple(reversed(found)), ends
 
 
-def _beyond(held: _Held, stretches: Sequence[Stretch], ends: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+def _beyond(held: _Held, stretches: Sequence[HeldSpan], ends: Mapping[int, int]) -> Iterator[tuple[int, int]]:
     on_line = {epoch_of(stretch.first) for stretch in stretches}
     for epoch, runs in sorted(held.items()):
         for first, last in runs:

@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from logkeep.formats.zookeeper.names import Packing
+from logkeep.formats.zookeeper.names import SnapshotPacking
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES
 from logkeep.formats.zookeeper.window import CHUNK_BYTES
-from logkeep.zookeeper.collect import Found, FoundFile, MemberPlace
+from logkeep.zookeeper.collect import FoundFile, MemberPlace, ServerFiles
 from logkeep.zookeeper.continuity import CONTRADICTED, Continued, unproven
-from logkeep.zookeeper.copying_logs import CopiedLog, CopiedPiece, FoundDamage, LoggedAgain, LogUnit, OtherRecords
-from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, Outcome, SnapshotUnit
-from logkeep.zookeeper.held import Held, archived_runs, is_same
-from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member, Origin
+from logkeep.zookeeper.copying_logs import CopiedLog, CopiedPiece, FoundDamage, LogCopyUnit, LoggedAgain, OtherRecords
+from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, SnapshotCopyOutcome, SnapshotCopyUnit
+from logkeep.zookeeper.held import KnownRecords, archived_runs, is_same
+from logkeep.zookeeper.kept import FileOrigin, KeptLog, KeptSnapshot, LogFileEnding, Member
 from logkeep.zookeeper.pins import Pins
-from logkeep.zookeeper.rounds import LogWish, Standing, holes, logs_to_read, proven_by, with_bounds
+from logkeep.zookeeper.rounds import LogWish, MemberProgress, holes, logs_to_read, proven_by, with_bounds
 from logkeep.zookeeper.sink import DamagedFile, PlacedLog, PlacedSnapshot, Shelf
 from logkeep.zookeeper.source_file import sha256_of
 from logkeep.zookeeper.strangers import contradicted, logged_to, processes_all
@@ -42,8 +42,8 @@ class MemberRun:
     """Size and sha256 of those that are kept already, by name."""
     largest_record: int | None = None
     chunk_bytes: int = CHUNK_BYTES
-    found: Found | None = None
-    _looked: Found | None = None
+    found: ServerFiles | None = None
+    _looked: ServerFiles | None = None
     still: bool = False
     """Nothing changed in its directories while they were copied."""
     state: ServerState | None = None
@@ -93,7 +93,7 @@ class MemberRun:
         """Where a file of this name was seen, for people."""
         return next((str(f.path) for f in (*self.seen.logs, *self.seen.snapshots) if f.path.name == name), name)
 
-    def saw(self, found: Found) -> None:
+    def saw(self, found: ServerFiles) -> None:
         """Once more, maybe: `still` tells whether it was the same as before."""
         self.still = self._looked == found
         self._looked = found
@@ -101,7 +101,7 @@ class MemberRun:
         self.purged = self.purged or self.pins.gone() > 0
         self.found = self._with_purged(found)
 
-    def _with_purged(self, found: Found) -> Found:
+    def _with_purged(self, found: ServerFiles) -> ServerFiles:
         """What was purged meanwhile and is still held counts as if it were there."""
         if self.found is None:
             return found
@@ -111,18 +111,18 @@ class MemberRun:
             logs=_joined_files(self.found.logs, found.logs, self.pins),
         )
 
-    def snapshot_units(self) -> list[SnapshotUnit]:
+    def snapshot_units(self) -> list[SnapshotCopyUnit]:
         """Those that are not kept yet. One that could not be read is read again: it may have been unfinished."""
         wanted = [f for f in self._seen.snapshots if f.path.name not in self.snapshots and not self._is_known(f)]
-        packed = {f.zxid for f in self._seen.snapshots if f.name.packing is not Packing.PLAIN}
+        packed = {f.zxid for f in self._seen.snapshots if f.name.packing is not SnapshotPacking.PLAIN}
         return [
-            SnapshotUnit(
+            SnapshotCopyUnit(
                 path=str(f.path),
                 pinned=self.pins.path_of(str(f.path)),
                 name=f.path.name,
                 zxid=f.zxid,
                 packing=f.name.packing,
-                as_is=f.name.packing is not Packing.PLAIN or f.zxid in packed,
+                as_is=f.name.packing is not SnapshotPacking.PLAIN or f.zxid in packed,
                 size_bytes=f.size_bytes,
                 member=self.place.name,
                 history=self.history,
@@ -131,9 +131,9 @@ class MemberRun:
             for f in wanted
         ]
 
-    def took_snapshot(self, unit: SnapshotUnit, copied: CopiedSnapshot) -> None:
+    def took_snapshot(self, unit: SnapshotCopyUnit, copied: CopiedSnapshot) -> None:
         self.unusable.pop(unit.name, None)
-        if copied.outcome is Outcome.VANISHED:
+        if copied.outcome is SnapshotCopyOutcome.VANISHED:
             return
         if copied.stored is None:
             self.unusable[unit.name] = copied
@@ -184,7 +184,7 @@ class MemberRun:
             by_its_word.clear()
         self._begin_logs()
 
-    def log_units(self) -> list[tuple[LogWish, LogUnit]]:
+    def log_units(self) -> list[tuple[LogWish, LogCopyUnit]]:
         self.rereads = False
         wishes = logs_to_read(self._seen.logs, self.ends, self.continued.kept_to)
         cap = self.state.zxid if self.state is not None else None
@@ -226,17 +226,17 @@ class MemberRun:
                 return piece.start_at
         return copied.end_at + 1
 
-    def _held(self, file: FoundFile) -> tuple[Held, ...]:
+    def _held(self, file: FoundFile) -> tuple[KnownRecords, ...]:
         """What is kept already and may come again in a file."""
         runs = [self._run_of(p.kept) for p in self.logs]
         if self.continued.kept_to is not None:
             runs += archived_runs(file, self._seen.logs, self.continued, self.pins)
         return tuple(runs)
 
-    def _run_of(self, kept: KeptLog) -> Held:
+    def _run_of(self, kept: KeptLog) -> KnownRecords:
         spot, paths = self.spots[kept.name, kept.first], {log.path.name: str(log.path) for log in self._seen.logs}
         path = paths.get(kept.name, "")
-        return Held(kept.first, kept.last, kept.last_adler, path, self.pins.path_of(path), spot.start_at)
+        return KnownRecords(kept.first, kept.last, kept.last_adler, path, self.pins.path_of(path), spot.start_at)
 
     def side_by_side(self, before: KeptLog, after: KeptLog) -> bool:
         """Whether two pieces lay one right behind the other: in one file, or at the border of two."""
@@ -261,11 +261,11 @@ class MemberRun:
         """Whether a piece holds the last record of another one, the same."""
         return is_same(self._run_of(other), self._run_of(one))
 
-    def standing(self) -> Standing:
+    def standing(self) -> MemberProgress:
         newest = max((p.kept for p in self.snapshots.values()), key=lambda s: s.zxid, default=None)
         last = max((p.kept.last for p in self.logs), default=self.continued.kept_to or 0)
         zxid = newest.zxid if newest is not None else 0
-        return Standing(
+        return MemberProgress(
             newest_snapshot=max([zxid, *self._held_snapshots()]),
             fuzzy_end=(newest.fuzzy_end or zxid) if newest is not None else 0,
             last=last,
@@ -295,8 +295,8 @@ class MemberRun:
             name=self.place.name,
             version=state.version if state else "",
             host=self.place.host,
-            data_dir=str(self._seen.snapshot_dir) if self.place.origin is Origin.DISK else "",
-            log_dir=str(self._seen.log_dir) if self.place.origin is Origin.DISK else "",
+            data_dir=str(self._seen.snapshot_dir) if self.place.origin is FileOrigin.DISK else "",
+            log_dir=str(self._seen.log_dir) if self.place.origin is FileOrigin.DISK else "",
             role=state.mode if state else "",
             zxid=self.state.zxid if self.state else None,
             current_epoch=self._seen.current_epoch,
@@ -305,11 +305,11 @@ class MemberRun:
         )
 
     @property
-    def seen(self) -> Found:
+    def seen(self) -> ServerFiles:
         return self._seen
 
     @property
-    def _seen(self) -> Found:
+    def _seen(self) -> ServerFiles:
         if self.found is None:
             raise RuntimeError("nobody has looked yet")
         return self.found
@@ -332,8 +332,8 @@ class MemberRun:
             self.hashed[seen] = sha256_of(file.path)
         return self.hashed[seen] == known[1]
 
-    def _log_unit(self, wish: LogWish, cap: int | None, proven: tuple[int, ...]) -> LogUnit:
-        return LogUnit(
+    def _log_unit(self, wish: LogWish, cap: int | None, proven: tuple[int, ...]) -> LogCopyUnit:
+        return LogCopyUnit(
             path=str(wish.file.path),
             pinned=self.pins.path_of(str(wish.file.path)),
             size_bytes=max(wish.file.used_bytes - wish.start_at, 0),
@@ -349,7 +349,7 @@ class MemberRun:
             held=self._held(wish.file),
         )
 
-    def _kept_snapshot(self, unit: SnapshotUnit, copied: CopiedSnapshot) -> KeptSnapshot:
+    def _kept_snapshot(self, unit: SnapshotCopyUnit, copied: CopiedSnapshot) -> KeptSnapshot:
         assert copied.stored is not None  # noqa: S101 - asked by the caller
         return KeptSnapshot(
             member=self.place.name,
@@ -366,7 +366,7 @@ class MemberRun:
             origin=self.place.origin,
         )
 
-    def _kept_log(self, name: str, piece: CopiedPiece, ending: Ending) -> KeptLog:
+    def _kept_log(self, name: str, piece: CopiedPiece, ending: LogFileEnding) -> KeptLog:
         return KeptLog(
             member=self.place.name,
             history=self.history,
@@ -385,13 +385,13 @@ class MemberRun:
         )
 
 
-def _ending(wish: LogWish, copied: CopiedLog) -> Ending:
+def _ending(wish: LogWish, copied: CopiedLog) -> LogFileEnding:
     """What ended a file. A bad end with nothing good behind it, in the newest log, is a record being written."""
     if not copied.damage:
-        return Ending.CLEAN
+        return LogFileEnding.CLEAN
     if any(d.resumes_zxid is not None for d in copied.damage):
-        return Ending.DAMAGED
-    return Ending.TORN if wish.closed else Ending.ACTIVE_TAIL
+        return LogFileEnding.DAMAGED
+    return LogFileEnding.TORN if wish.closed else LogFileEnding.ACTIVE_TAIL
 
 
 def _joined_files(before: Sequence[FoundFile], now: Sequence[FoundFile], pins: Pins) -> tuple[FoundFile, ...]:

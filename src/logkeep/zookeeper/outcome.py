@@ -9,9 +9,9 @@ from logkeep.model.segments import Proof
 from logkeep.zookeeper.collect import NAME_LOG_DIR
 from logkeep.zookeeper.damaged_logs import damage_findings, from_damage
 from logkeep.zookeeper.elsewhere import ASK_ANOTHER, Elsewhere, who
-from logkeep.zookeeper.kept import Ending, Origin
+from logkeep.zookeeper.kept import FileOrigin, LogFileEnding
 from logkeep.zookeeper.member_run import MemberRun
-from logkeep.zookeeper.rounds import Hole, Standing, borders, holes, reached, settled
+from logkeep.zookeeper.rounds import MemberProgress, RoundHole, borders, holes, reached, settled
 from logkeep.zookeeper.sink import LostRange, PlacedLog
 from logkeep.zookeeper.words import ServerState
 
@@ -218,7 +218,7 @@ def _open_end(member: MemberRun) -> Iterable[Finding]:
         )
 
 
-def _behind(standing: Standing) -> str:
+def _behind(standing: MemberProgress) -> str:
     """How many transactions lie between two epochs nobody knows: then the epochs are told too."""
     cap, end = standing.cap or 0, max(standing.last, standing.newest_snapshot)
     if epoch_of(cap) == epoch_of(end):
@@ -231,7 +231,7 @@ def _behind(standing: Standing) -> str:
 
 def _over_http(member: MemberRun) -> bool:
     """Then there are no logs by nature: who fetched the snapshot has told what it is worth."""
-    return member.place.origin is Origin.ADMIN
+    return member.place.origin is FileOrigin.ADMIN
 
 
 def _unasked(member: MemberRun) -> Iterable[Finding]:
@@ -278,13 +278,13 @@ def _doubled(member: MemberRun, one: _Doubled) -> Finding:
     )
 
 
-def _behind_other_records(logs: Sequence[PlacedLog], doubled: Sequence[_Doubled]) -> list[Hole]:
+def _behind_other_records(logs: Sequence[PlacedLog], doubled: Sequence[_Doubled]) -> list[RoundHole]:
     """What comes at the very end, behind records that contradict kept ones: between kept ones it is a hole anyhow."""
     last = max((p.kept.last for p in logs), default=0)
-    return [Hole(max(one.first, last + 1), one.last) for one in doubled if one.last > last]
+    return [RoundHole(max(one.first, last + 1), one.last) for one in doubled if one.last > last]
 
 
-def _unkept(member: MemberRun, hole: Hole) -> Finding:
+def _unkept(member: MemberRun, hole: RoundHole) -> Finding:
     return Finding(
         code="lost-transactions",
         severity=Severity.DAMAGE,
@@ -294,7 +294,7 @@ def _unkept(member: MemberRun, hole: Hole) -> Finding:
     )
 
 
-def _hole(member: MemberRun, hole: Hole, holders: Sequence[str]) -> Finding:
+def _hole(member: MemberRun, hole: RoundHole, holders: Sequence[str]) -> Finding:
     where, missing = f"member {member.place.name}", f"no log holds {hex_zxid(hole.first)} to {hex_zxid(hole.last)}"
     if holders:
         return Finding(code="held-by-another", severity=Severity.NOTE, where=where, what=f"{missing}; {who(holders)}")
@@ -309,7 +309,7 @@ def _hole(member: MemberRun, hole: Hole, holders: Sequence[str]) -> Finding:
     )
 
 
-def _reason(member: MemberRun, hole: Hole) -> str:
+def _reason(member: MemberRun, hole: RoundHole) -> str:
     return "damaged in the log" if from_damage(member, hole) else "in no log of this member"
 
 
@@ -324,4 +324,4 @@ def _reached(member: MemberRun) -> int:
     return max(standing.last, standing.newest_snapshot, asked)
 
 
-__all__ = ["GOOD", "LOST", "PARTIAL", "Ending", "Told", "backup_zxid", "exit_code", "foreseen", "told_of"]
+__all__ = ["GOOD", "LOST", "PARTIAL", "LogFileEnding", "Told", "backup_zxid", "exit_code", "foreseen", "told_of"]

@@ -13,7 +13,7 @@ from typing import BinaryIO, Final, Protocol, cast
 from logkeep.errors import StoreError
 from logkeep.model.segments import Codec
 from logkeep.store.base import ObjectWriter
-from logkeep.zookeeper.sink import Stored
+from logkeep.zookeeper.sink import StoredObject
 
 FRAME_BYTES: Final = 2 << 20
 DEFAULT_LEVEL: Final = 1
@@ -47,7 +47,7 @@ class StoredWriter:
         for piece in self._packer.pack(data):
             self._put(piece)
 
-    def close(self) -> Stored:
+    def close(self) -> StoredObject:
         if self._packer is not None:
             for piece in self._packer.rest():
                 self._put(piece)
@@ -56,7 +56,7 @@ class StoredWriter:
         length = self._stream.close()
         if length != self._packed_bytes:
             raise StoreError(f"{self._packed_bytes} bytes were written and {length} were kept", subject=self._name)
-        return Stored(
+        return StoredObject(
             name=self._name,
             token=self._token,
             codec=self._codec,

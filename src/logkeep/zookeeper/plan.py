@@ -1,8 +1,9 @@
 """Which snapshot and which logs restore a point in time, or why none do: the one place that decides it.
 
 Pure. The point is the end of what is held, a zxid, or a time (the longest run of transactions from the start of which
-none is later). Either a `RestorePath` comes back, with how well it is proven, or a `Refused` that lists what can be
-restored to instead. A path may hold borders of epochs that only its replay proves: `replay.unproven` names those left.
+none is later). Either a `RestorePath` comes back, with how well it is proven, or a `RestoreRefused` that lists what
+can be restored instead. A path may hold borders of epochs that only its replay proves: `replay.unproven` lists
+those left.
 """
 
 from collections.abc import Collection, Sequence
@@ -14,10 +15,10 @@ from logkeep.errors import RestoreFailed
 from logkeep.formats.zookeeper.names import counter_of, epoch_of, hex_zxid
 from logkeep.model.segments import Proof
 from logkeep.model.time import rfc3339
-from logkeep.zookeeper.coverage import Border, Holdings, Line, Span, Standing
+from logkeep.zookeeper.coverage import Border, BorderProof, Holdings, Line, Span
 from logkeep.zookeeper.kept import KeptLog
 from logkeep.zookeeper.line import end_is_open, line_of
-from logkeep.zookeeper.reach import Base, Reach, reaches_of
+from logkeep.zookeeper.reach import Reach, ReplayBase, reaches_of
 
 RANK = {Proof.UNPROVEN: 0, Proof.BOUNDED: 1, Proof.PROVEN: 2}
 """How good a proof is."""
@@ -87,7 +88,7 @@ class Slice:
 @dataclass(frozen=True, kw_only=True)
 class RestorePath:
     history: str
-    base: Base
+    base: ReplayBase
     slices: tuple[Slice, ...]
     until: int
     proof: Proof
@@ -120,7 +121,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Refused:
+class RestoreRefused:
     what: str
     reachable: tuple[Interval, ...]
     neighbours: tuple[Moment, ...] = ()
@@ -140,20 +141,22 @@ def plan(
     history: str | None = None,
     only: Collection[str] | None = None,
     believe: bool = False,
-) -> RestorePath | Refused:
+) -> RestorePath | RestoreRefused:
     """`history`: the newest one by default. `only`: these members alone. `believe`: unproven ends of epochs too."""
     if not holdings.histories:
-        return Refused("the backup holds neither snapshots nor logs", ())
+        return RestoreRefused("the backup holds neither snapshots nor logs", ())
     line = line_of(holdings, history or holdings.histories[-1], only)
     reaches = reaches_of(holdings, line, only=only, believe=believe)
     aim = _aimed(target, _end(holdings, line, only), line, reaches, moments)
     if isinstance(aim, str):
-        return Refused(aim, reachable(holdings, line, reaches, moments))
+        return RestoreRefused(aim, reachable(holdings, line, reaches, moments))
     if isinstance(aim, tuple):
-        return Refused("what happened at that time is not held", reachable(holdings, line, reaches, moments), aim)
+        return RestoreRefused(
+            "what happened at that time is not held", reachable(holdings, line, reaches, moments), aim
+        )
     able = [reach for reach in reaches if reach.has(aim)]
     if not able:
-        return Refused(_why_not(aim, line, reaches), reachable(holdings, line, reaches, moments))
+        return RestoreRefused(_why_not(aim, line, reaches), reachable(holdings, line, reaches, moments))
     best = max(able, key=lambda reach: (RANK[reach.base.proof], reach.base.zxid, reach.base.snapshot is not None))
     return _asked(path_along(holdings, line, best, aim, moments), target)
 
@@ -213,7 +216,7 @@ def _aimed_zxid(zxid: int, line: Line, reaches: Sequence[Reach]) -> int | str:
         return zxid
     for border in (border for reach in reaches for border in reach.borders):
         # a number that no transaction has, where it is known that the epoch had ended before it
-        if border.before < zxid < border.after and border.standing in (Standing.MAJORITY, Standing.BEGINNING):
+        if border.before < zxid < border.after and border.standing in (BorderProof.MAJORITY, BorderProof.BEGINNING):
             return border.before
     return f"transaction {hex_zxid(zxid)} is not held"
 
@@ -283,7 +286,7 @@ def _strength(
         found.append((Proof.BOUNDED, NO_DIGEST))
     if reach.base.awaits_digest:
         found.append((Proof.UNPROVEN, AWAITS_DIGEST))
-    if any(border.standing is Standing.UNPROVEN for border in borders):
+    if any(border.standing is BorderProof.UNPROVEN for border in borders):
         found.append((Proof.UNPROVEN, EPOCH_BELIEVED))
     if end_is_open(holdings, line, until):
         found.append((Proof.UNPROVEN, END_OPEN))
@@ -295,7 +298,7 @@ def _strength(
     return proof, tuple(label for _, label in found)
 
 
-def slices_of(line: Line, base: Base, until: int, borders: Sequence[Border]) -> list[Slice]:
+def slices_of(line: Line, base: ReplayBase, until: int, borders: Sequence[Border]) -> list[Slice]:
     """Stay in a log as long as it goes, then in the logs of the member that wrote the snapshot."""
     behind = {border.before: border.after for border in borders}
     found: list[Slice] = []

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from logkeep.errors import BackupFailed
 from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.collect import NAME_LOG_DIR
-from logkeep.zookeeper.coverage import Holdings, Standing
-from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member, Origin
+from logkeep.zookeeper.coverage import BorderProof, Holdings
+from logkeep.zookeeper.kept import FileOrigin, KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.line import line_of
-from logkeep.zookeeper.plan import Refused, RestorePath, ToEnd, plan
+from logkeep.zookeeper.plan import RestorePath, RestoreRefused, ToEnd, plan
 
 _ANOTHER = "back up another member, or restart this one, which makes it write a snapshot"
 
@@ -28,7 +28,7 @@ class _Timeless:
 
 
 @dataclass(frozen=True)
-class Planned:
+class Restorable:
     findings: tuple[Finding, ...]
     believed: frozenset[tuple[int, int]]
     """Ends of epochs, as last and first transaction, that a majority agrees on or that digests will prove."""
@@ -36,24 +36,24 @@ class Planned:
 
 def planned(
     members: Sequence[Member], snapshots: Sequence[KeptSnapshot], logs: Sequence[KeptLog], history: str, subject: str
-) -> Planned:
+) -> Restorable:
     """Raises BackupFailed where no point in time can be restored; a snapshot over HTTP may wait for its logs."""
     voters = max((m.voters for m in members if m.voters is not None), default=None)
     whole = tuple(each for each in snapshots if not _waits(each, logs))
     if not whole and snapshots and not logs:
-        return Planned((), frozenset())
+        return Restorable((), frozenset())
     holdings = Holdings(whole, tuple(logs), tuple(members), voters=voters)
     path = plan(holdings, ToEnd(), _Timeless(), history=history)
-    if isinstance(path, Refused) and not path.reachable:
+    if isinstance(path, RestoreRefused) and not path.reachable:
         raise BackupFailed(
             f"nothing could be restored from it: {path.what}",
             subject=subject,
             remedy=_ANOTHER if logs else f"no log was found: {NAME_LOG_DIR}",
         )
-    good = {Standing.MAJORITY, Standing.BY_DIGEST, Standing.BEGINNING}
+    good = {BorderProof.MAJORITY, BorderProof.BY_DIGEST, BorderProof.BEGINNING}
     borders = line_of(holdings, history).borders
     believed = frozenset((b.before, b.after) for b in borders if b.standing in good)
-    return Planned(_told(path) if isinstance(path, Refused) else (), believed)
+    return Restorable(_told(path) if isinstance(path, RestoreRefused) else (), believed)
 
 
 def end_of(
@@ -65,7 +65,7 @@ def end_of(
     return path if isinstance(path, RestorePath) else None
 
 
-def _told(refused: Refused) -> tuple[Finding, ...]:
+def _told(refused: RestoreRefused) -> tuple[Finding, ...]:
     reachable = "; ".join(str(interval) for interval in refused.reachable)
     what = f"its end cannot be restored: {refused.what}; what can: {reachable}"
     return (Finding(code="end-unreachable", severity=Severity.DAMAGE, where="backup", what=what),)
@@ -75,4 +75,4 @@ def _waits(snapshot: KeptSnapshot, logs: Sequence[KeptLog]) -> bool:
     """Whether it came over HTTP, was written to meanwhile, and no log is here that would make it exact."""
     end = snapshot.fuzzy_end or snapshot.zxid
     held = any(log.history == snapshot.history and log.last >= end for log in logs)
-    return snapshot.origin is Origin.ADMIN and end > snapshot.zxid and not held
+    return snapshot.origin is FileOrigin.ADMIN and end > snapshot.zxid and not held

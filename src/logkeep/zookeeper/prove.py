@@ -24,14 +24,14 @@ from logkeep.zookeeper.plan import (
     Interval,
     Moment,
     Moments,
-    Refused,
     RestorePath,
+    RestoreRefused,
     Target,
     plan,
     reachable,
 )
 from logkeep.zookeeper.reach import reaches_of
-from logkeep.zookeeper.replay import Replayed, replay, unproven
+from logkeep.zookeeper.replay import ReplayedTree, replay, unproven
 
 _MOST_TRIES = 16
 MISMATCH = "the digests of the server contradict it"
@@ -46,11 +46,11 @@ _STRENGTH = {
 
 
 @dataclass(frozen=True)
-class Proven:
+class ProvenPath:
     """A path whose replay contradicts nothing, and what it gave."""
 
     path: RestorePath
-    replayed: Replayed
+    replayed: ReplayedTree
     holdings: Holdings
     """With the ends of epochs that were proven on the way."""
 
@@ -65,29 +65,29 @@ def proven_path(
     only: Collection[str] | None = None,
     believe: bool = False,
     accept_mismatch: bool = False,
-) -> Proven | Refused:
+) -> ProvenPath | RestoreRefused:
     """`believe`: also ends of epochs that nothing proves. `accept_mismatch`: also a tree that digests contradict. Both
     are labelled. Raises Damaged where the bytes are not what was kept."""
     believed, reason, spent = holdings, None, set[tuple[int, int]]()
     for _ in range(_MOST_TRIES):
         path = plan(believed, target, moments, history=history, only=only, believe=believe)
-        if isinstance(path, Refused):
+        if isinstance(path, RestoreRefused):
             return reason or path
         replayed = replay(view, path)
         doubtful = () if believe else unproven(path, replayed)
         fits = replayed.first_mismatch is None and not _unsettled(path, replayed)
         if (fits or accept_mismatch) and not doubtful:
-            return Proven(labelled(path, replayed), replayed, believed)
+            return ProvenPath(labelled(path, replayed), replayed, believed)
         reason = reason or _refusal(path, replayed, doubtful, believed, moments)
         spent |= {(border.before, border.after) for border in path.borders}
         another = _another(path, replayed, spent, believed)
         if another is None:
             return reason
         believed = another
-    return reason or Refused("too many ends of epochs are in doubt", ())
+    return reason or RestoreRefused("too many ends of epochs are in doubt", ())
 
 
-def labelled(path: RestorePath, replayed: Replayed) -> RestorePath:
+def labelled(path: RestorePath, replayed: ReplayedTree) -> RestorePath:
     """With what the replay proved: a digest that fitted makes a bound unnecessary, and without one nothing is more than
     bounded."""
     weak = {label: _STRENGTH[label] for label in path.labels}
@@ -103,12 +103,14 @@ def labelled(path: RestorePath, replayed: Replayed) -> RestorePath:
     return replace(path, proof=proof, labels=tuple(weak))
 
 
-def _unsettled(path: RestorePath, replayed: Replayed) -> bool:
+def _unsettled(path: RestorePath, replayed: ReplayedTree) -> bool:
     """No digest fitted from a snapshot of which nothing else tells where it is exact."""
     return path.base.awaits_digest and replayed.proven_until is None
 
 
-def _another(path: RestorePath, replayed: Replayed, spent: set[tuple[int, int]], holdings: Holdings) -> Holdings | None:
+def _another(
+    path: RestorePath, replayed: ReplayedTree, spent: set[tuple[int, int]], holdings: Holdings
+) -> Holdings | None:
     """What to believe next: another end of an epoch, or, where not one digest fitted, no longer this snapshot."""
     other = _other_end(path, replayed, spent)
     if other is not None:
@@ -119,7 +121,7 @@ def _another(path: RestorePath, replayed: Replayed, spent: set[tuple[int, int]],
     return None
 
 
-def _other_end(path: RestorePath, replayed: Replayed, spent: set[tuple[int, int]]) -> tuple[int, int] | None:
+def _other_end(path: RestorePath, replayed: ReplayedTree, spent: set[tuple[int, int]]) -> tuple[int, int] | None:
     """Another transaction that an epoch may have ended with, at a border that lies where the digests stop to fit."""
     wrong, proven = replayed.first_mismatch, replayed.proven_until
     if wrong is None:
@@ -133,19 +135,19 @@ def _other_end(path: RestorePath, replayed: Replayed, spent: set[tuple[int, int]
 
 
 def _refusal(
-    path: RestorePath, replayed: Replayed, doubtful: tuple[Border, ...], holdings: Holdings, moments: Moments
-) -> Refused:
+    path: RestorePath, replayed: ReplayedTree, doubtful: tuple[Border, ...], holdings: Holdings, moments: Moments
+) -> RestoreRefused:
     line = line_of(holdings, path.history)
     intervals = reachable(holdings, line, reaches_of(holdings, line), moments)
     doubted = partial(end_is_open, holdings, line)
     if (wrong := replayed.first_mismatch) is not None:
         what = f"the digest that the server wrote at {hex_zxid(wrong.zxid)} is not the one of the replayed tree"
-        return Refused(what, tuple(_clipped(intervals, replayed.proven_until, wrong.zxid, doubted)))
+        return RestoreRefused(what, tuple(_clipped(intervals, replayed.proven_until, wrong.zxid, doubted)))
     if not doubtful:
-        return Refused("no digest on the way tells where its tree is exact", intervals)
+        return RestoreRefused("no digest on the way tells where its tree is exact", intervals)
     border = doubtful[0]
     what = f"nothing proves that epoch {epoch_of(border.before)} ended with {hex_zxid(border.before)}"
-    return Refused(what, tuple(_clipped(intervals, border.before, border.after, doubted)))
+    return RestoreRefused(what, tuple(_clipped(intervals, border.before, border.after, doubted)))
 
 
 def _clipped(

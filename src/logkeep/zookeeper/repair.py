@@ -12,12 +12,12 @@ from typing import Protocol
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, header
 from logkeep.model.work import Progress
 from logkeep.zookeeper.donors import UNREADABLE, Views, disputed_in, donors_for
-from logkeep.zookeeper.kept import BackupView, Ending, KeptLog, KeptSnapshot
-from logkeep.zookeeper.repair_plan import Donor, NewLog, Own, Repair, RepairPlan, Taken, plan_repair
+from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, LogFileEnding
+from logkeep.zookeeper.repair_plan import Donor, DonorRecords, NewLog, Own, Repair, RepairPlan, plan_repair
 from logkeep.zookeeper.slicing import Sink
 from logkeep.zookeeper.snapshot_facts import Hashed
 from logkeep.zookeeper.survey import runs_of
-from logkeep.zookeeper.verify import Level, Verified, verify
+from logkeep.zookeeper.verify import Level, VerifiedFiles, verify
 from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, check_data, check_files
 
 
@@ -62,7 +62,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Foreseen:
+class BackupRepairPlan:
     """What can be made of everything that is damaged in a backup."""
 
     repairs: tuple[RepairPlan, ...]
@@ -83,9 +83,9 @@ class Repaired:
     repairs: tuple[RepairPlan, ...]
     copied: tuple[KeptSnapshot, ...]
     dropped: tuple[KeptSnapshot, ...]
-    verified: Verified
+    verified: VerifiedFiles
     """Of the backup after all of it."""
-    foreseen: Foreseen
+    foreseen: BackupRepairPlan
 
     @property
     def lost(self) -> tuple[tuple[int, int], ...]:
@@ -144,7 +144,7 @@ def foresee(
     beside: Sequence[BackupView] = (),
     checks: ObjectChecks | None = None,
     progress: Progress = lambda _: None,
-) -> Foreseen:
+) -> BackupRepairPlan:
     """What would be done; nothing is written."""
     looked = checks or check_data(view, check_files(view), progress)
     views = Views(view, beside, earlier)
@@ -152,11 +152,11 @@ def foresee(
         return foreseen(views, looked)
 
 
-def foreseen(views: Views, checks: ObjectChecks) -> Foreseen:
+def foreseen(views: Views, checks: ObjectChecks) -> BackupRepairPlan:
     """The same, for who goes on reading the views."""
     copied, dropped = _snapshots(checks, views)
     cases = tuple(_cases(views, checks))
-    return Foreseen(tuple(settled_plan(case, views) for case in cases), dropped, copied, cases)
+    return BackupRepairPlan(tuple(settled_plan(case, views) for case in cases), dropped, copied, cases)
 
 
 def _cases(views: Views, checks: ObjectChecks) -> Iterator[Case]:
@@ -176,7 +176,7 @@ def settled_plan(case: Case, views: Views) -> RepairPlan:
     for plan in _plans(case, views):
         rehearsal = _Rehearsal()
         failed = next((part for log in plan.logs if (part := _write(plan, log, views, rehearsal))), None)
-        if isinstance(failed, Taken):
+        if isinstance(failed, DonorRecords):
             return settled_plan(case.without(failed.donor), views)
         if rehearsal.found == [case.log.sha256]:
             return replace(plan, whole=True)
@@ -248,7 +248,7 @@ def _copied(snapshot: KeptSnapshot, source: BackupView, views: Views, sink: Repa
     return None
 
 
-def _write(plan: RepairPlan, log: NewLog, views: Views, writer: LogWriter) -> Own | Taken | None:
+def _write(plan: RepairPlan, log: NewLog, views: Views, writer: LogWriter) -> Own | DonorRecords | None:
     """None, or the part that cannot be read."""
     summed = hashlib.sha256(header())
 
@@ -270,9 +270,9 @@ def _write(plan: RepairPlan, log: NewLog, views: Views, writer: LogWriter) -> Ow
         writer.abort()
 
 
-def _give(plan: RepairPlan, part: Own | Taken, views: Views, give: Sink) -> ScannedLog:
+def _give(plan: RepairPlan, part: Own | DonorRecords, views: Views, give: Sink) -> ScannedLog:
     reading, first, last = views.reading, part.first, part.last
-    if isinstance(part, Taken):
+    if isinstance(part, DonorRecords):
         return reading.give(views.all[part.donor.view], part.donor.log, first, last, give)
     begins = first if part.begins is None else part.begins
     return reading.give_from(views.view, plan.of, first, last, give, start=part.start, begins=begins)
@@ -288,7 +288,7 @@ def _kept(of: KeptLog, log: NewLog, found: Sequence[ScannedLog], sha256: str) ->
         min_time_ms=min(part.min_time_ms for part in found),
         max_time_ms=max(part.max_time_ms for part in found),
         last_adler=found[-1].last_adler,
-        ending=of.ending if log.last == of.last else Ending.DAMAGED,
+        ending=of.ending if log.last == of.last else LogFileEnding.DAMAGED,
         size_bytes=HEADER_BYTES + sum(part.size_bytes for part in found),
         sha256=sha256,
         borders=inside,

@@ -86,7 +86,7 @@ class Own:
 
 
 @dataclass(frozen=True)
-class Taken:
+class DonorRecords:
     """Records `first` to `last` of a donor."""
 
     first: int
@@ -98,7 +98,7 @@ class Taken:
 class NewLog:
     first: int
     last: int
-    parts: tuple[Own | Taken, ...]
+    parts: tuple[Own | DonorRecords, ...]
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,8 @@ class RepairPlan:
     """Those of the lost that others have, and not all of them the same: nobody knows which is right."""
 
     @property
-    def spliced(self) -> tuple[Taken, ...]:
-        return tuple(part for log in self.logs for part in log.parts if isinstance(part, Taken))
+    def spliced(self) -> tuple[DonorRecords, ...]:
+        return tuple(part for log in self.logs for part in log.parts if isinstance(part, DonorRecords))
 
     def __str__(self) -> str:
         told = f"{self.of.name}: {self.kind}" + (f", lost transactions {_spans(self.lost)}" if self.lost else "")
@@ -133,7 +133,7 @@ def plan_repair(
     `proven`: no hash will tell whether the whole is right, so only what is certain is taken.
     """
     own = list(own_parts(log, scanned)) if scanned is not None else []
-    parts: list[Own | Taken] = list(own)
+    parts: list[Own | DonorRecords] = list(own)
     gone = list(lost_of(log, good_runs(scanned) if scanned is not None else []))
     lost: list[tuple[int, int]] = []
     for first, last in gone:
@@ -173,16 +173,16 @@ def _is_certain(donor: Donor, log: KeptLog, first: int, last: int) -> bool:
 
 def _from_donors(
     log: KeptLog, first: int, last: int, donors: Sequence[Donor]
-) -> tuple[list[Taken], list[tuple[int, int]]]:
+) -> tuple[list[DonorRecords], list[tuple[int, int]]]:
     following = dict(log.borders)
-    taken: list[Taken] = []
+    taken: list[DonorRecords] = []
     lost: list[tuple[int, int]] = []
     at = first
     while at <= last:
         found = next(((donor, run) for donor in donors for run in donor.runs if run[0] <= at <= run[1]), None)
         if found is not None:
             end = min(found[1][1], last, *(before for before in following if before >= at), last)
-            taken.append(Taken(at, end, found[0]))
+            taken.append(DonorRecords(at, end, found[0]))
         else:
             starts = [run[0] for donor in donors for run in donor.runs if at < run[0] <= last]
             end = min(starts) - 1 if starts else last
@@ -191,10 +191,10 @@ def _from_donors(
     return taken, lost
 
 
-def _joined(log: KeptLog, parts: Sequence[Own | Taken]) -> Iterator[NewLog]:
+def _joined(log: KeptLog, parts: Sequence[Own | DonorRecords]) -> Iterator[NewLog]:
     """One log per run of parts without a loss between them."""
     following = dict(log.borders)
-    run: list[Own | Taken] = []
+    run: list[Own | DonorRecords] = []
     for part in parts:
         if run and part.first != following.get(run[-1].last, run[-1].last + 1):
             yield NewLog(run[0].first, run[-1].last, tuple(run))

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from logkeep.zookeeper.kept import KeptLog
 from logkeep.zookeeper.packing import StoredWriter
-from logkeep.zookeeper.sink import Stored
+from logkeep.zookeeper.sink import StoredObject
 
 
 @dataclass
 class RepairedLog:
     writer: StoredWriter
-    done: Callable[[KeptLog, Stored], None]
+    done: Callable[[KeptLog, StoredObject], None]
 
     def write(self, data: memoryview | bytes) -> None:
         self.writer.write(data)

@@ -17,7 +17,7 @@ from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import bodies
-from logkeep.zookeeper.coverage import Border, Standing
+from logkeep.zookeeper.coverage import Border, BorderProof
 from logkeep.zookeeper.kept import BackupView, KeptSnapshot
 from logkeep.zookeeper.plan import RestorePath, Slice
 from logkeep.zookeeper.tree import Tree, new_tree, require_acls, tree_of, unresolved
@@ -37,7 +37,7 @@ class Mismatch:
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayedTree:
     tree: Tree
     transactions: int
     digests_compared: int
@@ -52,7 +52,7 @@ class Replayed:
     """Nodes of the snapshot whose ACLs it names and does not hold: only the transactions behind it tell them."""
 
 
-def replay(view: BackupView, path: RestorePath, *, note_at: Collection[int] = ()) -> Replayed:
+def replay(view: BackupView, path: RestorePath, *, note_at: Collection[int] = ()) -> ReplayedTree:
     """`note_at`: zxids at which the digest of the tree is wanted."""
     base = path.base.snapshot
     tree = new_tree(with_config=path.with_config) if base is None else snapshot_tree(view, base)
@@ -105,13 +105,14 @@ def unpacked(stored: BinaryIO, name: str) -> BinaryIO:
     return opened(stored, parsed.packing)
 
 
-def unproven(path: RestorePath, replayed: Replayed) -> tuple[Border, ...]:
+def unproven(path: RestorePath, replayed: ReplayedTree) -> tuple[Border, ...]:
     """Ends of epochs that neither a majority nor the digests of the replay prove."""
     proven = replayed.proven_until
     return tuple(
         border
         for border in path.borders
-        if border.standing in (Standing.BY_DIGEST, Standing.UNPROVEN) and (proven is None or border.after > proven)
+        if border.standing in (BorderProof.BY_DIGEST, BorderProof.UNPROVEN)
+        and (proven is None or border.after > proven)
     )
 
 
@@ -176,6 +177,8 @@ class _Running:
         elif not self._awaited:
             self._mismatch = Mismatch(zxid, written, self.tree.digest)
 
-    def result(self) -> Replayed:
+    def result(self) -> ReplayedTree:
         noted, contents = dict(self._noted), dict(self._contents)
-        return Replayed(self.tree, self._transactions, self._compared, self._mismatch, self._proven, noted, contents)
+        return ReplayedTree(
+            self.tree, self._transactions, self._compared, self._mismatch, self._proven, noted, contents
+        )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from logkeep.formats.zookeeper.jute import JuteReader, packed_buffer, packed_int, packed_long
-from logkeep.formats.zookeeper.transactions import Acls, Kind
+from logkeep.formats.zookeeper.transactions import Acls, TransactionType
 
 _PART: Final = struct.Struct(">i?i")
 _END: Final = _PART.pack(-1, True, -1)
@@ -19,7 +19,7 @@ MULTI_BYTES: Final = _REQUEST_HEADER_BYTES + len(_END)
 _CONTAINER_FLAG, _TTL_FLAG = 4, 5
 
 
-class Request(NamedTuple):
+class MultiRequest(NamedTuple):
     kind: int
     payload: bytes
 
@@ -37,34 +37,34 @@ class Request(NamedTuple):
         return f"Request(kind={self.kind}, {len(self.payload)} bytes)"
 
 
-def create(path: bytes, data: bytes | None, acls: Acls) -> Request:
-    return Request(Kind.CREATE, _created(path, data, acls, 0))
+def create(path: bytes, data: bytes | None, acls: Acls) -> MultiRequest:
+    return MultiRequest(TransactionType.CREATE, _created(path, data, acls, 0))
 
 
-def create_container(path: bytes, data: bytes | None, acls: Acls) -> Request:
-    return Request(Kind.CREATE_CONTAINER, _created(path, data, acls, _CONTAINER_FLAG))
+def create_container(path: bytes, data: bytes | None, acls: Acls) -> MultiRequest:
+    return MultiRequest(TransactionType.CREATE_CONTAINER, _created(path, data, acls, _CONTAINER_FLAG))
 
 
-def create_with_ttl(path: bytes, data: bytes | None, acls: Acls, ttl_ms: int) -> Request:
-    return Request(Kind.CREATE_TTL, _created(path, data, acls, _TTL_FLAG) + packed_long(ttl_ms))
+def create_with_ttl(path: bytes, data: bytes | None, acls: Acls, ttl_ms: int) -> MultiRequest:
+    return MultiRequest(TransactionType.CREATE_TTL, _created(path, data, acls, _TTL_FLAG) + packed_long(ttl_ms))
 
 
-def set_data(path: bytes, data: bytes | None, version: int) -> Request:
-    return Request(Kind.SET_DATA, _path(path) + packed_buffer(data) + packed_int(version))
+def set_data(path: bytes, data: bytes | None, version: int) -> MultiRequest:
+    return MultiRequest(TransactionType.SET_DATA, _path(path) + packed_buffer(data) + packed_int(version))
 
 
-def delete(path: bytes, version: int) -> Request:
-    return Request(Kind.DELETE, _path(path) + packed_int(version))
+def delete(path: bytes, version: int) -> MultiRequest:
+    return MultiRequest(TransactionType.DELETE, _path(path) + packed_int(version))
 
 
-def set_acl(path: bytes, acls: Acls, version: int) -> Request:
-    return Request(Kind.SET_ACL, _path(path) + _acls(acls) + packed_int(version))
+def set_acl(path: bytes, acls: Acls, version: int) -> MultiRequest:
+    return MultiRequest(TransactionType.SET_ACL, _path(path) + _acls(acls) + packed_int(version))
 
 
-def multi(parts: Sequence[Request]) -> Request:
+def multi(parts: Sequence[MultiRequest]) -> MultiRequest:
     """All of them or none."""
     pieces = [_PART.pack(part.kind, False, -1) + part.payload for part in parts]
-    return Request(Kind.MULTI, b"".join(pieces) + _END)
+    return MultiRequest(TransactionType.MULTI, b"".join(pieces) + _END)
 
 
 def errors_of_multi(answer: bytes) -> list[int]:
@@ -73,7 +73,7 @@ def errors_of_multi(answer: bytes) -> list[int]:
     reader, codes = JuteReader(answer), list[int]()
     while True:
         kind, done, _ = reader.int_(), reader.bool_(), reader.int_()
-        if done or kind != Kind.ERROR:
+        if done or kind != TransactionType.ERROR:
             return codes
         codes.append(reader.int_())
 

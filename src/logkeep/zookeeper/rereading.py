@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final
 
-from logkeep.formats.zookeeper.scanned_log import ScannedLog, Stretch
-from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, Records, Sink, scan, tables
+from logkeep.formats.zookeeper.scanned_log import RecordStretch, ScannedLog
+from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, Sink, TransactionColumns, scan, tables
 from logkeep.zookeeper.kept import BackupView, KeptLog
 from logkeep.zookeeper.scratch import scratch_disk
 from logkeep.zookeeper.slicing import LogPart, all_there
@@ -31,7 +31,7 @@ class Rereading:
         self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._copies: dict[_Key, Path] = {}
         self._made = 0
-        self._found: dict[_Key, tuple[Stretch, ...]] = {}
+        self._found: dict[_Key, tuple[RecordStretch, ...]] = {}
         self._reached: dict[_Key, tuple[int, int]] = {}
         """The last transaction that was given, and the byte behind it."""
 
@@ -69,23 +69,23 @@ class Rereading:
                 shutil.copyfileobj(source, target, 1 << 20)
         return path
 
-    def stretches(self, view: BackupView, log: KeptLog) -> tuple[Stretch, ...]:
+    def stretches(self, view: BackupView, log: KeptLog) -> tuple[RecordStretch, ...]:
         """Good records up to the last one of the log; earlier ones may be among them, for an object may hold more."""
         key = id(view), log
         if key not in self._found:
             with self.open(view, log) as source:
                 found = scan(source, deep=True, until_zxid=log.last)
-            first = Stretch(HEADER_BYTES, found.size_bytes, found.records, found.first_zxid, found.last_zxid)
+            first = RecordStretch(HEADER_BYTES, found.size_bytes, found.records, found.first_zxid, found.last_zxid)
             self._found[key] = tuple(each for each in (first, *found.behind) if each.records)
         return self._found[key]
 
-    def records(self, view: BackupView, log: KeptLog, parts: Sequence[tuple[int, int]]) -> Iterator[Records]:
+    def records(self, view: BackupView, log: KeptLog, parts: Sequence[tuple[int, int]]) -> Iterator[TransactionColumns]:
         """Of stretches of good records, each told by its bytes: as `tables`."""
         for start, end in parts:
             with LogPart(self.open(view, log), start, end).buffered() as source:
                 yield from tables(source)
 
-    def good_records(self, view: BackupView, log: KeptLog) -> Iterator[Records]:
+    def good_records(self, view: BackupView, log: KeptLog) -> Iterator[TransactionColumns]:
         yield from self.records(view, log, [(each.start, each.end) for each in self.stretches(view, log)])
 
     def adler_of(self, view: BackupView, log: KeptLog, zxid: int) -> int | None:
@@ -100,7 +100,7 @@ class Rereading:
     def give(self, view: BackupView, log: KeptLog, first: int, last: int, sink: Sink) -> ScannedLog:
         """The records `first` to `last`, checked on the way; Damaged where they are not all there."""
         holds = (each for each in self.stretches(view, log) if each.first_zxid <= first and last <= each.last_zxid)
-        stretch = next(holds, Stretch(HEADER_BYTES, HEADER_BYTES))
+        stretch = next(holds, RecordStretch(HEADER_BYTES, HEADER_BYTES))
         return self.give_from(view, log, first, last, sink, start=stretch.start, begins=stretch.first_zxid)
 
     def give_from(

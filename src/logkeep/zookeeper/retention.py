@@ -57,13 +57,13 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class BundleFate:
     name: str
     fate: Fate
     reasons: tuple[str, ...]
 
 
-def judge(bundles: Sequence[Aged], rules: Rules, now: datetime) -> list[Verdict]:
+def judge(bundles: Sequence[Aged], rules: Rules, now: datetime) -> list[BundleFate]:
     """One verdict for each bundle, newest first; of bundles of one moment the name decides."""
     ordered = sorted(bundles, key=lambda bundle: (bundle.taken, bundle.name))
     policy = Policy(
@@ -80,15 +80,15 @@ def judge(bundles: Sequence[Aged], rules: Rules, now: datetime) -> list[Verdict]
     return verdicts[::-1]
 
 
-def _verdict(bundle: Aged, keep: bool, reasons: tuple[str, ...], unwanted: str, damaged_goes: bool) -> Verdict:
+def _verdict(bundle: Aged, keep: bool, reasons: tuple[str, ...], unwanted: str, damaged_goes: bool) -> BundleFate:
     if not bundle.good:
         if not unwanted:
-            return Verdict(bundle.name, Fate.KEEP, (f"{bundle.condition}: not counted",))
+            return BundleFate(bundle.name, Fate.KEEP, (f"{bundle.condition}: not counted",))
         fate = Fate.DELETE if bundle.damaged and damaged_goes else Fate.SKIP
-        return Verdict(bundle.name, fate, (bundle.condition.value, unwanted))
+        return BundleFate(bundle.name, fate, (bundle.condition.value, unwanted))
     if not keep:
-        return Verdict(bundle.name, Fate.DELETE, reasons)
-    return Verdict(bundle.name, Fate.PROTECTED if unwanted else Fate.KEEP, reasons)
+        return BundleFate(bundle.name, Fate.DELETE, reasons)
+    return BundleFate(bundle.name, Fate.PROTECTED if unwanted else Fate.KEEP, reasons)
 
 
 def _goes(ordered: Sequence[Aged], rules: Rules) -> bool:

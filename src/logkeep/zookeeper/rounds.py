@@ -81,7 +81,7 @@ def with_bounds(snapshots: Sequence[KeptSnapshot], told: Mapping[str, int]) -> d
 
 
 @dataclass(frozen=True)
-class Standing:
+class MemberProgress:
     """Where one member stands at the end of a round."""
 
     newest_snapshot: int
@@ -98,38 +98,38 @@ class Standing:
     """A purge removed transactions behind the newest snapshot before they were seen: a newer snapshot is needed."""
 
 
-def settled(standing: Standing) -> bool:
+def settled(standing: MemberProgress) -> bool:
     """Whether no further round is needed."""
     whole = standing.fuzzy_end <= standing.newest_snapshot or standing.last >= standing.fuzzy_end
     return whole and reached(standing) and not _other_epoch(standing) and not standing.outrun
 
 
-def reached(standing: Standing) -> bool:
+def reached(standing: MemberProgress) -> bool:
     """The server's word is in the files. An epoch in which nothing happened yet has a zxid and no transaction."""
     cap = standing.cap
     return cap is None or counter_of(cap) == 0 or max(standing.last, standing.newest_snapshot) >= cap
 
 
-def _other_epoch(standing: Standing) -> bool:
+def _other_epoch(standing: MemberProgress) -> bool:
     if standing.cap is None or standing.cap_after is None:
         return False
     return epoch_of(standing.cap) != epoch_of(standing.cap_after)
 
 
 @dataclass(frozen=True)
-class Hole:
+class RoundHole:
     """Transactions `first` to `last` that lie between two pieces and in none."""
 
     first: int
     last: int
 
 
-def holes(ranges: Iterable[tuple[int, int]]) -> list[Hole]:
+def holes(ranges: Iterable[tuple[int, int]]) -> list[RoundHole]:
     """Between runs of zxids, both ends included. What an epoch lacks at its end cannot be told from its files."""
     found, before = [], None
     for first, last in sorted(ranges):
         if before is not None and first > before and not follows(before, first):
             same_epoch = epoch_of(before) == epoch_of(first)
-            found.append(Hole(before + 1 if same_epoch else (epoch_of(first) << 32) + 1, first - 1))
+            found.append(RoundHole(before + 1 if same_epoch else (epoch_of(first) << 32) + 1, first - 1))
         before = max(last, before or 0)
     return found

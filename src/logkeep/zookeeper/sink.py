@@ -18,7 +18,7 @@ from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.tree import Tree
 
 
-class Stored(msgspec.Struct, frozen=True, kw_only=True):
+class StoredObject(msgspec.Struct, frozen=True, kw_only=True):
     """One object that a task has stored, durably."""
 
     name: str
@@ -38,7 +38,7 @@ class PieceWriter(Protocol):
     def write(self, data: memoryview | bytes) -> None:
         """Append plain bytes; the buffer may be used again at once."""
 
-    def close(self) -> Stored:
+    def close(self) -> StoredObject:
         """Durable, whole."""
 
     def abort(self) -> None:
@@ -61,13 +61,13 @@ class Shelf(Protocol):
 @dataclass(frozen=True)
 class PlacedSnapshot:
     kept: KeptSnapshot
-    stored: Stored
+    stored: StoredObject
 
 
 @dataclass(frozen=True)
 class PlacedLog:
     kept: KeptLog
-    stored: Stored
+    stored: StoredObject
     tail: bool = False
     """No server said that it is committed: the next backup begins before it."""
 
@@ -77,7 +77,7 @@ class CopiedAgain:
     """What was damaged in the archive, and the object that has its bytes now."""
 
     kept: KeptLog | KeptSnapshot
-    stored: Stored
+    stored: StoredObject
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ class DamagedFile:
     zxid: int
     positions: tuple[int, ...]
     """The bytes at which something is wrong, as far as they are known."""
-    stored: Stored
+    stored: StoredObject
 
 
 @dataclass(frozen=True)
-class Reached:
+class MemberReach:
     """How far one member's log is archived: its last record, and where that was seen."""
 
     history: str
@@ -124,7 +124,7 @@ class Known:
 
     history: str = "1"
     """The history that the newest backup is in."""
-    reached: dict[str, Reached] = field(default_factory=dict)
+    reached: dict[str, MemberReach] = field(default_factory=dict)
     """Per member, in that history."""
     marks: tuple[tuple[int, int], ...] = ()
     """zxids of that history and the checksums of their records, newest first: what a new member is compared with."""
@@ -187,7 +187,7 @@ class LostRange:
 
 
 @dataclass(frozen=True)
-class Completed:
+class CompletedBackup:
     name: str
     """What people call the backup."""
     findings: tuple[Finding, ...] = ()
@@ -208,7 +208,7 @@ class BackupSink(Protocol):
     def start(self) -> None:
         """Called once, when it is certain that there will be something to copy and before anything is."""
 
-    def complete(self, gathered: Gathered) -> "Completed":
+    def complete(self, gathered: Gathered) -> "CompletedBackup":
         """Make it a backup. Before this returns nobody sees anything of it.
 
         Asks the planner of restores first: raises BackupFailed for what nothing could be restored from.

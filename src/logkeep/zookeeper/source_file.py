@@ -37,7 +37,7 @@ def scanned(
     return scan(file, sink=sink, start_at=begin, until_zxid=until, largest_record=largest, chunk_bytes=chunk_bytes)
 
 
-class Looked(NamedTuple):
+class OpenedFile(NamedTuple):
     """A file, from a byte on; `pinned`: where it can be read when its name is gone."""
 
     path: str
@@ -46,7 +46,7 @@ class Looked(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Mark:
+class RecordMark:
     """The last record at or below a zxid in a file: which it is, its checksum, and the byte behind it."""
 
     zxid: int
@@ -54,7 +54,7 @@ class Mark:
     end_at: int
 
 
-def mark_in(path: Path | str, zxid: int, *, start: int = 0, pinned: str = "") -> Mark | None:
+def mark_in(path: Path | str, zxid: int, *, start: int = 0, pinned: str = "") -> RecordMark | None:
     """Look for a record, from a byte on. None when the file is gone, or holds nothing at or below that zxid there."""
     try:
         file = opened_file(str(path), pinned)
@@ -65,7 +65,7 @@ def mark_in(path: Path | str, zxid: int, *, start: int = 0, pinned: str = "") ->
         while found.last_zxid < zxid and goes_back(found):
             at += found.size_bytes
             found = scanned(file, at, zxid, None, None)
-    return Mark(found.last_zxid, found.last_adler, at + found.size_bytes) if found.records else None
+    return RecordMark(found.last_zxid, found.last_adler, at + found.size_bytes) if found.records else None
 
 
 def body_in(path: Path | str, zxid: int, *, start: int = 0, pinned: str = "") -> bytes | None:
@@ -85,7 +85,7 @@ def body_in(path: Path | str, zxid: int, *, start: int = 0, pinned: str = "") ->
         return file.read(length)
 
 
-def same_in(zxid: int, one: Looked, other: Looked) -> bool:
+def same_in(zxid: int, one: OpenedFile, other: OpenedFile) -> bool:
     """Whether two places hold the same transaction under a zxid, in whatever bytes."""
     ours, theirs = (body_in(where.path, zxid, start=where.start_at, pinned=where.pinned) for where in (one, other))
     try:

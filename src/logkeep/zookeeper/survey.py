@@ -14,7 +14,7 @@ import numpy as np
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.agreement import same_transaction
 from logkeep.formats.zookeeper.names import epoch_of
-from logkeep.formats.zookeeper.txnlog import Records, tables
+from logkeep.formats.zookeeper.txnlog import TransactionColumns, tables
 from logkeep.zookeeper.coverage import Dispute, Holdings
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
 
@@ -103,7 +103,7 @@ def _differing(view: BackupView, left: KeptLog, right: KeptLog) -> Iterator[int]
         return
 
 
-def compared(one: Iterator[Records], other: Iterator[Records]) -> Iterator[tuple[int, list[int]]]:
+def compared(one: Iterator[TransactionColumns], other: Iterator[TransactionColumns]) -> Iterator[tuple[int, list[int]]]:
     """Of records that both have: how many there are, and the zxids of those that differ; some megabytes at a time."""
     a, b = next(one, None), next(other, None)
     while a is not None and b is not None:
@@ -114,7 +114,7 @@ def compared(one: Iterator[Records], other: Iterator[Records]) -> Iterator[tuple
             b = next(other, None)
 
 
-def _compared(a: Records, b: Records) -> tuple[int, list[int]]:
+def _compared(a: TransactionColumns, b: TransactionColumns) -> tuple[int, list[int]]:
     """Records that both have lie one behind the other in both: whole runs of bytes are compared at once."""
     from_a, from_b = _within(a, b), _within(b, a)
     common, of_a, of_b = np.intersect1d(a.zxid[from_a], b.zxid[from_b], assume_unique=True, return_indices=True)
@@ -129,23 +129,23 @@ def _compared(a: Records, b: Records) -> tuple[int, list[int]]:
     return len(common), differing
 
 
-def _within(records: Records, others: Records) -> slice:
+def _within(records: TransactionColumns, others: TransactionColumns) -> slice:
     """The rows from the first of the others to their last: one of the two may be very short."""
     start = int(np.searchsorted(records.zxid, others.zxid[0]))
     return slice(start, int(np.searchsorted(records.zxid, others.zxid[-1], "right")))
 
 
-def _same(a: Records, first_a: int, last_a: int, b: Records, first_b: int, last_b: int) -> bool:
+def _same(a: TransactionColumns, first_a: int, last_a: int, b: TransactionColumns, first_b: int, last_b: int) -> bool:
     return np.array_equal(_bytes_of(a, first_a, last_a), _bytes_of(b, first_b, last_b))
 
 
-def _bytes_of(records: Records, first: int, last: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+def _bytes_of(records: TransactionColumns, first: int, last: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     start = int(records.body_at[first]) - _FRAME_BYTES
     end = int(records.body_at[last]) + int(records.body_bytes[last]) + _END_MARK_BYTES
     return np.frombuffer(records.data, np.uint8)[start:end]
 
 
-def _body(records: Records, row: int) -> bytes:
+def _body(records: TransactionColumns, row: int) -> bytes:
     start = int(records.body_at[row])
     return bytes(records.data[start : start + int(records.body_bytes[row])])
 
@@ -177,7 +177,7 @@ class LogTimes:
                 return int(records.zxid[at]), int(records.time_ms[at])
         return None
 
-    def _tables(self, log: KeptLog) -> Iterator[Records]:
+    def _tables(self, log: KeptLog) -> Iterator[TransactionColumns]:
         """What can be read of it; a plan is no verification, and its replay will meet the damage."""
         try:
             with self._view.open(log) as source:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from logkeep.model.findings import Finding, Severity
-from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.findings import Class, FileFinding
 from logkeep.zookeeper.kept import Member
-from logkeep.zookeeper.verify import Verified
+from logkeep.zookeeper.verify import VerifiedFiles
 
 ENDS_EARLY: Final = "behind-the-server"
 """The server had said more than its files hold."""
@@ -21,8 +21,8 @@ _WHEN_TAKEN: Final = "when it was taken: "
 
 
 def missing_when_taken(
-    findings: Sequence[Finding], found: Verified, members: Iterable[Member], *, repaired: bool
-) -> Iterator[Seen]:
+    findings: Sequence[Finding], found: VerifiedFiles, members: Iterable[Member], *, repaired: bool
+) -> Iterator[FileFinding]:
     """`found`: what was seen now. `repaired`: something was brought back since, maybe just that.
 
     What one member lacks is no loss where others hold all that any server had said.
@@ -49,5 +49,5 @@ def lasting(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(finding for finding in findings if finding.code in _HOLES)
 
 
-def _seen(kind: Class, severity: Severity, finding: Finding) -> Seen:
-    return Seen(kind=kind, severity=severity, where=finding.where, what=_WHEN_TAKEN + finding.what)
+def _seen(kind: Class, severity: Severity, finding: Finding) -> FileFinding:
+    return FileFinding(kind=kind, severity=severity, where=finding.where, what=_WHEN_TAKEN + finding.what)

@@ -17,7 +17,7 @@ from logkeep.model.work import Progress
 from logkeep.zookeeper.boot import Boot, booted, not_booted
 from logkeep.zookeeper.check_history import history_findings
 from logkeep.zookeeper.coverage import Holdings
-from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.findings import Class, FileFinding
 from logkeep.zookeeper.given_up import moments_lost
 from logkeep.zookeeper.kept import BackupView, KeptSnapshot
 from logkeep.zookeeper.line import line_of
@@ -51,9 +51,9 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verified:
+class VerifiedFiles:
     level: Level
-    seen: tuple[Seen, ...]
+    seen: tuple[FileFinding, ...]
     restorable: bool
     """The end of the newest history can be restored, as far as this level looked."""
     reachable: dict[str, tuple[Interval, ...]] = field(default_factory=dict)
@@ -101,13 +101,13 @@ def verify(
     level: Level,
     *,
     voters: int | None = None,
-    known: Sequence[Seen] = (),
+    known: Sequence[FileFinding] = (),
     boot: Boot | None = None,
     scratch: Path | None = None,
     progress: Progress = lambda _: None,
     objects: ObjectChecks | None = None,
     read: ReadObjects = check_data,
-) -> Verified:
+) -> VerifiedFiles:
     """`known`: what was found when the view was made. `boot` and `scratch`: how to start a server, and where.
 
     Raises what kept a server from being started, unless damage was found before: that is told first, and the level is
@@ -141,15 +141,15 @@ def verify(
     return _verified(level, seen, objects, replayed.holdings or holdings, times, replayed)
 
 
-def _counts(seen: Seen) -> bool:
+def _counts(seen: FileFinding) -> bool:
     """Whether it makes a verification fail."""
     return seen.severity is Severity.DAMAGE or seen.kind in _OLD_HOLES
 
 
-def _unchecked(view: BackupView) -> Iterator[Seen]:
+def _unchecked(view: BackupView) -> Iterator[FileFinding]:
     """What this backup cannot tell, whatever is looked at."""
     if len(view.members) == 1 and view.members[0].role != "standalone":
-        yield Seen(
+        yield FileFinding(
             kind=Class.AGREEMENT_UNCHECKED,
             severity=Severity.NOTE,
             where=view.members[0].name,
@@ -160,17 +160,17 @@ def _unchecked(view: BackupView) -> Iterator[Seen]:
 
 def _verified(
     level: Level,
-    seen: Sequence[Seen],
+    seen: Sequence[FileFinding],
     objects: ObjectChecks,
     holdings: Holdings,
     moments: Moments,
     replayed: ReplayChecks | None = None,
-) -> Verified:
+) -> VerifiedFiles:
     counted = replayed or ReplayChecks()
     end = plan(holdings, ToEnd(), moments)
     path = end if isinstance(end, RestorePath) else None
     lines = {history: line_of(holdings, history) for history in holdings.histories}
-    return Verified(
+    return VerifiedFiles(
         level=level,
         seen=tuple(seen),
         restorable=path is not None and counted.end_proven,

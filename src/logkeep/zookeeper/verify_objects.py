@@ -12,7 +12,7 @@ from logkeep.formats.zookeeper.txnlog import ScannedLog, scan
 from logkeep.model.findings import Severity
 from logkeep.model.work import Progress
 from logkeep.zookeeper.check import good_runs, log_findings, lost_of
-from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.findings import Class, FileFinding
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.snapshot_facts import Hashed, read_facts
 
@@ -28,7 +28,7 @@ Kept = KeptLog | KeptSnapshot
 
 @dataclass(frozen=True)
 class ObjectChecks:
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[FileFinding, ...] = ()
     unusable: tuple[Kept, ...] = ()
     """Objects that nothing may be planned with."""
     objects: int = 0
@@ -97,7 +97,7 @@ def to_read(view: BackupView, checks: ObjectChecks) -> list[Kept]:
 class CheckedObject(msgspec.Struct, frozen=True):
     """What reading one object brought to light; nothing, when it is what was written."""
 
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[FileFinding, ...] = ()
     scanned: ScannedLog | None = None
     """Of a log that is not what was written: what is left of it."""
     whole: bool = False
@@ -171,7 +171,7 @@ def _unsealed(view: BackupView, kept: Kept) -> CheckedObject:
         return CheckedObject((bad,), scan(source, deep=True), whole=True)
 
 
-def _salvaged(view: BackupView, log: KeptLog, bad: Seen) -> CheckedObject:
+def _salvaged(view: BackupView, log: KeptLog, bad: FileFinding) -> CheckedObject:
     """What is left of a log whose packing is damaged. Others may lie in the same object: nothing is said of them."""
     try:
         with view.salvage(log) as source:
@@ -184,7 +184,7 @@ def _salvaged(view: BackupView, log: KeptLog, bad: Seen) -> CheckedObject:
     return CheckedObject((bad, *lost), scanned)
 
 
-def _wrong(log: KeptLog, scanned: ScannedLog) -> list[Seen]:
+def _wrong(log: KeptLog, scanned: ScannedLog) -> list[FileFinding]:
     """It does not hold what the backup says: which transactions are gone, if that is it."""
     gone = [replace(_seen(log, Class.LOST_TRANSACTIONS, _GONE), lost=lost) for lost in lost_of(log, good_runs(scanned))]
     return gone or [_seen(log, Class.FACTS_DIFFER, "the backup says other things of it than it holds")]
@@ -202,5 +202,5 @@ def _worse(checks: ObjectChecks, kept: Kept, kind: Class, what: str) -> ObjectCh
     return replace(checks, seen=(*checks.seen, _seen(kept, kind, what)), unusable=(*checks.unusable, kept))
 
 
-def _seen(kept: Kept, kind: Class, what: str) -> Seen:
-    return Seen(kind=kind, severity=Severity.DAMAGE, where=named(kept), what=what, remedy=_BRING_BACK)
+def _seen(kept: Kept, kind: Class, what: str) -> FileFinding:
+    return FileFinding(kind=kind, severity=Severity.DAMAGE, where=named(kept), what=what, remedy=_BRING_BACK)

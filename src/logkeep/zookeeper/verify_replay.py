@@ -12,20 +12,20 @@ from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Severity
 from logkeep.zookeeper.coverage import Holdings
-from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.findings import Class, FileFinding
 from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.line import line_of
-from logkeep.zookeeper.plan import Moments, Refused, ToEnd, path_along
+from logkeep.zookeeper.plan import Moments, RestoreRefused, ToEnd, path_along
 from logkeep.zookeeper.prove import proven_path
 from logkeep.zookeeper.reach import Reach, reaches_of
-from logkeep.zookeeper.replay import Replayed, replay, unproven
+from logkeep.zookeeper.replay import ReplayedTree, replay, unproven
 
 _DO_NOT_USE = "nothing is restored from it; an older point, another member or an earlier backup may be whole"
 
 
 @dataclass(frozen=True)
 class ReplayChecks:
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[FileFinding, ...] = ()
     transactions: int = 0
     digests_compared: int = 0
     end_proven: bool = True
@@ -51,7 +51,7 @@ def _ends_decided(view: BackupView, holdings: Holdings, moments: Moments) -> tup
         end = proven_path(view, holdings, ToEnd(), moments)
     except Damaged:
         return holdings, False
-    return (holdings, False) if isinstance(end, Refused) else (end.holdings, True)
+    return (holdings, False) if isinstance(end, RestoreRefused) else (end.holdings, True)
 
 
 def _families(reaches: Sequence[Reach]) -> Iterator[list[Reach]]:
@@ -64,7 +64,7 @@ def _families(reaches: Sequence[Reach]) -> Iterator[list[Reach]]:
 class _Checks:
     def __init__(self, view: BackupView, holdings: Holdings, moments: Moments) -> None:
         self._view, self._holdings, self._moments = view, holdings, moments
-        self.seen: list[Seen] = []
+        self.seen: list[FileFinding] = []
         self.transactions = self.compared = 0
 
     def replay(self, history: str, family: Sequence[Reach]) -> None:
@@ -75,7 +75,7 @@ class _Checks:
             if long is not None and short is not None:
                 self._same(reach, long, short)
 
-    def _one(self, history: str, reach: Reach, until: int, note_at: frozenset[int]) -> Replayed | None:
+    def _one(self, history: str, reach: Reach, until: int, note_at: frozenset[int]) -> ReplayedTree | None:
         line = line_of(self._holdings, history)
         path = path_along(self._holdings, line, reach, until, self._moments)
         where = _named(reach)
@@ -90,7 +90,7 @@ class _Checks:
         for border in unproven(path, replayed):
             what = f"nothing proves that an epoch ended with {hex_zxid(border.before)} before {hex_zxid(border.after)}"
             self.seen.append(
-                Seen(
+                FileFinding(
                     kind=Class.EPOCH_END_UNPROVEN,
                     severity=Severity.WARNING,
                     where=where,
@@ -101,7 +101,7 @@ class _Checks:
             )
         return replayed
 
-    def _judge(self, where: str, replayed: Replayed) -> None:
+    def _judge(self, where: str, replayed: ReplayedTree) -> None:
         wrong = replayed.first_mismatch
         if wrong is not None:
             what = (
@@ -110,7 +110,7 @@ class _Checks:
             )
             self.seen.append(_damage(Class.DIGEST_MISMATCH, where, what, replayed.proven_until))
 
-    def _same(self, reach: Reach, long: Replayed, short: Replayed) -> None:
+    def _same(self, reach: Reach, long: ReplayedTree, short: ReplayedTree) -> None:
         at = reach.first
         if long.digests_at.get(at) != short.digests_at.get(at):
             what = f"at {hex_zxid(at)} its tree is not the one that an older snapshot leads to"
@@ -128,5 +128,5 @@ def _named(reach: Reach) -> str:
     return "the empty tree" if snapshot is None else f"{snapshot.member}/{snapshot.name}"
 
 
-def _damage(kind: Class, where: str, what: str, zxid: int | None) -> Seen:
-    return Seen(kind=kind, severity=Severity.DAMAGE, where=where, what=what, remedy=_DO_NOT_USE, zxid=zxid)
+def _damage(kind: Class, where: str, what: str, zxid: int | None) -> FileFinding:
+    return FileFinding(kind=kind, severity=Severity.DAMAGE, where=where, what=what, remedy=_DO_NOT_USE, zxid=zxid)

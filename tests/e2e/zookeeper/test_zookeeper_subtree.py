@@ -11,16 +11,16 @@ import pytest
 from logkeep.cli.verbs import zookeeper_subtree
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease, digest_id
 from logkeep.errors import ClusterUnreachable, NotAuthorised, TargetUnsafe
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.opening import open_repository
 from logkeep.store.address import open_store
-from logkeep.zookeeper.client import Credential, Session, session
+from logkeep.zookeeper.client import Credential, ZooKeeperSession, session
 from logkeep.zookeeper.plan import ToEnd
 from logkeep.zookeeper.restore.choosing import choose
 from logkeep.zookeeper.subtree.batches import sent
 from logkeep.zookeeper.subtree.carrying_out import begin, resume, undo
 from logkeep.zookeeper.subtree.journal import Heading, read_journal
-from logkeep.zookeeper.subtree.preparing import Prepared, SubtreeWish, prepare
+from logkeep.zookeeper.subtree.preparing import PreparedSubtree, SubtreeWish, prepare
 from logkeep.zookeeper.tree import CONTAINER_OWNER, TTL_MARK, Tree
 from tests.e2e.zookeeper.here import Here
 from tests.zookeeper import raw
@@ -59,7 +59,7 @@ class Shop:
         asked = ("zookeeper", "restore-subtree", *arguments, "--zk-host", self.server.client, *self.auth)
         return dict(self.here.json(*asked, code=code))
 
-    def prepared(self, live: Session, maxbuffer: int = SMALL, *, delete_extra: bool = True) -> Prepared:
+    def prepared(self, live: ZooKeeperSession, maxbuffer: int = SMALL, *, delete_extra: bool = True) -> PreparedSubtree:
         wish = SubtreeWish(b"/shop", b"/shop", delete_extra, proven=True, jute_maxbuffer=maxbuffer)
         return prepare(self.tree, live, wish)
 
@@ -84,7 +84,7 @@ def open_shop(server: EmbeddedZooKeeper, *, special: bool = True) -> None:
             client.must(raw.create_ttl("/shop/offer", b"t", 3_600_000))
 
 
-def place(here: Here) -> Place:
+def place(here: Here) -> SourceRef:
     return open_repository(open_store(str(here.root / "repo"))).choose(None)
 
 

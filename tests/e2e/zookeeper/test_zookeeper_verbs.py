@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded import booting
-from logkeep.zookeeper.boot import Boot, Running
+from logkeep.zookeeper.boot import Boot, RunningServer
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.client import LiveNode
 from tests.e2e.zookeeper.archived import Archived, archived, server_on
@@ -188,7 +188,7 @@ def test_a_drill_that_finds_another_tree_fails(own: Archived, monkeypatch: pytes
 
     def lying(version: str, cache: Path) -> Boot:
         @contextmanager
-        def start(data_dir: Path) -> Iterator[Running]:
+        def start(data_dir: Path) -> Iterator[RunningServer]:
             with real(version, cache)(data_dir) as server:
                 yield _WithoutOne(server)
 
@@ -202,7 +202,7 @@ def test_a_drill_that_finds_another_tree_fails(own: Archived, monkeypatch: pytes
 
 
 class _WithoutOne:
-    def __init__(self, server: Running) -> None:
+    def __init__(self, server: RunningServer) -> None:
         self._server = server
 
     def nodes(self) -> Iterator[LiveNode]:

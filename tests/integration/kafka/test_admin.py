@@ -16,7 +16,7 @@ from logkeep.errors import TopicMissing
 from logkeep.kafka import cluster as cluster_module
 from logkeep.kafka.admin import coordinators as coordinators_module
 from logkeep.kafka.admin.groups import (
-    Commit,
+    CommittedOffset,
     Group,
     describe_groups,
     group_offsets,
@@ -26,7 +26,7 @@ from logkeep.kafka.admin.groups import (
 from logkeep.kafka.admin.offsets import (
     At,
     EpochEnd,
-    Isolation,
+    IsolationLevel,
     LogBounds,
     describe_producers,
     list_offsets,
@@ -144,7 +144,7 @@ def test_times_are_looked_up_as_another_client_does(kafka: EmbeddedKafka, cluste
     }
     for at, spec in specs.items():
         (expected,) = [each.result(30) for each in admin.list_offsets({Position(topic, 0): spec}).values()]
-        found = list_offsets(cluster, [log], at, isolation=Isolation.UNCOMMITTED)[log]
+        found = list_offsets(cluster, [log], at, isolation=IsolationLevel.UNCOMMITTED)[log]
         assert (found.offset, found.timestamp_ms) == (expected.offset, expected.timestamp), at
     assert list_offsets(cluster, {log: 3500})[log].offset == 1
     assert list_offsets(cluster, [log], 9999)[log].offset == -1
@@ -209,7 +209,7 @@ def test_classic_and_consumer_groups(kafka: EmbeddedKafka, cluster: Cluster) -> 
                 assert member.topics == (topic,)
                 assert sorted(member.assigned) == [TopicPartition(topic, 0), TopicPartition(topic, 1)]
         # This client sends the terminating zero of C along; what was committed is told exactly.
-        expected = {name: {TopicPartition(topic, 0): Commit(2, 0, "naïve ✓\0")}}
+        expected = {name: {TopicPartition(topic, 0): CommittedOffset(2, 0, "naïve ✓\0")}}
         assert group_offsets(cluster, [name, "no such group"]) == {**expected, "no such group": {}}
         assert group_offsets(cluster, [name], require_stable=True) == expected
     gone = Group("never was", "consumer", "Stable", "consumer")

@@ -16,10 +16,10 @@ from logkeep.kafka.admin.group_changes import (
     forget_share_topics,
     move_share_groups,
 )
-from logkeep.kafka.admin.groups import Commit, group_offsets, list_groups, share_group_offsets
+from logkeep.kafka.admin.groups import CommittedOffset, group_offsets, list_groups, share_group_offsets
 from logkeep.kafka.admin.topics import create_topic
 from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.patience import Patience
+from logkeep.kafka.patience import Backoff
 from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.kafka.values import TopicPartition
 
@@ -33,7 +33,7 @@ def _name(stem: str) -> str:
 def test_more_than_one_request_can_hold(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_changes, "_REQUEST_BYTES", 10_000)
     topic, group = create_topic(cluster, _name("wide"), partitions=20).name, _name("group")
-    commits = {TopicPartition(topic, p): Commit(p, -1, f"{p} é".ljust(4000, "x")) for p in range(20)}
+    commits = {TopicPartition(topic, p): CommittedOffset(p, -1, f"{p} é".ljust(4000, "x")) for p in range(20)}
     assert commit_offsets(cluster, {group: commits}) == {group: ()}
     assert group_offsets(cluster, [group]) == {group: commits}
 
@@ -41,9 +41,9 @@ def test_more_than_one_request_can_hold(cluster: Cluster, monkeypatch: pytest.Mo
 def test_forgetting_and_removing(cluster: Cluster) -> None:
     topic, group = create_topic(cluster, _name("kept"), partitions=2).name, _name("group")
     one, two = TopicPartition(topic, 0), TopicPartition(topic, 1)
-    commit_offsets(cluster, {group: {one: Commit(5, -1, "a"), two: Commit(6, -1, "b")}})
+    commit_offsets(cluster, {group: {one: CommittedOffset(5, -1, "a"), two: CommittedOffset(6, -1, "b")}})
     assert forget_offsets(cluster, {group: [one]}) == {group: ()}
-    assert group_offsets(cluster, [group]) == {group: {two: Commit(6, -1, "b")}}
+    assert group_offsets(cluster, [group]) == {group: {two: CommittedOffset(6, -1, "b")}}
     assert delete_groups(cluster, [group, "never was"]) == {group: (), "never was": ()}
     assert group not in {g.name for g in list_groups(cluster)}
 
@@ -51,12 +51,12 @@ def test_forgetting_and_removing(cluster: Cluster) -> None:
 def test_what_a_broker_refuses_is_told(kafka: EmbeddedKafka, cluster: Cluster) -> None:
     topic, group = create_topic(cluster, _name("refused"), partitions=2).name, _name("group")
     one, two = TopicPartition(topic, 0), TopicPartition(topic, 1)
-    said = commit_offsets(cluster, {group: {one: Commit(1, -1, "x" * 5000), two: Commit(2, -1, "")}})
+    said = commit_offsets(cluster, {group: {one: CommittedOffset(1, -1, "x" * 5000), two: CommittedOffset(2, -1, "")}})
     assert [(r.code, r.log, r.live) for r in said[group]] == [(12, one, False)]
-    assert group_offsets(cluster, [group]) == {group: {two: Commit(2, -1, "")}}
-    missing = {TopicPartition("no-such-topic", 0): Commit(1, -1, "")}
+    assert group_offsets(cluster, [group]) == {group: {two: CommittedOffset(2, -1, "")}}
+    missing = {TopicPartition("no-such-topic", 0): CommittedOffset(1, -1, "")}
     settings = ClientSettings(endpoints(kafka.bootstrap))
-    with Cluster(settings, patience=Patience(attempts=2)) as hasty, pytest.raises(TopicMissing):
+    with Cluster(settings, patience=Backoff(attempts=2)) as hasty, pytest.raises(TopicMissing):
         commit_offsets(hasty, {group: missing})
 
 
@@ -70,12 +70,12 @@ def test_a_group_with_members_is_live(kafka: EmbeddedKafka, cluster: Cluster, pr
         while not consumer.assignment():
             consumer.poll(0.2)
         for refused in (
-            commit_offsets(cluster, {group: {log: Commit(0, -1, "")}}),
+            commit_offsets(cluster, {group: {log: CommittedOffset(0, -1, "")}}),
             forget_offsets(cluster, {group: [log]}),
             delete_groups(cluster, [group]),
         ):
             assert [r.live for r in refused[group]] == [True], refused
-    assert commit_offsets(cluster, {group: {log: Commit(0, -1, "")}}) == {group: ()}
+    assert commit_offsets(cluster, {group: {log: CommittedOffset(0, -1, "")}}) == {group: ()}
 
 
 def test_share_groups_start_where_they_are_told(cluster: Cluster) -> None:
@@ -87,6 +87,6 @@ def test_share_groups_start_where_they_are_told(cluster: Cluster) -> None:
     assert forget_share_topics(cluster, {group: [topic]}) == {group: ()}
     assert set(share_group_offsets(cluster, [group])[group]) == {TopicPartition(other, 0)}
     classic = _name("classic")
-    commit_offsets(cluster, {classic: {TopicPartition(topic, 0): Commit(1, -1, "")}})
+    commit_offsets(cluster, {classic: {TopicPartition(topic, 0): CommittedOffset(1, -1, "")}})
     (refused,) = move_share_groups(cluster, {classic: {TopicPartition(topic, 0): 1}})[classic]
     assert (refused.code, refused.live) == (69, False)

@@ -11,10 +11,10 @@ import pytest
 from confluent_kafka import Message
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.formats.compare import Stretch
+from logkeep.formats.compare import BatchStretch
 from logkeep.formats.fillers import MOST_RECORDS, filler_batches
 from logkeep.formats.kafka_log import walk
-from logkeep.formats.outgoing import Hole, Outgoing, outgoing, stamp
+from logkeep.formats.outgoing import OffsetHole, Outgoing, outgoing, stamp
 from logkeep.formats.view import View
 from logkeep.kafka.admin.topics import create_topic
 from logkeep.kafka.cluster import Cluster
@@ -75,8 +75,8 @@ def test_a_broker_takes_every_batch_and_the_records_are_the_same(
     log, topic = _log(), create_topic(cluster, f"again-{uuid.uuid4().hex[:8]}").name
     data = b"".join(source.encode() for source in log)
     sent = 0
-    for part in outgoing([Stretch(data, walk(data).batches)], View(0, 1 << 40, keep_offsets=keep_offsets)):
-        if isinstance(part, Hole):
+    for part in outgoing([BatchStretch(data, walk(data).batches)], View(0, 1 << 40, keep_offsets=keep_offsets)):
+        if isinstance(part, OffsetHole):
             continue
         stamp(part, PRODUCER, 0, sent)
         before = [sent + sum(part.records.tolist()[:i]) for i in range(len(part))]

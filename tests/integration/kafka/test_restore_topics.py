@@ -15,7 +15,7 @@ from logkeep.kafka.admin.topics import create_topic, delete_topic
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.record import TopicRecord
 from logkeep.kafka.restore.targets import APIS, gather_target
-from logkeep.kafka.restore.topic_plans import TopicPlan, TopicWishes, Why, plan_topic
+from logkeep.kafka.restore.topic_plans import DifferenceReason, TopicPlan, TopicWishes, plan_topic
 from logkeep.kafka.restore.topics import abort_topics, finish_topics, make_topics
 from logkeep.kafka.restore.trial import tried
 from logkeep.kafka.settings import ClientSettings, endpoints
@@ -102,8 +102,11 @@ def test_what_this_version_refuses_is_told_and_left_out(kafka: EmbeddedKafka, cl
     (plan,), errors = tried(cluster, _planned(cluster, archived))
     assert errors == []
     told = {(d.why, d.config): d.detail for d in plan.differences}
-    assert set(told) == {(Why.UNKNOWN, "message.downconversion.enable"), (Why.REFUSED, "segment.bytes")}
-    assert "at least 1048576" in told[Why.REFUSED, "segment.bytes"]
+    assert set(told) == {
+        (DifferenceReason.UNKNOWN, "message.downconversion.enable"),
+        (DifferenceReason.REFUSED, "segment.bytes"),
+    }
+    assert "at least 1048576" in told[DifferenceReason.REFUSED, "segment.bytes"]
     ids = make_topics(cluster, [plan], {})
     assert finish_topics(cluster, [plan], ids) == []
     assert own_configs(kafka, plan.name) == {"retention.ms": "77"}
@@ -160,7 +163,7 @@ def test_topics_that_were_there_get_their_configs_back(kafka: EmbeddedKafka, clu
         record = TopicRecord(topic.name, "0" * 32, False, 2, 1, {"retention.ms": "9"})
         (plan,), errors = tried(cluster, _plans(cluster, [record]))
         assert errors == []
-        assert [d.why for d in plan.differences] == [Why.KEPT]
+        assert [d.why for d in plan.differences] == [DifferenceReason.KEPT]
         ids = make_topics(cluster, [plan], {})
         assert ids == {topic.name: topic.id.hex}
         assert own_configs(kafka, topic.name) == plan.while_restoring

@@ -20,10 +20,10 @@ from logkeep.errors import (
     TopicMissing,
 )
 from logkeep.kafka.admin.offsets import log_bounds
-from logkeep.kafka.admin.security import Acl, list_acls
+from logkeep.kafka.admin.security import AclBinding, list_acls
 from logkeep.kafka.admin.topics import create_topic, replica_sizes
 from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.patience import Patience
+from logkeep.kafka.patience import Backoff
 from logkeep.kafka.properties import load_settings
 from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.kafka.values import TopicPartition
@@ -121,8 +121,8 @@ def cluster_repr(path: Path) -> str:
     return repr(load_settings(path))
 
 
-def _impatient() -> Patience:
-    return Patience(attempts=2, sleep=lambda _: None)
+def _impatient() -> Backoff:
+    return Backoff(attempts=2, sleep=lambda _: None)
 
 
 @pytest.mark.parametrize("mechanism", ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"))
@@ -195,7 +195,9 @@ def test_what_an_acl_forbids(secured: SecuredKafka) -> None:
 def test_acls_as_the_administrator_sees_them(secured: SecuredKafka) -> None:
     with Cluster(ClientSettings(endpoints(secured.bootstrap))) as cluster:
         found = list_acls(cluster)
-    expected = [Acl("TOPIC", "open", "LITERAL", f"User:{user}", "*", "ALL", "ALLOW") for user in ("alice", ODD_USER)]
+    expected = [
+        AclBinding("TOPIC", "open", "LITERAL", f"User:{user}", "*", "ALL", "ALLOW") for user in ("alice", ODD_USER)
+    ]
     assert found == tuple(sorted(expected))
 
 

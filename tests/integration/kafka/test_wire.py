@@ -19,7 +19,7 @@ from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.admin.topics import create_topic
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.frames import ReceiveBuffer, body_start, send_all
-from logkeep.kafka.patience import Patience
+from logkeep.kafka.patience import Backoff
 from logkeep.kafka.settings import ClientSettings, Endpoint, endpoints
 from logkeep.kafka.values import TopicPartition
 from logkeep.kafka.wire import Connection
@@ -196,7 +196,7 @@ def test_what_is_not_a_broker(
 def test_unreachable_servers_are_all_tried_and_named() -> None:
     waits: list[float] = []
     settings = ClientSettings((Endpoint("127.0.0.1", free_ports(1)[0]), Endpoint("no-such-host.invalid", 9092)))
-    patience = Patience(sleep=waits.append, chance=lambda: 1.0)
+    patience = Backoff(sleep=waits.append, chance=lambda: 1.0)
     with pytest.raises(ClusterUnreachable) as caught, Cluster(settings, patience=patience) as cluster:
         cluster.metadata()
     assert caught.value.exit_code == 51
@@ -213,7 +213,7 @@ def test_any_of_the_servers_will_do(kafka: EmbeddedKafka) -> None:
 
 def test_leaders_that_move_are_followed_with_patience(kafka: EmbeddedKafka) -> None:
     waits: list[float] = []
-    patience = Patience(attempts=4, sleep=waits.append, chance=lambda: 1.0)
+    patience = Backoff(attempts=4, sleep=waits.append, chance=lambda: 1.0)
     with Cluster(ClientSettings(endpoints(kafka.bootstrap)), patience=patience) as cluster:
         name, _ = _topic(cluster, kafka, records=0)
         waits.clear()

@@ -16,8 +16,8 @@ import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import ClusterUnreachable, StoreDenied, StoreError
-from logkeep.kafka.backup import Done
-from logkeep.store.retrying import Patience, RetryingStore
+from logkeep.kafka.backup import KafkaBackupDone
+from logkeep.store.retrying import RetryingStore, RetryLimits
 from tests.e2e.filled import Filled
 from tests.e2e.test_bad_input import one_error
 from tests.faults.plan import Fault, Plan, Seeded, denied_403
@@ -38,9 +38,9 @@ def ample(shaky: Shaky) -> str:
 
 
 @contextmanager
-def _in_the_middle(shaky: Shaky, archive: Archive, *topics: str) -> Iterator[list[Done]]:
+def _in_the_middle(shaky: Shaky, archive: Archive, *topics: str) -> Iterator[list[KafkaBackupDone]]:
     """A backup that has got 12 MB and gets no more until the block ends; then it is finished."""
-    done: list[Done] = []
+    done: list[KafkaBackupDone] = []
     with beside(lambda: archive.back_up(*topics)) as backup:
         with shaky.held_after(12 * MEGABYTE):
             assert not backup.done(), backup.result()
@@ -163,7 +163,7 @@ def test_throttling_is_obeyed_by_the_whole_backup(shaky: Shaky, faulty: Archive,
 def _with_faults(archive: Archive, plan: Plan) -> Archive:
     """The same repository through a store that fails as planned, with the retries that every command has."""
     store = FaultyStore(archive.place.store, plan)
-    patient = RetryingStore(store, Patience(total_s=20, first_wait_s=0.001, longest_wait_s=0.01))
+    patient = RetryingStore(store, RetryLimits(total_s=20, first_wait_s=0.001, longest_wait_s=0.01))
     return replace(archive, place=replace(archive.place, store=patient))
 
 

@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.cimpl import NewPartitions
 
 from logkeep.formats.kafka_log import walk
-from logkeep.kafka.backup import Done
+from logkeep.kafka.backup import KafkaBackupDone
 from tests.e2e.filled import Done as Finished
 from tests.e2e.filled import Filled, document
 from tests.integration.processes import wait_for
@@ -170,7 +170,7 @@ def test_a_topic_deleted_while_the_cluster_is_asked(shaky: Shaky, faulty: Archiv
         faulty.check(done.entry.id)
 
 
-def _deleted_after(shaky: Shaky, archive: Archive, names: str, topic: str, size_bytes: int) -> Done:
+def _deleted_after(shaky: Shaky, archive: Archive, names: str, topic: str, size_bytes: int) -> KafkaBackupDone:
     """A backup that is held after so many bytes, or is done with fewer, while a topic is deleted."""
     with beside(lambda: archive.back_up(names)) as backup:
         shaky.gate.close_after(size_bytes)

@@ -16,7 +16,7 @@ from logkeep.repository.chain import read_chain
 from logkeep.repository.journal import open_ids, receipts
 from logkeep.repository.opening import open_repository
 from logkeep.spark.cache import cache_dir
-from logkeep.spark.processes import Running, descendants
+from logkeep.spark.processes import RunningProcess, descendants
 from logkeep.store.local import LocalStore
 from tests.integration.processes import program, wait_for
 from tests.kafka.matrix import Matrix
@@ -153,7 +153,7 @@ def test_a_driver_killed_at_random_points(killing: Killing) -> None:
     assert {"asking", "copying", "committing"} <= set(phases)
 
 
-def _workers(run: "subprocess.Popen[str]") -> list[Running]:
+def _workers(run: "subprocess.Popen[str]") -> list[RunningProcess]:
     """The processes that Spark's Python daemon forked: they have its command line, and it for a parent."""
     family = {each.pid: each for each in descendants(run.pid)}
     daemons = {pid for pid in family if b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()}

@@ -12,14 +12,14 @@ from confluent_kafka import TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import Locked
-from logkeep.kafka.backup import Wish
-from logkeep.kafka.follow import Follower, Round
+from logkeep.kafka.backup import KafkaBackupOptions
+from logkeep.kafka.follow import KafkaFollower, KafkaFollowRound
 from logkeep.kafka.follow_rules import MERGE_EVERY
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.journal import open_ids
 from logkeep.repository.writing import writing
 from logkeep.spark.inline import InlineEngine
-from logkeep.spark.stop import Stop
+from logkeep.spark.stop import SignalStop
 from logkeep.store.local import LocalStore
 from tests.e2e.filled import Filled
 from tests.integration.processes import wait_for
@@ -178,17 +178,17 @@ def test_a_topic_that_retention_will_overtake_is_named(kafka: EmbeddedKafka, top
 
 
 def test_small_objects_are_merged_as_it_goes(topics: Matrix, archive: Archive) -> None:
-    topic, stop, rounds = topics.create("as-it-goes"), Stop(soft=True), list[Round]()
+    topic, stop, rounds = topics.create("as-it-goes"), SignalStop(soft=True), list[KafkaFollowRound]()
     _write(topics, topic, 2)
 
-    def tell(one: Round) -> None:
+    def tell(one: KafkaFollowRound) -> None:
         rounds.append(one)
         if len(rounds) == MERGE_EVERY + 3:
             stop.request()
         else:
             _write(topics, topic, 2)
 
-    Follower(archive.task, Wish(include=(topic,)), lambda _: InlineEngine(), stop, 0.0, tell).run()
+    KafkaFollower(archive.task, KafkaBackupOptions(include=(topic,)), lambda _: InlineEngine(), stop, 0.0, tell).run()
     assert [r.error for r in rounds if r.error] == []
     (merged,) = [r.merged for r in rounds if r.merged]
     assert (merged.objects_before, merged.objects_after, merged.findings) == (MERGE_EVERY, 1, ())

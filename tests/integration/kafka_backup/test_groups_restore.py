@@ -16,7 +16,7 @@ from logkeep.config.places import NOWHERE
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.run_map_bytes import Route
 from logkeep.kafka.admin.group_changes import delete_groups, move_share_groups
-from logkeep.kafka.admin.groups import Commit, group_offsets, list_groups, share_group_offsets
+from logkeep.kafka.admin.groups import CommittedOffset, group_offsets, list_groups, share_group_offsets
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.restore import groups_only
 from logkeep.kafka.restore import set_groups as set_groups_module
@@ -25,7 +25,7 @@ from logkeep.kafka.restore.set_groups import set_groups
 from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.time import random_token
-from logkeep.repository.restores import Verdict, list_restores, newest_receipt
+from logkeep.repository.restores import RestoreVerdict, list_restores, newest_receipt
 from tests.e2e.filled import Filled
 from tests.integration.processes import wait_for
 from tests.kafka.group_rows import NOT_RESTORED, ROWS, Copy, Row, commit, next_records, write_rows
@@ -57,7 +57,7 @@ class Scene:
         assert ended == code, err.getvalue()
         return json.loads(out.getvalue() or err.getvalue())
 
-    def offsets(self, group: str, topic: str) -> dict[int, Commit]:
+    def offsets(self, group: str, topic: str) -> dict[int, CommittedOffset]:
         with self.cluster() as cluster:
             found = group_offsets(cluster, [group])[group]
         return {log.partition: c for log, c in found.items() if log.topic == topic}
@@ -283,7 +283,7 @@ def test_a_run_that_was_killed_can_be_undone(
 
     monkeypatch.setattr(groups_only, "set_groups", killed)
     scene.groups("restore", "--backup", backup, "--groups", topic, "-y", code=130)
-    assert scene.offsets(topic, topic) == {0: Commit(0, -1, f"{topic}/0\0")}
+    assert scene.offsets(topic, topic) == {0: CommittedOffset(0, -1, f"{topic}/0\0")}
     scene.groups("rollback", "latest", "-y")
     assert scene.offsets(topic, topic) == {}
 
@@ -297,7 +297,7 @@ def test_positions_are_looked_at_after_they_were_set(
     assert "stands at no offset and not at offset 0" in str(said)
     receipt = newest_receipt(scene.repo.place(), list_restores(scene.repo.place())[-1].id)
     assert receipt is not None
-    assert (receipt.verdict, [f.code for f in receipt.findings]) == (Verdict.FAILED, ["restore-failed"])
+    assert (receipt.verdict, [f.code for f in receipt.findings]) == (RestoreVerdict.FAILED, ["restore-failed"])
 
 
 def test_what_cannot_be_meant(scene: Scene) -> None:

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from logkeep.formats.kafka_log import walk
-from logkeep.kafka.backup import Done
+from logkeep.kafka.backup import KafkaBackupDone
 from tests.integration.processes import wait_for
 from tests.kafka.archive import on_disk
 from tests.kafka.steps import beside
@@ -36,9 +36,9 @@ def _write(cluster: KafkaCluster, topic: str, records: int, acks: str = "all", s
 
 
 @contextmanager
-def _in_the_middle(cluster: KafkaCluster, archive: Archive, topic: str) -> Iterator[list[Done]]:
+def _in_the_middle(cluster: KafkaCluster, archive: Archive, topic: str) -> Iterator[list[KafkaBackupDone]]:
     """A backup that has got 12 MB and gets no more until the block ends; then it is finished."""
-    done: list[Done] = []
+    done: list[KafkaBackupDone] = []
     cluster.gate.close_after(12 * MEGABYTE)
     with beside(lambda: archive.back_up(topic)) as backup:
         try:

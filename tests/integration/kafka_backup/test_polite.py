@@ -14,7 +14,7 @@ from logkeep.kafka.copy import copy_ranges, copy_with
 from logkeep.kafka.units import CopyResult, CopyUnit
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.format import check_features, open_format
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
@@ -109,7 +109,7 @@ def _unit(kafka: EmbeddedKafka, tmp_path: Path, topic: str) -> CopyUnit:
     brokers = PlainBrokers("127.0.0.1", kafka.port)
     store = LocalStore(tmp_path / "limited")
     store.create()
-    return unit_of("limited", Place(store, "repository-1", "prod"), brokers, [whole_range(brokers, topic, 0)])
+    return unit_of("limited", SourceRef(store, "repository-1", "prod"), brokers, [whole_range(brokers, topic, 0)])
 
 
 def _batches(unit: CopyUnit, results: Sequence[CopyResult]) -> list[bytes]:

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka.cimpl import NewTopic
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.kafka.backup import Done, KafkaBackup, Wish
-from logkeep.kafka.divergence import LogFacts, Position
+from logkeep.kafka.backup import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
+from logkeep.kafka.divergence import LogFacts, LogPosition
 from logkeep.kafka.fetch import FetchConnection
 from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.kafka.units import Brokers, Leader
@@ -84,7 +84,7 @@ class Counting:
     def leader(self, topic: str, topic_id: UUID, partition: int) -> Leader:
         return self.inner.leader(topic, topic_id, partition)
 
-    def facts(self, topic: str, partition: int, position: Position) -> LogFacts:
+    def facts(self, topic: str, partition: int, position: LogPosition) -> LogFacts:
         return self.inner.facts(topic, partition, position)
 
 
@@ -127,13 +127,13 @@ class Backups:
     archive: Archive
     received: Counter[int] = field(default_factory=Counter)
 
-    def run(self, topic: str, rack: str) -> Done:
+    def run(self, topic: str, rack: str) -> KafkaBackupDone:
         self.received.clear()
         settings = ClientSettings(endpoints(f"{self.two.first.bootstrap},{self.two.second.bootstrap}"), rack=rack)
         task = KafkaBackup(self.archive.place, settings, utc_now, random_token)
-        return task.run(Wish(include=(topic,)), CountingEngine(self.received))
+        return task.run(KafkaBackupOptions(include=(topic,)), CountingEngine(self.received))
 
-    def is_whole(self, done: Done, topic: str, end: int) -> None:
+    def is_whole(self, done: KafkaBackupDone, topic: str, end: int) -> None:
         """What is archived is what the leader has in its files."""
         assert self.archive.cut(done.entry.id, topic).end == end
         on_leader = on_disk(self.two.first, topic, 0, 0, end)

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 
 from logkeep.embedded.ports import free_ports
 from logkeep.formats.scram_records import ScramCredential, ScramFold
-from logkeep.kafka.fetch import EpochEnd
+from logkeep.kafka.fetch import DivergingEpoch
 from logkeep.kafka.metadata_log import MetadataLog, open_quorum
 from logkeep.kafka.settings import ClientSettings, endpoints
 from tests.e2e.filled import Filled, tree
@@ -127,14 +127,16 @@ def _nowhere(repo: Filled, output: str, found: dict[tuple[str, str], dict[str, A
         assert secret not in output
 
 
-def _checkpoint(kafka: SecuredKafka) -> EpochEnd | None:
+def _checkpoint(kafka: SecuredKafka) -> DivergingEpoch | None:
     """The newest snapshot on the controller's disk; the one at 0 is what the cluster was formatted with."""
     names = [p.stem for p in (kafka.directory / "data" / "__cluster_metadata-0").glob("*.checkpoint")]
-    found = [EpochEnd(int(epoch), int(offset)) for offset, _, epoch in (n.partition("-") for n in names) if int(offset)]
+    found = [
+        DivergingEpoch(int(epoch), int(offset)) for offset, _, epoch in (n.partition("-") for n in names) if int(offset)
+    ]
     return max(found, key=lambda each: each.end_offset, default=None)
 
 
-def _folded(kafka: SecuredKafka, begin: EpochEnd | None) -> dict[tuple[str, str], ScramCredential]:
+def _folded(kafka: SecuredKafka, begin: DivergingEpoch | None) -> dict[tuple[str, str], ScramCredential]:
     fold, settings = ScramFold(), ClientSettings(endpoints(f"127.0.0.1:{kafka.controller_port}"))
     quorum = open_quorum(settings)
     with quorum.connection:

@@ -24,8 +24,8 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.owner import this_process
 from logkeep.repository.verdicts import verdicts
 from logkeep.repository.verification import put_verification, stored_verifications
-from logkeep.repository.verify import EVERYTHING, Sample
-from logkeep.repository.verifying import Deeper, Verified, Verifier
+from logkeep.repository.verify import EVERYTHING, VerifySample
+from logkeep.repository.verifying import Deeper, Verifier, VerifyResult
 from logkeep.spark.inline import InlineEngine
 from tests.e2e.filled import Filled, document
 from tests.e2e.test_bad_input import one_error
@@ -53,7 +53,7 @@ class Source:
 
     archive: Archive
 
-    def verify(self, backup_id: int, level: str = "source", sample: Sample = EVERYTHING) -> Verified:
+    def verify(self, backup_id: int, level: str = "source", sample: VerifySample = EVERYTHING) -> VerifyResult:
         check: Deeper = check_records
         if level == "source":
             check = source_check(ClientSettings(endpoints(self.archive.bootstrap)))
@@ -80,11 +80,11 @@ def _write(topics: Matrix, topic: str, records: int, keys: int = 1000, **setting
     producer.flush(60)
 
 
-def _codes(verified: Verified) -> list[str]:
+def _codes(verified: VerifyResult) -> list[str]:
     return [f.code for f in verified.findings]
 
 
-def _summary(verified: Verified) -> str:
+def _summary(verified: VerifyResult) -> str:
     (note,) = [f.what for f in verified.findings if f.code == "source-compared"]
     return note
 
@@ -101,7 +101,7 @@ def test_a_log_that_only_grew_is_proven_byte_for_byte(topics: Matrix, source: So
     )
     assert source.standing(done) == (False, "source")
     assert [d.records for d in verified.document.digests] == [300, 0]
-    third = Sample(1, 3)
+    third = VerifySample(1, 3)
     segments = [s for some in source.archive.segments(done).values() for s in some]
     taken = sum(s.records for s in segments if third.takes(s.token, utc_now().date()))
     sampled = source.verify(done, sample=third)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from logkeep.kafka.restore.offline.procedure import HELD_OFF, Target, TargetTopic, reassignment
+from logkeep.kafka.restore.offline.procedure import HELD_OFF, OfflineTarget, TopicToCreate, reassignment
 from tests.integration.processes import wait_for
 from tests.kafka.archive import on_disk
 from tests.kafka.offline import archived_as, offline
@@ -47,8 +47,8 @@ def _read(cluster: KafkaCluster, topic: str) -> dict[str, Read]:
 
 def _spread(cluster: KafkaCluster, topic: str, directory: Path) -> None:
     plan = directory / "reassignment.json"
-    target = Target(1, "prod", (), SEED, (3, 2, 1))
-    plan.write_text(reassignment([TargetTopic(topic, 1, 3, {})], target))
+    target = OfflineTarget(1, "prod", (), SEED, (3, 2, 1))
+    plan.write_text(reassignment([TopicToCreate(topic, 1, 3, {})], target))
     assert json.loads(plan.read_text())["partitions"] == [{"topic": topic, "partition": 0, "replicas": [3, 2, 1]}]
     tool = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
     server = ["--bootstrap-server", cluster.members[1].bootstrap]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
 from tests.kafka.matrix import BROKER, Matrix, let_go
@@ -59,7 +59,7 @@ def _disorder(topics: Matrix) -> None:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> SourceRef:
     store = LocalStore(tmp_path / "repository")
     store.create()
-    return Place(store, "repository-1", "prod")
+    return SourceRef(store, "repository-1", "prod")

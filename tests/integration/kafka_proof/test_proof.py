@@ -16,7 +16,7 @@ from logkeep.kafka.restore.archive import settled_of
 from logkeep.kafka.restore.proof import prove
 from logkeep.kafka.restore.units import LogProof, Offsets, Producer, ReplayLog
 from logkeep.kafka.settings import ClientSettings, endpoints
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from tests.integration.processes import wait_for
 from tests.kafka.archive import unit_of, whole_range
 from tests.kafka.matrix import Matrix
@@ -39,7 +39,7 @@ RECORDS: list[Timed] = [
 class Target:
     """A place to put records, and the proof of them."""
 
-    def __init__(self, kafka: EmbeddedKafka, brokers: PlainBrokers, topics: Matrix, place: Place) -> None:
+    def __init__(self, kafka: EmbeddedKafka, brokers: PlainBrokers, topics: Matrix, place: SourceRef) -> None:
         self._kafka, self._brokers, self._topics, self._place = kafka, brokers, topics, place
         self.topic = topics.create(f"target-{next(_names)}", 1, KEPT)
         wait_for(lambda: brokers.topic_id(self.topic) is not None, "the topic")
@@ -89,19 +89,19 @@ class Target:
 
 
 @pytest.fixture
-def target(kafka: EmbeddedKafka, brokers: PlainBrokers, topics: Matrix, place: Place) -> Target:
+def target(kafka: EmbeddedKafka, brokers: PlainBrokers, topics: Matrix, place: SourceRef) -> Target:
     return Target(kafka, brokers, topics, place)
 
 
 @pytest.fixture
-def source(kafka: EmbeddedKafka, brokers: PlainBrokers, topics: Matrix, place: Place) -> Joined:
+def source(kafka: EmbeddedKafka, brokers: PlainBrokers, topics: Matrix, place: SourceRef) -> Joined:
     """Thirty records in three batches."""
     written = Target(kafka, brokers, topics, place)
     written.put_records(RECORDS)
     return _archive(brokers, place, written.topic)
 
 
-def _archive(brokers: PlainBrokers, place: Place, topic: str) -> Joined:
+def _archive(brokers: PlainBrokers, place: SourceRef, topic: str) -> Joined:
     wanted = whole_range(brokers, topic, 0)
     (one,) = join([copy_ranges(unit_of("u", place, brokers, [wanted]), lambda _: None)])
     return one
@@ -162,7 +162,7 @@ def test_every_deviation_is_named(source: Joined, target: Target, records: list[
 
 
 def test_preserved_offsets_are_proven_with_their_holes_and_their_start(
-    kafka: EmbeddedKafka, brokers: PlainBrokers, topics: Matrix, place: Place
+    kafka: EmbeddedKafka, brokers: PlainBrokers, topics: Matrix, place: SourceRef
 ) -> None:
     made = [Target(kafka, brokers, topics, place) for _ in range(5)]
     for each in made:
@@ -198,7 +198,7 @@ def test_preserved_offsets_are_proven_with_their_holes_and_their_start(
 
 
 def test_logs_of_every_shape_are_judged_by_what_a_consumer_saw(
-    kafka: EmbeddedKafka, brokers: PlainBrokers, topics: Matrix, place: Place, shapes: list[str]
+    kafka: EmbeddedKafka, brokers: PlainBrokers, topics: Matrix, place: SourceRef, shapes: list[str]
 ) -> None:
     """An independent consumer says what there was; that is put into the target, in batches that look otherwise."""
     for topic in shapes:

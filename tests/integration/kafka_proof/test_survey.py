@@ -6,11 +6,11 @@ from itertools import chain
 import pytest
 
 from logkeep.formats.kafka_log import walk
-from logkeep.formats.records import Records, decode
+from logkeep.formats.records import RecordColumns, decode
 from logkeep.kafka.claims import join
 from logkeep.kafka.copy import copy_ranges
-from logkeep.kafka.restore.survey import Cut, SurveyLog, SurveyUnit, survey
-from logkeep.repository.chain import Place
+from logkeep.kafka.restore.survey import Cut, RestoreSurveyUnit, SurveyLog, survey
+from logkeep.repository.chain import SourceRef
 from tests.kafka.archive import archived, unit_of, whole_range
 from tests.kafka.plain import PlainBrokers
 
@@ -18,13 +18,13 @@ pytestmark = pytest.mark.xdist_group("kafka-proof")
 
 
 def _times(data: bytes) -> list[int]:
-    parts = (p for p in decode(data, walk(data).batches) if isinstance(p, Records))
+    parts = (p for p in decode(data, walk(data).batches) if isinstance(p, RecordColumns))
     return sorted(set(chain.from_iterable(p.times_ms.tolist() for p in parts)))
 
 
 @pytest.mark.parametrize("segment_bytes", [1_000, 1 << 30])
 def test_a_point_in_time_is_the_brokers_own(
-    brokers: PlainBrokers, shapes: list[str], place: Place, segment_bytes: int
+    brokers: PlainBrokers, shapes: list[str], place: SourceRef, segment_bytes: int
 ) -> None:
     ranges = [whole_range(brokers, topic, 0) for topic in shapes]
     result = copy_ranges(unit_of("u", place, brokers, ranges, segment_bytes=segment_bytes), lambda _: None)
@@ -37,7 +37,9 @@ def test_a_point_in_time_is_the_brokers_own(
             SurveyLog(log=one.log, start=wanted.lo, end=wanted.hi, segments=tuple(one.segments), until_ms=moment)
             for moment in moments
         )
-        for moment, found in zip(moments, survey(SurveyUnit(place=place, logs=logs), lambda _: None).logs, strict=True):
+        for moment, found in zip(
+            moments, survey(RestoreSurveyUnit(place=place, logs=logs), lambda _: None).logs, strict=True
+        ):
             answer = brokers.offset(one.log.name, 0, moment)
             assert not found.damage
             if found.cut is Cut.BEFORE:

@@ -13,7 +13,7 @@ from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.admin.producers import abort_transaction, add_partitions, begin_producer, new_producer_id
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.restore.replay import Ways, replay, replay_with
-from logkeep.kafka.restore.units import LogResult, Offsets, Outcome, Producer, ReplayUnit
+from logkeep.kafka.restore.units import LogResult, Offsets, Producer, ReplayOutcome, ReplayUnit
 from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.kafka.values import TopicPartition
 from tests.integration.kafka_replay.attempts import KILLED, Attempts
@@ -55,7 +55,7 @@ def _cut_at_random(shaky: Shaky, logs: Archived, way: tuple[str, Offsets], name:
     try:
         while shaky.proxy.cuts - before < cuts:
             unit = _through_proxy(shaky, logs.target.unit(source, f"{name}-{source}-{round_}", offsets))
-            assert _one(unit).outcome is Outcome.DONE
+            assert _one(unit).outcome is ReplayOutcome.DONE
             _assert_exact(logs, source, unit)
             round_ += 1
     finally:
@@ -83,7 +83,7 @@ def test_a_broker_dies_and_comes_back(shaky: Shaky, logs: Archived, way: tuple[s
         with shaky.held_after(12_000):
             shaky.kafka.kill()
         shaky.kafka.start()
-        assert running.result().outcome is Outcome.DONE
+        assert running.result().outcome is ReplayOutcome.DONE
     _assert_exact(logs, source, unit)
 
 
@@ -97,7 +97,7 @@ def test_a_broker_dies_and_stays_away(shaky: Shaky, logs: Archived) -> None:
             running.result()
     shaky.kafka.start()
     assert "server logs" in caught.value.remedy
-    assert _one(unit).outcome is Outcome.DONE
+    assert _one(unit).outcome is ReplayOutcome.DONE
     _assert_exact(logs, "smooth", unit)
 
 
@@ -115,9 +115,9 @@ def test_two_attempts_at_the_same_time(logs: Archived, way: tuple[str, Offsets])
 
     with ThreadPoolExecutor(2) as pool:
         ends = list(pool.map(lambda _: attempt(), range(2)))
-    assert Outcome.DONE in ends, ends
-    assert set(ends) <= {Outcome.DONE, "another attempt fills the holes of this log"}, ends
-    assert _one(unit).outcome is Outcome.DONE
+    assert ReplayOutcome.DONE in ends, ends
+    assert set(ends) <= {ReplayOutcome.DONE, "another attempt fills the holes of this log"}, ends
+    assert _one(unit).outcome is ReplayOutcome.DONE
     _assert_exact(logs, source, unit)
 
 
@@ -164,7 +164,7 @@ def test_a_foreign_writer_between_two_attempts(shaky: Shaky, logs: Archived, chi
     end = _partly(shaky, children, unit, 12_000)
     _write(shaky, "foreign-between")
     result = _one(unit)
-    assert result.outcome is Outcome.FOREIGN
+    assert result.outcome is ReplayOutcome.FOREIGN
     assert str(end + 1) in result.detail
     assert _settled_end(unit) == end + 1, "nothing was sent behind it"
 
@@ -175,16 +175,16 @@ def test_a_foreign_writer_in_the_middle_of_an_attempt(shaky: Shaky, logs: Archiv
         with shaky.held_after(12_000):
             _write(shaky, "foreign-within")
         result = running.result()
-    assert result.outcome is Outcome.FOREIGN, result
+    assert result.outcome is ReplayOutcome.FOREIGN, result
     assert "came to stand at" in result.detail
-    assert _one(unit).outcome is Outcome.FOREIGN
+    assert _one(unit).outcome is ReplayOutcome.FOREIGN
 
 
 def test_a_foreign_writer_behind_the_end(shaky: Shaky, logs: Archived) -> None:
     unit = logs.target.unit("bumpy", "foreign-behind", Offsets.PRESERVE)
-    assert _one(unit).outcome is Outcome.DONE
+    assert _one(unit).outcome is ReplayOutcome.DONE
     _write(shaky, "foreign-behind")
-    assert _one(unit).outcome is Outcome.FOREIGN
+    assert _one(unit).outcome is ReplayOutcome.FOREIGN
 
 
 def _aborted(unit: ReplayUnit, transactional_id: str) -> None:
@@ -199,7 +199,7 @@ def test_a_marker_of_ours_among_records(shaky: Shaky, logs: Archived, children: 
     unit = logs.target.unit("smooth", "misplaced", Offsets.PRESERVE)
     _partly(shaky, children, unit, 12_000)
     _aborted(unit, unit.logs[0].transactional_id)
-    wait_for(lambda: _one(unit).outcome is Outcome.MISPLACED, "the marker to be found")
+    wait_for(lambda: _one(unit).outcome is ReplayOutcome.MISPLACED, "the marker to be found")
 
 
 def test_a_marker_of_others_among_records(shaky: Shaky, logs: Archived, children: Attempts) -> None:
@@ -207,18 +207,18 @@ def test_a_marker_of_others_among_records(shaky: Shaky, logs: Archived, children
     unit = logs.target.unit("smooth", "meddled-with", Offsets.PRESERVE)
     _partly(shaky, children, unit, 12_000)
     _aborted(unit, "meddler")
-    wait_for(lambda: _one(unit).outcome is Outcome.FOREIGN, "the marker to be found")
+    wait_for(lambda: _one(unit).outcome is ReplayOutcome.FOREIGN, "the marker to be found")
     _write(shaky, "meddled-with")
-    assert _one(unit).outcome is Outcome.FOREIGN
+    assert _one(unit).outcome is ReplayOutcome.FOREIGN
 
 
 def test_records_of_others_beside_a_marker_of_ours(shaky: Shaky, logs: Archived, children: Attempts) -> None:
     unit = logs.target.unit("smooth", "mixed", Offsets.PRESERVE)
     _partly(shaky, children, unit, 12_000)
     _aborted(unit, unit.logs[0].transactional_id)
-    wait_for(lambda: _one(unit).outcome is Outcome.MISPLACED, "the marker to be found")
+    wait_for(lambda: _one(unit).outcome is ReplayOutcome.MISPLACED, "the marker to be found")
     _write(shaky, "mixed")
-    assert _one(unit).outcome is Outcome.FOREIGN, "somebody's acknowledged record would be deleted with the topic"
+    assert _one(unit).outcome is ReplayOutcome.FOREIGN, "somebody's acknowledged record would be deleted with the topic"
 
 
 def test_a_producer_that_the_broker_does_not_know(shaky: Shaky, logs: Archived, children: Attempts) -> None:
@@ -229,27 +229,27 @@ def test_a_producer_that_the_broker_does_not_know(shaky: Shaky, logs: Archived, 
         other = new_producer_id(cluster)
     as_from_the_start = Producer(other.producer_id, other.epoch, 0)
     log = msgspec.structs.replace(unit.logs[0], producer=as_from_the_start)
-    assert _one(msgspec.structs.replace(unit, logs=(log,))).outcome is Outcome.FORGOTTEN
+    assert _one(msgspec.structs.replace(unit, logs=(log,))).outcome is ReplayOutcome.FORGOTTEN
     log = msgspec.structs.replace(log, producer=Producer(other.producer_id, other.epoch, end))
-    assert _one(msgspec.structs.replace(unit, logs=(log,))).outcome is Outcome.DONE
-    assert _one(msgspec.structs.replace(unit, logs=(log,))).outcome is Outcome.DONE
+    assert _one(msgspec.structs.replace(unit, logs=(log,))).outcome is ReplayOutcome.DONE
+    assert _one(msgspec.structs.replace(unit, logs=(log,))).outcome is ReplayOutcome.DONE
     _assert_exact(logs, "smooth", unit)
 
 
 def test_batches_that_are_too_large_are_refused(logs: Archived) -> None:
     unit = logs.target.unit("smooth", "too-large", Offsets.TRANSLATE, config={"max.message.bytes": "2000"})
     result = _one(unit)
-    assert result.outcome is Outcome.REFUSED
+    assert result.outcome is ReplayOutcome.REFUSED
     assert "TOO_LARGE (10)" in result.detail
 
 
 def test_a_topic_made_again_or_gone(logs: Archived) -> None:
     unit = logs.target.unit("smooth", "made-again", Offsets.TRANSLATE)
     log = msgspec.structs.replace(unit.logs[0], topic_id="00" * 16)
-    assert _one(msgspec.structs.replace(unit, logs=(log,))).outcome is Outcome.GONE
+    assert _one(msgspec.structs.replace(unit, logs=(log,))).outcome is ReplayOutcome.GONE
     log = msgspec.structs.replace(unit.logs[0], topic="never-made")
     gone = replay_with(msgspec.structs.replace(unit, logs=(log,)), nothing, Ways(pause=nothing))
-    assert [r.outcome for r in gone.logs] == [Outcome.GONE]
+    assert [r.outcome for r in gone.logs] == [ReplayOutcome.GONE]
 
 
 def test_a_limit_is_kept_to(logs: Archived) -> None:
@@ -262,7 +262,7 @@ def test_a_limit_is_kept_to(logs: Archived) -> None:
         now_s[0] += wait_s
 
     (result,) = replay_with(unit, nothing, Ways(pause=pause, clock=lambda: now_s[0])).logs
-    assert result.outcome is Outcome.DONE
+    assert result.outcome is ReplayOutcome.DONE
     assert sum(pauses) >= result.sent_bytes / 1_000_000 - 1
     _assert_exact(logs, "smooth", unit)
 
@@ -276,6 +276,6 @@ def test_several_logs_share_requests(shaky: Shaky, logs: Archived) -> None:
     ]
     unit = msgspec.structs.replace(units[0], logs=tuple(u.logs[0] for u in units))
     results = replay(unit, nothing).logs
-    assert [r.outcome for r in results] == [Outcome.DONE, Outcome.DONE, Outcome.REFUSED]
+    assert [r.outcome for r in results] == [ReplayOutcome.DONE, ReplayOutcome.DONE, ReplayOutcome.REFUSED]
     _assert_exact(logs, "smooth", units[0])
     _assert_exact(logs, "bumpy", units[1])

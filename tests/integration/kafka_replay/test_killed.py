@@ -13,7 +13,7 @@ import pytest
 from logkeep.kafka.admin.transactions import list_transactions
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.restore.replay import replay
-from logkeep.kafka.restore.units import Offsets, Outcome, ReplayUnit
+from logkeep.kafka.restore.units import Offsets, ReplayOutcome, ReplayUnit
 from logkeep.kafka.settings import ClientSettings, endpoints
 from tests.integration.kafka_replay.attempts import KILLED, Attempts
 from tests.integration.kafka_replay.conftest import Archived
@@ -49,7 +49,7 @@ class Killing:
         unit = self.unit()
         self.shaky.gate.close_after(1 << 40)
         self.children.start(unit)
-        assert self.children.ended() == Outcome.DONE
+        assert self.children.ended() == ReplayOutcome.DONE
         self.usual_bytes = (1 << 40) - self.shaky.gate.left
         self.shaky.gate.open()
         self.assert_exact(unit)
@@ -68,7 +68,7 @@ class Killing:
     def assert_exact(self, unit: ReplayUnit) -> None:
         """One more attempt ends well, and everything is there once, in order."""
         (result,) = replay(unit, nothing).logs
-        assert (result.outcome, result.detail) == (Outcome.DONE, "")
+        assert (result.outcome, result.detail) == (ReplayOutcome.DONE, "")
         seen, bounds = committed(self.shaky.kafka.bootstrap, result.topic, 0)
         if self.offsets is Offsets.PRESERVE:
             assert seen == self.wanted

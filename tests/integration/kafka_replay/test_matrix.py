@@ -5,7 +5,7 @@ import pytest
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.run_map_bytes import decode
 from logkeep.kafka.restore.replay import replay
-from logkeep.kafka.restore.units import Offsets, Outcome
+from logkeep.kafka.restore.units import Offsets, ReplayOutcome
 from tests.integration.kafka_replay.conftest import Archived
 from tests.kafka.replaying import committed, expected, nothing, without_offsets
 
@@ -19,7 +19,7 @@ def test_offsets_are_kept(kafka: EmbeddedKafka, archived: Archived, topic: str) 
     unit = target.unit(topic, f"kept-{topic}", Offsets.PRESERVE, partitions, prove=True)
     results = replay(unit, nothing).logs
     for partition, result in enumerate(results):
-        assert (result.outcome, result.detail) == (Outcome.DONE, "")
+        assert (result.outcome, result.detail) == (ReplayOutcome.DONE, "")
         assert result.proof is not None
         assert result.proof.good, result.proof
         wanted = expected(kafka.bootstrap, archived.archive, archived.backup_id, topic, partition)
@@ -29,7 +29,7 @@ def test_offsets_are_kept(kafka: EmbeddedKafka, archived: Archived, topic: str) 
         assert seen == wanted
         assert (result.records, result.end) == (len(wanted), cut.end)
     again = replay(unit, nothing).logs
-    assert [(r.outcome, r.sent_bytes) for r in again] == [(Outcome.DONE, 0)] * partitions
+    assert [(r.outcome, r.sent_bytes) for r in again] == [(ReplayOutcome.DONE, 0)] * partitions
     assert [r.runs for r in again] == [r.runs for r in results]
 
 
@@ -38,7 +38,7 @@ def test_records_are_appended(kafka: EmbeddedKafka, archived: Archived, topic: s
     target, partitions = archived.target, archived.matrix.topics[topic]
     unit = target.unit(topic, f"appended-{topic}", Offsets.TRANSLATE, partitions, prove=True)
     for partition, result in enumerate(replay(unit, nothing).logs):
-        assert (result.outcome, result.detail) == (Outcome.DONE, "")
+        assert (result.outcome, result.detail) == (ReplayOutcome.DONE, "")
         assert result.proof is not None
         assert result.proof.good, result.proof
         wanted = expected(kafka.bootstrap, archived.archive, archived.backup_id, topic, partition)

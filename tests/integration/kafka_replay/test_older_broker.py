@@ -9,7 +9,7 @@ import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.restore.replay import replay
-from logkeep.kafka.restore.units import Offsets, Outcome
+from logkeep.kafka.restore.units import Offsets, ReplayOutcome
 from logkeep.spark.cache import cache_dir
 from tests.integration.kafka_replay.conftest import Archived
 from tests.kafka.replaying import committed, expected, nothing
@@ -29,7 +29,7 @@ def test_offsets_are_kept_on_kafka_3_9(shaky: Shaky, older: EmbeddedKafka, logs:
     target = replace(logs.target, bootstrap=older.bootstrap)
     unit = target.unit("bumpy", "bumpy", Offsets.PRESERVE, prove=True)
     (result,) = replay(unit, nothing).logs
-    assert (result.outcome, result.detail) == (Outcome.DONE, "")
+    assert (result.outcome, result.detail) == (ReplayOutcome.DONE, "")
     assert result.holes >= 16
     assert result.proof is not None
     assert result.proof.good, result.proof

@@ -12,9 +12,9 @@ from logkeep.kafka.restore.archive import share_of
 from logkeep.kafka.restore.proof import prove
 from logkeep.kafka.restore.proving import beginning_of
 from logkeep.kafka.restore.replay import replay
-from logkeep.kafka.restore.units import LogProof, Offsets, Outcome, ReplayLog, ReplayUnit, source_of
+from logkeep.kafka.restore.units import LogProof, Offsets, ReplayLog, ReplayOutcome, ReplayUnit, source_of
 from logkeep.kafka.settings import ClientSettings, endpoints
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from tests.integration.kafka_replay.attempts import KILLED, Attempts
 from tests.integration.kafka_replay.conftest import Archived
 from tests.integration.processes import wait_for
@@ -45,7 +45,7 @@ def _sent_undisturbed(shaky: Shaky, children: Attempts, unit: ReplayUnit) -> int
     """How many bytes an attempt sends that nothing happens to."""
     shaky.sending.close_after(1 << 40)
     children.start(unit)
-    assert children.ended() == ",".join([Outcome.DONE] * 2)
+    assert children.ended() == ",".join([ReplayOutcome.DONE] * 2)
     sent = (1 << 40) - shaky.sending.left
     shaky.sending.open()
     return sent
@@ -69,7 +69,7 @@ def test_attempts_are_killed_at_random_points(shaky: Shaky, logs: Archived, chil
             shaky.sending.open()
         ends.append(sum(watermarks(shaky.kafka.bootstrap, "spread-killed", p)[1] for p in range(2)))
     results = replay(unit, nothing).logs
-    assert [(r.outcome, r.proof is not None and r.proof.good) for r in results] == [(Outcome.DONE, True)] * 2
+    assert [(r.outcome, r.proof is not None and r.proof.good) for r in results] == [(ReplayOutcome.DONE, True)] * 2
     after = [committed(shaky.kafka.bootstrap, "spread-killed", p)[0] for p in range(2)]
     assert Counter(map(repr, without_offsets(chain(*after)))) == Counter(map(repr, without_offsets(chain(*before))))
     for partition, records in enumerate(after):
@@ -87,7 +87,7 @@ def restored(shaky: Shaky, logs: Archived) -> tuple[ReplayLog, int]:
     return unit.logs[0], result.end
 
 
-def _proof(place: Place, settings: ClientSettings, log: ReplayLog, end: int) -> LogProof:
+def _proof(place: SourceRef, settings: ClientSettings, log: ReplayLog, end: int) -> LogProof:
     return prove(log, place, SettingsBrokers(settings), None, end, nothing)
 
 

@@ -14,20 +14,20 @@ from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.restore import rounds, sending
 from logkeep.kafka.restore.backup_view import view_backup
-from logkeep.kafka.restore.choice import Choice
+from logkeep.kafka.restore.choice import RestoreSelection
 from logkeep.kafka.restore.one_log import LogReplay
 from logkeep.kafka.restore.plan import Wishes
-from logkeep.kafka.restore.preparing import Chance, Prepared, RestoreWish, prepare
+from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, PreparedKafkaRestore, prepare
 from logkeep.kafka.restore.produce import ProduceReply, parse
-from logkeep.kafka.restore.restore import Done, KafkaRestore
+from logkeep.kafka.restore.restore import KafkaRestore, KafkaRestoreDone
 from logkeep.kafka.restore.sending import Sender
 from logkeep.kafka.restore.standings import Absent, Answer, ask_standings
-from logkeep.kafka.restore.units import Offsets, Outcome, ReplayLog
+from logkeep.kafka.restore.units import Offsets, ReplayLog, ReplayOutcome
 from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import read_chain
-from logkeep.repository.restores import Verdict
+from logkeep.repository.restores import RestoreVerdict
 from logkeep.spark.inline import InlineEngine
 from tests.integration.processes import wait_for
 from tests.kafka.plain import PlainBrokers
@@ -68,10 +68,10 @@ class Restoring:
 
     settings: ClientSettings
     task: KafkaRestore
-    prepared: Prepared
-    wish: RestoreWish
+    prepared: PreparedKafkaRestore
+    wish: KafkaRestoreOptions
 
-    def run(self) -> Done:
+    def run(self) -> KafkaRestoreDone:
         return self.task.begin(self.prepared, self.wish, InlineEngine(), {})
 
 
@@ -84,7 +84,7 @@ def _restoring(
     entry = read_chain(archive.place).entry(taken.entry.id)
     assert entry is not None
     wishes = Wishes(offsets=offsets, parts=("data",), into_existing=True)
-    wish = RestoreWish(Choice(renames=(f"{topic}={back}",)), wishes, limit_produce=limit)
+    wish = KafkaRestoreOptions(RestoreSelection(renames=(f"{topic}={back}",)), wishes, limit_produce=limit)
     view = view_backup(archive.place, entry)
     prepared = prepare(view, wish, settings, lambda _: InlineEngine(), Chance(utc_now, random_token))
     return Restoring(
@@ -92,8 +92,8 @@ def _restoring(
     )
 
 
-def _assert_exact(cluster: KafkaCluster, done: Done, topic: str, back: str, offsets: Offsets) -> None:
-    assert done.receipt.verdict is Verdict.PROVEN, done.receipt.findings
+def _assert_exact(cluster: KafkaCluster, done: KafkaRestoreDone, topic: str, back: str, offsets: Offsets) -> None:
+    assert done.receipt.verdict is RestoreVerdict.PROVEN, done.receipt.findings
     expected, found = seen(_everywhere(cluster), topic, 0), seen(_everywhere(cluster), back, 0)
     assert list(found.values()) == list(expected.values())
     if offsets is Offsets.PRESERVE:
@@ -114,12 +114,14 @@ def test_the_leader_is_killed_in_the_middle(cluster: KafkaCluster, tmp_path: Pat
         cluster.members[killed].kill()
         cluster.members[killed].start()  # it may coordinate the transactions that fill holes: nobody else can
         done = restore.result()
-    if [each.code for each in done.receipt.findings] == [Outcome.MISPLACED]:
+    if [each.code for each in done.receipt.findings] == [ReplayOutcome.MISPLACED]:
         done, back = _restored_elsewhere(cluster, tmp_path / "again", topic, offsets)
     _assert_exact(cluster, done, topic, back, offsets)
 
 
-def _restored_elsewhere(cluster: KafkaCluster, root: Path, topic: str, offsets: Offsets) -> tuple[Done, str]:
+def _restored_elsewhere(
+    cluster: KafkaCluster, root: Path, topic: str, offsets: Offsets
+) -> tuple[KafkaRestoreDone, str]:
     """What a user does who was told that a marker is misplaced in a topic that was there before.
 
     A leader that dies between writing a marker and telling the coordinator so gets it written twice: no client can

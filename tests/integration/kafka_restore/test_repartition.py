@@ -12,14 +12,14 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.restore.backup_view import view_backup
-from logkeep.kafka.restore.choice import Choice
-from logkeep.kafka.restore.preparing import Chance, RestoreWish, prepare
+from logkeep.kafka.restore.choice import RestoreSelection
+from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, prepare
 from logkeep.kafka.restore.restore import KafkaRestore
 from logkeep.kafka.restore.writing_logs import LogWriting
 from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import read_chain
-from logkeep.repository.restores import NewRestore, Target, Verdict, begin_restore
+from logkeep.repository.restores import NewRestore, RestoreTargetRef, RestoreVerdict, begin_restore
 from logkeep.spark.inline import InlineEngine
 from tests.e2e.filled import Filled
 from tests.kafka.group_rows import commit
@@ -203,12 +203,12 @@ def test_a_restore_that_was_interrupted_goes_on(source: Source, target: Embedded
     """As if it was killed when the share of one partition was written everywhere, and nothing of the others."""
     place, settings = source.repo.place(), ClientSettings(endpoints(target.bootstrap))
     view = view_backup(place, read_chain(place).completed[-1])
-    wish = RestoreWish(Choice(("orders",), renames=("orders=halfway",), repartition=("orders=4",)))
+    wish = KafkaRestoreOptions(RestoreSelection(("orders",), renames=("orders=halfway",), repartition=("orders=4",)))
     prepared = prepare(view, wish, settings, lambda _: InlineEngine(), Chance(utc_now, random_token))
     new = NewRestore(
         backup=view.entry.id,
         kind="kafka",
-        target=Target(cluster_id=prepared.target.cluster_id),
+        target=RestoreTargetRef(cluster_id=prepared.target.cluster_id),
         body=msgspec.json.encode(prepared.plan),
     )
     restore_id = begin_restore(place, new, utc_now, random_token)
@@ -219,7 +219,7 @@ def test_a_restore_that_was_interrupted_goes_on(source: Source, target: Embedded
     assert 0 < len(there) < len(source.records)
     task = KafkaRestore(place, place, settings, utc_now, random_token)
     done = task.resume(task.stored(restore_id), view, lambda _: InlineEngine())
-    assert done.receipt.verdict is Verdict.PROVEN, done.receipt.findings
+    assert done.receipt.verdict is RestoreVerdict.PROVEN, done.receipt.findings
     after = _assert_spread(source, target, "halfway", 4, _by_librdkafka)
     assert {at: after[at] for at in there} == there
 

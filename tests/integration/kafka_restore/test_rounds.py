@@ -15,9 +15,9 @@ from logkeep.errors import TargetUnsafe
 from logkeep.kafka.admin.offsets import describe_producers
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.restore.backup_view import view_backup
-from logkeep.kafka.restore.choice import Choice
+from logkeep.kafka.restore.choice import RestoreSelection
 from logkeep.kafka.restore.plan import Wishes
-from logkeep.kafka.restore.preparing import Chance, Prepared, RestoreWish, prepare
+from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, PreparedKafkaRestore, prepare
 from logkeep.kafka.restore.restore import KafkaRestore
 from logkeep.kafka.restore.units import Offsets
 from logkeep.kafka.restore.writing_logs import LogWriting
@@ -25,8 +25,8 @@ from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place, read_chain
-from logkeep.repository.restores import NewRestore, Target, Verdict, begin_restore, read_producers
+from logkeep.repository.chain import SourceRef, read_chain
+from logkeep.repository.restores import NewRestore, RestoreTargetRef, RestoreVerdict, begin_restore, read_producers
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.inline import InlineEngine
 from tests.integration.processes import wait_for
@@ -53,10 +53,10 @@ def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafk
 class Restoring:
     """A restore of one topic, step by step."""
 
-    place: Place
+    place: SourceRef
     settings: ClientSettings
-    prepared: Prepared
-    wish: RestoreWish
+    prepared: PreparedKafkaRestore
+    wish: KafkaRestoreOptions
 
     @property
     def task(self) -> KafkaRestore:
@@ -67,7 +67,7 @@ class Restoring:
         new = NewRestore(
             backup=self.prepared.view.entry.id,
             kind="kafka",
-            target=Target(cluster_id=self.prepared.target.cluster_id),
+            target=RestoreTargetRef(cluster_id=self.prepared.target.cluster_id),
             body=msgspec.json.encode(self.prepared.plan),
         )
         return begin_restore(self.place, new, utc_now, random_token)
@@ -107,7 +107,7 @@ def _restoring(
     assert entry is not None
     settings = ClientSettings(endpoints(kafka.bootstrap))
     wishes = wishes or Wishes(offsets=offsets, parts=("data", "configs"), prove=prove)
-    wish = RestoreWish(Choice(renames=(f"{topic}={topic}-back",)), wishes)
+    wish = KafkaRestoreOptions(RestoreSelection(renames=(f"{topic}={topic}-back",)), wishes)
     view = view_backup(archive.place, entry)
     prepared = prepare(view, wish, settings, lambda _: InlineEngine(), Chance(utc_now, random_token))
     assert prepared.refusals == ()
@@ -146,7 +146,7 @@ def test_a_forgotten_producer(forgetful: EmbeddedKafka, tmp_path: Path, offsets:
     restoring.write(restore_id, HALF)
     _make_it_forget(forgetful, restoring.settings, f"{topic}-back")
     done = restoring.task.resume(restoring.task.stored(restore_id), restoring.prepared.view, lambda _: InlineEngine())
-    assert done.receipt.verdict is Verdict.PROVEN
+    assert done.receipt.verdict is RestoreVerdict.PROVEN
     assert [f.code for f in done.receipt.findings] == ["producer-forgotten"]
     found, expected = seen(forgetful.bootstrap, f"{topic}-back", 0), seen(forgetful.bootstrap, topic, 0)
     assert list(found.values()) == list(expected.values())
@@ -172,7 +172,7 @@ def test_a_forgotten_producer_and_foreign_records(
     _make_it_forget(forgetful, restoring.settings, f"{topic}-back")
     task = restoring.task
     done = task.resume(task.stored(restore_id), restoring.prepared.view, lambda _: InlineEngine())
-    assert (done.receipt.verdict, done.receipt.records_there) == (Verdict.FAILED, False)
+    assert (done.receipt.verdict, done.receipt.records_there) == (RestoreVerdict.FAILED, False)
     (finding,) = done.receipt.findings
     assert (finding.code, finding.where) == ("foreign-writer", f"{topic}-back/0")
     assert f"offset {HALF}" in finding.what
@@ -196,7 +196,7 @@ def test_somebody_was_faster_than_a_restore_that_is_resumed(forgetful: EmbeddedK
     producer.flush(30)
     task = restoring.task
     done = task.resume(task.stored(restore_id), restoring.prepared.view, lambda _: InlineEngine())
-    assert (done.receipt.verdict, done.receipt.records_there) == (Verdict.FAILED, False)
+    assert (done.receipt.verdict, done.receipt.records_there) == (RestoreVerdict.FAILED, False)
     assert [f.code for f in done.receipt.findings] == ["foreign-writer"]
 
 

@@ -14,7 +14,7 @@ from logkeep.zookeeper.admin import back_up_by_admin
 from logkeep.zookeeper.admin_http import AdminServer
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
-from logkeep.zookeeper.kept import Origin
+from logkeep.zookeeper.kept import FileOrigin
 from tests.integration.processes import wait_for
 from tests.zookeeper.archives import new_place, newest
 from tests.zookeeper.directories import INLINE
@@ -170,7 +170,7 @@ def test_without_disk_access_a_quiet_server_gives_an_exact_snapshot(tmp_path: Pa
     assert done.exit_code == 0, done.findings
     (snapshot,) = view.snapshots
     assert snapshot.fuzzy_end == snapshot.zxid >= live.zxid
-    assert snapshot.origin is Origin.ADMIN
+    assert snapshot.origin is FileOrigin.ADMIN
     tree, _ = loaded(view.stored_path(snapshot))
     tree.zxid = live.zxid  # who looked has ended its session since, which changes nothing in the tree
     assert differences(live, tree) == []

@@ -15,16 +15,16 @@ import pytest
 from logkeep.embedded.zookeeper import ZooKeeperRelease
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.model.findings import Severity
-from logkeep.zookeeper.client import Credential, Session, session
+from logkeep.zookeeper.client import Credential, ZooKeeperSession, session
 from logkeep.zookeeper.directory_view import directory_view
 from logkeep.zookeeper.findings import Class
 from logkeep.zookeeper.kept import Member
-from logkeep.zookeeper.plan import Refused, ToEnd, ToZxid
-from logkeep.zookeeper.prove import Proven, proven_path
+from logkeep.zookeeper.plan import RestoreRefused, ToEnd, ToZxid
+from logkeep.zookeeper.prove import ProvenPath, proven_path
 from logkeep.zookeeper.repair import repair
 from logkeep.zookeeper.repair_plan import Repair
 from logkeep.zookeeper.survey import LogTimes, survey
-from logkeep.zookeeper.verify import Level, Verified, verify
+from logkeep.zookeeper.verify import Level, VerifiedFiles, verify
 from tests.zookeeper.damage import (
     PASSWORD,
     Server,
@@ -290,7 +290,9 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return write(tmp_path_factory.mktemp("damage"), request.param)
 
 
-def looked_at(written: Written, data_dir: Path, role: str = "standalone") -> tuple[Verified, Proven | Refused]:
+def looked_at(
+    written: Written, data_dir: Path, role: str = "standalone"
+) -> tuple[VerifiedFiles, ProvenPath | RestoreRefused]:
     member = Member(name="m", role=role, version=written.release.version, data_dir=str(data_dir), zxid=1 << 62)
     view = directory_view(member)
     verified = verify(view, Level.REPLAY, known=view.seen)
@@ -298,7 +300,7 @@ def looked_at(written: Written, data_dir: Path, role: str = "standalone") -> tup
     return verified, proven_path(view, holdings, ToEnd(), LogTimes(view))
 
 
-def as_it_was(written: Written, end: Proven) -> bool:
+def as_it_was(written: Written, end: ProvenPath) -> bool:
     """Whoever looked closed a session after that: the last zxid is a later one, the tree is not."""
     tree = end.replayed.tree
     assert tree.zxid == written.truth.zxid + 1
@@ -307,7 +309,7 @@ def as_it_was(written: Written, end: Proven) -> bool:
 
 def test_the_directory_is_good_before_it_is_damaged(written: Written, tmp_path: Path) -> None:
     verified, end = looked_at(written, written.data_dir)
-    assert isinstance(end, Proven)
+    assert isinstance(end, ProvenPath)
     assert not verified.failed
     assert as_it_was(written, end)
     assert len(logs(written.data_dir)) >= 3
@@ -323,14 +325,14 @@ def test_a_row_of_damage(row: Row, written: Written, tmp_path: Path) -> None:
     assert found >= row.kinds
     assert verified.lost == (() if lost is None else (lost,))
     if lost is not None:
-        assert isinstance(end, Refused)
+        assert isinstance(end, RestoreRefused)
         assert verified.failed
         assert [each.last.zxid for each in end.reachable] in ([lost[0] - 1], [])
     elif row.damage is last_cut:
-        assert isinstance(end, Proven)
+        assert isinstance(end, ProvenPath)
         assert end.path.until == written.records()[-TAIL].zxid - 1
     else:
-        assert isinstance(end, Proven)
+        assert isinstance(end, ProvenPath)
         assert as_it_was(written, end)
     does = verdict(data_dir, written.truth, written.release, tmp_path / "server")
     assert does is row.servers[VERSIONS.index(written.release.version)]
@@ -345,7 +347,7 @@ def test_what_can_still_be_reached_is_exact(written: Written, tmp_path: Path) ->
     for directory in (data_dir, written.data_dir):
         view = directory_view(Member(name="m", role="standalone", data_dir=str(directory)))
         found = proven_path(view, survey(view), ToZxid(lost[0] - 1), LogTimes(view))
-        assert isinstance(found, Proven)
+        assert isinstance(found, ProvenPath)
         trees.append(found.replayed.tree)
     assert trees[0].digest == trees[1].digest
     assert trees[0].nodes.keys() == trees[1].nodes.keys()
@@ -367,7 +369,7 @@ def test_a_snapshot_without_logs_is_a_moment_or_nothing(written: Written, tmp_pa
     for path in logs(data_dir):
         path.unlink()
     verified, end = looked_at(written, data_dir)
-    if isinstance(end, Proven):
+    if isinstance(end, ProvenPath):
         assert end.path.until == int(kept.name.split(".")[1], 16)
         assert end.path.base.settled == end.path.until
     else:
@@ -385,7 +387,7 @@ def test_a_loss_at_the_end_of_an_epoch_is_found_by_digests_alone(epochs: Written
     data_dir = epochs.copied(tmp_path / "data")
     keep_one_snapshot(data_dir)
     _, end = looked_at(epochs, data_dir, role="leader")
-    assert isinstance(end, Proven)
+    assert isinstance(end, ProvenPath)
     assert len(end.path.borders) == 2  # the beginning, and from one epoch to the next
     of_first = [path for path in logs(data_dir) if int(path.name.split(".")[1], 16) >> 32 == 1]
     while len(records := good_records(of_first[-1].read_bytes())) < 2 * TAIL:
@@ -393,7 +395,7 @@ def test_a_loss_at_the_end_of_an_epoch_is_found_by_digests_alone(epochs: Written
     first = of_first[-1]
     first.write_bytes(first.read_bytes()[: records[-TAIL].position])
     verified, end = looked_at(epochs, data_dir, role="leader")
-    assert isinstance(end, Refused)
+    assert isinstance(end, RestoreRefused)
     assert "digest" in end.what
     assert Class.DIGEST_MISMATCH in {each.kind for each in verified.seen}
     assert not verified.restorable
@@ -415,7 +417,7 @@ def test_a_loss_at_the_beginning_of_an_epoch_is_found_by_its_numbers(epochs: Wri
     path.unlink()
     (path.parent / f"log.{kept.zxid:x}").write_bytes(content[:16] + content[kept.position :])
     verified, end = looked_at(epochs, data_dir, role="leader")
-    assert isinstance(end, Refused)
+    assert isinstance(end, RestoreRefused)
     assert verified.failed
     assert Class.LOST_TRANSACTIONS in {each.kind for each in verified.seen}
     (reachable,) = end.reachable
@@ -429,7 +431,7 @@ def test_a_real_server_agrees_with_the_replay(written: Written, tmp_path: Path) 
     )
 
     @contextmanager
-    def boot(data_dir: Path) -> Iterator[Session]:
+    def boot(data_dir: Path) -> Iterator[ZooKeeperSession]:
         may_all = Credential("digest", f"super:{PASSWORD}")
         with (
             server(tmp_path / "server", written.release, data_dir) as running,
@@ -441,7 +443,7 @@ def test_a_real_server_agrees_with_the_replay(written: Written, tmp_path: Path) 
     assert not good.failed
 
     @contextmanager
-    def boot_another(data_dir: Path) -> Iterator[Session]:
+    def boot_another(data_dir: Path) -> Iterator[ZooKeeperSession]:
         shutil.rmtree(data_dir / "version-2")  # as a server that silently starts without what it was given
         with boot(data_dir) as client:
             yield client

@@ -8,7 +8,7 @@ import pytest
 
 from logkeep.embedded.zookeeper import ZooKeeperRelease
 from logkeep.formats.zookeeper.names import follows
-from logkeep.formats.zookeeper.transactions import Kind, decode
+from logkeep.formats.zookeeper.transactions import TransactionType, decode
 from logkeep.spark.cache import cache_dir
 from logkeep.zookeeper.tree import Tree
 from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble, ZooKeeperMember
@@ -43,7 +43,7 @@ def judge(version: str, directory: Path, *, transactions: int) -> None:
     assert max(found.transactions for found in replayed) >= transactions
     kinds = {kind for found in replayed for kind in found.kinds}
     if release.line >= (3, 5):
-        assert Kind.RECONFIG in kinds
+        assert TransactionType.RECONFIG in kinds
     if release.line >= (3, 6):
         assert all(found.compared for found in replayed)
 

@@ -8,10 +8,10 @@ import pytest
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.zookeeper.archive.sink import ArchiveSink, archiving
-from logkeep.zookeeper.backup import Wish
-from logkeep.zookeeper.follow import Round, follow
+from logkeep.zookeeper.backup import ZooKeeperBackupOptions
+from logkeep.zookeeper.follow import ZooKeeperFollowRound, follow
 from tests.zookeeper.archives import new_place, newest
 from tests.zookeeper.load import Load
 from tests.zookeeper.online import CACHE, asking, place_of, plain_copy, replays, word
@@ -27,7 +27,7 @@ class Rounds:
 
     def __init__(self, wanted: int) -> None:
         self._wanted, self._end = wanted, threading.Event()
-        self.seen: list[Round] = []
+        self.seen: list[ZooKeeperFollowRound] = []
 
     @property
     def requested(self) -> bool:
@@ -36,7 +36,7 @@ class Rounds:
     def wait(self, seconds: float) -> None:
         self._end.wait(seconds)
 
-    def tell(self, one: Round) -> None:
+    def tell(self, one: ZooKeeperFollowRound) -> None:
         self.seen.append(one)
         if sum(r.done is not None for r in self.seen) >= self._wanted:
             self._end.set()
@@ -53,10 +53,26 @@ def test_following_commits_what_is_new_and_nothing_else(tmp_path: Path) -> None:
         with Load([server.client], server.password, line=(3, 9), most_per_s=500) as load:
             load.wait_for(200)
             busy = Rounds(4)
-            follow(sink, Wish((place_of(server, "zk1"),)), asking(), word, busy, interval_s=0.2, tell=busy.tell)
+            follow(
+                sink,
+                ZooKeeperBackupOptions((place_of(server, "zk1"),)),
+                asking(),
+                word,
+                busy,
+                interval_s=0.2,
+                tell=busy.tell,
+            )
         assert [r.error for r in busy.seen if r.error] == []
         quiet = Rounds(1)  # what came since; then nothing is new any more
-        follow(sink, Wish((place_of(server, "zk1"),)), asking(), word, quiet, interval_s=0.2, tell=quiet.tell)
+        follow(
+            sink,
+            ZooKeeperBackupOptions((place_of(server, "zk1"),)),
+            asking(),
+            word,
+            quiet,
+            interval_s=0.2,
+            tell=quiet.tell,
+        )
         check_nothing_new(place, server, sink)
     view = newest(place)
     assert view.manifest.gaps == ()
@@ -65,19 +81,27 @@ def test_following_commits_what_is_new_and_nothing_else(tmp_path: Path) -> None:
     assert all(r.behind_s >= 0 for r in (*busy.seen, *quiet.seen))
 
 
-def check_nothing_new(place: Place, server: EmbeddedZooKeeper, sink: object) -> None:
+def check_nothing_new(place: SourceRef, server: EmbeddedZooKeeper, sink: object) -> None:
     """A round that finds nothing commits nothing, and says that it looked.
 
     Not always the first one: the server may have been writing a snapshot when the load ended.
     """
 
     class UntilNothing(Rounds):
-        def tell(self, one: Round) -> None:
+        def tell(self, one: ZooKeeperFollowRound) -> None:
             self.seen.append(one)
             if one.done is None or len(self.seen) > MOST_LEFT:
                 self._end.set()
 
     before, rounds = len(read_chain(place).completed), UntilNothing(0)
-    follow(sink, Wish((place_of(server, "zk1"),)), asking(), word, rounds, interval_s=0.2, tell=rounds.tell)  # type: ignore[arg-type]  # handed on
+    follow(
+        sink,  # type: ignore[arg-type]  # handed on
+        ZooKeeperBackupOptions((place_of(server, "zk1"),)),
+        asking(),
+        word,
+        rounds,
+        interval_s=0.2,
+        tell=rounds.tell,
+    )
     assert (rounds.seen[-1].done, rounds.seen[-1].error) == (None, None)
     assert len(read_chain(place).completed) == before + len(rounds.seen) - 1

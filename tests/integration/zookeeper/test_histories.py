@@ -14,7 +14,7 @@ from logkeep.zookeeper.archive.view import ArchiveView
 from logkeep.zookeeper.archive.view import view_of as archived_view
 from logkeep.zookeeper.plan import ToZxid
 from logkeep.zookeeper.restore.choosing import choose
-from logkeep.zookeeper.restore.values import Form, RestoreWish
+from logkeep.zookeeper.restore.values import Form, ZooKeeperRestoreOptions
 from logkeep.zookeeper.tree import Tree
 from tests.zookeeper import raw
 from tests.zookeeper.archives import new_place
@@ -48,7 +48,7 @@ def test_transactions_with_the_same_zxids_are_kept_apart(tmp_path: Path, version
         write(server, "first", 60)
         first = record(server.client, server.password)
         assert archive_of(place, member).exit_code == 0
-    wish = RestoreWish(targets=(target_of(server),), form=Form.ORIGINAL)
+    wish = ZooKeeperRestoreOptions(targets=(target_of(server),), form=Form.ORIGINAL)
     prepared = restored(view_of([server], "standalone"), wish, back)
     assert "zxids-reused" in {finding.code for finding in prepared.planned.findings}
     with server:

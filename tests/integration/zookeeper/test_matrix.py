@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.zookeeper import RELEASES, EmbeddedZooKeeper, ZooKeeperRelease
-from logkeep.formats.zookeeper.names import Packing, parse_name
-from logkeep.formats.zookeeper.transactions import CloseSession, Kind
+from logkeep.formats.zookeeper.names import SnapshotPacking, parse_name
+from logkeep.formats.zookeeper.transactions import CloseSession, TransactionType
 from logkeep.model.segments import Codec
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.kept import BackupView, KeptSnapshot
@@ -31,27 +31,34 @@ from tests.zookeeper.widening import empty, fill, widen, width
 pytestmark = pytest.mark.xdist_group("zookeeper-matrix")
 OFTEN = ("-Dznode.container.checkIntervalMs=300",)
 EVERYWHERE = {
-    Kind.CREATE, Kind.DELETE, Kind.SET_DATA, Kind.SET_ACL, Kind.MULTI, Kind.ERROR, Kind.CREATE_SESSION,
-    Kind.CLOSE_SESSION,
+    TransactionType.CREATE, TransactionType.DELETE, TransactionType.SET_DATA, TransactionType.SET_ACL,
+    TransactionType.MULTI,
+    TransactionType.ERROR, TransactionType.CREATE_SESSION,
+    TransactionType.CLOSE_SESSION,
 }  # fmt: skip
 BASE = "/load0"
-SINCE_35 = {Kind.CREATE2, Kind.CREATE_CONTAINER, Kind.DELETE_CONTAINER, Kind.CREATE_TTL}
+SINCE_35 = {
+    TransactionType.CREATE2,
+    TransactionType.CREATE_CONTAINER,
+    TransactionType.DELETE_CONTAINER,
+    TransactionType.CREATE_TTL,
+}
 
 
 @dataclass(frozen=True)
 class Life:
-    packing: Packing = Packing.PLAIN
+    packing: SnapshotPacking = SnapshotPacking.PLAIN
     paths_of_sessions: bool = True
     """Whether the end of a session names the nodes that go with it."""
 
     def settings(self, line: tuple[int, int]) -> dict[str, str]:
         if line < (3, 6):
             return SETTINGS
-        more = {"snapshot.compression.method": self.packing.value} if self.packing is not Packing.PLAIN else {}
+        more = {"snapshot.compression.method": self.packing.value} if self.packing is not SnapshotPacking.PLAIN else {}
         return SETTINGS | more | {"closeSessionTxn.enabled": str(self.paths_of_sessions).lower()}
 
 
-PACKED = (Life(Packing.GZIP, paths_of_sessions=False), Life(Packing.SNAPPY), Life())
+PACKED = (Life(SnapshotPacking.GZIP, paths_of_sessions=False), Life(SnapshotPacking.SNAPPY), Life())
 ALIKE = (Life(), Life())
 
 
@@ -175,5 +182,5 @@ def has_every_feature(lived: Lived, directory: Path) -> None:
     assert set(replay.kinds) >= EVERYWHERE | (SINCE_35 if line >= (3, 5) else set())
     assert replay.half_failed > 0
     assert ends == ({True, False} if line >= (3, 6) else {False})
-    assert packings == (set(Packing) if line >= (3, 6) else {Packing.PLAIN})
+    assert packings == (set(SnapshotPacking) if line >= (3, 6) else {SnapshotPacking.PLAIN})
     assert all(log.first > 1 for log in view.logs), "restores can begin with the empty tree"

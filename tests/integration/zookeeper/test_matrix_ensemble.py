@@ -10,7 +10,7 @@ import pytest
 
 from logkeep.embedded.zookeeper import RELEASES, ZooKeeperRelease
 from logkeep.formats.zookeeper.names import epoch_of
-from logkeep.formats.zookeeper.transactions import Kind
+from logkeep.formats.zookeeper.transactions import TransactionType
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.archive.view import ArchiveView
 from tests.crash.seeds import seeded
@@ -112,10 +112,17 @@ def has_every_feature(view: ArchiveView, directory: Path, release: ZooKeeperRele
         for _, replay in replays(Only(view, some), member.name, files):
             assert replay.wrong == []
             found.compared += replay.compared
-    assert {Kind.MULTI, Kind.CLOSE_SESSION, Kind.SET_ACL, Kind.ERROR} <= set(found.kinds)
+    assert {
+        TransactionType.MULTI,
+        TransactionType.CLOSE_SESSION,
+        TransactionType.SET_ACL,
+        TransactionType.ERROR,
+    } <= set(found.kinds)
     assert found.half_failed > 0
     if release.line >= (3, 5):
-        assert {Kind.RECONFIG, Kind.CREATE_CONTAINER, Kind.CREATE_TTL} <= set(found.kinds)
+        assert {TransactionType.RECONFIG, TransactionType.CREATE_CONTAINER, TransactionType.CREATE_TTL} <= set(
+            found.kinds
+        )
     assert found.compared > 500 or release.line < (3, 6)
 
 

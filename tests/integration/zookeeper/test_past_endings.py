@@ -18,7 +18,7 @@ from logkeep.model.work import Engine
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.directory_view import DirectoryView, directory_view
 from logkeep.zookeeper.kept import KeptLog, Member
-from logkeep.zookeeper.past.events import Depth, Wanted
+from logkeep.zookeeper.past.events import Depth, WantedEvents
 from logkeep.zookeeper.past.history import History, history
 from logkeep.zookeeper.tree import new_tree
 from tests.zookeeper.load import Load
@@ -59,7 +59,7 @@ class Lived:
 
     def asked(self, logs: Sequence[KeptLog]) -> History:
         kept = replace(self.view, logs=tuple(logs))
-        return history(kept, Wanted(b"/", Depth.EVERYTHING, 1_000_000), _engine)
+        return history(kept, WantedEvents(b"/", Depth.EVERYTHING, 1_000_000), _engine)
 
 
 def _engine(_total_bytes: int = 0) -> Engine:

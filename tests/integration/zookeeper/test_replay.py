@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
-from logkeep.formats.zookeeper.names import Packing
-from logkeep.formats.zookeeper.transactions import Kind
+from logkeep.formats.zookeeper.names import SnapshotPacking
+from logkeep.formats.zookeeper.transactions import TransactionType
 from logkeep.spark.cache import cache_dir
 from logkeep.zookeeper.tree import new_tree
 from tests.zookeeper.files import bodies, whole_snapshots
@@ -27,18 +27,25 @@ pytestmark = pytest.mark.xdist_group("zookeeper-replay")
 SETTINGS = {"snapCount": "800", "preAllocSize": "4096"}
 JAVA = ("-Dznode.container.checkIntervalMs=300",)
 OF_ALL = {
-    Kind.CREATE, Kind.DELETE, Kind.SET_DATA, Kind.SET_ACL, Kind.MULTI, Kind.ERROR, Kind.CREATE_SESSION,
-    Kind.CLOSE_SESSION,
+    TransactionType.CREATE, TransactionType.DELETE, TransactionType.SET_DATA, TransactionType.SET_ACL,
+    TransactionType.MULTI,
+    TransactionType.ERROR, TransactionType.CREATE_SESSION,
+    TransactionType.CLOSE_SESSION,
 }  # fmt: skip
 MOST_SNAPSHOTS = 8
 """So many are replayed, evenly chosen."""
-OF_35 = {Kind.CREATE2, Kind.CREATE_CONTAINER, Kind.DELETE_CONTAINER, Kind.CREATE_TTL}
+OF_35 = {
+    TransactionType.CREATE2,
+    TransactionType.CREATE_CONTAINER,
+    TransactionType.DELETE_CONTAINER,
+    TransactionType.CREATE_TTL,
+}
 
 
 @dataclass(frozen=True)
 class Case:
     version: str
-    packing: Packing = Packing.PLAIN
+    packing: SnapshotPacking = SnapshotPacking.PLAIN
     more: tuple[tuple[str, str], ...] = ()
     first_life: tuple[tuple[str, str], ...] = ()
     """Settings of the first half of the run alone."""
@@ -58,13 +65,13 @@ CASES = (
     Case("3.4.14"),
     Case("3.5.10"),
     Case("3.6.4", first_life=(("closeSessionTxn.enabled", "false"),)),
-    Case("3.7.2", Packing.GZIP),
-    Case("3.8.4", Packing.SNAPPY, java=("-Dfile.encoding=US-ASCII",)),
+    Case("3.7.2", SnapshotPacking.GZIP),
+    Case("3.8.4", SnapshotPacking.SNAPPY, java=("-Dfile.encoding=US-ASCII",)),
     Case("3.9.5"),
 )
 EVERYDAY = (
     Case("3.4.14"),
-    Case("3.9.5", Packing.SNAPPY, first_life=(("closeSessionTxn.enabled", "false"),)),
+    Case("3.9.5", SnapshotPacking.SNAPPY, first_life=(("closeSessionTxn.enabled", "false"),)),
 )
 UNSEALED = Case("3.9.5", more=(("digest.enabled", "false"),))
 """It writes no digests, so the parts of its snapshots are others."""
@@ -147,7 +154,7 @@ def from_the_beginning(server: EmbeddedZooKeeper, recordings: list[Recording]) -
     return replay
 
 
-def from_snapshots(server: EmbeddedZooKeeper, last: Recording, packing: Packing) -> None:
+def from_snapshots(server: EmbeddedZooKeeper, last: Recording, packing: SnapshotPacking) -> None:
     """However fuzzy: replayed to the last moment that was looked at, it is the same tree."""
     used = 0
     found = [each for each in whole_snapshots(server.data_dir, most_cut=2) if each[1].zxid <= last.zxid]

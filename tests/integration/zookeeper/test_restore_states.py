@@ -15,7 +15,7 @@ from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.ending import continue_restore, roll_back
 from logkeep.zookeeper.restore.marker import MARKER
 from logkeep.zookeeper.restore.preparing import prepare
-from logkeep.zookeeper.restore.values import RestoreWish, Target
+from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.zookeeper.made_server import made_backup, old_server
 from tests.zookeeper.online import CACHE, bundle_of
 from tests.zookeeper.recording import record
@@ -30,13 +30,13 @@ class Server:
 
     def __init__(self, root: Path, *, separate: bool = False) -> None:
         self.root = root
-        self.target = Target(data_dir=root / "data", log_dir=root / "logs" if separate else root / "data")
+        self.target = ServerTarget(data_dir=root / "data", log_dir=root / "logs" if separate else root / "data")
         self.logs = (self.target.log_dir or root) / "version-2"
         old_server(root / "data", self.target.log_dir)
 
     def restore(self, disk: Disk) -> None:
         view = made_backup()
-        carry_out(prepare(view, view.path(), RestoreWish(targets=(self.target,))), replace=True, disk=disk)
+        carry_out(prepare(view, view.path(), ZooKeeperRestoreOptions(targets=(self.target,))), replace=True, disk=disk)
 
     def real(self, root: Path, version: str) -> EmbeddedZooKeeper:
         """Of what this directory holds, or a copy of it."""
@@ -122,7 +122,7 @@ def test_a_file_in_place_of_the_directory_stops_not_all_servers(tmp_path: Path, 
     server.data_dir.mkdir()
     (server.data_dir / "version-2").touch()
     _is_no_backup(server, tmp_path / "out")
-    view, wish = made_backup(), RestoreWish(targets=(Target(data_dir=server.data_dir),))
+    view, wish = made_backup(), ZooKeeperRestoreOptions(targets=(ServerTarget(data_dir=server.data_dir),))
     with pytest.raises(UsageError, match="it is no directory"):
         prepare(view, view.path(), wish)
     if server.release.line < (3, 5):

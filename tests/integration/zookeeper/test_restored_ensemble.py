@@ -6,7 +6,7 @@ import pytest
 
 from logkeep.formats.zookeeper.names import epoch_of, snapshot_name
 from logkeep.zookeeper.restore.holding import EPOCH_FILES
-from logkeep.zookeeper.restore.values import RestoreWish, Sessions
+from logkeep.zookeeper.restore.values import Sessions, ZooKeeperRestoreOptions
 from tests.servers.zookeeper_ensemble import ZooKeeperMember
 from tests.zookeeper.recording import record
 from tests.zookeeper.restoring import compared, refuses, restored, target_of
@@ -15,10 +15,10 @@ from tests.zookeeper.stood import ABANDONED, Stood
 pytestmark = pytest.mark.xdist_group("zookeeper-restored-ensemble")
 
 
-def _wish(members: Sequence[ZooKeeperMember]) -> RestoreWish:
+def _wish(members: Sequence[ZooKeeperMember]) -> ZooKeeperRestoreOptions:
     """A least epoch says that somebody knows of the others."""
     targets = tuple(target_of(member) for member in members)
-    return RestoreWish(targets=targets, sessions=Sessions.DROP, ensemble=True, min_epoch=1)
+    return ZooKeeperRestoreOptions(targets=targets, sessions=Sessions.DROP, ensemble=True, min_epoch=1)
 
 
 def test_all_members_have_the_tree_and_an_epoch_above_all(stood: Stood) -> None:

@@ -13,7 +13,7 @@ from logkeep.zookeeper.directory_view import DirectoryView
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.ending import roll_back
 from logkeep.zookeeper.restore.preparing import prepare
-from logkeep.zookeeper.restore.values import Form, RestoreWish, Sessions
+from logkeep.zookeeper.restore.values import Form, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.words import four_letter, parse_srvr
 from tests.crash.seeds import seeded
 from tests.zookeeper.load import Load
@@ -62,7 +62,9 @@ def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def test_the_whole_backup(source: Source, tmp_path: Path, form: Form) -> None:
     server = _server(tmp_path, source.version)
     sessions = Sessions.DROP if form is Form.EXACT else Sessions.KEEP
-    prepared = restored(source.view, RestoreWish(targets=(target_of(server),), sessions=sessions, form=form))
+    prepared = restored(
+        source.view, ZooKeeperRestoreOptions(targets=(target_of(server),), sessions=sessions, form=form)
+    )
     with server:
         assert compared(server, prepared.replayed.tree) == []
 
@@ -70,7 +72,7 @@ def test_the_whole_backup(source: Source, tmp_path: Path, form: Form) -> None:
 def test_a_moment_that_was_seen(source: Source, tmp_path: Path) -> None:
     """An independent client looked at the tree then: sessions and their nodes are back too; no zxid comes again."""
     server = _server(tmp_path, source.version)
-    prepared = restored(source.view, RestoreWish(targets=(target_of(server),)), source.seen.zxid)
+    prepared = restored(source.view, ZooKeeperRestoreOptions(targets=(target_of(server),)), source.seen.zxid)
     assert prepared.replayed.tree.sessions
     with server:
         state = parse_srvr(four_letter(server.client, "srvr", 10))
@@ -88,7 +90,7 @@ def test_any_moment_over_data_that_went_on(source: Source, tmp_path: Path) -> No
     path = path_to(source.view)
     wanted = seeded("restore").randint(path.until - 1000, path.until)
     server = _server(tmp_path, source.version)
-    wish = RestoreWish(targets=(target_of(server),), sessions=Sessions.DROP)
+    wish = ZooKeeperRestoreOptions(targets=(target_of(server),), sessions=Sessions.DROP)
     ahead = restored(source.view, wish)
     with server:
         before = record(server.client, server.password)
@@ -107,7 +109,7 @@ def test_any_moment_over_data_that_went_on(source: Source, tmp_path: Path) -> No
 def test_servers_with_and_without_digests(source: Source, tmp_path: Path, digests: bool) -> None:
     """3.9 without digests cannot load a snapshot that holds one; unless it is known that they are on, none is told."""
     server = _server(tmp_path, source.version, options=() if digests else ("-Dzookeeper.digest.enabled=false",))
-    wish = RestoreWish(targets=(target_of(server),), sessions=Sessions.DROP, digests=digests)
+    wish = ZooKeeperRestoreOptions(targets=(target_of(server),), sessions=Sessions.DROP, digests=digests)
     prepared = restored(source.view, wish)
     with server:
         assert compared(server, prepared.replayed.tree) == []
@@ -116,7 +118,7 @@ def test_servers_with_and_without_digests(source: Source, tmp_path: Path, digest
 @of_the_newest
 def test_a_server_that_runs(source: Source, tmp_path: Path) -> None:
     server = _server(tmp_path, source.version)
-    wish = RestoreWish(targets=(target_of(server),))
+    wish = ZooKeeperRestoreOptions(targets=(target_of(server),))
     with server:
         prepared = prepare(source.view, path_to(source.view), wish)
         found = [error.what for error in prepared.planned.obstacles]
@@ -130,7 +132,7 @@ def test_a_server_that_runs(source: Source, tmp_path: Path) -> None:
 def test_nodes_with_a_time_to_live_on_a_server_that_does_not_know_them(source: Source, tmp_path: Path) -> None:
     """What the plan warns of: such a server removes them without a word."""
     server = _server(tmp_path, source.version, extendedTypesEnabled="false")
-    wish = RestoreWish(targets=(target_of(server),), sessions=Sessions.DROP, version=source.version)
+    wish = ZooKeeperRestoreOptions(targets=(target_of(server),), sessions=Sessions.DROP, version=source.version)
     prepared = restored(source.view, wish)
     assert "ttl-nodes" in [finding.code for finding in prepared.planned.findings]
     with server:

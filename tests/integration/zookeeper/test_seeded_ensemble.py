@@ -16,7 +16,7 @@ from logkeep.zookeeper.restore.choosing import choose
 from logkeep.zookeeper.restore.holding import EPOCH_FILES
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.sessions import drop_sessions
-from logkeep.zookeeper.restore.values import RestoreWish, Sessions
+from logkeep.zookeeper.restore.values import Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.tree import Tree, rows_of
 from tests.integration.processes import wait_for
 from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble, ZooKeeperMember, running
@@ -96,7 +96,7 @@ def test_epoch_files_of_the_last_epoch_let_clients_in_again(stood: Stood, tmp_pa
 def test_a_least_epoch_is_what_all_go_on_from(stood: Stood, tmp_path: Path) -> None:
     voters = new_ensemble(stood, tmp_path).voters
     targets = tuple(target_of(voter) for voter in voters)
-    wish = RestoreWish(targets=targets, sessions=Sessions.DROP, ensemble=True, min_epoch=8)
+    wish = ZooKeeperRestoreOptions(targets=targets, sessions=Sessions.DROP, ensemble=True, min_epoch=8)
     prepared = restored(stood.view, wish, stood.zxid)
     assert prepared.planned.epoch == 9
     with running(*voters):
@@ -108,11 +108,13 @@ def test_a_least_epoch_is_what_all_go_on_from(stood: Stood, tmp_path: Path) -> N
 
 def restored_one(stood: Stood, member: ZooKeeperMember) -> Tree:
     """A restore of one member alone says that the others need it too, and wants to know their epochs."""
-    wish = RestoreWish(targets=(target_of(member),), sessions=Sessions.DROP, ensemble=True)
+    wish = ZooKeeperRestoreOptions(targets=(target_of(member),), sessions=Sessions.DROP, ensemble=True)
     refused = prepare(stood.view, path_to(stood.view, stood.zxid), wish).planned
     assert any("only 1 of the ensemble's members" in obstacle.what for obstacle in refused.obstacles)
     assert "ensemble-member" in {finding.code for finding in refused.findings}
-    known = RestoreWish(targets=wish.targets, sessions=Sessions.DROP, ensemble=True, min_epoch=epoch_of(stood.highest))
+    known = ZooKeeperRestoreOptions(
+        targets=wish.targets, sessions=Sessions.DROP, ensemble=True, min_epoch=epoch_of(stood.highest)
+    )
     prepared = restored(stood.view, known, stood.zxid)
     return prepared.replayed.tree
 

@@ -11,7 +11,7 @@ from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.segments import Proof
 from logkeep.model.time import random_token, utc_now
-from logkeep.zookeeper.backup import Done, Wish, back_up
+from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.collect import MemberPlace
 from tests.servers.zookeeper_ensemble import ZooKeeperMember
@@ -23,9 +23,9 @@ from tests.zookeeper.online import CACHE, archive_of, asking, place_of, word
 pytestmark = pytest.mark.xdist_group("zookeeper-stranger")
 
 
-def bundled_of(place: MemberPlace, out: Path) -> Done:
+def bundled_of(place: MemberPlace, out: Path) -> ZooKeeperBackupDone:
     with new_bundle(out, "one", clock=utc_now, tokens=random_token) as sink:
-        return back_up(Wish((place,)), sink, asking(patience_s=1.0), word)
+        return back_up(ZooKeeperBackupOptions((place,)), sink, asking(patience_s=1.0), word)
 
 
 def test_a_fresh_server_does_not_empty_the_backup_of_another(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from logkeep.formats.zookeeper.names import epoch_of
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.directory_view import DirectoryView
 from logkeep.zookeeper.findings import Class
-from logkeep.zookeeper.plan import END_OPEN, Refused, Target, ToEnd, ToZxid
-from logkeep.zookeeper.prove import Proven, proven_path
+from logkeep.zookeeper.plan import END_OPEN, RestoreRefused, Target, ToEnd, ToZxid
+from logkeep.zookeeper.prove import ProvenPath, proven_path
 from logkeep.zookeeper.survey import LogTimes, survey
 from logkeep.zookeeper.verify import Level, verify
 from tests.servers.zookeeper_ensemble import ZooKeeperMember
@@ -45,13 +45,13 @@ def seen(*members: EmbeddedZooKeeper) -> DirectoryView:
     return view_of(members, "follower", last_logged(members[0]))
 
 
-def to(view: DirectoryView, target: Target) -> Proven | Refused:
+def to(view: DirectoryView, target: Target) -> ProvenPath | RestoreRefused:
     return proven_path(view, survey(view), target, LogTimes(view))
 
 
 def ends_as_it_was(past: Parted, view: DirectoryView) -> bool:
     end = to(view, ToEnd())
-    assert isinstance(end, Proven)
+    assert isinstance(end, ProvenPath)
     return differences(replace(past.truth, zxid=end.path.until), end.replayed.tree) == []
 
 
@@ -73,9 +73,9 @@ def test_its_own_files_give_its_end_and_doubt_what_lies_before_the_hole(past: Pa
     assert Class.LOST_TRANSACTIONS in {each.kind for each in verified.seen}
     assert ends_as_it_was(past, view)
     doubted = to(view, ToZxid(past.never))
-    assert isinstance(doubted, Proven)
+    assert isinstance(doubted, ProvenPath)
     assert (doubted.path.proof, END_OPEN in doubted.path.labels) == (Proof.UNPROVEN, True)
-    assert isinstance(to(view, ToZxid(past.joined - 1)), Refused)
+    assert isinstance(to(view, ToZxid(past.joined - 1)), RestoreRefused)
 
 
 def test_the_others_tell_that_it_was_never_committed(past: Parted) -> None:
@@ -87,7 +87,7 @@ def test_the_others_tell_that_it_was_never_committed(past: Parted) -> None:
     assert ends_as_it_was(past, view)
     for zxid in (past.never - 1, past.never):
         end = to(view, ToZxid(zxid))
-        assert isinstance(end, Proven)
+        assert isinstance(end, ProvenPath)
         assert end.path.until == past.never - 1
         assert NEVER.encode() not in end.replayed.tree.nodes
 
@@ -115,7 +115,7 @@ def refusal(alone: EmbeddedZooKeeper) -> str:
     view = seen(alone)
     assert not verify(view, Level.REPLAY, known=view.seen).restorable
     end = to(view, ToEnd())
-    assert isinstance(end, Refused)
+    assert isinstance(end, RestoreRefused)
     return end.what
 
 
@@ -131,7 +131,7 @@ def test_the_lost_end_of_an_epoch_on_one_member(past: Parted, tmp_path: Path) ->
     alone = of_its_first_epoch(past.others[0], tmp_path)
     digests = past.synced.release.line >= (3, 6)
     unproven = f"nothing proves that epoch {epoch_of(past.never)} ended with"
-    assert isinstance(to(seen(alone), ToEnd()), Proven) if digests else unproven in refusal(alone)
+    assert isinstance(to(seen(alone), ToEnd()), ProvenPath) if digests else unproven in refusal(alone)
     log = logs(alone.log_dir)[0]
     lost = good_records(log.read_bytes())[-1]
     assert lost.zxid == past.never - 1

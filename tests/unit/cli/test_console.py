@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.cli.console import Console, use_colour
-from logkeep.cli.look import Look
+from logkeep.cli.look import TerminalStyle
 from logkeep.cli.progress import Bar, Lines, choose_progress
 from logkeep.errors import Declined
 from logkeep.model.work import NoProgress
@@ -29,7 +29,7 @@ class Ticks:
 
 def _console(width: int | None = 100, reply: str = "", *, interactive: bool = True) -> tuple[Console, io.StringIO]:
     err = io.StringIO()
-    look = Look(unicode=True, width=width)
+    look = TerminalStyle(unicode=True, width=width)
     console = Console(io.StringIO(), err, look=look, err_look=look, interactive=interactive, read=io.StringIO(reply))
     return console, err
 

@@ -16,7 +16,7 @@ from logkeep.zookeeper.restore.ending import roll_back
 from logkeep.zookeeper.restore.marker import MARKER
 from logkeep.zookeeper.restore.places import JOURNAL
 from logkeep.zookeeper.restore.preparing import prepare
-from logkeep.zookeeper.restore.values import RestoreWish, Target
+from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.unit.cli.zkbackup.bundles import zkbackup
 from tests.zookeeper.made_server import files, made_backup, old_server
 
@@ -31,8 +31,8 @@ def server(tmp_path: Path) -> Path:
 
 
 def _stopped(server: Path, when: Callable[[], bool], command: str = COMMANDS[0]) -> Interrupted:
-    view, target = made_backup(), Target(data_dir=server, log_dir=server)
-    prepared = prepare(view, view.path(), RestoreWish(targets=(target,)))
+    view, target = made_backup(), ServerTarget(data_dir=server, log_dir=server)
+    prepared = prepare(view, view.path(), ZooKeeperRestoreOptions(targets=(target,)))
 
     def pressed(_step: str) -> None:
         if when():
@@ -119,8 +119,8 @@ def test_the_verb_itself_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_disk_that_is_full_between_the_old_data_and_the_new(server: Path) -> None:
-    view, target = made_backup(), Target(data_dir=server, log_dir=server)
-    prepared = prepare(view, view.path(), RestoreWish(targets=(target,)))
+    view, target = made_backup(), ServerTarget(data_dir=server, log_dir=server)
+    prepared = prepare(view, view.path(), ZooKeeperRestoreOptions(targets=(target,)))
 
     def full(_step: str) -> None:
         if (server / "version-2" / MARKER).exists():
@@ -141,8 +141,8 @@ def test_ending_it_says_where_it_stands_however_the_directory_was_typed(
     """Stopped at each step of a rollback: never is the old data said to be in place before it is."""
     (server.parent / "link").symlink_to(server, target_is_directory=True)
     before = files(server / "version-2")
-    view, target = made_backup(), Target(data_dir=server, log_dir=server)
-    carry_out(prepare(view, view.path(), RestoreWish(targets=(target,))), replace=True, name=NAME)
+    view, target = made_backup(), ServerTarget(data_dir=server, log_dir=server)
+    carry_out(prepare(view, view.path(), ZooKeeperRestoreOptions(targets=(target,))), replace=True, name=NAME)
     for step in range(1, 40):
         told = _rolled_back(server.parent / typed, step, COMMANDS[program == "zkbackup"])
         if told is None:
@@ -162,7 +162,7 @@ def _rolled_back(typed: Path, last: int, command: str) -> str | None:
         if next(left, None) is None:
             raise KeyboardInterrupt
 
-    target = Target(data_dir=typed, log_dir=None)
+    target = ServerTarget(data_dir=typed, log_dir=None)
     try:
         with go_on_ending(command, target):
             roll_back(target, disk=Disk(pressed))
@@ -174,9 +174,9 @@ def _rolled_back(typed: Path, last: int, command: str) -> str | None:
 
 
 def test_the_end_of_a_rollback_names_no_command_that_would_undo_an_earlier_restore(server: Path) -> None:
-    view, target = made_backup(), Target(data_dir=server, log_dir=server)
+    view, target = made_backup(), ServerTarget(data_dir=server, log_dir=server)
     for name in ("20261116010000-00000000", NAME):
-        carry_out(prepare(view, view.path(), RestoreWish(targets=(target,))), replace=True, name=name)
+        carry_out(prepare(view, view.path(), ZooKeeperRestoreOptions(targets=(target,))), replace=True, name=name)
 
     def pressed_at_the_end() -> None:
         with go_on_ending(COMMANDS[1], target):

@@ -4,11 +4,11 @@ from datetime import UTC
 
 import pytest
 
-from logkeep.cli.look import Look
+from logkeep.cli.look import TerminalStyle
 from logkeep.cli.verbs.kafka_restore_report import KafkaRestoreReport, restore_text
 from logkeep.model.findings import Finding, Severity
 
-LOOK = Look(unicode=True, width=120, zone=UTC)
+LOOK = TerminalStyle(unicode=True, width=120, zone=UTC)
 RESUME, ABORT = "logkeep kafka restore --resume 7", "logkeep kafka restore abort 7"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from logkeep.cli.console import Console
 from logkeep.cli.logs import choose_level, open_private, set_up_logs, take_down_logs
-from logkeep.cli.look import Look
+from logkeep.cli.look import TerminalStyle
 from logkeep.errors import ConfigError
 from logkeep.model.secret import Secret
 
@@ -25,7 +25,7 @@ def err() -> io.StringIO:
 
 @pytest.fixture
 def console(err: io.StringIO) -> Console:
-    look = Look(unicode=True)
+    look = TerminalStyle(unicode=True)
     return Console(err, err, look=look, err_look=look, interactive=False, read=io.StringIO())
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.cli.failures import as_text
-from logkeep.cli.look import Look, cell_width, count, duration, size
+from logkeep.cli.look import TerminalStyle, cell_width, count, duration, size
 from logkeep.cli.rows import BackupRow, backup_table
 from logkeep.cli.verbs.kafka_backup import KafkaBackupReport, backup
 from logkeep.errors import LogkeepError
@@ -54,27 +54,27 @@ def test_counts() -> None:
 
 def test_times_have_a_zone() -> None:
     moment = datetime(2026, 11, 15, 9, 30, tzinfo=UTC)
-    assert Look(zone=timezone(timedelta(hours=1))).moment(moment) == "2026-11-15 10:30:00 +0100"
-    assert Look(zone=UTC).moment(moment) == "2026-11-15 09:30:00 +0000"
-    assert Look().moment(None) == "-"
+    assert TerminalStyle(zone=timezone(timedelta(hours=1))).moment(moment) == "2026-11-15 10:30:00 +0100"
+    assert TerminalStyle(zone=UTC).moment(moment) == "2026-11-15 09:30:00 +0000"
+    assert TerminalStyle().moment(None) == "-"
 
 
 def test_tables_align_and_never_wrap() -> None:
-    table = Look(unicode=True, width=40).table(("NAME", "N", "REMARK"), ROWS, right="N")
+    table = TerminalStyle(unicode=True, width=40).table(("NAME", "N", "REMARK"), ROWS, right="N")
     assert table.splitlines() == [
         "NAME     N  REMARK",
         "orders  12  an unusually long remark th…",
         "日本     3  short",
     ]
-    wide = Look(unicode=True).table(("NAME", "N", "REMARK"), ROWS)
+    wide = TerminalStyle(unicode=True).table(("NAME", "N", "REMARK"), ROWS)
     assert "does not fit" in wide
 
 
 def test_narrow_tables_leave_out_columns_before_they_cut() -> None:
     headers, row = ("ID", "SIZE", "NOTES"), ("20261115103000", "1.2 KiB", "held: before the migration")
-    shown = Look(unicode=True, width=40).table(headers, [row], right="ID,SIZE", spare="SIZE", free="NOTES")
+    shown = TerminalStyle(unicode=True, width=40).table(headers, [row], right="ID,SIZE", spare="SIZE", free="NOTES")
     assert shown.splitlines()[1] == "20261115103000  held: before the migrat…"
-    wide = Look(unicode=True, width=60).table(headers, [row], right="ID,SIZE", spare="SIZE", free="NOTES")
+    wide = TerminalStyle(unicode=True, width=60).table(headers, [row], right="ID,SIZE", spare="SIZE", free="NOTES")
     assert wide.splitlines()[1] == "20261115103000  1.2 KiB  held: before the migration"
 
 
@@ -87,30 +87,30 @@ def test_a_list_of_backups_never_cuts_an_id_or_a_time(width: int) -> None:
         )
         for i in range(2)
     ]  # fmt: skip
-    shown = backup_table(rows, Look(unicode=True, width=width, zone=UTC))
+    shown = backup_table(rows, TerminalStyle(unicode=True, width=width, zone=UTC))
     assert all(str(row.id) in shown for row in rows)
     assert "2026-11-15 10:30 +0000" in shown or "COMMITTED" not in shown
     assert width < 60 or max(map(len, shown.splitlines())) <= width
 
 
 def test_stored_text_does_not_command_the_terminal() -> None:
-    table = Look(unicode=True).table(("A", "B"), [("x\x1b[2Jy\nz", "\u2028")])
+    table = TerminalStyle(unicode=True).table(("A", "B"), [("x\x1b[2Jy\nz", "\u2028")])
     assert table.splitlines()[1] == "x\\x1b[2Jy\\nz  \\u2028"
-    assert Look(unicode=True).pairs({"a": "x\ry"}) == "a  x\\ry"
+    assert TerminalStyle(unicode=True).pairs({"a": "x\ry"}) == "a  x\\ry"
 
 
 def test_ascii_twins() -> None:
-    assert Look().text("a → b … ≥ 3 × ü") == "a -> b ... >= 3 x \\xfc"
-    assert Look(unicode=True).text("a → ü") == "a → ü"
+    assert TerminalStyle().text("a → b … ≥ 3 × ü") == "a -> b ... >= 3 x \\xfc"
+    assert TerminalStyle(unicode=True).text("a → ü") == "a → ü"
 
 
 def test_colour_only_where_wanted_and_never_alone() -> None:
-    assert Look().state("FAIL") == "FAIL"
-    assert Look(colour=True).state("FAIL") == "\x1b[31mFAIL\x1b[0m"
+    assert TerminalStyle().state("FAIL") == "FAIL"
+    assert TerminalStyle(colour=True).state("FAIL") == "\x1b[31mFAIL\x1b[0m"
 
 
 def test_what_is_whole_is_never_cut() -> None:
-    look = Look(unicode=True, width=30)
+    look = TerminalStyle(unicode=True, width=30)
     table = look.table(("OP", "NOTE", "PATH"), [("delete", "x" * 40, "/a/long/path/to/a/node")], whole="OP,PATH")
     assert table.splitlines()[1] == f"delete  {'x' * 11}…  /a/long/path/to/a/node"
     spared = look.table(("OP", "NOTE", "PATH"), [("delete", "xyz", "/a/long/path")], spare="NOTE", whole="OP,PATH")
@@ -118,15 +118,15 @@ def test_what_is_whole_is_never_cut() -> None:
 
 
 def test_pairs() -> None:
-    assert Look(unicode=True).pairs({"id": "1", "source": "prod"}) == "id      1\nsource  prod"
-    narrow = Look(unicode=True, width=20).pairs({"id": "one two three four", "source": "x" * 30})
+    assert TerminalStyle(unicode=True).pairs({"id": "1", "source": "prod"}) == "id      1\nsource  prod"
+    narrow = TerminalStyle(unicode=True, width=20).pairs({"id": "one two three four", "source": "x" * 30})
     assert narrow == f"id      one two\n        three four\nsource  {'x' * 30}"
 
 
 @given(st.lists(st.tuples(st.text(max_size=60), st.text(max_size=60)), max_size=5), st.integers(40, 120), st.booleans())
 def test_any_text_fits_the_terminal(rows: list[tuple[str, str]], width: int, unicode: bool) -> None:
     clean = [tuple(" ".join(cell.split()) for cell in row) for row in rows]
-    table = Look(unicode=unicode, width=width).table(("A", "B"), clean)
+    table = TerminalStyle(unicode=unicode, width=width).table(("A", "B"), clean)
     for line in table.split("\n"):
         assert cell_width(line) <= width
 
@@ -139,6 +139,6 @@ def test_findings_and_errors_do_not_command_a_terminal() -> None:
         new_offsets=0, new_bytes=0, stored_bytes=0, gaps=(bad,), findings=(finding,), allow_gaps=False, dry_run=False,
     )  # fmt: skip
     error = LogkeepError(bad, subject=bad, remedy=bad)
-    for text in (backup.job.text(report, Look(unicode=True)), as_text(error, Look(unicode=True))):
+    for text in (backup.job.text(report, TerminalStyle(unicode=True)), as_text(error, TerminalStyle(unicode=True))):
         assert not any(c in text for c in "\x1b\r\x9b\u2028")
         assert "\\x1b[2J" in text

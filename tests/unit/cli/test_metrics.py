@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from logkeep.cli.metrics import METRICS, MetricsFile, Sample, parse, render, sample
+from logkeep.cli.metrics import METRICS, MetricSample, MetricsFile, parse, render, sample
 from logkeep.errors import ConfigError
 from tests.unit.cli.calling import ROOT, TRIAL, logkeep
 
@@ -27,7 +27,7 @@ def test_values_of_other_runs_stay(tmp_path: Path) -> None:
 
 
 def test_large_values_keep_every_digit() -> None:
-    (back,) = parse(render([Sample("logkeep_backup_size_bytes", float(2**53 - 1), {"source": "a"})]))
+    (back,) = parse(render([MetricSample("logkeep_backup_size_bytes", float(2**53 - 1), {"source": "a"})]))
     assert back.value == 2**53 - 1
 
 

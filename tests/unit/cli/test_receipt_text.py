@@ -5,7 +5,7 @@ from datetime import UTC
 import msgspec
 import pytest
 
-from logkeep.cli.look import Look
+from logkeep.cli.look import TerminalStyle
 from logkeep.cli.restored import LastRestore, last_of_all, restore_cell, restore_line
 from logkeep.cli.rows import BackupRow, backup_table
 from logkeep.cli.verbs.receipts import ReceiptReport, ReceiptsReport, RestoreLine, list_receipts, show
@@ -45,8 +45,8 @@ LONG = msgspec.structs.replace(
 )
 
 
-def look(width: int) -> Look:
-    return Look(unicode=True, width=width, zone=UTC)
+def look(width: int) -> TerminalStyle:
+    return TerminalStyle(unicode=True, width=width, zone=UTC)
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])

@@ -3,15 +3,15 @@
 import msgspec
 import pytest
 
-from logkeep.cli.look import Look, plural
+from logkeep.cli.look import TerminalStyle, plural
 from logkeep.cli.receipt_text import finding_lines, rates_text
 from logkeep.cli.restored_rows import FEW, group_lines, partition_lines, planned_lines
 from logkeep.model.findings import Finding, Severity
 from tests.scripted.restores import GROUP, PARTITION
 
 HINT = "--all shows every one"
-WIDE = Look(unicode=True)
-NARROW = Look(unicode=True, width=80)
+WIDE = TerminalStyle(unicode=True)
+NARROW = TerminalStyle(unicode=True, width=80)
 MANY = [
     msgspec.structs.replace(PARTITION, source_topic=t, topic=t, source_partition=p, partition=p, bytes=size)
     for t, size in (("a-topic-with-a-rather-long-name-of-a-large-company", 10), ("orders", 1000))

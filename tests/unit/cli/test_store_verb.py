@@ -6,7 +6,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from logkeep.cli.look import Look
+from logkeep.cli.look import TerminalStyle
 from logkeep.cli.verbs.store import probe
 from logkeep.store.probe import ProbeCheck, ProbeReport, Result
 from tests.unit.cli.calling import ROOT, logkeep
@@ -35,11 +35,11 @@ def _report(*checks: ProbeCheck, commits_safe: bool = True, lease_safe: bool = T
 def test_verdicts(report: ProbeReport, code: int, verdict: str) -> None:
     assert probe.job.exit_code(report) == code
     assert code in probe.exits
-    assert verdict in probe.job.text(report, Look())
+    assert verdict in probe.job.text(report, TerminalStyle())
 
 
 def test_text() -> None:
-    text = probe.job.text(_report(PASSED, WARNING), Look())
+    text = probe.job.text(_report(PASSED, WARNING), TerminalStyle())
     assert text.splitlines()[:4] == ["s3://b/p", "", "OK    a name is given once", "WARN  encrypted: plain http"]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from logkeep.cli.look import Look
+from logkeep.cli.look import TerminalStyle
 from logkeep.cli.verbs.verify import VerifyReport, ZooKeeperVerified, _code, _text
 from logkeep.model.findings import Finding, Severity
 
@@ -23,6 +23,6 @@ def report(code: str) -> VerifyReport:
     ("code", "ends", "begins", "told"), [("lost-transactions", 10, "FAIL", True), ("window-open", 2, "OK", False)]
 )
 def test_what_is_missing_is_no_success(code: str, ends: int, begins: str, told: bool) -> None:
-    text = _text(report(code), Look())
+    text = _text(report(code), TerminalStyle())
     assert (_code(report(code)), text.split()[0].strip("[]")) == (ends, begins)
     assert ("transactions are missing" in text) == told

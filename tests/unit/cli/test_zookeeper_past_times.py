@@ -4,13 +4,13 @@ from datetime import timedelta, timezone
 
 import pytest
 
-from logkeep.cli.look import Look
+from logkeep.cli.look import TerminalStyle
 from logkeep.cli.verbs import zookeeper_diff, zookeeper_history
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, Transaction
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.kept import Member
-from logkeep.zookeeper.past.comparing import Side, compare
-from logkeep.zookeeper.past.events import Depth, Wanted
+from logkeep.zookeeper.past.comparing import TreeSide, compare
+from logkeep.zookeeper.past.events import Depth, WantedEvents
 from logkeep.zookeeper.past.history import history
 from logkeep.zookeeper.plan import ToZxid
 from tests.zookeeper.encoding import body, record
@@ -29,17 +29,17 @@ def _view(time_ms: int) -> MemoryView:
 @pytest.mark.parametrize("time_ms", TIMES)
 @pytest.mark.parametrize("hours", [-12, 14])
 def test_history_shows_a_time_whatever_it_is(time_ms: int, hours: int) -> None:
-    found = history(_view(time_ms), Wanted(b"/n1", Depth.ITSELF, 10), lambda _: InlineEngine())
+    found = history(_view(time_ms), WantedEvents(b"/n1", Depth.ITSELF, 10), lambda _: InlineEngine())
     text = zookeeper_history._text(
         zookeeper_history._report("x", "/n1", found),
-        Look(zone=timezone(timedelta(hours=hours))),
+        TerminalStyle(zone=timezone(timedelta(hours=hours))),
     )
     assert "1 change in 2 transactions" in text
 
 
 @pytest.mark.parametrize("time_ms", TIMES)
 def test_diff_names_its_moments_whatever_they_are(time_ms: int) -> None:
-    one, other = (Side(_view(time_ms), ToZxid(zxid)) for zxid in (1, 2))
+    one, other = (TreeSide(_view(time_ms), ToZxid(zxid)) for zxid in (1, 2))
     told = zookeeper_diff._report("/", one, other, compare(one, other, b"", 10))
     assert told.before.time is not None
     assert told.counts["created"] == 1

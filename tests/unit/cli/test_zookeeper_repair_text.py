@@ -1,6 +1,6 @@
 """What people read of a repair: why something is left, and who was not asked."""
 
-from logkeep.cli.look import Look
+from logkeep.cli.look import TerminalStyle
 from logkeep.cli.verbs.zookeeper_repair import RepairedObject, ZooKeeperRepairReport, repair
 
 
@@ -16,7 +16,7 @@ def told(*objects: RepairedObject, unread: int = 0) -> str:
         unread=unread,
         dry_run=True,
     )
-    return repair.job.text(report, Look())
+    return repair.job.text(report, TerminalStyle())
 
 
 def test_what_is_left_has_its_reason_beside_it() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from logkeep.zookeeper.restore.carrying_out import carry_out
-from logkeep.zookeeper.restore.ending import Outcome, continue_restore
+from logkeep.zookeeper.restore.ending import RestoreEndState, continue_restore
 from logkeep.zookeeper.restore.places import JOURNAL
 from logkeep.zookeeper.restore.preparing import prepare
-from logkeep.zookeeper.restore.values import RestoreWish, Target
+from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.unit.cli.calling import logkeep
 from tests.unit.cli.zkbackup.bundles import zkbackup
 from tests.zookeeper.made_server import files, made_backup, old_server
@@ -24,7 +24,9 @@ def server(tmp_path: Path) -> Path:
     directory = tmp_path / "zk"
     old_server(directory)
     view = made_backup()
-    prepared = prepare(view, view.path(), RestoreWish(targets=(Target(data_dir=directory, log_dir=directory),)))
+    prepared = prepare(
+        view, view.path(), ZooKeeperRestoreOptions(targets=(ServerTarget(data_dir=directory, log_dir=directory),))
+    )
     with pytest.raises(Stopped):
         carry_out(prepared, replace=True, disk=stopping_when(lambda: any(directory.glob("version-2.new-*/snapshot.*"))))
     assert (directory / JOURNAL).exists()
@@ -33,8 +35,8 @@ def server(tmp_path: Path) -> Path:
 
 def test_the_outcome_is_neither_the_new_data_nor_a_rollback(server: Path) -> None:
     old = files(server / "version-2")
-    ended = continue_restore(Target(data_dir=server))
-    assert ended.outcome is Outcome.NOTHING
+    ended = continue_restore(ServerTarget(data_dir=server))
+    assert ended.outcome is RestoreEndState.NOTHING
     assert ended.next_steps == ("run the restore again: what is in place is what was there before it",)
     assert files(server / "version-2") == old
     assert not (server / JOURNAL).exists()

@@ -3,13 +3,13 @@
 from types import SimpleNamespace
 from typing import cast
 
-from logkeep.cli.look import Look
+from logkeep.cli.look import TerminalStyle
 from logkeep.cli.verbs.zookeeper_subtree_report import SubtreeReport, planned_report, subtree_text
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Acls
 from logkeep.zookeeper.plan import RestorePath
 from logkeep.zookeeper.subtree.plan import plan
-from logkeep.zookeeper.subtree.preparing import Prepared
-from logkeep.zookeeper.subtree.wanted import Wanted, WantedNode
+from logkeep.zookeeper.subtree.preparing import PreparedSubtree
+from logkeep.zookeeper.subtree.wanted import WantedNode, WantedSubtree
 from tests.zookeeper.live_model import live
 
 BACKED_UP: Acls = (Acl(31, b"digest", b"shop:hash"),)
@@ -20,15 +20,15 @@ NONE = "none: the live tree has all of it"
 def _planned(acls: Acls, nodes: int = 1) -> SubtreeReport:
     paths = [b"/t", *(b"/t/%d" % number for number in range(1, nodes))]
     there = {b"": live(b"", b"", OPEN_ACL), **{path: live(path, b"", acls) for path in paths}}
-    asked = Wanted(b"/t", {path: WantedNode(b"", BACKED_UP) for path in paths}, {}, ())
-    prepared = Prepared(plan(asked, there, delete_extra=False, proven=False), ())
+    asked = WantedSubtree(b"/t", {path: WantedNode(b"", BACKED_UP) for path in paths}, {}, ())
+    prepared = PreparedSubtree(plan(asked, there, delete_extra=False, proven=False), ())
     way = cast("RestorePath", SimpleNamespace(until=7, proof="proven", labels=()))
     return planned_report("zk", 1, "h:1", "/t", "/t", way, prepared)
 
 
 def test_acls_that_cannot_be_compared_are_listed_and_asked_for() -> None:
     report = _planned(SHOWN)
-    text = subtree_text(report, Look())
+    text = subtree_text(report, TerminalStyle())
     assert (report.acls_not_compared, report.exit_code) == (("/t",), 2)
     assert NONE not in text
     assert "ACLs that cannot be compared: 1 node\n  /t\n" in text
@@ -36,12 +36,12 @@ def test_acls_that_cannot_be_compared_are_listed_and_asked_for() -> None:
 
 
 def test_of_many_some_are_listed() -> None:
-    assert "… and 5 more; --json has all" in subtree_text(_planned(SHOWN, nodes=25), Look(unicode=True))
+    assert "… and 5 more; --json has all" in subtree_text(_planned(SHOWN, nodes=25), TerminalStyle(unicode=True))
 
 
 def test_with_admin_rights_nothing_is_left_open() -> None:
     report = _planned(BACKED_UP)
     assert (report.acls_not_compared, report.exit_code) == ((), 0)
-    text = subtree_text(report, Look())
+    text = subtree_text(report, TerminalStyle())
     assert NONE in text
     assert "compared" not in text

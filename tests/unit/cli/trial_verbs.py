@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 import msgspec
 
-from logkeep.cli.catalogue import VERBS, Entry
-from logkeep.cli.look import Look
+from logkeep.cli.catalogue import VERBS, VerbEntry
+from logkeep.cli.look import TerminalStyle
 from logkeep.cli.main import main
-from logkeep.cli.metrics import Sample, sample
-from logkeep.cli.run import Outcome, Run
+from logkeep.cli.metrics import MetricSample, sample
+from logkeep.cli.run import CommandOutcome, Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import PROGRESS, REPO, SOURCE
 from logkeep.config.secrets import CommandReference, EnvironmentReference, FileReference, SecretReference, fetch
@@ -26,7 +26,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     code: int = 0
 
 
-def _text(report: Done, look: Look) -> str:
+def _text(report: Done, look: TerminalStyle) -> str:
     return look.text(report.text)
 
 
@@ -56,7 +56,7 @@ def end(_run: Run, code: int) -> Done:
     return Done(text="x" * 70_000, code=code)
 
 
-def _samples(outcome: Outcome[Done]) -> list[Sample]:
+def _samples(outcome: CommandOutcome[Done]) -> list[MetricSample]:
     good = outcome.error is None
     found = [sample("logkeep_backup_success", good, source=outcome.source)]
     if good:
@@ -131,13 +131,13 @@ def work(run: Run) -> Done:
 HERE = "tests.unit.cli.trial_verbs"
 TRIAL_VERBS = (
     *VERBS,
-    Entry("change", f"{HERE}:change", "Change something."),
-    Entry("change twice", f"{HERE}:overwrite", "Ask for a name to be typed."),
-    Entry("end", f"{HERE}:end", "End with a code."),
-    Entry("backup", f"{HERE}:backup", "Succeed or fail, with metrics."),
-    Entry("leak", f"{HERE}:leak", "Fetch a secret and then try to give it away."),
-    Entry("wait", f"{HERE}:wait", "Wait for a signal."),
-    Entry("work", f"{HERE}:work", "Show progress."),
+    VerbEntry("change", f"{HERE}:change", "Change something."),
+    VerbEntry("change twice", f"{HERE}:overwrite", "Ask for a name to be typed."),
+    VerbEntry("end", f"{HERE}:end", "End with a code."),
+    VerbEntry("backup", f"{HERE}:backup", "Succeed or fail, with metrics."),
+    VerbEntry("leak", f"{HERE}:leak", "Fetch a secret and then try to give it away."),
+    VerbEntry("wait", f"{HERE}:wait", "Wait for a signal."),
+    VerbEntry("work", f"{HERE}:work", "Show progress."),
 )
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.config.document import Entry, read_document
+from logkeep.config.document import ConfigEntry, read_document
 from logkeep.errors import ConfigError
 
 
@@ -18,9 +18,9 @@ def _write(tmp_path: Path, text: str | bytes) -> Path:
 def test_values_with_their_lines(tmp_path: Path) -> None:
     path = _write(tmp_path, "# head\nrepository:\n  url: file:///x\nengine:\n  spark_conf: {spark.a: 1}\nempty:\n")
     assert read_document(path, {"engine.spark_conf"}) == [
-        Entry("repository.url", "file:///x", 3),
-        Entry("engine.spark_conf", {"spark.a": 1}, 5),
-        Entry("empty", None, 6),
+        ConfigEntry("repository.url", "file:///x", 3),
+        ConfigEntry("engine.spark_conf", {"spark.a": 1}, 5),
+        ConfigEntry("empty", None, 6),
     ]
 
 

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 from logkeep.config.kinds import (
     Bool,
-    Choice,
     Duration,
     FilePath,
     Int,
-    Kind,
-    Moment,
+    OneOf,
+    OptionType,
     Ratio,
     Size,
     SourceName,
     SparkConf,
     Text,
     TextList,
+    Timestamp,
 )
 
 MIB = 1024 * 1024
@@ -47,14 +47,14 @@ MIB = 1024 * 1024
         (Ratio(), "1/7", Fraction(1, 7)),
         (Ratio(), "2.5%", Fraction(1, 40)),
         (Ratio(), "1", Fraction(1)),
-        (Choice(("a", "b")), "b", "b"),
+        (OneOf(("a", "b")), "b", "b"),
         (FilePath(), "/x/y", Path("/x/y")),
         (SourceName(), "prod-eu.1", "prod-eu.1"),
         (TextList(), "a, b,,c", ("a", "b", "c")),
         (SparkConf(), "spark.a=1 'spark.b=x y'", (("spark.a", "1"), ("spark.b", "x y"))),
     ),
 )
-def test_reads_text(kind: Kind[object], text: str, value: object) -> None:
+def test_reads_text(kind: OptionType[object], text: str, value: object) -> None:
     assert kind.parse(text) == value
 
 
@@ -82,7 +82,7 @@ def test_reads_text(kind: Kind[object], text: str, value: object) -> None:
         (Ratio(), "101%"),
         (Ratio(), "1/0"),
         (Ratio(), "x"),
-        (Choice(("a", "b")), "c"),
+        (OneOf(("a", "b")), "c"),
         (FilePath(), ""),
         (FilePath(), "a\0b"),
         (FilePath(), "~nobody-of-this-name/x"),
@@ -93,7 +93,7 @@ def test_reads_text(kind: Kind[object], text: str, value: object) -> None:
         (SparkConf(), "'open"),
     ),
 )
-def test_refuses_text(kind: Kind[object], text: str) -> None:
+def test_refuses_text(kind: OptionType[object], text: str) -> None:
     with pytest.raises(ValueError, match=r"must|is wrong|holds|closing"):
         kind.parse(text)
 
@@ -118,7 +118,7 @@ def test_refuses_text(kind: Kind[object], text: str) -> None:
         (SparkConf(), ["spark.a=1"]),
     ),
 )
-def test_refuses_other_yaml_types(kind: Kind[object], raw: object) -> None:
+def test_refuses_other_yaml_types(kind: OptionType[object], raw: object) -> None:
     with pytest.raises(ValueError, match="must be"):
         kind.from_yaml(raw)
 
@@ -159,8 +159,8 @@ def test_no_text_crashes_a_kind(text: str) -> None:
     ],
 )
 def test_a_moment_is_milliseconds(text: str, expected: int) -> None:
-    assert Moment().parse(text) == expected
-    assert Moment().parse(Moment().show(Moment().parse("1763085600123"))) == 1763085600123
+    assert Timestamp().parse(text) == expected
+    assert Timestamp().parse(Timestamp().show(Timestamp().parse("1763085600123"))) == 1763085600123
 
 
 @pytest.mark.parametrize(
@@ -169,4 +169,4 @@ def test_a_moment_is_milliseconds(text: str, expected: int) -> None:
 )
 def test_what_is_no_moment_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be a time such as"):
-        Moment().parse(text)
+        Timestamp().parse(text)

@@ -24,7 +24,7 @@ from logkeep.config.options import (
 )
 from logkeep.config.places import NOWHERE, Places, standard_places
 from logkeep.config.secrets import CommandReference, EnvironmentReference, FileReference
-from logkeep.config.settings import Place
+from logkeep.config.settings import SettingPlace
 from logkeep.errors import ConfigError, UsageError
 
 SERVERS: Option[str | None] = Option(
@@ -72,7 +72,7 @@ def test_origins(tmp_path: Path) -> None:
         "limit-upload": f"{path}:3",
         "source": "default",
     }
-    assert loaded.settings.origin(REPO).place is Place.ENVIRONMENT
+    assert loaded.settings.origin(REPO).place is SettingPlace.ENVIRONMENT
     assert loaded.settings[LIMIT_UPLOAD] == 1024 * 1024
     assert loaded.files == (path,)
 

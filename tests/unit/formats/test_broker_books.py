@@ -83,7 +83,7 @@ _RECORDS = {
         records.AclMade(ID, 2, "t", 3, "User:a", "*", 3, 3)
     ),
     "01 13 00 " + ID.hex + " 00": records.AclRemoved(ID),
-    "01 17 00 00": records.TransactionStep(records.Kind.BEGIN_TRANSACTION),
+    "01 17 00 00": records.TransactionStep(records.MetadataRecordType.BEGIN_TRANSACTION),
     "01 0b 00 ff": None,
 }
 

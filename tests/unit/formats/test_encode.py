@@ -11,7 +11,7 @@ from logkeep.formats import encode_kernels
 from logkeep.formats.encode import Encoded, encode
 from logkeep.formats.kafka_log import CODECS, HEADER_BYTES, walk
 from logkeep.formats.pack import pack
-from logkeep.formats.records import Records, decode
+from logkeep.formats.records import RecordColumns, decode
 from logkeep.formats.stamping import Outgoing, stamp
 from tests.kafka.slow_batches import Source, read_sent, unpacked
 from tests.kafka.slow_records import Slow
@@ -50,14 +50,14 @@ GOLDEN = {
 }
 
 
-def _decoded(source: Source) -> Records:
+def _decoded(source: Source) -> RecordColumns:
     data = source.encode()
     (part,) = decode(data, walk(data).batches)
-    assert isinstance(part, Records), part
+    assert isinstance(part, RecordColumns), part
     return part
 
 
-def _stamped(part: Records, made: Encoded) -> Outgoing:
+def _stamped(part: RecordColumns, made: Encoded) -> Outgoing:
     positions = np.cumsum(made.sizes) - made.sizes
     counts = made.groups[:, 1] - made.groups[:, 0]
     found = Outgoing(

@@ -7,7 +7,7 @@ import pytest
 from logkeep.formats.fillers import MOST_RECORDS, filler_batches
 from logkeep.formats.kafka_log import first_broken, walk
 from logkeep.formats.outgoing import stamp
-from logkeep.formats.records import Records, decode
+from logkeep.formats.records import RecordColumns, decode
 from tests.kafka.slow_batches import TRANSACTIONAL, read_sent, unpacked
 from tests.kafka.slow_records import Slow
 
@@ -38,7 +38,7 @@ def test_a_million_fillers_are_one_batch_that_a_broker_takes() -> None:
     assert hashlib.sha256(plain).hexdigest() == GOLDEN_MILLION_PLAIN
     batches = walk(data).batches
     assert first_broken(data, batches) is None
-    found = [p for p in decode(data, batches) if isinstance(p, Records)]
+    found = [p for p in decode(data, batches) if isinstance(p, RecordColumns)]
     assert sum(len(p) for p in found) == MOST_RECORDS
 
 

@@ -9,15 +9,15 @@ import pytest
 from logkeep.errors import Damaged
 from logkeep.formats.arrow_kernels import header_spans
 from logkeep.formats.arrow_records import arrow_records
-from logkeep.formats.compare import Stretch
+from logkeep.formats.compare import BatchStretch
 from logkeep.formats.compare_kernels import match, same_batches
 from logkeep.formats.digest import digest_of
 from logkeep.formats.digest_kernels import fold
 from logkeep.formats.encode_kernels import encode_groups, gather
 from logkeep.formats.kafka_log import first_broken, walk
-from logkeep.formats.outgoing import Hole, Outgoing, outgoing, stamp
+from logkeep.formats.outgoing import OffsetHole, Outgoing, outgoing, stamp
 from logkeep.formats.record_kernels import decode_batches
-from logkeep.formats.transactions import Settled
+from logkeep.formats.transactions import SettledTransactions
 from logkeep.formats.view import View, visible_records
 from logkeep.formats.warm import warm
 from tests.kafka.slow_batches import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL, Source, read_sent
@@ -29,16 +29,16 @@ def _three(base: int, attributes: int = 0, producer: int = -1) -> Source:
     return Source(base, records, 2, attributes, producer, 1000, 1002)
 
 
-def _stretch(*sources: Source) -> Stretch:
+def _stretch(*sources: Source) -> BatchStretch:
     data = b"".join(source.encode() for source in sources)
-    return Stretch(data, walk(data).batches)
+    return BatchStretch(data, walk(data).batches)
 
 
 def _shape(view: View, *sources: Source) -> list[tuple[str, int, int]]:
     """Holes, and the runs of what lies between them."""
     found = []
     for part in outgoing([_stretch(*sources)], view):
-        if isinstance(part, Hole):
+        if isinstance(part, OffsetHole):
             found.append(("hole", part.start, part.length))
         else:
             found += [("run", start, count) for start, count in part.runs.tolist()]
@@ -78,20 +78,20 @@ def test_holes_span_what_does_not_count_and_many_stretches() -> None:
     control = Source(13, (Slow(0, 0, b"\0\0\0\1", b""),), 0, TRANSACTIONAL | CONTROL, 7)
     empty = Source(14, (), 5)
     stretches = [_stretch(each) for each in (_three(10, TRANSACTIONAL, 7), control, empty, _three(20))]
-    shape = [p if isinstance(p, Hole) else p.runs.tolist() for p in outgoing(stretches, View(10, 23, None, True))]
-    assert shape == [[[10, 3]], Hole(13, 7), [[20, 3]]]
+    shape = [p if isinstance(p, OffsetHole) else p.runs.tolist() for p in outgoing(stretches, View(10, 23, None, True))]
+    assert shape == [[[10, 3]], OffsetHole(13, 7), [[20, 3]]]
 
 
 def test_a_batch_with_holes_is_cut_at_them_where_offsets_are_kept() -> None:
     compacted = Source(10, tuple(Slow(d, d, b"k", b"v") for d in (1, 2, 5, 6, 7, 9)), 9, attributes=4)
     parts = list(outgoing([_stretch(compacted)], View(10, 20, keep_offsets=True)))
-    shape = [p if isinstance(p, Hole) else (p.runs.tolist(), p.records.tolist()) for p in parts]
+    shape = [p if isinstance(p, OffsetHole) else (p.runs.tolist(), p.records.tolist()) for p in parts]
     assert shape == [
-        Hole(10, 1),
+        OffsetHole(10, 1),
         ([[11, 2]], [2]),
-        Hole(13, 2),
+        OffsetHole(13, 2),
         ([[15, 3]], [3]),
-        Hole(18, 1),
+        OffsetHole(18, 1),
         ([[19, 1]], [1]),
     ]
     assert _only(View(10, 20), compacted).records.tolist() == [6]
@@ -151,7 +151,7 @@ def test_what_is_sent_as_it_is_is_not_copied() -> None:
 
 def test_what_must_be_encoded_anew_and_cannot_be_read_is_damage() -> None:
     data = batch_of(4, [Slow(0), Slow(1)], b"rubbish" * 3, attributes=APPEND_TIME)
-    stretch = Stretch(data, walk(data).batches)
+    stretch = BatchStretch(data, walk(data).batches)
     with pytest.raises(Damaged, match="the batch at offset 4"):
         list(outgoing([stretch], View(0, 9)))
     with pytest.raises(Damaged, match="the batch at offset 4"):
@@ -190,8 +190,8 @@ def test_after_warming_nothing_is_left_to_compile() -> None:
         for kind in (0, APPEND_TIME):
             data = _three(0, codec | kind).encode()
             for buffer in (data, bytearray(data), memoryview(data)):
-                stretch = Stretch(buffer, walk(data).batches)
-                for view in (View(0, 3), View(1, 9, Settled((), ()), keep_offsets=True)):
+                stretch = BatchStretch(buffer, walk(data).batches)
+                for view in (View(0, 3), View(1, 9, SettledTransactions((), ()), keep_offsets=True)):
                     sent = [each for each in outgoing([stretch], view) if isinstance(each, Outgoing)]
                     assert sent
                     for each in sent:
@@ -206,7 +206,7 @@ def test_after_warming_nothing_is_left_to_compile() -> None:
 def test_bytes_that_rot_after_their_check_are_not_sealed_again() -> None:
     """The CRC that is sent follows from the archived one: the target finds what happened in memory since."""
     archive = bytearray(_three(0, 0).encode())
-    (part,) = outgoing([Stretch(archive, walk(archive).batches)], View(0, 9))
+    (part,) = outgoing([BatchStretch(archive, walk(archive).batches)], View(0, 9))
     assert isinstance(part, Outgoing)
     archive[-1] ^= 1
     stamp(part, 7, 0, 0)

@@ -14,7 +14,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from logkeep.errors import Damaged
 from logkeep.formats.digest import NOTHING, Digest, digest_of
 from logkeep.formats.kafka_log import walk
-from logkeep.formats.records import Malformed, Records, decode
+from logkeep.formats.records import Malformed, RecordColumns, decode
 from tests.kafka.slow_records import Slow, batch_of, gzipped, slow_xxh64
 
 RECORDS = [
@@ -76,7 +76,7 @@ def test_every_codec_gives_the_same_records(packed: str) -> None:
     codec, payload = PACKED[packed]
     data = batch_of(10, RECORDS, payload, attributes=codec, base_time_ms=1000)
     (part,) = decode(data, walk(data).batches)
-    assert isinstance(part, Records), part
+    assert isinstance(part, RecordColumns), part
     assert part.offsets.tolist() == [10, 11, 12]
     assert part.times_ms.tolist() == [1000, 1005, 993]
     assert [part.key(i) for i in range(3)] == [None, b"", b"key"]
@@ -111,7 +111,7 @@ def test_kafka_pythons_own_batches_are_read() -> None:
         builder.append(*row)
     data = bytes(builder.build())
     (part,) = decode(data, walk(data).batches)
-    assert isinstance(part, Records)
+    assert isinstance(part, RecordColumns)
     for i, (offset, time_ms, key, value, headers) in enumerate(rows):
         assert (part.offsets[i], part.times_ms[i], part.key(i), part.value(i)) == (offset, time_ms, key, value)
         assert part.headers(i) == [(name.encode(), v) for name, v in headers]

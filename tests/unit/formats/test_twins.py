@@ -1,16 +1,16 @@
 """Batches whose record bytes are the same and whose times are not."""
 
-from logkeep.formats.compare import Stretch
+from logkeep.formats.compare import BatchStretch
 from logkeep.formats.kafka_log import APPEND_TIME, walk
-from logkeep.formats.twins import Side, Twins
+from logkeep.formats.twins import LogSide, Twins
 from logkeep.formats.view import View
 from tests.kafka.slow_records import Slow, batch_of
 
 
-def _appended(at_ms: int) -> Side:
+def _appended(at_ms: int) -> LogSide:
     data = batch_of(0, [Slow(0, 0, b"k", b"v")], attributes=APPEND_TIME, max_time_ms=at_ms)
     view = View(0, 1)
-    return Side(iter([Stretch(data, walk(data).batches)]), view, view.visible, "a log")
+    return LogSide(iter([BatchStretch(data, walk(data).batches)]), view, view.visible, "a log")
 
 
 def test_append_times_are_compared_although_records_do_not_hold_them() -> None:

@@ -8,7 +8,7 @@ from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import (
     FileKind,
     FileName,
-    Packing,
+    SnapshotPacking,
     counter_of,
     epoch_of,
     follows,
@@ -23,15 +23,15 @@ ZXIDS = st.integers(0, (1 << 63) - 1)
 
 @given(ZXIDS)
 def test_names_come_back(zxid: int) -> None:
-    assert parse_name(log_name(zxid)) == FileName(FileKind.LOG, zxid, Packing.PLAIN, stray=False)
-    assert parse_name(snapshot_name(zxid)) == FileName(FileKind.SNAPSHOT, zxid, Packing.PLAIN, stray=False)
+    assert parse_name(log_name(zxid)) == FileName(FileKind.LOG, zxid, SnapshotPacking.PLAIN, stray=False)
+    assert parse_name(snapshot_name(zxid)) == FileName(FileKind.SNAPSHOT, zxid, SnapshotPacking.PLAIN, stray=False)
     assert (epoch_of(zxid) << 32) + counter_of(zxid) == zxid == int(hex_zxid(zxid), 16)
 
 
 @pytest.mark.parametrize(
-    ("name", "packing"), [("snapshot.1f.gz", Packing.GZIP), ("snapshot.1f.snappy", Packing.SNAPPY)]
+    ("name", "packing"), [("snapshot.1f.gz", SnapshotPacking.GZIP), ("snapshot.1f.snappy", SnapshotPacking.SNAPPY)]
 )
-def test_packed_snapshots(name: str, packing: Packing) -> None:
+def test_packed_snapshots(name: str, packing: SnapshotPacking) -> None:
     assert parse_name(name) == FileName(FileKind.SNAPSHOT, 0x1F, packing, stray=False)
 
 

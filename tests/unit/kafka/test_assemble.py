@@ -16,7 +16,7 @@ from logkeep.kafka.assemble import (
 )
 from logkeep.kafka.divergence import Cause
 from logkeep.kafka.plan import Plan, history_of
-from logkeep.kafka.units import CopyResult, EpochRun, Outcome, RangeResult
+from logkeep.kafka.units import CopyOutcome, CopyResult, EpochRun, RangeResult
 from logkeep.model.findings import Severity
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.repository.manifest import KnownGap, LogCut
@@ -35,11 +35,11 @@ def segment(log: LogName, start: int, end: int) -> Segment:
 
 def copied(log: LogName, lo: int, hi: int, *, have: int | None = None, epochs: tuple[EpochRun, ...] = ()) -> CopyResult:
     """A unit `[lo, hi)` that found something from `have` on."""
-    one = RangeResult(log=log, lo=lo, hi=hi, outcome=Outcome.COPIED, reached=hi, epochs=epochs)
+    one = RangeResult(log=log, lo=lo, hi=hi, outcome=CopyOutcome.COPIED, reached=hi, epochs=epochs)
     return CopyResult(unit=f"{log}/{lo}", ranges=(one,), segments=(segment(log, lo if have is None else have, hi),))
 
 
-def ended(log: LogName, lo: int, hi: int, outcome: Outcome, cause: Cause = Cause.NONE) -> CopyResult:
+def ended(log: LogName, lo: int, hi: int, outcome: CopyOutcome, cause: Cause = Cause.NONE) -> CopyResult:
     one = RangeResult(log=log, lo=lo, hi=hi, outcome=outcome, cause=cause, detail="as told", reached=lo)
     return CopyResult(unit=f"{log}/{lo}", ranges=(one,), segments=())
 
@@ -68,7 +68,7 @@ def test_gaps_of_the_plan_and_of_the_copy_are_both_told() -> None:
 
 
 def test_a_log_that_became_another_leaves_nothing_of_its_units() -> None:
-    results = [copied(A, 0, 10), ended(A, 10, 20, Outcome.NEW_HISTORY, Cause.TRUNCATED), copied(B, 5, 9)]
+    results = [copied(A, 0, 10), ended(A, 10, 20, CopyOutcome.NEW_HISTORY, Cause.TRUNCATED), copied(B, 5, 9)]
     made = assemble(plan(LogCut(A, 0, 20), LogCut(B, 5, 9)), results, {A})
     assert made.cut == (LogCut(B, 5, 9),)
     assert {s.log for s in made.segments} == {B}
@@ -79,7 +79,7 @@ def test_a_log_that_became_another_leaves_nothing_of_its_units() -> None:
     ("cause", "words"), [(Cause.RECREATED, "made again while the backup ran"), (Cause.DELETED, "was deleted while")]
 )
 def test_a_topic_that_was_deleted_is_kept_as_far_as_it_was_copied(cause: Cause, words: str) -> None:
-    results = [copied(A, 0, 10), ended(A, 10, 20, Outcome.NEW_HISTORY, cause), copied(B, 5, 9)]
+    results = [copied(A, 0, 10), ended(A, 10, 20, CopyOutcome.NEW_HISTORY, cause), copied(B, 5, 9)]
     assert left_logs(results) == []
     made = assemble(plan(LogCut(A, 0, 20), LogCut(B, 5, 9)), results)
     assert made.cut == (LogCut(A, 0, 20), LogCut(B, 5, 9))
@@ -93,7 +93,7 @@ def test_a_topic_that_was_deleted_is_kept_as_far_as_it_was_copied(cause: Cause, 
 def test_a_second_round_adds_what_the_first_one_left() -> None:
     other = LogName(Collection.TOPICS, "a", "cc", 0)
     first = assemble(
-        plan(LogCut(A, 0, 20), LogCut(B, 5, 9)), [ended(A, 0, 20, Outcome.NEW_HISTORY), copied(B, 5, 9)], {A}
+        plan(LogCut(A, 0, 20), LogCut(B, 5, 9)), [ended(A, 0, 20, CopyOutcome.NEW_HISTORY), copied(B, 5, 9)], {A}
     )
     second = assemble(plan(LogCut(other, 0, 4)), [copied(other, 0, 4, epochs=(EpochRun(1, 0, 4),))])
     whole = together(first, second)
@@ -110,7 +110,9 @@ def test_a_second_round_adds_what_the_first_one_left() -> None:
     ],
 )
 def test_a_log_that_became_another_is_told_once(cause: Cause, words: str) -> None:
-    left = left_logs([ended(A, 0, 10, Outcome.NEW_HISTORY, cause), ended(A, 10, 20, Outcome.NEW_HISTORY, cause)])
+    left = left_logs(
+        [ended(A, 0, 10, CopyOutcome.NEW_HISTORY, cause), ended(A, 10, 20, CopyOutcome.NEW_HISTORY, cause)]
+    )
     (finding,) = why_left(left)
     assert (finding.code, finding.severity, finding.where) == ("new-history", Severity.WARNING, "a/0")
     assert words in finding.what
@@ -135,11 +137,11 @@ def test_the_last_epoch_is_the_one_of_the_highest_offset() -> None:
 
 def test_what_cannot_be_copied_fails_the_backup_by_name() -> None:
     with pytest.raises(NotAuthorised) as denied:
-        refuse_failures([copied(B, 5, 9), ended(A, 0, 10, Outcome.DENIED)])
+        refuse_failures([copied(B, 5, 9), ended(A, 0, 10, CopyOutcome.DENIED)])
     assert (denied.value.subject, denied.value.exit_code) == ("a/0", NotAuthorised.exit_code)
     with pytest.raises(BackupFailed, match=r"older than Kafka 0\.11: as told"):
-        refuse_failures([ended(A, 0, 10, Outcome.OLD_FORMAT)])
-    refuse_failures([copied(A, 0, 10), ended(B, 0, 10, Outcome.NEW_HISTORY)])
+        refuse_failures([ended(A, 0, 10, CopyOutcome.OLD_FORMAT)])
+    refuse_failures([copied(A, 0, 10), ended(B, 0, 10, CopyOutcome.NEW_HISTORY)])
 
 
 @pytest.mark.parametrize(
@@ -161,7 +163,7 @@ def test_a_topic_that_is_there_after_all_was_not_deleted() -> None:
     """One broker did not know it for a while: nothing is given up for that."""
     again = topic("orders")
     log = LogName(Collection.TOPICS, "orders", history_of(again), 0)
-    results = [ended(log, 0, 20, Outcome.NEW_HISTORY, Cause.DELETED)]
+    results = [ended(log, 0, 20, CopyOutcome.NEW_HISTORY, Cause.DELETED)]
     refuse_hearsay(ended_logs(results), [topic("orders", topic_id=OTHER_ID)])
     with pytest.raises(ClusterNotReady, match="it is there"):
         refuse_hearsay(ended_logs(results), [again])

@@ -3,7 +3,7 @@
 import pytest
 
 from logkeep.errors import ClusterUnreachable
-from logkeep.kafka.pipeline import Patience
+from logkeep.kafka.pipeline import ProgressBackoff
 
 GONE = ClusterUnreachable("nobody answers")
 
@@ -19,7 +19,7 @@ class Clock:
         self.now_s += seconds
 
 
-def _failures(clock: Clock, patience: Patience, each_takes_s: float) -> int:
+def _failures(clock: Clock, patience: ProgressBackoff, each_takes_s: float) -> int:
     """How many failures in a row are borne."""
     for number in range(1000):
         clock.now_s += each_takes_s
@@ -33,12 +33,12 @@ def _failures(clock: Clock, patience: Patience, each_takes_s: float) -> int:
 @pytest.mark.parametrize(("each_takes_s", "borne"), [(0.0, 10), (0.5, 10), (30.0, 3), (1000.0, 1)])
 def test_giving_up(each_takes_s: float, borne: int) -> None:
     clock = Clock()
-    assert _failures(clock, Patience(clock.pause, clock), each_takes_s) == borne
+    assert _failures(clock, ProgressBackoff(clock.pause, clock), each_takes_s) == borne
 
 
 def test_anything_gained_counts_anew() -> None:
     clock = Clock()
-    patience = Patience(clock.pause, clock)
+    patience = ProgressBackoff(clock.pause, clock)
     for _ in range(50):
         clock.now_s += 100
         patience.failed(GONE)

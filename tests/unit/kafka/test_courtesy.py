@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import ClusterNotReady
-from logkeep.kafka.courtesy import BURST_S, LEAST_REPLY_BYTES, Courtesy, Pace, paced, share
+from logkeep.kafka.courtesy import BURST_S, LEAST_REPLY_BYTES, Courtesy, FetchRate, paced, share
 from logkeep.kafka.fetch import FetchLimits
 
 
@@ -72,7 +72,7 @@ def test_a_throttle_without_end_is_told() -> None:
 
 
 def test_without_a_limit_nothing_is_owed() -> None:
-    assert Pace(0).received(5.0, 10**12) == Pace(0)
+    assert FetchRate(0).received(5.0, 10**12) == FetchRate(0)
 
 
 @pytest.mark.parametrize(("limit", "tasks", "each"), [(None, 4, 0), (1000, 4, 250), (1000, 0, 1000), (3, 8, 1)])

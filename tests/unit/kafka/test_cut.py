@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from logkeep.kafka.admin.offsets import LogBounds, ProducerState
-from logkeep.kafka.cut import Clamped, OpenTransaction, Question, Settled, clamp, judge, open_at_cut, settle, torn
+from logkeep.kafka.cut import Clamped, OpenTransaction, Question, SettledCut, clamp, judge, open_at_cut, settle, torn
 from logkeep.kafka.values import TopicPartition
 from tests.kafka.clusters import bounds
 
@@ -65,7 +65,7 @@ class Cluster:
         settled = self.settled()
         return settled.bounds, settled.open_transactions
 
-    def settled(self) -> Settled:
+    def settled(self) -> SettledCut:
         return settle(
             self.moments[0].bounds,
             producers=self.producers,

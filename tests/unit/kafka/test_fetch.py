@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 
 from logkeep.errors import ClusterError
-from logkeep.kafka.fetch import EpochEnd, FetchLimits, Wanted, encode, parse
+from logkeep.kafka.fetch import DivergingEpoch, FetchLimits, PartitionFetch, encode, parse
 from tests.property.untimed import many
 
 ONE, TWO = uuid.UUID(int=1 << 100), uuid.UUID(int=2 << 99)
 LIMITS = FetchLimits(max_bytes=1 << 20, max_wait_ms=250, min_bytes=3, rack="r" * 130, client_id="tests")
 
 
-def _theirs(wanted: list[Wanted]) -> bytes:
+def _theirs(wanted: list[PartitionFetch]) -> bytes:
     kind = FetchRequest.FetchTopic
     topics = [
         kind(
@@ -55,8 +55,8 @@ def _theirs(wanted: list[Wanted]) -> bytes:
 
 @pytest.mark.parametrize("partitions", [0, 1, 3, 200])
 def test_requests_are_those_of_an_independent_encoder(partitions: int) -> None:
-    wanted = [Wanted(ONE, p, 2**40 + p, leader_epoch=p, last_epoch=p - 1) for p in range(partitions)]
-    wanted += [Wanted(TWO, 7, 0)]
+    wanted = [PartitionFetch(ONE, p, 2**40 + p, leader_epoch=p, last_epoch=p - 1) for p in range(partitions)]
+    wanted += [PartitionFetch(TWO, 7, 0)]
     assert encode(wanted, LIMITS, 42) == _theirs(wanted)
 
 
@@ -98,7 +98,7 @@ def test_replies_of_an_independent_encoder_are_read() -> None:
     assert bytes(one.records) == b"x" * 300
     assert one.records.obj is data.obj, "the records were copied"
     assert (refused.error, refused.leader_epoch, refused.served) == (6, 9, False)
-    assert (diverged.topic_id, diverged.partition, diverged.diverging) == (TWO, 5, EpochEnd(3, 55))
+    assert (diverged.topic_id, diverged.partition, diverged.diverging) == (TWO, 5, DivergingEpoch(3, 55))
     assert (diverged.preferred_replica, diverged.served) == (4, False)
 
 

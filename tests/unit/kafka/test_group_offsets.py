@@ -5,7 +5,7 @@ import pytest
 
 from logkeep.formats.run_map import RunMap, RunMapBuilder
 from logkeep.kafka.record import CommitRecord
-from logkeep.kafka.restore.offsets import Kept, LeftOut, Moved, Omission, Reason, carried_over
+from logkeep.kafka.restore.offsets import Kept, LeftOutOffset, Moved, Omission, Reason, carried_over
 from logkeep.kafka.values import TopicPartition
 
 ORDERS, AUDIT = TopicPartition("orders", 0), TopicPartition("audit", 0)
@@ -60,8 +60,8 @@ def test_what_did_not_come_back_is_left_out_and_said() -> None:
     commits = [_commit(1, log=TopicPartition("orders", 7)), _commit(2, log=TopicPartition("gone", 0)), _commit(11)]
     positions = carried_over(commits, {ORDERS: [Moved(ORDERS, _map())]})
     assert positions.left_out == (
-        LeftOut(TopicPartition("gone", 0), 2, Omission.TOPIC),
-        LeftOut(TopicPartition("orders", 7), 1, Omission.PARTITION),
+        LeftOutOffset(TopicPartition("gone", 0), 2, Omission.TOPIC),
+        LeftOutOffset(TopicPartition("orders", 7), 1, Omission.PARTITION),
     )
     assert [p.target for p in positions.placed] == [ORDERS]
 

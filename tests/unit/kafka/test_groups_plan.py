@@ -7,13 +7,13 @@ from logkeep.errors import Damaged, TargetUnsafe, UsageError
 from logkeep.formats.offsets_topic import PositionKey
 from logkeep.formats.run_map import RunMapBuilder
 from logkeep.formats.run_map_bytes import Route
-from logkeep.kafka.admin.groups import Commit, Group, Member
+from logkeep.kafka.admin.groups import CommittedOffset, Group, GroupMember
 from logkeep.kafka.admin.offsets import LogBounds
-from logkeep.kafka.positions import Position
+from logkeep.kafka.positions import GroupPosition
 from logkeep.kafka.record import CommitRecord, GroupRecord
 from logkeep.kafka.restore.group_rollback import GroupBack, plan_rollback
 from logkeep.kafka.restore.group_routes import routes_by_map
-from logkeep.kafka.restore.groups import GroupsPlan, Standing, inexact_findings, plan_groups, rows_foreseen, rows_of
+from logkeep.kafka.restore.groups import GroupsPlan, TargetGroup, inexact_findings, plan_groups, rows_foreseen, rows_of
 from logkeep.kafka.restore.offsets import Kept, Moved
 from logkeep.kafka.values import TopicPartition
 from logkeep.repository.restores.documents import RestoredGroup, RestoredPartition
@@ -29,10 +29,10 @@ def _group(name: str, *commits: tuple[TopicPartition, int], kind: str = "classic
 
 def _standing(
     name: str, commits: dict[TopicPartition, int], state: str = "Empty", kind: str = "classic", members: int = 0
-) -> dict[str, Standing]:
-    who = tuple(Member(f"m{i}", f"client-{i}", f"/10.0.0.{i}") for i in range(members))
-    offsets = {log: Commit(offset, 5, "old") for log, offset in commits.items()}
-    return {name: Standing(Group(name, kind, state, "consumer"), offsets, who)}
+) -> dict[str, TargetGroup]:
+    who = tuple(GroupMember(f"m{i}", f"client-{i}", f"/10.0.0.{i}") for i in range(members))
+    offsets = {log: CommittedOffset(offset, 5, "old") for log, offset in commits.items()}
+    return {name: TargetGroup(Group(name, kind, state, "consumer"), offsets, who)}
 
 
 def test_patterns_match_whole_names() -> None:
@@ -74,7 +74,7 @@ def test_what_is_overwritten_is_told_and_kept() -> None:
     now = _standing("g", {A0: 4, A1: 2, B0: 9})
     plan = plan_groups([_group("g", (A0, 4), (A1, 7), (B0, 1))], ROUTES, [], now)
     assert [p.target for p in plan.groups[0].overwritten] == [A1]
-    assert plan.groups[0].commits == {A0: Commit(4, -1, "m"), A1: Commit(7, -1, "m")}
+    assert plan.groups[0].commits == {A0: CommittedOffset(4, -1, "m"), A1: CommittedOffset(7, -1, "m")}
     rows = {(r.topic, r.partition): r for r in rows_of(plan)}
     assert (rows[A1].previous_offset, rows[A1].previous_metadata, rows[A1].offset) == (2, "old", 7)
     assert (rows[B0].offset, rows[B0].previous_offset, rows[B0].detail) == (None, None, "the topic was not restored")
@@ -106,15 +106,15 @@ def test_a_group_of_the_other_kind_is_refused() -> None:
 
 def test_share_groups_carry_no_metadata() -> None:
     (planned,) = plan_groups([_group("g", (A0, 1), kind="share")], ROUTES, [], {}).groups
-    assert (planned.share, planned.commits) == (True, {A0: Commit(1, -1, "")})
+    assert (planned.share, planned.commits) == (True, {A0: CommittedOffset(1, -1, "")})
     assert [r.share for r in rows_of(GroupsPlan((planned,)))] == [True]
 
 
 def test_erased_positions_win_over_older_ones_and_bring_back_groups() -> None:
     recovered = {
-        PositionKey("g", "a", 0): Position(8, 1, "late", 100, erased_ms=200),
-        PositionKey("g", "a", 1): Position(9, 1, "still there", 100),
-        PositionKey("only-there", "a", 1): Position(5, 1, "", 100, erased_ms=200),
+        PositionKey("g", "a", 0): GroupPosition(8, 1, "late", 100, erased_ms=200),
+        PositionKey("g", "a", 1): GroupPosition(9, 1, "still there", 100),
+        PositionKey("only-there", "a", 1): GroupPosition(5, 1, "", 100, erased_ms=200),
     }
     plan = plan_groups([_group("g", (A0, 2), (A1, 3))], ROUTES, [], {}, recovered)
     found = {g.name: {log: (c.offset, c.metadata) for log, c in g.commits.items()} for g in plan.groups}
@@ -129,7 +129,7 @@ def _row(log: TopicPartition, previous: int | None, offset: int | None, *, share
 
 def test_a_rollback_puts_back_and_forgets() -> None:
     plan = plan_rollback([_row(A0, 2, 7), _row(A1, None, 8), _row(B0, None, None)], _standing("g", {A0: 7, A1: 9}))
-    assert plan.groups == (GroupBack("g", False, {A0: Commit(2, -1, "")}, (A1,)),)
+    assert plan.groups == (GroupBack("g", False, {A0: CommittedOffset(2, -1, "")}, (A1,)),)
     assert plan.moved_on == (A1,)
     assert {(r.topic, r.partition): (r.previous_offset, r.offset) for r in plan.rows} == {A0: (7, 2), A1: (9, None)}
 
@@ -145,7 +145,7 @@ def test_starts_of_a_share_group_are_forgotten_by_topic_or_stay() -> None:
     now = _standing("g", {A0: 7, A1: 8, B0: 9}, kind="share")
     rows = [_row(A0, 1, 7, share=True), _row(A1, None, 8, share=True), _row(B0, None, 9, share=True)]
     plan = plan_rollback(rows, now)
-    assert plan.groups == (GroupBack("g", True, {A0: Commit(1, -1, "")}, (B0,), kept=(A1,)),)
+    assert plan.groups == (GroupBack("g", True, {A0: CommittedOffset(1, -1, "")}, (B0,), kept=(A1,)),)
     assert [(r.offset, r.exact) for r in plan.rows] == [(1, True), (8, False), (None, True)]
 
 

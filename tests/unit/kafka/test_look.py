@@ -2,7 +2,7 @@
 
 from logkeep.kafka.admin.offsets import LogBounds, ProducerState
 from logkeep.kafka.cut import OpenTransaction
-from logkeep.kafka.look import Look, renewed, widened
+from logkeep.kafka.look import LogEnds, renewed, widened
 from logkeep.kafka.steady import changed_producers, moved_producers, transactional_logs
 from logkeep.kafka.values import TopicPartition
 from tests.kafka.clusters import bounds
@@ -41,8 +41,8 @@ def test_a_producer_without_transactions_may_do_what_it_wants() -> None:
 
 
 def test_what_was_asked_again_replaces_what_was_known_of_those_logs() -> None:
-    first = Look((), {A: bounds(0, 10), B: bounds(0, 20)}, (open_in(A), open_in(B)), (open_in(A),), ("g",), (1,))
-    again = Look((), {A: bounds(0, 15)}, (), transactional=frozenset({A}), remembered={A: (state(1),)})
+    first = LogEnds((), {A: bounds(0, 10), B: bounds(0, 20)}, (open_in(A), open_in(B)), (open_in(A),), ("g",), (1,))
+    again = LogEnds((), {A: bounds(0, 15)}, (), transactional=frozenset({A}), remembered={A: (state(1),)})
     ends: dict[TopicPartition, LogBounds] = {A: bounds(0, 15), B: bounds(0, 20)}
     both = renewed(first, again)
     assert (both.bounds, both.open_transactions, both.undecided) == (ends, (open_in(B),), ())
@@ -51,7 +51,7 @@ def test_what_was_asked_again_replaces_what_was_known_of_those_logs() -> None:
 
 
 def test_a_transaction_that_came_to_a_log_that_was_not_asked_again_is_seen() -> None:
-    look = Look((), {A: bounds(0, 1)}, transactional=frozenset({A}), remembered={A: (state(1),), B: (state(1),)})
+    look = LogEnds((), {A: bounds(0, 1)}, transactional=frozenset({A}), remembered={A: (state(1),), B: (state(1),)})
     assert widened(look, {A: (state(1, 9),), B: (state(1),)}).steady, "A was asked: what happened since is behind it"
     wider = widened(look, {A: (state(1),), B: (state(1, 3),), C: ()})
     assert (wider.restless_producers, wider.transactional) == ((1,), frozenset({A, B}))

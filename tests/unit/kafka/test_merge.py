@@ -12,7 +12,7 @@ from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Codec, Segment
 from logkeep.model.time import random_token
 from logkeep.repository import layout, segment_bytes
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.optimize import Merged, MergeUnit
 from logkeep.repository.segment_bytes import StoredLog
 from logkeep.store.memory import MemoryStore
@@ -22,11 +22,11 @@ PIECES = ((0, 4), (4, 10), (10, 12))
 
 
 @pytest.fixture
-def place() -> Place:
-    return Place(MemoryStore(), "0" * 32, "prod")
+def place() -> SourceRef:
+    return SourceRef(MemoryStore(), "0" * 32, "prod")
 
 
-def _rows(place: Place, codec: Codec = Codec.NONE) -> tuple[Segment, ...]:
+def _rows(place: SourceRef, codec: Codec = Codec.NONE) -> tuple[Segment, ...]:
     rows: list[Segment] = []
     for start, end in PIECES:
         writer = SegmentWriter(place, log_of(0), start, SegmentLimits(1 << 20), 0, random_token, codec)
@@ -37,12 +37,12 @@ def _rows(place: Place, codec: Codec = Codec.NONE) -> tuple[Segment, ...]:
     return tuple(rows)
 
 
-def _merge(place: Place, rows: tuple[Segment, ...]) -> Merged:
+def _merge(place: SourceRef, rows: tuple[Segment, ...]) -> Merged:
     return merge_segments(MergeUnit(place, rows), lambda _: None)
 
 
 @pytest.mark.parametrize("chunk", [50, 1 << 20])
-def test_batches_end_to_end_with_an_index(place: Place, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+def test_batches_end_to_end_with_an_index(place: SourceRef, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
     """Read in pieces smaller than a batch too."""
     monkeypatch.setattr(segment_bytes, "_CHUNK", chunk)
     rows = _rows(place)
@@ -55,7 +55,7 @@ def test_batches_end_to_end_with_an_index(place: Place, monkeypatch: pytest.Monk
     assert (index.rows == index_of(walk(data).batches).rows).all()
 
 
-def test_logs_in_frames_stay_in_frames(place: Place) -> None:
+def test_logs_in_frames_stay_in_frames(place: SourceRef) -> None:
     rows = _rows(place, Codec.ZSTD)
     merged = _merge(place, rows).segment
     assert merged is not None
@@ -66,7 +66,7 @@ def test_logs_in_frames_stay_in_frames(place: Place) -> None:
 
 
 @pytest.mark.parametrize("at", [3, 10, 14, 16, 20, 40, 70, -1])
-def test_a_flipped_bit_anywhere_leaves_everything_as_it_is(place: Place, at: int) -> None:
+def test_a_flipped_bit_anywhere_leaves_everything_as_it_is(place: SourceRef, at: int) -> None:
     """Byte 14 is the leader epoch, which no CRC covers: only the hash of the object tells."""
     rows = _rows(place)
     name = layout.segment("prod", rows[1])
@@ -79,14 +79,14 @@ def test_a_flipped_bit_anywhere_leaves_everything_as_it_is(place: Place, at: int
     assert [i.name for i in place.store.list("")] == before
 
 
-def test_a_missing_piece_and_a_shorter_one_are_named(place: Place) -> None:
+def test_a_missing_piece_and_a_shorter_one_are_named(place: SourceRef) -> None:
     rows = _rows(place)
     assert _merge(place, (rows[0], replace(rows[1], stored_bytes=rows[1].stored_bytes + 1))).segment is None
     place.store.delete(layout.segment("prod", rows[2]))
     assert _merge(place, rows).where == layout.segment("prod", rows[2])
 
 
-def test_the_end_of_an_object_that_its_row_does_not_answer_for_stays_behind(place: Place) -> None:
+def test_the_end_of_an_object_that_its_row_does_not_answer_for_stays_behind(place: SourceRef) -> None:
     rows = _rows(place)
     shortened = replace(rows[1], end=8)
     merged = _merge(place, (rows[0], shortened)).segment
@@ -94,7 +94,7 @@ def test_the_end_of_an_object_that_its_row_does_not_answer_for_stays_behind(plac
     assert place.store.get(layout.segment("prod", merged), 1 << 20) == b"".join(batches_of(0, 0, 8))
 
 
-def test_batches_that_reach_over_their_row_or_go_back_are_refused(place: Place) -> None:
+def test_batches_that_reach_over_their_row_or_go_back_are_refused(place: SourceRef) -> None:
     rows = _rows(place)
     assert _merge(place, (rows[0], replace(rows[1], end=9))).segment is None
     assert _merge(place, (rows[1], replace(rows[0], start=10, end=14))).segment is None

@@ -6,7 +6,7 @@ import pytest
 
 from logkeep.kafka.optimize import optimizing
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.format import StoreFacts
 from logkeep.repository.garbage import GarbageRules, collect
 from logkeep.repository.merge_plan import MergeRule
@@ -23,16 +23,16 @@ PAIRS = len(batches_of(0, 0, 4)[0]) * 2 + 1
 
 
 @pytest.fixture
-def place() -> Place:
+def place() -> SourceRef:
     facts = StoreFacts(put_new=True, replace=True, durable=True)
     return create_repository(MemoryStore(), facts, utc_now(), random_token).place("prod")
 
 
-def _merge(place: Place, target_bytes: int) -> Optimized:
+def _merge(place: SourceRef, target_bytes: int) -> Optimized:
     return optimizing(place, utc_now, random_token).run(MergeRule(target_bytes), lambda _: InlineEngine())
 
 
-def _forget(place: Place, *backups: int) -> None:
+def _forget(place: SourceRef, *backups: int) -> None:
     """Deleted, and collected at once."""
     with writing(place, "delete", utc_now, random_token) as session:
         delete(session, list(backups), "test")
@@ -40,7 +40,7 @@ def _forget(place: Place, *backups: int) -> None:
         collect(session, GarbageRules(age=timedelta(0), interval=timedelta(0)))
 
 
-def test_rows_that_only_deleted_backups_needed_are_not_merged(place: Place) -> None:
+def test_rows_that_only_deleted_backups_needed_are_not_merged(place: SourceRef) -> None:
     first = take_round(place, {0: (0, 2)})
     later = [take_round(place, {0: (0, end + 2), 1: (0, end)}) for end in (2, 4, 6, 10)]
     assert _merge(place, PAIRS).objects_before > 2

@@ -8,9 +8,9 @@ from logkeep.errors import BackupFailed
 from logkeep.kafka.plan import (
     BUNDLE_BYTES,
     BUNDLE_RANGES,
+    ArchivedReach,
     Plan,
     PlannedUnit,
-    Reached,
     history_of,
     plan_backup,
     refuse_to_forget,
@@ -33,7 +33,7 @@ def name(history: str = HISTORY, partition: int = 0) -> LogName:
     return LogName(Collection.TOPICS, "orders", history, partition)
 
 
-def planned(start: int, end: int, reached: Reached | None = None, size_bytes: int = 0) -> Plan:
+def planned(start: int, end: int, reached: ArchivedReach | None = None, size_bytes: int = 0) -> Plan:
     """The plan of one partition."""
     known = {LOG: reached} if reached else {}
     return plan_backup([topic("orders")], {LOG: bounds(start, end)}, {LOG: size_bytes}, known)
@@ -55,16 +55,16 @@ def test_the_first_backup_begins_at_the_log_start() -> None:
 
 
 def test_the_next_one_goes_on_where_the_last_one_ended() -> None:
-    found = only_range(planned(5, 20, Reached(HISTORY, 12, 7)))
+    found = only_range(planned(5, 20, ArchivedReach(HISTORY, 12, 7)))
     assert (found.lo, found.hi, found.first, found.last_epoch) == (12, 20, False, 7)
 
 
 def test_a_cut_covers_what_earlier_backups_archived() -> None:
-    assert planned(5, 20, Reached(HISTORY, 12, 7)).cut == (LogCut(name(), 5, 20),)
+    assert planned(5, 20, ArchivedReach(HISTORY, 12, 7)).cut == (LogCut(name(), 5, 20),)
 
 
 def test_nothing_new_makes_no_unit() -> None:
-    plan = planned(5, 20, Reached(HISTORY, 20, 7))
+    plan = planned(5, 20, ArchivedReach(HISTORY, 20, 7))
     assert plan.units == ()
     assert plan.cut == (LogCut(name(), 5, 20),)
 
@@ -77,7 +77,7 @@ def test_an_empty_log_is_cut_and_not_copied(at: int) -> None:
 
 
 def test_what_retention_removed_before_we_came_is_a_gap() -> None:
-    plan = planned(30, 50, Reached(HISTORY, 12, 7))
+    plan = planned(30, 50, ArchivedReach(HISTORY, 12, 7))
     (gap,) = plan.gaps
     assert (gap.log, gap.start, gap.end) == (name(), 12, 30)
     assert "retention" in gap.reason
@@ -87,19 +87,19 @@ def test_what_retention_removed_before_we_came_is_a_gap() -> None:
 
 
 def test_retention_up_to_exactly_what_is_archived_is_no_gap() -> None:
-    plan = planned(12, 50, Reached(HISTORY, 12, 7))
+    plan = planned(12, 50, ArchivedReach(HISTORY, 12, 7))
     assert plan.gaps == ()
     assert only_range(plan).lo == 12
 
 
 def test_a_log_that_retention_emptied_is_a_gap_without_a_unit() -> None:
-    plan = planned(50, 50, Reached(HISTORY, 12, 7))
+    plan = planned(50, 50, ArchivedReach(HISTORY, 12, 7))
     assert [(g.start, g.end) for g in plan.gaps] == [(12, 50)]
     assert plan.units == ()
 
 
 def test_a_topic_made_again_begins_a_history_of_its_own() -> None:
-    plan = planned(0, 9, Reached(OLD_HISTORY, 500, 7))
+    plan = planned(0, 9, ArchivedReach(OLD_HISTORY, 500, 7))
     found = only_range(plan)
     assert (found.lo, found.history, found.last_epoch, found.first) == (0, HISTORY, -1, True)
     assert plan.new_histories == (name(),)
@@ -107,7 +107,7 @@ def test_a_topic_made_again_begins_a_history_of_its_own() -> None:
 
 
 def test_a_history_after_a_lost_end_keeps_its_name() -> None:
-    plan = planned(0, 20, Reached(f"{HISTORY}-2", 12, 7))
+    plan = planned(0, 20, ArchivedReach(f"{HISTORY}-2", 12, 7))
     found = only_range(plan)
     assert (found.lo, found.history, found.last_epoch) == (12, f"{HISTORY}-2", 7)
     assert plan.new_histories == ()
@@ -115,7 +115,7 @@ def test_a_history_after_a_lost_end_keeps_its_name() -> None:
 
 @pytest.mark.parametrize(("before", "after"), [(HISTORY, f"{HISTORY}-1"), (f"{HISTORY}-1", f"{HISTORY}-2")])
 def test_a_log_shorter_than_its_archive_begins_the_next_history(before: str, after: str) -> None:
-    plan = planned(3, 11, Reached(before, 12, 7))
+    plan = planned(3, 11, ArchivedReach(before, 12, 7))
     found = only_range(plan)
     assert (found.lo, found.hi, found.history, found.last_epoch) == (3, 11, after, -1)
     assert plan.cut == (LogCut(name(after), 3, 11),)
@@ -123,7 +123,7 @@ def test_a_log_shorter_than_its_archive_begins_the_next_history(before: str, aft
 
 
 def test_a_topic_made_again_after_a_lost_end_is_a_new_topic() -> None:
-    assert only_range(planned(0, 9, Reached(f"{OLD_HISTORY}-3", 5, 7))).history == HISTORY
+    assert only_range(planned(0, 9, ArchivedReach(f"{OLD_HISTORY}-3", 5, 7))).history == HISTORY
 
 
 def test_a_first_history_is_named_by_the_topic_id() -> None:
@@ -142,27 +142,29 @@ def test_a_first_history_is_named_by_the_topic_id() -> None:
     ],
 )
 def test_what_an_interrupted_run_has_copied_is_not_copied_again(done: list[Range], left: list[tuple[int, int]]) -> None:
-    plan = plan_backup([topic("orders")], {LOG: bounds(0, 50)}, {}, {LOG: Reached(HISTORY, 12, 7)}, {name(): done})
+    plan = plan_backup(
+        [topic("orders")], {LOG: bounds(0, 50)}, {}, {LOG: ArchivedReach(HISTORY, 12, 7)}, {name(): done}
+    )
     assert [(r.lo, r.hi) for u in plan.units for r in u.ranges] == left
     assert plan.cut == (LogCut(name(), 0, 50),)
 
 
 def test_the_epoch_behind_an_interrupted_run_is_the_one_it_reached() -> None:
-    known, tip = Reached(HISTORY, 12, 7), Reached(HISTORY, 30, 9)
+    known, tip = ArchivedReach(HISTORY, 12, 7), ArchivedReach(HISTORY, 30, 9)
     plan = plan_backup([topic("orders")], {LOG: bounds(0, 50)}, {}, {LOG: known}, {name(): [Range(20, 30)]}, {LOG: tip})
     assert [(r.lo, r.last_epoch) for u in plan.units for r in u.ranges] == [(12, 7), (30, 9)]
 
 
 def test_a_new_partition_is_copied_from_its_start() -> None:
     logs = {LOG: bounds(0, 10), TopicPartition("orders", 1): bounds(0, 4)}
-    plan = plan_backup([topic("orders", (1, 1))], logs, {}, {LOG: Reached(HISTORY, 10, 0)})
+    plan = plan_backup([topic("orders", (1, 1))], logs, {}, {LOG: ArchivedReach(HISTORY, 10, 0)})
     found = only_range(plan)
     assert (found.partition, found.lo, found.hi) == (1, 0, 4)
     assert plan.new_histories == ()
 
 
 def test_only_the_share_that_is_new_counts() -> None:
-    assert only_range(planned(0, 100, Reached(HISTORY, 75, 0), size_bytes=4000)).size_bytes == 1000
+    assert only_range(planned(0, 100, ArchivedReach(HISTORY, 75, 0), size_bytes=4000)).size_bytes == 1000
 
 
 def wanted(lo: int, hi: int, size_bytes: int) -> CopyRange:
@@ -221,14 +223,14 @@ def test_a_unit_is_named_by_what_it_copies() -> None:
 
 
 def test_the_gap_of_a_plan_is_a_value_that_manifests_take() -> None:
-    assert planned(30, 50, Reached(HISTORY, 12, 7)).gaps == (
+    assert planned(30, 50, ArchivedReach(HISTORY, 12, 7)).gaps == (
         KnownGap(name(), 12, 30, "retention removed it before it was copied"),
     )
 
 
 def test_a_log_start_that_goes_back_stays_where_it_was() -> None:
     """A new leader had not yet deleted what is gone already."""
-    plan = planned(40, 120, Reached(HISTORY, 100, 7, 100, 50))
+    plan = planned(40, 120, ArchivedReach(HISTORY, 100, 7, 100, 50))
     assert plan.cut == (LogCut(name(), 50, 120),)
     assert (only_range(plan).lo, only_range(plan).hi) == (100, 120)
 
@@ -248,5 +250,5 @@ def test_a_backup_of_nothing_after_one_of_something_is_refused() -> None:
 @pytest.mark.parametrize(("start", "lost"), [(150, []), (200, []), (300, [(200, 300)])])
 def test_what_an_interrupted_run_has_copied_is_not_lost(start: int, lost: list[tuple[int, int]]) -> None:
     done = {name(): [Range(100, 200)]}
-    plan = plan_backup([topic("orders")], {LOG: bounds(start, 400)}, {}, {LOG: Reached(HISTORY, 100, 7)}, done)
+    plan = plan_backup([topic("orders")], {LOG: bounds(start, 400)}, {}, {LOG: ArchivedReach(HISTORY, 100, 7)}, done)
     assert [(gap.start, gap.end) for gap in plan.gaps] == lost

@@ -9,7 +9,7 @@ from logkeep.errors import ClusterNotReady
 from logkeep.kafka.copy import copy_with
 from logkeep.kafka.divergence import Cause, LogFacts
 from logkeep.kafka.fetch import Code, FetchLimits
-from logkeep.kafka.units import CopyRange, CopyResult, CopyUnit, Outcome
+from logkeep.kafka.units import CopyOutcome, CopyRange, CopyResult, CopyUnit
 from logkeep.model.time import random_token
 from tests.kafka.archive import archived
 from tests.kafka.batches import dense
@@ -44,7 +44,7 @@ class Copying:
     def whole(self) -> None:
         """All of it is archived, and nothing was taken for an end or a gap."""
         result = self.run()
-        assert [(r.outcome, r.gaps, r.reached) for r in result.ranges] == [(Outcome.COPIED, (), 100)]
+        assert [(r.outcome, r.gaps, r.reached) for r in result.ranges] == [(CopyOutcome.COPIED, (), 100)]
         assert archived(self.place, result.segments) == BATCHES
 
     @property
@@ -176,7 +176,7 @@ def test_what_a_follower_calls_lost_is_asked_of_the_leader_who_may_confirm_it() 
     copying = Copying(answers, rack="here")
     copying.script.facts_now = LogFacts(TOPIC, 50, 100)
     (result,) = copying.run().ranges
-    assert (result.outcome, [(g.start, g.end) for g in result.gaps]) == (Outcome.COPIED, [(0, 50)])
+    assert (result.outcome, [(g.start, g.end) for g in result.gaps]) == (CopyOutcome.COPIED, [(0, 50)])
 
 
 def test_an_election_that_moves_many_partitions_is_one_failure() -> None:
@@ -189,7 +189,7 @@ def test_an_election_that_moves_many_partitions_is_one_failure() -> None:
     many = tuple(replace(WANTED, topic_id=UUID(int=number), history=UUID(int=number).hex) for number in range(1, 41))
     copying.unit = replace(copying.unit, ranges=many)
     result = copying.run()
-    assert {(r.outcome, r.reached) for r in result.ranges} == {(Outcome.COPIED, 100)}
+    assert {(r.outcome, r.reached) for r in result.ranges} == {(CopyOutcome.COPIED, 100)}
     assert len(copying.clock.pauses) == 1
 
 
@@ -197,4 +197,4 @@ def test_a_log_that_ends_before_what_was_planned_lost_its_end() -> None:
     copying = Copying(lambda asked: from_log(asked, end=70))
     copying.script.facts_now = LogFacts(TOPIC, 0, 70)
     (result,) = copying.run().ranges
-    assert (result.outcome, result.cause, result.reached) == (Outcome.NEW_HISTORY, Cause.TRUNCATED, 70)
+    assert (result.outcome, result.cause, result.reached) == (CopyOutcome.NEW_HISTORY, Cause.TRUNCATED, 70)

@@ -7,18 +7,18 @@ from uuid import UUID
 import pytest
 
 from logkeep.errors import ClusterUnreachable, Damaged
-from logkeep.formats.compare import Stretch
-from logkeep.formats.transactions import Settled
+from logkeep.formats.compare import BatchStretch
+from logkeep.formats.transactions import SettledTransactions
 from logkeep.kafka.divergence import LogFacts
 from logkeep.kafka.fetch import FetchLimits
 from logkeep.kafka.live_log import LiveLogs, LiveRange
-from logkeep.kafka.pipeline import Patience
+from logkeep.kafka.pipeline import ProgressBackoff
 from logkeep.kafka.restore.ahead import ahead
 from logkeep.kafka.restore.proof import prove_with
 from logkeep.kafka.restore.units import LogProof, Offsets, Producer, ReplayLog
 from logkeep.model.segments import Codec
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from tests.kafka.scripted import Asked, Reply, Script, ScriptedConnection
 from tests.kafka.slow_records import Slow, batch_of
 from tests.kafka.stored import LOG, place, written
@@ -32,7 +32,7 @@ class Case:
     """An archive of sixty records, and a target that a script answers for, two batches at a time."""
 
     batches: list[bytes] = field(default_factory=lambda: list(BATCHES))
-    place: Place = field(default_factory=place)
+    place: SourceRef = field(default_factory=place)
     pauses: list[float] = field(default_factory=list)
     trouble: Callable[[Asked, int], Reply | None] = lambda _asked, _number: None
     number: int = 0
@@ -58,13 +58,13 @@ class Case:
             log=LOG, start=0, end=60, segments=segments, transactional=False, topic="t", topic_id=TOPIC_ID.hex,
             partition=0, offsets=offsets, base=0, producer=Producer(producer_id=1, epoch=0, position=0),
         )  # fmt: skip
-        return prove_with(log, self.place, script, Settled((), ()), 60, self._progress, self.pauses.append)
+        return prove_with(log, self.place, script, SettledTransactions((), ()), 60, self._progress, self.pauses.append)
 
     def _progress(self, size: int) -> None:
         self.fetched += size
 
 
-def _damage(where: Place, name: str) -> None:
+def _damage(where: SourceRef, name: str) -> None:
     data = bytearray(where.store.get(name, 1 << 20))
     data[-2] ^= 1
     where.store.delete(name)
@@ -178,10 +178,10 @@ def test_what_one_lane_received_stays_while_the_other_receives(troubled: tuple[i
     """Also when an answer has to be asked for again: the next stretch is received while this one is in use."""
     case = Case(trouble=lambda _asked, number: Reply(error=6) if number in troubled else None)
     script = _Remembering(case.answer, lambda: 0.0, LogFacts(TOPIC_ID, 0, 60))
-    logs = LiveLogs(script, 1, FetchLimits(), Patience(case.pauses.append), lanes=2)
+    logs = LiveLogs(script, 1, FetchLimits(), ProgressBackoff(case.pauses.append), lanes=2)
     before, seen = None, list[bytes]()
     for stretch in logs.read(LiveRange("t", TOPIC_ID, 0, 0, 60), 1):
-        assert isinstance(stretch, Stretch)
+        assert isinstance(stretch, BatchStretch)
         if before is not None:
             seen.append(bytes(before.buffer))
         before = stretch

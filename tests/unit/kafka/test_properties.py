@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import ConfigError, TlsFailed
-from logkeep.kafka.patience import Patience
+from logkeep.kafka.patience import Backoff
 from logkeep.kafka.properties import load_settings
 from logkeep.kafka.secret_places import reveal_place
 from logkeep.kafka.settings import (
@@ -192,10 +192,10 @@ def test_token_commands(tmp_path: Path) -> None:
 
 def test_patience_doubles_its_waits_up_to_a_limit() -> None:
     waits: list[float] = []
-    patience = Patience(attempts=6, first_wait_s=1, longest_wait_s=4, sleep=waits.append, chance=lambda: 1.0)
+    patience = Backoff(attempts=6, first_wait_s=1, longest_wait_s=4, sleep=waits.append, chance=lambda: 1.0)
     assert list(patience.tries()) == [0, 1, 2, 3, 4, 5]
     assert waits == [1, 2, 4, 4, 4]
-    assert Patience(first_wait_s=1, chance=lambda: 0.0).wait_s(1) == 0.5
+    assert Backoff(first_wait_s=1, chance=lambda: 0.0).wait_s(1) == 0.5
 
 
 def test_endpoints_are_never_guessed() -> None:

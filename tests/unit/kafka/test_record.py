@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace as changed
 
 from logkeep.errors import BackupFailed, Damaged
-from logkeep.kafka.admin.groups import Commit
-from logkeep.kafka.plan import Reached
+from logkeep.kafka.admin.groups import CommittedOffset
+from logkeep.kafka.plan import ArchivedReach
 from logkeep.kafka.record import (
     ClusterRecord,
     acls_of,
@@ -29,7 +29,7 @@ FIRST, SECOND, ELSEWHERE = TopicPartition("orders", 0), TopicPartition("orders",
 FACTS = facts(
     (ORDERS,),
     {FIRST: bounds(0, 10), SECOND: bounds(0, 5)},
-    {FIRST: Commit(7, 3, "mine"), SECOND: Commit(9, -1, ""), ELSEWHERE: Commit(4, -1, "")},
+    {FIRST: CommittedOffset(7, 3, "mine"), SECOND: CommittedOffset(9, -1, ""), ELSEWHERE: CommittedOffset(4, -1, "")},
 )
 
 
@@ -61,7 +61,7 @@ def test_no_authorizer_is_not_the_same_as_no_rules() -> None:
 
 
 def test_the_next_backup_finds_where_this_one_ended() -> None:
-    assert reached_in(RECORD) == {TopicPartition("orders", 0): Reached("0" * 31 + "a", 9, 3, start=2)}
+    assert reached_in(RECORD) == {TopicPartition("orders", 0): ArchivedReach("0" * 31 + "a", 9, 3, start=2)}
 
 
 def test_order_and_passing_states_make_no_difference() -> None:

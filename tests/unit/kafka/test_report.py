@@ -3,8 +3,8 @@
 import msgspec
 
 from logkeep.cli.kafka_info import gap_lines, group_table, moment, needs_lines, topic_details, topic_table
-from logkeep.cli.look import Look, cell_width
-from logkeep.kafka.record import ClusterRecord, CommitRecord, GroupRecord, LogRecord, TopicRecord
+from logkeep.cli.look import TerminalStyle, cell_width
+from logkeep.kafka.record import ClusterRecord, CommitRecord, GroupRecord, PartitionRecord, TopicRecord
 from logkeep.kafka.report import KafkaReport, report
 from logkeep.kafka.traits import LogTraits
 from logkeep.model.findings import Finding, Severity
@@ -28,9 +28,11 @@ def _record(*, traits: LogTraits | None = None) -> ClusterRecord:
             TopicRecord("large", _ID, False, 2, 2, {"cleanup.policy": "compact"}),
         ),
         logs=(
-            LogRecord("small", 0, _ID, 0, 10, 10, 1, traits=traits),
-            LogRecord("large", 0, f"{_ID}-2", 100, 200, 150, 1, traits=LogTraits(900, ("zstd",), transactional=True)),
-            LogRecord("large", 1, _ID, 0, 50, 50, 1, traits=LogTraits(100, ("none",))),
+            PartitionRecord("small", 0, _ID, 0, 10, 10, 1, traits=traits),
+            PartitionRecord(
+                "large", 0, f"{_ID}-2", 100, 200, 150, 1, traits=LogTraits(900, ("zstd",), transactional=True)
+            ),
+            PartitionRecord("large", 1, _ID, 0, 50, 50, 1, traits=LogTraits(100, ("none",))),
         ),
         groups=(
             GroupRecord("near", "classic", "Empty", "", (CommitRecord("small", 0, 9, 9, -1, ""),)),
@@ -100,7 +102,7 @@ def test_what_is_not_known_is_not_made_up() -> None:
 
 
 def test_lines_fit_a_narrow_terminal() -> None:
-    found, look = _report(), Look(unicode=True, width=80)
+    found, look = _report(), TerminalStyle(unicode=True, width=80)
     lines = [
         *topic_table(found.topics, look, every=False),
         *(line for topic in found.topics for line in topic_details(topic, look)),
@@ -113,7 +115,7 @@ def test_lines_fit_a_narrow_terminal() -> None:
 
 
 def test_any_time_can_be_shown() -> None:
-    look = Look(zone=None)
+    look = TerminalStyle(zone=None)
     assert moment(None, look) == "-"
     assert moment(2**62, look) == f"{2**62} ms"
     assert len(moment(0, look)) == 16

@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 
 from logkeep.kafka import look, steady
-from logkeep.kafka.admin.groups import Commit, Group
+from logkeep.kafka.admin.groups import CommittedOffset, Group
 from logkeep.kafka.admin.offsets import LogBounds, ProducerState
-from logkeep.kafka.look import Look, steady_look
+from logkeep.kafka.look import LogEnds, steady_look
 from logkeep.kafka.values import ClusterMetadata, Partition, Topic, TopicPartition
 
 FIRST, SECOND, OUT = TopicPartition("in", 0), TopicPartition("in", 1), TopicPartition("out", 0)
@@ -28,9 +28,9 @@ class Moving:
     def groups(self, _cluster: object) -> tuple[Group, ...]:
         return (COPIER,) if self.moved or not self.new else ()
 
-    def offsets(self, _cluster: object, names: Iterable[str]) -> dict[str, dict[TopicPartition, Commit]]:
+    def offsets(self, _cluster: object, names: Iterable[str]) -> dict[str, dict[TopicPartition, CommittedOffset]]:
         now = self.positions[self.moved]
-        return {name: {log: Commit(offset, 0, "") for log, offset in now.items()} for name in names}
+        return {name: {log: CommittedOffset(offset, 0, "") for log, offset in now.items()} for name in names}
 
     def producers(self, _cluster: object, logs: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[object, ...]]:
         state = ProducerState(1, 0, int(self.moved), 0, 0, -1)
@@ -43,7 +43,7 @@ class Moving:
             ends[OUT] = 72  # read last: the output is there already
         return {log: LogBounds(0, ends[log], ends[log], 0) for log in logs}
 
-    def look(self, monkeypatch: pytest.MonkeyPatch) -> Look:
+    def look(self, monkeypatch: pytest.MonkeyPatch) -> LogEnds:
         for module in (look, steady):
             for name, value in (
                 ("list_groups", self.groups),

@@ -2,10 +2,10 @@
 
 import pytest
 
-from logkeep.kafka.restore.survey import Cut, LogSurvey, SurveyLog, SurveyUnit, survey
+from logkeep.kafka.restore.survey import Cut, LogSurvey, RestoreSurveyUnit, SurveyLog, survey
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.store.metered import MeteredStore
 from tests.kafka.slow_records import Slow, batch_of
 from tests.kafka.stored import LOG, place, written
@@ -18,11 +18,11 @@ def _log(batches: int, size: int = 1000) -> bytes:
 
 
 def _survey(
-    where: Place, segments: list[Segment], until_ms: int | None = None, *, by_record: bool = False
+    where: SourceRef, segments: list[Segment], until_ms: int | None = None, *, by_record: bool = False
 ) -> LogSurvey:
     end, objects = segments[-1].end, tuple(segments)
     log = SurveyLog(log=LOG, start=0, end=end, segments=objects, until_ms=until_ms, by_record=by_record)
-    (found,) = survey(SurveyUnit(place=where, logs=(log,)), lambda _: None).logs
+    (found,) = survey(RestoreSurveyUnit(place=where, logs=(log,)), lambda _: None).logs
     return found
 
 
@@ -31,7 +31,7 @@ def test_a_point_in_time_costs_indexes_and_one_batch() -> None:
     segments = written(where, _log(300), Codec.NONE, segment_bytes=500_000)
     assert len(segments) > 3
     meter = MeteredStore(where.store)
-    found = _survey(Place(meter, where.repository, where.source), segments, until_ms=1234)
+    found = _survey(SourceRef(meter, where.repository, where.source), segments, until_ms=1234)
     used = meter.meter.usage()
     assert (found.end, found.cut, found.records) == (1234, Cut.MADE, 1234)
     assert used.calls["get_range"] == 2, "the batch is looked into for the time, and for what is before it"
@@ -43,7 +43,7 @@ def test_without_borders_inside_of_batches_nothing_of_a_log_is_read() -> None:
     where = place()
     segments = written(where, _log(30), Codec.ZSTD, segment_bytes=100_000)
     meter = MeteredStore(where.store)
-    found = _survey(Place(meter, where.repository, where.source), segments)
+    found = _survey(SourceRef(meter, where.repository, where.source), segments)
     assert (found.records, found.holes, found.reencoded_batches, found.rebuilt_indexes) == (300, 0, 0, 0)
     assert "get_range" not in meter.meter.usage().calls
 
@@ -64,7 +64,7 @@ def test_what_is_left_out_makes_holes_and_costs_indexes_alone() -> None:
     )
     segments = written(where, log, Codec.NONE)
     meter = MeteredStore(where.store)
-    found = _survey(Place(meter, where.repository, where.source), segments, 500, by_record=True)
+    found = _survey(SourceRef(meter, where.repository, where.source), segments, 500, by_record=True)
     assert (found.cut, found.end, found.holes, found.left_out) == (Cut.MADE, 1001, 500, 1000)
     assert (found.reencoded_batches, found.records) == (1, 1000)
     assert "get_range" not in meter.meter.usage().calls
@@ -83,7 +83,7 @@ def test_a_time_before_everything_is_known_record_by_record_too() -> None:
     where = place()
     segments = written(where, _log(300, size=10), Codec.NONE)
     meter = MeteredStore(where.store)
-    found = _survey(Place(meter, where.repository, where.source), segments, 0, by_record=True)
+    found = _survey(SourceRef(meter, where.repository, where.source), segments, 0, by_record=True)
     assert (found.cut, found.end) == (Cut.BEFORE, 3000)
     assert meter.meter.usage().calls["get_range"] <= 16, "no archive is read for that"
     assert _survey(where, segments, 1, by_record=True).cut is Cut.MADE
@@ -127,12 +127,12 @@ def test_a_lost_object_is_told_before_it_is_read(codec: Codec, lost: int) -> Non
     name = layout.segment("prod", segments[lost])
     where.store.delete(name)
     meter = MeteredStore(where.store)
-    found = _survey(Place(meter, where.repository, where.source), segments)
+    found = _survey(SourceRef(meter, where.repository, where.source), segments)
     assert name in found.damage
     assert "not there" in found.damage
     assert meter.meter.usage().calls["list"] == 1, "one question for all of them"
     unseen = SurveyLog(log=LOG, start=0, end=500, segments=tuple(segments), presence=False)
-    assert survey(SurveyUnit(place=where, logs=(unseen,)), lambda _: None).logs[0].damage == ""
+    assert survey(RestoreSurveyUnit(place=where, logs=(unseen,)), lambda _: None).logs[0].damage == ""
     earlier = _survey(where, segments, until_ms=segments[lost].start - 5) if lost else None
     assert earlier is None or earlier.damage == "", "what is not needed may be gone"
 

@@ -3,7 +3,7 @@
 import hashlib
 
 from logkeep.formats.digest import Digest
-from logkeep.kafka.verify_records import Piece, RecordUnit, decode_pieces
+from logkeep.kafka.verify_records import RecordUnit, SegmentRange, decode_pieces
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.store.memory import MemoryStore
 from tests.kafka.slow_records import Slow, batch_of, slow_digest
@@ -31,7 +31,7 @@ def _decoded(stored: bytes, records: int, start: int = 0, end: int = 50) -> tupl
         sha256=digest,
         plain_sha256=digest,
     )
-    result = decode_pieces(RecordUnit(store, [Piece(segment, "object.log", start, end)]), lambda _: None)
+    result = decode_pieces(RecordUnit(store, [SegmentRange(segment, "object.log", start, end)]), lambda _: None)
     return [(f.code, f.what) for f in result.findings], result.digests[0]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import UsageError
-from logkeep.store.address import Address, Kind, open_store, parse_address
+from logkeep.store.address import Address, StoreKind, open_store, parse_address
 from logkeep.store.local import LocalStore
 
 _CANARY = "CANARY-9f2c"
@@ -17,17 +17,17 @@ _CANARY = "CANARY-9f2c"
 @pytest.mark.parametrize(
     ("url", "address"),
     (
-        ("s3://bucket", Address(Kind.S3, "bucket", "")),
-        ("s3://bucket/a/b/", Address(Kind.S3, "bucket", "a/b")),
-        ("S3://bucket/a", Address(Kind.S3, "bucket", "a")),
+        ("s3://bucket", Address(StoreKind.S3, "bucket", "")),
+        ("s3://bucket/a/b/", Address(StoreKind.S3, "bucket", "a/b")),
+        ("S3://bucket/a", Address(StoreKind.S3, "bucket", "a")),
         (
             "s3://bucket/p?endpoint=http://127.0.0.1:9000/&region=eu-central-1",
-            Address(Kind.S3, "bucket", "p", endpoint="http://127.0.0.1:9000", region="eu-central-1"),
+            Address(StoreKind.S3, "bucket", "p", endpoint="http://127.0.0.1:9000", region="eu-central-1"),
         ),
-        ("gs://bucket/p", Address(Kind.GCS, "bucket", "p")),
-        ("az://container/p?account=name", Address(Kind.AZURE, "container", "p", account="name")),
-        ("file:///var/lib/x%20y", Address(Kind.LOCAL, "", "/var/lib/x y")),
-        ("/var/lib/x", Address(Kind.LOCAL, "", "/var/lib/x")),
+        ("gs://bucket/p", Address(StoreKind.GCS, "bucket", "p")),
+        ("az://container/p?account=name", Address(StoreKind.AZURE, "container", "p", account="name")),
+        ("file:///var/lib/x%20y", Address(StoreKind.LOCAL, "", "/var/lib/x y")),
+        ("/var/lib/x", Address(StoreKind.LOCAL, "", "/var/lib/x")),
     ),
 )
 def test_urls_are_understood_and_survive_being_printed(url: str, address: Address) -> None:

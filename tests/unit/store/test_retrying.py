@@ -10,7 +10,7 @@ import stamina
 from logkeep.errors import AlreadyExists, StoreBusy, StoreDenied, StoreUnreachable, VersionMismatch
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
-from logkeep.store.retrying import Patience, RetryingStore
+from logkeep.store.retrying import RetryingStore, RetryLimits
 from tests.faults.plan import (
     Fault,
     Scripted,
@@ -184,7 +184,7 @@ def test_under_random_faults_every_object_is_there_exactly_as_written(seed: int)
 
 
 def test_is_picklable(tmp_path_factory: pytest.TempPathFactory) -> None:
-    store = RetryingStore(LocalStore(tmp_path_factory.mktemp("root")), Patience(attempts=2))
+    store = RetryingStore(LocalStore(tmp_path_factory.mktemp("root")), RetryLimits(attempts=2))
     copy = pickle.loads(pickle.dumps(store))  # noqa: S301  # our own bytes
     copy.put_new("a", b"x")
     assert store.get("a", 1) == b"x"
@@ -193,7 +193,7 @@ def test_is_picklable(tmp_path_factory: pytest.TempPathFactory) -> None:
 class TestFirstContact:
     """A store that never answered is given up soon; one that did is waited for."""
 
-    PATIENCE = Patience(total_s=300, first_contact_s=1.0, first_wait_s=0.01, longest_wait_s=0.05)
+    PATIENCE = RetryLimits(total_s=300, first_contact_s=1.0, first_wait_s=0.01, longest_wait_s=0.05)
 
     def test_never_answered(self) -> None:
         faulty = FaultyStore(MemoryStore(), lambda _number, _operation, _name: error_before())

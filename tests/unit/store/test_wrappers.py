@@ -13,7 +13,7 @@ from logkeep.store.memory import MemoryStore
 from logkeep.store.metered import MeteredStore
 from logkeep.store.readonly import ReadOnlyStore
 from logkeep.store.retrying import RetryingStore
-from logkeep.store.throttled import Pace, ThrottledStore, shared_by
+from logkeep.store.throttled import ThrottledStore, TokenBucket, shared_by
 
 
 class _Clock:
@@ -48,7 +48,7 @@ def test_meter_counts_calls_failures_and_bytes() -> None:
 
 def test_throttle_keeps_the_average_in_both_directions() -> None:
     clock = _Clock()
-    up, down = (Pace(1_000, clock.monotonic, clock.sleep) for _ in range(2))
+    up, down = (TokenBucket(1_000, clock.monotonic, clock.sleep) for _ in range(2))
     store = ThrottledStore(MemoryStore(), upload=up, download=down)
     writer = store.open_new("stream")
     for _ in range(10):
@@ -62,7 +62,7 @@ def test_throttle_keeps_the_average_in_both_directions() -> None:
 
 def test_throttle_does_not_save_up_a_long_pause() -> None:
     clock = _Clock()
-    store = ThrottledStore(MemoryStore(), upload=Pace(1_000, clock.monotonic, clock.sleep))
+    store = ThrottledStore(MemoryStore(), upload=TokenBucket(1_000, clock.monotonic, clock.sleep))
     clock.now_s += 3_600
     store.put_new("a", bytes(5_000))
     assert 4.5 <= clock.slept_s <= 5.0
@@ -70,7 +70,7 @@ def test_throttle_does_not_save_up_a_long_pause() -> None:
 
 def test_processes_share_a_limit_below_all_wrappers() -> None:
     clock = _Clock()
-    limited = ThrottledStore(MemoryStore(), Pace(8_000, clock.monotonic, clock.sleep), None)
+    limited = ThrottledStore(MemoryStore(), TokenBucket(8_000, clock.monotonic, clock.sleep), None)
     whole = RetryingStore(limited)
     assert shared_by(whole, 1) is whole
     share = shared_by(whole, 4)
@@ -83,7 +83,7 @@ def test_processes_share_a_limit_below_all_wrappers() -> None:
 
 def test_a_rate_of_nothing_is_refused() -> None:
     with pytest.raises(UsageError):
-        Pace(0)
+        TokenBucket(0)
 
 
 def test_read_only_refuses_every_write_and_leaves_no_way_round(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_read_only_refuses_every_write_and_leaves_no_way_round(tmp_path: Path) -
 
 
 def test_wrappers_are_picklable_when_what_they_wrap_is(tmp_path: Path) -> None:
-    pace = Pace(10**9)
+    pace = TokenBucket(10**9)
     store = ReadOnlyStore(MeteredStore(ThrottledStore(RetryingStore(LocalStore(tmp_path)), pace, pace)))
     LocalStore(tmp_path).put_new("a", b"x")
     assert pickle.loads(pickle.dumps(store)).get("a", 1) == b"x"  # noqa: S301  # our own bytes

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.garbage import collect
 from logkeep.repository.prune import delete
 from logkeep.repository.verdicts import GOOD
@@ -35,7 +35,7 @@ def growing(tmp_path: Path) -> Growing:
     return made
 
 
-def lose(place: Place, *lost: int) -> None:
+def lose(place: SourceRef, *lost: int) -> None:
     """These transactions of the newest backup, in whatever objects they are."""
     view = whole_view(newest(place))
     for log in view.logs:
@@ -44,7 +44,7 @@ def lose(place: Place, *lost: int) -> None:
             damage(place, view, log, *map(byte_in, records))
 
 
-def delete_newest(place: Place) -> None:
+def delete_newest(place: SourceRef) -> None:
     with writing(place, "delete", utc_now, random_token) as session:
         delete(session, [BackupId(ids(place)[-1])], "test")
 

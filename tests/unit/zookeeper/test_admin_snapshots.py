@@ -15,7 +15,7 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.zookeeper.admin import back_up_by_admin
 from logkeep.zookeeper.admin_http import AdminServer, download, sent_in_clear
 from logkeep.zookeeper.archive.sink import archiving
-from logkeep.zookeeper.backup import Done
+from logkeep.zookeeper.backup import ZooKeeperBackupDone
 from logkeep.zookeeper.tree import new_tree, rows_of
 from tests.zookeeper.archives import new_place, newest
 from tests.zookeeper.directories import INLINE
@@ -75,7 +75,7 @@ def serve() -> Iterator[Serve]:
         one.server_close()
 
 
-def backed_up(server: AdminServer) -> tuple[Done, list[tuple[str, int | None]]]:
+def backed_up(server: AdminServer) -> tuple[ZooKeeperBackupDone, list[tuple[str, int | None]]]:
     place = new_place()
     with archiving(place, clock=utc_now, tokens=random_token) as sink:
         done = back_up_by_admin(server, "zk1", sink, INLINE, lambda _: None)

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from logkeep.formats.zookeeper.agreement import same_transaction
-from logkeep.formats.zookeeper.transactions import Failed, Kind, Multi, Part, decode
+from logkeep.formats.zookeeper.transactions import FailedTxn, Multi, MultiPart, TransactionType, decode
 from tests.zookeeper.encoding import buffer
 
 HEAD = struct.pack(">qiqqi", 0x300000BEEF0000, 23, 0x1_0000_01BD, 1_794_820_254_447, 14)
@@ -26,7 +26,13 @@ OBSERVER = multi((-1, CREATE), (-1, NO_NODE), (-1, NOT_TRIED))
 
 def test_an_observers_failed_multi_is_read_and_changed_nothing() -> None:
     change = decode(OBSERVER).change
-    assert change == Multi((Part(Kind.ERROR, Failed(0)), Part(Kind.ERROR, Failed(-101)), Part(Kind.ERROR, Failed(-2))))
+    assert change == Multi(
+        (
+            MultiPart(TransactionType.ERROR, FailedTxn(0)),
+            MultiPart(TransactionType.ERROR, FailedTxn(-101)),
+            MultiPart(TransactionType.ERROR, FailedTxn(-2)),
+        )
+    )
     assert isinstance(change, Multi)
     assert not change.applied
     assert decode(OBSERVER).digest == decode(LEADER).digest

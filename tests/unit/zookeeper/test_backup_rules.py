@@ -15,10 +15,10 @@ from logkeep.zookeeper.archive.record import LogRecord, SnapshotRecord
 from logkeep.zookeeper.collect import FoundFile
 from logkeep.zookeeper.configuration import gather_config
 from logkeep.zookeeper.copying_logs import wanted_until
-from logkeep.zookeeper.kept import Ending, KeptLog
+from logkeep.zookeeper.kept import KeptLog, LogFileEnding
 from logkeep.zookeeper.outcome import exit_code
-from logkeep.zookeeper.rounds import Hole, Standing, holes, logs_to_read, settled
-from logkeep.zookeeper.sink import PlacedLog, Stored
+from logkeep.zookeeper.rounds import MemberProgress, RoundHole, holes, logs_to_read, settled
+from logkeep.zookeeper.sink import PlacedLog, StoredObject
 
 EPOCH = 1 << 32
 NOTHING = "0" * 64
@@ -31,9 +31,9 @@ def file_of(name: str) -> FoundFile:
     return FoundFile(Path(name), parsed, 100, 100)
 
 
-def standing(**told: int | None) -> Standing:
+def standing(**told: int | None) -> MemberProgress:
     usual: dict[str, int | None] = {"newest_snapshot": 5, "fuzzy_end": 8, "last": 9, "cap": 9, "cap_after": 12}
-    return Standing(**{**usual, **told})  # type: ignore[arg-type]  # a table of numbers
+    return MemberProgress(**{**usual, **told})  # type: ignore[arg-type]  # a table of numbers
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,14 @@ def test_logs_before_the_one_that_holds_the_archived_end_are_not_read() -> None:
     ("runs", "expected"),
     [
         ([(1, 5), (6, 9)], []),
-        ([(1, 5), (8, 9)], [Hole(6, 7)]),
+        ([(1, 5), (8, 9)], [RoundHole(6, 7)]),
         ([(1, 5), (EPOCH + 1, EPOCH + 4)], []),
-        ([(1, 5), (EPOCH + 3, EPOCH + 4)], [Hole(EPOCH + 1, EPOCH + 2)]),
+        ([(1, 5), (EPOCH + 3, EPOCH + 4)], [RoundHole(EPOCH + 1, EPOCH + 2)]),
         ([(1, 5), (3 * EPOCH + 1, 3 * EPOCH + 4)], []),  # a skipped epoch is legal; only a digest can tell
         ([], []),
     ],
 )
-def test_holes_between_runs(runs: list[tuple[int, int]], expected: list[Hole]) -> None:
+def test_holes_between_runs(runs: list[tuple[int, int]], expected: list[RoundHole]) -> None:
     assert holes(runs) == expected
 
 
@@ -116,12 +116,12 @@ def placed(first: int, last: int) -> PlacedLog:
         min_time_ms=0,
         max_time_ms=0,
         last_adler=1,
-        ending=Ending.CLEAN,
+        ending=LogFileEnding.CLEAN,
         proof=Proof.PROVEN,
         size_bytes=100,
         sha256=NOTHING,
     )
-    stored = Stored(
+    stored = StoredObject(
         name="x", token=TOKEN, codec=Codec.NONE, size_bytes=100, sha256=NOTHING, plain_bytes=100, plain_sha256=NOTHING
     )
     return PlacedLog(kept, stored)

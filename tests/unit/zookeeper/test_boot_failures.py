@@ -10,19 +10,19 @@ from logkeep import errors
 from logkeep.embedded import booting
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.owner import this_process
 from logkeep.repository.verification import stored_verifications
-from logkeep.repository.verifying import Verified, Verifier
+from logkeep.repository.verifying import Verifier, VerifyResult
 from logkeep.spark.inline import InlineEngine
-from logkeep.zookeeper.archive.verifying import Look
-from logkeep.zookeeper.boot import Boot, Running
+from logkeep.zookeeper.archive.verifying import DeepVerification
+from logkeep.zookeeper.boot import Boot, RunningServer
 from logkeep.zookeeper.drilling import Drilled, drill
 from logkeep.zookeeper.findings import Class
 from logkeep.zookeeper.plan import ToEnd
 from logkeep.zookeeper.restore.choosing import choose
 from logkeep.zookeeper.restore.preparing import prepare
-from logkeep.zookeeper.restore.values import RestoreWish, Sessions, Target
+from logkeep.zookeeper.restore.values import ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.verify import Level, verify
 from tests.zookeeper.archives import archived, new_place, newest
 from tests.zookeeper.directories import MadeServer
@@ -37,7 +37,7 @@ OF_THE_CHECKER = (
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> SourceRef:
     server, made = MadeServer(tmp_path / "server", zxid=4), new_place()
     server.snapshot(0)
     server.log([1, 2, 3, 4])
@@ -47,7 +47,7 @@ def place(tmp_path: Path) -> Place:
 
 def failing(error: errors.LogkeepError) -> Boot:
     @contextmanager
-    def start(_data_dir: Path) -> Iterator[Running]:
+    def start(_data_dir: Path) -> Iterator[RunningServer]:
         raise error
         yield
 
@@ -60,31 +60,31 @@ def refusing() -> Boot:
     return failing(error)
 
 
-def verified(place: Place, boot: Boot, scratch: Path) -> Verified:
+def verified(place: SourceRef, boot: Boot, scratch: Path) -> VerifyResult:
     entry = read_chain(place).completed[-1]
-    look = Look(entry, Level.BOOT, boot, scratch)
+    look = DeepVerification(entry, Level.BOOT, boot, scratch)
     verifier = Verifier(place, InlineEngine(), this_process("verify"), utc_now, random_token, deeper=look)
     return verifier.verify(BackupId(entry.id), Level.BOOT)
 
 
-def drilled(place: Place, boot: Boot, data_dir: Path) -> Drilled:
+def drilled(place: SourceRef, boot: Boot, data_dir: Path) -> Drilled:
     data_dir.mkdir()
     view = newest(place)
     chosen = choose(view, ToEnd())
-    target = Target(data_dir=data_dir, log_dir=data_dir)
-    wish = RestoreWish(targets=(target,), sessions=Sessions.DROP, alone=True)
+    target = ServerTarget(data_dir=data_dir, log_dir=data_dir)
+    wish = ZooKeeperRestoreOptions(targets=(target,), sessions=Sessions.DROP, alone=True)
     prepared = prepare(view, chosen.path, wish, replayed=chosen.replayed)
     return drill(prepared, data_dir, boot, "journal", utc_now, random_token)
 
 
-def test_a_server_that_refuses_the_files_is_damage_with_its_last_words(place: Place, tmp_path: Path) -> None:
+def test_a_server_that_refuses_the_files_is_damage_with_its_last_words(place: SourceRef, tmp_path: Path) -> None:
     (finding,) = verified(place, refusing(), tmp_path / "data").findings
     assert (finding.code, finding.severity) == ("boot-failed", "damage")
     assert finding.what.endswith("last words: line 5 | line 6 | line 7 | line 8 | IOException: [1m Unreasonable length")
     assert "log" not in finding.remedy
 
 
-def test_in_a_drill_too(place: Place, tmp_path: Path) -> None:
+def test_in_a_drill_too(place: SourceRef, tmp_path: Path) -> None:
     (finding,) = drilled(place, refusing(), tmp_path / "data").findings
     assert finding.code == "boot-failed"
     assert "Unreasonable length" in finding.what
@@ -92,7 +92,7 @@ def test_in_a_drill_too(place: Place, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", OF_THE_CHECKER, ids=lambda error: error.slug())
 def test_trouble_of_the_checker_is_an_error_and_nothing_is_remembered(
-    place: Place, tmp_path: Path, error: errors.LogkeepError
+    place: SourceRef, tmp_path: Path, error: errors.LogkeepError
 ) -> None:
     with pytest.raises(type(error)) as caught:
         verified(place, failing(error), tmp_path / "data")

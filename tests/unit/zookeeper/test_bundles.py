@@ -17,11 +17,11 @@ from logkeep.errors import BackupFailed, Damaged, DataDirUnusable, Locked, Store
 from logkeep.model.segments import Codec, Proof
 from logkeep.model.time import random_token, utc_now
 from logkeep.store.local import LocalStore
-from logkeep.zookeeper.backup import Wish, back_up, check_apart
+from logkeep.zookeeper.backup import ZooKeeperBackupOptions, back_up, check_apart
 from logkeep.zookeeper.bundle.layout import bundles
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
-from logkeep.zookeeper.kept import Ending
+from logkeep.zookeeper.kept import LogFileEnding
 from logkeep.zookeeper.words import ServerState
 from tests.zookeeper.directories import MadeServer, bundled, content, rounds, taken, txn
 from tests.zookeeper.encoding import LOG_HEADER
@@ -51,7 +51,7 @@ def test_a_bundle_holds_the_used_bytes_of_every_file(server: MadeServer, tmp_pat
     }
     assert [(log.first, log.last, log.records) for log in view.logs] == [(1, 3, 3), (4, 8, 5)]
     assert {log.proof for log in view.logs} == {Proof.PROVEN}
-    assert {log.ending for log in view.logs} == {Ending.CLEAN}
+    assert {log.ending for log in view.logs} == {LogFileEnding.CLEAN}
 
 
 def test_the_document_has_the_fields_of_the_design(server: MadeServer, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_records_above_what_the_server_committed_are_left_for_later(server: Made
     words = iter([6])
     asking = replace(rounds(server), ask=lambda _host: ServerState(next(words, 8), "follower", "3.9.5"))
     with new_bundle(tmp_path / "out", "one", clock=utc_now, tokens=random_token) as sink:
-        done = back_up(Wish((server.place(),)), sink, asking, lambda _, word: word)
+        done = back_up(ZooKeeperBackupOptions((server.place(),)), sink, asking, lambda _, word: word)
     view = BundleView(sink.path)
     assert (view.logs[-1].last, done.gathered.backup_zxid, done.exit_code) == (6, 6, 0)
 
@@ -123,7 +123,7 @@ def test_forgotten_logs_are_told_at_once(tmp_path: Path, epoch: int) -> None:
     made.snapshot(epoch + 5)
     with new_bundle(tmp_path / "out", "one", clock=utc_now, tokens=random_token) as sink:
         patient = rounds(made, patience_s=1e9)
-        done = back_up(Wish((made.place(),)), sink, patient, lambda _, word: word)
+        done = back_up(ZooKeeperBackupOptions((made.place(),)), sink, patient, lambda _, word: word)
     found = {f.code: f for f in done.findings}
     assert (done.gathered.rounds, done.exit_code) == (2, 21)
     assert "--zk-log-dir" in found["no-log"].remedy
@@ -173,7 +173,7 @@ def test_a_torn_end_is_told_when_nobody_can_say_what_was_committed(server: MadeS
     server.zxid = None
     server.log([4, 5, 6, 7, 8], tail=txn(9)[:-5], padding=0)
     view, done = bundled(server, tmp_path / "out")
-    assert view.logs[-1].ending is Ending.ACTIVE_TAIL
+    assert view.logs[-1].ending is LogFileEnding.ACTIVE_TAIL
     assert "active-tail" in {f.code for f in done.findings}
 
 
@@ -183,7 +183,7 @@ def test_damage_in_the_middle_makes_two_pieces_and_is_a_loss(server: MadeServer,
     (server.log_dir / "log.4").write_bytes(bytes(broken) + bytes(100))
     view, done = bundled(server, tmp_path / "out")
     assert [(log.first, log.last) for log in view.logs] == [(1, 3), (4, 4), (6, 8)]
-    assert view.logs[1].ending is Ending.DAMAGED
+    assert view.logs[1].ending is LogFileEnding.DAMAGED
     lost = next(f for f in done.findings if f.code == "lost-transactions")
     assert "0x5 to 0x5" in lost.what
     assert done.exit_code == 21

@@ -10,7 +10,7 @@ import pytest
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.model.segments import Proof
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.verdicts import GOOD
 from logkeep.zookeeper.archive import donors
 from logkeep.zookeeper.directory_view import DirectoryView
@@ -24,7 +24,7 @@ from tests.zookeeper.mended import beside, byte_in, damage, ids, previewed, repa
 
 
 @pytest.fixture
-def place() -> Place:
+def place() -> SourceRef:
     return new_place()
 
 
@@ -35,7 +35,7 @@ def server(tmp_path: Path) -> MadeServer:
     return made
 
 
-def damaged_first(place: Place, *records: int, log: int = 0) -> int:
+def damaged_first(place: SourceRef, *records: int, log: int = 0) -> int:
     """These records of a log of the first backup are damaged; its id."""
     first = ids(place)[0]
     view = viewed(place, first)
@@ -44,7 +44,9 @@ def damaged_first(place: Place, *records: int, log: int = 0) -> int:
 
 
 class TestTheSameObject:
-    def test_an_object_that_another_backup_shares_is_not_its_own_donor(self, server: MadeServer, place: Place) -> None:
+    def test_an_object_that_another_backup_shares_is_not_its_own_donor(
+        self, server: MadeServer, place: SourceRef
+    ) -> None:
         log, server.zxid = server.log(range(1, 7)), 6
         archived(place, server)
         server.add(log, [7, 8])
@@ -58,7 +60,7 @@ class TestTheSameObject:
         assert len(repaired(place, first, accept_loss=True).mends) == 1
 
     def test_what_nobody_has_keeps_nothing_else_from_being_mended(
-        self, server: MadeServer, place: Place, tmp_path: Path
+        self, server: MadeServer, place: SourceRef, tmp_path: Path
     ) -> None:
         server.log(range(1, 7))
         log, server.zxid = server.log(range(7, 10)), 9
@@ -75,7 +77,7 @@ class TestTheSameObject:
         assert [kept.name for kept in done.left] == ["log.1"]
 
     def test_a_damaged_donor_gives_what_lies_on_both_sides_of_its_damage(
-        self, server: MadeServer, place: Place
+        self, server: MadeServer, place: SourceRef
     ) -> None:
         server.log(range(1, 9))
         server.zxid = 8
@@ -155,7 +157,7 @@ class TestDonorsThatFail:
 class TestCertainty:
     """Where something stays lost, no hash tells whether the rest is right."""
 
-    def parted(self, server: MadeServer, place: Place, later: bytes) -> int:
+    def parted(self, server: MadeServer, place: SourceRef, later: bytes) -> int:
         """Two histories that part behind 5; of the first, 6 and 10 are damaged."""
         server.log(range(1, 13))
         server.zxid = 12
@@ -172,7 +174,9 @@ class TestCertainty:
         return damaged_first(place, 5, 9)
 
     @pytest.mark.parametrize("later", [b"OTHER", b"data"])
-    def test_nothing_of_another_history_comes_into_a_log(self, server: MadeServer, place: Place, later: bytes) -> None:
+    def test_nothing_of_another_history_comes_into_a_log(
+        self, server: MadeServer, place: SourceRef, later: bytes
+    ) -> None:
         first = self.parted(server, place, later)
         done = repaired(place, first, accept_loss=True)
         assert [plan.lost for plan in done.foreseen.repairs] == [((6, 6), (10, 10))]
@@ -180,14 +184,14 @@ class TestCertainty:
         assert not any(b"OTHER" in content for content in bytes_of(viewed(place, first)).values())
 
     def test_nothing_comes_from_directories_that_are_not_the_same_on_both_sides(
-        self, server: MadeServer, place: Place, tmp_path: Path
+        self, server: MadeServer, place: SourceRef, tmp_path: Path
     ) -> None:
         first = self.parted(server, place, b"OTHER")
         done = repaired(place, first, beside(server), accept_loss=True)
         assert [plan.lost for plan in done.foreseen.repairs] == [((6, 6), (10, 10))]
 
     def test_what_is_the_same_on_both_sides_is_taken_from_directories(
-        self, server: MadeServer, place: Place, tmp_path: Path
+        self, server: MadeServer, place: SourceRef, tmp_path: Path
     ) -> None:
         first = self.parted(server, place, b"OTHER")
         other = MadeServer(tmp_path / "other")
@@ -198,7 +202,7 @@ class TestCertainty:
         assert not any(b"OTHER" in content for content in bytes_of(viewed(place, first)).values())
 
     def test_a_wrong_donor_does_not_stand_before_the_right_one(
-        self, server: MadeServer, place: Place, tmp_path: Path
+        self, server: MadeServer, place: SourceRef, tmp_path: Path
     ) -> None:
         """The hash tells which of two that agree wherever they can be compared is right."""
         server.log(range(1, 7))
@@ -301,7 +305,7 @@ class TestEveryHolderAgrees:
 
 
 class TestManyBackups:
-    def many(self, server: MadeServer, place: Place, later: int) -> int:
+    def many(self, server: MadeServer, place: SourceRef, later: int) -> int:
         """Two copies of the first log and snapshot, and then backups that have neither."""
         server.log([1, 2, 3, 4])
         server.zxid = 4
@@ -320,7 +324,7 @@ class TestManyBackups:
         return damaged_first(place, 1)
 
     def test_backups_that_cannot_have_it_are_not_counted(
-        self, server: MadeServer, place: Place, monkeypatch: pytest.MonkeyPatch
+        self, server: MadeServer, place: SourceRef, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(donors, "MOST_DONORS", 1)
         first = self.many(server, place, 2)
@@ -329,14 +333,14 @@ class TestManyBackups:
         assert verified(place, first).document.verdict == GOOD
 
     def test_those_that_were_not_looked_at_are_told(
-        self, server: MadeServer, place: Place, monkeypatch: pytest.MonkeyPatch
+        self, server: MadeServer, place: SourceRef, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(donors, "MOST_DONORS", 0)
         done = previewed(place, self.many(server, place, 1))
         assert (len(done.left), done.unread) == (2, 1)
 
 
-def test_a_history_that_says_nothing_is_no_reason_to_refuse(server: MadeServer, place: Place) -> None:
+def test_a_history_that_says_nothing_is_no_reason_to_refuse(server: MadeServer, place: SourceRef) -> None:
     """A directory has no history of its own: the second history of an archive is mended from it too."""
     server.log(range(1, 7))
     server.zxid = 6

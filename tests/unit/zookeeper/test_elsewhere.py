@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from logkeep.model.findings import Finding
 from logkeep.zookeeper.elsewhere import Elsewhere, elsewhere
-from logkeep.zookeeper.rounds import Hole
+from logkeep.zookeeper.rounds import RoundHole
 from tests.zookeeper.archives import archived, archived_all, new_place
 from tests.zookeeper.directories import MadeServer, damaged_in
 
@@ -28,7 +28,7 @@ from tests.zookeeper.directories import MadeServer, damaged_in
     ],
 )
 def test_who_holds_five_to_eight(runs: dict[str, list[tuple[int, int]]], expected: tuple[str, ...]) -> None:
-    assert Elsewhere(runs).holders(Hole(5, 8)) == expected
+    assert Elsewhere(runs).holders(RoundHole(5, 8)) == expected
 
 
 def test_a_member_is_not_its_own_witness() -> None:
@@ -44,7 +44,7 @@ def test_someone_is_named_only_where_every_number_is_held(
 ) -> None:
     held = {zxid for some in runs.values() for first, last in some for zxid in range(first, last + 1)}
     wanted = set(range(missing[0], missing[1] + 1))
-    found = Elsewhere(runs).holders(Hole(*missing))
+    found = Elsewhere(runs).holders(RoundHole(*missing))
     assert bool(found) == (wanted <= held)
     touching = {n for n, some in runs.items() for first, last in some if wanted & set(range(first, last + 1))}
     assert set(found) == (touching if wanted <= held else set())

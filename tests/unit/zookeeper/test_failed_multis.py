@@ -9,7 +9,7 @@ import pytest
 
 from logkeep.formats.zookeeper.jute import packed_buffer, packed_int
 from logkeep.formats.zookeeper.names import log_name
-from logkeep.formats.zookeeper.transactions import HEADER, Kind, Multi, decode
+from logkeep.formats.zookeeper.transactions import HEADER, Multi, TransactionType, decode
 from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.zookeeper.survey import compared
 from tests.zookeeper.archives import archived, new_place, newest, zxids
@@ -21,10 +21,13 @@ _CREATED = create(7, b"/a", b"data")[HEADER.size :]
 
 def _multi(kinds: tuple[int, int], data: bytes = _CREATED) -> bytes:
     parts = packed_int(kinds[0]) + packed_buffer(data) + packed_int(kinds[1]) + packed_buffer(struct.pack(">i", -101))
-    return HEADER.pack(1, 0, 7, 0, Kind.MULTI) + packed_int(2) + parts
+    return HEADER.pack(1, 0, 7, 0, TransactionType.MULTI) + packed_int(2) + parts
 
 
-VOTER, OBSERVER = _multi((Kind.CREATE, Kind.ERROR)), _multi((Kind.ERROR, Kind.ERROR))
+VOTER, OBSERVER = (
+    _multi((TransactionType.CREATE, TransactionType.ERROR)),
+    _multi((TransactionType.ERROR, TransactionType.ERROR)),
+)
 
 
 def _differing(one: bytes, other: bytes) -> list[int]:
@@ -45,7 +48,7 @@ def test_members_do_not_disagree_about_it() -> None:
 
 def test_they_do_about_others() -> None:
     assert _differing(create(7, b"/a"), create(7, b"/b")) == [7]
-    assert _differing(VOTER, _multi((Kind.CREATE, Kind.CREATE), _CREATED)) == [7]
+    assert _differing(VOTER, _multi((TransactionType.CREATE, TransactionType.CREATE), _CREATED)) == [7]
     assert _differing(VOTER, create(7, b"/a")) == [7]
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from logkeep import errors
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.writing import writing
 from logkeep.zookeeper.archive.sink import ArchiveSink, archiving
-from logkeep.zookeeper.backup import Wish
-from logkeep.zookeeper.follow import Round, follow
+from logkeep.zookeeper.backup import ZooKeeperBackupOptions
+from logkeep.zookeeper.follow import ZooKeeperFollowRound, follow
 from tests.zookeeper.archives import new_place, newest, zxids
 from tests.zookeeper.directories import MadeServer, rounds
 
@@ -42,14 +42,14 @@ def server(tmp_path: Path) -> MadeServer:
     return made
 
 
-def followed(server: MadeServer, opened: Archiving, between: Callable[[], None]) -> list[Round]:
-    heard: list[Round] = []
-    wish = Wish((server.place("zk1"),))
+def followed(server: MadeServer, opened: Archiving, between: Callable[[], None]) -> list[ZooKeeperFollowRound]:
+    heard: list[ZooKeeperFollowRound] = []
+    wish = ZooKeeperBackupOptions((server.place("zk1"),))
     follow(opened, wish, rounds(server), lambda _, word: word, Rest(between), interval_s=0.0, tell=heard.append)
     return heard
 
 
-def opening(place: Place) -> AbstractContextManager[ArchiveSink]:
+def opening(place: SourceRef) -> AbstractContextManager[ArchiveSink]:
     return archiving(place, clock=utc_now, tokens=random_token)
 
 
@@ -83,7 +83,7 @@ def test_what_no_retry_cures_ends_the_run(server: MadeServer, kind: type[errors.
 
 
 @contextmanager
-def _failing_first(place: Place, failing: list[errors.LogkeepError]) -> Iterator[ArchiveSink]:
+def _failing_first(place: SourceRef, failing: list[errors.LogkeepError]) -> Iterator[ArchiveSink]:
     if failing:
         raise failing.pop()
     with opening(place) as sink:

@@ -3,7 +3,15 @@
 import pytest
 
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
-from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, Delete, Kind, Multi, Part, Transaction
+from logkeep.formats.zookeeper.transactions import (
+    OPEN_ACL,
+    Create,
+    Delete,
+    Multi,
+    MultiPart,
+    Transaction,
+    TransactionType,
+)
 from logkeep.zookeeper.kept import Member
 from logkeep.zookeeper.plan import RestorePath, ToEnd, plan
 from logkeep.zookeeper.replay import replay
@@ -13,7 +21,7 @@ from tests.zookeeper import encoding
 from tests.zookeeper.made import BEGAN_MS, MemoryView
 
 COME_AND_GO = Create(b"/x", b"", OPEN_ACL, False, 1)
-MULTI = Multi((Part(Kind.CREATE, COME_AND_GO), Part(Kind.DELETE, Delete(b"/x"))))
+MULTI = Multi((MultiPart(TransactionType.CREATE, COME_AND_GO), MultiPart(TransactionType.DELETE, Delete(b"/x"))))
 
 
 def _transaction(zxid: int, kind: int, change: Create | Multi) -> Transaction:
@@ -23,10 +31,10 @@ def _transaction(zxid: int, kind: int, change: Create | Multi) -> Transaction:
 @pytest.mark.parametrize("logs", [((2, 3),), ((2,), (3,)), ((3,),)], ids=["one-log", "two-logs", "purged"])
 def test_what_a_snapshot_lacks_of_its_own_transaction(logs: tuple[tuple[int, ...], ...]) -> None:
     """Where no log holds it any more, nobody can know."""
-    later = _transaction(3, Kind.CREATE, Create(b"/b", b"", OPEN_ACL, False, 2))
-    by_zxid = {2: _transaction(2, Kind.MULTI, MULTI), 3: later}
+    later = _transaction(3, TransactionType.CREATE, Create(b"/b", b"", OPEN_ACL, False, 2))
+    by_zxid = {2: _transaction(2, TransactionType.MULTI, MULTI), 3: later}
     tree = new_tree(with_config=False)
-    tree.apply(_transaction(2, Kind.CREATE, COME_AND_GO))
+    tree.apply(_transaction(2, TransactionType.CREATE, COME_AND_GO))
     view = MemoryView(members=[Member(name="a", role="standalone")])
     half = b"".join(exact_snapshot({}, *rows_of(tree), zxid=2, digest=None))
     view.add_snapshot(half, 2, fuzzy_end=None, bound=2, nodes=len(tree.nodes))

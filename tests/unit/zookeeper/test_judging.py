@@ -3,10 +3,10 @@
 import pytest
 
 from logkeep.model.findings import Severity
-from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.findings import Class, FileFinding
 from logkeep.zookeeper.judging import judge
 from logkeep.zookeeper.score import Condition
-from logkeep.zookeeper.verify import Level, Verified
+from logkeep.zookeeper.verify import Level, VerifiedFiles
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,6 @@ from logkeep.zookeeper.verify import Level, Verified
 )
 def test_what_a_server_or_a_replay_found_wrong_is_no_valid_backup(kind: Class, condition: Condition) -> None:
     """Although every file is as it was written."""
-    seen = Seen(kind=kind, severity=Severity.DAMAGE, where="b", what="wrong")
-    judged = judge(Verified(level=Level.BOOT, seen=(seen,), restorable=True, end=5), end=5, where="b")
+    seen = FileFinding(kind=kind, severity=Severity.DAMAGE, where="b", what="wrong")
+    judged = judge(VerifiedFiles(level=Level.BOOT, seen=(seen,), restorable=True, end=5), end=5, where="b")
     assert (judged.condition, judged.score < 100, judged.exit_code) == (condition, True, 10)

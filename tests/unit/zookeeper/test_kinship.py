@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from logkeep.formats.zookeeper.jute import packed_buffer, packed_int
 from logkeep.formats.zookeeper.snapshot import NodeRow
-from logkeep.formats.zookeeper.transactions import HEADER, Kind
+from logkeep.formats.zookeeper.transactions import HEADER, TransactionType
 from logkeep.zookeeper.kinship import same_past
 from logkeep.zookeeper.tree import Tree, rows_of
 from tests.zookeeper.made_server import SESSION, tree_after
@@ -17,7 +17,7 @@ _OPEN = packed_int(1) + packed_int(31) + packed_buffer(b"world") + packed_buffer
 
 def create(zxid: int, path: bytes) -> bytes:
     """Without the parent's count, which the tree then keeps by itself."""
-    head = HEADER.pack(SESSION, 0, zxid, 1_700_000_000_000 + zxid, Kind.CREATE)
+    head = HEADER.pack(SESSION, 0, zxid, 1_700_000_000_000 + zxid, TransactionType.CREATE)
     return head + packed_buffer(path) + packed_buffer(b"") + _OPEN + b"\0" + packed_int(-1)
 
 
@@ -25,11 +25,11 @@ BEGIN = [create(1, b"/a"), create(2, b"/a/x"), create(3, b"/b"), create(4, b"/a/
 
 
 def _delete(zxid: int, path: bytes) -> bytes:
-    return HEADER.pack(SESSION, 0, zxid, 1_700_000_000_000 + zxid, Kind.DELETE) + packed_buffer(path)
+    return HEADER.pack(SESSION, 0, zxid, 1_700_000_000_000 + zxid, TransactionType.DELETE) + packed_buffer(path)
 
 
 def _set(zxid: int, path: bytes, version: int) -> bytes:
-    head = HEADER.pack(SESSION, 0, zxid, 1_700_000_000_000 + zxid, Kind.SET_DATA)
+    head = HEADER.pack(SESSION, 0, zxid, 1_700_000_000_000 + zxid, TransactionType.SET_DATA)
     return head + packed_buffer(path) + packed_buffer(b"new") + packed_int(version)
 
 

@@ -11,7 +11,7 @@ from logkeep.formats.zookeeper.txnlog import scan
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.garbage import collect
 from logkeep.repository.prune import delete
 from logkeep.repository.verdicts import DAMAGED, GOOD
@@ -40,14 +40,14 @@ def server(tmp_path: Path) -> MadeServer:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> SourceRef:
     return new_local_place(tmp_path / "repository")
 
 
 class TestCopiedAgain:
     @pytest.mark.parametrize(("which", "codec"), [(0, Codec.NONE), (2, Codec.ZSTD), (-1, Codec.GZIP), (-1, Codec.NONE)])
     def test_what_the_server_still_has_is_copied_again_and_serves_all_backups(
-        self, server: MadeServer, place: Place, which: int, codec: Codec
+        self, server: MadeServer, place: SourceRef, which: int, codec: Codec
     ) -> None:
         """A whole file, a piece of one, or a snapshot."""
         archived(place, server, codec=codec)
@@ -67,7 +67,7 @@ class TestCopiedAgain:
         assert not known_damaged(place, ids(place))
         assert archived(place, server).exit_code == 0
 
-    def test_an_object_that_is_gone_is_copied_again(self, server: MadeServer, place: Place) -> None:
+    def test_an_object_that_is_gone_is_copied_again(self, server: MadeServer, place: SourceRef) -> None:
         archived(place, server)
         view = newest(place)
         place.store.delete(view.object_name(view.logs[1]))
@@ -76,7 +76,9 @@ class TestCopiedAgain:
         assert [f.code for f in done.findings] == ["copied-again"]
         assert [verified(place, backup_id).document.verdict for backup_id in ids(place)] == [GOOD] * 2
 
-    def test_other_transactions_under_the_same_numbers_are_not_taken(self, server: MadeServer, place: Place) -> None:
+    def test_other_transactions_under_the_same_numbers_are_not_taken(
+        self, server: MadeServer, place: SourceRef
+    ) -> None:
         archived(place, server)
         view = newest(place)
         name = damage(place, view, view.logs[0])
@@ -87,7 +89,7 @@ class TestCopiedAgain:
         assert "zookeeper repair" in done.findings[0].remedy
 
     def test_what_the_server_has_no_more_stays_a_loss_beside_what_it_has(
-        self, server: MadeServer, place: Place
+        self, server: MadeServer, place: SourceRef
     ) -> None:
         archived(place, server)
         view = newest(place)
@@ -101,7 +103,7 @@ class TestCopiedAgain:
 
 
 class TestRepair:
-    def test_nothing_damaged_is_nothing_done(self, server: MadeServer, place: Place) -> None:
+    def test_nothing_damaged_is_nothing_done(self, server: MadeServer, place: SourceRef) -> None:
         archived(place, server)
         generation = read_chain(place).generation
         done = repaired(place, ids(place)[0])
@@ -111,7 +113,7 @@ class TestRepair:
             repaired(place, 7)
 
     def test_another_member_gives_back_what_is_lost_to_all_backups(
-        self, server: MadeServer, place: Place, tmp_path: Path
+        self, server: MadeServer, place: SourceRef, tmp_path: Path
     ) -> None:
         other = MadeServer(tmp_path / "other", zxid=8)
         other.snapshot(2)
@@ -133,7 +135,9 @@ class TestRepair:
         assert place.store.head(name).size, "the original stays"
 
     @pytest.mark.parametrize("which", ["log", "snapshot"])
-    def test_another_history_of_the_same_server_is_a_donor(self, server: MadeServer, place: Place, which: str) -> None:
+    def test_another_history_of_the_same_server_is_a_donor(
+        self, server: MadeServer, place: SourceRef, which: str
+    ) -> None:
         archived(place, server)
         archived(place, server, new_history=True)
         first = ids(place)[0]
@@ -144,7 +148,7 @@ class TestRepair:
         assert verified(place, first).document.verdict == GOOD
         assert bytes_of(viewed(place, first)) == expected
 
-    def test_a_directory_beside_it_is_a_donor(self, server: MadeServer, place: Place) -> None:
+    def test_a_directory_beside_it_is_a_donor(self, server: MadeServer, place: SourceRef) -> None:
         archived(place, server)
         expected, view = bytes_of(newest(place)), newest(place)
         damage(place, view, view.logs[1])
@@ -154,7 +158,7 @@ class TestRepair:
         assert "0x8 taken from the directories of zk2, member zk2" in mend.told
         assert bytes_of(newest(place)) == expected
 
-    def test_what_nobody_has_is_named_and_the_rest_of_it_serves(self, server: MadeServer, place: Place) -> None:
+    def test_what_nobody_has_is_named_and_the_rest_of_it_serves(self, server: MadeServer, place: SourceRef) -> None:
         archived(place, server)
         first, view = ids(place)[0], newest(place)
         name = damage(place, view, view.logs[1], len(LOG_HEADER) + 2 * len(txn(4)) + 40)
@@ -174,7 +178,7 @@ class TestRepair:
         assert place.store.head(name).size
 
     def test_the_next_backup_goes_on_behind_a_loss_and_verify_tells_of_it(
-        self, server: MadeServer, place: Place
+        self, server: MadeServer, place: SourceRef
     ) -> None:
         archived(place, server)
         view = newest(place)
@@ -190,7 +194,7 @@ class TestRepair:
             assert (found.document.verdict, [f.code for f in found.findings]) == (GOOD, ["lost-transactions"])
 
     def test_an_end_that_is_lost_comes_from_the_server_with_the_next_backup(
-        self, server: MadeServer, place: Place
+        self, server: MadeServer, place: SourceRef
     ) -> None:
         archived(place, server)
         view = newest(place)
@@ -201,7 +205,7 @@ class TestRepair:
         assert (zxids(newest(place)), done.exit_code) == ([(1, 3), (4, 7), (8, 8)], 0)
 
     def test_a_backup_whose_end_is_lost_is_damaged_though_all_that_is_left_is_whole(
-        self, server: MadeServer, place: Place
+        self, server: MadeServer, place: SourceRef
     ) -> None:
         archived(place, server)
         server.snapshot(8)
@@ -216,7 +220,7 @@ class TestRepair:
         assert (first.document.verdict, [f.code for f in first.findings]) == (DAMAGED, ["end-unreachable"])
         assert "it was taken up to 0x8" in first.findings[0].what
 
-    def test_a_snapshot_that_nobody_has_is_not_used_any_more(self, server: MadeServer, place: Place) -> None:
+    def test_a_snapshot_that_nobody_has_is_not_used_any_more(self, server: MadeServer, place: SourceRef) -> None:
         server.snapshot(5)
         archived(place, server)
         view = newest(place)
@@ -229,7 +233,7 @@ class TestRepair:
         assert archived(place, server).exit_code == 0
         assert [s.zxid for s in newest(place).snapshots] == [2, 5]
 
-    def test_of_the_only_snapshot_nothing_can_be_made(self, server: MadeServer, place: Place) -> None:
+    def test_of_the_only_snapshot_nothing_can_be_made(self, server: MadeServer, place: SourceRef) -> None:
         archived(place, server)
         view = newest(place)
         damage(place, view, view.snapshots[0])
@@ -238,7 +242,7 @@ class TestRepair:
         assert verified(place, ids(place)[0]).document.verdict == DAMAGED
 
     def test_whole_records_that_are_not_those_that_were_archived_are_no_repair(
-        self, server: MadeServer, place: Place
+        self, server: MadeServer, place: SourceRef
     ) -> None:
         archived(place, server)
         view = newest(place)
@@ -255,7 +259,7 @@ class TestForeseen:
     @pytest.mark.parametrize("accept_loss", [True, False])
     @pytest.mark.parametrize("case", ["lost", "spliced", "evil", "snapshot", "only-snapshot", "gone"])
     def test_a_preview_leaves_what_a_run_leaves(
-        self, server: MadeServer, place: Place, case: str, accept_loss: bool
+        self, server: MadeServer, place: SourceRef, case: str, accept_loss: bool
     ) -> None:
         if case != "only-snapshot":
             server.snapshot(5)
@@ -280,7 +284,7 @@ class TestMergedObjects:
     """Pieces of several backups in one object, which is damaged later; or damaged pieces that are merged later."""
 
     @pytest.fixture
-    def growing(self, tmp_path: Path, place: Place) -> Growing:
+    def growing(self, tmp_path: Path, place: SourceRef) -> Growing:
         growing = Growing(tmp_path / "growing", place)
         for _ in range(3):
             growing.backup()
@@ -289,11 +293,11 @@ class TestMergedObjects:
     def beside(self, growing: Growing) -> BackupView:
         return directory_view(Member(name="zk2", data_dir=str(growing.server.snapshot_dir)))
 
-    def good(self, place: Place) -> None:
+    def good(self, place: SourceRef) -> None:
         assert {verified(place, backup_id).document.verdict for backup_id in ids(place)} == {GOOD}
 
     @pytest.mark.parametrize("named", [True, False])
-    def test_what_was_merged_is_mended_for_all_and_stays(self, growing: Growing, place: Place, named: bool) -> None:
+    def test_what_was_merged_is_mended_for_all_and_stays(self, growing: Growing, place: SourceRef, named: bool) -> None:
         """Whether a backup was committed with the merged object or not."""
         optimize(place)
         if named:
@@ -309,7 +313,7 @@ class TestMergedObjects:
         assert place.store.head(name).size
         assert everything(place).items() >= before.items()
 
-    def test_a_backup_that_ends_within_it_has_all_of_it_mended(self, growing: Growing, place: Place) -> None:
+    def test_a_backup_that_ends_within_it_has_all_of_it_mended(self, growing: Growing, place: SourceRef) -> None:
         optimize(place)
         before, view = everything(place), newest(place)
         damage(place, view, view.logs[0], 60)
@@ -318,7 +322,7 @@ class TestMergedObjects:
         self.good(place)
 
     @pytest.fixture
-    def orphan(self, growing: Growing, place: Place) -> str:
+    def orphan(self, growing: Growing, place: SourceRef) -> str:
         """A damaged object that no backup has all of: the one that had is deleted. Its name."""
         growing.backup()
         optimize(place)
@@ -331,7 +335,7 @@ class TestMergedObjects:
 
     @pytest.mark.parametrize("which", [0, -1])
     def test_what_no_backup_has_all_of_is_mended_as_one(
-        self, growing: Growing, place: Place, orphan: str, which: int
+        self, growing: Growing, place: SourceRef, orphan: str, which: int
     ) -> None:
         done = repaired(place, ids(place)[which], self.beside(growing))
         assert [done.names[kept] for kept in done.mends] == [orphan]
@@ -339,14 +343,14 @@ class TestMergedObjects:
         assert repaired(place, ids(place)[-1]).foreseen.damaged == ()
 
     def test_what_no_backup_has_all_of_is_copied_again_as_one(
-        self, growing: Growing, place: Place, orphan: str
+        self, growing: Growing, place: SourceRef, orphan: str
     ) -> None:
         assert verified(place, ids(place)[-1]).document.verdict == DAMAGED
         done = archived(place, growing.server)
         assert [(f.code, f.where) for f in done.findings] == [("copied-again", orphan)]
         self.good(place)
 
-    def test_what_was_mended_is_merged_with_its_neighbours(self, growing: Growing, place: Place) -> None:
+    def test_what_was_mended_is_merged_with_its_neighbours(self, growing: Growing, place: SourceRef) -> None:
         before, view = everything(place), newest(place)
         damage(place, view, view.logs[1], 60)
         assert len(repaired(place, ids(place)[-1], self.beside(growing)).mends) == 1
@@ -357,7 +361,9 @@ class TestMergedObjects:
         self.good(place)
 
 
-def test_what_is_left_of_a_piece_is_not_merged_while_a_backup_names_all_of_it(server: MadeServer, place: Place) -> None:
+def test_what_is_left_of_a_piece_is_not_merged_while_a_backup_names_all_of_it(
+    server: MadeServer, place: SourceRef
+) -> None:
     archived(place, server)
     view = newest(place)
     damage(place, view, view.logs[1], len(LOG_HEADER) + 2 * len(txn(4)) + 40)
@@ -372,19 +378,19 @@ def test_what_is_left_of_a_piece_is_not_merged_while_a_backup_names_all_of_it(se
     assert everything(place) == before
 
 
-def _by_repair(place: Place, server: MadeServer) -> None:
+def _by_repair(place: SourceRef, server: MadeServer) -> None:
     beside = directory_view(Member(name="zk2", data_dir=str(server.snapshot_dir), log_dir=str(server.log_dir)))
     repaired(place, ids(place)[0], beside)
 
 
-def _by_backup(place: Place, server: MadeServer) -> None:
+def _by_backup(place: SourceRef, server: MadeServer) -> None:
     verified(place, ids(place)[0])
     archived(place, server)
 
 
 @pytest.mark.parametrize("mend", [_by_repair, _by_backup])
 def test_originals_stay_until_the_backups_that_had_them_go(
-    server: MadeServer, place: Place, mend: Callable[[Place, MadeServer], None]
+    server: MadeServer, place: SourceRef, mend: Callable[[SourceRef, MadeServer], None]
 ) -> None:
     archived(place, server)
     view = newest(place)
@@ -404,7 +410,7 @@ def test_originals_stay_until_the_backups_that_had_them_go(
 @pytest.mark.parametrize("digest", [True, False])
 @pytest.mark.parametrize("missing", [True, False])
 def test_damage_where_the_proof_of_a_history_would_be_is_named(
-    server: MadeServer, place: Place, digest: bool, missing: bool
+    server: MadeServer, place: SourceRef, digest: bool, missing: bool
 ) -> None:
     """The logs that continue the archive were purged: a snapshot must prove it, by its digest or by its nodes."""
     archived(place, server)

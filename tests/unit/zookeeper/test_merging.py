@@ -11,7 +11,7 @@ from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository import layout
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.garbage import collect
 from logkeep.repository.optimize import MergeUnit
 from logkeep.repository.owner import this_process
@@ -25,10 +25,10 @@ from logkeep.zookeeper.archive.merge import merge_with
 from logkeep.zookeeper.archive.pieces import settled
 from logkeep.zookeeper.archive.record import log_record
 from logkeep.zookeeper.archive.sink import archiving
-from logkeep.zookeeper.archive.verifying import Look
+from logkeep.zookeeper.archive.verifying import DeepVerification
 from logkeep.zookeeper.archive.view import view_of
-from logkeep.zookeeper.backup import Wish
-from logkeep.zookeeper.follow import Round, follow
+from logkeep.zookeeper.backup import ZooKeeperBackupOptions
+from logkeep.zookeeper.follow import ZooKeeperFollowRound, follow
 from logkeep.zookeeper.verify import Level
 from tests.crash.points import AT_ONCE
 from tests.zookeeper.archives import archived, bytes_of, new_local_place, new_place, newest, zxids
@@ -36,18 +36,18 @@ from tests.zookeeper.directories import MIB, MadeServer, rounds, txn
 from tests.zookeeper.merging import Growing, everything, log_objects, optimize
 
 
-def verified(place: Place, level: Level = Level.REPLAY) -> list[str]:
+def verified(place: SourceRef, level: Level = Level.REPLAY) -> list[str]:
     """The verdicts on all backups."""
     found = []
     for entry in read_chain(place).completed:
         verifier = Verifier(
-            place, InlineEngine(), this_process("verify"), utc_now, random_token, deeper=Look(entry, level)
+            place, InlineEngine(), this_process("verify"), utc_now, random_token, deeper=DeepVerification(entry, level)
         )
         found.append(verifier.verify(BackupId(entry.id), level).document.verdict)
     return found
 
 
-def sweep(place: Place) -> None:
+def sweep(place: SourceRef) -> None:
     with writing(place, "gc", utc_now, random_token) as session:
         collect(session, AT_ONCE)
 
@@ -213,10 +213,10 @@ class _StopAfter:
 
 def test_who_follows_merges_as_it_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "MERGE_EVERY", 10)
-    growing, heard = Growing(tmp_path / "server", new_place()), list[Round]()
+    growing, heard = Growing(tmp_path / "server", new_place()), list[ZooKeeperFollowRound]()
     follow(
         lambda: archiving(growing.place, clock=utc_now, tokens=random_token),
-        Wish((growing.server.place("zk1"),)),
+        ZooKeeperBackupOptions((growing.server.place("zk1"),)),
         rounds(growing.server),
         lambda _, word: word,
         _StopAfter(growing, 13),

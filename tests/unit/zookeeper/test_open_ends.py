@@ -8,7 +8,7 @@ from logkeep.model.segments import Proof
 from logkeep.zookeeper.directory_view import directory_view
 from logkeep.zookeeper.kept import Member
 from logkeep.zookeeper.plan import END_OPEN, TAIL_UNPROVEN, ToZxid
-from logkeep.zookeeper.prove import Proven, proven_path
+from logkeep.zookeeper.prove import ProvenPath, proven_path
 from logkeep.zookeeper.survey import LogTimes, survey
 from logkeep.zookeeper.verify import Level, verify
 from tests.zookeeper.archives import archived, new_place, newest
@@ -34,7 +34,7 @@ def brought_up_to_date(*snapshots: int, role: str = "follower", told: int = 0) -
 
 def is_doubted(view: MemoryView, zxid: int) -> bool:
     found = proven_path(view, survey(view), ToZxid(zxid), LogTimes(view))
-    assert isinstance(found, Proven)
+    assert isinstance(found, ProvenPath)
     assert (found.path.proof is Proof.UNPROVEN) == bool({END_OPEN, TAIL_UNPROVEN} & {*found.path.labels})
     return END_OPEN in found.path.labels
 
@@ -93,7 +93,7 @@ def test_a_backup_of_one_member_stays_proven_when_a_later_one_finds_a_hole(tmp_p
     archived(place, server)
     view = newest(place)
     found = proven_path(view, survey(view), ToZxid(ONE[3]), LogTimes(view))
-    assert isinstance(found, Proven)
+    assert isinstance(found, ProvenPath)
     assert not {END_OPEN, TAIL_UNPROVEN} & {*found.path.labels}
 
 

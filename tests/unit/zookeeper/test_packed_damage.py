@@ -10,12 +10,12 @@ from logkeep.formats.zookeeper.transactions import SetData, Transaction
 from logkeep.formats.zstd_frames import MAGIC
 from logkeep.model.segments import Codec
 from logkeep.model.work import Engine
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.verdicts import DAMAGED, GOOD
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.archive.view import ArchiveView
 from logkeep.zookeeper.past.choice import choice
-from logkeep.zookeeper.past.events import Depth, Wanted
+from logkeep.zookeeper.past.events import Depth, WantedEvents
 from logkeep.zookeeper.past.history import history
 from logkeep.zookeeper.past.transactions_view import readable_units, rows
 from tests.zookeeper.archives import archived, bytes_of, new_place, newest, zxids
@@ -24,7 +24,7 @@ from tests.zookeeper.encoding import LOG_HEADER, body, record
 from tests.zookeeper.mended import beside, damage, ids, repaired, verified, viewed
 from tests.zookeeper.merging import optimize
 
-EVERYTHING = Wanted(b"/", Depth.EVERYTHING, 1 << 30)
+EVERYTHING = WantedEvents(b"/", Depth.EVERYTHING, 1 << 30)
 CHANCE = random.Random(11)
 MANY = 3000
 
@@ -57,7 +57,7 @@ def engine(_size_bytes: int = 0) -> Engine:
     return InlineEngine()
 
 
-def half_way(place: Place, view: ArchiveView) -> None:
+def half_way(place: SourceRef, view: ArchiveView) -> None:
     """So that it cannot be unpacked: in the midst of the one stream of gzip, and at the head of the second frame."""
     stored, log = place.store.get(view.object_name(view.logs[0]), 1 << 30), view.logs[0]
     at = stored.index(MAGIC, 1) if stored.startswith(MAGIC) else len(stored) // 2

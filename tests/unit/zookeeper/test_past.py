@@ -20,7 +20,7 @@ from logkeep.formats.zookeeper.transactions import (
     Create,
     Delete,
     Multi,
-    Part,
+    MultiPart,
     SetAcl,
     SetData,
     Transaction,
@@ -29,9 +29,9 @@ from logkeep.model.work import Engine
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.kept import Member
 from logkeep.zookeeper.past.choice import choice
-from logkeep.zookeeper.past.comparing import Side, compare, one_member, written_digest
-from logkeep.zookeeper.past.difference import Kind, differences
-from logkeep.zookeeper.past.events import Depth, LogUnit, Wanted, find, wanted_path
+from logkeep.zookeeper.past.comparing import TreeSide, compare, one_member, written_digest
+from logkeep.zookeeper.past.difference import DifferenceKind, differences
+from logkeep.zookeeper.past.events import Depth, LogSearchUnit, WantedEvents, find, wanted_path
 from logkeep.zookeeper.past.history import History, history
 from logkeep.zookeeper.past.pieces import pieces, searched
 from logkeep.zookeeper.plan import Slice, ToEnd, ToZxid
@@ -83,7 +83,7 @@ def _made(path: bytes, *, ephemeral: bool = False) -> Create:
 
 
 def _history(view: MemoryView, path: str, depth: Depth = Depth.ITSELF, most: int = 100) -> History:
-    return history(view, Wanted(wanted_path(path), depth, most), _engine)
+    return history(view, WantedEvents(wanted_path(path), depth, most), _engine)
 
 
 def _told(found: History) -> list[tuple[int, str, str, int]]:
@@ -109,8 +109,8 @@ def test_an_unnamed_end_of_a_session_deletes_its_nodes() -> None:
 
 
 def test_a_failed_multi_changed_nothing_and_a_check_changes_nothing() -> None:
-    parts = (Part(5, SetData(b"/a", b"y", 1)), Part(2, Delete(b"/a")))
-    failed = (Part(5, SetData(b"/a", b"y", 1)), Part(-1, SetData(b"/a", b"y", 1)))
+    parts = (MultiPart(5, SetData(b"/a", b"y", 1)), MultiPart(2, Delete(b"/a")))
+    failed = (MultiPart(5, SetData(b"/a", b"y", 1)), MultiPart(-1, SetData(b"/a", b"y", 1)))
     view = _view((1, 14, Multi(parts)), (1, 14, Multi(failed)))
     assert _told(_history(view, "/a")) == [(1, "setData", "multi", 1), (1, "delete", "multi", 1)]
 
@@ -135,7 +135,7 @@ def test_the_newest_are_told_and_all_are_counted() -> None:
 
 def test_a_unit_travels_to_another_process() -> None:
     view = backup_of(PAST, snapshot_at=(0,), logs=(range(1, 31),))
-    unit = LogUnit(view, choice(view, _engine).parts[0], Wanted(b"/n1", Depth.ITSELF, 5))
+    unit = LogSearchUnit(view, choice(view, _engine).parts[0], WantedEvents(b"/n1", Depth.ITSELF, 5))
     there = pickle.loads(pickle.dumps(unit))  # noqa: S301 - our own bytes, a line ago
     assert find(there, lambda _: None) == find(unit, lambda _: None)
 
@@ -158,11 +158,11 @@ def test_trees_differ_by_kind() -> None:
     )
     found = {one.path: one for one in differences(_tree(*base), _tree(*base, *later))}
     assert {path: one.kinds for path, one in found.items()} == {
-        "/": (Kind.STAT,),
-        "/acl": (Kind.ACL, Kind.STAT),
-        "/data": (Kind.DATA, Kind.STAT),
-        "/gone": (Kind.DELETED,),
-        "/new": (Kind.CREATED,),
+        "/": (DifferenceKind.STAT,),
+        "/acl": (DifferenceKind.ACL, DifferenceKind.STAT),
+        "/data": (DifferenceKind.DATA, DifferenceKind.STAT),
+        "/gone": (DifferenceKind.DELETED,),
+        "/new": (DifferenceKind.CREATED,),
     }
     assert (found["/acl"].stat, found["/data"].stat) == (("aversion",), ("mzxid", "mtime", "version"))
     assert [one.path for one in differences(_tree(*base), _tree(*base, *later), b"/data")] == ["/data"]
@@ -173,13 +173,18 @@ def test_members_and_moments_are_compared() -> None:
     view = backup_of(PAST, snapshot_at=(0,), logs=(range(1, 31),))
     view.members.append(Member(name="b"))
     add_member(view, PAST, snapshot_at=(0,), logs=(range(1, 21),), member="b")
-    at_20 = compare(Side(one_member(view, "a"), ToZxid(20)), Side(one_member(view, "b"), ToEnd()), b"", 10)
+    at_20 = compare(TreeSide(one_member(view, "a"), ToZxid(20)), TreeSide(one_member(view, "b"), ToEnd()), b"", 10)
     assert (at_20.by, at_20.total, at_20.after.until) == ("replay", 0, 20)
-    again = compare(Side(view, ToZxid(20)), Side(view, ToZxid(20)), b"", 10)
+    again = compare(TreeSide(view, ToZxid(20)), TreeSide(view, ToZxid(20)), b"", 10)
     assert (again.by, again.total, again.after.until) == ("digest", 0, 20)
-    ends = compare(Side(one_member(view, "b"), ToEnd()), Side(one_member(view, "a"), ToEnd()), b"", 2)
-    assert (ends.by, ends.total > 2, len(ends.differences), ends.counted[Kind.CREATED] > 0) == ("replay", True, 2, True)
-    system = compare(Side(view, ToZxid(20)), Side(view, ToZxid(20)), b"/zookeeper", 10)
+    ends = compare(TreeSide(one_member(view, "b"), ToEnd()), TreeSide(one_member(view, "a"), ToEnd()), b"", 2)
+    assert (ends.by, ends.total > 2, len(ends.differences), ends.counted[DifferenceKind.CREATED] > 0) == (
+        "replay",
+        True,
+        2,
+        True,
+    )
+    system = compare(TreeSide(view, ToZxid(20)), TreeSide(view, ToZxid(20)), b"/zookeeper", 10)
     assert (system.by, system.total) == ("replay", 0)
 
 
@@ -192,7 +197,7 @@ def test_equal_digests_alone_do_not_make_two_moments_equal() -> None:
         records.append(record(body(made._replace(digest=tree.digest))))
     view = backup_of(PAST, snapshot_at=(), logs=())
     view.add_log(records)
-    one, other = (Side(view, ToZxid(zxid)) for zxid in (1, 2))
+    one, other = (TreeSide(view, ToZxid(zxid)) for zxid in (1, 2))
     found = compare(one, other, b"", 10)
     written = [written_digest(view, path) for path in (found.before, found.after)]
     assert written[0] == written[1] is not None
@@ -205,7 +210,7 @@ def test_equal_digests_alone_do_not_make_two_moments_equal() -> None:
 @pytest.mark.parametrize("moments", [(20, 20), (20, 30)])
 def test_a_node_that_is_in_neither_tree_is_not_called_equal(moments: tuple[int, int]) -> None:
     view = backup_of(PAST, snapshot_at=(0,), logs=(range(1, 31),))
-    one, other = (Side(view, ToZxid(moment)) for moment in moments)
+    one, other = (TreeSide(view, ToZxid(moment)) for moment in moments)
     assert compare(one, other, b"/n1", 10).total == 0
     with pytest.raises(UsageError, match="in neither") as refused:
         compare(one, other, b"/nn1", 10)
@@ -233,9 +238,9 @@ def test_a_member_whose_tree_has_diverged_differs_though_it_logs_the_leaders_dig
     acls, rows = rows_of(diverged)
     content = b"".join(exact_snapshot({}, acls, rows, zxid=10, digest=diverged.digest))
     view.add_snapshot(content, 10, "b", fuzzy_end=10, digest=diverged.digest, nodes=len(diverged.nodes))
-    sides = [Side(one_member(view, member), ToEnd(), believe=True) for member in "ab"]
+    sides = [TreeSide(one_member(view, member), ToEnd(), believe=True) for member in "ab"]
     found = compare(sides[0], sides[1], b"", 10)
-    assert (found.by, found.counted[Kind.DELETED]) == ("replay", 1)
+    assert (found.by, found.counted[DifferenceKind.DELETED]) == ("replay", 1)
     assert [MISMATCH in each.labels for each in (found.before, found.after)] == [False, True]
     assert gone.decode() in {one.path for one in found.differences}
 

@@ -12,13 +12,13 @@ from logkeep.model.work import Engine
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.kept import Member
 from logkeep.zookeeper.past.choice import choice
-from logkeep.zookeeper.past.events import Depth, Wanted
+from logkeep.zookeeper.past.events import Depth, WantedEvents
 from logkeep.zookeeper.past.history import History, history
 from logkeep.zookeeper.past.transactions_view import rows, units
 from tests.zookeeper.encoding import body, record
 from tests.zookeeper.made import MemoryView, Past, add_member, epoch
 
-ALL = Wanted(b"/", Depth.EVERYTHING, 1000)
+ALL = WantedEvents(b"/", Depth.EVERYTHING, 1000)
 E1, E2 = 1 << 32, 2 << 32
 COMMITTED = Past([*epoch(1, 5), *epoch(2, 4)])
 CUT_OFF = Past(epoch(1, 8))

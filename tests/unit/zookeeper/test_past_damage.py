@@ -14,13 +14,13 @@ from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot
 from logkeep.zookeeper.past.around import Missing, around, between
 from logkeep.zookeeper.past.choice import choice
-from logkeep.zookeeper.past.events import Depth, LogUnit, Wanted
+from logkeep.zookeeper.past.events import Depth, LogSearchUnit, WantedEvents
 from logkeep.zookeeper.past.history import History, history
 from logkeep.zookeeper.past.transactions_view import readable_units, rows
 from tests.zookeeper.made import MemoryView, Past, add_member, backup_of, epoch
 
 PAST = Past([*epoch(1, 12), *epoch(3, 8)])
-ALL = Wanted(b"/", Depth.EVERYTHING, 1000)
+ALL = WantedEvents(b"/", Depth.EVERYTHING, 1000)
 
 
 def _engine(_total_bytes: int = 0) -> Engine:
@@ -175,5 +175,5 @@ def test_every_transaction_is_told_or_named(flips: list[tuple[int, int]], cut: b
 def test_a_unit_begins_where_it_is_said() -> None:
     view = backup_of(PAST, snapshot_at=(0,), logs=(PAST.zxids,))
     _flipped(view, view.logs[0], 20)
-    units: tuple[LogUnit, ...] = readable_units(view, InlineEngine(), choice(view, _engine)).units
+    units: tuple[LogSearchUnit, ...] = readable_units(view, InlineEngine(), choice(view, _engine)).units
     assert [(unit.piece.first, unit.start_at > 16) for unit in units] == [((1 << 32) + 2, True)]

@@ -13,13 +13,13 @@ from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.past.choice import choice
 from logkeep.zookeeper.past.disputed import PairUnit, compare_logs
-from logkeep.zookeeper.past.events import Depth, Wanted
+from logkeep.zookeeper.past.events import Depth, WantedEvents
 from logkeep.zookeeper.past.history import History, history
 from logkeep.zookeeper.survey import to_compare
 from tests.zookeeper.encoding import body, record
 from tests.zookeeper.made import MemoryView, Past, add_member, epoch
 
-ALL = Wanted(b"/", Depth.EVERYTHING, 1000)
+ALL = WantedEvents(b"/", Depth.EVERYTHING, 1000)
 PAST = Past([*epoch(1, 5), *epoch(2, 4)])
 CUT_OFF = Past(epoch(1, 8))
 E1, E2 = 1 << 32, 2 << 32

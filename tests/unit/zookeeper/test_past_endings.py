@@ -12,7 +12,7 @@ from logkeep.formats.zookeeper.transactions import OPEN_ACL, Change, CloseSessio
 from logkeep.model.work import Engine
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.past.events import Depth, Wanted
+from logkeep.zookeeper.past.events import Depth, WantedEvents
 from logkeep.zookeeper.past.history import History, history
 from logkeep.zookeeper.past.owned import witnesses
 from logkeep.zookeeper.tree import new_tree, rows_of
@@ -65,7 +65,7 @@ def _engine(_total_bytes: int = 0) -> Engine:
 
 
 def _history(view: MemoryView, most: int = 100, member: str | None = None) -> History:
-    return history(view, Wanted(PATH, Depth.ITSELF, most), _engine, member)
+    return history(view, WantedEvents(PATH, Depth.ITSELF, most), _engine, member)
 
 
 def _told(found: History) -> list[tuple[int, str, int]]:

@@ -6,7 +6,7 @@ from logkeep.model.findings import Severity
 from logkeep.model.work import Engine
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.kept import Member
-from logkeep.zookeeper.past.events import Depth, Wanted
+from logkeep.zookeeper.past.events import Depth, WantedEvents
 from logkeep.zookeeper.past.history import History, history
 from logkeep.zookeeper.tree import new_tree, rows_of
 from tests.zookeeper.encoding import body, record
@@ -34,7 +34,7 @@ def _view(*told: tuple[int, int, Change], snapshot_at: int | None = 10) -> Memor
 
 
 def _history(view: MemoryView, path: bytes = b"/a/leader", depth: Depth = Depth.ITSELF, most: int = 100) -> History:
-    return history(view, Wanted(path, depth, most), _engine)
+    return history(view, WantedEvents(path, depth, most), _engine)
 
 
 def _told(found: History) -> list[tuple[int, str, str, str]]:

@@ -1,11 +1,11 @@
 """Plan and replay together: digests decide between ends of epochs, and nothing is believed that they contradict."""
 
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.coverage import Standing
+from logkeep.zookeeper.coverage import BorderProof
 from logkeep.zookeeper.kept import Member
 from logkeep.zookeeper.line import line_of
-from logkeep.zookeeper.plan import Refused, RestorePath, ToEnd, ToTime, ToZxid, plan
-from logkeep.zookeeper.prove import Proven, proven_path
+from logkeep.zookeeper.plan import RestorePath, RestoreRefused, ToEnd, ToTime, ToZxid, plan
+from logkeep.zookeeper.prove import ProvenPath, proven_path
 from logkeep.zookeeper.replay import replay
 from logkeep.zookeeper.survey import LogTimes, survey
 from tests.zookeeper.made import MemoryView, Past, add_member, backup_of, epoch
@@ -52,9 +52,9 @@ def test_a_transaction_that_nobody_noticed_is_missing_is_found_by_its_digest() -
     past = Past([*ONE, *TWO])
     view = backup_of(past, snapshot_at=[0], logs=[ONE[:-1], TWO], role="follower")
     holdings, times = survey(view), LogTimes(view)
-    assert [border.standing for border in line_of(holdings, "1").borders] == [Standing.BY_DIGEST]
+    assert [border.standing for border in line_of(holdings, "1").borders] == [BorderProof.BY_DIGEST]
     found = proven_path(view, holdings, ToEnd(), times)
-    assert isinstance(found, Refused)
+    assert isinstance(found, RestoreRefused)
     assert "0x200000001" in found.what
     assert [(each.first.zxid, each.last.zxid) for each in found.reachable] == [(0, ONE[-2])]
 
@@ -67,7 +67,7 @@ def test_digests_choose_between_two_ends_of_an_epoch() -> None:
     add_member(view, past, snapshot_at=[0], logs=[ONE, TWO], member="b")
     holdings, times = survey(view), LogTimes(view)
     found = proven_path(view, holdings, ToEnd(), times)
-    assert isinstance(found, Proven)
+    assert isinstance(found, ProvenPath)
     assert found.replayed.tree.digest == past.tree.digest
     assert found.path.borders[-1].before == ONE[-1]
 
@@ -81,7 +81,7 @@ def test_proposals_that_were_never_committed_are_left_out() -> None:
     view.add_log([past.records[zxid] for zxid in TWO], "b", borders=((ONE[-1] + 2, TWO[0]),))
     holdings, times = survey(view), LogTimes(view)
     found = proven_path(view, holdings, ToEnd(), times)
-    assert isinstance(found, Proven)
+    assert isinstance(found, ProvenPath)
     assert found.replayed.tree.digest == past.tree.digest
     assert line_of(found.holdings, "1").abandoned == ((ONE[-1] + 1, ONE[-1] + 2),)
 
@@ -90,15 +90,15 @@ def test_without_digests_two_of_three_voters_are_enough_and_one_is_not() -> None
     past = Past([*ONE, *TWO], digests=False)
     view = backup_of(past, snapshot_at=[0], logs=[ONE, TWO], role="follower")
     refused = proven_path(view, survey(view), ToEnd(), LogTimes(view))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RestoreRefused)
     assert "epoch 1 ended" in refused.what
     believed = proven_path(view, survey(view), ToEnd(), LogTimes(view), believe=True)
-    assert isinstance(believed, Proven)
+    assert isinstance(believed, ProvenPath)
     assert believed.path.proof is Proof.UNPROVEN
     view.members.append(Member(name="b", role="leader"))
     add_member(view, past, snapshot_at=[], logs=[[*ONE, *TWO]], member="b")
     agreed = proven_path(view, survey(view), ToEnd(), LogTimes(view))
-    assert isinstance(agreed, Proven)
+    assert isinstance(agreed, ProvenPath)
     assert agreed.replayed.tree.digest == past.tree.digest
 
 
@@ -107,7 +107,7 @@ def test_an_observer_is_no_voter() -> None:
     view = backup_of(past, snapshot_at=[0], logs=[ONE, TWO], role="follower")
     view.members.append(Member(name="o", role="observer"))
     add_member(view, past, snapshot_at=[], logs=[[*ONE, *TWO]], member="o")
-    assert isinstance(proven_path(view, survey(view), ToEnd(), LogTimes(view)), Refused)
+    assert isinstance(proven_path(view, survey(view), ToEnd(), LogTimes(view)), RestoreRefused)
 
 
 def test_members_fill_each_others_holes_unless_they_disagree() -> None:
@@ -116,7 +116,7 @@ def test_members_fill_each_others_holes_unless_they_disagree() -> None:
     add_member(view, past, snapshot_at=[0], logs=[range(1, 11), range(21, 31)], member="a")
     add_member(view, past, snapshot_at=[], logs=[range(8, 24)], member="b")
     found = proven_path(view, survey(view), ToEnd(), LogTimes(view))
-    assert isinstance(found, Proven)
+    assert isinstance(found, ProvenPath)
     assert [piece.log.member for piece in found.path.slices] == ["a", "b", "a"]
     other = Past(range(2, 31))
     view.objects[view.logs[1]] = view.objects[view.logs[1]]
@@ -126,7 +126,7 @@ def test_members_fill_each_others_holes_unless_they_disagree() -> None:
     holdings = survey(forked)
     assert {(each.first, each.last) for each in holdings.disputed} == {(8, 10), (21, 23)}
     refused = plan(holdings, ToEnd(), LogTimes(forked))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RestoreRefused)
     assert [(each.first.zxid, each.last.zxid) for each in refused.reachable] == [(0, 7)]
 
 
@@ -145,7 +145,7 @@ def test_a_time_in_a_hole_is_refused_with_what_is_around_it() -> None:
     past = Past(range(1, 21))
     view = backup_of(past, snapshot_at=[2, 15], logs=[range(1, 10), range(13, 21)])
     refused = plan(survey(view), ToTime(past.time_of(11)), LogTimes(view))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RestoreRefused)
     assert [each.zxid for each in refused.neighbours] == [9, 13]
     assert [(each.first.zxid, each.last.zxid) for each in refused.reachable] == [(0, 9), (15, 20)]
     assert "0xf (" in refused.error("backup 1").remedy
@@ -157,11 +157,11 @@ def test_a_snapshot_that_nothing_bounds_is_exact_where_a_digest_fits() -> None:
     view = backup_of(past, snapshot_at=[], logs=[range(6, 31)])
     view.add_snapshot(past.snapshots[12], 8, fuzzy_end=None)
     found = proven_path(view, survey(view), ToEnd(), LogTimes(view))
-    assert isinstance(found, Proven)
+    assert isinstance(found, ProvenPath)
     assert found.replayed.tree.digest == past.tree.digest
     assert (found.path.proof, found.path.labels) == (Proof.PROVEN, ())
     inside = proven_path(view, survey(view), ToZxid(10), LogTimes(view))
-    assert isinstance(inside, Refused)
+    assert isinstance(inside, RestoreRefused)
     assert "no digest" in inside.what
 
 
@@ -170,7 +170,7 @@ def test_where_no_digest_fits_the_next_older_snapshot_is_tried() -> None:
     view = backup_of(past, snapshot_at=[5], logs=[range(1, 31)])
     view.add_snapshot(other.snapshots[20], 20, fuzzy_end=20)
     found = proven_path(view, survey(view), ToEnd(), LogTimes(view))
-    assert isinstance(found, Proven)
+    assert isinstance(found, ProvenPath)
     assert found.path.base.zxid == 5
     assert found.replayed.tree.digest == past.tree.digest
 
@@ -179,7 +179,7 @@ def test_a_mismatch_is_accepted_only_by_word_and_is_labelled() -> None:
     past = Past([*ONE, *TWO])
     view = backup_of(past, snapshot_at=[0], logs=[ONE[:-1], TWO], role="follower")
     found = proven_path(view, survey(view), ToEnd(), LogTimes(view), accept_mismatch=True, believe=True)
-    assert isinstance(found, Proven)
+    assert isinstance(found, ProvenPath)
     assert found.path.proof is Proof.UNPROVEN
     assert "the digests of the server contradict it" in found.path.labels
 
@@ -188,14 +188,14 @@ def test_without_a_digest_nothing_is_more_than_bounded() -> None:
     past = Past(range(1, 31), digests=False)
     view = backup_of(past, snapshot_at=[5], logs=[range(4, 31)])
     found = proven_path(view, survey(view), ToEnd(), LogTimes(view))
-    assert isinstance(found, Proven)
+    assert isinstance(found, ProvenPath)
     assert (found.path.proof, found.path.labels) == (Proof.BOUNDED, ("bounded, no digest",))
 
 
 def test_a_number_between_two_epochs_is_the_end_of_the_first_only_if_that_is_known() -> None:
     past = Past([*ONE, *TWO])
     view = backup_of(past, snapshot_at=[0], logs=[ONE, TWO], role="follower")
-    assert isinstance(plan(survey(view), ToZxid(TWO[0] - 1), LogTimes(view)), Refused)
+    assert isinstance(plan(survey(view), ToZxid(TWO[0] - 1), LogTimes(view)), RestoreRefused)
     view.members.append(Member(name="b", role="leader"))
     add_member(view, past, snapshot_at=[], logs=[[*ONE, *TWO]], member="b")
     path = plan(survey(view), ToZxid(TWO[0] - 1), LogTimes(view))

@@ -10,21 +10,23 @@ from logkeep.zookeeper.restore.ending import roll_back
 from logkeep.zookeeper.restore.places import set_apart
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.surveying import survey_of
-from logkeep.zookeeper.restore.values import Planned, RestoreWish, Target
+from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
 from tests.zookeeper.made_server import create, log_bytes, made_backup, old_server
 
 
-def _restored(target: Target, *, ensemble: bool) -> Planned:
+def _restored(target: ServerTarget, *, ensemble: bool) -> ZooKeeperRestorePlan:
     view = made_backup()
-    prepared = prepare(view, view.path(), RestoreWish(targets=(target,), ensemble=ensemble, min_epoch=int(ensemble)))
+    prepared = prepare(
+        view, view.path(), ZooKeeperRestoreOptions(targets=(target,), ensemble=ensemble, min_epoch=int(ensemble))
+    )
     carry_out(prepared, replace=True)
     return prepared.planned
 
 
-def _planned(target: Target, *, ensemble: bool) -> Planned:
+def _planned(target: ServerTarget, *, ensemble: bool) -> ZooKeeperRestorePlan:
     view = made_backup()
     return prepare(
-        view, view.path(), RestoreWish(targets=(target,), ensemble=ensemble, min_epoch=int(ensemble))
+        view, view.path(), ZooKeeperRestoreOptions(targets=(target,), ensemble=ensemble, min_epoch=int(ensemble))
     ).planned
 
 
@@ -36,7 +38,7 @@ def _ran_until(directory: Path, first: int, last: int) -> None:
 
 def test_a_lone_server_counts_on(tmp_path: Path) -> None:
     old_server(tmp_path)
-    target = Target(data_dir=tmp_path, log_dir=tmp_path)
+    target = ServerTarget(data_dir=tmp_path, log_dir=tmp_path)
     first = _restored(target, ensemble=False)
     _ran_until(tmp_path / "version-2", first.named + 1, first.named + 60)
     assert [finding.code for finding in roll_back(target).findings] == ["zxids-reused"]
@@ -47,7 +49,7 @@ def test_a_lone_server_counts_on(tmp_path: Path) -> None:
 def test_a_member_gets_an_epoch_above_those_that_were_used(tmp_path: Path, apart: bool) -> None:
     data, logs = tmp_path / "data", tmp_path / ("logs" if apart else "data")
     old_server(data, logs, epoch=1, epochs=True)
-    target = Target(data_dir=data, log_dir=logs)
+    target = ServerTarget(data_dir=data, log_dir=logs)
     first = _restored(target, ensemble=True)
     assert first.epoch == 2
     _ran_until(logs / "version-2", (3 << 32) + 1, (3 << 32) + 60)
@@ -61,7 +63,7 @@ def test_a_member_gets_an_epoch_above_those_that_were_used(tmp_path: Path, apart
 
 def test_an_epoch_that_was_accepted_and_never_used_counts(tmp_path: Path) -> None:
     old_server(tmp_path, epoch=1, epochs=True)
-    target = Target(data_dir=tmp_path, log_dir=tmp_path)
+    target = ServerTarget(data_dir=tmp_path, log_dir=tmp_path)
     _restored(target, ensemble=True)
     (tmp_path / "version-2" / "acceptedEpoch").write_text("7")
     (finding,) = roll_back(target).findings
@@ -72,7 +74,7 @@ def test_an_epoch_that_was_accepted_and_never_used_counts(tmp_path: Path) -> Non
 def test_what_lies_beside_does_not_make_an_empty_server_a_full_one(tmp_path: Path) -> None:
     (tmp_path / "version-2.before-x").mkdir()
     _ran_until(tmp_path / "version-2.before-x", 50, 60)
-    (planned,) = _planned(Target(data_dir=tmp_path, log_dir=tmp_path), ensemble=False).held
+    (planned,) = _planned(ServerTarget(data_dir=tmp_path, log_dir=tmp_path), ensemble=False).held
     assert planned.empty
     assert planned.beside_zxid == 60
 
@@ -82,7 +84,7 @@ def test_each_directory_beside_counts_for_itself(tmp_path: Path) -> None:
     for name, first, last in (("before-a", 1, 100), ("new-b", 40, 45)):
         (tmp_path / f"version-2.{name}").mkdir()
         _ran_until(tmp_path / f"version-2.{name}", first, last)
-    (held,) = _planned(Target(data_dir=tmp_path, log_dir=tmp_path), ensemble=False).held
+    (held,) = _planned(ServerTarget(data_dir=tmp_path, log_dir=tmp_path), ensemble=False).held
     assert held.beside_zxid == 100
 
 
@@ -95,7 +97,7 @@ def _set_apart(data_dir: Path) -> Path:
 
 def test_files_that_were_set_apart_count_too(tmp_path: Path) -> None:
     old_server(tmp_path, epoch=1, epochs=True)
-    beside, target = _set_apart(tmp_path), Target(data_dir=tmp_path, log_dir=tmp_path)
+    beside, target = _set_apart(tmp_path), ServerTarget(data_dir=tmp_path, log_dir=tmp_path)
     _ran_until(beside, (5 << 32) + 1, (5 << 32) + 9)
     (beside / log_name((5 << 32) + 1)).rename(beside / f"0.{log_name((5 << 32) + 1)}")
     planned = _planned(target, ensemble=True)
@@ -111,7 +113,7 @@ def test_what_a_lone_server_wrote_that_was_set_apart_is_not_given_out_again(tmp_
     _ran_until(_set_apart(tmp_path), 90, 99)
     (beside,) = tmp_path.glob("version-2.strange-*")
     (beside / log_name(90)).rename(beside / f"3.{log_name(90)}")
-    assert _planned(Target(data_dir=tmp_path, log_dir=tmp_path), ensemble=False).named == 100
+    assert _planned(ServerTarget(data_dir=tmp_path, log_dir=tmp_path), ensemble=False).named == 100
 
 
 def test_nothing_that_was_set_apart_is_written_over(tmp_path: Path) -> None:

@@ -19,31 +19,31 @@ from logkeep.zookeeper.restore.agreement import epoch_for_all
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.documents import AgreedPlan, HostSurvey, MemberSurvey, decoded, encoded
 from logkeep.zookeeper.restore.ending import roll_back
-from logkeep.zookeeper.restore.preparing import Prepared, prepare
+from logkeep.zookeeper.restore.preparing import PreparedRestore, prepare
 from logkeep.zookeeper.restore.surveying import survey_host
-from logkeep.zookeeper.restore.values import Form, RestoreWish, Sessions, Target
+from logkeep.zookeeper.restore.values import Form, ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.words import ServerState
 from tests.zookeeper.made_server import MadeView, create, files, log_bytes, made_backup, old_server
 
 NOW = datetime(2026, 11, 16, 3, 0, tzinfo=UTC)
-ENSEMBLE = RestoreWish(targets=(), ensemble=True)
+ENSEMBLE = ZooKeeperRestoreOptions(targets=(), ensemble=True)
 
 
 def _survey(directory: Path, *, now: datetime = NOW) -> HostSurvey:
     """As it arrives on another host."""
-    target = Target(data_dir=directory, log_dir=directory)
+    target = ServerTarget(data_dir=directory, log_dir=directory)
     return decoded(encoded(survey_host([(directory.name, target)], "host", now)), HostSurvey, "s.json")
 
 
-def _agree(view: MadeView, hosts: Sequence[HostSurvey], wish: RestoreWish = ENSEMBLE) -> Agreement:
+def _agree(view: MadeView, hosts: Sequence[HostSurvey], wish: ZooKeeperRestoreOptions = ENSEMBLE) -> Agreement:
     path = view.path()
     return agree(view, path, replay(view, path), wish, hosts, source="zk", clock=lambda: NOW)
 
 
-def _carried(view: MadeView, directory: Path, plan: AgreedPlan, *, now: datetime = NOW) -> Prepared:
+def _carried(view: MadeView, directory: Path, plan: AgreedPlan, *, now: datetime = NOW) -> PreparedRestore:
     """As `restore --plan` has it."""
     agreed = decoded(encoded(plan), AgreedPlan, "plan.json")
-    targets = (Target(data_dir=directory, log_dir=directory),)
+    targets = (ServerTarget(data_dir=directory, log_dir=directory),)
     wish = replace(ENSEMBLE, targets=targets, sessions=agreed.sessions, form=agreed.form)
     return prepare(view, view.path(), wish, agreed=agreed, clock=lambda: now)
 
@@ -68,7 +68,7 @@ def test_every_host_gets_the_same_files_and_an_epoch_above_all(hosts: list[Path]
 
 
 def test_a_plan_is_carried_out_once_and_can_be_taken_back(hosts: list[Path]) -> None:
-    view, target = made_backup(epoch=2), Target(data_dir=hosts[0], log_dir=hosts[0])
+    view, target = made_backup(epoch=2), ServerTarget(data_dir=hosts[0], log_dir=hosts[0])
     plan = _agree(view, [_survey(each) for each in hosts]).plan
     carry_out(_carried(view, hosts[0], plan), replace=True)
     with pytest.raises(TargetUnsafe, match="carried out here before"):
@@ -78,7 +78,7 @@ def test_a_plan_is_carried_out_once_and_can_be_taken_back(hosts: list[Path]) -> 
 
 
 def test_a_plan_whose_epoch_was_used_and_taken_back_is_not_carried_out_again(hosts: list[Path]) -> None:
-    view, target = made_backup(epoch=2), Target(data_dir=hosts[0], log_dir=hosts[0])
+    view, target = made_backup(epoch=2), ServerTarget(data_dir=hosts[0], log_dir=hosts[0])
     plan = _agree(view, [_survey(each) for each in hosts]).plan
     carry_out(_carried(view, hosts[0], plan), replace=True)
     (hosts[0] / "version-2" / "currentEpoch").write_text("9")
@@ -108,7 +108,7 @@ def test_an_epoch_that_is_in_use_by_now(hosts: list[Path]) -> None:
     """The fingerprint cannot tell everything: a server may answer that has written nothing yet."""
     view = made_backup(epoch=2)
     plan = _agree(view, [_survey(each) for each in hosts]).plan
-    wish = replace(ENSEMBLE, targets=(Target(data_dir=hosts[0], log_dir=hosts[0], host="zk:2181"),))
+    wish = replace(ENSEMBLE, targets=(ServerTarget(data_dir=hosts[0], log_dir=hosts[0], host="zk:2181"),))
     with pytest.raises(TargetUnsafe, match="epoch 9 is in use"):
         prepare(view, view.path(), wish, agreed=plan, clock=lambda: NOW, ask=lambda _: ServerState(9 << 32, "leader"))
 
@@ -123,7 +123,7 @@ def test_another_directory_another_backup_another_wish(hosts: list[Path], tmp_pa
         prepare(
             view,
             view.path(),
-            replace(ENSEMBLE, targets=(Target(data_dir=hosts[0], log_dir=hosts[0]),)),
+            replace(ENSEMBLE, targets=(ServerTarget(data_dir=hosts[0], log_dir=hosts[0]),)),
             agreed=msgspec.structs.replace(plan, form=Form.ORIGINAL),
             clock=lambda: NOW,
         )
@@ -184,7 +184,7 @@ def test_members_that_nobody_surveyed(hosts: list[Path]) -> None:
 
 
 def test_a_server_that_still_runs_is_no_base_for_a_plan(hosts: list[Path]) -> None:
-    target = Target(data_dir=hosts[0], log_dir=hosts[0], host="zk:2181")
+    target = ServerTarget(data_dir=hosts[0], log_dir=hosts[0], host="zk:2181")
     live = survey_host([("zk1", target)], "host", NOW, ask=lambda _: ServerState(0x900000003, "leader"))
     agreed = _agree(made_backup(epoch=2), [live, *(_survey(each) for each in hosts[1:])])
     assert agreed.plan.epoch == 10
@@ -196,7 +196,7 @@ def test_a_server_that_still_runs_is_no_base_for_a_plan(hosts: list[Path]) -> No
 def test_a_directory_whose_logs_are_elsewhere_is_not_surveyed(tmp_path: Path) -> None:
     old_server(tmp_path / "data", tmp_path / "logs", epoch=3, epochs=True)
     with pytest.raises(LogkeepError, match="its logs in another directory"):
-        survey_host([("zk1", Target(data_dir=tmp_path / "data"))], "host", NOW)
+        survey_host([("zk1", ServerTarget(data_dir=tmp_path / "data"))], "host", NOW)
 
 
 def test_documents_that_are_something_else(hosts: list[Path]) -> None:

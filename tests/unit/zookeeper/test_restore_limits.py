@@ -7,7 +7,7 @@ from logkeep.formats.zookeeper.jute import packed_buffer
 from logkeep.formats.zookeeper.transactions import HEADER, decode
 from logkeep.zookeeper.restore.limits import content_of, impossible, parse_version, worth_telling
 from logkeep.zookeeper.restore.sessions import drop_sessions
-from logkeep.zookeeper.restore.values import RestoreWish
+from logkeep.zookeeper.restore.values import ZooKeeperRestoreOptions
 from tests.zookeeper.made_server import create, create_session, create_special, tree_after
 
 NOW_MS = 1_700_000_000_000
@@ -17,12 +17,12 @@ _TTL = [*_PLAIN, create_special(2, b"/short", 1000)]
 
 
 def _refused(bodies: list[bytes], **wish: object) -> list[str]:
-    wanted = RestoreWish(targets=(), **wish)  # type: ignore[arg-type] # each test names one field
+    wanted = ZooKeeperRestoreOptions(targets=(), **wish)  # type: ignore[arg-type] # each test names one field
     return [error.what for error in impossible(content_of(tree_after(bodies), NOW_MS), wanted)]
 
 
 def _told(bodies: list[bytes], **wish: object) -> list[str]:
-    wanted = RestoreWish(targets=(), **wish)  # type: ignore[arg-type] # each test names one field
+    wanted = ZooKeeperRestoreOptions(targets=(), **wish)  # type: ignore[arg-type] # each test names one field
     return [finding.code for finding in worth_telling(content_of(tree_after(bodies), NOW_MS), wanted)]
 
 
@@ -67,7 +67,7 @@ def test_nodes_whose_time_is_up() -> None:
     assert content_of(tree, NOW_MS + 1001).dying == 1
     tree.apply(decode(HEADER.pack(1, 0, 6, NOW_MS, 2) + packed_buffer(b"/full/child")))
     assert content_of(tree, NOW_MS).dying == 1
-    wish = RestoreWish(targets=(), version="3.9.5", extended_types=True)
+    wish = ZooKeeperRestoreOptions(targets=(), version="3.9.5", extended_types=True)
     assert "short-lived-nodes" in [finding.code for finding in worth_telling(content_of(tree, NOW_MS), wish)]
 
 
@@ -95,6 +95,8 @@ def test_sessions_go_with_their_nodes_and_the_digest_follows() -> None:
 
 
 def test_refusals_have_an_exit_code() -> None:
-    (error,) = impossible(content_of(tree_after(_CONTAINER), NOW_MS), RestoreWish(targets=(), version="3.4.14"))
+    (error,) = impossible(
+        content_of(tree_after(_CONTAINER), NOW_MS), ZooKeeperRestoreOptions(targets=(), version="3.4.14")
+    )
     assert isinstance(error, TargetUnsafe)
     assert error.exit_code == 31

@@ -11,7 +11,7 @@ from logkeep.zookeeper.kept import Member
 from logkeep.zookeeper.plan import RestorePath, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.plan import Target as Moment
 from logkeep.zookeeper.restore.preparing import prepare
-from logkeep.zookeeper.restore.values import Form, Planned, RestoreWish, Target
+from logkeep.zookeeper.restore.values import Form, ServerTarget, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
 from logkeep.zookeeper.survey import LogTimes, survey
 from tests.zookeeper.made_server import MadeView, create, made_backup, old_server
 
@@ -27,16 +27,16 @@ def _of(*members: Member) -> MadeView:
     return view
 
 
-def _planned(view: MadeView, *targets: Target, **wish: Any) -> Planned:
-    return prepare(view, view.path(), RestoreWish(targets=targets, **wish)).planned
+def _planned(view: MadeView, *targets: ServerTarget, **wish: Any) -> ZooKeeperRestorePlan:
+    return prepare(view, view.path(), ZooKeeperRestoreOptions(targets=targets, **wish)).planned
 
 
-def _named(path: Path) -> Target:
-    return Target(data_dir=path, log_dir=path)
+def _named(path: Path) -> ServerTarget:
+    return ServerTarget(data_dir=path, log_dir=path)
 
 
 def test_a_wiped_directory_whose_logs_may_lie_elsewhere(tmp_path: Path) -> None:
-    planned = _planned(_of(_TWO_DIRECTORIES), Target(data_dir=tmp_path))
+    planned = _planned(_of(_TWO_DIRECTORIES), ServerTarget(data_dir=tmp_path))
     (error,) = planned.obstacles
     assert isinstance(error, TargetUnsafe)
     assert "/zk/logs" in error.what
@@ -46,14 +46,14 @@ def test_a_wiped_directory_whose_logs_may_lie_elsewhere(tmp_path: Path) -> None:
 def test_a_log_directory_that_is_named_or_seen(tmp_path: Path) -> None:
     assert _planned(_of(_TWO_DIRECTORIES), _named(tmp_path)).obstacles == ()
     together = replace(_TWO_DIRECTORIES, log_dir="/zk/data")
-    assert _planned(_of(together), Target(data_dir=tmp_path)).obstacles == ()
+    assert _planned(_of(together), ServerTarget(data_dir=tmp_path)).obstacles == ()
     old_server(tmp_path / "with-logs")
-    assert _planned(_of(_TWO_DIRECTORIES), Target(data_dir=tmp_path / "with-logs")).obstacles == ()
+    assert _planned(_of(_TWO_DIRECTORIES), ServerTarget(data_dir=tmp_path / "with-logs")).obstacles == ()
 
 
 def test_that_no_log_directory_was_named_is_told(tmp_path: Path) -> None:
     told = "no log directory was named"
-    assert any(told in each for each in _planned(_of(_LONE), Target(data_dir=tmp_path)).unchecked)
+    assert any(told in each for each in _planned(_of(_LONE), ServerTarget(data_dir=tmp_path)).unchecked)
     assert not any(told in each for each in _planned(_of(_LONE), _named(tmp_path)).unchecked)
 
 
@@ -114,7 +114,7 @@ def test_a_server_that_is_only_looked_at_stands_alone(tmp_path: Path) -> None:
 def test_later_zxids_of_the_backup_are_not_given_out_again(tmp_path: Path) -> None:
     """They were in use where the backup comes from, though the directory is new."""
     view = made_backup(more=[create(6, b"/late"), create(7, b"/later")])
-    wish = RestoreWish(targets=(_named(tmp_path),))
+    wish = ZooKeeperRestoreOptions(targets=(_named(tmp_path),))
     earlier, whole = (prepare(view, view.path(moment), wish).planned for moment in (ToZxid(6), ToEnd()))
     assert (earlier.zxid, earlier.named) == (6, 8)
     assert (whole.zxid, whole.named) == (7, 7)
@@ -127,7 +127,7 @@ def test_a_time_behind_the_end_of_the_backup_is_told(tmp_path: Path, moment: Mom
     view = made_backup()
     path = plan(survey(view), moment, LogTimes(view))
     assert isinstance(path, RestorePath)
-    planned = prepare(view, path, RestoreWish(targets=(_named(tmp_path),))).planned
+    planned = prepare(view, path, ZooKeeperRestoreOptions(targets=(_named(tmp_path),))).planned
     told = [each.what for each in planned.findings if each.code == "time-behind-the-end"]
     assert len(told) == (moment == ToTime(END_MS + 60_000))
     assert all("0x5 (2023-11-14T22:13:20" in what and "22:14:20" in what for what in told)

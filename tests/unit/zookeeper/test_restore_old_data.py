@@ -11,13 +11,13 @@ from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.ending import roll_back
 from logkeep.zookeeper.restore.places import JOURNAL
 from logkeep.zookeeper.restore.preparing import prepare
-from logkeep.zookeeper.restore.values import RestoreWish, Target
+from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.zookeeper.made_server import files, made_backup, old_server
 
 
-def _restored(data: Path, logs: Path) -> Target:
-    view, target = made_backup(), Target(data_dir=data, log_dir=logs)
-    carry_out(prepare(view, view.path(), RestoreWish(targets=(target,))), replace=True)
+def _restored(data: Path, logs: Path) -> ServerTarget:
+    view, target = made_backup(), ServerTarget(data_dir=data, log_dir=logs)
+    carry_out(prepare(view, view.path(), ZooKeeperRestoreOptions(targets=(target,))), replace=True)
     return target
 
 
@@ -29,7 +29,7 @@ def _as_before(data: Path) -> None:
     (data / JOURNAL).write_bytes(msgspec.json.encode(journal))
 
 
-def _refused(home: Path, target: Target) -> TargetUnsafe:
+def _refused(home: Path, target: ServerTarget) -> TargetUnsafe:
     before = files(home)
     with pytest.raises(TargetUnsafe, match="the old data is gone") as caught:
         roll_back(target)

@@ -7,14 +7,14 @@ import pytest
 
 from logkeep.errors import TargetUnsafe
 from logkeep.zookeeper.restore import preparing
-from logkeep.zookeeper.restore.places import Place
+from logkeep.zookeeper.restore.places import ServerDirectories
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.room import FileSystem, Sizes, check_room
-from logkeep.zookeeper.restore.values import Form, RestoreWish, Target
+from logkeep.zookeeper.restore.values import Form, ServerTarget, ZooKeeperRestoreOptions
 from tests.zookeeper.made_server import made_backup
 
-APART = Place(Path("/data/zk"), Path("/logs/zk"))
-TOGETHER = Place(Path("/data/zk"), Path("/data/zk"))
+APART = ServerDirectories(Path("/data/zk"), Path("/logs/zk"))
+TOGETHER = ServerDirectories(Path("/data/zk"), Path("/data/zk"))
 
 
 def _disks(**free: int) -> Callable[[Path], FileSystem]:
@@ -37,7 +37,9 @@ def test_what_goes_to_one_file_system_counts_together() -> None:
     with pytest.raises(TargetUnsafe, match="1000 bytes"):
         check_room([TOGETHER], Sizes(100, 900), _disks(data=999))
     with pytest.raises(TargetUnsafe, match="2000 bytes"):
-        check_room([TOGETHER, Place(Path("/data/zk2"), Path("/data/zk2"))], Sizes(100, 900), _disks(data=1999))
+        check_room(
+            [TOGETHER, ServerDirectories(Path("/data/zk2"), Path("/data/zk2"))], Sizes(100, 900), _disks(data=1999)
+        )
 
 
 def test_behind_a_link_its_file_system_is_asked(tmp_path: Path) -> None:
@@ -50,7 +52,7 @@ def test_behind_a_link_its_file_system_is_asked(tmp_path: Path) -> None:
         asked.append(path)
         return FileSystem(1, 1000)
 
-    check_room([Place(tmp_path / "zk", tmp_path / "zk")], Sizes(1), look)
+    check_room([ServerDirectories(tmp_path / "zk", tmp_path / "zk")], Sizes(1), look)
     assert set(asked) == {tmp_path / "large"}
 
 
@@ -63,7 +65,9 @@ def test_a_plan_asks_for_logs_only_where_it_writes_them(
     for name in ("data", "logs"):
         (tmp_path / name).mkdir()
     view = made_backup()
-    wish = RestoreWish(targets=(Target(data_dir=tmp_path / "data", log_dir=tmp_path / "logs"),), form=form)
+    wish = ZooKeeperRestoreOptions(
+        targets=(ServerTarget(data_dir=tmp_path / "data", log_dir=tmp_path / "logs"),), form=form
+    )
     planned = prepare(view, view.path(), wish).planned
     (sizes,) = asked
     assert (sum(sizes), sizes.logs > 0) == (planned.size_bytes, form is Form.ORIGINAL)

@@ -13,24 +13,24 @@ from logkeep.zookeeper.restore.ending import roll_back
 from logkeep.zookeeper.restore.numbers import epoch_above
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.surveying import survey_host, survey_of
-from logkeep.zookeeper.restore.values import Planned, RestoreWish, Target
+from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
 from tests.unit.zookeeper.test_restore_agreement import NOW
 from tests.zookeeper.made_server import made_backup, old_server
 
 _BESIDE = "version-2.before-20261116030000-1f2e3d4c"
 
 
-def _planned(target: Target, *, ensemble: bool) -> Planned:
+def _planned(target: ServerTarget, *, ensemble: bool) -> ZooKeeperRestorePlan:
     view = made_backup()
     return prepare(
-        view, view.path(), RestoreWish(targets=(target,), ensemble=ensemble, min_epoch=int(ensemble))
+        view, view.path(), ZooKeeperRestoreOptions(targets=(target,), ensemble=ensemble, min_epoch=int(ensemble))
     ).planned
 
 
-def _target(data_dir: Path) -> Target:
+def _target(data_dir: Path) -> ServerTarget:
     old_server(data_dir, epoch=1, epochs=True)
     (data_dir / _BESIDE).mkdir()
-    return Target(data_dir=data_dir, log_dir=data_dir)
+    return ServerTarget(data_dir=data_dir, log_dir=data_dir)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_plan_for_several_hosts_tells_it_too(tmp_path: Path) -> None:
     (tmp_path / _BESIDE / "acceptedEpoch").write_text("12")
     survey = decoded(encoded(survey_host([("zk1", target)], "host", NOW)), HostSurvey, "s.json")
     view = made_backup()
-    wish, path = RestoreWish(targets=(), ensemble=True, min_epoch=1), view.path()
+    wish, path = ZooKeeperRestoreOptions(targets=(), ensemble=True, min_epoch=1), view.path()
     agreed = agree(view, path, replay(view, path), wish, [survey], source="zk", clock=lambda: NOW)
     (told,) = [each for each in agreed.findings if each.code == "numbers-beside"]
     assert (agreed.plan.epoch, told.where) == (13, "zk1 on host")
@@ -86,8 +86,8 @@ def test_a_plan_for_several_hosts_tells_it_too(tmp_path: Path) -> None:
 
 def test_a_rollback_is_not_kept_from_its_work_by_rubbish(tmp_path: Path) -> None:
     old_server(tmp_path)
-    target, view = Target(data_dir=tmp_path, log_dir=tmp_path), made_backup()
-    carry_out(prepare(view, view.path(), RestoreWish(targets=(target,))), replace=True)
+    target, view = ServerTarget(data_dir=tmp_path, log_dir=tmp_path), made_backup()
+    carry_out(prepare(view, view.path(), ZooKeeperRestoreOptions(targets=(target,))), replace=True)
     (tmp_path / "version-2" / "log.7ffffffffffffff0").write_text("")
     (told,) = roll_back(target).findings
     assert "log.7ffffffffffffff0" in told.what

@@ -11,7 +11,7 @@ from logkeep.zookeeper.restore import host_identity
 from logkeep.zookeeper.restore.documents import HostSurvey, decoded, encoded
 from logkeep.zookeeper.restore.host_identity import HostIdentity, this_host
 from logkeep.zookeeper.restore.surveying import check_surveys, survey_host
-from logkeep.zookeeper.restore.values import Target
+from logkeep.zookeeper.restore.values import ServerTarget
 from tests.zookeeper.made_server import old_server
 
 NOW = datetime(2026, 11, 16, 3, 0, tzinfo=UTC)
@@ -30,7 +30,7 @@ def second(tmp_path: Path) -> HostSurvey:
 
 def _survey(directory: Path, member: str, identity: HostIdentity) -> HostSurvey:
     old_server(directory)
-    target = Target(data_dir=directory, log_dir=directory)
+    target = ServerTarget(data_dir=directory, log_dir=directory)
     found = decoded(encoded(survey_host([(member, target)], "zookeeper", NOW, identity=identity)), HostSurvey, "s.json")
     (one,) = found.members
     return msgspec.structs.replace(

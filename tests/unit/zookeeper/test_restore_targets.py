@@ -14,12 +14,12 @@ from logkeep.formats.zookeeper.names import log_name
 from logkeep.zookeeper.plan import ToZxid
 from logkeep.zookeeper.restore import places
 from logkeep.zookeeper.restore.carrying_out import carry_out
-from logkeep.zookeeper.restore.ending import Outcome, continue_restore, roll_back
+from logkeep.zookeeper.restore.ending import RestoreEndState, continue_restore, roll_back
 from logkeep.zookeeper.restore.locks import alone
 from logkeep.zookeeper.restore.next_steps import next_steps
 from logkeep.zookeeper.restore.places import JOURNAL, place_of
 from logkeep.zookeeper.restore.preparing import prepare
-from logkeep.zookeeper.restore.values import Form, RestoreReceipt, RestoreWish, Sessions, Target
+from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.words import ServerState
 from tests.zookeeper.files import loaded
 from tests.zookeeper.made_server import (
@@ -35,16 +35,16 @@ from tests.zookeeper.made_server import (
 )
 
 
-def _wish(*data_dirs: Path, **more: object) -> RestoreWish:
-    targets = tuple(Target(data_dir=path, log_dir=path) for path in data_dirs)
-    return RestoreWish(targets=targets, **more)  # type: ignore[arg-type] # each test names a field
+def _wish(*data_dirs: Path, **more: object) -> ZooKeeperRestoreOptions:
+    targets = tuple(ServerTarget(data_dir=path, log_dir=path) for path in data_dirs)
+    return ZooKeeperRestoreOptions(targets=targets, **more)  # type: ignore[arg-type] # each test names a field
 
 
-def _restore(view: MadeView, wish: RestoreWish, *, replace: bool = True) -> RestoreReceipt:
+def _restore(view: MadeView, wish: ZooKeeperRestoreOptions, *, replace: bool = True) -> RestoreReceipt:
     return carry_out(prepare(view, view.path(), wish), replace=replace)
 
 
-def _refused(view: MadeView, wish: RestoreWish) -> LogkeepError:
+def _refused(view: MadeView, wish: ZooKeeperRestoreOptions) -> LogkeepError:
     """The first thing that stands in the way; and that nothing was done."""
     before = [files(target.data_dir) for target in wish.targets]
     prepared = prepare(view, view.path(), wish)
@@ -91,8 +91,8 @@ def test_a_restore_that_ended_can_be_undone_and_what_was_written_since_is_kept(s
     old = files(server / "version-2")
     receipt = _restore(made_backup(), _wish(server))
     (server / "version-2" / "log.2a").write_bytes(log_bytes([create(0x2A + n, b"/since%d" % n) for n in range(3)]))
-    ended = roll_back(Target(data_dir=server))
-    assert ended.outcome is Outcome.OLD
+    ended = roll_back(ServerTarget(data_dir=server))
+    assert ended.outcome is RestoreEndState.OLD
     assert files(server / "version-2") == old
     assert [Path(path).name for path in ended.kept] == [f"version-2.new-{receipt.restore}"]
     assert b"/since2" in files(Path(ended.kept[0]))["log.2a"]
@@ -105,14 +105,14 @@ def test_a_restore_that_ended_can_be_undone_and_what_was_written_since_is_kept(s
 
 def test_a_rollback_of_what_no_server_ran_on_gives_no_zxid_again(server: Path) -> None:
     _restore(made_backup(), _wish(server))
-    assert roll_back(Target(data_dir=server)).findings == ()
+    assert roll_back(ServerTarget(data_dir=server)).findings == ()
 
 
 def test_a_rollback_of_logs_that_cannot_be_read_says_so_and_is_done(server: Path) -> None:
     old = files(server / "version-2")
     _restore(made_backup(), _wish(server))
     (server / "version-2" / "log.2a").mkdir()
-    (finding,) = roll_back(Target(data_dir=server)).findings
+    (finding,) = roll_back(ServerTarget(data_dir=server)).findings
     assert "cannot be found out" in finding.what
     assert files(server / "version-2") == old
 
@@ -122,12 +122,12 @@ def test_two_restores_are_undone_one_after_the_other(server: Path) -> None:
     _restore(made_backup(), _wish(server))
     between = files(server / "version-2")
     _restore(made_backup(epoch=7), _wish(server))
-    roll_back(Target(data_dir=server))
+    roll_back(ServerTarget(data_dir=server))
     assert files(server / "version-2") == between
-    roll_back(Target(data_dir=server))
+    roll_back(ServerTarget(data_dir=server))
     assert files(server / "version-2") == old
     with pytest.raises(UsageError, match="no restore"):
-        roll_back(Target(data_dir=server))
+        roll_back(ServerTarget(data_dir=server))
 
 
 def test_a_target_with_data_is_not_replaced_without_a_word(server: Path) -> None:
@@ -139,7 +139,9 @@ def test_a_target_with_data_is_not_replaced_without_a_word(server: Path) -> None
 
 
 def test_version_2_may_be_named_itself(server: Path) -> None:
-    assert place_of(Target(data_dir=server / "version-2")) == place_of(Target(data_dir=server, log_dir=None))
+    assert place_of(ServerTarget(data_dir=server / "version-2")) == place_of(
+        ServerTarget(data_dir=server, log_dir=None)
+    )
 
 
 def test_original_files_are_cut_behind_the_zxid(tmp_path: Path) -> None:
@@ -190,12 +192,12 @@ def test_separate_directories(tmp_path: Path) -> None:
     old_server(data, logs)
     before = files(tmp_path)
     view = made_backup()
-    wish = RestoreWish(targets=(Target(data_dir=data, log_dir=logs),), form=Form.ORIGINAL)
+    wish = ZooKeeperRestoreOptions(targets=(ServerTarget(data_dir=data, log_dir=logs),), form=Form.ORIGINAL)
     receipt = carry_out(prepare(view, view.path(), wish), replace=True)
     assert sorted(files(data / "version-2")) == ["snapshot.3"]
     assert sorted(files(logs / "version-2")) == ["log.4"]
     assert len(receipt.targets[0].kept) == 2
-    roll_back(Target(data_dir=data, log_dir=logs))
+    roll_back(ServerTarget(data_dir=data, log_dir=logs))
     assert {n: d for n, d in files(tmp_path).items() if ".new-" not in n} == before
 
 
@@ -204,12 +206,12 @@ def test_directories_that_were_named_the_wrong_way_round(tmp_path: Path) -> None
     old_server(data, logs)
     view = made_backup()
     with pytest.raises(TargetUnsafe, match="other files"):
-        prepare(view, view.path(), RestoreWish(targets=(Target(data_dir=logs, log_dir=data),)))
+        prepare(view, view.path(), ZooKeeperRestoreOptions(targets=(ServerTarget(data_dir=logs, log_dir=data),)))
 
 
 def test_a_log_directory_that_nobody_named(tmp_path: Path) -> None:
     old_server(tmp_path / "data", tmp_path / "logs")
-    wish = RestoreWish(targets=(Target(data_dir=tmp_path / "data"),))
+    wish = ZooKeeperRestoreOptions(targets=(ServerTarget(data_dir=tmp_path / "data"),))
     assert "another directory" in _refused(made_backup(), wish).what
 
 
@@ -223,7 +225,7 @@ def test_members_get_one_epoch_above_all_and_a_name_in_it(tmp_path: Path) -> Non
         assert sorted(found) == ["acceptedEpoch", "currentEpoch", "snapshot.600000000"]
         assert found["acceptedEpoch"] == found["currentEpoch"] == b"6"
     assert len({target.files[0].sha256 for target in receipt.targets}) == 1
-    roll_back(Target(data_dir=tmp_path / "3"))  # any member leads to the journal
+    roll_back(ServerTarget(data_dir=tmp_path / "3"))  # any member leads to the journal
     assert all("snapshot.600000000" not in files(tmp_path / name / "version-2") for name in "123")
 
 
@@ -273,7 +275,7 @@ def test_the_next_steps_name_both_zxids(server: Path) -> None:
 def test_live_servers_raise_the_epoch_and_stop_the_restore(tmp_path: Path) -> None:
     old_server(tmp_path, epoch=3, epochs=True)
     view = made_backup(epoch=2)
-    wish = RestoreWish(targets=(Target(data_dir=tmp_path, log_dir=tmp_path, host="zk:2181"),))
+    wish = ZooKeeperRestoreOptions(targets=(ServerTarget(data_dir=tmp_path, log_dir=tmp_path, host="zk:2181"),))
     prepared = prepare(view, view.path(), wish, ask=lambda _host: ServerState(0x900000003, "leader"))
     assert prepared.planned.epoch == 10
     with pytest.raises(TargetUnsafe, match="a server answers at zk:2181"):
@@ -455,7 +457,7 @@ def test_stray_files_are_told_and_go_with_the_old_data(server: Path) -> None:
 def test_a_journal_that_is_none(server: Path) -> None:
     (server / JOURNAL).write_text("{")
     with pytest.raises(Damaged, match="no journal"):
-        continue_restore(Target(data_dir=server))
+        continue_restore(ServerTarget(data_dir=server))
 
 
 def test_a_journal_of_other_directories(server: Path, tmp_path: Path) -> None:
@@ -463,7 +465,7 @@ def test_a_journal_of_other_directories(server: Path, tmp_path: Path) -> None:
     old_server(tmp_path / "other")
     (tmp_path / "other" / JOURNAL).write_bytes((server / JOURNAL).read_bytes())
     with pytest.raises(TargetUnsafe, match="other directories"):
-        roll_back(Target(data_dir=tmp_path / "other"))
+        roll_back(ServerTarget(data_dir=tmp_path / "other"))
 
 
 def test_only_what_is_kept_is_said_to_be_kept(tmp_path: Path) -> None:
@@ -471,8 +473,8 @@ def test_only_what_is_kept_is_said_to_be_kept(tmp_path: Path) -> None:
     old_server(tmp_path / "data", tmp_path / "logs")
     for log in (tmp_path / "logs" / "version-2").iterdir():
         log.unlink()
-    view, target = made_backup(), Target(data_dir=tmp_path / "data", log_dir=tmp_path / "logs")
-    receipt = carry_out(prepare(view, view.path(), RestoreWish(targets=(target,))), replace=True)
+    view, target = made_backup(), ServerTarget(data_dir=tmp_path / "data", log_dir=tmp_path / "logs")
+    receipt = carry_out(prepare(view, view.path(), ZooKeeperRestoreOptions(targets=(target,))), replace=True)
     (kept,) = receipt.targets[0].kept
     assert kept.startswith(str(tmp_path / "data" / "version-2.before-"))
     assert Path(kept).is_dir()

@@ -9,19 +9,19 @@ import pytest
 from logkeep.errors import TargetUnsafe
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.ending import continue_restore, roll_back
-from logkeep.zookeeper.restore.places import Place
+from logkeep.zookeeper.restore.places import ServerDirectories
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.running import look_for_servers
-from logkeep.zookeeper.restore.values import RestoreWish, Target
+from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.zookeeper.made_server import files, made_backup, old_server
 
 
 def test_a_member_whose_file_system_is_not_mounted(tmp_path: Path) -> None:
-    targets = tuple(Target(data_dir=tmp_path / name, log_dir=tmp_path / name) for name in "12")
+    targets = tuple(ServerTarget(data_dir=tmp_path / name, log_dir=tmp_path / name) for name in "12")
     for target in targets:
         old_server(target.data_dir, epoch=3, epochs=True)
     view = made_backup(epoch=2)
-    carry_out(prepare(view, view.path(), RestoreWish(targets=targets)), replace=True)
+    carry_out(prepare(view, view.path(), ZooKeeperRestoreOptions(targets=targets)), replace=True)
     shutil.rmtree(tmp_path / "2")
     before = files(tmp_path)
     for end in (continue_restore, roll_back):
@@ -42,7 +42,7 @@ def test_files_that_may_not_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(Path, "iterdir", iterdir)
     with pytest.raises(TargetUnsafe, match="permission denied") as caught:
-        look_for_servers([Place(tmp_path, tmp_path)])
+        look_for_servers([ServerDirectories(tmp_path, tmp_path)])
     assert caught.value.subject == str(tmp_path / "version-2")
 
 
@@ -56,4 +56,4 @@ def test_a_file_that_goes_away_while_it_is_looked_for(tmp_path: Path, monkeypatc
             yield self / "gone"
 
     monkeypatch.setattr(Path, "iterdir", iterdir)
-    assert look_for_servers([Place(tmp_path, tmp_path)]).running == ()
+    assert look_for_servers([ServerDirectories(tmp_path, tmp_path)]).running == ()

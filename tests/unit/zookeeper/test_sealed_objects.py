@@ -9,16 +9,16 @@ import pytest
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.prune import delete
 from logkeep.repository.verdicts import DAMAGED, GOOD
 from logkeep.repository.writing import writing
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
 from logkeep.zookeeper import gathering
-from logkeep.zookeeper.archive.verifying import Look
+from logkeep.zookeeper.archive.verifying import DeepVerification
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.collect import Found, MemberPlace, look
+from logkeep.zookeeper.collect import MemberPlace, ServerFiles, look
 from logkeep.zookeeper.findings import Class
 from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, check_data, check_files, to_read
 from logkeep.zookeeper.verify_units import ObjectsUnit, checked_by, shares
@@ -41,7 +41,7 @@ class Counting(MemoryStore):
         return super().get_range(name, start, length)
 
 
-def grown(root: Path, codec: Codec, *, merged: bool, store: MemoryStore | None = None) -> Place:
+def grown(root: Path, codec: Codec, *, merged: bool, store: MemoryStore | None = None) -> SourceRef:
     """Backups of one transaction more each. If they are merged, the newest ends within the object that holds it all."""
     place, server = new_place(store), MadeServer(root, zxid=1)
     server.snapshot(0)
@@ -133,7 +133,7 @@ def test_it_is_told_also_where_a_note_speaks_of_the_same_object(
     server.snapshot(3, digest=False, nodes=[1, 2, 3])
     moments = count(1)
 
-    def written_meanwhile(where: MemberPlace) -> Found:
+    def written_meanwhile(where: MemberPlace) -> ServerFiles:
         os.utime(log, ns=(moment := next(moments), moment))
         return look(where)
 
@@ -169,9 +169,9 @@ def test_no_moment_is_given_up_for_it(tmp_path: Path) -> None:
     assert looked(place, newest) == before
 
 
-def looked(place: Place, backup_id: int) -> list[str]:
+def looked(place: SourceRef, backup_id: int) -> list[str]:
     """What can be restored to."""
-    looks: list[Look] = []
+    looks: list[DeepVerification] = []
     verified(place, backup_id, looks=looks)
     (look,) = looks
     assert look.verified is not None

@@ -9,7 +9,7 @@ from logkeep.errors import Damaged
 from logkeep.model.segments import Collection, Segment
 from logkeep.zookeeper.archive.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
 from logkeep.zookeeper.archive.served import as_served, last_adler_in, tokens_of, told_adler
-from logkeep.zookeeper.kept import Ending
+from logkeep.zookeeper.kept import LogFileEnding
 
 A, B, C, D = (letter * 16 for letter in "abcd")
 EPOCH = 1 << 32
@@ -57,8 +57,8 @@ def test_a_whole_log_in_another_object_is_the_same_log() -> None:
     told = record(log(A, 1, 8, ((0, 1),)), log(B, 9, 12))
     found = as_served(told, [row(C, 1, 8), row(B, 9, 12)])
     assert [(one.token, one.first, one.last, one.last_adler, one.ending) for one in found.logs] == [
-        (C, 1, 8, 77, Ending.CLEAN),
-        (B, 9, 12, 77, Ending.CLEAN),
+        (C, 1, 8, 77, LogFileEnding.CLEAN),
+        (B, 9, 12, 77, LogFileEnding.CLEAN),
     ]
     assert found.logs[0].borders == ((0, 1),)
     assert tokens_of(told) - tokens_of(found) == {A}
@@ -70,8 +70,8 @@ def test_what_is_left_of_a_log_says_where_it_ends() -> None:
     left = [row(B, 5, 6, digest="adler32:0000002a"), row(C, EPOCH + 1, EPOCH + 9)]
     found = as_served(told, left)
     assert [(one.first, one.last, one.last_adler, one.ending, one.borders) for one in found.logs] == [
-        (5, 6, 42, Ending.DAMAGED, ()),
-        (EPOCH + 1, EPOCH + 9, 77, Ending.CLEAN, ((8, EPOCH + 1),)),
+        (5, 6, 42, LogFileEnding.DAMAGED, ()),
+        (EPOCH + 1, EPOCH + 9, 77, LogFileEnding.CLEAN, ((8, EPOCH + 1),)),
     ]
     assert {one.name for one in found.logs} == {"log.5"}
     with pytest.raises(Damaged, match="how its last record ends"):

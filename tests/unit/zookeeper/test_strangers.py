@@ -9,11 +9,11 @@ import pytest
 from logkeep.errors import ClusterUnreachable
 from logkeep.model.segments import Proof
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.zookeeper.archive.sink import archiving
-from logkeep.zookeeper.backup import Wish
-from logkeep.zookeeper.follow import Follower, Round
-from logkeep.zookeeper.gathering import Rounds
+from logkeep.zookeeper.backup import ZooKeeperBackupOptions
+from logkeep.zookeeper.follow import ZooKeeperFollower, ZooKeeperFollowRound
+from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.strangers import contradicted, processes_all
 from logkeep.zookeeper.words import ServerState
 from tests.zookeeper.archives import archived, new_place, newest, zxids
@@ -85,7 +85,7 @@ def test_what_a_server_logged_before_it_went_away_is_kept_and_labelled(server: M
             raise ClusterUnreachable("it was stopped", subject="made:2181")
         return ServerState(zxid, mode, "3.9.5")
 
-    place, heard = new_place(), list[Round]()
+    place, heard = new_place(), list[ZooKeeperFollowRound]()
     follower(place, server, heard, replace(rounds(server), ask=ask), rounds_wanted=1).run()
     assert sorted(zxids(newest(place))) == [(1, 2), (3, 3), (4, 8)]
     assert heard[0].done is not None
@@ -99,7 +99,7 @@ def test_what_a_slow_disk_or_majority_holds_back_is_waited_for(server: MadeServe
     words = iter([6, 6, 7])
     slow = rounds(server, patience_s=5.0)
     asking = replace(slow, ask=lambda _host: ServerState(next(words, 8), mode, "3.9.5"))
-    place, heard = new_place(), list[Round]()
+    place, heard = new_place(), list[ZooKeeperFollowRound]()
     follower(place, server, heard, asking, rounds_wanted=1).run()
     assert zxids(newest(place)) == [(1, 3), (4, 6)]
     assert heard[0].done is not None
@@ -139,10 +139,17 @@ class StopAfter:
         self.left -= 1
 
 
-def follower(place: Place, server: MadeServer, heard: list[Round], asking: Rounds, *, rounds_wanted: int) -> Follower:
-    return Follower(
+def follower(
+    place: SourceRef,
+    server: MadeServer,
+    heard: list[ZooKeeperFollowRound],
+    asking: RoundSettings,
+    *,
+    rounds_wanted: int,
+) -> ZooKeeperFollower:
+    return ZooKeeperFollower(
         lambda: archiving(place, clock=utc_now, tokens=random_token),
-        Wish((server.place("zk1"),)),
+        ZooKeeperBackupOptions((server.place("zk1"),)),
         asking,
         lambda _, word: word,
         StopAfter(rounds_wanted),
@@ -153,7 +160,7 @@ def follower(place: Place, server: MadeServer, heard: list[Round], asking: Round
 
 @pytest.mark.parametrize("word", [None, 0, 1, 5])
 def test_rounds_that_cannot_ask_the_server_commit_what_is_new_once(server: MadeServer, word: int | None) -> None:
-    place, heard = new_place(), list[Round]()
+    place, heard = new_place(), list[ZooKeeperFollowRound]()
     archived(place, server)
     log = server.log([9, 10])
     server.zxid = word
@@ -175,7 +182,7 @@ def test_rounds_that_cannot_ask_the_server_commit_what_is_new_once(server: MadeS
 def test_an_epoch_in_which_nobody_writes_is_nothing_new(server: MadeServer) -> None:
     """What the end of the epoch before brought is, though the new epoch's zxid does not tell of it."""
     server.mode = "leader"
-    place, heard = new_place(), list[Round]()
+    place, heard = new_place(), list[ZooKeeperFollowRound]()
     following = follower(place, server, heard, rounds(server), rounds_wanted=2)
     following.run()
     assert [one.done is not None for one in heard] == [True, False]

@@ -15,14 +15,14 @@ from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Acls
 from logkeep.zookeeper.client import hidden
 from logkeep.zookeeper.requests import errors_of_multi
 from logkeep.zookeeper.subtree import journal as journal_lines
-from logkeep.zookeeper.subtree.batches import Batch, Standing, cut, sent, standing
+from logkeep.zookeeper.subtree.batches import Batch, BatchState, cut, sent, standing
 from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNode, SetNodeAcls, request_of
 from logkeep.zookeeper.subtree.credentials import read_credentials
-from logkeep.zookeeper.subtree.journal import Began, Done, Heading, new_journal, read_journal, reopened
+from logkeep.zookeeper.subtree.journal import BatchBegan, BatchDone, Heading, new_journal, read_journal, reopened
 from logkeep.zookeeper.subtree.outcome import is_as_meant, meant
 from logkeep.zookeeper.subtree.plan import plan
 from logkeep.zookeeper.subtree.taking_back import taken_back
-from logkeep.zookeeper.subtree.wanted import Wanted, WantedNode, Why, parsed_path, wanted
+from logkeep.zookeeper.subtree.wanted import LeftOutReason, WantedNode, WantedSubtree, parsed_path, wanted
 from logkeep.zookeeper.tree import CONTAINER_OWNER, TTL_MARK, Node, Tree
 from tests.zookeeper import raw
 from tests.zookeeper.live_model import LiveModel, Refused, live, shape
@@ -62,7 +62,7 @@ def live_trees(draw: st.DrawFn, top: bytes) -> LiveModel:
 def test_the_plan_makes_the_live_tree_what_is_wanted_and_undo_takes_it_back(
     nodes: dict[bytes, WantedNode], model: LiveModel, delete_extra: bool, proven: bool, maxbuffer: int
 ) -> None:
-    asked, before = Wanted(b"/t", nodes, {}, ()), shape(model.nodes)
+    asked, before = WantedSubtree(b"/t", nodes, {}, ()), shape(model.nodes)
     planned = plan(asked, model.nodes, delete_extra=delete_extra, proven=proven)
     batches = cut(planned.changes, maxbuffer)
     model.take(batches)
@@ -84,7 +84,7 @@ def test_the_plan_makes_the_live_tree_what_is_wanted_and_undo_takes_it_back(
 def test_what_somebody_else_changes_meanwhile_is_refused_as_a_whole(
     nodes: dict[bytes, WantedNode], model: LiveModel, maxbuffer: int, data: st.DataObject
 ) -> None:
-    planned = plan(Wanted(b"/t", nodes, {}, ()), model.nodes, delete_extra=True, proven=True)
+    planned = plan(WantedSubtree(b"/t", nodes, {}, ()), model.nodes, delete_extra=True, proven=True)
     batches = cut(planned.changes, maxbuffer)
     touched = [c for c in planned.changes if not isinstance(c, CreateNode) or c.path not in model.nodes]
     if not touched:
@@ -106,25 +106,25 @@ def test_what_somebody_else_changes_meanwhile_is_refused_as_a_whole(
 def test_a_batch_in_doubt_is_known_to_be_done_or_not(
     nodes: dict[bytes, WantedNode], model: LiveModel, maxbuffer: int
 ) -> None:
-    planned = plan(Wanted(b"/t", nodes, {}, ()), model.nodes, delete_extra=True, proven=True)
+    planned = plan(WantedSubtree(b"/t", nodes, {}, ()), model.nodes, delete_extra=True, proven=True)
     for batch in cut(planned.changes, maxbuffer):
-        assert standing(batch, model.nodes) is Standing.NOT_DONE
+        assert standing(batch, model.nodes) is BatchState.NOT_DONE
         model.take([batch])
-        assert standing(batch, model.nodes) is Standing.DONE
+        assert standing(batch, model.nodes) is BatchState.DONE
 
 
 def test_a_batch_that_is_done_in_part_is_somebody_elses_doing() -> None:
     batch = Batch((CreateNode(b"/a", b"", OPEN_ACL), CreateNode(b"/b", b"", OPEN_ACL)))
-    assert standing(batch, {b"/a": live(b"/a", b"", OPEN_ACL)}) is Standing.CHANGED
-    assert standing(batch, {p: live(p, b"other", OPEN_ACL) for p in (b"/a", b"/b")}) is Standing.CHANGED
+    assert standing(batch, {b"/a": live(b"/a", b"", OPEN_ACL)}) is BatchState.CHANGED
+    assert standing(batch, {p: live(p, b"other", OPEN_ACL) for p in (b"/a", b"/b")}) is BatchState.CHANGED
 
 
 def test_of_a_hidden_node_the_server_decides() -> None:
     there = {b"/a": hidden(b"/a")}
-    told: dict[Change, Standing] = {
-        CreateNode(b"/a", b"", OPEN_ACL): Standing.DONE,
-        SetNodeAcls(b"/a", OPEN_ACL, 0, CLOSED): Standing.NOT_DONE,
-        SetNode(b"/a", b"", 0, b"x"): Standing.CHANGED,
+    told: dict[Change, BatchState] = {
+        CreateNode(b"/a", b"", OPEN_ACL): BatchState.DONE,
+        SetNodeAcls(b"/a", OPEN_ACL, 0, CLOSED): BatchState.NOT_DONE,
+        SetNode(b"/a", b"", 0, b"x"): BatchState.CHANGED,
     }
     assert {change: standing(Batch((change,)), there) for change in told} == told
 
@@ -133,7 +133,9 @@ def test_of_a_hidden_node_the_server_decides() -> None:
 def test_no_request_is_larger_than_the_limit_and_none_could_be_joined(
     nodes: dict[bytes, WantedNode], maxbuffer: int
 ) -> None:
-    planned = plan(Wanted(b"/t", nodes, {}, ()), {b"": live(b"", b"", OPEN_ACL)}, delete_extra=False, proven=True)
+    planned = plan(
+        WantedSubtree(b"/t", nodes, {}, ()), {b"": live(b"", b"", OPEN_ACL)}, delete_extra=False, proven=True
+    )
     batches = cut(planned.changes, maxbuffer)
     assert [change for batch in batches for change in batch.changes] == list(planned.changes)
     for batch in batches:
@@ -195,7 +197,7 @@ def test_what_is_wanted_of_a_tree() -> None:
     assert found.nodes[b"/x/y/c"].container
     assert found.nodes[b"/x/y/t"].ttl_ms == 5000
     assert {(each.path, each.why, each.lost) for each in found.left_out} == {
-        (b"/x/y/e", Why.EPHEMERAL, False), (b"/x/y/\xff", Why.NO_TEXT, True),
+        (b"/x/y/e", LeftOutReason.EPHEMERAL, False), (b"/x/y/\xff", LeftOutReason.NO_TEXT, True),
     }  # fmt: skip
     everything = wanted(tree_with((b"/a", 0)), b"", b"")
     assert list(everything.nodes) == [b"", b"/a"]
@@ -205,11 +207,13 @@ def test_what_is_wanted_of_a_tree() -> None:
 def test_what_zookeeper_keeps_for_itself_is_told_under_another_path_too() -> None:
     elsewhere = wanted(tree_with((b"/a", 0)), b"", b"/x")
     assert list(elsewhere.nodes) == [b"/x", b"/x/a"]
-    assert [(each.path, each.why, each.lost) for each in elsewhere.left_out] == [(b"/x/zookeeper", Why.SYSTEM, False)]
+    assert [(each.path, each.why, each.lost) for each in elsewhere.left_out] == [
+        (b"/x/zookeeper", LeftOutReason.SYSTEM, False)
+    ]
     own = wanted(tree_with((b"/a", 0), (b"/a/b", 0), (b"/a/zookeeper", 0), (b"/a/zookeeper/c", 0)), b"/a", b"")
     assert list(own.nodes) == [b"", b"/b"]
     assert [(each.path, each.why, each.lost) for each in own.left_out] == [
-        (b"/zookeeper", Why.ONTO_SYSTEM, True), (b"/zookeeper/c", Why.ONTO_SYSTEM, True),
+        (b"/zookeeper", LeftOutReason.ONTO_SYSTEM, True), (b"/zookeeper/c", LeftOutReason.ONTO_SYSTEM, True),
     ]  # fmt: skip
 
 
@@ -244,7 +248,7 @@ def test_a_node_that_others_are_created_below_is_open_to_nobody_else_meanwhile()
     nodes = {b"/t": WantedNode(b"secret", CLOSED), b"/t/a": WantedNode(b"1", CLOSED)}
     root = {b"": live(b"", b"", OPEN_ACL)}
     for proven, perms, scheme in ((True, 31, b"auth"), (False, 28, b"world")):
-        planned = plan(Wanted(b"/t", nodes, {}, ()), root, delete_extra=False, proven=proven)
+        planned = plan(WantedSubtree(b"/t", nodes, {}, ()), root, delete_extra=False, proven=proven)
         first, second, last = planned.changes
         assert isinstance(first, CreateNode)
         assert [(acl.perms, acl.scheme) for acl in first.acls] == [(perms, scheme)]
@@ -255,7 +259,7 @@ def test_a_node_that_others_are_created_below_is_open_to_nobody_else_meanwhile()
 def test_acls_that_a_server_hides_are_not_set_and_not_taken_for_equal() -> None:
     hidden = (Acl(31, b"digest", b"shop:x"),)
     there = {b"": live(b"", b"", OPEN_ACL), b"/t": live(b"/t", b"", hidden), b"/t/x": live(b"/t/x", b"", hidden)}
-    asked = Wanted(b"/t", {b"/t": WantedNode(b"", CLOSED)}, {}, ())
+    asked = WantedSubtree(b"/t", {b"/t": WantedNode(b"", CLOSED)}, {}, ())
     planned = plan(asked, there, delete_extra=True, proven=True)
     assert [type(change) for change in planned.changes] == [DeleteNode]
     assert planned.masked == (b"/t/x",)
@@ -276,7 +280,7 @@ def test_a_journal_that_ends_anywhere_says_how_far_it_is(tmp_path: Path) -> None
     journal = new_journal(path, HEADING, BATCHES)
     assert path.stat().st_mode & 0o777 == 0o600
     ready = path.stat().st_size
-    journal.note(Began(0), Done(0), Began(1))
+    journal.note(BatchBegan(0), BatchDone(0), BatchBegan(1))
     journal.close()
     content = path.read_bytes()
     for size in range(len(content) + 1):
@@ -299,7 +303,7 @@ def test_a_journal_is_lines_of_json(tmp_path: Path) -> None:
     )
     first = Batch((*creates, SetNode(b"/s", b"new", 3, b"old"), DeleteNode(b"/d", 1, b"d", closed)))
     journal = new_journal(path, HEADING, (first, Batch((SetNodeAcls(b"/s", closed, 2, READ),))))
-    journal.note(Began(0), Done(0), Began(1), journal_lines.Refused(1))
+    journal.note(BatchBegan(0), BatchDone(0), BatchBegan(1), journal_lines.BatchRefused(1))
     journal.close()
     assert path.read_text().splitlines() == [
         '{"type":"subtree-journal-1","hosts":"h:1","top":"/t","what":"backup 1","undoes":""}',
@@ -337,7 +341,7 @@ def test_a_torn_line_is_cut_before_the_next(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(b'{"type":"beg')
     journal, told = reopened(path)
-    journal.note(Began(0))
+    journal.note(BatchBegan(0))
     journal.close()
     assert not told.in_doubt
     assert replace(told, in_doubt=True, doubted=True) == read_journal(path)
@@ -347,8 +351,17 @@ def test_a_batch_that_was_once_in_doubt_stays_so_until_it_is_done(tmp_path: Path
     """However often a resume is killed, a request of the first run may still be on its way."""
     path, told = tmp_path / "journal", list[tuple[bool, bool]]()
     journal = new_journal(path, HEADING, BATCHES)
-    refused = journal_lines.Refused
-    for line in (Began(0), refused(0), Began(0), refused(0, doubted=True), Began(0), refused(0), Began(0), Done(0)):
+    refused = journal_lines.BatchRefused
+    for line in (
+        BatchBegan(0),
+        refused(0),
+        BatchBegan(0),
+        refused(0, doubted=True),
+        BatchBegan(0),
+        refused(0),
+        BatchBegan(0),
+        BatchDone(0),
+    ):
         journal.note(line)
         told.append((read_journal(path).in_doubt, read_journal(path).doubted))
     journal.close()

@@ -10,9 +10,9 @@ import pytest
 from logkeep.cli.verbs.zookeeper_subtree_report import SubtreeReport, ended_report
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.transactions import OPEN_ACL
-from logkeep.zookeeper.client import LiveNode, Session, hidden
+from logkeep.zookeeper.client import LiveNode, ZooKeeperSession, hidden
 from logkeep.zookeeper.subtree import carrying_out
-from logkeep.zookeeper.subtree.batches import Batch, Standing, standing
+from logkeep.zookeeper.subtree.batches import Batch, BatchState, standing
 from logkeep.zookeeper.subtree.carrying_out import begin, resume, undo
 from logkeep.zookeeper.subtree.changes import CreateNode, DeleteNode, SetNode
 from logkeep.zookeeper.subtree.journal import Heading, read_journal
@@ -58,8 +58,8 @@ def model(monkeypatch: pytest.MonkeyPatch) -> LiveModel:
     return LiveModel({node.path: node for node in (*nodes, live(b"/b", b"old b", OPEN_ACL, version=5))})
 
 
-def session(model: LiveModel) -> Session:
-    return cast("Session", ModelSession(model))
+def session(model: LiveModel) -> ZooKeeperSession:
+    return cast("ZooKeeperSession", ModelSession(model))
 
 
 def killed(model: LiveModel, journal: Path, last: str, *batches: Batch) -> None:
@@ -193,11 +193,11 @@ def test_what_one_node_proves_for_all() -> None:
     creates = Batch(tuple(CreateNode(path, b"", OPEN_ACL) for path in (b"/a", b"/b", b"/c")))
     ours, other = live(b"/a", b"", OPEN_ACL), live(b"/b", b"other", OPEN_ACL)
     third = live(b"/c", b"", OPEN_ACL)
-    assert standing(creates, {b"/a": ours, b"/b": other, b"/c": third}) is Standing.DONE_THEN_CHANGED
-    assert standing(creates, {b"/a": ours, b"/c": third}) is Standing.DONE_THEN_CHANGED, "one transaction made both"
-    assert standing(creates, {b"/a": ours, b"/c": third._replace(mzxid=7)}) is Standing.CHANGED
+    assert standing(creates, {b"/a": ours, b"/b": other, b"/c": third}) is BatchState.DONE_THEN_CHANGED
+    assert standing(creates, {b"/a": ours, b"/c": third}) is BatchState.DONE_THEN_CHANGED, "one transaction made both"
+    assert standing(creates, {b"/a": ours, b"/c": third._replace(mzxid=7)}) is BatchState.CHANGED
     unread = {b"/a": hidden(b"/a"), b"/b": other, b"/c": third._replace(data=b"other")}
-    assert standing(creates, unread) is Standing.CHANGED, "what nobody may look at proves nothing"
+    assert standing(creates, unread) is BatchState.CHANGED, "what nobody may look at proves nothing"
 
 
 def created_anew(model: LiveModel, path: bytes, data: bytes, version: int = 0) -> None:
@@ -234,17 +234,17 @@ def test_a_single_change_is_not_made_to_a_node_that_was_created_again(
 
 def test_a_node_that_was_created_again_is_no_proof_that_a_batch_was_done() -> None:
     nodes = {b"/a": live(b"/a", b"new a", OPEN_ACL, version=4), b"/b": live(b"/b", b"other", OPEN_ACL, version=9)}
-    assert standing(TWO_SETS, nodes) is Standing.DONE_THEN_CHANGED
+    assert standing(TWO_SETS, nodes) is BatchState.DONE_THEN_CHANGED
     anew = {**nodes, b"/a": nodes[b"/a"]._replace(czxid=77)}
-    assert standing(TWO_SETS, anew) is Standing.CHANGED
+    assert standing(TWO_SETS, anew) is BatchState.CHANGED
     unknown = Batch(tuple(msgspec.structs.replace(change, czxid=0) for change in TWO_SETS.changes))
-    assert standing(unknown, nodes) is Standing.CHANGED, "a journal that does not tell proves nothing"
+    assert standing(unknown, nodes) is BatchState.CHANGED, "a journal that does not tell proves nothing"
 
 
 def test_the_root_proves_as_much_as_any_node_though_its_czxid_is_0() -> None:
     both = Batch((SetNode(b"", b"new", 0, b"old", 0), TWO_SETS.changes[0]))
     theirs = live(b"/a", b"theirs", OPEN_ACL, version=9)
-    for version, data, expected in ((1, b"new", Standing.DONE_THEN_CHANGED), (0, b"old", Standing.NOT_DONE)):
+    for version, data, expected in ((1, b"new", BatchState.DONE_THEN_CHANGED), (0, b"old", BatchState.NOT_DONE)):
         root = live(b"", data, OPEN_ACL, version=version)._replace(czxid=0)
         assert standing(both, {b"": root, b"/a": theirs}) is expected
 

@@ -10,14 +10,14 @@ import msgspec
 import pytest
 
 from logkeep.errors import Locked, RestoreFailed, TargetUnsafe, UsageError
-from logkeep.zookeeper.client import Session
+from logkeep.zookeeper.client import ZooKeeperSession
 from logkeep.zookeeper.restore.locks import alone
-from logkeep.zookeeper.restore.places import Place
+from logkeep.zookeeper.restore.places import ServerDirectories
 from logkeep.zookeeper.subtree.carrying_out import begin, resume, undo
-from logkeep.zookeeper.subtree.journal import Began, Done, Heading, new_journal, read_journal, reopened
+from logkeep.zookeeper.subtree.journal import BatchBegan, BatchDone, Heading, new_journal, read_journal, reopened
 
 HEADING = Heading(hosts="h:1", top="/t", what="backup 1")
-NOBODY = cast("Session", None)
+NOBODY = cast("ZooKeeperSession", None)
 """A second run is refused before it asks a server anything."""
 
 
@@ -62,13 +62,13 @@ def test_lines_are_appended_whoever_else_wrote(tmp_path: Path) -> None:
     journal = new_journal(path, HEADING, ())
     with path.open("ab") as other:
         other.write(b'{"type":"began","batch":0}\n')
-    journal.note(Done(0))
+    journal.note(BatchDone(0))
     journal.close()
     assert path.read_bytes().endswith(b'{"type":"began","batch":0}\n{"type":"done","batch":0}\n')
     again, _ = reopened(path)
     with path.open("ab") as other:
         other.write(b'{"type":"began","batch":1}\n')
-    again.note(Done(1), Began(2))
+    again.note(BatchDone(1), BatchBegan(2))
     again.close()
     assert read_journal(path).done == 2
 
@@ -129,6 +129,6 @@ def test_a_file_system_without_locks_is_told_and_nothing_stays_behind(
         assert "local file system" in caught.value.remedy
     assert [each.name for each in tmp_path.iterdir()] == ["journal"]
     assert path.read_bytes() == before
-    with pytest.raises(TargetUnsafe, match="gives no locks") as refused, alone([Place(tmp_path, tmp_path)]):
+    with pytest.raises(TargetUnsafe, match="gives no locks") as refused, alone([ServerDirectories(tmp_path, tmp_path)]):
         pass
     assert "local file system" in refused.value.remedy

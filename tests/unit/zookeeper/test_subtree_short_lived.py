@@ -8,12 +8,12 @@ import pytest
 
 from logkeep.errors import TargetUnsafe
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Acls
-from logkeep.zookeeper.subtree.batches import Batch, Standing, cut, is_gone_by_itself, standing
+from logkeep.zookeeper.subtree.batches import Batch, BatchState, cut, is_gone_by_itself, standing
 from logkeep.zookeeper.subtree.carrying_out import begin, resume, undo
 from logkeep.zookeeper.subtree.changes import CreateNode, DeleteNode, SetNode, SetNodeAcls, undone
 from logkeep.zookeeper.subtree.journal import read_journal
 from logkeep.zookeeper.subtree.plan import plan
-from logkeep.zookeeper.subtree.wanted import Wanted, WantedNode
+from logkeep.zookeeper.subtree.wanted import WantedNode, WantedSubtree
 from tests.unit.zookeeper.test_subtree_interrupted import HEADING, MAXBUFFER, killed, model, report, session
 from tests.zookeeper.live_model import LiveModel, live
 
@@ -84,7 +84,9 @@ def test_a_restore_does_not_call_them_changed_by_others(model: LiveModel, tmp_pa
 
 def test_acls_of_one_that_is_gone_need_not_be_set(model: LiveModel, tmp_path: Path) -> None:
     nodes = {b"/p": WantedNode(b"", OWN, ttl_ms=50), b"/p/x": WantedNode(b"", OPEN_ACL, ttl_ms=50)}
-    planned = plan(Wanted(b"/p", nodes, {}, ()), {b"": live(b"", b"", OPEN_ACL)}, delete_extra=False, proven=True)
+    planned = plan(
+        WantedSubtree(b"/p", nodes, {}, ()), {b"": live(b"", b"", OPEN_ACL)}, delete_extra=False, proven=True
+    )
     batches = cut(planned.changes, MAXBUFFER)
     assert isinstance(batches[-1].changes[0], SetNodeAcls)
 
@@ -96,7 +98,7 @@ def test_acls_of_one_that_is_gone_need_not_be_set(model: LiveModel, tmp_path: Pa
     assert (ended.checked.differing, ended.changes) == ((), 2)
     told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
     assert (told.verdict, told.made, set(model.nodes)) == ("undone", 0, {b"", b"/a", b"/b"})
-    assert standing(batches[-1], {}) is Standing.DONE
+    assert standing(batches[-1], {}) is BatchState.DONE
 
 
 def test_an_undo_of_the_undo_brings_back_only_what_the_undo_removed(model: LiveModel, tmp_path: Path) -> None:
@@ -140,7 +142,7 @@ def test_an_undo_ends_where_one_that_was_set_is_gone(
     """It takes back everything else, which goes in other requests, and names nobody."""
     model.nodes[b"/k"] = live(b"/k", b"old", OPEN_ACL, version=1)
     nodes = {b"/a": WantedNode(b"new a", OPEN_ACL), b"/k": WantedNode(data, acls, **kind)}
-    planned = plan(Wanted(b"", nodes, {}, ()), model.nodes, delete_extra=False, proven=True)
+    planned = plan(WantedSubtree(b"", nodes, {}, ()), model.nodes, delete_extra=False, proven=True)
     begin(session(model), tmp_path / "journal", HEADING, cut(planned.changes, MAXBUFFER))
     assert (model.nodes[b"/k"].data, model.nodes[b"/k"].acls) == (data, acls)
     _expired(model, b"/k")

@@ -10,9 +10,16 @@ from logkeep.errors import TargetUnsafe
 from logkeep.formats.zookeeper.transactions import Acl
 from logkeep.zookeeper.subtree.batches import cut
 from logkeep.zookeeper.subtree.carrying_out import begin, resume, undo
-from logkeep.zookeeper.subtree.journal import Began, Journal, Refused, TakenBack, new_journal, read_journal
+from logkeep.zookeeper.subtree.journal import (
+    BatchBegan,
+    BatchRefused,
+    SubtreeJournal,
+    TakenBack,
+    new_journal,
+    read_journal,
+)
 from logkeep.zookeeper.subtree.plan import plan
-from logkeep.zookeeper.subtree.wanted import Wanted, WantedNode
+from logkeep.zookeeper.subtree.wanted import WantedNode, WantedSubtree
 from tests.unit.zookeeper.test_subtree_interrupted import (
     HEADING,
     LAST,
@@ -41,15 +48,15 @@ def _undo_killed(model: LiveModel, journal: Path, last: str) -> Path:
 
 
 def _undo_killed_before_its_note(model: LiveModel, journal: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    note = Journal.note
+    note = SubtreeJournal.note
 
-    def dies(self: Journal, *lines: object) -> None:
+    def dies(self: SubtreeJournal, *lines: object) -> None:
         if isinstance(lines[0], TakenBack):
             raise Killed
         note(self, *lines)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
-        patched.setattr(Journal, "note", dies)
+        patched.setattr(SubtreeJournal, "note", dies)
         with pytest.raises(Killed):
             undo(session(model), journal, journal.with_name("undo"), MAXBUFFER)
     return journal.with_name("undo")
@@ -161,7 +168,7 @@ def test_a_restore_does_not_go_on_when_its_undo_may_still_act(model: LiveModel, 
     heading = replace(undone, undoes_begun=2) if ended == "doubted" else undone
     back = new_journal(tmp_path / "undo", heading, (LAST,))
     if ended == "doubted":
-        back.note(Began(0), Refused(0, doubted=True))
+        back.note(BatchBegan(0), BatchRefused(0, doubted=True))
     back.close()
     with (tmp_path / "journal").open("ab") as original:
         original.write(msgspec.json.encode(TakenBack(str(back.path))) + b"\n")
@@ -172,7 +179,7 @@ def test_a_restore_does_not_go_on_when_its_undo_may_still_act(model: LiveModel, 
 def test_an_undo_of_the_undo_gives_parents_their_own_acls_again(model: LiveModel, tmp_path: Path) -> None:
     """They are created anew, and versions of their ACLs count from 0."""
     own = (Acl(31, b"digest", b"shop:hash"),)
-    wanted = Wanted(b"/t", {path: WantedNode(b"", own) for path in (b"/t", b"/t/k")}, {}, ())
+    wanted = WantedSubtree(b"/t", {path: WantedNode(b"", own) for path in (b"/t", b"/t/k")}, {}, ())
     planned = plan(wanted, model.nodes, delete_extra=False, proven=True)
     before = shape(model.nodes)
     begin(session(model), tmp_path / "journal", HEADING, cut(planned.changes, MAXBUFFER))

@@ -6,12 +6,19 @@ import pytest
 
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.snapshot import NodeRow
-from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, CreateSession, Kind, SetData, Transaction
+from logkeep.formats.zookeeper.transactions import (
+    OPEN_ACL,
+    Create,
+    CreateSession,
+    SetData,
+    Transaction,
+    TransactionType,
+)
 from logkeep.zookeeper.tree import Tree, new_tree, rows_of, tree_of
 
 
 def created(
-    zxid: int, path: bytes, cversion: int, *, kind: Kind = Kind.CREATE, digest: int | None = None
+    zxid: int, path: bytes, cversion: int, *, kind: TransactionType = TransactionType.CREATE, digest: int | None = None
 ) -> Transaction:
     return Transaction(7, 1, zxid, 1000 + zxid, kind, Create(path, b"", OPEN_ACL, False, cversion), digest)
 
@@ -37,7 +44,7 @@ def test_with_digests_it_only_raises_it() -> None:
 def test_a_node_that_a_fuzzy_snapshot_has_already_raises_it_whatever_made_it() -> None:
     tree = tree_with(created(1, b"/a", 1), created(2, b"/b", 2))
     tree.nodes[b""].cversion = 1
-    tree.apply(created(2, b"/b", 2, kind=Kind.CREATE2))
+    tree.apply(created(2, b"/b", 2, kind=TransactionType.CREATE2))
     assert (tree.nodes[b""].cversion, tree.nodes[b""].pzxid) == (2, 2)
 
 

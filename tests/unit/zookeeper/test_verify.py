@@ -12,7 +12,7 @@ from logkeep.model.findings import Severity
 from logkeep.zookeeper.findings import Class
 from logkeep.zookeeper.kept import Member
 from logkeep.zookeeper.tree import rows_of
-from logkeep.zookeeper.verify import Level, Verified, verify
+from logkeep.zookeeper.verify import Level, VerifiedFiles, verify
 from tests.zookeeper.encoding import record
 from tests.zookeeper.made import MemoryView, Past, add_member, backup_of, epoch, kept_log
 
@@ -24,7 +24,7 @@ def good() -> MemoryView:
     return backup_of(PAST, snapshot_at=[0, 10, 20], logs=LOGS)
 
 
-def kinds(verified: Verified) -> set[Class]:
+def kinds(verified: VerifiedFiles) -> set[Class]:
     return {each.kind for each in verified.seen if each.severity is not Severity.NOTE}
 
 

@@ -8,7 +8,7 @@ from logkeep.errors import LogkeepError
 _SHELL = "org.apache.zookeeper.ZooKeeperMain"
 
 
-class Settings:
+class ZkCliUser:
     """What a user of `zkCli.sh` would do. Each call is a session of its own."""
 
     def __init__(self, server: EmbeddedZooKeeper) -> None:

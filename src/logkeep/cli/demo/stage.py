@@ -17,7 +17,7 @@ from logkeep.errors import LogkeepError
 _TIMEOUT_S = 600
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class DemoStep(msgspec.Struct, frozen=True, kw_only=True):
     """One step that was done, and how long it took."""
 
     title: str
@@ -33,7 +33,7 @@ class Stage:
     say: Callable[[str], None]
     resources: ExitStack
     exported: dict[str, str] = field(default_factory=dict)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[DemoStep] = field(default_factory=list)
 
     @property
     def repository(self) -> Path:
@@ -46,7 +46,7 @@ class Stage:
         started = time.monotonic()
         yield
         seconds = time.monotonic() - started
-        self.steps.append(Step(title=title, seconds=round(seconds, 3)))
+        self.steps.append(DemoStep(title=title, seconds=round(seconds, 3)))
         self.say(f"   done in {duration(seconds)}\n")
 
     def export(self, name: str, value: str) -> None:

@@ -2,7 +2,7 @@
 
 import re
 
-from logkeep.cli.demo.settings import Settings
+from logkeep.cli.demo.settings import ZkCliUser
 from logkeep.cli.demo.stage import Stage
 from logkeep.cli.look import count
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
@@ -19,7 +19,7 @@ _DELETED = re.compile(r"^ *0x(?P<zxid>[0-9a-f]+) .* delete ", re.M)
 def tell_of_zookeeper(stage: Stage) -> None:
     """A real server, from its first node to a rehearsal of the day when all of it is lost."""
     server = EmbeddedZooKeeper(stage.directory / "zookeeper", stage.cache)
-    settings = Settings(server)
+    settings = ZkCliUser(server)
     with stage.step(f"start a real ZooKeeper {server.release.version} server"):
         stage.resources.callback(server.stop)  # before the start: Ctrl-C may come while it starts
         server.start()
@@ -44,7 +44,7 @@ def tell_of_zookeeper(stage: Stage) -> None:
         server.stop()
 
 
-def _open(settings: Settings, stage: Stage) -> None:
+def _open(settings: ZkCliUser, stage: Stage) -> None:
     """One setting that nobody may write: ACLs are part of what is lost and found."""
     made = [f"create {path} {value}" for path, value in _SETTINGS.items()]
     tills = [f"create /shop/tills/{number} open" for number in range(_TILLS)]
@@ -55,7 +55,7 @@ def _open(settings: Settings, stage: Stage) -> None:
     )
 
 
-def _lose(settings: Settings, stage: Stage) -> dict[str, str]:
+def _lose(settings: ZkCliUser, stage: Stage) -> dict[str, str]:
     """What there was right before, as Apache's shell would have shown it."""
     settings.type(f"set {_PRICE} 42", f"deleteall {_TOP}")
     stage.say(f"   gone: {_TOP} and all below it, with a price that no backup has seen")
@@ -77,7 +77,7 @@ def _put_back(stage: Stage, zxid: str) -> None:
     stage.logkeep("zookeeper", "restore-subtree", "latest", _TOP, *_SOURCE, *wanted)
 
 
-def _compare(settings: Settings, stage: Stage, lost: dict[str, str]) -> None:
+def _compare(settings: ZkCliUser, stage: Stage, lost: dict[str, str]) -> None:
     """By Apache's own shell, not by what restored it."""
     found = settings.read(list(lost))
     differing = [path for path in lost if found[path] != lost[path]]

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from logkeep import errors
-from logkeep.cli.catalogue import VERBS, Entry
+from logkeep.cli.catalogue import VERBS, VerbEntry
 from logkeep.cli.exits import ALWAYS, EXITS
 from logkeep.cli.failures import as_json
 from logkeep.cli.metrics import METRICS
@@ -187,7 +187,7 @@ def commands_page() -> str:
     return "# Commands\n\n" + "\n".join(_command(entry) for entry in VERBS)
 
 
-def _command(entry: Entry) -> str:
+def _command(entry: VerbEntry) -> str:
     context = click.Context(
         entry.load(),
         info_name=f"logkeep {entry.words}",

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from logkeep.cli.look import Look
+from logkeep.cli.look import TerminalStyle
 from logkeep.cli.opening import STORE_EXITS, chosen_sources
 from logkeep.cli.restored import last_of_each
 from logkeep.cli.rows import BackupRow, backup_row, backup_table, health_of, seen
@@ -10,7 +10,7 @@ from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import REPO, SOURCE, STATE_DIR
 from logkeep.errors import Damaged
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.source import SourceView
 
 
@@ -21,7 +21,7 @@ class ListReport(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-def _list_text(report: ListReport, look: Look) -> str:
+def _list_text(report: ListReport, look: TerminalStyle) -> str:
     if not report.backups:
         return look.text(f"no backups in {report.url}")
     table = backup_table(report.backups, look)
@@ -42,7 +42,7 @@ def list_backups(run: Run) -> ListReport:
     Reads the chain of each source and the names of what was verified and restored: no data, no manifests, no Spark.
     """
     places = list(chosen_sources(run))
-    views, trouble = list[tuple[Place, SourceView]](), list[str]()
+    views, trouble = list[tuple[SourceRef, SourceView]](), list[str]()
     for place in places:
         try:
             views.append((place, seen(place, run.clock())))
@@ -59,7 +59,7 @@ def list_backups(run: Run) -> ListReport:
     )
 
 
-def _rows(run: Run, place: Place, view: SourceView) -> list[BackupRow]:
+def _rows(run: Run, place: SourceRef, view: SourceView) -> list[BackupRow]:
     health, restored = health_of(place), last_of_each(run, place)
     rows = (backup_row(place.source, state, health) for state in view.states())
     return [msgspec.structs.replace(row, last_restore=restored.get(row.id)) for row in rows]

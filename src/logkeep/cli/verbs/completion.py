@@ -4,7 +4,7 @@ import click
 import msgspec
 from click.shell_completion import get_completion_class
 
-from logkeep.cli.look import Look
+from logkeep.cli.look import TerminalStyle
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
 from logkeep.errors import UsageError
@@ -17,7 +17,7 @@ class CompletionReport(msgspec.Struct, frozen=True, kw_only=True):
     script: str
 
 
-def _text(report: CompletionReport, _look: Look) -> str:
+def _text(report: CompletionReport, _look: TerminalStyle) -> str:
     return report.script
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from logkeep.cli.look import Look
+from logkeep.cli.look import TerminalStyle
 from logkeep.cli.run import Run
 from logkeep.cli.verb import COMMON, verb
 from logkeep.config.load import examine
@@ -48,7 +48,7 @@ def _shown(setting: Setting) -> ShownSetting:
     return ShownSetting(key=setting.option.key, value=value, origin=setting.origin.place, detail=setting.origin.detail)
 
 
-def _show_text(report: ConfigShowReport, look: Look) -> str:
+def _show_text(report: ConfigShowReport, look: TerminalStyle) -> str:
     rows = [(s.key, "-" if s.value is None else s.value, s.detail or s.origin) for s in report.settings]
     files = ", ".join(report.files) or "none"
     return look.table(("KEY", "VALUE", "ORIGIN"), rows) + look.text(f"\n\nfiles: {files}")
@@ -75,7 +75,7 @@ def show(run: Run) -> ConfigShowReport:
     return ConfigShowReport(files=[str(p) for p in run.files], settings=standing)
 
 
-def _validate_text(report: ConfigValidateReport, look: Look) -> str:
+def _validate_text(report: ConfigValidateReport, look: TerminalStyle) -> str:
     lines = [f"{look.state('WARN')}  {warning}" for warning in report.warnings]
     for problem in report.problems:
         where = f"  ({problem.subject})" if problem.subject else ""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from logkeep.cli.demo.stage import Stage, Step
+from logkeep.cli.demo.stage import DemoStep, Stage
 from logkeep.cli.demo.story import BEGINNING, CHAPTERS
-from logkeep.cli.look import Look, duration
+from logkeep.cli.look import TerminalStyle, duration
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import DIRECTORY, KEEP, ONLY
@@ -21,11 +21,11 @@ class DemoReport(msgspec.Struct, frozen=True, kw_only=True):
     kept: bool
     cache: str
     """Where downloaded jars and the class archive stay for the next time."""
-    steps: tuple[Step, ...]
+    steps: tuple[DemoStep, ...]
     seconds: float
 
 
-def _text(report: DemoReport, look: Look) -> str:
+def _text(report: DemoReport, look: TerminalStyle) -> str:
     rows = [(step.title, duration(step.seconds)) for step in report.steps]
     place = f"kept in {report.directory}" if report.kept else f"removed from {report.directory}"
     return "\n".join(

@@ -11,12 +11,12 @@ from typing import Any
 import click
 import msgspec
 
-from logkeep.cli.look import Look, duration, plural, size
-from logkeep.cli.metrics import Sample, sample
+from logkeep.cli.look import TerminalStyle, duration, plural, size
+from logkeep.cli.metrics import MetricSample, sample
 from logkeep.cli.opening import STORE_EXITS, chosen_engine, chosen_source, refuse_contradictions, restores_place
 from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.rows import seen
-from logkeep.cli.run import Outcome, Run
+from logkeep.cli.run import CommandOutcome, Run
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.kafka_backup import client_settings
 from logkeep.config.option import Option
@@ -41,15 +41,15 @@ from logkeep.config.options import (
     TO_ZXID,
     TOPICS,
 )
-from logkeep.config.settings import Place
+from logkeep.config.settings import SettingPlace
 from logkeep.errors import UsageError
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.properties import settings_from
 from logkeep.kafka.restore.backup_view import view_backup
-from logkeep.kafka.restore.choice import Choice
+from logkeep.kafka.restore.choice import RestoreSelection
 from logkeep.kafka.restore.plan import Wishes
-from logkeep.kafka.restore.preparing import Chance, RestoreWish, prepare
-from logkeep.kafka.restore.restore import Done, KafkaRestore
+from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, prepare
+from logkeep.kafka.restore.restore import KafkaRestore, KafkaRestoreDone
 from logkeep.kafka.restore.topics import abort_topics
 from logkeep.kafka.restore.units import Offsets
 from logkeep.kafka.settings import ClientSettings
@@ -57,7 +57,7 @@ from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import is_dead, same_process, this_process
-from logkeep.repository.restores import RestoreState, Verdict, list_restores, topic_ids
+from logkeep.repository.restores import RestoreState, RestoreVerdict, list_restores, topic_ids
 from logkeep.repository.source import read_facts
 
 _OF_KAFKA: tuple[Option[Any], ...] = (
@@ -98,8 +98,8 @@ class DrillReport(msgspec.Struct, frozen=True, kw_only=True):
     """Of a backup of ZooKeeper."""
 
 
-def _text(report: DrillReport, look: Look) -> str:
-    good = report.verdict == Verdict.PROVEN
+def _text(report: DrillReport, look: TerminalStyle) -> str:
+    good = report.verdict == RestoreVerdict.PROVEN
     head = f"{look.state('OK' if good else 'FAIL')}  drill of backup {report.backup}: {report.verdict}"
     took = duration(timedelta(seconds=report.seconds))
     amount = f"{plural(report.topics, 'topic')} · {plural(report.records, 'record')} · {size(report.bytes)}"
@@ -113,13 +113,13 @@ def _text(report: DrillReport, look: Look) -> str:
 
 
 def _code(report: DrillReport) -> int:
-    return 0 if report.verdict == Verdict.PROVEN else 12
+    return 0 if report.verdict == RestoreVerdict.PROVEN else 12
 
 
-def _metrics(outcome: Outcome[DrillReport]) -> Iterator[Sample]:
+def _metrics(outcome: CommandOutcome[DrillReport]) -> Iterator[MetricSample]:
     report = outcome.report
     source = report.source if report else outcome.source
-    good = report is not None and report.verdict == Verdict.PROVEN
+    good = report is not None and report.verdict == RestoreVerdict.PROVEN
     yield sample("logkeep_drill_success", 1 if good else 0, source=source)
     if report is not None and good:
         yield sample("logkeep_drill_recovery_seconds", report.seconds, source=source)
@@ -196,7 +196,7 @@ def drill(run: Run, backup: str) -> DrillReport:
 
 
 def _refuse_typed(run: Run, options: Sequence[Option[Any]], kind: str) -> None:
-    typed = next((o for o in options if run.settings.origin(o).place is Place.FLAG), None)
+    typed = next((o for o in options if run.settings.origin(o).place is SettingPlace.FLAG), None)
     if typed is not None:
         raise UsageError(f"{typed.spellings()[0].flag} means nothing for a backup of {kind}", remedy="leave it out")
 
@@ -205,7 +205,7 @@ def _where(run: Run, stack: ExitStack) -> tuple[ClientSettings, bool]:
     """How to reach the cluster, and whether it is one of our own."""
     if not run[EMBEDDED]:
         return client_settings(run), False
-    if run.settings.origin(BOOTSTRAP_SERVERS).place is Place.FLAG:
+    if run.settings.origin(BOOTSTRAP_SERVERS).place is SettingPlace.FLAG:
         raise UsageError("--embedded starts a broker of its own", remedy="leave --bootstrap-servers out")
     from logkeep.embedded.kafka import EmbeddedKafka  # noqa: PLC0415 - only this way needs Java
 
@@ -214,7 +214,7 @@ def _where(run: Run, stack: ExitStack) -> tuple[ClientSettings, bool]:
     return settings_from({}, Path(), bootstrap=broker.bootstrap), True
 
 
-def _wish(run: Run, *, alone: bool) -> RestoreWish:
+def _wish(run: Run, *, alone: bool) -> KafkaRestoreOptions:
     asked = run[OFFSETS]
     wishes = Wishes(
         offsets=None if asked == "auto" else Offsets(asked),
@@ -223,11 +223,11 @@ def _wish(run: Run, *, alone: bool) -> RestoreWish:
         replication_factor=1 if alone else run[REPLICATION_FACTOR],
     )
     renames = () if alone else (f"s/^/{SCRATCH}{run.token()[:8]}-/",)
-    choice = Choice(run[TOPICS], run[EXCLUDE], renames, standing=not run.settings.typed(TOPICS))
-    return RestoreWish(choice, wishes, run[LIMIT_PRODUCE])
+    choice = RestoreSelection(run[TOPICS], run[EXCLUDE], renames, standing=not run.settings.typed(TOPICS))
+    return KafkaRestoreOptions(choice, wishes, run[LIMIT_PRODUCE])
 
 
-def _clean_up(task: KafkaRestore, done: Done) -> tuple[Finding, ...]:
+def _clean_up(task: KafkaRestore, done: KafkaRestoreDone) -> tuple[Finding, ...]:
     """Scratch topics go, by the ids that were stored when they were made; those that stay are told."""
     with Cluster(task.settings) as cluster:
         return tuple(abort_topics(cluster, done.plan.topics, topic_ids(task.state, done.restore_id))[1])
@@ -249,7 +249,7 @@ def _sweep(task: KafkaRestore, cluster_id: str) -> None:
                     abort_topics(cluster, stored.plan.topics, ids)
 
 
-def _report(source: str, done: Done, left: tuple[Finding, ...], *, alone: bool) -> DrillReport:
+def _report(source: str, done: KafkaRestoreDone, left: tuple[Finding, ...], *, alone: bool) -> DrillReport:
     receipt = done.receipt
     return DrillReport(
         source=source,

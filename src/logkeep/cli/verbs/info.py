@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from logkeep.cli import kafka_info, zookeeper_info
-from logkeep.cli.look import Look, count, size
+from logkeep.cli.look import TerminalStyle, count, size
 from logkeep.cli.opening import STORE_EXITS, chosen_sources
 from logkeep.cli.rows import BackupRow, backup_row, backup_table, health_of, seen
 from logkeep.cli.run import Run
@@ -18,7 +18,7 @@ from logkeep.errors import UnknownBackup, UsageError
 from logkeep.kafka.report import KafkaReport
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, choose_id
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.source import SourceView
 from logkeep.repository.states import Completed, DoesNotExist, StateName, group_state
 from logkeep.zookeeper.archive.report import ZooKeeperReport
@@ -66,7 +66,7 @@ class InfoReport(msgspec.Struct, frozen=True, kw_only=True):
     all: bool = False
 
 
-def _info_text(report: InfoReport, look: Look) -> str:
+def _info_text(report: InfoReport, look: TerminalStyle) -> str:
     lines = [f"backup {report.id}: {report.state}", ""]
     lines.append(backup_table(report.members, look))
     if report.kafka is not None:
@@ -85,7 +85,7 @@ def _info_text(report: InfoReport, look: Look) -> str:
     return "\n".join(lines)
 
 
-def _kafka_lines(report: InfoReport, found: KafkaReport, look: Look) -> list[str]:
+def _kafka_lines(report: InfoReport, found: KafkaReport, look: TerminalStyle) -> list[str]:
     if report.topic:
         details = [["", *kafka_info.topic_details(t, look)] for t in found.topics]
         return [line for some in details for line in some] + [*kafka_info.gap_lines(found.topics, look, every=True)]
@@ -100,14 +100,14 @@ def _kafka_lines(report: InfoReport, found: KafkaReport, look: Look) -> list[str
     return lines
 
 
-def _finding_lines(report: InfoReport, look: Look) -> list[str]:
+def _finding_lines(report: InfoReport, look: TerminalStyle) -> list[str]:
     shown = report.findings if report.all else report.findings[:_SHOWN]
     lines = [look.line(f"{f.severity.upper():8}{f.where}: {f.what}") for f in shown]
     more = len(report.findings) - len(shown)
     return [*lines, look.text(f"… and {count(more)} more findings; --all shows them")] if more else lines
 
 
-def _log_table(rows: Sequence[LogRow], look: Look) -> str:
+def _log_table(rows: Sequence[LogRow], look: TerminalStyle) -> str:
     shown = [
         (r.log, r.history, count(r.start), count(r.end), count(r.segments), count(r.records), size(r.stored_bytes))
         for r in rows
@@ -157,7 +157,7 @@ def _choose(text: str, views: Sequence[SourceView]) -> BackupId:
     return choose_id(text, sorted({s.id for v in views for s in v.states()}))
 
 
-def _members(views: dict[str, tuple[Place, SourceView]], backup_id: BackupId, *, only_these: bool) -> list[str]:
+def _members(views: dict[str, tuple[SourceRef, SourceView]], backup_id: BackupId, *, only_these: bool) -> list[str]:
     """The sources of a group: those that one of them names, else all that have the id.
 
     A member that never started is one too, also when the repository has never seen it: without it the whole would look
@@ -176,7 +176,7 @@ def _named(view: SourceView, backup_id: BackupId) -> tuple[str, ...]:
     return request.group if request else ()
 
 
-def _with_content(report: InfoReport, place: Place, view: SourceView) -> InfoReport:
+def _with_content(report: InfoReport, place: SourceRef, view: SourceView) -> InfoReport:
     """Add what only the manifest and the rows know. The rows need Arrow, which takes a moment to load."""
     from logkeep.repository.content import PartReader, rows_of, served_parts  # noqa: PLC0415
     from logkeep.repository.parts import log_totals  # noqa: PLC0415
@@ -213,7 +213,7 @@ def _with_content(report: InfoReport, place: Place, view: SourceView) -> InfoRep
     )
 
 
-def _zookeeper(place: Place, view: SourceView, backup: int) -> ZooKeeperReport | None:
+def _zookeeper(place: SourceRef, view: SourceView, backup: int) -> ZooKeeperReport | None:
     from logkeep.zookeeper.archive.reachable import record_rows  # noqa: PLC0415 - needs Arrow
     from logkeep.zookeeper.archive.report import report  # noqa: PLC0415
 
@@ -223,7 +223,7 @@ def _zookeeper(place: Place, view: SourceView, backup: int) -> ZooKeeperReport |
 
 
 def _kafka(
-    place: Place, manifest: "Manifest", totals: "Mapping[LogName, LogTotals]", wanted: tuple[str, ...]
+    place: SourceRef, manifest: "Manifest", totals: "Mapping[LogName, LogTotals]", wanted: tuple[str, ...]
 ) -> KafkaReport | None:
     """What the cluster record adds, of the topics that are wanted; None for another kind of source."""
     from logkeep.kafka.record import ROLE, ClusterRecord  # noqa: PLC0415 - brings the whole Kafka client

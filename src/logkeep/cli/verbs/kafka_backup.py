@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from logkeep.cli.look import Look
-from logkeep.cli.metrics import Sample, sample
+from logkeep.cli.look import TerminalStyle
+from logkeep.cli.metrics import MetricSample, sample
 from logkeep.cli.opening import STORE_EXITS, chosen_engine, refuse_contradictions, written_source
-from logkeep.cli.run import Outcome, Run
+from logkeep.cli.run import CommandOutcome, Run
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.follow_report import FollowSummary, summary_text
 from logkeep.cli.verbs.kafka_copied import (
@@ -51,7 +51,7 @@ from logkeep.config.options import (
     TOPICS,
 )
 from logkeep.errors import UsageError
-from logkeep.kafka.backup import Done, KafkaBackup, Wish
+from logkeep.kafka.backup import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.facts import Facts
 from logkeep.kafka.plan import Plan
 from logkeep.kafka.properties import load_settings, settings_from
@@ -67,13 +67,13 @@ class KafkaBackupReport(KafkaCopied, frozen=True, kw_only=True):
     """Of a run with --follow: then new offsets, bytes, gaps and findings are those of all its rounds."""
 
 
-def _text(report: KafkaBackupReport, look: Look) -> str:
+def _text(report: KafkaBackupReport, look: TerminalStyle) -> str:
     if report.follow is not None:
         return look.text(summary_text(report.follow, report.new_offsets, report.new_bytes))
     return "\n".join(map(look.line, copied_lines(report)))
 
 
-def _metrics(outcome: Outcome[KafkaBackupReport]) -> Iterator[Sample]:
+def _metrics(outcome: CommandOutcome[KafkaBackupReport]) -> Iterator[MetricSample]:
     report = outcome.report
     if report is not None and report.follow is not None and report.follow.ended:
         return  # every round has told its own; the length of the whole run would say nothing
@@ -151,7 +151,7 @@ def backup(run: Run) -> KafkaBackupReport:
     return _report(place.source, done, run[ALLOW_GAPS])
 
 
-def _followed(run: Run, task: KafkaBackup, wish: Wish) -> KafkaBackupReport:
+def _followed(run: Run, task: KafkaBackup, wish: KafkaBackupOptions) -> KafkaBackupReport:
     from logkeep.cli.verbs.kafka_follow import follow  # noqa: PLC0415 - only who follows needs it
 
     if run.dry_run or wish.wanted_id is not None:
@@ -199,9 +199,9 @@ def _scram(run: Run, settings: ClientSettings) -> ScramWish | None:
     return ScramWish(run[SCRAM_TO], replace(settings, bootstrap=endpoints(servers)) if servers else None)
 
 
-def _wish(run: Run, settings: ClientSettings) -> Wish:
+def _wish(run: Run, settings: ClientSettings) -> KafkaBackupOptions:
     wanted = run[BACKUP_ID]
-    return Wish(
+    return KafkaBackupOptions(
         include=run[TOPICS],
         exclude=run[EXCLUDE],
         internal=run[INTERNAL],
@@ -238,7 +238,7 @@ def _foreseen(
     )
 
 
-def _report(source: str, done: Done, allow_gaps: bool) -> KafkaBackupReport:
+def _report(source: str, done: KafkaBackupDone, allow_gaps: bool) -> KafkaBackupReport:
     summary = done.entry.summary
     foreseen = _foreseen(source, done.facts, done.plan, done.findings, allow_gaps)
     return msgspec.structs.replace(

@@ -6,8 +6,8 @@ from typing import TypeVar
 import msgspec
 
 from logkeep.cli.look import count, size
-from logkeep.cli.metrics import Sample, sample
-from logkeep.cli.run import Outcome
+from logkeep.cli.metrics import MetricSample, sample
+from logkeep.cli.run import CommandOutcome
 from logkeep.kafka.assemble import exit_code
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.manifest import KnownGap
@@ -59,7 +59,7 @@ def copied_code(report: KafkaCopied, lost: int = 0) -> int:
     return exit_code(len(report.gaps) + lost, warnings, allow_gaps=report.allow_gaps)
 
 
-def copied_metrics(outcome: Outcome[CopiedT]) -> Iterator[Sample]:
+def copied_metrics(outcome: CommandOutcome[CopiedT]) -> Iterator[MetricSample]:
     report = outcome.report
     source = report.source if report else outcome.source or FIRST_SOURCE
     yield sample("logkeep_backup_duration_seconds", outcome.duration.total_seconds(), source=source)

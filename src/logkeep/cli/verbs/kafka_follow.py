@@ -11,22 +11,22 @@ from logkeep.cli.verbs.follow_report import FollowSummary, KafkaRound, TopicThre
 from logkeep.cli.verbs.kafka_backup import KafkaBackupReport
 from logkeep.config.options import ALLOW_GAPS, INTERVAL
 from logkeep.errors import BackupFailed
-from logkeep.kafka.backup import Done, KafkaBackup, Wish
-from logkeep.kafka.follow import Follower, Round
+from logkeep.kafka.backup import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
+from logkeep.kafka.follow import KafkaFollower, KafkaFollowRound
 from logkeep.model.findings import Finding, Severity
-from logkeep.spark.stop import Stop
+from logkeep.spark.stop import SignalStop
 
 _KEPT = 100
 """Gaps and findings that the summary repeats: a run may go on for a year. Backups keep all of their own."""
-Reported = Callable[[Done], KafkaBackupReport]
+Reported = Callable[[KafkaBackupDone], KafkaBackupReport]
 
 
-def follow(run: Run, task: KafkaBackup, wish: Wish, reported: Reported) -> KafkaBackupReport:
+def follow(run: Run, task: KafkaBackup, wish: KafkaBackupOptions, reported: Reported) -> KafkaBackupReport:
     """Follow until a signal comes; the report sums up all rounds."""
-    with Stop(soft=True, notice="the run ends after this round; once more gives the round up") as stop:
+    with SignalStop(soft=True, notice="the run ends after this round; once more gives the round up") as stop:
         engines = WarmEngines(run, stop)
         told = _Telling(run, engines, task.place.source, reported)
-        Follower(task, wish, engines, stop, run[INTERVAL].total_seconds(), told).run()
+        KafkaFollower(task, wish, engines, stop, run[INTERVAL].total_seconds(), told).run()
     return told.report(ended=True)
 
 
@@ -50,7 +50,7 @@ class _Telling:
     findings: list[Finding] = field(default_factory=list)
     told: set[Finding] = field(default_factory=set)
 
-    def __call__(self, one: Round) -> None:
+    def __call__(self, one: KafkaFollowRound) -> None:
         report = self.reported(one.done) if one.done else None
         self.last_round = _shown(one, report)
         self._add(one, report)
@@ -71,7 +71,7 @@ class _Telling:
         fresh, self.told = [f for f in (report.findings if report else ()) if f not in self.told], now
         return fresh
 
-    def _add(self, one: Round, report: KafkaBackupReport | None) -> None:
+    def _add(self, one: KafkaFollowRound, report: KafkaBackupReport | None) -> None:
         self.rounds += 1
         if one.merged:
             self.merged_objects += one.merged.objects_before
@@ -124,7 +124,7 @@ def _latest(findings: list[Finding]) -> list[Finding]:
     return [*serious, *[f for f in once if f.severity is Severity.NOTE][-_KEPT:]]
 
 
-def _shown(one: Round, report: KafkaBackupReport | None) -> KafkaRound:
+def _shown(one: KafkaFollowRound, report: KafkaBackupReport | None) -> KafkaRound:
     changed = one.done is not None and one.done.changed
     return KafkaRound(
         round=one.number,

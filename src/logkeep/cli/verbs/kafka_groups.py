@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from logkeep.cli.kafka_info import moment
-from logkeep.cli.look import Look, count
+from logkeep.cli.look import TerminalStyle, count
 from logkeep.cli.opening import STORE_EXITS, chosen_source
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
@@ -18,10 +18,10 @@ from logkeep.cli.verb import verb
 from logkeep.config.options import ALL, GROUP, REPO, SOURCE
 from logkeep.errors import UnknownBackup, UsageError
 from logkeep.formats.offsets_topic import PositionKey
-from logkeep.kafka.positions import TOPIC, Position, archived_positions
+from logkeep.kafka.positions import TOPIC, GroupPosition, archived_positions
 from logkeep.model.ids import BackupId, choose_id
 from logkeep.model.segments import LogName, Segment
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 
 _SHOWN = 40
 
@@ -48,7 +48,7 @@ class GroupsReport(msgspec.Struct, frozen=True, kw_only=True):
     all: bool
 
 
-def _text(report: GroupsReport, look: Look) -> str:
+def _text(report: GroupsReport, look: TerminalStyle) -> str:
     if not report.positions:
         return look.text(f"no position of a group is archived in backup {report.id}")
     shown = report.positions if report.all else report.positions[:_SHOWN]
@@ -101,7 +101,7 @@ def _patterns(texts: tuple[str, ...]) -> list[re.Pattern[str]]:
         raise UsageError(f"{error.pattern!r} is not a pattern: {error}") from error
 
 
-def _rows(found: dict[PositionKey, Position]) -> Iterator[PositionRow]:
+def _rows(found: dict[PositionKey, GroupPosition]) -> Iterator[PositionRow]:
     """Erased ones first: they are what nobody else can tell."""
     for key, p in sorted(found.items(), key=lambda each: (each[1].erased_ms is None, each[0])):
         yield PositionRow(
@@ -116,7 +116,7 @@ def _rows(found: dict[PositionKey, Position]) -> Iterator[PositionRow]:
         )
 
 
-def archived_logs(place: Place, run: Run, text: str) -> tuple[BackupId, dict[LogName, list[Segment]]]:
+def archived_logs(place: SourceRef, run: Run, text: str) -> tuple[BackupId, dict[LogName, list[Segment]]]:
     """The segments of the internal topic in a backup, by log and in order."""
     from logkeep.repository.content import PartReader, rows_of, served_parts  # noqa: PLC0415 - Arrow, slow to load
     from logkeep.repository.source import read_manifest  # noqa: PLC0415

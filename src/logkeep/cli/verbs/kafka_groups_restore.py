@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import click
 import msgspec
 
-from logkeep.cli.look import Look, plural
+from logkeep.cli.look import TerminalStyle, plural
 from logkeep.cli.opening import STORE_EXITS, chosen_source, restores_place
 from logkeep.cli.restored_rows import group_lines
 from logkeep.cli.rows import seen
@@ -32,14 +32,14 @@ from logkeep.config.options import (
 from logkeep.errors import CommitConflict, Damaged, UsageError
 from logkeep.formats.offsets_topic import PositionKey
 from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.positions import Position, archived_positions
+from logkeep.kafka.positions import GroupPosition, archived_positions
 from logkeep.kafka.record import ROLE, ClusterRecord
-from logkeep.kafka.restore.choice import Choice, choose
+from logkeep.kafka.restore.choice import RestoreSelection, choose
 from logkeep.kafka.restore.groups import GroupsPlan, rows_of
 from logkeep.kafka.restore.groups_only import GroupsTask
 from logkeep.kafka.restore.offsets import Routes
 from logkeep.repository.attachments import read_attachment
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.manifest import Manifest
 from logkeep.repository.restores import RestoredGroup
 from logkeep.repository.source import read_manifest
@@ -68,7 +68,7 @@ class GroupsMoved(msgspec.Struct, frozen=True, kw_only=True):
     all: bool
 
 
-def _text(report: GroupsMoved, look: Look) -> str:
+def _text(report: GroupsMoved, look: TerminalStyle) -> str:
     lines = (
         group_lines(report.positions, look, every=report.all, hint="--all shows every one") if report.positions else []
     )
@@ -154,7 +154,7 @@ def _refuse_contradictions(run: Run, restore: str | None) -> None:
         )
 
 
-def _backup(run: Run, place: Place, text: str) -> tuple[Manifest, ClusterRecord]:
+def _backup(run: Run, place: SourceRef, text: str) -> tuple[Manifest, ClusterRecord]:
     manifest = read_manifest(place, seen(place, run.clock()).completed(text))
     record = read_attachment(place, manifest, ROLE, ClusterRecord) if manifest.kind == "kafka" else None
     if record is None:
@@ -162,19 +162,19 @@ def _backup(run: Run, place: Place, text: str) -> tuple[Manifest, ClusterRecord]
     return manifest, record
 
 
-def _recovered(run: Run, place: Place) -> Mapping[PositionKey, Position]:
+def _recovered(run: Run, place: SourceRef) -> Mapping[PositionKey, GroupPosition]:
     text = run[ERASED_FROM]
     return archived_positions(place, archived_logs(place, run, text)[1].values()) if text is not None else {}
 
 
 def _as_they_are(run: Run, task: GroupsTask, record: ClusterRecord, manifest: Manifest) -> Routes:
     standing = not run.settings.typed(TOPICS)
-    choice = Choice(include=run[TOPICS], exclude=run[EXCLUDE], renames=run[RENAME], standing=standing)
+    choice = RestoreSelection(include=run[TOPICS], exclude=run[EXCLUDE], renames=run[RENAME], standing=standing)
     return task.routes_as_they_are(choose(record, manifest.cut, choice))
 
 
 def _foreseen(
-    run: Run, place: Place, backup: int, cluster: Cluster, plan: GroupsPlan, restore_id: int | None
+    run: Run, place: SourceRef, backup: int, cluster: Cluster, plan: GroupsPlan, restore_id: int | None
 ) -> GroupsMoved:
     return GroupsMoved(
         source=place.source,

@@ -14,7 +14,7 @@ from logkeep.cli.verbs.optimize_report import (
 )
 from logkeep.config.options import LEASE_TTL, SEGMENT_BYTES
 from logkeep.errors import UsageError
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.source import read_facts
 
 
@@ -40,7 +40,7 @@ def optimize(run: Run) -> OptimizeReport:
     return optimized(run, place, optimizing(place, run.clock, run.token, run[LEASE_TTL]), run[SEGMENT_BYTES])
 
 
-def _kafka_source(run: Run) -> Place:
+def _kafka_source(run: Run) -> SourceRef:
     place = chosen_source(run)
     facts = read_facts(place)
     if facts is not None and facts.kind != "kafka":

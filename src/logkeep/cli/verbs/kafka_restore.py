@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from logkeep.cli.look import plural
-from logkeep.cli.metrics import Sample, sample
+from logkeep.cli.metrics import MetricSample, sample
 from logkeep.cli.opening import (
     STORE_EXITS,
     chosen_engine,
@@ -18,7 +18,7 @@ from logkeep.cli.opening import (
     runs_inline,
 )
 from logkeep.cli.rows import health_of, seen
-from logkeep.cli.run import Outcome, Run
+from logkeep.cli.run import CommandOutcome, Run
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.kafka_backup import client_settings
 from logkeep.cli.verbs.kafka_restore_asking import ask
@@ -62,17 +62,17 @@ from logkeep.config.options import (
     WHAT,
 )
 from logkeep.errors import Interrupted, LogkeepError, TargetUnsafe, UsageError, VerificationFailed
-from logkeep.kafka.restore.backup_view import KIND, BackupView, view_backup
-from logkeep.kafka.restore.choice import Choice
+from logkeep.kafka.restore.backup_view import KIND, KafkaBackupView, view_backup
+from logkeep.kafka.restore.choice import RestoreSelection
 from logkeep.kafka.restore.plan import DEFAULT_PARTS, PARTS, RestorePlan, Wishes
-from logkeep.kafka.restore.preparing import Chance, Prepared, RestoreWish, prepare
-from logkeep.kafka.restore.restore import Done, KafkaRestore
-from logkeep.kafka.restore.units import Isolation, Offsets
+from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, PreparedKafkaRestore, prepare
+from logkeep.kafka.restore.restore import KafkaRestore, KafkaRestoreDone
+from logkeep.kafka.restore.units import Offsets, RestoreIsolation
 from logkeep.kafka.settings import ClientSettings
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.work import Engine
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
 from logkeep.repository.restores import RestoredPartition, RestoreState, list_restores
@@ -86,7 +86,7 @@ def _code(report: KafkaRestoreReport) -> int:
     return 2 if any(f.severity is not Severity.NOTE for f in report.findings) else 0
 
 
-def _metrics(outcome: Outcome[KafkaRestoreReport]) -> Iterator[Sample]:
+def _metrics(outcome: CommandOutcome[KafkaRestoreReport]) -> Iterator[MetricSample]:
     report = outcome.report
     source = report.source if report else outcome.source
     good = report is not None and report.verdict not in BAD
@@ -195,7 +195,7 @@ def restore(run: Run, backup: str) -> KafkaRestoreReport:
         return _done(place.source, done)
 
 
-def _offline(run: Run, place: Place, backup: str) -> KafkaRestoreReport:
+def _offline(run: Run, place: SourceRef, backup: str) -> KafkaRestoreReport:
     from logkeep.cli.verbs.kafka_restore_offline import restore_to_log_dirs  # noqa: PLC0415 - only this way needs it
 
     if (other := _typed(run, _ONLINE)) is not None:
@@ -210,7 +210,7 @@ def _typed(run: Run, options: Sequence[Option[Any]]) -> str | None:
     return next((o.spellings()[0].flag for o in options if run.settings.typed(o)), None)
 
 
-def _resumed(run: Run, place: Place, settings: ClientSettings, restore_id: RestoreId) -> KafkaRestoreReport:
+def _resumed(run: Run, place: SourceRef, settings: ClientSettings, restore_id: RestoreId) -> KafkaRestoreReport:
     """What was planned then is done: nothing else may be asked for now."""
     if run.dry_run:
         raise UsageError("a restore that is resumed has its plan already", remedy="leave --dry-run out")
@@ -249,12 +249,12 @@ def _telling(run: Run) -> Iterator[Callable[[RestoreId], None]]:
         raise
 
 
-def _engine(run: Run, view: BackupView, total: int) -> Engine:
+def _engine(run: Run, view: KafkaBackupView, total: int) -> Engine:
     """One engine for all of a run: a small survey before large work is not worth another one."""
     return chosen_engine(run, total if runs_inline(run, total) else max(total, view.entry.summary.stored_bytes))
 
 
-def _refuse_damaged(place: Place, backup_id: BackupId) -> None:
+def _refuse_damaged(place: SourceRef, backup_id: BackupId) -> None:
     verdict = health_of(place).get(backup_id)
     if verdict is not None and verdict.damaged:
         raise VerificationFailed(
@@ -264,7 +264,7 @@ def _refuse_damaged(place: Place, backup_id: BackupId) -> None:
         )
 
 
-def _wish(run: Run) -> RestoreWish:
+def _wish(run: Run) -> KafkaRestoreOptions:
     parts = tuple(part for text in run[WHAT] for part in text.split(",") if part) or DEFAULT_PARTS
     unknown = [part for part in parts if part not in PARTS]
     if unknown:
@@ -279,7 +279,7 @@ def _wish(run: Run) -> RestoreWish:
     asked = run[OFFSETS]
     wishes = Wishes(
         offsets=None if asked == "auto" else Offsets(asked),
-        isolation=Isolation(run[ISOLATION]),
+        isolation=RestoreIsolation(run[ISOLATION]),
         parts=tuple(part for part in PARTS if part in parts),
         groups=run[RESTORED_GROUPS],
         into_existing=run[INTO_EXISTING],
@@ -289,11 +289,11 @@ def _wish(run: Run) -> RestoreWish:
         by_record=run[BY_RECORD],
         keep_all=run[KEEP_ALL],
     )
-    choice = Choice(
+    choice = RestoreSelection(
         run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET], run[REPARTITION],
         standing=not run.settings.typed(TOPICS),
     )  # fmt: skip
-    return RestoreWish(choice, wishes, run[LIMIT_PRODUCE])
+    return KafkaRestoreOptions(choice, wishes, run[LIMIT_PRODUCE])
 
 
 def _options(run: Run) -> dict[str, str]:
@@ -302,7 +302,7 @@ def _options(run: Run) -> dict[str, str]:
     return {option.name: option.kind.show(value) for option in _TOLD if (value := values[option.name])}
 
 
-def _ask(run: Run, prepared: Prepared) -> None:
+def _ask(run: Run, prepared: PreparedKafkaRestore) -> None:
     """Refuse what must not be, show the plan, ask. Writing to the source itself takes its id, typed."""
     if prepared.refusals:
         raise _with_unfinished(run, prepared)
@@ -312,7 +312,7 @@ def _ask(run: Run, prepared: Prepared) -> None:
     ask(run, planned, f"restore {amount}?", target.cluster_id if target.is_source else "")
 
 
-def _with_unfinished(run: Run, prepared: Prepared) -> LogkeepError:
+def _with_unfinished(run: Run, prepared: PreparedKafkaRestore) -> LogkeepError:
     """The first refusal. Topics that are in the way may be those of a restore that was interrupted."""
     refusal = prepared.refusals[0]
     rows = list_restores(restores_place(run, prepared.view.place)) if isinstance(refusal, TargetUnsafe) else []
@@ -325,7 +325,7 @@ def _with_unfinished(run: Run, prepared: Prepared) -> LogkeepError:
     return refusal
 
 
-def _planned(source: str, prepared: Prepared) -> KafkaRestoreReport:
+def _planned(source: str, prepared: PreparedKafkaRestore) -> KafkaRestoreReport:
     plan = prepared.plan
     return KafkaRestoreReport(
         source=source,
@@ -376,7 +376,7 @@ def _planned_partitions(plan: RestorePlan) -> tuple[RestoredPartition, ...]:
     )
 
 
-def _done(source: str, done: Done) -> KafkaRestoreReport:
+def _done(source: str, done: KafkaRestoreDone) -> KafkaRestoreReport:
     receipt, plan = done.receipt, done.plan
     return KafkaRestoreReport(
         source=source,

@@ -3,7 +3,7 @@
 import click
 import msgspec
 
-from logkeep.cli.look import Look, plural
+from logkeep.cli.look import TerminalStyle, plural
 from logkeep.cli.opening import STORE_EXITS, chosen_source, restores_place
 from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.run import Run
@@ -28,7 +28,7 @@ class KafkaRestoreAbortReport(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
 
 
-def _abort_text(report: KafkaRestoreAbortReport, look: Look) -> str:
+def _abort_text(report: KafkaRestoreAbortReport, look: TerminalStyle) -> str:
     would = "would delete" if report.dry_run else "deleted"
     names = ", ".join(report.deleted) or "no topic"
     lines = [look.line(f"restore {report.restore} of {report.source}: {would} {names}")]

@@ -24,22 +24,29 @@ from logkeep.config.options import (
 )
 from logkeep.errors import UsageError
 from logkeep.kafka.restore.backup_view import view_backup
-from logkeep.kafka.restore.choice import Choice, choose
+from logkeep.kafka.restore.choice import RestoreSelection, choose
 from logkeep.kafka.restore.offline.receipt import row_of
 from logkeep.kafka.restore.offline.run import preview, restore_offline
-from logkeep.kafka.restore.offline.values import Foreseen, LogEnd, LogWritten, OfflineReport, OfflineWish, PlannedLog
+from logkeep.kafka.restore.offline.values import (
+    LogEnd,
+    LogWritten,
+    OfflineReport,
+    OfflineRestoreLog,
+    OfflineRestorePlan,
+    OfflineWish,
+)
 from logkeep.kafka.restore.preparing import survey_logs
 from logkeep.kafka.restore.refusals import refuse_damage, refuse_nothing_before
 from logkeep.kafka.salvage.disks import log_dirs
 from logkeep.model.ids import BackupId
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.restores import RestoredPartition
 
 _WHY = "files hold every record at its own offset"
 
 
-def restore_to_log_dirs(run: Run, place: Place, entry: BackupEntry) -> KafkaRestoreReport:
+def restore_to_log_dirs(run: Run, place: SourceRef, entry: BackupEntry) -> KafkaRestoreReport:
     """The dry run tells the whole procedure, before and after; a run writes the files and proves them."""
     wish = _wish(run, place, entry)
     foreseen = preview(wish, place, run.token)
@@ -52,9 +59,9 @@ def restore_to_log_dirs(run: Run, place: Place, entry: BackupEntry) -> KafkaRest
     return _done(place.source, restore_offline(wish, place, engine, run.clock, run.token, state))
 
 
-def _wish(run: Run, place: Place, entry: BackupEntry) -> OfflineWish:
+def _wish(run: Run, place: SourceRef, entry: BackupEntry) -> OfflineWish:
     named: tuple[str, ...] = run[TO_LOG_DIRS]
-    choice = Choice(
+    choice = RestoreSelection(
         run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET],
         standing=not run.settings.typed(TOPICS),
     )  # fmt: skip
@@ -71,7 +78,7 @@ def _wish(run: Run, place: Place, entry: BackupEntry) -> OfflineWish:
     )
 
 
-def _ends(run: Run, place: Place, entry: BackupEntry, choice: Choice) -> tuple[LogEnd, ...]:
+def _ends(run: Run, place: SourceRef, entry: BackupEntry, choice: RestoreSelection) -> tuple[LogEnd, ...]:
     """Where each log ends by --until-time. Raises UsageError when that is before everything, Damaged."""
     until = run[UNTIL_TIME]
     if until is None:
@@ -91,7 +98,7 @@ def _brokers(texts: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(map(int, numbers))
 
 
-def _planned(source: str, foreseen: Foreseen) -> KafkaRestoreReport:
+def _planned(source: str, foreseen: OfflineRestorePlan) -> KafkaRestoreReport:
     return KafkaRestoreReport(
         source=source,
         backup=foreseen.backup,
@@ -114,7 +121,7 @@ def _planned(source: str, foreseen: Foreseen) -> KafkaRestoreReport:
     )
 
 
-def _planned_row(log: PlannedLog) -> RestoredPartition:
+def _planned_row(log: OfflineRestoreLog) -> RestoredPartition:
     return RestoredPartition(
         source_topic=log.log.name,
         source_partition=log.log.partition,
@@ -129,7 +136,7 @@ def _planned_row(log: PlannedLog) -> RestoredPartition:
     )
 
 
-def _offline(foreseen: Foreseen, written: tuple[LogWritten, ...] = ()) -> OfflinePart:
+def _offline(foreseen: OfflineRestorePlan, written: tuple[LogWritten, ...] = ()) -> OfflinePart:
     return OfflinePart(
         running=foreseen.running,
         elsewhere=foreseen.elsewhere,

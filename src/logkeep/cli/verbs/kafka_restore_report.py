@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import msgspec
 
-from logkeep.cli.look import Look, duration, plural, size
+from logkeep.cli.look import TerminalStyle, duration, plural, size
 from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.restored_rows import group_lines, partition_lines, planned_lines
 from logkeep.model.findings import Finding
-from logkeep.repository.restores import RestoredGroup, RestoredPartition, Verdict
+from logkeep.repository.restores import RestoredGroup, RestoredPartition, RestoreVerdict
 
-BAD = frozenset({Verdict.FAILED, Verdict.CHANGED})
+BAD = frozenset({RestoreVerdict.FAILED, RestoreVerdict.CHANGED})
 
 
 class OfflineFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ class KafkaRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
 
 
-def restore_text(report: KafkaRestoreReport, look: Look) -> str:
+def restore_text(report: KafkaRestoreReport, look: TerminalStyle) -> str:
     if report.dry_run:
         return "\n".join(plan_lines(report, look))
     state = look.state("FAIL" if report.verdict in BAD else "OK")
@@ -78,7 +78,7 @@ def restore_text(report: KafkaRestoreReport, look: Look) -> str:
     return "\n".join([*lines, *_what_now(report, look)])
 
 
-def _blocks(report: KafkaRestoreReport, look: Look) -> Iterator[str]:
+def _blocks(report: KafkaRestoreReport, look: TerminalStyle) -> Iterator[str]:
     hint = "--json has every one" if report.offline else f"`logkeep receipts show {report.restore} --all` has every one"
     if report.partitions:
         offline = report.offline is not None  # files are compared before they are in place
@@ -89,16 +89,16 @@ def _blocks(report: KafkaRestoreReport, look: Look) -> Iterator[str]:
     yield ""
 
 
-def _what_now(report: KafkaRestoreReport, look: Look) -> list[str]:
+def _what_now(report: KafkaRestoreReport, look: TerminalStyle) -> list[str]:
     """The next command, for somebody who has been up for hours."""
     if report.offline:
         return [
             look.text("now go on with the procedure that the dry run prints: start the broker, then check"),
             look.text(f"receipt: logkeep receipts show {report.restore}"),
         ]
-    if report.verdict == Verdict.CHANGED:
+    if report.verdict == RestoreVerdict.CHANGED:
         return ["", *map(look.text, _since(report))]
-    if report.verdict == Verdict.FAILED:
+    if report.verdict == RestoreVerdict.FAILED:
         return ["", *map(look.text, _ways_on(report))]
     return [look.text(f"receipt: logkeep receipts show {report.restore}")]
 
@@ -121,7 +121,9 @@ def _ways_on(report: KafkaRestoreReport) -> Iterator[str]:
 
 def _where(report: KafkaRestoreReport) -> str:
     """What was not finished has no offsets to speak of yet."""
-    offsets = "" if report.verdict == Verdict.FAILED else f", offsets {_OFFSETS.get(report.offsets, report.offsets)}"
+    offsets = (
+        "" if report.verdict == RestoreVerdict.FAILED else f", offsets {_OFFSETS.get(report.offsets, report.offsets)}"
+    )
     return f"to cluster {report.cluster_id} in {duration(timedelta(seconds=report.seconds))}{offsets}"
 
 
@@ -130,7 +132,7 @@ def _amount(report: KafkaRestoreReport) -> str:
     return f"{plural(len(report.topics), 'topic')} · {most}{plural(report.records, 'record')} · {size(report.bytes)}"
 
 
-def plan_lines(report: KafkaRestoreReport, look: Look) -> Iterator[str]:
+def plan_lines(report: KafkaRestoreReport, look: TerminalStyle) -> Iterator[str]:
     yield look.text(f"restore of backup {report.backup} of {report.source} to cluster {report.cluster_id}")
     yield look.text(_amount(report) + ("" if report.offline else f" · {_about(report.seconds)}"))
     yield look.prose(f"offsets: {report.offsets} ({report.why})", indent=len("offsets: "))
@@ -149,7 +151,7 @@ def _about(seconds: float) -> str:
     return f"about {duration(seconds)}" if seconds >= _SHORT_S else "less than a minute"
 
 
-def _groups(report: KafkaRestoreReport, look: Look) -> Iterator[str]:
+def _groups(report: KafkaRestoreReport, look: TerminalStyle) -> Iterator[str]:
     if not report.group_names:
         return
     yield look.prose(f"{plural(len(report.group_names), 'group')} to be set: {_some(report.group_names)}", indent=2)
@@ -158,7 +160,7 @@ def _groups(report: KafkaRestoreReport, look: Look) -> Iterator[str]:
         yield look.text(f"{plural(len(over), 'position')} of groups in the target will be overwritten")
 
 
-def _offline_lines(offline: OfflinePart, look: Look) -> Iterator[str]:
+def _offline_lines(offline: OfflinePart, look: TerminalStyle) -> Iterator[str]:
     if offline.running:
         yield look.text("the broker runs: it must be stopped before the files are written")
     if offline.elsewhere:

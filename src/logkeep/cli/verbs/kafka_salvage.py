@@ -1,6 +1,6 @@
 """`logkeep kafka salvage`: a backup from the disks of brokers that run no more."""
 
-from logkeep.cli.look import Look
+from logkeep.cli.look import TerminalStyle
 from logkeep.cli.opening import STORE_EXITS, chosen_engine, written_source
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
@@ -35,8 +35,8 @@ from logkeep.config.options import (
 from logkeep.errors import UsageError
 from logkeep.kafka.salvage.disks import held, log_dirs, look
 from logkeep.kafka.salvage.findings import LOST
-from logkeep.kafka.salvage.foresight import Wish
-from logkeep.kafka.salvage.run import Done, KafkaSalvage
+from logkeep.kafka.salvage.foresight import SalvageOptions
+from logkeep.kafka.salvage.run import KafkaSalvage, SalvageDone
 from logkeep.model.ids import backup_id
 
 
@@ -45,7 +45,7 @@ class KafkaSalvageReport(KafkaCopied, frozen=True, kw_only=True):
     """Brokers whose directories were read."""
 
 
-def _text(report: KafkaSalvageReport, look: Look) -> str:
+def _text(report: KafkaSalvageReport, look: TerminalStyle) -> str:
     nodes = ", ".join(map(str, report.nodes))
     return "\n".join(map(look.line, copied_lines(report, f" · disks of {nodes}")))
 
@@ -105,9 +105,9 @@ def salvage(run: Run) -> KafkaSalvageReport:
     return _report(place.source, task, done, run[ALLOW_GAPS])
 
 
-def _wish(run: Run) -> Wish:
+def _wish(run: Run) -> SalvageOptions:
     wanted = run[BACKUP_ID]
-    return Wish(
+    return SalvageOptions(
         include=run[TOPICS],
         exclude=run[EXCLUDE],
         internal=run[INTERNAL],
@@ -118,7 +118,7 @@ def _wish(run: Run) -> Wish:
     )
 
 
-def _report(source: str, task: KafkaSalvage, done: Done, allow_gaps: bool) -> KafkaSalvageReport:
+def _report(source: str, task: KafkaSalvage, done: SalvageDone, allow_gaps: bool) -> KafkaSalvageReport:
     foreseen, summary = done.foreseen, done.entry.summary if done.entry else None
     return KafkaSalvageReport(
         source=source,

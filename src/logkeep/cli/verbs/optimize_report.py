@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from logkeep.cli.look import Look, count, size
+from logkeep.cli.look import TerminalStyle, count, size
 from logkeep.cli.opening import STORE_EXITS, chosen_engine
 from logkeep.cli.run import Run
 from logkeep.config.options import (
@@ -21,7 +21,7 @@ from logkeep.config.options import (
     SPARK_CONF,
 )
 from logkeep.model.findings import Finding
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 
 if TYPE_CHECKING:
     from logkeep.repository.optimize import Optimizing
@@ -45,7 +45,7 @@ class OptimizeReport(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
 
 
-def optimize_text(report: OptimizeReport, look: Look) -> str:
+def optimize_text(report: OptimizeReport, look: TerminalStyle) -> str:
     if not report.objects_before and not report.findings:
         return look.text(f"nothing to merge in {report.source}")
     done = "would merge" if report.dry_run else "merged"
@@ -61,7 +61,7 @@ def optimize_code(report: OptimizeReport) -> int:
     return 10 if report.findings else 0
 
 
-def optimized(run: Run, place: Place, task: "Optimizing", segment_bytes: int) -> OptimizeReport:
+def optimized(run: Run, place: SourceRef, task: "Optimizing", segment_bytes: int) -> OptimizeReport:
     """Merge up to this size, or tell what would be merged."""
     from logkeep.repository.merge_plan import MergeRule  # noqa: PLC0415 - loads Arrow, which --help can spare
 

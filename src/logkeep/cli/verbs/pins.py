@@ -3,7 +3,7 @@
 import click
 import msgspec
 
-from logkeep.cli.look import Look, printable
+from logkeep.cli.look import TerminalStyle, printable
 from logkeep.cli.opening import STORE_EXITS, chosen_source
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
@@ -22,7 +22,7 @@ class PinReport(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
 
 
-def _text(report: PinReport, look: Look) -> str:
+def _text(report: PinReport, look: TerminalStyle) -> str:
     state = "is not held" if report.held is None else "is held" + (f": {printable(report.held)}" if report.held else "")
     would = "" if not report.dry_run else " (dry run: nothing was changed)"
     return look.text(f"backup {report.id} of {report.source} {state}{would}")

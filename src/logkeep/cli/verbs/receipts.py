@@ -6,7 +6,7 @@ from datetime import datetime
 import click
 import msgspec
 
-from logkeep.cli.look import Look, size
+from logkeep.cli.look import TerminalStyle, size
 from logkeep.cli.map_file import write_map
 from logkeep.cli.opening import STORE_EXITS, chosen_source, chosen_sources, restores_place
 from logkeep.cli.receipt_text import (
@@ -25,7 +25,7 @@ from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, RestoreId, choose_id
 from logkeep.model.time import rfc3339
 from logkeep.repository.actions import ObjectRef
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.owner import Owner, is_dead, this_process
 from logkeep.repository.restores import (
     ReceiptDocument,
@@ -33,7 +33,7 @@ from logkeep.repository.restores import (
     RestoredPartition,
     RestorePlanDocument,
     RestoreRow,
-    Target,
+    RestoreTargetRef,
     list_restores,
     newest_receipt,
     own_receipt,
@@ -75,7 +75,7 @@ class ReceiptsReport(msgspec.Struct, frozen=True, kw_only=True):
     restores: tuple[RestoreLine, ...]
 
 
-def _list_text(report: ReceiptsReport, look: Look) -> str:
+def _list_text(report: ReceiptsReport, look: TerminalStyle) -> str:
     if not report.restores:
         return look.text(f"no restores in {report.url}")
     headers = ("SOURCE", "ID", "BACKUP", "KIND", "STATE", "STARTED", "FINISHED", "TOOK", "NOTES")
@@ -86,7 +86,7 @@ def _list_text(report: ReceiptsReport, look: Look) -> str:
     return look.table(headers[kept], shown, right="ID,BACKUP,TOOK", spare="STARTED,FINISHED", free="NOTES")
 
 
-def _cells(line: RestoreLine, look: Look) -> tuple[str, ...]:
+def _cells(line: RestoreLine, look: TerminalStyle) -> tuple[str, ...]:
     started, finished = (datetime.fromisoformat(t) if t else None for t in (line.started, line.finished))
     return (
         line.source,
@@ -155,7 +155,7 @@ class ComparedAgain(msgspec.Struct, frozen=True, kw_only=True):
 class ReceiptReport(msgspec.Struct, frozen=True, kw_only=True):
     restore: RestoreLine
     kind: str
-    target: Target
+    target: RestoreTargetRef
     who: str
     options: dict[str, str]
     partitions: tuple[RestoredPartition, ...] = ()
@@ -172,7 +172,7 @@ class ReceiptReport(msgspec.Struct, frozen=True, kw_only=True):
     all: bool = False
 
 
-def _show_text(report: ReceiptReport, look: Look) -> str:
+def _show_text(report: ReceiptReport, look: TerminalStyle) -> str:
     if report.map_written == _STDOUT:
         return ""  # the map is the answer
     lines = [f"restore {report.restore.id}: {report.restore.state}", look.pairs(_facts(report, look))]
@@ -189,13 +189,13 @@ def _show_text(report: ReceiptReport, look: Look) -> str:
     return "\n".join(lines)
 
 
-def _again_lines(again: ComparedAgain, look: Look, *, every: bool) -> Iterator[str]:
+def _again_lines(again: ComparedAgain, look: TerminalStyle, *, every: bool) -> Iterator[str]:
     moment = look.moment(datetime.fromisoformat(again.finished))
     yield look.prose(f"compared again {moment}: since the restore ended, this has changed")
     yield from finding_lines(again.findings, look, every=every)
 
 
-def _facts(report: ReceiptReport, look: Look) -> dict[str, str]:
+def _facts(report: ReceiptReport, look: TerminalStyle) -> dict[str, str]:
     line = report.restore
     facts = {
         "backup": str(line.backup),
@@ -243,14 +243,14 @@ def show(run: Run, restore: str) -> ReceiptReport:
     return msgspec.structs.replace(report, all=run[ALL], map_written=written, compared_again=again)
 
 
-def _compared_again(place: Place, row: RestoreRow) -> ComparedAgain | None:
+def _compared_again(place: SourceRef, row: RestoreRow) -> ComparedAgain | None:
     newest = newest_receipt(place, row.id) if row.changed else None
     if newest is None:
         return None
     return ComparedAgain(finished=newest.finished, partitions=newest.partitions, findings=newest.findings)
 
 
-def chosen_restore(place: Place, text: str) -> RestoreRow:
+def chosen_restore(place: SourceRef, text: str) -> RestoreRow:
     """The restore that a user meant by a number, a unique prefix or `latest`."""
     rows = {BackupId(row.id): row for row in list_restores(place)}
     try:
@@ -260,7 +260,7 @@ def chosen_restore(place: Place, text: str) -> RestoreRow:
         raise UsageError(what, subject=place.store.url, remedy="run `logkeep receipts list` to see the ids") from error
 
 
-def _plan(place: Place, row: RestoreRow) -> RestorePlanDocument | None:
+def _plan(place: SourceRef, row: RestoreRow) -> RestorePlanDocument | None:
     """The plan; a receipt is worth showing without it."""
     try:
         return read_plan(place, row.id)
@@ -271,7 +271,7 @@ def _plan(place: Place, row: RestoreRow) -> RestorePlanDocument | None:
 
 
 def _report(line: RestoreLine, plan: RestorePlanDocument | None, receipt: ReceiptDocument | None) -> ReceiptReport:
-    target = receipt.target if receipt else plan.target if plan else Target(cluster_id="")
+    target = receipt.target if receipt else plan.target if plan else RestoreTargetRef(cluster_id="")
     report = ReceiptReport(
         restore=line,
         kind=plan.kind if plan else "a source whose plan cannot be read",
@@ -292,7 +292,7 @@ def _report(line: RestoreLine, plan: RestorePlanDocument | None, receipt: Receip
     )
 
 
-def _map_written(run: Run, place: Place, restore_id: RestoreId, ref: ObjectRef | None) -> str | None:
+def _map_written(run: Run, place: SourceRef, restore_id: RestoreId, ref: ObjectRef | None) -> str | None:
     path = run[MAP_FILE]
     if path is None:
         return None

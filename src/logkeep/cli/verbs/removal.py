@@ -6,7 +6,7 @@ from datetime import datetime
 import click
 import msgspec
 
-from logkeep.cli.look import Look, count, size
+from logkeep.cli.look import TerminalStyle, count, size
 from logkeep.cli.opening import STORE_EXITS, chosen_source
 from logkeep.cli.rows import health_of
 from logkeep.cli.run import Run
@@ -34,12 +34,12 @@ from logkeep.config.options import (
 from logkeep.errors import CommitConflict, Damaged
 from logkeep.model.ids import BackupId, choose_id
 from logkeep.repository import layout
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.fold import Folded
 from logkeep.repository.garbage import GarbageRules, collect, foresee_garbage, plan_garbage, store_time
 from logkeep.repository.holds import held_ids, reader_holds
 from logkeep.repository.lease import check_head, read_lease
-from logkeep.repository.prune import Situation, plan_delete, plan_prune
+from logkeep.repository.prune import PruneSituation, plan_delete, plan_prune
 from logkeep.repository.prune import delete as delete_backups
 from logkeep.repository.retention import Policy
 from logkeep.repository.source import read_facts
@@ -70,7 +70,7 @@ class RemovalReport(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
 
 
-def _text(report: RemovalReport, look: Look) -> str:
+def _text(report: RemovalReport, look: TerminalStyle) -> str:
     would = "would " if report.dry_run else ""
     rows = [(str(d.id), "keep" if d.keep else "remove", ", ".join(d.reasons)) for d in report.decisions]
     lines = [look.table(("ID", "VERDICT", "WHY"), rows, right="ID", free="WHY"), ""] if rows else []
@@ -86,7 +86,7 @@ def _text(report: RemovalReport, look: Look) -> str:
     return "\n".join(lines)
 
 
-Choose = Callable[[Situation], tuple[Decision, ...]]
+Choose = Callable[[PruneSituation], tuple[Decision, ...]]
 """Which backups stay and which go, of those there are."""
 
 _OPTIONS = (REPO, SOURCE, GC_AGE, GC_INTERVAL, LEASE_TTL)
@@ -114,7 +114,7 @@ def delete(run: Run, backups: tuple[str, ...]) -> RemovalReport:
     still need stays; the rest becomes garbage and is removed in two phases.
     """
 
-    def choose(situation: Situation) -> tuple[Decision, ...]:
+    def choose(situation: PruneSituation) -> tuple[Decision, ...]:
         known = [BackupId(e.id) for e in situation.folded.completed]
         wanted = {e.id for e in plan_delete(situation, [choose_id(text, known) for text in backups])}
         return tuple(
@@ -155,7 +155,7 @@ def prune(run: Run) -> RemovalReport:
     in two phases: what is garbage is marked now and deleted by a later run.
     """
 
-    def choose(situation: Situation) -> tuple[Decision, ...]:
+    def choose(situation: PruneSituation) -> tuple[Decision, ...]:
         verdicts = plan_prune(situation, _policy(run), run.clock())
         return tuple(Decision(id=v.id, keep=v.keep, reasons=v.reasons) for v in verdicts)
 
@@ -179,9 +179,9 @@ def _policy(run: Run) -> Policy:
     )
 
 
-def _situation(place: Place, folded: Folded, store_now: datetime) -> Situation:
+def _situation(place: SourceRef, folded: Folded, store_now: datetime) -> PruneSituation:
     health = {BackupId(i): v for i, v in health_of(place).items()}
-    return Situation(folded, health, held_ids(reader_holds(place), store_now))
+    return PruneSituation(folded, health, held_ids(reader_holds(place), store_now))
 
 
 def _remove(run: Run, operation: str, choose: Choose) -> RemovalReport:
@@ -204,7 +204,7 @@ def _show(run: Run, foreseen: RemovalReport) -> None:
         run.console.note(_text(foreseen, run.console.err_look))
 
 
-def _foreseen(run: Run, place: Place, choose: Choose) -> RemovalReport:
+def _foreseen(run: Run, place: SourceRef, choose: Choose) -> RemovalReport:
     """The plan, from reading alone: a dry run changes nothing, not even the lease, and works on a read-only store."""
     folded, now, rules = read_chain(place), run.clock(), GarbageRules(run[GC_AGE], run[GC_INTERVAL])
     lease = read_lease(place)
@@ -222,7 +222,9 @@ def _foreseen(run: Run, place: Place, choose: Choose) -> RemovalReport:
     )  # fmt: skip
 
 
-def _carry_out(run: Run, place: Place, operation: str, choose: Choose, agreed: tuple[int, ...] | None) -> RemovalReport:
+def _carry_out(
+    run: Run, place: SourceRef, operation: str, choose: Choose, agreed: tuple[int, ...] | None
+) -> RemovalReport:
     rules = GarbageRules(run[GC_AGE], run[GC_INTERVAL])
     with writing(place, operation, run.clock, run.token, run[LEASE_TTL]) as session:
         decisions = choose(_situation(place, session.folded, store_time(session)))
@@ -241,7 +243,7 @@ def _carry_out(run: Run, place: Place, operation: str, choose: Choose, agreed: t
     )  # fmt: skip
 
 
-def _unreachable(place: Place, folded: Folded, gone: tuple[int, ...]) -> tuple[str, ...]:
+def _unreachable(place: SourceRef, folded: Folded, gone: tuple[int, ...]) -> tuple[str, ...]:
     """What goes with these backups; other kinds of sources are restored to the ends of backups alone."""
     try:
         facts = read_facts(place) if gone else None

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from logkeep.cli.look import Look
+from logkeep.cli.look import TerminalStyle
 from logkeep.cli.opening import STORE_EXITS, opened_store
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
@@ -34,7 +34,7 @@ class InitReport(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
 
 
-def _init_text(report: InitReport, look: Look) -> str:
+def _init_text(report: InitReport, look: TerminalStyle) -> str:
     done = "a repository can be created at" if report.dry_run else f"created repository {report.repository} at"
     return look.text("\n".join([f"{done} {report.url}", *(f"  note: {r}" for r in report.remarks)]))
 
@@ -96,7 +96,7 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
     checks: tuple[CheckLine, ...]
 
 
-def _check_text(report: CheckReport, look: Look) -> str:
+def _check_text(report: CheckReport, look: TerminalStyle) -> str:
     lines = [look.text(report.url)]
     for one in report.checks:
         lines.append(f"{look.state(one.state)}{'':{6 - len(one.state)}}{look.text(f'{one.what}: {one.detail}')}")

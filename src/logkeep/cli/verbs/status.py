@@ -6,18 +6,18 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from logkeep.cli.look import Look, count, duration
-from logkeep.cli.metrics import Sample, sample
+from logkeep.cli.look import TerminalStyle, count, duration
+from logkeep.cli.metrics import MetricSample, sample
 from logkeep.cli.opening import STORE_EXITS, chosen_sources
 from logkeep.cli.restored import LastRestore, last_of_all, last_of_each, restore_line
 from logkeep.cli.rows import backup_row, health_of, seen
-from logkeep.cli.run import Outcome, Run
+from logkeep.cli.run import CommandOutcome, Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import MAX_AGE, MAX_LAG, REPO, SOURCE, STATE_DIR
 from logkeep.errors import Damaged, FormatTooNew, UnsafeName
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.freshness import Freshness, read_freshness
-from logkeep.repository.lease import Standing
+from logkeep.repository.lease import LeaseState
 from logkeep.repository.states import Completed, Failed
 
 _CLOCK_TOLERANCE = timedelta(minutes=3)
@@ -71,14 +71,14 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
     """Any source breaches the objective, or there is an objective and no source at all."""
 
 
-def _text(report: StatusReport, look: Look) -> str:
+def _text(report: StatusReport, look: TerminalStyle) -> str:
     if not report.sources:
         state = f"{look.state('FAIL')}  " if report.breached else ""
         return look.text(f"{state}no sources in {report.url}")
     return "\n\n".join(_source_text(one, look) for one in report.sources)
 
 
-def _source_text(one: SourceStatus, look: Look) -> str:
+def _source_text(one: SourceStatus, look: TerminalStyle) -> str:
     state = look.state("FAIL") if one.breached else look.state("WARN") if _odd(one) else look.state("OK")
     newest = "none"
     if one.newest_good is not None and one.newest_good_committed and one.age_seconds is not None:
@@ -102,7 +102,7 @@ def _source_text(one: SourceStatus, look: Look) -> str:
     return "\n".join([f"{state}  {one.source}", look.pairs(facts), *(look.line(f"WARN  {w}") for w in one.warnings)])
 
 
-def _look_facts(one: SourceStatus, look: Look) -> dict[str, str]:
+def _look_facts(one: SourceStatus, look: TerminalStyle) -> dict[str, str]:
     if one.last_look is None and one.objective_lag_offsets is not None:
         return {"last look": "none known (a run with --follow makes them)"}
     if one.last_look is None or one.age_seconds is None:
@@ -112,7 +112,7 @@ def _look_facts(one: SourceStatus, look: Look) -> dict[str, str]:
     return {"last look": f"{when}, {duration(one.age_seconds)} ago, lag {lag}"}
 
 
-def _verified(text: str | None, look: Look) -> str:
+def _verified(text: str | None, look: TerminalStyle) -> str:
     """`2026-11-15 10:30:00 +0100, level files`"""
     if text is None:
         return "never"
@@ -131,7 +131,7 @@ def _exit_code(report: StatusReport) -> int:
     return 2 if any(_odd(one) for one in report.sources) else 0
 
 
-def _metrics(outcome: Outcome[StatusReport]) -> Iterator[Sample]:
+def _metrics(outcome: CommandOutcome[StatusReport]) -> Iterator[MetricSample]:
     """The age of what is there, told by whoever looks: it does not depend on the runs that may have stopped."""
     for one in outcome.report.sources if outcome.report else ():
         if one.newest_good_committed is not None:
@@ -168,7 +168,7 @@ def status(run: Run) -> StatusReport:
     )
 
 
-def _status_or_trouble(run: Run, place: Place, objectives: Objectives) -> SourceStatus:
+def _status_or_trouble(run: Run, place: SourceRef, objectives: Objectives) -> SourceStatus:
     """A source that cannot be read must not hide the others, and has no good backup that anybody could vouch for."""
     try:
         found = _status(place, run.clock(), objectives)
@@ -195,7 +195,7 @@ def _seconds(span: timedelta | None) -> float | None:
     return span.total_seconds() if span is not None else None
 
 
-def _status(place: Place, now: datetime, objectives: Objectives) -> SourceStatus:
+def _status(place: SourceRef, now: datetime, objectives: Objectives) -> SourceStatus:
     view, health = seen(place, now), health_of(place)
     states = view.states()
     rows = [backup_row(place.source, s, health) for s in states if isinstance(s, Completed)]
@@ -205,7 +205,7 @@ def _status(place: Place, now: datetime, objectives: Objectives) -> SourceStatus
     since = look.looked if look else newest.committed if newest else None
     age = now - datetime.fromisoformat(since) if since else None
     lag = look.lag_offsets if look and age is not None and age.total_seconds() <= look.next_within_s else None
-    held = view.lease if view.lease_standing is Standing.HELD else None
+    held = view.lease if view.lease_standing is LeaseState.HELD else None
     return SourceStatus(
         source=place.source,
         newest_good=newest.id if newest else None,

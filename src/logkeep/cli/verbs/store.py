@@ -2,7 +2,7 @@
 
 import click
 
-from logkeep.cli.look import Look
+from logkeep.cli.look import TerminalStyle
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
 from logkeep.store.address import open_store
@@ -12,7 +12,7 @@ from logkeep.store.probe import probe as run_probe
 _STATES = {Result.PASSED: "OK", Result.WARNING: "WARN", Result.FAILED: "FAIL"}
 
 
-def _text(report: ProbeReport, look: Look) -> str:
+def _text(report: ProbeReport, look: TerminalStyle) -> str:
     lines = [report.url, ""]
     for check in report.checks:
         what = f": {check.what}" if check.what else ""
@@ -21,7 +21,7 @@ def _text(report: ProbeReport, look: Look) -> str:
     return look.text("\n".join(lines))
 
 
-def _verdict(report: ProbeReport, look: Look) -> str:
+def _verdict(report: ProbeReport, look: TerminalStyle) -> str:
     if not report.commits_safe:
         return f"{look.state('FAIL')}  a repository here could lose backups; `init` refuses this store"
     if not report.lease_safe:

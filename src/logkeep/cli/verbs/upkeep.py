@@ -2,12 +2,12 @@
 
 import msgspec
 
-from logkeep.cli.look import Look
+from logkeep.cli.look import TerminalStyle
 from logkeep.cli.opening import STORE_EXITS, chosen_source, chosen_sources, opened_repository
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import ACCEPT_LOSS, LEASE_TTL, REPO, SOURCE
-from logkeep.repository.lease import Standing, free, read_lease, standing
+from logkeep.repository.lease import LeaseState, free, read_lease, standing
 from logkeep.repository.owner import this_process
 
 
@@ -21,7 +21,7 @@ class UnlockReport(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
 
 
-def _unlock_text(report: UnlockReport, look: Look) -> str:
+def _unlock_text(report: UnlockReport, look: TerminalStyle) -> str:
     if report.holder is None:
         return look.text(f"{report.source} is free")
     done = "unlocked" if report.unlocked else "would unlock"
@@ -44,8 +44,8 @@ def unlock(run: Run) -> UnlockReport:
     """
     place = chosen_source(run)
     found = read_lease(place)
-    state = standing(found[0], run.clock(), this_process(run.token())) if found else Standing.FREE
-    if found is None or state is Standing.FREE:
+    state = standing(found[0], run.clock(), this_process(run.token())) if found else LeaseState.FREE
+    if found is None or state is LeaseState.FREE:
         return UnlockReport(source=place.source, holder=None, standing="free", unlocked=False, dry_run=run.dry_run)
     document, version = found
     holder = f"{document.operation} by {document.owner}, since {document.acquired}, until {document.expires}"
@@ -68,7 +68,7 @@ class RepairReport(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
 
 
-def _repair_text(report: RepairReport, look: Look) -> str:
+def _repair_text(report: RepairReport, look: TerminalStyle) -> str:
     if not report.steps:
         return look.text(f"nothing to repair in {report.url}")
     would = "would " if report.dry_run else ""

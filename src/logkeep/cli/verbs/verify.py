@@ -6,12 +6,11 @@ from fractions import Fraction
 import click
 import msgspec
 
-from logkeep.cli.look import Look, count, size
-from logkeep.cli.metrics import Sample as MetricSample
-from logkeep.cli.metrics import sample
+from logkeep.cli.look import TerminalStyle, count, size
+from logkeep.cli.metrics import MetricSample, sample
 from logkeep.cli.opening import STORE_EXITS, chosen_engine, chosen_source
 from logkeep.cli.rows import seen
-from logkeep.cli.run import Outcome, Run
+from logkeep.cli.run import CommandOutcome, Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import (
     BOOTSTRAP_SERVERS,
@@ -30,12 +29,12 @@ from logkeep.config.options import (
 from logkeep.errors import Damaged, UsageError
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.owner import this_process
 from logkeep.repository.source import read_facts
 from logkeep.repository.verdicts import GOOD
-from logkeep.repository.verify import ReadTask, Sample, hash_objects
-from logkeep.repository.verifying import Deeper, Verified, Verifier
+from logkeep.repository.verify import ReadTask, VerifySample, hash_objects
+from logkeep.repository.verifying import Deeper, Verifier, VerifyResult
 
 _SHOWN = 50
 LEVELS_OF = {
@@ -85,7 +84,7 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     """Of a backup of ZooKeeper, from the level `data` on."""
 
 
-def _text(report: VerifyReport, look: Look) -> str:
+def _text(report: VerifyReport, look: TerminalStyle) -> str:
     state = look.state("OK") if report.verdict == GOOD and not _lacks(report) else look.state("FAIL")
     files = report.level == "files"
     share = "" if report.sample == "1/1" or files else f", sample {report.sample}"
@@ -110,7 +109,7 @@ def _text(report: VerifyReport, look: Look) -> str:
     return "\n".join(lines)
 
 
-def _zookeeper_lines(found: ZooKeeperVerified, look: Look) -> list[str]:
+def _zookeeper_lines(found: ZooKeeperVerified, look: TerminalStyle) -> list[str]:
     replayed = f"{count(found.transactions)} transactions replayed · {count(found.digests_compared)} digests compared"
     return [
         look.text(f"{found.condition} · quality {found.quality}/100"),
@@ -135,7 +134,7 @@ def _code(report: VerifyReport) -> int:
     return 2 if doubtful or report.level != report.asked_level else 0
 
 
-def _metrics(outcome: Outcome[VerifyReport]) -> Iterator[MetricSample]:
+def _metrics(outcome: CommandOutcome[VerifyReport]) -> Iterator[MetricSample]:
     report = outcome.report
     source = report.source if report else outcome.source
     yield sample("logkeep_verify_duration_seconds", outcome.duration.total_seconds(), source=source)
@@ -203,7 +202,7 @@ def verify(run: Run, backup: str) -> VerifyReport:
     return report_of(run, place, verifier.verify(backup_id, run[LEVEL], _sample(run[SAMPLE])))
 
 
-def report_of(run: Run, place: Place, verified: Verified) -> VerifyReport:
+def report_of(run: Run, place: SourceRef, verified: VerifyResult) -> VerifyReport:
     document = verified.document
     return VerifyReport(
         source=place.source,
@@ -221,7 +220,7 @@ def report_of(run: Run, place: Place, verified: Verified) -> VerifyReport:
     )
 
 
-def _check_level(run: Run, place: Place, kind: str) -> None:
+def _check_level(run: Run, place: SourceRef, kind: str) -> None:
     """Each kind of source has levels of its own. Raises UsageError."""
     level, known = run[LEVEL], LEVELS_OF.get(kind, ("files", "data"))
     if level not in known:
@@ -242,7 +241,7 @@ def _chosen(run: Run, text: str) -> tuple[BackupId, int]:
     return BackupId(entry.id), entry.summary.stored_bytes
 
 
-def _read_task(place: Place) -> ReadTask:
+def _read_task(place: SourceRef) -> ReadTask:
     """What reads the objects: archived Kafka logs are walked batch by batch on the same pass."""
     if _kind(place) != "kafka":
         return hash_objects
@@ -265,7 +264,7 @@ def _deeper(run: Run) -> Deeper | None:
     return source_check(client_settings(run))
 
 
-def _kind(place: Place) -> str:
+def _kind(place: SourceRef) -> str:
     try:
         facts = read_facts(place)
     except Damaged:
@@ -273,5 +272,5 @@ def _kind(place: Place) -> str:
     return facts.kind if facts else ""
 
 
-def _sample(share: Fraction) -> Sample:
-    return Sample(share.numerator, share.denominator)
+def _sample(share: Fraction) -> VerifySample:
+    return VerifySample(share.numerator, share.denominator)

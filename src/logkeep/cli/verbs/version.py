@@ -6,7 +6,7 @@ import sys
 import msgspec
 
 from logkeep import __version__
-from logkeep.cli.look import Look
+from logkeep.cli.look import TerminalStyle
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
 
@@ -17,7 +17,7 @@ class VersionReport(msgspec.Struct, frozen=True, kw_only=True):
     platform: str
 
 
-def _text(report: VersionReport, look: Look) -> str:
+def _text(report: VersionReport, look: TerminalStyle) -> str:
     return look.text(f"logkeep {report.version} (Python {report.python}, {report.platform})")
 
 

@@ -24,7 +24,7 @@ from logkeep.model.secret import Secret
 from logkeep.zookeeper.admin import back_up_by_admin
 from logkeep.zookeeper.admin_http import AdminServer, admin_url, authorization_of
 from logkeep.zookeeper.archive.sink import ArchiveSink
-from logkeep.zookeeper.backup import Done
+from logkeep.zookeeper.backup import ZooKeeperBackupDone
 
 _OF_DISKS: tuple[Option[Any], ...] = (ZK_DATA_DIRS, ZK_LOG_DIRS, ZK_HOSTS, INCLUDE_CONFIG, CONFIG_DIRS, FOLLOW)
 
@@ -64,5 +64,5 @@ def _authorization(run: Run) -> Secret | None:
     return authorization_of(*credentials[0])
 
 
-def back_up_over_http(run: Run, member: str, server: AdminServer, sink: ArchiveSink) -> Done:
+def back_up_over_http(run: Run, member: str, server: AdminServer, sink: ArchiveSink) -> ZooKeeperBackupDone:
     return back_up_by_admin(server, member, sink, WarmEngines(run), time.sleep, new_history=run[NEW_HISTORY])

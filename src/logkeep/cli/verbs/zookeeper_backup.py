@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from logkeep.cli.look import Look, count, plural, size
-from logkeep.cli.metrics import Sample, sample
+from logkeep.cli.look import TerminalStyle, count, plural, size
+from logkeep.cli.metrics import MetricSample, sample
 from logkeep.cli.opening import STORE_EXITS, WarmEngines, refuse_contradictions, written_source
 from logkeep.cli.receipt_text import finding_lines
-from logkeep.cli.run import Outcome, Run
+from logkeep.cli.run import CommandOutcome, Run
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_admin import admin_member, back_up_over_http
 from logkeep.cli.verbs.zookeeper_members import given_members, member_places
@@ -47,15 +47,15 @@ from logkeep.model.findings import Finding
 from logkeep.model.ids import backup_id
 from logkeep.model.segments import Codec
 from logkeep.model.work import EngineFor
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.source import check_source
 from logkeep.zookeeper.archive.record import KIND, known_from
 from logkeep.zookeeper.archive.sink import ArchiveShelf, ArchiveSink, archiving, last_record
-from logkeep.zookeeper.backup import Done, Wish, back_up
+from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.client import server_state
 from logkeep.zookeeper.foresee import Nowhere, foresee
-from logkeep.zookeeper.gathering import Rounds
+from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.kept import Member
 from logkeep.zookeeper.outcome import exit_code
 from logkeep.zookeeper.words import four_letter
@@ -94,7 +94,7 @@ class ZooKeeperBackupReport(msgspec.Struct, frozen=True, kw_only=True):
     """Of a run with --follow: then new snapshots, logs, bytes and findings are those of all its rounds."""
 
 
-def backup_text(report: ZooKeeperBackupReport, look: Look) -> str:
+def backup_text(report: ZooKeeperBackupReport, look: TerminalStyle) -> str:
     if report.follow is not None:
         return look.text(summary_text(report.follow, report.new_bytes))
     done = "would copy" if report.dry_run else f"backup {report.id} of {report.source}: copied"
@@ -111,7 +111,7 @@ def _members(report: ZooKeeperBackupReport) -> str:
     return f"{count(len(told))} member{'s' * (len(told) != 1)}: {', '.join(told)}"
 
 
-def _metrics(outcome: Outcome[ZooKeeperBackupReport]) -> Iterator[Sample]:
+def _metrics(outcome: CommandOutcome[ZooKeeperBackupReport]) -> Iterator[MetricSample]:
     report = outcome.report
     if report is not None and report.follow is not None and report.follow.ended:
         return  # every round has told its own
@@ -198,7 +198,7 @@ def backup(run: Run) -> ZooKeeperBackupReport:
     return done_report(place, done, sink.entry)
 
 
-def opened_sink(run: Run, place: Place) -> AbstractContextManager[ArchiveSink]:
+def opened_sink(run: Run, place: SourceRef) -> AbstractContextManager[ArchiveSink]:
     """The repository, ready for one backup."""
     wanted = run[BACKUP_ID]
     return archiving(
@@ -212,19 +212,19 @@ def opened_sink(run: Run, place: Place) -> AbstractContextManager[ArchiveSink]:
     )
 
 
-def rounds(engines: EngineFor) -> Rounds:
-    return Rounds(engines, lambda host: server_state(host, ASK_S))
+def rounds(engines: EngineFor) -> RoundSettings:
+    return RoundSettings(engines, lambda host: server_state(host, ASK_S))
 
 
 def ask_word(host: str, word: str) -> str:
     return four_letter(host, word, ASK_S)
 
 
-def _wish(run: Run) -> Wish:
+def _wish(run: Run) -> ZooKeeperBackupOptions:
     config_dirs: tuple[str, ...] = run[CONFIG_DIRS]
     if config_dirs and not run[INCLUDE_CONFIG]:
         raise UsageError("--config-dir is about configuration files", remedy="add --include-config")
-    return Wish(
+    return ZooKeeperBackupOptions(
         members=member_places(given_members(run)),
         new_history=run[NEW_HISTORY],
         include_config=run[INCLUDE_CONFIG],
@@ -232,7 +232,7 @@ def _wish(run: Run) -> Wish:
     )
 
 
-def _foreseen(run: Run, place: Place, wish: Wish) -> ZooKeeperBackupReport:
+def _foreseen(run: Run, place: SourceRef, wish: ZooKeeperBackupOptions) -> ZooKeeperBackupReport:
     check_source(place, KIND, {})
     known = known_from(last_record(place, read_chain(place)))
     sink = Nowhere(ArchiveShelf(place, Codec(run[ZK_COMPRESSION])), known)
@@ -258,7 +258,7 @@ def _member(member: Member) -> BackedUpMember:
     return BackedUpMember(name=member.name, role=member.role, version=member.version, zxid=zxid)
 
 
-def done_report(place: Place, done: Done, entry: BackupEntry | None) -> ZooKeeperBackupReport:
+def done_report(place: SourceRef, done: ZooKeeperBackupDone, entry: BackupEntry | None) -> ZooKeeperBackupReport:
     """Of a backup that was committed."""
     gathered = done.gathered
     stored = [*(placed.stored for placed in gathered.snapshots), *(placed.stored for placed in gathered.logs)]

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from logkeep.cli.look import Look, plural, size
+from logkeep.cli.look import TerminalStyle, plural, size
 from logkeep.cli.opening import STORE_EXITS, WarmEngines, chosen_source, written_source
 from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.rows import seen
@@ -37,7 +37,7 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, backup_id, next_id
 from logkeep.model.segments import Codec
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
 from logkeep.zookeeper.archive.sink import archiving
@@ -67,7 +67,7 @@ class ExportReport(msgspec.Struct, frozen=True, kw_only=True):
     """Of the backup that was exported."""
 
 
-def _export_text(report: ExportReport, look: Look) -> str:
+def _export_text(report: ExportReport, look: TerminalStyle) -> str:
     amount = f"{plural(report.snapshots, 'snapshot')}, {plural(report.logs, 'log')}, {size(report.bytes)}"
     lines = [
         look.line(f"backup {report.backup}, member {report.member}: {amount}, up to {report.backup_zxid}"),
@@ -192,7 +192,7 @@ def import_(run: Run, bundle: str) -> ZooKeeperBackupReport:
     return done_report(place, done, sink.entry)
 
 
-def _wanted(run: Run, view: BundleView, place: Place) -> BackupId | None:
+def _wanted(run: Run, view: BundleView, place: SourceRef) -> BackupId | None:
     """The time of the bundle; None, which is now, where ids have gone beyond it."""
     if (named := run[BACKUP_ID]) is not None:
         return backup_id(named)

@@ -5,15 +5,15 @@ from contextlib import ExitStack
 import click
 import msgspec
 
-from logkeep.cli.look import Look, count, plural
+from logkeep.cli.look import TerminalStyle, count, plural
 from logkeep.cli.opening import STORE_EXITS
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_past import opened_side
 from logkeep.config.options import BELIEVE, BELOW, LIMIT_DOWNLOAD, MOST_ROWS, REPO, SOURCE
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.zookeeper.past.comparing import Compared, Side, compare
-from logkeep.zookeeper.past.difference import Difference, Kind
+from logkeep.zookeeper.past.comparing import TreeComparison, TreeSide, compare
+from logkeep.zookeeper.past.difference import DifferenceKind, NodeDifference
 from logkeep.zookeeper.past.events import wanted_path
 from logkeep.zookeeper.plan import RestorePath, shown_time
 
@@ -38,11 +38,11 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
     """Nodes by what differs; one may differ in several ways."""
     total: int
-    differences: tuple[Difference, ...]
+    differences: tuple[NodeDifference, ...]
     """The first `limit` of them, by path."""
 
 
-def _text(report: DiffReport, look: Look) -> str:
+def _text(report: DiffReport, look: TerminalStyle) -> str:
     lines = [look.line(f"A: {_side_text(report.before)}"), look.line(f"B: {_side_text(report.after)}")]
     if report.equal:
         how = "the same bytes with the same digest" if report.by == "digest" else "every node was compared"
@@ -60,13 +60,13 @@ def _side_text(side: DiffSide) -> str:
     return ", ".join([told, *side.labels])
 
 
-def _change(one: Difference) -> str:
-    if Kind.DATA in one.kinds:
+def _change(one: NodeDifference) -> str:
+    if DifferenceKind.DATA in one.kinds:
         versions = f"version {one.version_before} → {one.version_after}"
         return f"{_bytes(one.bytes_before)} → {_bytes(one.bytes_after)}, {versions}"
-    if Kind.CREATED in one.kinds:
+    if DifferenceKind.CREATED in one.kinds:
         return _bytes(one.bytes_after)
-    return _bytes(one.bytes_before) if Kind.DELETED in one.kinds else ", ".join(one.stat)
+    return _bytes(one.bytes_before) if DifferenceKind.DELETED in one.kinds else ", ".join(one.stat)
 
 
 def _bytes(size_bytes: int | None) -> str:
@@ -102,20 +102,20 @@ def diff(run: Run, before: str, after: str) -> DiffReport:
         return _report(run[BELOW], one, other, compare(one, other, below, run[MOST_ROWS]))
 
 
-def _report(path: str, one: Side, other: Side, found: Compared) -> DiffReport:
+def _report(path: str, one: TreeSide, other: TreeSide, found: TreeComparison) -> DiffReport:
     return DiffReport(
         before=_side(one, found.before),
         after=_side(other, found.after),
         path=path,
         equal=found.total == 0,
         by=found.by,
-        counts={str(kind): found.counted[kind] for kind in Kind if found.counted[kind]},
+        counts={str(kind): found.counted[kind] for kind in DifferenceKind if found.counted[kind]},
         total=found.total,
         differences=found.differences,
     )
 
 
-def _side(side: Side, path: RestorePath) -> DiffSide:
+def _side(side: TreeSide, path: RestorePath) -> DiffSide:
     moment = path.stands_at
     time = None if moment.time_ms is None else shown_time(moment.time_ms)
     return DiffSide(backup=side.view.name, zxid=hex_zxid(moment.zxid), time=time, labels=path.labels)

@@ -14,23 +14,23 @@ from logkeep.embedded.booting import MAXBUFFER, boot_of, nearest_release, versio
 from logkeep.errors import ClusterError, EngineUnavailable, LogkeepError, ServerFailed
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
-from logkeep.repository.restores import ReceiptDocument, Verdict
-from logkeep.zookeeper.archive.receipts import StoredRestore, Wanted, begin, facts_of, verdict_of
+from logkeep.repository.restores import ReceiptDocument, RestoreVerdict
+from logkeep.zookeeper.archive.receipts import RestoreStart, StoredRestore, begin, facts_of, verdict_of
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.drilling import Drilled, drill
 from logkeep.zookeeper.restore.carrying_out import journal_name
-from logkeep.zookeeper.restore.choosing import Chosen, choose
-from logkeep.zookeeper.restore.preparing import Prepared, prepare
-from logkeep.zookeeper.restore.values import RestoreWish, Sessions, Target
+from logkeep.zookeeper.restore.choosing import VerifiedPath, choose
+from logkeep.zookeeper.restore.preparing import PreparedRestore, prepare
+from logkeep.zookeeper.restore.values import ServerTarget, Sessions, ZooKeeperRestoreOptions
 
 _TOLD: tuple[Option[Any], ...] = (TO_ZXID, TO_TIME)
 
 
-def drill_zookeeper(run: Run, place: Place, entry: BackupEntry) -> DrillReport:
+def drill_zookeeper(run: Run, place: SourceRef, entry: BackupEntry) -> DrillReport:
     state = restores_place(run, place, create=True)
     with (
         tempfile.TemporaryDirectory(prefix=SCRATCH) as made,
@@ -47,19 +47,25 @@ def drill_zookeeper(run: Run, place: Place, entry: BackupEntry) -> DrillReport:
     return _report(place.source, view, prepared, done, receipt)
 
 
-def _wish(data_dir: Path) -> RestoreWish:
+def _wish(data_dir: Path) -> ZooKeeperRestoreOptions:
     """Without sessions: nothing of the tree shall go away while it is compared."""
-    target = Target(data_dir=data_dir, log_dir=data_dir)
-    return RestoreWish(targets=(target,), sessions=Sessions.DROP, alone=True, jute_maxbuffer=MAXBUFFER)
+    target = ServerTarget(data_dir=data_dir, log_dir=data_dir)
+    return ZooKeeperRestoreOptions(targets=(target,), sessions=Sessions.DROP, alone=True, jute_maxbuffer=MAXBUFFER)
 
 
 def _drilled(
-    run: Run, state: Place, view: ArchiveView, prepared: Prepared, chosen: Chosen, data_dir: Path, before_s: float
+    run: Run,
+    state: SourceRef,
+    view: ArchiveView,
+    prepared: PreparedRestore,
+    chosen: VerifiedPath,
+    data_dir: Path,
+    before_s: float,
 ) -> tuple[Drilled, ReceiptDocument]:
     if prepared.planned.obstacles:
         raise prepared.planned.obstacles[0]
     options = {o.name: o.kind.show(value) for o in _TOLD if (value := run.settings[o]) is not None}
-    wanted = Wanted(journal_name(run.clock(), run.token), int(view.name), options, drill=True, before_s=before_s)
+    wanted = RestoreStart(journal_name(run.clock(), run.token), int(view.name), options, drill=True, before_s=before_s)
     stored = begin(state, prepared, wanted, run.clock, run.token)
     try:
         boot = boot_of(version_of(view), run.cache)
@@ -70,7 +76,7 @@ def _drilled(
     except LogkeepError as error:
         note_failed(run, stored, error)
         raise
-    verdict = Verdict.FAILED if done.findings else verdict_of(stored.body)
+    verdict = RestoreVerdict.FAILED if done.findings else verdict_of(stored.body)
     findings = (*done.findings, *passed_over(chosen))
     return done, stored.ended(verdict, findings, facts_of(stored.body, done.receipt))
 
@@ -83,7 +89,9 @@ def _give_up(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
         run.console.warn(f"that drill {stored.id} was given up cannot be stored: {problem}")
 
 
-def _report(source: str, view: ArchiveView, prepared: Prepared, done: Drilled, receipt: ReceiptDocument) -> DrillReport:
+def _report(
+    source: str, view: ArchiveView, prepared: PreparedRestore, done: Drilled, receipt: ReceiptDocument
+) -> DrillReport:
     planned, path = prepared.planned, prepared.path
     return DrillReport(
         topics=0,

@@ -14,11 +14,11 @@ from logkeep.config.options import BACKUP_ID, ZK_INTERVAL, ZK_SEGMENT_BYTES
 from logkeep.errors import BackupFailed, Damaged, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.merge_plan import MergeRule
-from logkeep.spark.stop import Stop
-from logkeep.zookeeper.backup import Wish
-from logkeep.zookeeper.follow import MERGE_LEAST, Round
+from logkeep.spark.stop import SignalStop
+from logkeep.zookeeper.backup import ZooKeeperBackupOptions
+from logkeep.zookeeper.follow import MERGE_LEAST, ZooKeeperFollowRound
 from logkeep.zookeeper.follow import follow as follow_members
 from logkeep.zookeeper.outcome import PARTIAL
 
@@ -26,12 +26,12 @@ _KEPT = 100
 """Findings that the summary repeats: a run may go on for a year. Backups keep all of their own."""
 
 
-def follow(run: Run, place: Place, wish: Wish) -> ZooKeeperBackupReport:
+def follow(run: Run, place: SourceRef, wish: ZooKeeperBackupOptions) -> ZooKeeperBackupReport:
     """Until a signal comes; the report sums up all rounds."""
     if run.dry_run or run[BACKUP_ID] is not None:
         other = "--dry-run" if run.dry_run else "--id"
         raise UsageError(f"--follow makes one backup after the other, and {other} is about one", remedy="leave one out")
-    with Stop(soft=True, notice="the run ends after this round; once more gives the round up") as stop:
+    with SignalStop(soft=True, notice="the run ends after this round; once more gives the round up") as stop:
         engines = WarmEngines(run, stop)
         told = _Telling(run, engines, place)
         follow_members(
@@ -53,7 +53,7 @@ class _Telling:
 
     run: Run
     engines: WarmEngines
-    place: Place
+    place: SourceRef
     last: ZooKeeperBackupReport | None = None
     last_round: ZooKeeperRound | None = None
     rounds: int = 0
@@ -67,7 +67,7 @@ class _Telling:
     worst: int = 0
     """The exit code of the round that went worst; those that failed and were tried again do not count."""
 
-    def __call__(self, one: Round) -> None:
+    def __call__(self, one: ZooKeeperFollowRound) -> None:
         report = done_report(self.place, one.done, None) if one.done else None
         self.last_round = _shown(one, report)
         self._add(one, report)
@@ -77,7 +77,7 @@ class _Telling:
         failed = one.error if one.done is None else None
         self.run.tell(None if failed else self.report(ended=False), failed, one.took_s)
 
-    def _add(self, one: Round, report: ZooKeeperBackupReport | None) -> None:
+    def _add(self, one: ZooKeeperFollowRound, report: ZooKeeperBackupReport | None) -> None:
         self.rounds += 1
         self.worst = max(self.worst, round_code(one, report))
         self.failed += one.error is not None and one.done is None
@@ -127,14 +127,14 @@ class _Telling:
         return [Finding(code="last-round-failed", severity=Severity.WARNING, where=self.place.source, what=what)]
 
 
-def round_code(one: Round, report: ZooKeeperBackupReport | None) -> int:
+def round_code(one: ZooKeeperFollowRound, report: ZooKeeperBackupReport | None) -> int:
     """What a round is worth: its backup, and what a merge found on the way."""
     merged = one.merged.findings if one.merged is not None else ()
     damaged = any(finding.severity is Severity.DAMAGE for finding in merged)
     return max(report.exit_code if report else 0, Damaged.exit_code if damaged else 0)
 
 
-def _shown(one: Round, report: ZooKeeperBackupReport | None) -> ZooKeeperRound:
+def _shown(one: ZooKeeperFollowRound, report: ZooKeeperBackupReport | None) -> ZooKeeperRound:
     return ZooKeeperRound(
         round=one.number,
         id=report.id if report else None,

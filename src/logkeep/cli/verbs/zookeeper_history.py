@@ -5,7 +5,7 @@ from datetime import datetime
 import click
 import msgspec
 
-from logkeep.cli.look import Look, count, plural
+from logkeep.cli.look import TerminalStyle, count, plural
 from logkeep.cli.opening import STORE_EXITS, WarmEngines
 from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.run import Run
@@ -29,7 +29,7 @@ from logkeep.errors import UsageError
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
-from logkeep.zookeeper.past.events import Depth, Event, Wanted, wanted_path
+from logkeep.zookeeper.past.events import Depth, Event, WantedEvents, wanted_path
 from logkeep.zookeeper.past.history import History
 from logkeep.zookeeper.past.history import history as history_of
 
@@ -73,7 +73,7 @@ class HistoryReport(msgspec.Struct, frozen=True, kw_only=True):
     a note, what was never committed: left out too; with a warning, what is there and not proven, or cannot be seen."""
 
 
-def _text(report: HistoryReport, look: Look) -> str:
+def _text(report: HistoryReport, look: TerminalStyle) -> str:
     headers = ("ZXID", "TIME", "SESSION", "OP", "VERSION", "BYTES", "PATH")
     rows = [_cells(row, look) for row in report.events]
     table = look.table(headers, rows, right="ZXID,VERSION,BYTES", spare="BYTES,VERSION", whole="TIME,SESSION,OP,PATH")
@@ -87,7 +87,7 @@ def _text(report: HistoryReport, look: Look) -> str:
     return "\n".join([*lines, *finding_lines(report.findings, look, every=True)])
 
 
-def _cells(row: HistoryRow, look: Look) -> tuple[str, ...]:
+def _cells(row: HistoryRow, look: TerminalStyle) -> tuple[str, ...]:
     op = row.op if row.txn == row.op else f"{row.op} ({row.txn})"
     numbers = ("-" if number is None else str(number) for number in (row.version, row.data_bytes))
     return (row.zxid, look.moment(datetime.fromisoformat(row.time)), row.session, op, *numbers, row.path)
@@ -128,7 +128,7 @@ def history(run: Run, path: str, backup: str) -> HistoryReport:
     damage it goes on, with another member's log if there is one; transactions that nobody can read, or that no log
     holds between others, are named, and it ends with 10. What was proposed and never committed is left out, and named.
     """
-    wanted = Wanted(wanted_path(path), _depth(run), run[MOST_ROWS])
+    wanted = WantedEvents(wanted_path(path), _depth(run), run[MOST_ROWS])
     with opened_backup(run, backup) as view:
         found = history_of(view, wanted, WarmEngines(run), run[MEMBER])
         return _report(view.name, shown(wanted.path), found)

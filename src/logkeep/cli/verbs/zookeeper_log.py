@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from logkeep.cli.look import Look, plural
+from logkeep.cli.look import TerminalStyle, plural
 from logkeep.cli.opening import STORE_EXITS, spark_engine
 from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.run import Run
@@ -48,7 +48,7 @@ class LogReport(msgspec.Struct, frozen=True, kw_only=True):
     a note, what was never committed: not seen either; with a warning, what it saw and may never have been committed."""
 
 
-def _text(report: LogReport, look: Look) -> str:
+def _text(report: LogReport, look: TerminalStyle) -> str:
     table = look.table(report.columns, [["NULL" if cell is None else str(cell) for cell in row] for row in report.rows])
     more = ", and more: --limit shows them" if report.more else ""
     lines = [table, look.line(plural(len(report.rows), "row") + more)]

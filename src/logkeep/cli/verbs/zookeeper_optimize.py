@@ -15,7 +15,7 @@ from logkeep.cli.verbs.optimize_report import (
     optimized,
 )
 from logkeep.config.options import LEASE_TTL, ZK_SEGMENT_BYTES
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.source import check_source
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def optimize(run: Run) -> OptimizeReport:
     return optimized(run, place, optimizing(run, place), run[ZK_SEGMENT_BYTES])
 
 
-def optimizing(run: Run, place: Place) -> "Optimizing":
+def optimizing(run: Run, place: SourceRef) -> "Optimizing":
     from logkeep.repository.optimize import Optimizing  # noqa: PLC0415 - loads Arrow, which --help can spare
     from logkeep.zookeeper.archive.merge import WAY  # noqa: PLC0415 - numba is only needed here
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from logkeep.cli.opening import chosen_source
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
-from logkeep.config.kinds import Zxid
+from logkeep.config.kinds import ZxidNumber
 from logkeep.config.options import BELIEVE
 from logkeep.errors import Damaged, UsageError
 from logkeep.model.findings import Finding, Severity
@@ -19,7 +19,7 @@ from logkeep.repository.owner import this_process
 from logkeep.zookeeper.archive.view import view_of
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.kept import BackupView
-from logkeep.zookeeper.past.comparing import Side, one_member
+from logkeep.zookeeper.past.comparing import TreeSide, one_member
 from logkeep.zookeeper.plan import ToEnd, ToZxid
 
 
@@ -48,12 +48,12 @@ def is_bundle(named: str) -> bool:
 
 
 @contextmanager
-def opened_side(run: Run, named: str) -> Iterator[Side]:
+def opened_side(run: Run, named: str) -> Iterator[TreeSide]:
     """`ID`, `ID:MEMBER`, `ID@ZXID`, `ID:MEMBER@ZXID`, and a directory in place of the id."""
     backup, member, zxid = parted(named)
     with opened_backup(run, backup) as view:
         of_one: BackupView = one_member(view, member) if member else view
-        yield Side(of_one, ToEnd() if zxid is None else ToZxid(zxid), run[BELIEVE])
+        yield TreeSide(of_one, ToEnd() if zxid is None else ToZxid(zxid), run[BELIEVE])
 
 
 def parted(named: str) -> tuple[str, str, int | None]:
@@ -68,7 +68,7 @@ def parted(named: str) -> tuple[str, str, int | None]:
 
 def _zxid(text: str, named: str) -> int:
     try:
-        return Zxid().parse(text)
+        return ZxidNumber().parse(text)
     except ValueError as error:
         raise UsageError(f"no zxid stands behind @: {error}", subject=named, remedy="write ID@0x1f") from error
 

@@ -3,7 +3,7 @@
 import click
 import msgspec
 
-from logkeep.cli.look import Look
+from logkeep.cli.look import TerminalStyle
 from logkeep.cli.opening import STORE_EXITS, chosen_source
 from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.rows import seen
@@ -23,7 +23,7 @@ from logkeep.config.options import (
 from logkeep.errors import UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.source import read_facts
 from logkeep.repository.verdicts import GOOD
 
@@ -68,7 +68,7 @@ class ZooKeeperRepairReport(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
 
 
-def _text(report: ZooKeeperRepairReport, look: Look) -> str:
+def _text(report: ZooKeeperRepairReport, look: TerminalStyle) -> str:
     if not report.objects:
         return look.text(f"nothing is damaged in backup {report.id} of {report.source}")
     would = "would be " if report.dry_run else ""
@@ -125,7 +125,7 @@ def repair(run: Run, backup: str) -> ZooKeeperRepairReport:
     return mend(run, place, backup_id)
 
 
-def _check_kind(place: Place) -> None:
+def _check_kind(place: SourceRef) -> None:
     facts = read_facts(place)
     if facts is not None and facts.kind != "zookeeper":
         raise UsageError(f"it is a source of kind {facts.kind}, not zookeeper", subject=place.source)

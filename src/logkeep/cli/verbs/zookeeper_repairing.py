@@ -13,14 +13,14 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId
 from logkeep.model.work import Progress
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.owner import this_process
 from logkeep.repository.verdicts import verdicts
 from logkeep.repository.verification import stored_verifications
-from logkeep.repository.verifying import Verified, Verifier, sharing
+from logkeep.repository.verifying import Verifier, VerifyResult, sharing
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.archive.repairing import Mended, Repairing, origin, told_of
-from logkeep.zookeeper.archive.verifying import Look
+from logkeep.zookeeper.archive.verifying import DeepVerification
 from logkeep.zookeeper.directory_view import DirectoryView, directory_view
 from logkeep.zookeeper.kept import Member
 from logkeep.zookeeper.repair_plan import RepairPlan
@@ -28,7 +28,7 @@ from logkeep.zookeeper.verify import Level
 from logkeep.zookeeper.verify_objects import Kept, named
 
 
-def mend(run: Run, place: Place, backup_id: BackupId) -> ZooKeeperRepairReport:
+def mend(run: Run, place: SourceRef, backup_id: BackupId) -> ZooKeeperRepairReport:
     """Look first, ask, then mend and verify."""
     entry = seen(place, run.clock()).completed(str(backup_id))
     task = Repairing(place, run.clock, run.token, run[LEASE_TTL], tuple(_directories(run)), run[ACCEPT_LOSS])
@@ -56,16 +56,16 @@ def _directories(run: Run) -> Iterator[DirectoryView]:
             yield directory_view(member)
 
 
-def _verified(run: Run, place: Place, backup_id: BackupId) -> Verified:
+def _verified(run: Run, place: SourceRef, backup_id: BackupId) -> VerifyResult:
     """At the level at which it was found damaged, if that is deeper than `data`: a lesser one would not unsay it."""
     entry = seen(place, run.clock()).completed(str(backup_id))
     said = verdicts(each for each, _ in stored_verifications(place)).get(backup_id)
     level = Level.REPLAY if said is not None and said.damaged and said.level in ("replay", "boot") else Level.DATA
-    owner, look = this_process(run.token()), Look(entry, level)
+    owner, look = this_process(run.token()), DeepVerification(entry, level)
     return Verifier(place, InlineEngine(), owner, run.clock, run.token, deeper=look).verify(backup_id, level)
 
 
-def _sharing(place: Place, done: Mended, backup_id: BackupId) -> list[BackupId]:
+def _sharing(place: SourceRef, done: Mended, backup_id: BackupId) -> list[BackupId]:
     """Backups that needed what was mended, and that somebody called damaged."""
     said = verdicts(each for each, _ in stored_verifications(place))
     names = {done.names[kept] for kept in done.mends}
@@ -74,7 +74,12 @@ def _sharing(place: Place, done: Mended, backup_id: BackupId) -> list[BackupId]:
 
 
 def _report(
-    run: Run, place: Place, backup_id: BackupId, done: Mended, verified: Verified | None, also: tuple[RepairedToo, ...]
+    run: Run,
+    place: SourceRef,
+    backup_id: BackupId,
+    done: Mended,
+    verified: VerifyResult | None,
+    also: tuple[RepairedToo, ...],
 ) -> ZooKeeperRepairReport:
     return ZooKeeperRepairReport(
         source=place.source,
@@ -98,7 +103,7 @@ def _kinds(done: Mended) -> Iterator[tuple[Kept, str]]:
         yield kept, "left" if kept in done.left else kind
 
 
-def _objects(place: Place, done: Mended, backup: str) -> Iterator[RepairedObject]:
+def _objects(place: SourceRef, done: Mended, backup: str) -> Iterator[RepairedObject]:
     told: dict[Kept, tuple[str, tuple[str, ...]]]
     told = {plan.of: (told_of(plan, done.donors), tuple(_lost(plan))) for plan in done.foreseen.repairs}
     told |= {kept: (f"{named(kept)}: {origin(by.name, backup)}", ()) for kept, by in done.foreseen.copied}
@@ -107,7 +112,9 @@ def _objects(place: Place, done: Mended, backup: str) -> Iterator[RepairedObject
         yield _object(place, done, kept, kind, *told[kept])
 
 
-def _object(place: Place, done: Mended, kept: Kept, kind: str, what: str, lost: tuple[str, ...] = ()) -> RepairedObject:
+def _object(
+    place: SourceRef, done: Mended, kept: Kept, kind: str, what: str, lost: tuple[str, ...] = ()
+) -> RepairedObject:
     mend = done.mends.get(kept)
     new = tuple(layout.segment(place.source, row) for row in mend.new) if mend else ()
     return RepairedObject(

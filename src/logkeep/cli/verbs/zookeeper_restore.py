@@ -7,10 +7,10 @@ import click
 import msgspec
 
 from logkeep.cli.going_on import Begun, go_on, run_again
-from logkeep.cli.metrics import Sample, sample
+from logkeep.cli.metrics import MetricSample, sample
 from logkeep.cli.opening import STORE_EXITS, chosen_source, opened_repository, restores_place
 from logkeep.cli.rows import seen
-from logkeep.cli.run import Outcome, Run
+from logkeep.cli.run import CommandOutcome, Run
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_members import given_members
 from logkeep.cli.verbs.zookeeper_restore_agreed import ANY_BACKUP, agreed_in, as_agreed
@@ -55,18 +55,18 @@ from logkeep.errors import LogkeepError, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
-from logkeep.repository.restores import ReceiptDocument, Verdict
-from logkeep.zookeeper.archive.receipts import StoredRestore, Wanted, begin, facts_of, verdict_of
+from logkeep.repository.restores import ReceiptDocument, RestoreVerdict
+from logkeep.zookeeper.archive.receipts import RestoreStart, StoredRestore, begin, facts_of, verdict_of
 from logkeep.zookeeper.archive.view import view_of
 from logkeep.zookeeper.plan import Target as Moment
 from logkeep.zookeeper.plan import ToEnd, ToTime, ToZxid
 from logkeep.zookeeper.restore.carrying_out import carry_out, journal_name
-from logkeep.zookeeper.restore.choosing import Chosen, choose
-from logkeep.zookeeper.restore.preparing import Prepared, check_targets, prepare
-from logkeep.zookeeper.restore.values import Form, RestoreReceipt, RestoreWish, Sessions, Target
+from logkeep.zookeeper.restore.choosing import VerifiedPath, choose
+from logkeep.zookeeper.restore.preparing import PreparedRestore, check_targets, prepare
+from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget, Sessions, ZooKeeperRestoreOptions
 
 _TOLD: tuple[Option[Any], ...] = (
     RESTORE_PLAN, ZK_DATA_DIRS, ZK_LOG_DIRS, TO_ZXID, TO_TIME, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE,
@@ -74,7 +74,7 @@ _TOLD: tuple[Option[Any], ...] = (
 )  # fmt: skip
 
 
-def _metrics(outcome: Outcome[ZooKeeperRestoreReport]) -> Iterator[Sample]:
+def _metrics(outcome: CommandOutcome[ZooKeeperRestoreReport]) -> Iterator[MetricSample]:
     report = outcome.report
     source = (report.source if report else None) or outcome.source
     yield sample("logkeep_restore_duration_seconds", outcome.duration.total_seconds(), source=source)
@@ -175,9 +175,9 @@ def asked_moment(run: Run) -> Moment:
     return ToEnd() if time_ms is None else ToTime(time_ms)
 
 
-def _wish(run: Run) -> RestoreWish:
-    return RestoreWish(
-        targets=tuple(Target(data_dir=g.data_dir, log_dir=g.log_dir, host=g.host) for g in given_members(run)),
+def _wish(run: Run) -> ZooKeeperRestoreOptions:
+    return ZooKeeperRestoreOptions(
+        targets=tuple(ServerTarget(data_dir=g.data_dir, log_dir=g.log_dir, host=g.host) for g in given_members(run)),
         sessions=Sessions(run[SESSIONS]),
         form=Form(run[FORM]),
         ensemble=run[ENSEMBLE],
@@ -190,7 +190,7 @@ def _wish(run: Run) -> RestoreWish:
     )
 
 
-def _planned(source: str, backup: int, prepared: Prepared, chosen: Chosen) -> ZooKeeperRestoreReport:
+def _planned(source: str, backup: int, prepared: PreparedRestore, chosen: VerifiedPath) -> ZooKeeperRestoreReport:
     obstacles = prepared.planned.obstacles
     return ZooKeeperRestoreReport(
         source=source,
@@ -208,13 +208,13 @@ def _planned(source: str, backup: int, prepared: Prepared, chosen: Chosen) -> Zo
     )
 
 
-def passed_over(chosen: Chosen) -> tuple[Finding, ...]:
+def passed_over(chosen: VerifiedPath) -> tuple[Finding, ...]:
     """Damage that nothing is restored from is worth a look, and no more."""
     found = (each.finding for each in chosen.passed_over)
     return tuple(msgspec.structs.replace(one, severity=Severity.WARNING) for one in found)
 
 
-def _ask(run: Run, prepared: Prepared, planned: ZooKeeperRestoreReport) -> None:
+def _ask(run: Run, prepared: PreparedRestore, planned: ZooKeeperRestoreReport) -> None:
     if prepared.planned.obstacles:
         raise prepared.planned.obstacles[0]
     if run.console.interactive and not run[YES]:
@@ -230,9 +230,14 @@ def _ask(run: Run, prepared: Prepared, planned: ZooKeeperRestoreReport) -> None:
 
 
 def _carried_out(
-    run: Run, state: Place, prepared: Prepared, planned: ZooKeeperRestoreReport, journal: str, before_s: float
+    run: Run,
+    state: SourceRef,
+    prepared: PreparedRestore,
+    planned: ZooKeeperRestoreReport,
+    journal: str,
+    before_s: float,
 ) -> ZooKeeperRestoreReport:
-    wanted = Wanted(journal, int(prepared.planned.backup), _options(run), before_s=before_s)
+    wanted = RestoreStart(journal, int(prepared.planned.backup), _options(run), before_s=before_s)
     stored = begin(state, prepared, wanted, run.clock, run.token)
     if not run[QUIET]:
         run.console.note(f"restore {stored.id} begins, its journal is {wanted.journal}")
@@ -252,7 +257,7 @@ def note_failed(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
         remedy=error.remedy,
     )  # fmt: skip
     try:
-        stored.ended(Verdict.FAILED, [finding])
+        stored.ended(RestoreVerdict.FAILED, [finding])
     except LogkeepError as problem:
         run.console.warn(f"the receipt of restore {stored.id} cannot be stored: {problem}")
 
@@ -265,7 +270,7 @@ def _options(run: Run) -> dict[str, str]:
 
 def _done(
     planned: ZooKeeperRestoreReport,
-    prepared: Prepared,
+    prepared: PreparedRestore,
     receipt: RestoreReceipt,
     document: ReceiptDocument,
     journal: str,

@@ -19,7 +19,7 @@ from logkeep.config.options import (
 )
 from logkeep.errors import UsageError
 from logkeep.zookeeper.restore.documents import AgreedPlan, read_document
-from logkeep.zookeeper.restore.values import RestoreWish
+from logkeep.zookeeper.restore.values import ZooKeeperRestoreOptions
 
 ANY_BACKUP = "latest"
 """When no id is given: with a plan the one that it names."""
@@ -47,7 +47,7 @@ def agreed_in(run: Run, backup: str) -> AgreedPlan | None:
     return agreed
 
 
-def as_agreed(wish: RestoreWish, agreed: AgreedPlan) -> RestoreWish:
+def as_agreed(wish: ZooKeeperRestoreOptions, agreed: AgreedPlan) -> ZooKeeperRestoreOptions:
     """For the members on this host."""
     return replace(
         wish,

@@ -14,17 +14,21 @@ from logkeep.cli.verbs.zookeeper_restore_report import NOT_BEGUN, ZooKeeperResto
 from logkeep.config.options import CONTINUE, REPO, RESTORE_PLAN, ROLLBACK, SOURCE, TO_TIME, TO_ZXID
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.zookeeper.archive.receipts import StoredRestore, find, note_continued, note_rolled_back
-from logkeep.zookeeper.restore.ending import Ended, Outcome, continue_restore, roll_back
-from logkeep.zookeeper.restore.values import Target
+from logkeep.zookeeper.restore.ending import RestoreEnd, RestoreEndState, continue_restore, roll_back
+from logkeep.zookeeper.restore.values import ServerTarget
 
-_VERDICTS: Final = {Outcome.NEW: "continued", Outcome.OLD: "rolled-back", Outcome.NOTHING: NOT_BEGUN}
+_VERDICTS: Final = {
+    RestoreEndState.NEW: "continued",
+    RestoreEndState.OLD: "rolled-back",
+    RestoreEndState.NOTHING: NOT_BEGUN,
+}
 
 
 def end(run: Run) -> ZooKeeperRestoreReport:
     forward = run[CONTINUE]
     _check(run)
     given = given_members(run)[0]
-    target = Target(data_dir=given.data_dir, log_dir=given.log_dir, host=given.host)
+    target = ServerTarget(data_dir=given.data_dir, log_dir=given.log_dir, host=given.host)
     word = "end the interrupted restore" if forward else "undo the last restore"
     run.confirm(f"{word} of {given.data_dir}?")
     with go_on_ending("logkeep zookeeper restore --data-dir", target):
@@ -48,7 +52,7 @@ def _check(run: Run) -> None:
         )
 
 
-def _told_to_repository(run: Run, ended: Ended) -> StoredRestore | None:
+def _told_to_repository(run: Run, ended: RestoreEnd) -> StoredRestore | None:
     """The data on disk is what counts: trouble with the repository is said, and nothing else."""
     if run[REPO] is None:
         return None
@@ -57,7 +61,7 @@ def _told_to_repository(run: Run, ended: Ended) -> StoredRestore | None:
         stored = find(state, ended.restore, run.clock, run.token)
         if stored is None:
             run.console.warn(f"source {run[SOURCE] or state.source} has no restore with the journal {ended.restore}")
-        elif ended.outcome is not Outcome.NEW:
+        elif ended.outcome is not RestoreEndState.NEW:
             note_rolled_back(stored)
         else:
             note_continued(stored)
@@ -67,7 +71,7 @@ def _told_to_repository(run: Run, ended: Ended) -> StoredRestore | None:
     return stored
 
 
-def _report(ended: Ended, stored: StoredRestore | None) -> ZooKeeperRestoreReport:
+def _report(ended: RestoreEnd, stored: StoredRestore | None) -> ZooKeeperRestoreReport:
     return ZooKeeperRestoreReport(
         source=stored.state.source if stored else None,
         backup=stored.plan.backup if stored else None,

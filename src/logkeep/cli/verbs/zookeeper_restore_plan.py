@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from logkeep.cli.document_file import write_document
-from logkeep.cli.look import Look, plural
+from logkeep.cli.look import TerminalStyle, plural
 from logkeep.cli.opening import STORE_EXITS, chosen_source
 from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.rows import seen
@@ -39,7 +39,7 @@ from logkeep.zookeeper.archive.view import view_of
 from logkeep.zookeeper.restore.agreeing import Agreement, agree
 from logkeep.zookeeper.restore.choosing import choose
 from logkeep.zookeeper.restore.documents import HostSurvey, MemberSurvey, read_document
-from logkeep.zookeeper.restore.values import Form, RestoreWish, Sessions
+from logkeep.zookeeper.restore.values import Form, Sessions, ZooKeeperRestoreOptions
 
 
 class AgreedMember(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ class ZooKeeperPlanReport(msgspec.Struct, frozen=True, kw_only=True):
     """Where the plan is; null where it is only shown."""
 
 
-def _text(report: ZooKeeperPlanReport, look: Look) -> str:
+def _text(report: ZooKeeperPlanReport, look: TerminalStyle) -> str:
     members = plural(len(report.members), "member")
     lines = [look.line(f"restore of backup {report.backup} of {report.source}, for {members}")]
     lines += tree_lines(report.tree, look)
@@ -149,8 +149,8 @@ def plan(run: Run, backup: str, surveys: tuple[str, ...]) -> ZooKeeperPlanReport
     return _report(entry.id, agreed, hosts, passed_over(chosen), file)
 
 
-def _wish(run: Run) -> RestoreWish:
-    return RestoreWish(
+def _wish(run: Run) -> ZooKeeperRestoreOptions:
+    return ZooKeeperRestoreOptions(
         targets=(),
         sessions=Sessions(run[SESSIONS]),
         form=Form(run[FORM]),

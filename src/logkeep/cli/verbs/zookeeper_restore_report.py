@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from logkeep.cli.look import Look, count, plural, size
+from logkeep.cli.look import TerminalStyle, count, plural, size
 from logkeep.cli.receipt_text import finding_lines, took
 from logkeep.errors import RestoreFailed
 from logkeep.formats.zookeeper.names import hex_zxid
@@ -15,8 +15,8 @@ from logkeep.zookeeper.plan import Moment
 from logkeep.zookeeper.restore.agreeing import Agreement
 from logkeep.zookeeper.restore.documents import AgreedPlan
 from logkeep.zookeeper.restore.next_steps import next_steps
-from logkeep.zookeeper.restore.preparing import Prepared
-from logkeep.zookeeper.restore.values import Planned, RestoreReceipt
+from logkeep.zookeeper.restore.preparing import PreparedRestore
+from logkeep.zookeeper.restore.values import RestoreReceipt, ZooKeeperRestorePlan
 
 NOT_BEGUN: Final = "not-begun"
 """The verdict of a --continue that found nothing to go on from: the old data is in place."""
@@ -98,7 +98,7 @@ def exit_code_of(report: ZooKeeperRestoreReport) -> int:
     return report.refusal_code or (2 if disproven and not report.dry_run else 0)
 
 
-def tree_of(prepared: Prepared) -> RestoredTree:
+def tree_of(prepared: PreparedRestore) -> RestoredTree:
     planned = prepared.planned
     return _tree(prepared, planned, planned.named, planned.size_bytes)
 
@@ -108,7 +108,9 @@ def tree_of_all(agreed: Agreement) -> RestoredTree:
     return _tree(agreed, agreed.plan, agreed.plan.named_zxid, agreed.size_bytes)
 
 
-def _tree(of: Prepared | Agreement, planned: Planned | AgreedPlan, named: int, size_bytes: int) -> RestoredTree:
+def _tree(
+    of: PreparedRestore | Agreement, planned: ZooKeeperRestorePlan | AgreedPlan, named: int, size_bytes: int
+) -> RestoredTree:
     path, replayed, dropped = of.path, of.replayed, of.dropped
     return RestoredTree(
         zxid=hex_zxid(planned.zxid),
@@ -133,7 +135,7 @@ def _moment(moment: Moment | None) -> str | None:
     return None if moment is None else str(moment)
 
 
-def targets_of(prepared: Prepared, receipt: RestoreReceipt | None = None) -> Iterator[RestoreTarget]:
+def targets_of(prepared: PreparedRestore, receipt: RestoreReceipt | None = None) -> Iterator[RestoreTarget]:
     done = receipt.targets if receipt is not None else (None,) * len(prepared.places)
     for place, held, target in zip(prepared.places, prepared.planned.held, done, strict=True):
         files = target.files if target is not None else ()
@@ -148,7 +150,7 @@ def targets_of(prepared: Prepared, receipt: RestoreReceipt | None = None) -> Ite
         )
 
 
-def restore_text(report: ZooKeeperRestoreReport, look: Look) -> str:
+def restore_text(report: ZooKeeperRestoreReport, look: TerminalStyle) -> str:
     if report.tree is None:
         return "\n".join(_ended_lines(report, look))
     if report.dry_run:
@@ -160,12 +162,12 @@ def restore_text(report: ZooKeeperRestoreReport, look: Look) -> str:
     return "\n".join([*lines, "", *(_step(step, look) for step in report.next_steps)])
 
 
-def _step(step: str, look: Look) -> str:
+def _step(step: str, look: TerminalStyle) -> str:
     """Commands stay on a line: whoever copies them wants them whole."""
     return look.line(step) if "  logkeep " in step else look.prose(step, indent=2)
 
 
-def plan_lines(report: ZooKeeperRestoreReport, look: Look) -> Iterator[str]:
+def plan_lines(report: ZooKeeperRestoreReport, look: TerminalStyle) -> Iterator[str]:
     yield look.line(f"restore of backup {report.backup} of {report.source}")
     if report.tree is not None:
         yield from tree_lines(report.tree, look)
@@ -180,7 +182,7 @@ def plan_lines(report: ZooKeeperRestoreReport, look: Look) -> Iterator[str]:
         yield look.prose(f"REFUSED {refusal}", indent=len("REFUSED "))
 
 
-def tree_lines(tree: RestoredTree, look: Look) -> Iterator[str]:
+def tree_lines(tree: RestoredTree, look: TerminalStyle) -> Iterator[str]:
     proof = ", ".join([tree.proof, *tree.labels])
     facts = {
         "tree at": f"{tree.zxid} ({proof})",
@@ -204,7 +206,7 @@ def steps_after(receipt: RestoreReceipt, restore: int) -> Iterator[str]:
     yield f"receipt:  logkeep receipts show {restore}"
 
 
-def _ended_lines(report: ZooKeeperRestoreReport, look: Look) -> Iterator[str]:
+def _ended_lines(report: ZooKeeperRestoreReport, look: TerminalStyle) -> Iterator[str]:
     told = {
         "continued": "the restored data is in place",
         NOT_BEGUN: "nothing was restored, run the restore again",

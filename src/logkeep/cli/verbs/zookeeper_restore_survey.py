@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from logkeep.cli.document_file import write_document
-from logkeep.cli.look import Look, plural
+from logkeep.cli.look import TerminalStyle, plural
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_members import Given, given_members, name_of
@@ -15,7 +15,7 @@ from logkeep.config.options import SURVEY_TO, ZK_DATA_DIRS, ZK_HOSTS, ZK_LOG_DIR
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.restore.documents import MemberSurvey
 from logkeep.zookeeper.restore.surveying import survey_host
-from logkeep.zookeeper.restore.values import Target
+from logkeep.zookeeper.restore.values import ServerTarget
 
 RUNNING = 2
 
@@ -42,7 +42,7 @@ class SurveyReport(msgspec.Struct, frozen=True, kw_only=True):
     members: tuple[SurveyedMember, ...]
 
 
-def _text(report: SurveyReport, look: Look) -> str:
+def _text(report: SurveyReport, look: TerminalStyle) -> str:
     lines = list[str]()
     for one in report.members:
         held = f"{plural(one.snapshots, 'snapshot')} and {plural(one.logs, 'log')}, up to {one.highest_zxid}"
@@ -89,8 +89,8 @@ def _named(given: Given) -> str:
     return given.name or name_of(given.data_dir)
 
 
-def _target(given: Given) -> Target:
-    return Target(data_dir=given.data_dir, log_dir=given.log_dir, host=given.host)
+def _target(given: Given) -> ServerTarget:
+    return ServerTarget(data_dir=given.data_dir, log_dir=given.log_dir, host=given.host)
 
 
 def _told(survey: MemberSurvey) -> SurveyedMember:

@@ -60,10 +60,10 @@ from logkeep.zookeeper.archive.subtree_receipts import (
     stored_as,
 )
 from logkeep.zookeeper.archive.view import view_of
-from logkeep.zookeeper.client import Session, server_state, session
+from logkeep.zookeeper.client import ZooKeeperSession, server_state, session
 from logkeep.zookeeper.restore.carrying_out import journal_name
 from logkeep.zookeeper.restore.choosing import choose
-from logkeep.zookeeper.subtree.carrying_out import Ended, begin
+from logkeep.zookeeper.subtree.carrying_out import SubtreeRunEnd, begin
 from logkeep.zookeeper.subtree.credentials import read_credentials
 from logkeep.zookeeper.subtree.journal import Heading, refuse_taken
 from logkeep.zookeeper.subtree.preparing import SubtreeWish, prepare
@@ -152,7 +152,7 @@ def _restored(run: Run, backup: str | None, path: str | None, begun: Begun) -> S
 
 
 def _carried_out(
-    run: Run, live: Session, planned: SubtreeReport, wanted: SubtreeWanted, stored: StoredRestore
+    run: Run, live: ZooKeeperSession, planned: SubtreeReport, wanted: SubtreeWanted, stored: StoredRestore
 ) -> SubtreeReport:
     what = f"backup {planned.backup} of {planned.source} at {hex_zxid(wanted.way.until)}"
     heading = Heading(hosts=planned.hosts, top=planned.target, what=what, stored=stored_as(stored))
@@ -180,7 +180,7 @@ def by_journal(journal: Path) -> Iterator[None]:
         raise error from None
 
 
-def tell_done(run: Run, stored: StoredRestore, ended: Ended) -> None:
+def tell_done(run: Run, stored: StoredRestore, ended: SubtreeRunEnd) -> None:
     """The live tree is what counts: trouble with the repository is said, and nothing else."""
     _told(run, stored, lambda: note_done(stored, ended))
 
@@ -190,7 +190,7 @@ def tell_stopped(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
     _told(run, stored, lambda: note_stopped(stored, error))
 
 
-def tell_undone(run: Run, stored: StoredRestore, ended: Ended) -> None:
+def tell_undone(run: Run, stored: StoredRestore, ended: SubtreeRunEnd) -> None:
     _told(run, stored, lambda: note_undone(stored, ended))
 
 
@@ -237,7 +237,7 @@ def named_hosts(run: Run) -> str:
 
 
 @contextmanager
-def opened_session(run: Run, hosts: str) -> Iterator[Session]:
+def opened_session(run: Run, hosts: str) -> Iterator[ZooKeeperSession]:
     file = run[AUTH_FILE]
     credentials = () if file is None else read_credentials(file)
     with session(hosts, _TIMEOUT_S, credentials) as opened:

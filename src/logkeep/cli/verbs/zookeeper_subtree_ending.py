@@ -22,7 +22,7 @@ from logkeep.config.options import JUTE_MAXBUFFER, REPO, RESUME_SUBTREE, SOURCE,
 from logkeep.errors import Locked, LogkeepError, UsageError
 from logkeep.zookeeper.archive.receipts import StoredRestore
 from logkeep.zookeeper.archive.subtree_receipts import find_subtree
-from logkeep.zookeeper.subtree.carrying_out import Ended, resume, undo
+from logkeep.zookeeper.subtree.carrying_out import SubtreeRunEnd, resume, undo
 from logkeep.zookeeper.subtree.journal import Heading, StoredAs, read_journal
 
 
@@ -41,7 +41,7 @@ def end_by_journal(run: Run, backup: str | None) -> SubtreeReport:
     return ended_report(planned, ended, verdict="resumed" if resumed else "undone")
 
 
-def _ended(run: Run, file: Path, hosts: str, heading: Heading) -> Ended:
+def _ended(run: Run, file: Path, hosts: str, heading: Heading) -> SubtreeRunEnd:
     stored, back = _stored(run, heading), run[UNDO_SUBTREE] is not None or bool(heading.undoes)
     try:
         with opened_session(run, hosts) as live:
@@ -74,7 +74,7 @@ def _stored(run: Run, heading: Heading) -> StoredRestore | None:
     return stored
 
 
-def _tell(run: Run, stored: StoredRestore, ended: Ended, *, back: bool) -> None:
+def _tell(run: Run, stored: StoredRestore, ended: SubtreeRunEnd, *, back: bool) -> None:
     if back:
         tell_undone(run, stored, ended)
     else:

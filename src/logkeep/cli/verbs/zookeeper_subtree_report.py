@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import msgspec
 
-from logkeep.cli.look import Look, count, plural
+from logkeep.cli.look import TerminalStyle, count, plural
 from logkeep.cli.receipt_text import finding_lines
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
 from logkeep.zookeeper.plan import RestorePath
-from logkeep.zookeeper.subtree.carrying_out import Ended
-from logkeep.zookeeper.subtree.preparing import NEVER_RESTORED, Prepared
+from logkeep.zookeeper.subtree.carrying_out import SubtreeRunEnd
+from logkeep.zookeeper.subtree.preparing import NEVER_RESTORED, PreparedSubtree
 
 _SHOWN = 20
 _WARNED = 2
@@ -80,7 +80,7 @@ class SubtreeReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def planned_report(
-    source: str, backup: int, hosts: str, path: str, target: str, way: RestorePath, prepared: Prepared
+    source: str, backup: int, hosts: str, path: str, target: str, way: RestorePath, prepared: PreparedSubtree
 ) -> SubtreeReport:
     planned = prepared.planned
     return SubtreeReport(
@@ -105,7 +105,7 @@ def _kind(change: msgspec.Struct) -> str:
     return str(change.__struct_config__.tag)
 
 
-def ended_report(planned: SubtreeReport, ended: Ended, verdict: str = "done") -> SubtreeReport:
+def ended_report(planned: SubtreeReport, ended: SubtreeRunEnd, verdict: str = "done") -> SubtreeReport:
     checked, left = ended.checked, ended.heading.left_alone or ()
     return msgspec.structs.replace(
         planned,
@@ -120,13 +120,13 @@ def ended_report(planned: SubtreeReport, ended: Ended, verdict: str = "done") ->
     )
 
 
-def subtree_text(report: SubtreeReport, look: Look) -> str:
+def subtree_text(report: SubtreeReport, look: TerminalStyle) -> str:
     if report.journal is None:
         return "\n".join(plan_lines(report, look))
     return "\n".join(_ended_lines(report, look))
 
 
-def plan_lines(report: SubtreeReport, look: Look) -> Iterator[str]:
+def plan_lines(report: SubtreeReport, look: TerminalStyle) -> Iterator[str]:
     kinds = Counter(change.kind for change in report.changes)
     told = [f"{count(kinds[kind])} {word}" for kind, word in _WORDS.items() if kinds[kind]]
     facts = {
@@ -160,7 +160,7 @@ def _no_changes(report: SubtreeReport) -> str:
     return "none: the live tree has all that can be compared" if unknown else "none: the live tree has all of it"
 
 
-def _not_compared_lines(report: SubtreeReport, look: Look) -> Iterator[str]:
+def _not_compared_lines(report: SubtreeReport, look: TerminalStyle) -> Iterator[str]:
     paths = report.acls_not_compared
     if not paths:
         return
@@ -171,14 +171,14 @@ def _not_compared_lines(report: SubtreeReport, look: Look) -> Iterator[str]:
     yield look.line("name credentials that have admin rights there with --auth-file, and run it again")
 
 
-def _left_out_lines(report: SubtreeReport, look: Look) -> Iterator[str]:
+def _left_out_lines(report: SubtreeReport, look: TerminalStyle) -> Iterator[str]:
     for each in report.left_out[:_SHOWN]:
         yield look.line(f"{'LEFT OUT' if each.lost else 'left out'}  {each.path}: {each.why}")
     if len(report.left_out) > _SHOWN:
         yield look.line(f"… and {count(len(report.left_out) - _SHOWN)} more are left out; --json has all")
 
 
-def _ended_lines(report: SubtreeReport, look: Look) -> Iterator[str]:
+def _ended_lines(report: SubtreeReport, look: TerminalStyle) -> Iterator[str]:
     state = look.state("WARN" if report.exit_code else "OK")
     yield look.line(f"{state}  {report.target}: {report.verdict}, {plural(report.made, 'change')}")
     yield look.line(f"read again: {plural(report.compared, 'node')}, {count(len(report.differing))} differ")

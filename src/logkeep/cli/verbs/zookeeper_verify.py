@@ -14,37 +14,37 @@ from logkeep.cli.verbs.verify import VerifyReport, ZooKeeperVerified
 from logkeep.config.options import LEVEL
 from logkeep.embedded.booting import boot_of, version_of
 from logkeep.model.ids import BackupId
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.owner import this_process
-from logkeep.repository.verifying import Verified, Verifier
-from logkeep.zookeeper.archive.verifying import Look, ended_at, intervals
+from logkeep.repository.verifying import Verifier, VerifyResult
+from logkeep.zookeeper.archive.verifying import DeepVerification, ended_at, intervals
 from logkeep.zookeeper.archive.view import view_of
 from logkeep.zookeeper.boot import Boot
 from logkeep.zookeeper.verify import Level
 
-Told = Callable[[Run, Place, Verified], VerifyReport]
+Told = Callable[[Run, SourceRef, VerifyResult], VerifyReport]
 
 
-def verify_zookeeper(run: Run, place: Place, backup_id: BackupId, told: Told) -> VerifyReport:
+def verify_zookeeper(run: Run, place: SourceRef, backup_id: BackupId, told: Told) -> VerifyReport:
     entry = seen(place, run.clock()).completed(str(backup_id))
     level = Level(run[LEVEL])
     with ExitStack() as stack:
-        look = Look(entry, level)
+        look = DeepVerification(entry, level)
         if level is Level.BOOT:
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="logkeep-boot-")))
-            look = Look(entry, level, _boot(run, place, entry), scratch / "data")
+            look = DeepVerification(entry, level, _boot(run, place, entry), scratch / "data")
         owner, engine = this_process(run.token()), chosen_engine(run, entry.summary.stored_bytes)
         verifier = Verifier(place, engine, owner, run.clock, run.token, deeper=look)
         verified = verifier.verify(backup_id, level)
     return msgspec.structs.replace(told(run, place, verified), zookeeper=_zookeeper(look))
 
 
-def _boot(run: Run, place: Place, entry: BackupEntry) -> Boot:
+def _boot(run: Run, place: SourceRef, entry: BackupEntry) -> Boot:
     return boot_of(version_of(view_of(place, entry)), run.cache)
 
 
-def _zookeeper(look: Look) -> ZooKeeperVerified | None:
+def _zookeeper(look: DeepVerification) -> ZooKeeperVerified | None:
     """None where the backup could not be looked into at all."""
     judged = look.judged
     if judged is None:

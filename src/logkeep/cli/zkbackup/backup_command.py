@@ -9,7 +9,7 @@ import msgspec
 from logkeep.cli.zkbackup.backup_text import backup_text
 from logkeep.cli.zkbackup.checking import check_bundle
 from logkeep.cli.zkbackup.claims import claims, document_bytes
-from logkeep.cli.zkbackup.frame import Answer, Job, Run
+from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
 from logkeep.cli.zkbackup.measures import backup_failed, backup_samples
 from logkeep.cli.zkbackup.options import (
     AUTO_REPAIR,
@@ -36,12 +36,12 @@ from logkeep.cli.zkbackup.options import (
 from logkeep.errors import UsageError
 from logkeep.model.segments import Codec
 from logkeep.spark.threads import ThreadedEngine
-from logkeep.zookeeper.backup import Done, Wish, back_up, check_apart
+from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up, check_apart
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.client import server_state
 from logkeep.zookeeper.collect import MemberPlace
-from logkeep.zookeeper.gathering import Rounds
+from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.judging import Judged
 from logkeep.zookeeper.packing import DEFAULT_LEVEL
 from logkeep.zookeeper.score import Condition
@@ -60,7 +60,7 @@ EXITS = (0, 2, 3, 10, 20, 21, 40, 130, 143)
 _MEMBER = "server"
 
 
-def backup(run: Run) -> Answer:
+def backup(run: CommandRun) -> CommandAnswer:
     started = run.world.monotonic()
     output = run.needed(OUTPUT_DIR, "--output-dir").absolute()
     wish = _wish(run)
@@ -73,7 +73,7 @@ def backup(run: Run) -> Answer:
     return _answer(run, sink.path, done, checked, run.took_s(started))
 
 
-def _wish(run: Run) -> Wish:
+def _wish(run: CommandRun) -> ZooKeeperBackupOptions:
     data_dir = run.needed(DATA_DIR, "--zk-data-dir").absolute()
     place = MemberPlace(_MEMBER, data_dir, (run[LOG_DIR] or data_dir).absolute(), run[HOST])
     config_dir = run[CONFIG_DIR]
@@ -81,7 +81,7 @@ def _wish(run: Run) -> Wish:
         raise UsageError(
             "there is no such directory", subject=f"--zk-conf-dir {config_dir}", remedy="name where zoo.cfg lies"
         )
-    return Wish(
+    return ZooKeeperBackupOptions(
         members=(place,),
         include_config=run[INCLUDE_CONFIG] or run[INCLUDE_SECRETS],
         include_secrets=run[INCLUDE_SECRETS],
@@ -89,9 +89,9 @@ def _wish(run: Run) -> Wish:
     )
 
 
-def _rounds(run: Run) -> Rounds:
+def _rounds(run: CommandRun) -> RoundSettings:
     engine = ThreadedEngine(run[CONCURRENT_COPIES], sink=run.progress())
-    return Rounds(
+    return RoundSettings(
         engine_for=lambda _bytes: engine,
         ask=lambda host: server_state(host, run[TIMEOUT]),
         largest_record=run[MAX_RECORD_SIZE],
@@ -99,13 +99,13 @@ def _rounds(run: Run) -> Rounds:
     )
 
 
-def _checked(run: Run, bundle: Path) -> Judged:
+def _checked(run: CommandRun, bundle: Path) -> Judged:
     """Without --verify the documents alone are looked at: whether what they name is there and can be restored."""
     level = Level.DATA if run[VERIFY] else Level.FILES
     return check_bundle(BundleView(bundle), level, run, VALIDATION_TIMEOUT)
 
 
-def _answer(run: Run, bundle: Path, done: Done, checked: Judged, took_s: float) -> Answer:
+def _answer(run: CommandRun, bundle: Path, done: ZooKeeperBackupDone, checked: Judged, took_s: float) -> CommandAnswer:
     known = claims(bundle)
     code = exit_code(done, checked, auto_repair=run[AUTO_REPAIR])
     samples = backup_samples(
@@ -121,10 +121,10 @@ def _answer(run: Run, bundle: Path, done: Done, checked: Judged, took_s: float) 
     document = _document(bundle, checked, code)
     kept = run[INCLUDE_CONFIG] or run[INCLUDE_SECRETS]
     text = partial(backup_text, bundle, done, checked, took_s, code, with_config=kept)
-    return Answer(document, text, code, samples)
+    return CommandAnswer(document, text, code, samples)
 
 
-def exit_code(done: Done, checked: Judged, *, auto_repair: bool) -> int:
+def exit_code(done: ZooKeeperBackupDone, checked: Judged, *, auto_repair: bool) -> int:
     """What the server's files lack goes before a failed check, that before a warning."""
     codes = {finding.code for finding in done.findings}
     if done.exit_code == 21:
@@ -148,4 +148,4 @@ def _document(bundle: Path, checked: Judged, code: int) -> dict[str, Any]:
     }
 
 
-JOB = Job("backup", backup, backup_failed)
+JOB = CommandJob("backup", backup, backup_failed)

@@ -3,12 +3,12 @@
 import shlex
 from pathlib import Path
 
-from logkeep.cli.look import Look, count, duration, plural, size
+from logkeep.cli.look import TerminalStyle, count, duration, plural, size
 from logkeep.cli.zkbackup.boxes import BAD, FAIR, GOOD, condition_word, told
 from logkeep.cli.zkbackup.findings_text import finding_lines
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
-from logkeep.zookeeper.backup import Done
+from logkeep.zookeeper.backup import ZooKeeperBackupDone
 from logkeep.zookeeper.judging import Judged
 from logkeep.zookeeper.sink import Gathered
 from logkeep.zookeeper.taken import is_of_the_backup
@@ -24,7 +24,14 @@ _BY_HAND = "keytabs are never copied; key stores, private keys and passwords onl
 
 
 def backup_text(
-    bundle: Path, done: Done, checked: Judged, took_s: float, code: int, look: Look, *, with_config: bool
+    bundle: Path,
+    done: ZooKeeperBackupDone,
+    checked: Judged,
+    took_s: float,
+    code: int,
+    look: TerminalStyle,
+    *,
+    with_config: bool,
 ) -> str:
     """`with_config`: the server's configuration was to be kept too."""
     gathered = done.gathered

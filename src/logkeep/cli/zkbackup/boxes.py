@@ -1,4 +1,4 @@
-"""Titles, framed tables and branches, as zkbackup's answers have them. Pure: a `Look` in, text out.
+"""Titles, framed tables and branches, as zkbackup's answers have them. Pure: a `TerminalStyle` in, text out.
 
 Every sign has a twin in ASCII, and no sign stands alone: the word beside it says the same.
 """
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from logkeep.cli.look import Look, cell_width, printable
+from logkeep.cli.look import TerminalStyle, cell_width, printable
 from logkeep.zookeeper.score import Condition
 
 GOOD: Final = "✅"
@@ -35,7 +35,7 @@ _SENTENCES: Final = (GOOD, FAIR, BAD, "[ok]", "[!]", "[x]", "note ", "try: ", "N
 """How lines begin that are no commands."""
 
 
-def told(text: str, look: Look) -> str:
+def told(text: str, look: TerminalStyle) -> str:
     """The text in characters that this terminal has, sentences broken between words where it ends."""
     if not look.unicode:
         text = text.replace("├─", "|-").replace("└─", "`-")
@@ -44,7 +44,7 @@ def told(text: str, look: Look) -> str:
     return "\n".join(_folded(line, look) for line in look.text(text).split("\n"))
 
 
-def _folded(line: str, look: Look) -> str:
+def _folded(line: str, look: TerminalStyle) -> str:
     """Commands, paths and frames stay as they are: whoever copies them wants them whole."""
     said = line.lstrip()
     if look.width is None or not said.startswith(_SENTENCES):
@@ -70,7 +70,7 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(_padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in safe]
 
 
-def framed(headers: Sequence[str], rows: Sequence[Sequence[str]], look: Look) -> str:
+def framed(headers: Sequence[str], rows: Sequence[Sequence[str]], look: TerminalStyle) -> str:
     """A table with lines around its cells; a plain one where the terminal is too narrow for that."""
     cells = [[told(printable(cell), look) for cell in row] for row in (headers, *rows)]
     widths = [max(cell_width(row[i]) for row in cells) for i in range(len(headers))]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from logkeep.cli.zkbackup.frame import Run
+from logkeep.cli.zkbackup.frame import CommandRun
 from logkeep.cli.zkbackup.limit import at_most
 from logkeep.cli.zkbackup.option import ZkOption
 from logkeep.cli.zkbackup.structure import given_up_seen, structure_seen
@@ -29,7 +29,7 @@ from logkeep.zookeeper.verify_objects import check_data, check_files
 def check_bundle(
     view: BundleView,
     level: Level,
-    run: Run,
+    run: CommandRun,
     timeout: ZkOption[int | None],
     *,
     boot: Boot | None = None,
@@ -59,7 +59,7 @@ def end_of(view: BundleView) -> int:
     return max([view.info.backup_zxid.decimal, *(log.last for log in view.logs), *lost])
 
 
-def usable_holdings(view: BundleView, run: Run, *, verify: bool, timeout: ZkOption[int | None]) -> Holdings:
+def usable_holdings(view: BundleView, run: CommandRun, *, verify: bool, timeout: ZkOption[int | None]) -> Holdings:
     """What a restore may be planned with: without every file that is not what was kept. Raises Damaged where the
     document itself is not what was written; without `verify` that is a warning."""
     if verify:
@@ -76,7 +76,7 @@ def usable_holdings(view: BundleView, run: Run, *, verify: bool, timeout: ZkOpti
 
 
 @contextmanager
-def _shown(run: Run, view: BundleView, label: str) -> Iterator[Progress]:
+def _shown(run: CommandRun, view: BundleView, label: str) -> Iterator[Progress]:
     """Progress for work that tells bytes."""
     sink, total = run.progress(), _size_of(view)
     sink.start(label, total, 1)

@@ -12,7 +12,7 @@ import click
 from logkeep.cli.exits import EXITS
 from logkeep.cli.zkbackup.option import ZkOption
 from logkeep.cli.zkbackup.options import COMMON
-from logkeep.config.kinds import Bool, Choice, FilePath
+from logkeep.config.kinds import Bool, FilePath, OneOf
 
 Called = Callable[[Mapping[str, object], Mapping[str, Any]], int]
 """Flags and arguments in, exit code out."""
@@ -63,7 +63,7 @@ def parameter(option: ZkOption[Any]) -> click.Option:
     shared: dict[str, Any] = {"help": _help(option), "default": None, "metavar": option.kind.metavar or None}
     if isinstance(option.kind, Bool):
         shared["metavar"] = "[=true|false]"
-    if isinstance(option.kind, Choice):
+    if isinstance(option.kind, OneOf):
         shared["type"] = click.Choice(option.kind.choices)
     elif isinstance(option.kind, FilePath):
         shared["type"] = click.Path()

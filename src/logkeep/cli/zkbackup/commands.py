@@ -7,7 +7,7 @@ import click
 
 from logkeep.cli.world import World
 from logkeep.cli.zkbackup.command import ZkCommand
-from logkeep.cli.zkbackup.frame import Job, carry_out
+from logkeep.cli.zkbackup.frame import CommandJob, carry_out
 
 NAMES: Final = {
     "backup": "Back up one server while it runs.",
@@ -23,7 +23,7 @@ _MODULES: Final = {name: f"logkeep.cli.zkbackup.{name}_command" for name in NAME
 def load(name: str, world: World | None) -> click.Command:
     """The command for the parser. Its module offers `JOB`, `OPTIONS`, `EXITS` and `HELP`, and may offer `ARGUMENTS`."""
     module = import_module(_MODULES[name])
-    job: Job = module.JOB
+    job: CommandJob = module.JOB
 
     def called(flags: Any, arguments: Any) -> int:
         assert world is not None  # noqa: S101  `main` hands it to every call

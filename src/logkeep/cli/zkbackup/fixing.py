@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from logkeep.cli.zkbackup.catalogue import shelved
-from logkeep.cli.zkbackup.frame import Run
+from logkeep.cli.zkbackup.frame import CommandRun
 from logkeep.errors import LogkeepError
 from logkeep.zookeeper.asking import helpful
 from logkeep.zookeeper.bundle.repair_notes import DROPPED, RepairNote, repair_notes
@@ -45,7 +45,7 @@ class Fixed:
     """Transactions are gone for good, or moments that could be restored to."""
 
 
-def fix(view: BundleView, run: Run) -> Fixed:
+def fix(view: BundleView, run: CommandRun) -> Fixed:
     if not view.intact:  # what it says wrongly of a good file would make that a damaged one
         return Fixed(view, told=("nothing was mended: what tells which files are good is not what was written",))
     sink = BundleRepairSink(view, run.clock, run.world.token)

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from logkeep.cli.console import Console, standard_console
 from logkeep.cli.logs import set_up_logs, take_down_logs
-from logkeep.cli.look import Look
-from logkeep.cli.metrics import MetricsFile, Sample
+from logkeep.cli.look import TerminalStyle
+from logkeep.cli.metrics import MetricSample, MetricsFile
 from logkeep.cli.progress import choose_progress
 from logkeep.cli.signals import as_error
 from logkeep.cli.world import World
@@ -31,7 +31,7 @@ from logkeep.cli.zkbackup.options import (
 from logkeep.cli.zkbackup.settings import load_settings, named_file
 from logkeep.config.load import Flags
 from logkeep.config.option import Option
-from logkeep.config.settings import Place, Settings
+from logkeep.config.settings import SettingPlace, Settings
 from logkeep.errors import ConfigError, LogkeepError, UsageError
 from logkeep.model.time import Clock
 from logkeep.model.work import ProgressSink
@@ -41,17 +41,17 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Answer:
+class CommandAnswer:
     """What a command found or did: as a document, as text, as an exit code, as measures."""
 
     document: Mapping[str, Any]
-    text: Callable[[Look], str]
+    text: Callable[[TerminalStyle], str]
     exit_code: int = 0
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[MetricSample, ...] = ()
 
 
 @dataclass(frozen=True)
-class Run:
+class CommandRun:
     """What a command gets to work with. `run[OPTION]` is a setting, typed."""
 
     settings: Settings
@@ -88,15 +88,15 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Job:
+class CommandJob:
     """What the frame needs to know of a command. `failed` measures a run that ended with an error."""
 
     name: str
-    function: Callable[..., Answer]
-    failed: Callable[[float], Iterable[Sample]] = lambda _took_s: ()
+    function: Callable[..., CommandAnswer]
+    failed: Callable[[float], Iterable[MetricSample]] = lambda _took_s: ()
 
 
-def carry_out(job: Job, world: World, flags: Flags, arguments: Mapping[str, Any]) -> int:
+def carry_out(job: CommandJob, world: World, flags: Flags, arguments: Mapping[str, Any]) -> int:
     """One command. Returns its exit code; raises what it raises."""
     run = begin(world, flags)
     metrics, started = _metrics_file(run), world.monotonic()
@@ -115,7 +115,7 @@ def carry_out(job: Job, world: World, flags: Flags, arguments: Mapping[str, Any]
     return answer.exit_code or (0 if told else 2)
 
 
-def begin(world: World, flags: Flags) -> Run:
+def begin(world: World, flags: Flags) -> CommandRun:
     """Read the settings and open the log."""
     world.json = "json" in (flags.get("--format"), flags.get("list-format"))
     settings, warnings = load_settings(flags, world.environ, world.places(named_file(flags, world.environ)))
@@ -125,7 +125,7 @@ def begin(world: World, flags: Flags) -> Run:
     _begin_log(settings, world, for_machines=wants_json or settings[LIST_FORMAT] == "simple")
     for warning in warnings:
         _log.warning(warning)
-    return Run(settings, world.console, world, wants_json)
+    return CommandRun(settings, world.console, world, wants_json)
 
 
 def _begin_log(settings: Settings, world: World, *, for_machines: bool) -> None:
@@ -163,14 +163,14 @@ def _made(file: Path | None) -> Path | None:
     return file
 
 
-def _uninterrupted(job: Job, run: Run, arguments: Mapping[str, Any]) -> Answer:
+def _uninterrupted(job: CommandJob, run: CommandRun, arguments: Mapping[str, Any]) -> CommandAnswer:
     try:
         return job.function(run, **arguments)
     except KeyboardInterrupt as stop:
         raise as_error(stop) from None
 
 
-def _metrics_file(run: Run) -> MetricsFile | None:
+def _metrics_file(run: CommandRun) -> MetricsFile | None:
     path = run[METRICS_FILE]
     if path is None:
         return None
@@ -179,7 +179,7 @@ def _metrics_file(run: Run) -> MetricsFile | None:
     return file
 
 
-def _tell(file: MetricsFile, run: Run, samples: Iterable[Sample]) -> bool:
+def _tell(file: MetricsFile, run: CommandRun, samples: Iterable[MetricSample]) -> bool:
     """Update the file. What is done is not undone when that fails, but somebody should look."""
     try:
         file.update(samples)
@@ -189,16 +189,16 @@ def _tell(file: MetricsFile, run: Run, samples: Iterable[Sample]) -> bool:
     return True
 
 
-def _log_beginning(job: Job, run: Run) -> None:
+def _log_beginning(job: CommandJob, run: CommandRun) -> None:
     _log.info("%s began", job.name)
     for setting in run.settings:
-        if setting.origin.place is not Place.DEFAULT:
+        if setting.origin.place is not SettingPlace.DEFAULT:
             _log.debug(
                 "setting", extra={"key": setting.option.name, "value": setting.shown(), "from": str(setting.origin)}
             )
 
 
-def _log_failure(run: Run, error: LogkeepError) -> None:
+def _log_failure(run: CommandRun, error: LogkeepError) -> None:
     if run.world.log_file is not None:  # on a terminal the error stands already, in its three lines
         fields = {"error": error.slug(), "subject": error.subject}
         _log.error(error.what, extra=fields)

@@ -7,11 +7,11 @@ from typing import Any
 import click
 import msgspec
 
-from logkeep.cli.look import Look, plural, size
+from logkeep.cli.look import TerminalStyle, plural, size
 from logkeep.cli.zkbackup.boxes import BAD, FAIR, GOOD, branches, columns, condition_word, title, told
 from logkeep.cli.zkbackup.catalogue import find, moment_of
 from logkeep.cli.zkbackup.claims import INFO, ClaimedLog, Claims, claims, document_bytes
-from logkeep.cli.zkbackup.frame import Answer, Job, Run
+from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
 from logkeep.cli.zkbackup.options import BASE_DIR, FORMAT
 from logkeep.errors import Damaged, StoreDenied
 from logkeep.formats.zookeeper.names import hex_zxid
@@ -24,7 +24,7 @@ ARGUMENTS = (click.Argument(["backup_id"], metavar="BACKUP-ID"),)
 EXITS = (0, 1, 10, 40)
 
 
-def info(run: Run, backup_id: str) -> Answer:
+def info(run: CommandRun, backup_id: str) -> CommandAnswer:
     directory = find(run[BASE_DIR], backup_id).absolute()
     try:
         known, whole = claims(directory), msgspec.json.decode(document_bytes(directory))
@@ -36,7 +36,7 @@ def info(run: Run, backup_id: str) -> Answer:
     except (OSError, ValueError) as error:
         why = (error.strerror or "unreadable").lower() if isinstance(error, OSError) else "not a document of a backup"
         raise Damaged(why, subject=str(directory / INFO), remedy=WITHOUT_DOCUMENT) from error
-    return Answer(_document(directory, known, whole), lambda look: _text(directory, known, look))
+    return CommandAnswer(_document(directory, known, whole), lambda look: _text(directory, known, look))
 
 
 def _document(directory: Path, known: Claims, whole: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def _command_parts(directory: Path, known: Claims) -> list[str]:
     return [f"{flag} {shlex.quote(path)}" for flag, path in places.items()]
 
 
-def _text(directory: Path, known: Claims, look: Look) -> str:
+def _text(directory: Path, known: Claims, look: TerminalStyle) -> str:
     condition = known.validation.condition
     lines = [
         *title("Backup details"),
@@ -94,7 +94,7 @@ def _restore(directory: Path, known: Claims) -> list[str]:
     return ["Its end cannot be restored. What can be, and what --fix may mend:", f"  {checking}"]
 
 
-def _basics(known: Claims, look: Look) -> list[str]:
+def _basics(known: Claims, look: TerminalStyle) -> list[str]:
     zxid = known.backup_zxid.decimal
     return [
         "General:",
@@ -148,4 +148,4 @@ def _quality(known: Claims, condition: Condition) -> list[str]:
     ]
 
 
-JOB = Job("info", info)
+JOB = CommandJob("info", info)

@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
-from logkeep.cli.look import Look, size
+from logkeep.cli.look import TerminalStyle, size
 from logkeep.cli.zkbackup.boxes import SIGNS, condition_word, framed, title, told
 from logkeep.cli.zkbackup.catalogue import Shelved, shelved
-from logkeep.cli.zkbackup.frame import Answer, Job, Run
+from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
 from logkeep.cli.zkbackup.options import BASE_DIR, LIMIT, LIST_FORMAT, SORT_BY
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import rfc3339
@@ -26,18 +26,18 @@ _UNREAD: Final = "checked on its way, and nobody has looked at what lies on the 
 _UNPROVEN: Final = "no server said that its last transactions were committed"
 
 
-def list_backups(run: Run) -> Answer:
+def list_backups(run: CommandRun) -> CommandAnswer:
     base = run[BASE_DIR].absolute()
     everything = sorted_by(run[SORT_BY], shelved(base))
     shown = everything[: run[LIMIT] or None]
     if run[LIST_FORMAT] == "simple":
-        return Answer({}, lambda look: "\n".join(look.line(one.name) for one in shown))
+        return CommandAnswer({}, lambda look: "\n".join(look.line(one.name) for one in shown))
     document = {
         "backup_base_dir": str(base),
         "total": len(everything),
         "backups": [as_document(one) for one in shown],
     }
-    return Answer(document, lambda look: _text(str(base), len(everything), shown, look))
+    return CommandAnswer(document, lambda look: _text(str(base), len(everything), shown, look))
 
 
 def sorted_by(key: str, shelf: list[Shelved]) -> list[Shelved]:
@@ -63,7 +63,7 @@ def as_document(one: Shelved) -> dict[str, Any]:
     }
 
 
-def _text(base: str, total: int, shown: list[Shelved], look: Look) -> str:
+def _text(base: str, total: int, shown: list[Shelved], look: TerminalStyle) -> str:
     rows = [_row(one, look) for one in shown]
     head = [*title("ZooKeeper backups"), f"Backup base directory: {base}", f"Backups: {total}", ""]
     table = framed(("Backup ID", "Time", "ZXID", "Size", "Status"), rows, look) if rows else "none"
@@ -76,10 +76,10 @@ def _text(base: str, total: int, shown: list[Shelved], look: Look) -> str:
     return "\n".join([told("\n".join(head), look), table, told("\n".join(tail), look)])
 
 
-def _row(one: Shelved, look: Look) -> tuple[str, ...]:
+def _row(one: Shelved, look: TerminalStyle) -> tuple[str, ...]:
     moment = one.taken.astimezone(look.zone).strftime("%Y-%m-%d %H:%M:%S")
     status = condition_word(one.condition, unproven_end=one.unproven_end, read_back=one.read_back)
     return one.name, moment, hex_zxid(one.zxid), size(one.size_bytes), status
 
 
-JOB = Job("list", list_backups)
+JOB = CommandJob("list", list_backups)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from logkeep.cli.metrics import METRICS, Sample
+from logkeep.cli.metrics import METRICS, MetricSample
 
 _DAMAGED, _LOST = 10, 21
 
@@ -17,7 +17,7 @@ def backup_samples(
     damaged: int,
     code: int = 0,
     restorable: bool = True,
-) -> tuple[Sample, ...]:
+) -> tuple[MetricSample, ...]:
     """`code`: what the run ends with; `restorable`: its end can be restored. Whoever watches zkbackup is told of lost
     transactions as of any failure; for the house a backup with gaps was completed, and its exit code tells them."""
     whole, completed = code not in {_DAMAGED, _LOST}, restorable and code != _DAMAGED
@@ -38,13 +38,13 @@ def backup_samples(
     return (*_own(values | own), *_house(source, values | house))
 
 
-def backup_failed(took_s: float) -> tuple[Sample, ...]:
+def backup_failed(took_s: float) -> tuple[MetricSample, ...]:
     """Without a source: what failed may be how it was named."""
     values = {"backup_duration_seconds": took_s, "backup_success": 0, "backup_success_total": 0}
     return _own({**values, "backup_failure_total": 1})
 
 
-def restore_samples(source: str, *, took_s: float, ended_s: float, files: int) -> tuple[Sample, ...]:
+def restore_samples(source: str, *, took_s: float, ended_s: float, files: int) -> tuple[MetricSample, ...]:
     values = {
         "restore_duration_seconds": took_s,
         "restore_file_count": files,
@@ -54,13 +54,13 @@ def restore_samples(source: str, *, took_s: float, ended_s: float, files: int) -
     return _both(source, values)
 
 
-def restore_failed(took_s: float) -> tuple[Sample, ...]:
+def restore_failed(took_s: float) -> tuple[MetricSample, ...]:
     return _own({"restore_duration_seconds": took_s, "restore_success": 0})
 
 
 def verify_samples(
     source: str, *, took_s: float, ended_s: float, valid: int, damaged: int, repaired: int, whole: bool = True
-) -> tuple[Sample, ...]:
+) -> tuple[MetricSample, ...]:
     """`whole`: no damage is known, also none that is in no file or was found by a deeper look before."""
     values = {
         "verify_duration_seconds": took_s,
@@ -73,15 +73,15 @@ def verify_samples(
     return _both(source, values)
 
 
-def _both(source: str, values: Mapping[str, float]) -> tuple[Sample, ...]:
+def _both(source: str, values: Mapping[str, float]) -> tuple[MetricSample, ...]:
     return (*_own(values), *_house(source, values))
 
 
-def _house(source: str, values: Mapping[str, float]) -> tuple[Sample, ...]:
-    house = (Sample(f"logkeep_{name}", value, {"source": source}) for name, value in values.items())
+def _house(source: str, values: Mapping[str, float]) -> tuple[MetricSample, ...]:
+    house = (MetricSample(f"logkeep_{name}", value, {"source": source}) for name, value in values.items())
     return tuple(sample for sample in house if sample.name in METRICS)
 
 
-def _own(values: Mapping[str, float]) -> tuple[Sample, ...]:
-    own = (Sample(f"zkbackup_{name}", float(value)) for name, value in values.items())
+def _own(values: Mapping[str, float]) -> tuple[MetricSample, ...]:
+    own = (MetricSample(f"zkbackup_{name}", float(value)) for name, value in values.items())
     return tuple(sample for sample in own if sample.name in METRICS)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from logkeep.cli.zkbackup.kinds import BundleId
 from logkeep.cli.zkbackup.option import ZkOption
-from logkeep.config.kinds import Bool, Choice, FilePath, Int, Moment, Size, Text, Zxid
+from logkeep.config.kinds import Bool, FilePath, Int, OneOf, Size, Text, Timestamp, ZxidNumber
 
 _TEXT_OR_JSON: Final = ("text", "json")
 
@@ -38,7 +38,7 @@ VERIFY: ZkOption[bool] = ZkOption(
     "verify", Bool(), True, "Verify the backup when it is complete.", key="backup.auto_verify"
 )
 COMPRESSION: ZkOption[str] = ZkOption(
-    "compression", Choice(("none", "gzip", "zstd")), "gzip", "How files are stored.", key="backup.compression"
+    "compression", OneOf(("none", "gzip", "zstd")), "gzip", "How files are stored.", key="backup.compression"
 )
 COMPRESSION_LEVEL: ZkOption[int | None] = ZkOption(
     "compression-level", Int(1, 9), None, "Smaller or faster, 1 to 9.", key="backup.compression_level",
@@ -69,17 +69,17 @@ FORCE: ZkOption[bool] = ZkOption("force", Bool(), False, "Do not ask.")
 DRY_RUN: ZkOption[bool] = ZkOption("dry-run", Bool(), False, "Show what would be done and change nothing.")
 SKIP_VERIFY: ZkOption[bool] = ZkOption("skip-verify", Bool(), False, "Do not verify the backup first; not wise.")
 TO_ZXID: ZkOption[int | None] = ZkOption(
-    "to-zxid", Zxid(), None, "Restore the tree as it was after this transaction.", also=("--truncate-to-zxid",),
+    "to-zxid", ZxidNumber(), None, "Restore the tree as it was after this transaction.", also=("--truncate-to-zxid",),
     default_text="the end of the backup",
 )  # fmt: skip
 TO_TIME: ZkOption[int | None] = ZkOption(
-    "to-time", Moment(), None, "Restore the tree as it was at this time: nothing later is in it."
+    "to-time", Timestamp(), None, "Restore the tree as it was at this time: nothing later is in it."
 )
 SESSIONS: ZkOption[str] = ZkOption(
-    "sessions", Choice(("keep", "drop")), "keep", "Drop removes all sessions and their ephemeral znodes."
+    "sessions", OneOf(("keep", "drop")), "keep", "Drop removes all sessions and their ephemeral znodes."
 )
 FORM: ZkOption[str] = ZkOption(
-    "form", Choice(("exact", "original")), "exact",
+    "form", OneOf(("exact", "original")), "exact",
     "One snapshot of that very moment, or the archived files with the last log cut.",
 )  # fmt: skip
 BELIEVE: ZkOption[bool] = ZkOption(
@@ -118,7 +118,7 @@ BACKUP_BEFORE_RESTORE: ZkOption[bool] = ZkOption(
 
 FIX: ZkOption[bool] = ZkOption("fix", Bool(), False, "Repair what can be repaired; originals are kept.")
 LEVEL: ZkOption[str] = ZkOption(
-    "level", Choice(("files", "data", "replay", "boot")), "replay",
+    "level", OneOf(("files", "data", "replay", "boot")), "replay",
     "How deep: presence and sizes, every checksum, a full replay, or a real server started on a copy.",
 )  # fmt: skip
 
@@ -138,13 +138,13 @@ PRUNE_CONFIRMATION: ZkOption[bool] = ZkOption(
 )  # fmt: skip
 
 FORMAT: ZkOption[str] = ZkOption(
-    "format", Choice(_TEXT_OR_JSON), "text", "For people, or one JSON document.", also=("--output-format",)
+    "format", OneOf(_TEXT_OR_JSON), "text", "For people, or one JSON document.", also=("--output-format",)
 )
 LIST_FORMAT: ZkOption[str] = ZkOption(
-    "list-format", Choice(("table", "json", "simple")), "table", "A table, one JSON document, or one id per line.",
+    "list-format", OneOf(("table", "json", "simple")), "table", "A table, one JSON document, or one id per line.",
     typed="format", also=("--output-format",),
 )  # fmt: skip
-SORT_BY: ZkOption[str] = ZkOption("sort-by", Choice(("time", "size", "zxid")), "time", "Largest or newest first.")
+SORT_BY: ZkOption[str] = ZkOption("sort-by", OneOf(("time", "size", "zxid")), "time", "Largest or newest first.")
 LIMIT: ZkOption[int] = ZkOption("limit", Int(), 20, "Show at most so many; 0: all.")
 
 CONFIG: ZkOption[Path | None] = ZkOption(
@@ -156,14 +156,14 @@ METRICS_FILE: ZkOption[Path | None] = ZkOption(
     "metrics-file", FilePath(), None, "Prometheus textfile to update after the run.", key="metrics.file"
 )
 LOG_LEVEL: ZkOption[str | None] = ZkOption(
-    "log-level", Choice(("debug", "info", "warn", "error")), None, "Least important message to log.",
+    "log-level", OneOf(("debug", "info", "warn", "error")), None, "Least important message to log.",
     key="logging.level", default_text="info; warn where the log goes to stderr",
 )  # fmt: skip
 LOG_FORMAT: ZkOption[str] = ZkOption(
-    "log-format", Choice(_TEXT_OR_JSON), "text", "Log lines for people or for machines.", key="logging.format"
+    "log-format", OneOf(_TEXT_OR_JSON), "text", "Log lines for people or for machines.", key="logging.format"
 )
 LOG_OUTPUT: ZkOption[str] = ZkOption(
-    "log-output", Choice(("stdout", "stderr", "file")), "stderr",
+    "log-output", OneOf(("stdout", "stderr", "file")), "stderr",
     "Where the log goes; stdout only as long as no JSON is asked for.", key="logging.output",
 )  # fmt: skip
 LOG_FILE: ZkOption[Path] = ZkOption(

@@ -12,10 +12,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from logkeep.cli.look import Look, plural, size
+from logkeep.cli.look import TerminalStyle, plural, size
 from logkeep.cli.zkbackup.boxes import GOOD, SIGNS, branches, columns, title, told
 from logkeep.cli.zkbackup.catalogue import Shelved, shelved
-from logkeep.cli.zkbackup.frame import Answer, Job, Run
+from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
 from logkeep.cli.zkbackup.left_over import DELETING, left_over, remove_bundle
 from logkeep.cli.zkbackup.options import (
     BASE_DIR,
@@ -28,7 +28,7 @@ from logkeep.cli.zkbackup.options import (
     KEEP_MIN_COUNT,
     PRUNE_CONFIRMATION,
 )
-from logkeep.zookeeper.retention import Aged, Fate, Rules, Verdict, judge
+from logkeep.zookeeper.retention import Aged, BundleFate, Fate, Rules, judge
 from logkeep.zookeeper.score import Condition
 
 HELP = """The newest --keep-min-count good backups always stay. Of the others those older than --keep-days go, and those
@@ -47,7 +47,7 @@ class _Plan:
     rules: Rules
     now: datetime
     shelf: dict[str, Shelved]
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[BundleFate]
     left_over: tuple[Path, ...]
     deleted: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
@@ -59,11 +59,11 @@ class _Plan:
         return ", ".join(next(v.reasons for v in self.verdicts if v.name == name))
 
 
-def prune(run: Run) -> Answer:
+def prune(run: CommandRun) -> CommandAnswer:
     plan = _planned(run)
     going = plan.of(Fate.DELETE)
     if run[DRY_RUN]:
-        return Answer(_document(plan, dry_run=True), lambda look: _text(plan, look, dry_run=True))
+        return CommandAnswer(_document(plan, dry_run=True), lambda look: _text(plan, look, dry_run=True))
     if (going or plan.left_over) and not run[FORCE] and run[PRUNE_CONFIRMATION]:
         if run.console.interactive:
             run.console.note("\n".join(_plan_lines(plan, run.console.err_look)))
@@ -73,7 +73,7 @@ def prune(run: Run) -> Answer:
     for rest in plan.left_over:
         _log.info("removed what a killed run left", extra={"directory": str(rest)})
         _remove(rest, plan)
-    return Answer(_document(plan, dry_run=False), lambda look: _text(plan, look), 2 if plan.failed else 0)
+    return CommandAnswer(_document(plan, dry_run=False), lambda look: _text(plan, look), 2 if plan.failed else 0)
 
 
 def _question(plan: _Plan) -> str:
@@ -82,7 +82,7 @@ def _question(plan: _Plan) -> str:
     return f"delete {plural(len(plan.of(Fate.DELETE)), 'backup')} of {plan.base}{also}?"
 
 
-def _planned(run: Run) -> _Plan:
+def _planned(run: CommandRun) -> _Plan:
     base, now = run[BASE_DIR].absolute(), run.clock()
     rules = Rules(
         keep_days=run[KEEP_DAYS], keep_count=run[KEEP_COUNT], keep_min_count=run[KEEP_MIN_COUNT],
@@ -137,7 +137,7 @@ def _document(plan: _Plan, *, dry_run: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _text(plan: _Plan, look: Look, *, dry_run: bool = False) -> str:
+def _text(plan: _Plan, look: TerminalStyle, *, dry_run: bool = False) -> str:
     lines = _plan_lines(plan, look)
     skipped = plan.of(Fate.SKIP)
     if dry_run:
@@ -160,7 +160,7 @@ def _unknown(skipped: Sequence[Shelved]) -> list[str]:
     return [f"  {one.problem or 'never verified'}: {command} {shlex.quote(str(one.directory))}" for one in unknown]
 
 
-def _plan_lines(plan: _Plan, look: Look) -> list[str]:
+def _plan_lines(plan: _Plan, look: TerminalStyle) -> list[str]:
     rules, eligible = plan.rules, plan.of(Fate.DELETE, Fate.SKIP)
     most = f", at most {rules.keep_count}" if rules.keep_count else ""
     age = f"keep {plural(rules.keep_days, 'day')}" if rules.keep_days else "keep any age"
@@ -183,4 +183,4 @@ def _row(one: Shelved, plan: _Plan) -> tuple[str, str, str, str]:
     return one.name, f"{plural(days, 'day')} old", size(one.stored_bytes), SIGNS[one.condition] + skipped
 
 
-JOB = Job("prune", prune)
+JOB = CommandJob("prune", prune)

@@ -11,7 +11,7 @@ import msgspec
 
 from logkeep.cli.going_on import go_on, go_on_ending
 from logkeep.cli.zkbackup.checking import end_of, usable_holdings
-from logkeep.cli.zkbackup.frame import Answer, Job, Run
+from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
 from logkeep.cli.zkbackup.measures import restore_failed, restore_samples
 from logkeep.cli.zkbackup.options import (
     ACCEPT_MISMATCH,
@@ -42,17 +42,17 @@ from logkeep.cli.zkbackup.options import (
 )
 from logkeep.cli.zkbackup.restore_receipts import drop, settle, unfinished_path, write_ahead
 from logkeep.cli.zkbackup.restore_text import ended_text, plan_document, plan_text, restored_text
-from logkeep.config.settings import Place
+from logkeep.config.settings import SettingPlace
 from logkeep.errors import ConfigError, LogkeepError, RestoreFailed, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.plan import Refused, RestorePath, Target, ToEnd, ToTime, ToZxid, plan
+from logkeep.zookeeper.plan import RestorePath, RestoreRefused, Target, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.restore.carrying_out import carry_out, journal_name
-from logkeep.zookeeper.restore.ending import Ended, Outcome, continue_restore, roll_back
+from logkeep.zookeeper.restore.ending import RestoreEnd, RestoreEndState, continue_restore, roll_back
 from logkeep.zookeeper.restore.journal import Phase, read_journal
-from logkeep.zookeeper.restore.preparing import Prepared, check_targets, prepare
-from logkeep.zookeeper.restore.values import Form, RestoreReceipt, RestoreWish, Sessions
-from logkeep.zookeeper.restore.values import Target as TargetPlace
+from logkeep.zookeeper.restore.preparing import PreparedRestore, check_targets, prepare
+from logkeep.zookeeper.restore.values import Form, RestoreReceipt, Sessions, ZooKeeperRestoreOptions
+from logkeep.zookeeper.restore.values import ServerTarget as TargetPlace
 from logkeep.zookeeper.survey import LogTimes, survey
 
 HELP = """The server must be stopped. By default the tree comes back as it was at the end of the backup; --to-zxid and
@@ -76,7 +76,7 @@ _COMMAND = "zkbackup restore --zk-data-dir"
 EXITS = (0, 2, 3, 10, 30, 31, 40, 130, 143)
 
 
-def restore(run: Run) -> Answer:
+def restore(run: CommandRun) -> CommandAnswer:
     if run[CONTINUE] or run[ROLLBACK]:
         return _ended(run)
     _check_options(run)
@@ -88,17 +88,17 @@ def restore(run: Run) -> Answer:
     prepared = prepare(view, path, wish)
     if run[DRY_RUN]:
         code = prepared.planned.obstacles[0].exit_code if prepared.planned.obstacles else 0
-        return Answer(plan_document(view, prepared), lambda look: plan_text(view, prepared, look), code)
+        return CommandAnswer(plan_document(view, prepared), lambda look: plan_text(view, prepared, look), code)
     _confirm(run, view, prepared)
     receipt, kept = _carried_out(run, prepared)
     files = len(path.slices) + (path.base.snapshot is not None)
     samples = restore_samples(run[HOST], took_s=run.took_s(started), ended_s=run.clock().timestamp(), files=files)
     document = {**msgspec.to_builtins(receipt), "receipt": _told(kept)}
     code = 0 if prepared.replayed.first_mismatch is None else 2
-    return Answer(document, lambda look: restored_text(view, receipt, kept, run[HOST], look), code, samples)
+    return CommandAnswer(document, lambda look: restored_text(view, receipt, kept, run[HOST], look), code, samples)
 
 
-def _check_options(run: Run) -> None:
+def _check_options(run: CommandRun) -> None:
     if not run[BACKUP_BEFORE_RESTORE]:
         raise ConfigError(
             "restore.backup_before_restore cannot be false: a restore never deletes what it replaces",
@@ -108,22 +108,24 @@ def _check_options(run: Run) -> None:
         raise UsageError("--to-zxid and --to-time name two moments", remedy="give one of them")
 
 
-def _target(run: Run) -> TargetPlace:
+def _target(run: CommandRun) -> TargetPlace:
     return TargetPlace(
         data_dir=run.needed(DATA_DIR, "--zk-data-dir"), log_dir=run[LOG_DIR], host=run[HOST], host_from=_host_from(run)
     )
 
 
-def _host_from(run: Run) -> str:
+def _host_from(run: CommandRun) -> str:
     """A server that nobody named here may be another one's: who is refused for it must know why it was asked."""
     origin = run.settings.origin(HOST)
-    if origin.place is Place.FLAG:
+    if origin.place is SettingPlace.FLAG:
         return ""
-    return "asked by default, for no --zk-host was given" if origin.place is Place.DEFAULT else f"as {origin} says"
+    return (
+        "asked by default, for no --zk-host was given" if origin.place is SettingPlace.DEFAULT else f"as {origin} says"
+    )
 
 
-def _wish(run: Run) -> RestoreWish:
-    return RestoreWish(
+def _wish(run: CommandRun) -> ZooKeeperRestoreOptions:
+    return ZooKeeperRestoreOptions(
         targets=(_target(run),),
         sessions=Sessions(run[SESSIONS]),
         form=Form(run[FORM]),
@@ -135,18 +137,18 @@ def _wish(run: Run) -> RestoreWish:
     )
 
 
-def _path(run: Run, view: BundleView) -> RestorePath:
+def _path(run: CommandRun, view: BundleView) -> RestorePath:
     """Raises RestoreFailed, with what can be restored to instead."""
     holdings = usable_holdings(view, run, verify=_verifies(run), timeout=VALIDATION_TIMEOUT)
     times = LogTimes(view)
     found = plan(holdings, _moment(run), times, believe=run[BELIEVE])
-    if isinstance(found, Refused):
+    if isinstance(found, RestoreRefused):
         raise found.error(view.name)
     _check_reached(view, _meant(run, view, times), found)
     return found
 
 
-def _meant(run: Run, view: BundleView, times: LogTimes) -> int:
+def _meant(run: CommandRun, view: BundleView, times: LogTimes) -> int:
     """The transaction that is asked for by the backup's own account, which counts its damaged files too."""
     if run[TO_TIME] is None:
         return end_of(view) if run[TO_ZXID] is None else 0
@@ -164,14 +166,14 @@ def _check_reached(view: BundleView, meant: int, path: RestorePath) -> None:
         )
 
 
-def _moment(run: Run) -> Target:
+def _moment(run: CommandRun) -> Target:
     zxid, time_ms = run[TO_ZXID], run[TO_TIME]
     if zxid is not None:
         return ToZxid(zxid)
     return ToEnd() if time_ms is None else ToTime(time_ms)
 
 
-def _confirm(run: Run, view: BundleView, prepared: Prepared) -> None:
+def _confirm(run: CommandRun, view: BundleView, prepared: PreparedRestore) -> None:
     if prepared.planned.obstacles:
         raise prepared.planned.obstacles[0]
     disproven = prepared.replayed.first_mismatch
@@ -185,7 +187,7 @@ def _confirm(run: Run, view: BundleView, prepared: Prepared) -> None:
     run.confirm(_question(view, prepared.places[0].data_dir))
 
 
-def _check_before_reading(run: Run, view: BundleView, wish: RestoreWish) -> None:
+def _check_before_reading(run: CommandRun, view: BundleView, wish: ZooKeeperRestoreOptions) -> None:
     """What is known in a moment, before hours go into the data. Raises Damaged, UsageError, TargetUnsafe, Declined."""
     if _verifies(run):
         view.require_intact()
@@ -194,7 +196,7 @@ def _check_before_reading(run: Run, view: BundleView, wish: RestoreWish) -> None
         run.confirm(_question(view, wish.targets[0].data_dir))
 
 
-def _verifies(run: Run) -> bool:
+def _verifies(run: CommandRun) -> bool:
     return run[VERIFY_BEFORE_RESTORE] and not run[SKIP_VERIFY]
 
 
@@ -202,7 +204,7 @@ def _question(view: BundleView, data_dir: Path) -> str:
     return f"restore {view.name} to {data_dir}?"
 
 
-def _carried_out(run: Run, prepared: Prepared) -> tuple[RestoreReceipt, Path | None]:
+def _carried_out(run: CommandRun, prepared: PreparedRestore) -> tuple[RestoreReceipt, Path | None]:
     """With its receipt. One that is refused before a file is moved leaves none."""
     name, data_dir = journal_name(run.clock(), run.world.token), prepared.places[0].data_dir
     try:
@@ -217,9 +219,9 @@ def _carried_out(run: Run, prepared: Prepared) -> tuple[RestoreReceipt, Path | N
     return receipt, _settled(run, str(data_dir), name)
 
 
-def _host(run: Run) -> str:
+def _host(run: CommandRun) -> str:
     """A server that was named is asked again when it is ended."""
-    return f" --zk-host {shlex.quote(run[HOST])}" if run.settings.origin(HOST).place is Place.FLAG else ""
+    return f" --zk-host {shlex.quote(run[HOST])}" if run.settings.origin(HOST).place is SettingPlace.FLAG else ""
 
 
 def _can_be_continued(data_dir: Path, restore: str) -> bool:
@@ -230,7 +232,7 @@ def _can_be_continued(data_dir: Path, restore: str) -> bool:
     return journal is not None and journal.restore == restore and journal.phase is not Phase.STAGING
 
 
-def _settled(run: Run, data_dir: str, restore: str) -> Path | None:
+def _settled(run: CommandRun, data_dir: str, restore: str) -> Path | None:
     """The data is in place, whatever becomes of its receipt: trouble with that is said, and nothing else."""
     try:
         return settle(data_dir, restore, run.clock())
@@ -243,7 +245,7 @@ def _told(receipt: Path | None) -> str | None:
     return None if receipt is None else str(receipt)
 
 
-def _ended(run: Run) -> Answer:
+def _ended(run: CommandRun) -> CommandAnswer:
     """--continue or --rollback. Who continues wants the restored data, so to be left with the old is a failure."""
     started = run.world.monotonic()
     _check_ending(run)
@@ -255,12 +257,12 @@ def _ended(run: Run) -> Answer:
         ended = continue_restore(target) if run[CONTINUE] else roll_back(target)
     receipt = _receipt_of(run, ended)
     document = {**msgspec.to_builtins(ended), "receipt": _told(receipt)}
-    nothing = ended.outcome is Outcome.NOTHING
+    nothing = ended.outcome is RestoreEndState.NOTHING
     code, samples = (RestoreFailed.exit_code, restore_failed(run.took_s(started))) if nothing else (0, ())
-    return Answer(document, lambda look: ended_text(ended, look, receipt), code, samples)
+    return CommandAnswer(document, lambda look: ended_text(ended, look, receipt), code, samples)
 
 
-def _check_ending(run: Run) -> None:
+def _check_ending(run: CommandRun) -> None:
     """Raises UsageError for what would be passed over: above all for a trial that would be none."""
     if run[CONTINUE] and run[ROLLBACK]:
         raise UsageError("--continue and --rollback are opposites", remedy="give one of them")
@@ -270,9 +272,9 @@ def _check_ending(run: Run) -> None:
         raise UsageError("a restore that was begun has its moment already", remedy="leave --to-zxid and --to-time out")
 
 
-def _receipt_of(run: Run, ended: Ended) -> Path | None:
+def _receipt_of(run: CommandRun, ended: RestoreEnd) -> Path | None:
     data_dir = ended.data_dirs[0]
-    if ended.outcome is not Outcome.NEW:
+    if ended.outcome is not RestoreEndState.NEW:
         drop(data_dir, ended.restore)
         return None
     receipt = _settled(run, data_dir, ended.restore)
@@ -281,4 +283,4 @@ def _receipt_of(run: Run, ended: Ended) -> Path | None:
     return receipt
 
 
-JOB = Job("restore", restore, restore_failed)
+JOB = CommandJob("restore", restore, restore_failed)

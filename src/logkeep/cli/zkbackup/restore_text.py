@@ -6,17 +6,17 @@ from typing import Any, Final
 
 import msgspec
 
-from logkeep.cli.look import Look, plural, size
+from logkeep.cli.look import TerminalStyle, plural, size
 from logkeep.cli.zkbackup.boxes import BAD, FAIR, GOOD, title, told
 from logkeep.cli.zkbackup.findings_text import finding_lines
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.restore.ending import Ended, Outcome
-from logkeep.zookeeper.restore.preparing import Prepared
+from logkeep.zookeeper.restore.ending import RestoreEnd, RestoreEndState
+from logkeep.zookeeper.restore.preparing import PreparedRestore
 from logkeep.zookeeper.restore.values import RestoreReceipt
 
 
-def plan_text(view: BundleView, prepared: Prepared, look: Look) -> str:
+def plan_text(view: BundleView, prepared: PreparedRestore, look: TerminalStyle) -> str:
     planned, path, place = prepared.planned, prepared.path, prepared.places[0]
     held = planned.held[0]
     there = "nothing" if held.empty else f"{plural(held.snapshots, 'snapshot')}, {plural(held.logs, 'log')}"
@@ -39,7 +39,7 @@ def plan_text(view: BundleView, prepared: Prepared, look: Look) -> str:
     return told("\n".join(lines), look)
 
 
-def plan_document(view: BundleView, prepared: Prepared) -> dict[str, Any]:
+def plan_document(view: BundleView, prepared: PreparedRestore) -> dict[str, Any]:
     planned, path = prepared.planned, prepared.path
     return {
         "dry_run": True,
@@ -68,7 +68,7 @@ def _moment(zxid: int, time_ms: int | None) -> dict[str, Any]:
     return {"hex": hex_zxid(zxid), "decimal": zxid, "time_ms": time_ms}
 
 
-def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path | None, host: str, look: Look) -> str:
+def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path | None, host: str, look: TerminalStyle) -> str:
     target = receipt.targets[0]
     name, _, port = host.rpartition(":")
     places = f"--zk-data-dir {shlex.quote(target.data_dir)} --zk-log-dir {shlex.quote(target.log_dir)}"
@@ -111,13 +111,13 @@ def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path | None, 
 
 
 _ENDED: Final = {
-    Outcome.NEW: (GOOD, "the restored data is in place"),
-    Outcome.OLD: (GOOD, "what was there before is back in place"),
-    Outcome.NOTHING: (BAD, "nothing was restored, run the restore again"),
+    RestoreEndState.NEW: (GOOD, "the restored data is in place"),
+    RestoreEndState.OLD: (GOOD, "what was there before is back in place"),
+    RestoreEndState.NOTHING: (BAD, "nothing was restored, run the restore again"),
 }
 
 
-def ended_text(ended: Ended, look: Look, receipt: Path | None = None) -> str:
+def ended_text(ended: RestoreEnd, look: TerminalStyle, receipt: Path | None = None) -> str:
     sign, which = _ENDED[ended.outcome]
     lines = [
         f"{sign} Restore {ended.restore}: {which}",

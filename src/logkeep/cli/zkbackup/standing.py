@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from logkeep.repository.verdicts import depth
-from logkeep.zookeeper.judging import Standing
+from logkeep.zookeeper.judging import DeeperVerdict
 from logkeep.zookeeper.score import Condition
 from logkeep.zookeeper.verify import Level
 
@@ -20,7 +20,7 @@ _LEVELS: Final = frozenset(Level)
 
 
 @dataclass(frozen=True)
-class Verdict:
+class StoredVerdict:
     """`fields`: all that is stored of it."""
 
     level: str
@@ -29,11 +29,11 @@ class Verdict:
     fields: Mapping[str, Any]
 
     @property
-    def standing(self) -> Standing:
-        return Standing(self.condition, self.score, self.level)
+    def standing(self) -> DeeperVerdict:
+        return DeeperVerdict(self.condition, self.score, self.level)
 
 
-def stored_verdicts(validation: object) -> tuple[Verdict, ...]:
+def stored_verdicts(validation: object) -> tuple[StoredVerdict, ...]:
     """Of a document, as it is stored. What nobody can make sense of says nothing."""
     if not isinstance(validation, dict):
         return ()
@@ -42,7 +42,7 @@ def stored_verdicts(validation: object) -> tuple[Verdict, ...]:
     return (*([told] if told is not None else []), *stored_verdicts(validation.get(DEEPER)))
 
 
-def verdict_of(fields: Mapping[str, Any]) -> Verdict | None:
+def verdict_of(fields: Mapping[str, Any]) -> StoredVerdict | None:
     try:
         condition, score = Condition(str(fields.get("status"))), int(fields.get("quality_score", 0))
     except (ValueError, TypeError):
@@ -51,10 +51,10 @@ def verdict_of(fields: Mapping[str, Any]) -> Verdict | None:
         return None
     level = fields.get("level", Level.REPLAY.value)  # where it is not said: the one that `verify` has without a flag
     known = level if level in _LEVELS else Level.BOOT.value  # one that can be met
-    return Verdict(known, condition, score, fields)
+    return StoredVerdict(known, condition, score, fields)
 
 
-def settled(stored: Iterable[Verdict], new: Verdict) -> tuple[Verdict, Verdict | None]:
+def settled(stored: Iterable[StoredVerdict], new: StoredVerdict) -> tuple[StoredVerdict, StoredVerdict | None]:
     """Which verdict counts from now on, and which deeper one is kept beside it."""
     standing = [verdict for verdict in stored if depth(verdict.level) > depth(new.level)]
     counts = min([new, *standing], key=_badness)
@@ -62,6 +62,6 @@ def settled(stored: Iterable[Verdict], new: Verdict) -> tuple[Verdict, Verdict |
     return counts, min(deeper, key=_badness, default=None)
 
 
-def _badness(verdict: Verdict) -> tuple[bool, int, int]:
+def _badness(verdict: StoredVerdict) -> tuple[bool, int, int]:
     """Of two that are as bad the deeper one counts."""
     return verdict.condition is not Condition.DAMAGED, verdict.score, -depth(verdict.level)

@@ -9,18 +9,18 @@ from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.documents import WITHOUT_DOCUMENT
 from logkeep.zookeeper.bundle.repair_notes import repair_notes
 from logkeep.zookeeper.bundle.view import CHANGED, BundleView
-from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.findings import Class, FileFinding
 
 _DOCUMENTS: Final = (layout.MANIFEST, layout.MNTR, layout.STAT, layout.CONF)
 _COPY_AGAIN: Final = "copy the bundle anew; for a restore it is not needed"
 
 
-def structure_seen(view: BundleView) -> list[Seen]:
+def structure_seen(view: BundleView) -> list[FileFinding]:
     """What a restore needs is checked file by file; beside that only the document can be damaged."""
     return [*_changed(view), *_missing(view), *_strays(view)]
 
 
-def given_up_seen(view: BundleView) -> Iterator[Seen]:
+def given_up_seen(view: BundleView) -> Iterator[FileFinding]:
     """The files are gone, and nothing else tells that there was more."""
     for note in repair_notes(view.path):
         if note.unreachable:
@@ -33,9 +33,9 @@ def given_up_seen(view: BundleView) -> Iterator[Seen]:
             )
 
 
-def _changed(view: BundleView) -> Iterator[Seen]:
+def _changed(view: BundleView) -> Iterator[FileFinding]:
     if not view.intact:
-        yield Seen(
+        yield FileFinding(
             kind=Class.DOCUMENT_CHANGED,
             severity=Severity.DAMAGE,
             where=f"{layout.METADATA}/{layout.INFO}",
@@ -44,7 +44,7 @@ def _changed(view: BundleView) -> Iterator[Seen]:
         )
 
 
-def _missing(view: BundleView) -> Iterator[Seen]:
+def _missing(view: BundleView) -> Iterator[FileFinding]:
     directories = (layout.SNAPSHOTS, layout.TXNLOGS, layout.METADATA, layout.LOGS)
     for name in directories:
         if not (view.path / name).is_dir():
@@ -55,7 +55,7 @@ def _missing(view: BundleView) -> Iterator[Seen]:
             yield _warning(Class.OBJECT_MISSING, where, "a document of every backup is not there", _COPY_AGAIN)
 
 
-def _strays(view: BundleView) -> Iterator[Seen]:
+def _strays(view: BundleView) -> Iterator[FileFinding]:
     files = view.info.files
     named = {
         layout.SNAPSHOTS: {entry.stored_name for entry in files.snapshots},
@@ -69,5 +69,5 @@ def _strays(view: BundleView) -> Iterator[Seen]:
                 yield _warning(Class.STRAY_FILE, f"{kind}/{path.name}", what, "move it elsewhere if it is not wanted")
 
 
-def _warning(kind: Class, where: str, what: str, remedy: str) -> Seen:
-    return Seen(kind=kind, severity=Severity.WARNING, where=where, what=what, remedy=remedy)
+def _warning(kind: Class, where: str, what: str, remedy: str) -> FileFinding:
+    return FileFinding(kind=kind, severity=Severity.WARNING, where=where, what=what, remedy=remedy)

@@ -14,18 +14,18 @@ from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.contents import damaged_at_source
 from logkeep.zookeeper.bundle.rewriting import document_of, replace_document
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.judging import Standing
+from logkeep.zookeeper.judging import DeeperVerdict
 from logkeep.zookeeper.score import Condition
-from logkeep.zookeeper.verify import Verified
+from logkeep.zookeeper.verify import VerifiedFiles
 
 _log = logging.getLogger(__name__)
 
 
-class Verdict(Protocol):
+class BundleVerdict(Protocol):
     """What is known of a backup once it was verified."""
 
     @property
-    def verified(self) -> Verified: ...
+    def verified(self) -> VerifiedFiles: ...
 
     @property
     def repaired_files(self) -> int: ...
@@ -52,13 +52,13 @@ class Verdict(Protocol):
     def score(self) -> int: ...
 
 
-def store_verdict(view: BundleView, verdict: Verdict, now: datetime, *, replace: bool) -> Standing | None:
+def store_verdict(view: BundleView, verdict: BundleVerdict, now: datetime, *, replace: bool) -> DeeperVerdict | None:
     """Store what counts from now on, and add to the log; a read-only bundle stays as it is. What an earlier and deeper
     look found that this one cannot unsay, where that is worse. `replace`: earlier ones are of another backup than this.
     """
     document = document_of(view.path)
     fields = validation(view, verdict, now)
-    new = standing.Verdict(verdict.verified.level.value, verdict.condition, verdict.score, fields)
+    new = standing.StoredVerdict(verdict.verified.level.value, verdict.condition, verdict.score, fields)
     stored = () if replace else standing.stored_verdicts(document.get("validation"))
     counts, deeper = standing.settled(stored, new)
     document["validation"] = {**counts.fields, **({standing.DEEPER: deeper.fields} if deeper is not None else {})}
@@ -72,7 +72,7 @@ def store_verdict(view: BundleView, verdict: Verdict, now: datetime, *, replace:
     return counts.standing if counts is not new and worse else None
 
 
-def validation(view: BundleView, verdict: Verdict, now: datetime) -> dict[str, Any]:
+def validation(view: BundleView, verdict: BundleVerdict, now: datetime) -> dict[str, Any]:
     """The fields of the design, and what lists need. A look at names and sizes alone validates nothing. Files that were
     damaged when the backup met them count too: what is kept of them is whole, and not all of it."""
     verified = verdict.verified
@@ -98,7 +98,7 @@ def validation(view: BundleView, verdict: Verdict, now: datetime) -> dict[str, A
     }
 
 
-def _lines(verdict: Verdict, now: datetime) -> list[str]:
+def _lines(verdict: BundleVerdict, now: datetime) -> list[str]:
     when = rfc3339(now)
     level = verdict.verified.level
     head = f"{when} verified at level {level}: {verdict.condition}, quality {verdict.score}/100\n"

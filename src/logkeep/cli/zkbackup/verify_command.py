@@ -6,7 +6,7 @@ from pathlib import Path
 
 from logkeep.cli.zkbackup.checking import check_bundle
 from logkeep.cli.zkbackup.fixing import Fixed, fix
-from logkeep.cli.zkbackup.frame import Answer, Job, Run
+from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
 from logkeep.cli.zkbackup.measures import verify_samples
 from logkeep.cli.zkbackup.options import BACKUP_DIR, FIX, FORMAT, LEVEL, METRICS_FILE, VALIDATION_TIMEOUT
 from logkeep.cli.zkbackup.verify_text import verify_document, verify_text
@@ -20,7 +20,7 @@ OPTIONS = (BACKUP_DIR, LEVEL, FIX, FORMAT, METRICS_FILE, VALIDATION_TIMEOUT)
 EXITS = (0, 1, 2, 10, 40, 130, 143)
 
 
-def verify(run: Run) -> Answer:
+def verify(run: CommandRun) -> CommandAnswer:
     started = run.world.monotonic()
     view = BundleView(run.needed(BACKUP_DIR, "--backup-dir").absolute())
     fixed = fix(view, run) if run[FIX] else Fixed(view)
@@ -33,10 +33,10 @@ def verify(run: Run) -> Answer:
     )  # fmt: skip
     told = list(fixed.told)
     document = {**verify_document(fixed.view, checked, told), "exit_code": code}
-    return Answer(document, lambda look: verify_text(fixed.view, checked, told, look), code, samples)
+    return CommandAnswer(document, lambda look: verify_text(fixed.view, checked, told, look), code, samples)
 
 
-def _checked(run: Run, fixed: Fixed) -> Judged:
+def _checked(run: CommandRun, fixed: Fixed) -> Judged:
     level = Level(run[LEVEL])
     with ExitStack() as stack:
         boot, scratch = None, None
@@ -51,4 +51,4 @@ def _checked(run: Run, fixed: Fixed) -> Judged:
         )  # fmt: skip
 
 
-JOB = Job("verify", verify)
+JOB = CommandJob("verify", verify)

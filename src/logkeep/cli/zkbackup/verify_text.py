@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from logkeep.cli.look import Look, plural, size
+from logkeep.cli.look import TerminalStyle, plural, size
 from logkeep.cli.zkbackup.boxes import BAD, FAIR, GOOD, condition_word, title, told
 from logkeep.cli.zkbackup.findings_text import finding_lines
 from logkeep.formats.zookeeper.names import hex_zxid
@@ -30,7 +30,7 @@ _ADVICE = {
 _CHANGED = "take a new backup now; before a restore from this one bring its document back, as the finding says"
 
 
-def verify_text(view: BundleView, checked: Judged, repairs: list[str], look: Look) -> str:
+def verify_text(view: BundleView, checked: Judged, repairs: list[str], look: TerminalStyle) -> str:
     info, findings = view.info, checked.findings
     status = condition_word(checked.condition, unproven_end=checked.unproven_end, read_back=checked.verified.reads_data)
     lines = [

@@ -5,7 +5,7 @@ writes it, as observers do, marks all its parts as failed first. The parts thems
 """
 
 from logkeep.formats.zookeeper.jute import JuteReader
-from logkeep.formats.zookeeper.transactions import HEADER, Kind
+from logkeep.formats.zookeeper.transactions import HEADER, TransactionType
 
 _Parts = list[tuple[int, bytes | None]]
 
@@ -14,7 +14,7 @@ def same_transaction(one: bytes, other: bytes) -> bool:
     """Of two bodies of records. Raises Damaged where one is no transaction."""
     if one == other:
         return True
-    if len(one) != len(other) or one[: HEADER.size] != other[: HEADER.size] or _kind(one) != Kind.MULTI:
+    if len(one) != len(other) or one[: HEADER.size] != other[: HEADER.size] or _kind(one) != TransactionType.MULTI:
         return False
     (ours, our_end), (theirs, their_end) = _parts(one), _parts(other)
     if our_end != their_end or not (_failed(ours) and _failed(theirs)):
@@ -23,11 +23,11 @@ def same_transaction(one: bytes, other: bytes) -> bool:
 
 
 def _same_part(one: tuple[int, bytes | None], other: tuple[int, bytes | None]) -> bool:
-    return one[1] == other[1] and (one[0] == other[0] or Kind.ERROR in (one[0], other[0]))
+    return one[1] == other[1] and (one[0] == other[0] or TransactionType.ERROR in (one[0], other[0]))
 
 
 def _failed(parts: _Parts) -> bool:
-    return any(kind == Kind.ERROR for kind, _ in parts)
+    return any(kind == TransactionType.ERROR for kind, _ in parts)
 
 
 def _kind(body: bytes) -> int:

@@ -16,25 +16,25 @@ from logkeep.errors import Damaged
 from logkeep.formats.zookeeper import change_kernels as kernels
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.formats.zookeeper.transactions import Kind, decode
-from logkeep.formats.zookeeper.txnlog import Records
+from logkeep.formats.zookeeper.transactions import TransactionType, decode
+from logkeep.formats.zookeeper.txnlog import TransactionColumns
 from logkeep.formats.zookeeper.txnlog_kernels import Longs
 
 OPS: Final[dict[int, str]] = {
-    Kind.CREATE: "create",
-    Kind.CREATE2: "create",
-    Kind.CREATE_CONTAINER: "createContainer",
-    Kind.CREATE_TTL: "createTTL",
-    Kind.DELETE: "delete",
-    Kind.DELETE_CONTAINER: "deleteContainer",
-    Kind.SET_DATA: "setData",
-    Kind.RECONFIG: "reconfig",
-    Kind.SET_ACL: "setACL",
-    Kind.CHECK: "check",
-    Kind.MULTI: "multi",
-    Kind.ERROR: "error",
-    Kind.CREATE_SESSION: "createSession",
-    Kind.CLOSE_SESSION: "closeSession",
+    TransactionType.CREATE: "create",
+    TransactionType.CREATE2: "create",
+    TransactionType.CREATE_CONTAINER: "createContainer",
+    TransactionType.CREATE_TTL: "createTTL",
+    TransactionType.DELETE: "delete",
+    TransactionType.DELETE_CONTAINER: "deleteContainer",
+    TransactionType.SET_DATA: "setData",
+    TransactionType.RECONFIG: "reconfig",
+    TransactionType.SET_ACL: "setACL",
+    TransactionType.CHECK: "check",
+    TransactionType.MULTI: "multi",
+    TransactionType.ERROR: "error",
+    TransactionType.CREATE_SESSION: "createSession",
+    TransactionType.CLOSE_SESSION: "closeSession",
 }
 SCHEMA: Final = pa.schema(
     [
@@ -62,7 +62,7 @@ _TIMES_MS: Final = (-62_135_510_400_000, 253_402_214_399_999)
 whatever zone the time is shown."""
 
 
-def changes(records: Records, most_rows: int = _MOST_ROWS) -> Iterator[pa.RecordBatch]:
+def changes(records: TransactionColumns, most_rows: int = _MOST_ROWS) -> Iterator[pa.RecordBatch]:
     """All changes of some records, in their order. Raises Damaged or FormatTooNew for a body that is no transaction."""
     data = np.frombuffer(records.data, np.uint8)
     rows = np.empty((min(most_rows, 2 * len(records.zxid) + 16), kernels.COLUMNS), np.int64)
@@ -92,7 +92,7 @@ def hexadecimal(numbers: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(known.indices, pa.array(words, pa.string())).cast(pa.string())
 
 
-def _batch(records: Records, data: npt.NDArray[np.uint8], rows: Longs) -> pa.RecordBatch:
+def _batch(records: TransactionColumns, data: npt.NDArray[np.uint8], rows: Longs) -> pa.RecordBatch:
     of = rows[:, kernels.RECORD]
     columns = [
         pa.array(records.zxid[of]),
@@ -133,7 +133,7 @@ def _paths(data: npt.NDArray[np.uint8], rows: Longs) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(rows), buffers)
 
 
-def _told(records: Records, row: int) -> Damaged:
+def _told(records: TransactionColumns, row: int) -> Damaged:
     """Raises what `decode` says; where it finds nothing wrong, the two disagree, and that is no state to go on in."""
     begin = int(records.body_at[row])
     decode(bytes(records.data[begin : begin + int(records.body_bytes[row])]))

@@ -17,7 +17,7 @@ class FileKind(StrEnum):
     SNAPSHOT = "snapshot"
 
 
-class Packing(StrEnum):
+class SnapshotPacking(StrEnum):
     """How a server packed a snapshot; logs are always plain."""
 
     PLAIN = ""
@@ -30,7 +30,7 @@ class FileName(NamedTuple):
 
     kind: FileKind
     zxid: int
-    packing: Packing
+    packing: SnapshotPacking
     stray: bool
     """A server would read it, and no server wrote it."""
 
@@ -43,7 +43,7 @@ def parse_name(name: str) -> FileName | None:
     kind, zxid, rest = FileKind(match["kind"]), int(match["zxid"], 16), match["rest"] or ""
     packed = kind is FileKind.SNAPSHOT and rest in _SUFFIXES
     usual = zxid <= 0x7FFF_FFFF_FFFF_FFFF and match["zxid"] == f"{zxid:x}" and (packed or not rest)
-    return FileName(kind, zxid, Packing(_SUFFIXES[rest]) if packed else Packing.PLAIN, not usual)
+    return FileName(kind, zxid, SnapshotPacking(_SUFFIXES[rest]) if packed else SnapshotPacking.PLAIN, not usual)
 
 
 def log_name(zxid: int) -> str:

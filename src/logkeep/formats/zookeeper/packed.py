@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final, cast
 
 from logkeep.errors import Damaged
 from logkeep.formats.unpack import XERIAL_MAGIC, snappy_block
-from logkeep.formats.zookeeper.names import Packing
+from logkeep.formats.zookeeper.names import SnapshotPacking
 
 LARGEST_BLOCK: Final = 16 << 20
 """What one block of snappy may unpack to. Java's library makes them of 32 KiB unless told otherwise."""
@@ -22,11 +22,11 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 _XERIAL_HEADER: Final = XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 
 
-def opened(stream: BinaryIO, packing: Packing) -> BinaryIO:
+def opened(stream: BinaryIO, packing: SnapshotPacking) -> BinaryIO:
     """The plain bytes of a file that was opened. Closing what is returned closes the file."""
-    if packing is Packing.PLAIN:
+    if packing is SnapshotPacking.PLAIN:
         return stream
-    unpacking = _Gunzipped(stream) if packing is Packing.GZIP else _Unsnapped(stream)
+    unpacking = _Gunzipped(stream) if packing is SnapshotPacking.GZIP else _Unsnapped(stream)
     return cast(BinaryIO, io.BufferedReader(unpacking, _PIECE_BYTES))
 
 

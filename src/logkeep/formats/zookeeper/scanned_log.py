@@ -24,7 +24,7 @@ class DamageKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Damage:
+class LogDamage:
     """Something is wrong at a byte. What lies between `after_zxid` and `resumes_zxid` is not in the file."""
 
     position: int
@@ -44,7 +44,7 @@ class Damage:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class RecordStretch:
     """Good records one behind the other: bytes `[start, end)` of the file. Numbers are 0 when there are no records."""
 
     start: int
@@ -81,7 +81,7 @@ class ScannedLog:
     last_adler: int
     with_digests: bool
     """Whether its transactions say what the digest of the tree was after them: servers since 3.6."""
-    damage: tuple[Damage, ...]
+    damage: tuple[LogDamage, ...]
     padding: Padding
-    behind: tuple[Stretch, ...] = ()
+    behind: tuple[RecordStretch, ...] = ()
     """Good records behind damage, from a deep scan: logs of their own, for nothing joins them to what is before."""

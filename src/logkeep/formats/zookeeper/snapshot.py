@@ -49,7 +49,7 @@ class NodeRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ending:
+class SnapshotTail:
     """What stands behind the nodes. `digest_zxid` is 0 and `digest` None where none was recorded."""
 
     size_bytes: int
@@ -105,7 +105,7 @@ class SnapshotReader:
             self._at += behind.size
             yield NodeRow(path, data, *row)
 
-    def ending(self) -> Ending:
+    def ending(self) -> SnapshotTail:
         """The seals and what stands between them. Whatever follows the last one is damage too.
 
         3.9 with digests turned off writes the last zxid right behind the first seal: what is left tells which it is.
@@ -123,7 +123,7 @@ class SnapshotReader:
             seals += 1
         if self._left(1):
             raise Damaged("there is something behind the last seal", subject=f"byte {self.position}")
-        return Ending(self.position, seals, digest_zxid, digest, last)
+        return SnapshotTail(self.position, seals, digest_zxid, digest, last)
 
     def _digest(self) -> tuple[int, int | None]:
         """Of which zxid, and what it is; the first version of it was text, which nothing compares any more."""

@@ -22,7 +22,7 @@ NO_CVERSION: Final = -1
 _CODE_BYTES: Final = 4
 
 
-class Kind(IntEnum):
+class TransactionType(IntEnum):
     CREATE = 1
     DELETE = 2
     SET_DATA = 5
@@ -82,12 +82,12 @@ class SetAcl(NamedTuple):
     version: int
 
 
-class Check(NamedTuple):
+class CheckVersion(NamedTuple):
     path: bytes
     version: int
 
 
-class Failed(NamedTuple):
+class FailedTxn(NamedTuple):
     code: int
 
 
@@ -101,20 +101,20 @@ class CloseSession(NamedTuple):
     paths: tuple[bytes, ...] | None
 
 
-Simple = Create | Delete | SetData | SetAcl | Check | Failed
+Simple = Create | Delete | SetData | SetAcl | CheckVersion | FailedTxn
 
 
-class Part(NamedTuple):
+class MultiPart(NamedTuple):
     kind: int
     change: Simple
 
 
 class Multi(NamedTuple):
-    parts: tuple[Part, ...]
+    parts: tuple[MultiPart, ...]
 
     @property
     def applied(self) -> bool:
-        return all(part.kind != Kind.ERROR for part in self.parts)
+        return all(part.kind != TransactionType.ERROR for part in self.parts)
 
 
 Change = Simple | CreateSession | CloseSession | Multi
@@ -192,12 +192,12 @@ def _set_acl(reader: JuteReader) -> SetAcl:
     return SetAcl(_path(reader), acls(reader), reader.int_())
 
 
-def _check(reader: JuteReader) -> Check:
-    return Check(_path(reader), reader.int_())
+def _check(reader: JuteReader) -> CheckVersion:
+    return CheckVersion(_path(reader), reader.int_())
 
 
-def _failed(reader: JuteReader) -> Failed:
-    return Failed(reader.int_())
+def _failed(reader: JuteReader) -> FailedTxn:
+    return FailedTxn(reader.int_())
 
 
 def _create_session(reader: JuteReader) -> CreateSession:
@@ -218,14 +218,14 @@ def _multi(reader: JuteReader) -> Multi:
     parts = []
     for _ in range(reader.count(8)):
         kind, record = reader.int_(), reader.buffer()
-        parts.append(Part(kind, _part(kind, record or b"")))
+        parts.append(MultiPart(kind, _part(kind, record or b"")))
     return Multi(tuple(parts))
 
 
 def _part(kind: int, record: bytes) -> Simple:
     """Followers and observers may have marked a part as failed before they wrote it, and left its record as it was."""
-    if kind == Kind.ERROR and len(record) != _CODE_BYTES:
-        return Failed(0)
+    if kind == TransactionType.ERROR and len(record) != _CODE_BYTES:
+        return FailedTxn(0)
     inner = JuteReader(record)
     change = _decoder(_IN_MULTI, kind)(inner)
     if inner.left:
@@ -234,23 +234,23 @@ def _part(kind: int, record: bytes) -> Simple:
 
 
 _IN_MULTI: Final[dict[int, Callable[[JuteReader], Simple]]] = {
-    Kind.CREATE: _create,
-    Kind.CREATE2: _create,
-    Kind.CREATE_CONTAINER: _create_container,
-    Kind.CREATE_TTL: _create_with_ttl,
-    Kind.DELETE: _delete,
-    Kind.DELETE_CONTAINER: _delete,
-    Kind.SET_DATA: _set_data,
-    Kind.RECONFIG: _set_data,
-    Kind.SET_ACL: _set_acl,
-    Kind.CHECK: _check,
-    Kind.ERROR: _failed,
+    TransactionType.CREATE: _create,
+    TransactionType.CREATE2: _create,
+    TransactionType.CREATE_CONTAINER: _create_container,
+    TransactionType.CREATE_TTL: _create_with_ttl,
+    TransactionType.DELETE: _delete,
+    TransactionType.DELETE_CONTAINER: _delete,
+    TransactionType.SET_DATA: _set_data,
+    TransactionType.RECONFIG: _set_data,
+    TransactionType.SET_ACL: _set_acl,
+    TransactionType.CHECK: _check,
+    TransactionType.ERROR: _failed,
 }
 _ALONE: Final[dict[int, Callable[[JuteReader], Change]]] = {
     **_IN_MULTI,
-    Kind.MULTI: _multi,
-    Kind.CREATE_SESSION: _create_session,
-    Kind.CLOSE_SESSION: _close_session,
+    TransactionType.MULTI: _multi,
+    TransactionType.CREATE_SESSION: _create_session,
+    TransactionType.CLOSE_SESSION: _close_session,
 }
 
 

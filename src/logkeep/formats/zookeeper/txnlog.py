@@ -18,21 +18,21 @@ import numpy as np
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper import txnlog_kernels as kernels
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.formats.zookeeper.scanned_log import HEADER, Damage, DamageKind, Padding, ScannedLog, Stretch
+from logkeep.formats.zookeeper.scanned_log import HEADER, DamageKind, LogDamage, Padding, RecordStretch, ScannedLog
 from logkeep.formats.zookeeper.txnlog_kernels import Longs
 from logkeep.formats.zookeeper.txnlog_scan import MOST_DAMAGE, Scan, Sink, obtained
-from logkeep.formats.zookeeper.window import CHUNK_BYTES, Window
+from logkeep.formats.zookeeper.window import CHUNK_BYTES, ByteWindow
 
 __all__ = [
     "HEADER_BYTES",
     "MOST_DAMAGE",
-    "Damage",
     "DamageKind",
+    "LogDamage",
     "Padding",
-    "Records",
+    "RecordStretch",
     "ScannedLog",
     "Sink",
-    "Stretch",
+    "TransactionColumns",
     "bodies",
     "header",
     "records_table",
@@ -68,12 +68,12 @@ def scan(
     header; the sink then gets records only. `until_zxid`: the last record to look at. `largest_record`: a longer body
     is damage; without it any length will do that the rest of the file has room for.
     """
-    window = Window(source, most_bytes, chunk_bytes)
+    window = ByteWindow(source, most_bytes, chunk_bytes)
     return Scan(window, sink, until_zxid or _EVERY_ZXID, largest_record or _ANY_SIZE).log(start_at, deep=deep)
 
 
 @dataclass(frozen=True)
-class Records:
+class TransactionColumns:
     """Columns of whole records; `data` has their bytes, and is used again when the next ones are asked for."""
 
     data: memoryview
@@ -91,12 +91,12 @@ class Records:
     """Of the first byte of `data` in the file."""
 
 
-def tables(source: BinaryIO, chunk_bytes: int = CHUNK_BYTES, *, start_at: int = 0) -> Iterator[Records]:
+def tables(source: BinaryIO, chunk_bytes: int = CHUNK_BYTES, *, start_at: int = 0) -> Iterator[TransactionColumns]:
     """Checked records of a log, some megabytes at a time. Raises Damaged behind those before the first bad one.
 
     `start_at`: the byte of a record to begin with instead of the header.
     """
-    window = Window(source, chunk_bytes=chunk_bytes)
+    window = ByteWindow(source, chunk_bytes=chunk_bytes)
     if start_at:
         if not window.go_to(start_at):
             raise Damaged(f"the log ends before byte {start_at}")
@@ -124,8 +124,8 @@ def tables(source: BinaryIO, chunk_bytes: int = CHUNK_BYTES, *, start_at: int = 
         raise Damaged(f"the record behind zxid {last} {what}", subject=f"byte {position}")
 
 
-def _records(data: memoryview, columns: Longs, position: int) -> Records:
-    return Records(
+def _records(data: memoryview, columns: Longs, position: int) -> TransactionColumns:
+    return TransactionColumns(
         data=data,
         zxid=columns[kernels.ZXID],
         time_ms=columns[kernels.TIME],

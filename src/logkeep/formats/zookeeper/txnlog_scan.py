@@ -10,10 +10,10 @@ import numpy as np
 
 from logkeep.errors import Damaged, FormatTooNew
 from logkeep.formats.zookeeper import txnlog_kernels as kernels
-from logkeep.formats.zookeeper.scanned_log import HEADER, Damage, DamageKind, Padding, ScannedLog, Stretch
+from logkeep.formats.zookeeper.scanned_log import HEADER, DamageKind, LogDamage, Padding, RecordStretch, ScannedLog
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog_kernels import Longs
-from logkeep.formats.zookeeper.window import Window
+from logkeep.formats.zookeeper.window import ByteWindow
 
 MOST_DAMAGE: Final = 1000
 """A deep scan names no more places than these; a file with more is beyond help."""
@@ -31,7 +31,7 @@ _KINDS: Final = {
 Sink = Callable[[memoryview], object]
 
 
-def obtained(window: Window, needed: int) -> bool:
+def obtained(window: ByteWindow, needed: int) -> bool:
     """Have what `walk` asked for: a frame, or a record, which is not read before its end mark was seen."""
     frame = needed == kernels.FRAME_BYTES
     return (frame or window.ends_in(needed, kernels.END_MARK)) and window.fill(needed)
@@ -40,7 +40,7 @@ def obtained(window: Window, needed: int) -> bool:
 class Scan:
     """One look at one log, from its first byte on."""
 
-    def __init__(self, window: Window, sink: Sink | None, until: int, largest: int) -> None:
+    def __init__(self, window: ByteWindow, sink: Sink | None, until: int, largest: int) -> None:
         self._window, self._sink, self._until, self._largest = window, sink, until, largest
         self._with_digests: bool | None = None
         self._effort = _EFFORT
@@ -49,12 +49,12 @@ class Scan:
     def log(self, start_at: int, *, deep: bool) -> ScannedLog:
         window = self._window
         damage = self._begun_at(start_at) if start_at else self._header()
-        first, behind = Stretch(window.position, window.position), []
-        found: list[Damage] = []
+        first, behind = RecordStretch(window.position, window.position), []
+        found: list[LogDamage] = []
         if damage is None:
             first, damage = self._stretch(window.position - (0 if start_at else len(HEADER)))
         elif not start_at:
-            first = Stretch(0, 0)
+            first = RecordStretch(0, 0)
         padding = self._padding
         while damage is not None:
             found.append(damage)
@@ -68,7 +68,7 @@ class Scan:
             first.max_time_ms, first.last_adler, bool(self._with_digests), tuple(found), padding, tuple(behind),
         )  # fmt: skip
 
-    def _header(self) -> Damage | None:
+    def _header(self) -> LogDamage | None:
         window = self._window
         window.fill(len(HEADER))
         seen = bytes(window.held[: len(HEADER)])
@@ -77,22 +77,22 @@ class Scan:
             return None
         self._padding = Padding.DAMAGE
         if HEADER.startswith(seen):
-            return Damage(0, DamageKind.TORN, 0)
+            return LogDamage(0, DamageKind.TORN, 0)
         window.at += len(seen)
         return self._damaged(0, DamageKind.BAD_HEADER, 0)
 
-    def _begun_at(self, start_at: int) -> Damage | None:
+    def _begun_at(self, start_at: int) -> LogDamage | None:
         """Go to the record to begin with."""
         there = self._window.go_to(start_at)
-        return None if there else Damage(self._window.position, DamageKind.TORN, 0)
+        return None if there else LogDamage(self._window.position, DamageKind.TORN, 0)
 
-    def _stretch(self, start: int) -> tuple[Stretch, Damage | None]:
+    def _stretch(self, start: int) -> tuple[RecordStretch, LogDamage | None]:
         """Good records from here on. If something is wrong behind them, the window is then where records go on."""
         facts = np.zeros(kernels.FACTS, np.int64)
         facts[kernels.TELLING] = -1 if self._with_digests is None else 0
         status, needed = self._walked(facts)
         end = self._window.position
-        good = Stretch(start, end, *(int(fact) for fact in facts[: kernels.TELLING]))
+        good = RecordStretch(start, end, *(int(fact) for fact in facts[: kernels.TELLING]))
         return good, self._ending(status, needed, good)
 
     def _walked(self, facts: Longs) -> tuple[int, int]:
@@ -124,7 +124,7 @@ class Scan:
             self._sink(window.held[:size])
         window.at += size
 
-    def _ending(self, status: int, needed: int, good: Stretch) -> Damage | None:
+    def _ending(self, status: int, needed: int, good: RecordStretch) -> LogDamage | None:
         window, last = self._window, good.last_zxid
         self._padding = Padding.DAMAGE
         if status == kernels.FINISHED:
@@ -136,7 +136,7 @@ class Scan:
                 return self._damaged(good.end, DamageKind.LENGTH, last)
             self._padding = Padding.ZEROS
         elif status == kernels.JUMP:
-            return Damage(good.end, DamageKind.GAP, last, good.end, self._zxid())
+            return LogDamage(good.end, DamageKind.GAP, last, good.end, self._zxid())
         else:
             return self._bad_record(status, needed, good)
         return None
@@ -146,7 +146,7 @@ class Scan:
         now = self._window.again(position, kernels.FRAME_BYTES)
         return now is not None and any(now)
 
-    def _bad_record(self, status: int, needed: int, good: Stretch) -> Damage:
+    def _bad_record(self, status: int, needed: int, good: RecordStretch) -> LogDamage:
         """Its length is right when its checksum is, or when a good record comes behind it: nothing is sought inside."""
         sized = status in (kernels.BAD_ORDER, kernels.BAD_END_MARK)
         sized = sized or (status == kernels.BAD_CHECKSUM and self._record_behind(needed, good.last_zxid))
@@ -162,13 +162,13 @@ class Scan:
                 return status == kernels.FOUND
         return False
 
-    def _damaged(self, position: int, kind: DamageKind, after: int) -> Damage:
+    def _damaged(self, position: int, kind: DamageKind, after: int) -> LogDamage:
         """Look for the next good record. Without one the file is torn, unless the search was given up."""
         status = self._sought(after)
         if status == kernels.FOUND:
-            return Damage(position, kind, after, self._window.position, self._zxid())
+            return LogDamage(position, kind, after, self._window.position, self._zxid())
         whole = kind in (DamageKind.BAD_HEADER, DamageKind.ORDER)
-        return Damage(position, kind if whole or status == kernels.GAVE_UP else DamageKind.TORN, after)
+        return LogDamage(position, kind if whole or status == kernels.GAVE_UP else DamageKind.TORN, after)
 
     def _sought(self, after: int) -> int:
         window = self._window

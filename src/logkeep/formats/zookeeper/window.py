@@ -20,7 +20,7 @@ _ZEROS_BEFORE: Final = 11
 """So many zeros can begin a record, in its checksum and its length: they may lie in a hole, or look like padding."""
 
 
-class Window:
+class ByteWindow:
     """`buffer[at:end]` are bytes of the source, the first of them at `position`."""
 
     def __init__(self, source: BinaryIO, most_bytes: int | None = None, chunk_bytes: int = CHUNK_BYTES) -> None:

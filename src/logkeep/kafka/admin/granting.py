@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from logkeep.kafka.admin.refusals import Refusal
-from logkeep.kafka.admin.security import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCES, Acl, Quota
+from logkeep.kafka.admin.security import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCES, AclBinding, Quota
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.codes import OK
 
 _CHUNK = 500
 
 
-def create_acls(cluster: Cluster, acls: Sequence[Acl]) -> dict[Acl, Refusal]:
+def create_acls(cluster: Cluster, acls: Sequence[AclBinding]) -> dict[AclBinding, Refusal]:
     """Those that were refused. One that is there already is no error."""
-    refused: dict[Acl, Refusal] = {}
+    refused: dict[AclBinding, Refusal] = {}
     for at in range(0, len(acls), _CHUNK):
         some = acls[at : at + _CHUNK]
         reply = cluster.ask_any("CreateAcls", {"creations": [_acl(each) for each in some]})
@@ -21,7 +21,7 @@ def create_acls(cluster: Cluster, acls: Sequence[Acl]) -> dict[Acl, Refusal]:
     return refused
 
 
-def _refused(acls: Sequence[Acl], reply: Any) -> dict[Acl, Refusal]:
+def _refused(acls: Sequence[AclBinding], reply: Any) -> dict[AclBinding, Refusal]:
     return {
         acl: Refusal(f"{acl.resource_type} {acl.resource_name}", "CreateAcls", r.error_code, r.error_message or "")
         for acl, r in zip(acls, reply.results, strict=True)
@@ -29,7 +29,7 @@ def _refused(acls: Sequence[Acl], reply: Any) -> dict[Acl, Refusal]:
     }
 
 
-def _acl(acl: Acl) -> dict[str, Any]:
+def _acl(acl: AclBinding) -> dict[str, Any]:
     return {
         "resource_type": _number(RESOURCES, acl.resource_type),
         "resource_name": acl.resource_name,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from logkeep.kafka.admin.coordinators import CoordinatorKind, KeyedAnswer, ask_coordinators
-from logkeep.kafka.admin.groups import Commit
+from logkeep.kafka.admin.groups import CommittedOffset
 from logkeep.kafka.admin.leaders import by_topic
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.codes import COORDINATOR_MOVED, GROUP_ID_NOT_FOUND, OK, TRY_AGAIN
@@ -27,7 +27,7 @@ _LIVE = frozenset({22, 25, 27, 68, 86, 113})
 
 
 @dataclass(frozen=True)
-class Refused:
+class GroupRefusal:
     """A broker's no, to one partition, or to all of a group when there is none."""
 
     code: int
@@ -43,19 +43,19 @@ class Refused:
         return f"{error_name(self.code)}{f': {self.said}' if self.said else ''}{f' ({self.log})' if self.log else ''}"
 
 
-Refusals = dict[str, tuple[Refused, ...]]
+Refusals = dict[str, tuple[GroupRefusal, ...]]
 """By group, every one that was asked for; empty: all of it was done."""
-_Call = Callable[[Connection, str], Iterable[Refused]]
+_Call = Callable[[Connection, str], Iterable[GroupRefusal]]
 
 
-def commit_offsets(cluster: Cluster, commits: Mapping[str, Mapping[TopicPartition, Commit]]) -> Refusals:
+def commit_offsets(cluster: Cluster, commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]]) -> Refusals:
     """Set positions of classic and consumer groups, as an administrator; groups that are not there are made."""
 
-    def ask(coordinator: Connection, group: str) -> Iterator[Refused]:
+    def ask(coordinator: Connection, group: str) -> Iterator[GroupRefusal]:
         for some in _small_enough(group, commits[group]):
             reply = coordinator.call("OffsetCommit", _commit_fields(group, some), at_most=_NAMED_TOPICS)
             yield from (
-                Refused(p.error_code, TopicPartition(topic.name, p.partition_index))
+                GroupRefusal(p.error_code, TopicPartition(topic.name, p.partition_index))
                 for topic in reply.topics
                 for p in topic.partitions
             )
@@ -63,7 +63,7 @@ def commit_offsets(cluster: Cluster, commits: Mapping[str, Mapping[TopicPartitio
     return _change(cluster, commits, ask, "OffsetCommit")
 
 
-def _commit_fields(group: str, commits: Mapping[TopicPartition, Commit]) -> dict[str, Any]:
+def _commit_fields(group: str, commits: Mapping[TopicPartition, CommittedOffset]) -> dict[str, Any]:
     topics = [
         {"name": topic, "partitions": [_commit_of(p, commits[TopicPartition(topic, p)]) for p in partitions]}
         for topic, partitions in by_topic(commits).items()
@@ -77,7 +77,7 @@ def _commit_fields(group: str, commits: Mapping[TopicPartition, Commit]) -> dict
     }
 
 
-def _commit_of(partition: int, commit: Commit) -> dict[str, Any]:
+def _commit_of(partition: int, commit: CommittedOffset) -> dict[str, Any]:
     return {
         "partition_index": partition,
         "committed_offset": commit.offset,
@@ -86,8 +86,10 @@ def _commit_of(partition: int, commit: Commit) -> dict[str, Any]:
     }
 
 
-def _small_enough(group: str, commits: Mapping[TopicPartition, Commit]) -> Iterator[dict[TopicPartition, Commit]]:
-    some: dict[TopicPartition, Commit] = {}
+def _small_enough(
+    group: str, commits: Mapping[TopicPartition, CommittedOffset]
+) -> Iterator[dict[TopicPartition, CommittedOffset]]:
+    some: dict[TopicPartition, CommittedOffset] = {}
     size_bytes, overhead_bytes = 0, 100 + len(group.encode())
     for log, commit in commits.items():
         own_bytes = overhead_bytes + len(log.topic) + len(commit.metadata.encode())
@@ -103,15 +105,17 @@ def _small_enough(group: str, commits: Mapping[TopicPartition, Commit]) -> Itera
 def forget_offsets(cluster: Cluster, logs: Mapping[str, Iterable[TopicPartition]]) -> Refusals:
     """Remove positions of classic and consumer groups."""
 
-    def ask(coordinator: Connection, group: str) -> Iterator[Refused]:
+    def ask(coordinator: Connection, group: str) -> Iterator[GroupRefusal]:
         topics = [
             {"name": topic, "partitions": [{"partition_index": p} for p in partitions]}
             for topic, partitions in by_topic(logs[group]).items()
         ]
         reply = coordinator.call("OffsetDelete", {"group_id": group, "topics": topics})
-        yield Refused(reply.error_code)
+        yield GroupRefusal(reply.error_code)
         for topic in reply.topics:
-            yield from (Refused(p.error_code, TopicPartition(topic.name, p.partition_index)) for p in topic.partitions)
+            yield from (
+                GroupRefusal(p.error_code, TopicPartition(topic.name, p.partition_index)) for p in topic.partitions
+            )
 
     return _change(cluster, logs, ask, "OffsetDelete")
 
@@ -119,17 +123,17 @@ def forget_offsets(cluster: Cluster, logs: Mapping[str, Iterable[TopicPartition]
 def move_share_groups(cluster: Cluster, starts: Mapping[str, Mapping[TopicPartition, int]]) -> Refusals:
     """Set where share groups start; those that are not there are made. What was delivered of it begins anew."""
 
-    def ask(coordinator: Connection, group: str) -> Iterator[Refused]:
+    def ask(coordinator: Connection, group: str) -> Iterator[GroupRefusal]:
         topics = [
             {"topic_name": topic, "partitions": [_start_of(p, starts[group][TopicPartition(topic, p)]) for p in found]}
             for topic, found in by_topic(starts[group]).items()
         ]
         reply = coordinator.call("AlterShareGroupOffsets", {"group_id": group, "topics": topics})
-        yield Refused(reply.error_code, None, reply.error_message or "")
+        yield GroupRefusal(reply.error_code, None, reply.error_message or "")
         for topic in reply.responses:
             for p in topic.partitions:
                 log = TopicPartition(topic.topic_name, p.partition_index)
-                yield Refused(p.error_code, log, p.error_message or "")
+                yield GroupRefusal(p.error_code, log, p.error_message or "")
 
     return _change(cluster, starts, ask, "AlterShareGroupOffsets")
 
@@ -141,12 +145,12 @@ def _start_of(partition: int, start: int) -> dict[str, int]:
 def forget_share_topics(cluster: Cluster, topics: Mapping[str, Iterable[str]]) -> Refusals:
     """Let share groups forget topics; a broker offers this for whole topics alone."""
 
-    def ask(coordinator: Connection, group: str) -> Iterator[Refused]:
+    def ask(coordinator: Connection, group: str) -> Iterator[GroupRefusal]:
         fields = {"group_id": group, "topics": [{"topic_name": each} for each in topics[group]]}
         reply = coordinator.call("DeleteShareGroupOffsets", fields)
-        yield Refused(reply.error_code, None, reply.error_message or "")
+        yield GroupRefusal(reply.error_code, None, reply.error_message or "")
         for each in reply.responses:
-            yield Refused(each.error_code, None, f"{each.topic_name}: {each.error_message or ''}")
+            yield GroupRefusal(each.error_code, None, f"{each.topic_name}: {each.error_message or ''}")
 
     return _change(cluster, topics, ask, "DeleteShareGroupOffsets")
 
@@ -154,9 +158,9 @@ def forget_share_topics(cluster: Cluster, topics: Mapping[str, Iterable[str]]) -
 def delete_groups(cluster: Cluster, groups: Iterable[str]) -> Refusals:
     """Remove groups with all they have. One that is not there counts as removed."""
 
-    def ask(coordinator: Connection, group: str) -> Iterator[Refused]:
+    def ask(coordinator: Connection, group: str) -> Iterator[GroupRefusal]:
         for each in coordinator.call("DeleteGroups", {"groups_names": [group]}).results:
-            yield Refused(OK if each.error_code == GROUP_ID_NOT_FOUND else each.error_code)
+            yield GroupRefusal(OK if each.error_code == GROUP_ID_NOT_FOUND else each.error_code)
 
     return _change(cluster, groups, ask, "DeleteGroups")
 
@@ -167,7 +171,7 @@ def _change(cluster: Cluster, groups: Iterable[str], call: _Call, doing: str) ->
     A passing trouble anywhere in a group lets all of the group be tried again.
     """
 
-    def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[tuple[Refused, ...]]]:
+    def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[tuple[GroupRefusal, ...]]]:
         for group in some:
             refused = tuple(each for each in call(coordinator, group) if each.code != OK)
             passing = (each.code for each in refused if each.code in COORDINATOR_MOVED | TRY_AGAIN)

@@ -28,7 +28,7 @@ class Group:
 
 
 @dataclass(frozen=True, order=True)
-class Member:
+class GroupMember:
     member_id: str
     client_id: str
     host: str
@@ -45,11 +45,11 @@ class GroupDetails:
     kind: str
     state: str
     assignor: str
-    members: tuple[Member, ...]
+    members: tuple[GroupMember, ...]
 
 
 @dataclass(frozen=True)
-class Commit:
+class CommittedOffset:
     """A group's position in one log. `leader_epoch` -1 = not told; for a share group `offset` is where it starts."""
 
     offset: int
@@ -101,14 +101,14 @@ def _described(cluster: Cluster, kind: str, names: Sequence[str]) -> dict[str, G
 
 def _details(found: Any, kind: str) -> GroupDetails:
     if kind == "classic":
-        members = [Member(m.member_id, m.client_id, m.client_host, m.group_instance_id) for m in found.members]
+        members = [GroupMember(m.member_id, m.client_id, m.client_host, m.group_instance_id) for m in found.members]
         return GroupDetails(found.group_id, kind, found.group_state, found.protocol_data, tuple(sorted(members)))
     members = [_modern_member(each, kind) for each in found.members]
     return GroupDetails(found.group_id, kind, found.group_state, found.assignor_name, tuple(sorted(members)))
 
 
-def _modern_member(found: Any, kind: str) -> Member:
-    return Member(
+def _modern_member(found: Any, kind: str) -> GroupMember:
+    return GroupMember(
         member_id=found.member_id,
         client_id=found.client_id,
         host=found.client_host,
@@ -124,13 +124,15 @@ def _modern_member(found: Any, kind: str) -> Member:
 
 def group_offsets(
     cluster: Cluster, groups: Iterable[str], *, require_stable: bool = False
-) -> dict[str, dict[TopicPartition, Commit]]:
+) -> dict[str, dict[TopicPartition, CommittedOffset]]:
     """All commits of classic and consumer groups, with metadata. Groups without commits have an empty mapping.
 
     `require_stable` waits until commits of open transactions are decided.
     """
 
-    def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[dict[TopicPartition, Commit]]]:
+    def ask(
+        coordinator: Connection, some: Sequence[str]
+    ) -> Iterator[KeyedAnswer[dict[TopicPartition, CommittedOffset]]]:
         asked = [{"group_id": each, "member_id": None, "member_epoch": -1, "topics": None} for each in some]
         fields = {"groups": asked, "require_stable": require_stable}
         for group in coordinator.call("OffsetFetch", fields, at_most=_NAMED_TOPICS).groups:
@@ -156,9 +158,9 @@ def groups_with_pending_commits(cluster: Cluster, groups: Iterable[str]) -> set[
     return {name for name, pending in answers.items() if pending}
 
 
-def _commits(group: Any) -> dict[TopicPartition, Commit]:
+def _commits(group: Any) -> dict[TopicPartition, CommittedOffset]:
     return {
-        TopicPartition(topic.name, p.partition_index): Commit(
+        TopicPartition(topic.name, p.partition_index): CommittedOffset(
             p.committed_offset, p.committed_leader_epoch, p.metadata or ""
         )
         for topic in group.topics
@@ -167,10 +169,12 @@ def _commits(group: Any) -> dict[TopicPartition, Commit]:
     }
 
 
-def share_group_offsets(cluster: Cluster, groups: Iterable[str]) -> dict[str, dict[TopicPartition, Commit]]:
+def share_group_offsets(cluster: Cluster, groups: Iterable[str]) -> dict[str, dict[TopicPartition, CommittedOffset]]:
     """Where each share group starts reading. Partitions that it has not begun are left out."""
 
-    def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[dict[TopicPartition, Commit]]]:
+    def ask(
+        coordinator: Connection, some: Sequence[str]
+    ) -> Iterator[KeyedAnswer[dict[TopicPartition, CommittedOffset]]]:
         fields = {"groups": [{"group_id": each, "topics": None} for each in some]}
         for group in coordinator.call("DescribeShareGroupOffsets", fields).groups:
             codes = (p.error_code for topic in group.topics for p in topic.partitions)
@@ -180,9 +184,9 @@ def share_group_offsets(cluster: Cluster, groups: Iterable[str]) -> dict[str, di
     return ask_coordinators(cluster, CoordinatorKind.GROUP, groups, ask, doing="DescribeShareGroupOffsets", gone=_GONE)
 
 
-def _share_starts(group: Any) -> dict[TopicPartition, Commit]:
+def _share_starts(group: Any) -> dict[TopicPartition, CommittedOffset]:
     return {
-        TopicPartition(topic.topic_name, p.partition_index): Commit(p.start_offset, p.leader_epoch, "")
+        TopicPartition(topic.topic_name, p.partition_index): CommittedOffset(p.start_offset, p.leader_epoch, "")
         for topic in group.topics
         for p in topic.partitions
         if p.start_offset >= 0

@@ -21,7 +21,7 @@ class At(enum.IntEnum):
     MAX_TIMESTAMP = -3
 
 
-class Isolation(enum.IntEnum):
+class IsolationLevel(enum.IntEnum):
     """What `At.LATEST` means: the high watermark, or the last stable offset."""
 
     UNCOMMITTED = 0
@@ -72,7 +72,7 @@ def list_offsets(
     wanted: Mapping[TopicPartition, int] | Iterable[TopicPartition],
     at: At | int = At.LATEST,
     *,
-    isolation: Isolation = Isolation.UNCOMMITTED,
+    isolation: IsolationLevel = IsolationLevel.UNCOMMITTED,
 ) -> dict[TopicPartition, FoundOffset]:
     """`at` for all of them, or a mapping with a place or time for each."""
     places = wanted if isinstance(wanted, Mapping) else dict.fromkeys(wanted, int(at))
@@ -105,7 +105,7 @@ def log_bounds(cluster: Cluster, wanted: Iterable[TopicPartition]) -> dict[Topic
     """Log start, then last stable offset, then high watermark, in that order."""
     partitions = list(wanted)
     starts = list_offsets(cluster, partitions, At.EARLIEST)
-    stable = list_offsets(cluster, partitions, At.LATEST, isolation=Isolation.COMMITTED)
+    stable = list_offsets(cluster, partitions, At.LATEST, isolation=IsolationLevel.COMMITTED)
     ends = list_offsets(cluster, partitions, At.LATEST)
     return {
         each: LogBounds(starts[each].offset, stable[each].offset, ends[each].offset, ends[each].leader_epoch)

@@ -20,7 +20,7 @@ OPERATIONS = {
 
 
 @dataclass(frozen=True, order=True)
-class Acl:
+class AclBinding:
     """One rule, in Kafka's own words; a number that we have no word for stays a number."""
 
     resource_type: str
@@ -40,7 +40,7 @@ class Quota:
     limits: tuple[tuple[str, float], ...]
 
 
-def list_acls(cluster: Cluster) -> tuple[Acl, ...] | None:
+def list_acls(cluster: Cluster) -> tuple[AclBinding, ...] | None:
     """All rules, sorted; None = the cluster has no authorizer. Raises `NotAuthorised`."""
     fields = {
         "resource_type_filter": _ANY,
@@ -58,8 +58,8 @@ def list_acls(cluster: Cluster) -> tuple[Acl, ...] | None:
     return tuple(sorted(_acl(resource, each) for resource in reply.resources for each in resource.acls))
 
 
-def _acl(resource: Any, rule: Any) -> Acl:
-    return Acl(
+def _acl(resource: Any, rule: Any) -> AclBinding:
+    return AclBinding(
         resource_type=_word(RESOURCES, resource.resource_type),
         resource_name=resource.resource_name,
         pattern=_word(PATTERNS, resource.pattern_type),
@@ -70,9 +70,9 @@ def _acl(resource: Any, rule: Any) -> Acl:
     )
 
 
-def acl_of(rule: AclMade) -> Acl:
+def acl_of(rule: AclMade) -> AclBinding:
     """A rule as the metadata log has it."""
-    return Acl(
+    return AclBinding(
         resource_type=_word(RESOURCES, rule.resource_type),
         resource_name=rule.resource_name,
         pattern=_word(PATTERNS, rule.pattern),

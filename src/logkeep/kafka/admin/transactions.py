@@ -21,7 +21,7 @@ class ListedTransaction:
 
 
 @dataclass(frozen=True)
-class Transaction:
+class ProducerTransaction:
     """`partitions` are those that the open transaction has written to; `started_ms` -1 = none is open."""
 
     transactional_id: str
@@ -46,10 +46,10 @@ def list_transactions(cluster: Cluster, *, states: Sequence[str] = ()) -> tuple[
     return tuple(sorted(found))
 
 
-def describe_transactions(cluster: Cluster, ids: Iterable[str]) -> dict[str, Transaction]:
+def describe_transactions(cluster: Cluster, ids: Iterable[str]) -> dict[str, ProducerTransaction]:
     """Details; an id that expired meanwhile is left out."""
 
-    def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[Transaction]]:
+    def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[ProducerTransaction]]:
         for each in coordinator.call("DescribeTransactions", {"transactional_ids": list(some)}).transaction_states:
             yield each.transactional_id, each.error_code, _transaction(each)
 
@@ -57,8 +57,8 @@ def describe_transactions(cluster: Cluster, ids: Iterable[str]) -> dict[str, Tra
     return ask_coordinators(cluster, CoordinatorKind.TRANSACTION, ids, ask, doing="DescribeTransactions", gone=gone)
 
 
-def _transaction(found: Any) -> Transaction:
-    return Transaction(
+def _transaction(found: Any) -> ProducerTransaction:
+    return ProducerTransaction(
         transactional_id=found.transactional_id,
         state=found.transaction_state,
         producer_id=found.producer_id,

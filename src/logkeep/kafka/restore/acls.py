@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from logkeep.kafka.admin.granting import create_acls
-from logkeep.kafka.admin.security import Acl
+from logkeep.kafka.admin.security import AclBinding
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.codes import SECURITY_DISABLED
 from logkeep.kafka.record import AclRecord
@@ -16,8 +16,8 @@ _EVERYTHING = "*"
 
 @dataclass(frozen=True)
 class AclPlan:
-    add: tuple[Acl, ...]
-    present: tuple[Acl, ...]
+    add: tuple[AclBinding, ...]
+    present: tuple[AclBinding, ...]
     """Wanted, and there already."""
     other: int
     """How many rules the target has besides; they stay."""
@@ -26,7 +26,7 @@ class AclPlan:
 
 def plan_acls(
     archived: Sequence[AclRecord] | None,
-    there: Sequence[Acl] | None,
+    there: Sequence[AclBinding] | None,
     renamed: Mapping[str, str],
     *,
     only_topics: Collection[str] | None = None,
@@ -47,33 +47,33 @@ def plan_acls(
     )
 
 
-def _acl(a: AclRecord) -> Acl:
-    return Acl(a.resource_type, a.resource_name, a.pattern, a.principal, a.host, a.operation, a.permission)
+def _acl(a: AclRecord) -> AclBinding:
+    return AclBinding(a.resource_type, a.resource_name, a.pattern, a.principal, a.host, a.operation, a.permission)
 
 
-def _by_name(acl: Acl) -> bool:
+def _by_name(acl: AclBinding) -> bool:
     return acl.resource_type == "TOPIC" and acl.pattern == "LITERAL" and acl.resource_name != _EVERYTHING
 
 
-def _names_other(acl: Acl, topics: Collection[str]) -> bool:
+def _names_other(acl: AclBinding, topics: Collection[str]) -> bool:
     return _by_name(acl) and acl.resource_name not in topics
 
 
-def _renamed(acl: Acl, renamed: Mapping[str, str]) -> Acl:
+def _renamed(acl: AclBinding, renamed: Mapping[str, str]) -> AclBinding:
     return replace(acl, resource_name=renamed.get(acl.resource_name, acl.resource_name)) if _by_name(acl) else acl
 
 
-def _covered(acl: Acl, renamed: Mapping[str, str]) -> list[str]:
+def _covered(acl: AclBinding, renamed: Mapping[str, str]) -> list[str]:
     """Renamed topics that a rule for a beginning of names was about, and is not any more."""
     start = acl.resource_name
     return sorted(old for old, new in renamed.items() if old.startswith(start) and not new.startswith(start))
 
 
-def _loses(acl: Acl, renamed: Mapping[str, str]) -> bool:
+def _loses(acl: AclBinding, renamed: Mapping[str, str]) -> bool:
     return acl.resource_type == "TOPIC" and acl.pattern == "PREFIXED" and bool(_covered(acl, renamed))
 
 
-def _left_behind(acl: Acl, renamed: Mapping[str, str]) -> Finding:
+def _left_behind(acl: AclBinding, renamed: Mapping[str, str]) -> Finding:
     return Finding(
         code="acl-prefix",
         severity=Severity.WARNING,
@@ -83,7 +83,7 @@ def _left_behind(acl: Acl, renamed: Mapping[str, str]) -> Finding:
     )
 
 
-def _told(acl: Acl) -> str:
+def _told(acl: AclBinding) -> str:
     pattern = "" if acl.pattern == "LITERAL" else f" ({acl.pattern.lower()})"
     where = f"{acl.resource_type} {acl.resource_name}{pattern}"
     return f"{acl.permission} {acl.principal} from {acl.host} {acl.operation} on {where}"
@@ -116,7 +116,7 @@ def apply_acls(cluster: Cluster, plan: AclPlan) -> list[Finding]:
     return [_refused(acl, str(refusal.error())) for acl, refusal in sorted(refused.items(), key=lambda r: r[0])]
 
 
-def _refused(acl: Acl, why: str) -> Finding:
+def _refused(acl: AclBinding, why: str) -> Finding:
     return Finding(
         code="acl-refused",
         severity=Severity.WARNING,

@@ -6,7 +6,7 @@ from typing import Final
 from logkeep.kafka.codes import OK
 from logkeep.kafka.protocol import error_name
 from logkeep.kafka.restore.position import Trouble
-from logkeep.kafka.restore.units import Outcome
+from logkeep.kafka.restore.units import ReplayOutcome
 
 _REFUSED: Final = frozenset({2, 10, 17, 18, 21, 32, 42, 43, 44, 47, 67, 76, 87})
 """Corrupt, too large, an invalid topic, too much at once, acks, a time, the request, the format, a policy, an epoch
@@ -29,7 +29,7 @@ def meaning(error: int, said: str) -> Next | Trouble:
         return Next.GO_ON
     told = f"{error_name(error)}{': ' + said if said else ''}"
     if error in _REFUSED:
-        return Trouble(Outcome.REFUSED, f"the broker refuses a batch: {told}")
+        return Trouble(ReplayOutcome.REFUSED, f"the broker refuses a batch: {told}")
     if error in _DENIED:
-        return Trouble(Outcome.DENIED, f"this user may not write there: {told}")
+        return Trouble(ReplayOutcome.DENIED, f"this user may not write there: {told}")
     return Next.DISK_FAILED if error == _DISK_FAILED else Next.ASK_AGAIN

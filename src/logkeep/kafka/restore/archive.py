@@ -10,17 +10,17 @@ from collections.abc import Iterator
 import msgspec
 
 from logkeep.errors import Damaged
-from logkeep.formats.compare import Stretch
+from logkeep.formats.compare import BatchStretch
 from logkeep.formats.partitioner import Share
-from logkeep.formats.records import Records
-from logkeep.formats.transactions import Settled, Settling
+from logkeep.formats.records import RecordColumns
+from logkeep.formats.transactions import SettledTransactions, Settling
 from logkeep.formats.view import View, visible_records
-from logkeep.kafka.restore.units import Isolation, Offsets, ReplayLog
-from logkeep.kafka.restore.witness import NOT_WRITTEN, Witness
+from logkeep.kafka.restore.units import Offsets, ReplayLog, RestoreIsolation
+from logkeep.kafka.restore.witness import NOT_WRITTEN, HeaderCheck
 from logkeep.kafka.verify import LogPieces
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.segment_bytes import StoredLog
 
 PIECE_BYTES = 2 << 20
@@ -29,19 +29,19 @@ HASHED_BYTES = 256 << 10
 """Up to this size, also unpacked, an object is read as a whole and hashed."""
 
 
-def stretches(place: Place, log: ReplayLog) -> Iterator[Stretch]:
+def stretches(place: SourceRef, log: ReplayLog) -> Iterator[BatchStretch]:
     """All that is archived of the log's range. Raises Damaged, ObjectMissing or another StoreError."""
     for segment in log.segments:
         if segment.has_object and segment.end > log.start and segment.start < log.end:
             yield from _segment(place, segment)
 
 
-def settled_of(place: Place, log: ReplayLog) -> Settled | None:
+def settled_of(place: SourceRef, log: ReplayLog) -> SettledTransactions | None:
     """What became of the log's transactions up to its end. None: all records count, whatever became of them.
 
     A log without transactions is not read for that.
     """
-    if log.isolation is Isolation.ALL:
+    if log.isolation is RestoreIsolation.ALL:
         return None
     settling = Settling()
     whole = msgspec.structs.replace(log, end=max(log.end, log.settled_to))
@@ -53,12 +53,12 @@ def settled_of(place: Place, log: ReplayLog) -> Settled | None:
     return settling.settled()
 
 
-def view_of(log: ReplayLog, settled: Settled | None) -> View:
+def view_of(log: ReplayLog, settled: SettledTransactions | None) -> View:
     share = Share(log.partition, log.spread_over, log.log.partition) if log.spread_over else None
     return View(log.start, log.end, settled, log.offsets is Offsets.PRESERVE, log.before_ms, share)
 
 
-def share_of(place: Place, source: ReplayLog) -> Iterator[Records]:
+def share_of(place: SourceRef, source: ReplayLog) -> Iterator[RecordColumns]:
     """The records of one log that go into a partition which gets a share of it. Reads transactions first."""
     try:
         yield from visible_records(stretches(place, source), view_of(source, settled_of(place, source)))
@@ -74,7 +74,7 @@ def _read(stored: StoredLog, pieces: LogPieces) -> Iterator[memoryview]:
     return stored.again_from(lambda: pieces.put_back(PIECE_BYTES // 8), PIECE_BYTES)
 
 
-def _segment(place: Place, segment: Segment) -> Iterator[Stretch]:
+def _segment(place: SourceRef, segment: Segment) -> Iterator[BatchStretch]:
     """The batches that a segment answers for, as they are read."""
     small = max(segment.plain_bytes, segment.stored_bytes) <= HASHED_BYTES
     for stretch in _hashed(place, segment) if small else _witnessed(place, segment):
@@ -83,7 +83,7 @@ def _segment(place: Place, segment: Segment) -> Iterator[Stretch]:
             yield own
 
 
-def _hashed(place: Place, segment: Segment) -> list[Stretch]:
+def _hashed(place: SourceRef, segment: Segment) -> list[BatchStretch]:
     """All of a small object."""
     sha256, pieces, name = hashlib.sha256(), LogPieces(), layout.segment(place.source, segment)
     stored = StoredLog.of(place, segment)
@@ -91,20 +91,20 @@ def _hashed(place: Place, segment: Segment) -> list[Stretch]:
     problem = pieces.problem or pieces.end_problem()
     if problem or sha256.hexdigest() != segment.sha256:
         raise Damaged(problem or NOT_WRITTEN, subject=name)
-    return [Stretch(buffer, batches) for buffer, batches in found]
+    return [BatchStretch(buffer, batches) for buffer, batches in found]
 
 
-def _witnessed(place: Place, segment: Segment) -> Iterator[Stretch]:
+def _witnessed(place: SourceRef, segment: Segment) -> Iterator[BatchStretch]:
     """Some megabytes of an object at a time, each when it has been compared with the index."""
     pieces, name = LogPieces(), layout.segment(place.source, segment)
-    witness = Witness(place, segment)
+    witness = HeaderCheck(place, segment)
     for piece in _read(StoredLog.of(place, segment), pieces):
         found = pieces.take(piece)
         if pieces.problem:
             raise Damaged(pieces.problem, subject=name)
         for buffer, batches in found:
             witness.heard(batches)
-            yield Stretch(buffer, batches)
+            yield BatchStretch(buffer, batches)
     if pieces.end_problem():
         raise Damaged(pieces.end_problem(), subject=name)
     witness.ended()

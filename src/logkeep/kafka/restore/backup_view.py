@@ -9,7 +9,7 @@ from logkeep.kafka.record import ROLE, ClusterRecord
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.attachments import read_attachment
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.manifest import KnownGap, Manifest
@@ -20,8 +20,8 @@ KIND = "kafka"
 
 
 @dataclass(frozen=True)
-class BackupView:
-    place: Place
+class KafkaBackupView:
+    place: SourceRef
     entry: BackupEntry
     manifest: Manifest
     record: ClusterRecord
@@ -43,7 +43,7 @@ class BackupView:
         ]
 
 
-def view_backup(place: Place, entry: BackupEntry) -> BackupView:
+def view_backup(place: SourceRef, entry: BackupEntry) -> KafkaBackupView:
     """Raises Damaged when something of it is missing, UsageError when it is no backup of a Kafka cluster."""
     manifest = read_manifest(place, entry)
     if manifest.kind != KIND:
@@ -52,4 +52,4 @@ def view_backup(place: Place, entry: BackupEntry) -> BackupView:
     if record is None:
         raise Damaged("the backup has no record of its cluster", subject=f"{place.source} {entry.id}")
     rows = rows_of(PartReader(place), manifest, served_parts(manifest, read_chain(place)))
-    return BackupView(place, entry, manifest, record, rows)
+    return KafkaBackupView(place, entry, manifest, record, rows)

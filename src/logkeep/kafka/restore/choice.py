@@ -58,7 +58,7 @@ _RENAME_REMEDY = "write --rename old=new, or --rename 's/^prod-(.*)/dr-\\1/'"
 
 
 @dataclass(frozen=True)
-class Choice:
+class RestoreSelection:
     """What the user named. Texts are as typed; they are understood here."""
 
     include: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class ChosenLog:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class SelectedLogs:
     topics: tuple[tuple[TopicRecord, str], ...]
     """Topics of the record with their names in the target."""
     logs: tuple[ChosenLog, ...]
@@ -105,7 +105,7 @@ class Chosen:
         return self.repartitioned.get(topic.name, topic.partitions)
 
 
-def choose(record: ClusterRecord, cut: Iterable[LogCut], choice: Choice) -> Chosen:
+def choose(record: ClusterRecord, cut: Iterable[LogCut], choice: RestoreSelection) -> SelectedLogs:
     """The logs that come back. Raises UsageError for what cannot be meant."""
     cuts = {(c.log.name, c.log.partition): c for c in cut}
     meant = _meant(record.topics, choice)
@@ -127,7 +127,7 @@ def choose(record: ClusterRecord, cut: Iterable[LogCut], choice: Choice) -> Chos
     kept = {log.log.name for log in logs}
     if own and not logs:
         raise UsageError("no partition is left to restore", remedy="look at --partitions; `logkeep info` lists them")
-    return Chosen(
+    return SelectedLogs(
         topics=tuple((t, names[t.name]) for t in own if t.name in kept),
         logs=tuple(logs),
         internal=tuple(t.name for t in meant if t.internal),
@@ -136,7 +136,7 @@ def choose(record: ClusterRecord, cut: Iterable[LogCut], choice: Choice) -> Chos
     )
 
 
-def _meant(topics: Sequence[TopicRecord], choice: Choice) -> list[TopicRecord]:
+def _meant(topics: Sequence[TopicRecord], choice: RestoreSelection) -> list[TopicRecord]:
     include, exclude = [compiled(p) for p in choice.include], [compiled(p) for p in choice.exclude]
     found = [
         t

@@ -29,7 +29,7 @@ LONGEST_EXTRA_S = 600.0
 
 
 @dataclass(frozen=True)
-class Chosen:
+class OffsetsMode:
     """What `--offsets auto` came to, and the sentence that says why."""
 
     offsets: Offsets
@@ -57,17 +57,17 @@ def together_s(each: Sequence[float], at_once: int) -> float:
     return max(max(each, default=0.0), sum(each) / max(at_once, 1))
 
 
-def choose_offsets(logs: Sequence[LogSurvey], *, new_topics: bool, at_once: int, empty: bool = False) -> Chosen:
+def choose_offsets(logs: Sequence[LogSurvey], *, new_topics: bool, at_once: int, empty: bool = False) -> OffsetsMode:
     """What `auto` means for these logs. `empty`: some topics are as good as new, they exist and never held a record."""
     extra_s = together_s([preserve_s(log) for log in logs], at_once)
     if not new_topics:
-        return Chosen(Offsets.TRANSLATE, extra_s, _OLD_TOPICS)
+        return OffsetsMode(Offsets.TRANSLATE, extra_s, _OLD_TOPICS)
     cost = _cost(logs, extra_s)
     if extra_s > LONGEST_EXTRA_S:
         limit, way = said(LONGEST_EXTRA_S), _AT_ANY_PRICE if _some_left_out(logs) else _OFFLINE
-        return Chosen(Offsets.TRANSLATE, extra_s, f"records get new offsets: {cost}, more than {limit}; {way}")
+        return OffsetsMode(Offsets.TRANSLATE, extra_s, f"records get new offsets: {cost}, more than {limit}; {way}")
     topics = "the topics are new or empty" if empty else "the topics are new"
-    return Chosen(Offsets.PRESERVE, extra_s, f"records keep their offsets: {topics}, and {cost}")
+    return OffsetsMode(Offsets.PRESERVE, extra_s, f"records keep their offsets: {topics}, and {cost}")
 
 
 _OLD_TOPICS = "records get new offsets: a target topic exists already, and only a new log can begin at any offset"

@@ -15,7 +15,7 @@ from logkeep.formats.run_map_bytes import Route
 from logkeep.kafka.admin.security import list_acls, list_quotas
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.restore.acls import apply_acls, plan_acls
-from logkeep.kafka.restore.backup_view import BackupView
+from logkeep.kafka.restore.backup_view import KafkaBackupView
 from logkeep.kafka.restore.groups import GroupsPlan, inexact_findings, plan_groups, rows_of
 from logkeep.kafka.restore.offsets import Kept, Moved, Routes
 from logkeep.kafka.restore.plan import PlannedLog, RestorePlan
@@ -53,7 +53,9 @@ class Finished:
         return any(f.severity is Severity.DAMAGE for f in self.findings)
 
 
-def finish(view: BackupView, plan: RestorePlan, there: There, settings: ClientSettings, remember: Remember) -> Finished:
+def finish(
+    view: KafkaBackupView, plan: RestorePlan, there: There, settings: ClientSettings, remember: Remember
+) -> Finished:
     """Carry out the rest of the plan. Raises TargetUnsafe for groups that are being read by, before any change."""
     with Cluster(settings) as cluster:
         planned = _groups(cluster, view, plan, there)
@@ -73,7 +75,7 @@ def finish(view: BackupView, plan: RestorePlan, there: There, settings: ClientSe
     return Finished(groups, (*findings, *inexact_findings(groups), *_read_again(groups)))
 
 
-def _groups(cluster: Cluster, view: BackupView, plan: RestorePlan, there: There) -> GroupsPlan | None:
+def _groups(cluster: Cluster, view: KafkaBackupView, plan: RestorePlan, there: There) -> GroupsPlan | None:
     """Where groups go on, now that it is known where every record stands."""
     if "groups" not in plan.parts:
         return None

@@ -7,8 +7,8 @@ that moved on since are told, because going back gives that up.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from logkeep.kafka.admin.groups import Commit
-from logkeep.kafka.restore.groups import Standing, refuse_unsafe
+from logkeep.kafka.admin.groups import CommittedOffset
+from logkeep.kafka.restore.groups import TargetGroup, refuse_unsafe
 from logkeep.kafka.values import TopicPartition
 from logkeep.repository.restores.documents import RestoredGroup
 
@@ -19,7 +19,7 @@ class GroupBack:
 
     name: str
     share: bool
-    put: Mapping[TopicPartition, Commit] = field(default_factory=dict)
+    put: Mapping[TopicPartition, CommittedOffset] = field(default_factory=dict)
     forget: tuple[TopicPartition, ...] = ()
     remove: bool = False
     """Nothing of it would be left."""
@@ -35,7 +35,7 @@ class Rollback:
     moved_on: tuple[TopicPartition, ...] = ()
 
 
-def plan_rollback(rows: Iterable[RestoredGroup], standing: Mapping[str, Standing]) -> Rollback:
+def plan_rollback(rows: Iterable[RestoredGroup], standing: Mapping[str, TargetGroup]) -> Rollback:
     """Raises TargetUnsafe for groups that are being read by."""
     by_group: dict[str, list[RestoredGroup]] = {}
     for row in rows:
@@ -56,14 +56,18 @@ def _log(row: RestoredGroup) -> TopicPartition:
     return TopicPartition(row.topic, row.partition)
 
 
-def _moved_on(row: RestoredGroup, now: Mapping[TopicPartition, Commit]) -> bool:
+def _moved_on(row: RestoredGroup, now: Mapping[TopicPartition, CommittedOffset]) -> bool:
     found = now.get(_log(row))
     return found is not None and found.offset not in {row.offset, row.previous_offset}
 
 
-def _group_back(name: str, rows: Sequence[RestoredGroup], now: Mapping[TopicPartition, Commit]) -> GroupBack:
+def _group_back(name: str, rows: Sequence[RestoredGroup], now: Mapping[TopicPartition, CommittedOffset]) -> GroupBack:
     share = rows[0].share
-    put = {_log(r): Commit(r.previous_offset, -1, r.previous_metadata) for r in rows if r.previous_offset is not None}
+    put = {
+        _log(r): CommittedOffset(r.previous_offset, -1, r.previous_metadata)
+        for r in rows
+        if r.previous_offset is not None
+    }
     forget = tuple(sorted({_log(r) for r in rows if r.previous_offset is None} & set(now)))
     if not put and set(now) <= set(forget):
         return GroupBack(name, share, remove=bool(now))
@@ -72,7 +76,7 @@ def _group_back(name: str, rows: Sequence[RestoredGroup], now: Mapping[TopicPart
     return GroupBack(name, share, put, tuple(log for log in forget if log not in kept), kept=kept)
 
 
-def _row_back(row: RestoredGroup, now: Mapping[TopicPartition, Commit], group: GroupBack) -> RestoredGroup:
+def _row_back(row: RestoredGroup, now: Mapping[TopicPartition, CommittedOffset], group: GroupBack) -> RestoredGroup:
     found, stays = now.get(_log(row)), _log(row) in group.kept
     return RestoredGroup(
         group=row.group,

@@ -12,7 +12,7 @@ from logkeep.formats.run_map_bytes import Route
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.restore.choice import ChosenLog
 from logkeep.kafka.restore.offsets import Kept, Moved, Routes
-from logkeep.kafka.restore.units import Offsets, Outcome
+from logkeep.kafka.restore.units import Offsets, ReplayOutcome
 from logkeep.kafka.values import TopicPartition
 from logkeep.repository.restores.documents import RestoredPartition
 
@@ -29,7 +29,7 @@ def routes_by_map(
     """Of what a restore brought back whole. Raises TargetUnsafe, and Damaged when a map is missing."""
     routes: dict[TopicPartition, list[Moved | Kept]] = {}
     for each in partitions:
-        if each.outcome == Outcome.DONE:
+        if each.outcome == ReplayOutcome.DONE:
             source, target = TopicPartition(each.source_topic, each.source_partition), _target(each)
             places = routes.setdefault(source, [])
             if target in bounds:

@@ -12,16 +12,24 @@ import msgspec
 
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.formats.offsets_topic import PositionKey
-from logkeep.kafka.admin.groups import Commit, Group, Member
-from logkeep.kafka.positions import Position
+from logkeep.kafka.admin.groups import CommittedOffset, Group, GroupMember
+from logkeep.kafka.positions import GroupPosition
 from logkeep.kafka.record import CommitRecord, GroupRecord
-from logkeep.kafka.restore.offsets import LeftOut, Omission, Placed, Positions, Reason, Routes, carried_over
+from logkeep.kafka.restore.offsets import (
+    GroupOffsets,
+    LeftOutOffset,
+    Omission,
+    Reason,
+    Routes,
+    TranslatedOffset,
+    carried_over,
+)
 from logkeep.kafka.selection import compiled
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.restores.documents import RestoredGroup
 
-Commits = Mapping[TopicPartition, Commit]
+Commits = Mapping[TopicPartition, CommittedOffset]
 _AT_REST = frozenset({"empty", "dead", ""})
 _SHARE = "share"
 _SHOWN = 5
@@ -43,12 +51,12 @@ _TOLD = frozenset(_WHY[each] for each in (Reason.EXPIRED, Reason.BEYOND, Reason.
 
 
 @dataclass(frozen=True)
-class Standing:
+class TargetGroup:
     """A group as the target has it now."""
 
     group: Group
     commits: Commits = field(default_factory=dict)
-    members: tuple[Member, ...] = ()
+    members: tuple[GroupMember, ...] = ()
 
     @property
     def live(self) -> bool:
@@ -63,24 +71,26 @@ class Standing:
 class PlannedGroup:
     name: str
     share: bool
-    positions: Positions
+    positions: GroupOffsets
     before: Commits = field(default_factory=dict)
     """Where it stands in the target, in any partition."""
 
     @property
-    def commits(self) -> dict[TopicPartition, Commit]:
+    def commits(self) -> dict[TopicPartition, CommittedOffset]:
         """To be set. No leader epochs: they are another cluster's, and one too high lets a consumer wait for ever."""
-        return {p.target: Commit(p.offset, -1, "" if self.share else p.metadata) for p in self.positions.placed}
+        return {
+            p.target: CommittedOffset(p.offset, -1, "" if self.share else p.metadata) for p in self.positions.placed
+        }
 
     @property
-    def overwritten(self) -> tuple[Placed, ...]:
+    def overwritten(self) -> tuple[TranslatedOffset, ...]:
         """Those that stand elsewhere now."""
         return tuple(
             p for p in self.positions.placed if self.before.get(p.target, _Nowhere).offset not in {-1, p.offset}
         )
 
 
-_Nowhere = Commit(-1, -1, "")
+_Nowhere = CommittedOffset(-1, -1, "")
 
 
 @dataclass(frozen=True)
@@ -98,8 +108,8 @@ def plan_groups(
     groups: Iterable[GroupRecord],
     routes: Routes,
     patterns: Sequence[str],
-    standing: Mapping[str, Standing],
-    recovered: Mapping[PositionKey, Position] | None = None,
+    standing: Mapping[str, TargetGroup],
+    recovered: Mapping[PositionKey, GroupPosition] | None = None,
 ) -> GroupsPlan:
     """What to set. Raises UsageError for patterns that cannot be meant, and TargetUnsafe where groups may not be moved.
 
@@ -115,7 +125,7 @@ def plan_groups(
     return GroupsPlan(moved, tuple(g.name for g in planned if not g.positions.placed))
 
 
-def _before(standing: Standing | None) -> Commits:
+def _before(standing: TargetGroup | None) -> Commits:
     return {} if standing is None else standing.commits
 
 
@@ -133,7 +143,7 @@ def _meant(groups: Sequence[GroupRecord], patterns: Sequence[str]) -> list[Group
     return found
 
 
-def _with_recovered(groups: Iterable[GroupRecord], found: Mapping[PositionKey, Position]) -> Iterable[GroupRecord]:
+def _with_recovered(groups: Iterable[GroupRecord], found: Mapping[PositionKey, GroupPosition]) -> Iterable[GroupRecord]:
     """Groups with erased positions in place of older ones; groups that only exist there are classic ones."""
     erased: dict[str, dict[TopicPartition, CommitRecord]] = {}
     for key, p in found.items():
@@ -148,7 +158,7 @@ def _with_recovered(groups: Iterable[GroupRecord], found: Mapping[PositionKey, P
         yield GroupRecord(name, "classic", "Empty", "consumer", tuple(positions.values()))
 
 
-def refuse_unsafe(share: Mapping[str, bool], standing: Mapping[str, Standing]) -> None:
+def refuse_unsafe(share: Mapping[str, bool], standing: Mapping[str, TargetGroup]) -> None:
     """Raise TargetUnsafe when one of these groups has members, or is of the other kind in the target."""
     there = {name: standing[name] for name in sorted(share) if name in standing}
     live = [s for s in there.values() if s.live]
@@ -169,7 +179,7 @@ def refuse_unsafe(share: Mapping[str, bool], standing: Mapping[str, Standing]) -
             )
 
 
-def _told(standing: Standing) -> str:
+def _told(standing: TargetGroup) -> str:
     members = [f"{m.client_id} at {m.host.lstrip('/')}" for m in standing.members[:_SHOWN]]
     more = [f"and {len(standing.members) - _SHOWN} more"] if len(standing.members) > _SHOWN else []
     return f"{standing.group.name} ({', '.join([*members, *more]) or standing.group.state})"
@@ -220,7 +230,7 @@ def inexact_findings(rows: Iterable[RestoredGroup]) -> list[Finding]:
     ]
 
 
-def _placed_row(group: PlannedGroup, placed: Placed) -> RestoredGroup:
+def _placed_row(group: PlannedGroup, placed: TranslatedOffset) -> RestoredGroup:
     before = group.before.get(placed.target)
     return RestoredGroup(
         group=group.name,
@@ -236,7 +246,7 @@ def _placed_row(group: PlannedGroup, placed: Placed) -> RestoredGroup:
     )
 
 
-def _given_up(before: Commit | None, placed: Placed) -> int:
+def _given_up(before: CommittedOffset | None, placed: TranslatedOffset) -> int:
     """How far a group goes back that has read further in the target: at most so many records come again."""
     return max(0, before.offset - placed.offset) if before is not None else 0
 
@@ -244,7 +254,7 @@ def _given_up(before: Commit | None, placed: Placed) -> int:
 _FURTHER = "it has read further here meanwhile, and goes back"
 
 
-def _left_row(group: PlannedGroup, left: LeftOut) -> RestoredGroup:
+def _left_row(group: PlannedGroup, left: LeftOutOffset) -> RestoredGroup:
     return RestoredGroup(
         group=group.name,
         topic=left.source.topic,

@@ -15,28 +15,28 @@ from logkeep.formats.offsets_topic import PositionKey
 from logkeep.formats.run_map_bytes import decode_all
 from logkeep.kafka.admin.offsets import LogBounds, log_bounds
 from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.positions import Position
+from logkeep.kafka.positions import GroupPosition
 from logkeep.kafka.record import ClusterRecord
-from logkeep.kafka.restore.choice import Chosen
+from logkeep.kafka.restore.choice import SelectedLogs
 from logkeep.kafka.restore.group_rollback import Rollback, plan_rollback
 from logkeep.kafka.restore.group_routes import routes_as_they_are, routes_by_map, targets_of
 from logkeep.kafka.restore.groups import GroupsPlan, plan_groups, rows_of
 from logkeep.kafka.restore.offsets import Routes
 from logkeep.kafka.restore.set_groups import roll_back, set_groups, standing_of
-from logkeep.kafka.restore.units import Outcome
+from logkeep.kafka.restore.units import ReplayOutcome
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import Clock, TokenSource, rfc3339
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.owner import this_process
 from logkeep.repository.restores import (
     FIRST,
     NewRestore,
     ReceiptDocument,
     RestoredGroup,
-    Target,
-    Verdict,
+    RestoreTargetRef,
+    RestoreVerdict,
     begin_restore,
     newest_first,
     newest_producers,
@@ -58,7 +58,7 @@ class GroupsBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 @dataclass(frozen=True)
 class GroupsTask:
-    restores: Place
+    restores: SourceRef
     """Where plans and receipts are kept."""
     cluster: Cluster
     clock: Clock
@@ -84,7 +84,7 @@ class GroupsTask:
         whole = (r for r in newest_first(self.restores, restore_id) if r.records_there and _all_done(r))
         return next(whole, None) or newest_receipt(self.restores, restore_id)
 
-    def routes_as_they_are(self, chosen: Chosen) -> Routes:
+    def routes_as_they_are(self, chosen: SelectedLogs) -> Routes:
         return routes_as_they_are(chosen.logs, self._bounds({log.target for log in chosen.logs}))
 
     def plan(
@@ -92,7 +92,7 @@ class GroupsTask:
         record: ClusterRecord,
         routes: Routes,
         patterns: tuple[str, ...],
-        recovered: Mapping[PositionKey, Position],
+        recovered: Mapping[PositionKey, GroupPosition],
     ) -> GroupsPlan:
         names = {g.name for g in record.groups} | {key.group for key in recovered}
         return plan_groups(record.groups, routes, patterns, standing_of(self.cluster, names), recovered)
@@ -116,7 +116,7 @@ class GroupsTask:
     def _run(
         self, rows: tuple[RestoredGroup, ...], backup: int, options: dict[str, str], change: Callable[[], None]
     ) -> RestoreId:
-        target = Target(cluster_id=self.cluster.known().cluster_id)
+        target = RestoreTargetRef(cluster_id=self.cluster.known().cluster_id)
         body = msgspec.json.encode(GroupsBody(groups=rows))
         started = self.clock()
         restore_id = begin_restore(
@@ -129,7 +129,7 @@ class GroupsTask:
             number=FIRST,
             backup=backup,
             drill=False,
-            verdict=Verdict.FAILED,
+            verdict=RestoreVerdict.FAILED,
             owner=this_process(self.tokens()),
             started=rfc3339(started),
             finished=rfc3339(started),
@@ -143,7 +143,7 @@ class GroupsTask:
             self._end(receipt, started, (_finding(error),))
             raise
         # Not `proven`: that word is for records. That the groups stand where they were put has been looked at.
-        self._end(msgspec.structs.replace(receipt, verdict=Verdict.SET), started)
+        self._end(msgspec.structs.replace(receipt, verdict=RestoreVerdict.SET), started)
         return restore_id
 
     def _end(self, receipt: ReceiptDocument, started: datetime, findings: tuple[Finding, ...] = ()) -> None:
@@ -152,7 +152,7 @@ class GroupsTask:
         ended = msgspec.structs.replace(receipt, finished=rfc3339(finished), duration_s=took_s, findings=findings)
         put_receipt(self.restores, ended)
 
-    def _check_cluster(self, target: Target) -> None:
+    def _check_cluster(self, target: RestoreTargetRef) -> None:
         here = self.cluster.known().cluster_id
         if target.cluster_id != here:
             raise TargetUnsafe(
@@ -180,7 +180,7 @@ class GroupsTask:
 
 
 def _all_done(receipt: ReceiptDocument) -> bool:
-    return all(row.outcome == Outcome.DONE for row in receipt.partitions)
+    return all(row.outcome == ReplayOutcome.DONE for row in receipt.partitions)
 
 
 def _finding(error: LogkeepError) -> Finding:

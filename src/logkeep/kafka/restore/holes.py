@@ -17,9 +17,9 @@ from logkeep.kafka.admin.producers import ProducerId, abort_transaction, add_par
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.frames import ReceiveBuffer
 from logkeep.kafka.restore.answers import meaning
-from logkeep.kafka.restore.position import SEQUENCES, Step, Trouble
+from logkeep.kafka.restore.position import SEQUENCES, StreamStep, Trouble
 from logkeep.kafka.restore.produce import API, VERSION, Ack, Parcel, parse, request_parts
-from logkeep.kafka.restore.units import Outcome, ReplayLog
+from logkeep.kafka.restore.units import ReplayLog, ReplayOutcome
 from logkeep.kafka.values import TopicPartition
 
 TIMEOUT_MS = 60_000
@@ -65,7 +65,7 @@ class Holes:
         self._sequence = 0
         self._replies = ReceiveBuffer(4096)
 
-    def fill(self, hole: Step) -> int | Setback:
+    def fill(self, hole: StreamStep) -> int | Setback:
         """Fill it from wherever the log ends; where the log ends then, at the end of the hole or behind it.
 
         Raises ClusterNotReady or ClusterUnreachable: then begin again by asking where the log ends.
@@ -113,7 +113,7 @@ class Holes:
         if ack.error:
             return NotTaken(at, ack)
         if ack.base_offset != at:
-            return Trouble(Outcome.FOREIGN, f"a filler for offset {at} came to stand at {ack.base_offset}")
+            return Trouble(ReplayOutcome.FOREIGN, f"a filler for offset {at} came to stand at {ack.base_offset}")
         return None
 
     def _produced(self, batch: bytes) -> Ack:

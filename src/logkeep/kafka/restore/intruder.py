@@ -13,18 +13,18 @@ from logkeep.formats.kafka_log import CONTROL, Batches
 from logkeep.kafka.admin.transactions import describe_transactions
 from logkeep.kafka.brokers import SettingsBrokers
 from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.divergence import Position
+from logkeep.kafka.divergence import LogPosition
 from logkeep.kafka.fetch import FetchLimits
 from logkeep.kafka.live_log import LiveLogs, LiveRange, Lost
-from logkeep.kafka.pipeline import Patience
-from logkeep.kafka.restore.position import Step
+from logkeep.kafka.pipeline import ProgressBackoff
+from logkeep.kafka.restore.position import StreamStep
 from logkeep.kafka.restore.units import ReplayLog
 
 _LIMITS = FetchLimits(max_bytes=1 << 20, max_wait_ms=500)
 
 
 def is_marker(
-    cluster: Cluster, log: ReplayLog, leader: int, steps: Sequence[Step], pause: Callable[[float], None]
+    cluster: Cluster, log: ReplayLog, leader: int, steps: Sequence[StreamStep], pause: Callable[[float], None]
 ) -> bool:
     """Whether a marker of ours stands where these last steps of the target's log belong, and nothing of others."""
     known = describe_transactions(cluster, [log.transactional_id]).get(log.transactional_id)
@@ -32,9 +32,9 @@ def is_marker(
         return False
     brokers, topic_id = SettingsBrokers(cluster.settings), UUID(log.topic_id)
     start = min((s.start for s in steps), default=log.producer.position)
-    end = brokers.facts(log.topic, log.partition, Position(topic_id, start)).log_end
+    end = brokers.facts(log.topic, log.partition, LogPosition(topic_id, start)).log_end
     holes = [(s.start, s.end) for s in steps if s.hole]
-    logs = LiveLogs(brokers, leader, _LIMITS, Patience(pause))
+    logs = LiveLogs(brokers, leader, _LIMITS, ProgressBackoff(pause))
     found = False
     try:
         # To the end of the log: a topic is only ever deleted when all of it is ours.

@@ -68,7 +68,7 @@ target does not have it any more."""
 
 
 @dataclass(frozen=True)
-class Placed:
+class TranslatedOffset:
     """What is to be committed for one target partition."""
 
     target: TopicPartition
@@ -89,35 +89,35 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class LeftOutOffset:
     source: TopicPartition
     committed: int
     why: Omission
 
 
 @dataclass(frozen=True)
-class Positions:
+class GroupOffsets:
     """A group's commits, carried over."""
 
-    placed: tuple[Placed, ...]
-    left_out: tuple[LeftOut, ...]
+    placed: tuple[TranslatedOffset, ...]
+    left_out: tuple[LeftOutOffset, ...]
 
     @property
     def again(self) -> int:
         return sum(p.again for p in self.placed)
 
 
-def carried_over(commits: Iterable[CommitRecord], routes: Routes) -> Positions:
+def carried_over(commits: Iterable[CommitRecord], routes: Routes) -> GroupOffsets:
     """Place every commit of one group, or say why not."""
     ours = {TopicPartition(c.topic, c.partition): c for c in commits}
     topics = {log.topic for log in routes}
     left_out = [
-        LeftOut(log, c.committed, _omission(log, routes, topics))
+        LeftOutOffset(log, c.committed, _omission(log, routes, topics))
         for log, c in sorted(ours.items())
         if not routes.get(log)
     ]
     inward = _inward(routes, ours)
-    return Positions(tuple(_placed(ours, inward[target]) for target in sorted(inward)), tuple(left_out))
+    return GroupOffsets(tuple(_placed(ours, inward[target]) for target in sorted(inward)), tuple(left_out))
 
 
 def _omission(log: TopicPartition, routes: Routes, topics: Collection[str]) -> Omission:
@@ -138,23 +138,25 @@ def _inward(routes: Routes, ours: Mapping[TopicPartition, CommitRecord]) -> dict
     return {target: each for target, each in inward.items() if any(source in ours for source, _ in each)}
 
 
-def _placed(ours: Mapping[TopicPartition, CommitRecord], inward: _Inward) -> Placed:
+def _placed(ours: Mapping[TopicPartition, CommitRecord], inward: _Inward) -> TranslatedOffset:
     found = [_alone(source, place, ours.get(source)) for source, place in inward]
     if len(found) == 1:
         return found[0]
     first = min(found, key=lambda each: each.offset)
     read = (_read_behind(first.offset, place, ours[source]) for source, place in inward if source in ours)
-    return Placed(first.target, first.offset, first.metadata, first.source, first.committed, Reason.SHARED, sum(read))
+    return TranslatedOffset(
+        first.target, first.offset, first.metadata, first.source, first.committed, Reason.SHARED, sum(read)
+    )
 
 
-def _alone(source: TopicPartition, place: Moved | Kept, commit: CommitRecord | None) -> Placed:
+def _alone(source: TopicPartition, place: Moved | Kept, commit: CommitRecord | None) -> TranslatedOffset:
     """As if nothing else went into this target. Without a commit nothing was read: then all of it is still to come."""
     start, end = (place.runs.start, place.runs.end) if isinstance(place, Moved) else (place.start, place.end)
     offset, committed = (start, start) if commit is None else (commit.offset, commit.committed)
     metadata = "" if commit is None else commit.metadata
     target, on_record = _target_of(place, offset)
     reason = _reason(offset, max(offset, committed), start, end, _Landing(target, on_record, _end_of(place)))
-    return Placed(place.target, target, metadata, source, committed, reason)
+    return TranslatedOffset(place.target, target, metadata, source, committed, reason)
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from logkeep.formats.run_map import RunMap, RunMapBuilder
 from logkeep.formats.stamping import ReadyBatch
 from logkeep.kafka.protocol import error_name
 from logkeep.kafka.restore.answers import Next, meaning
-from logkeep.kafka.restore.position import Standing, Step, Trouble, judged, lost
+from logkeep.kafka.restore.position import StreamStep, TargetEnd, Trouble, judged, lost
 from logkeep.kafka.restore.produce import Ack
 from logkeep.kafka.restore.reading import Reading
 from logkeep.kafka.restore.stream import Load
-from logkeep.kafka.restore.units import Outcome, ReplayLog
+from logkeep.kafka.restore.units import ReplayLog, ReplayOutcome
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.work import Progress
 
@@ -25,10 +25,10 @@ WINDOW = 5
 _REMEMBERED = 8
 
 
-class Piece(NamedTuple):
+class StreamPiece(NamedTuple):
     """A step of the stream and, unless it is a hole or the end, its batch."""
 
-    step: Step
+    step: StreamStep
     batch: ReadyBatch | None = None
     last: bool = False
 
@@ -52,16 +52,16 @@ class LogReplay:
         self.disk_failed = ""
         """What a broker said of its disk, as long as nothing was taken since."""
         self.records = self.fillers = self.holes = self.sent_bytes = 0
-        self.recent: deque[Step] = deque(maxlen=_REMEMBERED)
+        self.recent: deque[StreamStep] = deque(maxlen=_REMEMBERED)
         """The last steps that are in the target: where to look when it is not as it should be."""
-        self.standing = Standing(log.base, None)
+        self.standing = TargetEnd(log.base, None)
         self._progress = progress
         self._judged, self._alone = False, True
-        self._queue: deque[Piece] = deque()
-        self._flying: deque[Piece] = deque()
-        self._returned: list[Piece] = []
+        self._queue: deque[StreamPiece] = deque()
+        self._flying: deque[StreamPiece] = deque()
+        self._returned: list[StreamPiece] = []
         self._runs = [RunMapBuilder(source.start, source.end, log.base) for source in log.sources]
-        self._end = Step(log.base, log.base, 0)
+        self._end = StreamStep(log.base, log.base, 0)
         self._ended = False
 
     @staticmethod
@@ -78,7 +78,7 @@ class LogReplay:
         return not self._flying
 
     @property
-    def doubtful(self) -> list[Step]:
+    def doubtful(self) -> list[StreamStep]:
         """The last steps that are or should be in the target."""
         return [*self.recent, *(piece.step for piece in (*self._returned, *self._flying))]
 
@@ -87,7 +87,7 @@ class LogReplay:
         """The target offset after all that was read of the stream so far."""
         return self._end.end
 
-    def stand(self, standing: Standing) -> bool:
+    def stand(self, standing: TargetEnd) -> bool:
         """Begin, or begin again, where the target says it is; whether that is further than it was.
 
         What was sent and not acknowledged may be there or not: that is exactly what the standing tells.
@@ -102,12 +102,12 @@ class LogReplay:
         self.reading.reached = standing.log_end
         return further
 
-    def head(self) -> Piece | None:
+    def head(self) -> StreamPiece | None:
         """The next thing to do; the last one is the end of the stream. None: there is a trouble."""
         try:
             piece = self._first_unpassed()
         except (Damaged, ObjectMissing) as error:
-            self.trouble = Trouble(Outcome.DAMAGED, str(error))
+            self.trouble = Trouble(ReplayOutcome.DAMAGED, str(error))
             return None
         if not self._judged:
             self._judged = True
@@ -153,7 +153,7 @@ class LogReplay:
 
     def filled(self, log_end: int) -> None:
         """The hole at the head is filled up to there."""
-        self.standing, self.disk_failed = Standing(log_end, self.standing.last_sequence), ""
+        self.standing, self.disk_failed = TargetEnd(log_end, self.standing.last_sequence), ""
 
     def not_taken(self, what: str, ack: Ack) -> None:
         """The broker could not take it at this moment: the target has to be asked again."""
@@ -168,7 +168,7 @@ class LogReplay:
             each.skip_to(self.end)
         return [each.finish() for each in self._runs]
 
-    def _understood(self, step: Step, ack: Ack) -> bool:
+    def _understood(self, step: StreamStep, ack: Ack) -> bool:
         """Whether the answer is that the batch is where it belongs."""
         if not ack.error and ack.base_offset == step.start:
             return True
@@ -179,26 +179,26 @@ class LogReplay:
             self.not_taken(f"a batch for offset {step.start}", ack)
         else:
             what = f"what belongs to offset {step.start} came to stand at {ack.base_offset}"
-            self.trouble = Trouble(Outcome.FOREIGN, what)
+            self.trouble = Trouble(ReplayOutcome.FOREIGN, what)
         return False
 
-    def _judge(self, step: Step) -> None:
+    def _judge(self, step: StreamStep) -> None:
         self.trouble = judged(self.standing, step, self.log.producer.position)
         if self.trouble is None and lost(self.standing, step):
             what = f"the log ends at {self.standing.log_end}, before what it had already"
             self.again = ClusterNotReady(what, subject=self.log.target)
 
-    def _first_unpassed(self) -> Piece:
+    def _first_unpassed(self) -> StreamPiece:
         while True:
             while self._queue and self._queue[0].step.passed(self.standing):
                 self._pass(self._queue.popleft())
             if self._queue:
                 return self._queue[0]
             if self._ended:
-                return Piece(self._end, last=True)
+                return StreamPiece(self._end, last=True)
             self._read()
 
-    def _pass(self, piece: Piece) -> None:
+    def _pass(self, piece: StreamPiece) -> None:
         self.recent.append(piece.step)
         self._progress(piece.size_bytes)
 
@@ -206,13 +206,13 @@ class LogReplay:
         item = self.reading.take()
         if item is None:
             self._ended = True
-        elif isinstance(item, Step):
+        elif isinstance(item, StreamStep):
             self.holes, self.fillers = self.holes + 1, self.fillers + item.end - item.start - 1
-            self._queue.append(Piece(item))
-            self._end = Step(item.end, item.end, item.sent)
+            self._queue.append(StreamPiece(item))
+            self._end = StreamStep(item.end, item.end, item.sent)
         else:
             self._load(item)
-            self._end = Step(item.end, item.end, item.sent_after)
+            self._end = StreamStep(item.end, item.end, item.sent_after)
 
     def _load(self, load: Load) -> None:
         total = load.batches.total_records
@@ -228,4 +228,4 @@ class LogReplay:
         if not load.stamped:  # the target had it when it was read, and has lost it since
             load.stamp(self.log)
         ready = load.batches.ready()
-        self._queue.extend(Piece(step, batch) for step, batch in zip(load.steps(), ready, strict=True))
+        self._queue.extend(StreamPiece(step, batch) for step, batch in zip(load.steps(), ready, strict=True))

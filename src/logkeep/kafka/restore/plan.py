@@ -12,7 +12,7 @@ import msgspec
 
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.kafka.record import ClusterRecord, TopicRecord
-from logkeep.kafka.restore.choice import Chosen, ChosenLog
+from logkeep.kafka.restore.choice import ChosenLog, SelectedLogs
 from logkeep.kafka.restore.estimate import bound, choose_offsets, preserve_s, restore_s, said, together_s
 from logkeep.kafka.restore.refusals import refuse_damage, refuse_nothing_before, refused_names, refused_targets
 from logkeep.kafka.restore.repartition import (
@@ -26,7 +26,7 @@ from logkeep.kafka.restore.repartition import (
 from logkeep.kafka.restore.survey import Cut, LogSurvey
 from logkeep.kafka.restore.targets import TargetFacts
 from logkeep.kafka.restore.topic_plans import TopicPlan, TopicWishes, difference_findings, plan_topic
-from logkeep.kafka.restore.units import Isolation, Offsets
+from logkeep.kafka.restore.units import Offsets, RestoreIsolation
 from logkeep.kafka.traits import LogTraits, all_joined
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
@@ -44,7 +44,7 @@ class Wishes:
 
     offsets: Offsets | None = None
     """None: whatever is cheap enough."""
-    isolation: Isolation = Isolation.COMMITTED
+    isolation: RestoreIsolation = RestoreIsolation.COMMITTED
     parts: tuple[str, ...] = DEFAULT_PARTS
     groups: tuple[str, ...] = ()
     into_existing: bool = False
@@ -88,7 +88,7 @@ class RestorePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     offsets: Offsets
     why: str
     """Why offsets are kept or not."""
-    isolation: Isolation
+    isolation: RestoreIsolation
     prove: bool
     parts: tuple[str, ...]
     groups: tuple[str, ...]
@@ -115,7 +115,7 @@ class RestorePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 @dataclass(frozen=True)
-class Foreseen:
+class CheckedPlan:
     """A plan and what has to be said about it."""
 
     plan: RestorePlan
@@ -128,14 +128,14 @@ class Foreseen:
 
 def plan_restore(
     record: ClusterRecord,
-    chosen: Chosen,
+    chosen: SelectedLogs,
     surveys: Mapping[LogName, LogSurvey],
     target: TargetFacts,
     wishes: Wishes,
     at_once: int,
     mark: int,
     now_ms: int,
-) -> Foreseen:
+) -> CheckedPlan:
     """Decide everything. Raises Damaged when a chosen log cannot be read, UsageError for a time before the archive.
 
     `mark` is random: topics that this restore makes are recognised by it, as long as their ids are not stored yet.
@@ -189,10 +189,10 @@ def plan_restore(
         *_short_lived(plan, surveys, target, now_ms),
         *repartition_findings(chosen, surveys),
     )
-    return Foreseen(plan, seconds, findings, tuple(refusals))
+    return CheckedPlan(plan, seconds, findings, tuple(refusals))
 
 
-def _refuse_kept(chosen: Chosen, wishes: Wishes) -> None:
+def _refuse_kept(chosen: SelectedLogs, wishes: Wishes) -> None:
     if chosen.repartitioned and wishes.offsets is Offsets.PRESERVE:
         raise UsageError(
             "a topic that gets another number of partitions cannot keep the offsets of its records",
@@ -203,7 +203,7 @@ def _refuse_kept(chosen: Chosen, wishes: Wishes) -> None:
 
 def _topics(
     record: ClusterRecord,
-    chosen: Chosen,
+    chosen: SelectedLogs,
     surveys: Mapping[LogName, LogSurvey],
     target: TargetFacts,
     wishes: Wishes,
@@ -285,7 +285,7 @@ def _topic(record: ClusterRecord, name: str) -> TopicRecord:
 
 
 def _logs(
-    chosen: Chosen, surveys: Mapping[LogName, LogSurvey], target: TargetFacts, wishes: Wishes, *, preserve: bool
+    chosen: SelectedLogs, surveys: Mapping[LogName, LogSurvey], target: TargetFacts, wishes: Wishes, *, preserve: bool
 ) -> Iterator[PlannedLog]:
     """Every log, or of one that is spread a part for every partition."""
     for log in chosen.logs:

@@ -13,20 +13,20 @@ What fills a hole has no sequence number of ours: a foreign record in a hole is 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from logkeep.kafka.restore.units import Outcome
+from logkeep.kafka.restore.units import ReplayOutcome
 
 SEQUENCES = 2**31
 
 
 @dataclass(frozen=True)
-class Standing:
+class TargetEnd:
     """What the target says: where its log ends, and then the last sequence number of our producer, None = unknown."""
 
     log_end: int
     last_sequence: int | None
 
 
-class Step(NamedTuple):
+class StreamStep(NamedTuple):
     """A batch or a hole of the stream: target offsets `[start, end)`, and how many records our producer sent before."""
 
     start: int
@@ -39,7 +39,7 @@ class Step(NamedTuple):
         """Of its first record."""
         return self.sent % SEQUENCES
 
-    def passed(self, standing: Standing) -> bool:
+    def passed(self, standing: TargetEnd) -> bool:
         """Whether all of it is in the target's log."""
         return self.end <= standing.log_end
 
@@ -48,21 +48,21 @@ class Step(NamedTuple):
 class Trouble:
     """Why a log cannot be gone on with."""
 
-    outcome: Outcome
+    outcome: ReplayOutcome
     detail: str
 
 
-def judged(standing: Standing, at: Step, position: int) -> Trouble | None:
+def judged(standing: TargetEnd, at: StreamStep, position: int) -> Trouble | None:
     """Whether the stream may go on with this step, the first that is not passed; None: it may.
 
     The end of a stream is a step without offsets. `position` is where the producer's first record stands or will.
     """
     if standing.log_end < position:
         what = f"the log ends at {standing.log_end}, before {position} where it ended when this was planned"
-        return Trouble(Outcome.GONE, f"{what}: it is another log, or lost its end")
+        return Trouble(ReplayOutcome.GONE, f"{what}: it is another log, or lost its end")
     if standing.last_sequence is None and at.sent:
         what = f"the log ends at {standing.log_end}, and the broker does not know the producer of what is in it"
-        return Trouble(Outcome.FORGOTTEN, what)
+        return Trouble(ReplayOutcome.FORGOTTEN, what)
     if lost(standing, at):
         return None
     surplus = ahead(standing, at.sent)
@@ -73,12 +73,12 @@ def judged(standing: Standing, at: Step, position: int) -> Trouble | None:
     return None
 
 
-def lost(standing: Standing, at: Step) -> bool:
+def lost(standing: TargetEnd, at: StreamStep) -> bool:
     """Whether the log ends before what this attempt saw in it: only a new attempt can tell what is left."""
     return standing.log_end < at.start and ahead(standing, at.sent) > 0
 
 
-def ahead(standing: Standing, sent: int) -> int:
+def ahead(standing: TargetEnd, sent: int) -> int:
     """How many records of the log our producer did not send; below zero: the broker remembers later ones already.
 
     Sequence numbers begin again after 2^31, so this is the nearer of two differences.
@@ -87,5 +87,5 @@ def ahead(standing: Standing, sent: int) -> int:
     return (sent - known + SEQUENCES // 2) % SEQUENCES - SEQUENCES // 2
 
 
-def _foreign(standing: Standing, what: str) -> Trouble:
-    return Trouble(Outcome.FOREIGN, f"the log ends at {standing.log_end}: {what}")
+def _foreign(standing: TargetEnd, what: str) -> Trouble:
+    return Trouble(ReplayOutcome.FOREIGN, f"the log ends at {standing.log_end}: {what}")

@@ -11,11 +11,11 @@ from logkeep.errors import LogkeepError, TargetUnsafe
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.record import GroupRecord
 from logkeep.kafka.restore.acls import scram_finding
-from logkeep.kafka.restore.backup_view import BackupView
-from logkeep.kafka.restore.choice import Choice, Chosen, choose
+from logkeep.kafka.restore.backup_view import KafkaBackupView
+from logkeep.kafka.restore.choice import RestoreSelection, SelectedLogs, choose
 from logkeep.kafka.restore.groups import GroupsPlan, inexact_findings, plan_groups, rows_foreseen, rows_of
 from logkeep.kafka.restore.offsets import Kept, Moved, Routes
-from logkeep.kafka.restore.plan import Foreseen, RestorePlan, Wishes, gap_findings, plan_restore
+from logkeep.kafka.restore.plan import CheckedPlan, RestorePlan, Wishes, gap_findings, plan_restore
 from logkeep.kafka.restore.refusals import named
 from logkeep.kafka.restore.rights import RightsWanted, denied, rights_findings
 from logkeep.kafka.restore.rights_asked import find_rights, principal_of
@@ -43,22 +43,22 @@ _INDEX_BYTES = 64 << 10
 
 
 @dataclass(frozen=True)
-class RestoreWish:
+class KafkaRestoreOptions:
     """All that the user asked for."""
 
-    choice: Choice = field(default_factory=Choice)
+    choice: RestoreSelection = field(default_factory=RestoreSelection)
     wishes: Wishes = field(default_factory=Wishes)
     limit_produce: int | None = None
     """Bytes per second over all tasks."""
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedKafkaRestore:
     """What a run would begin with."""
 
-    view: BackupView
+    view: KafkaBackupView
     target: TargetFacts
-    foreseen: Foreseen
+    foreseen: CheckedPlan
     groups: GroupsPlan
     """Where offsets change, positions are those of the source still: which groups, not where. `group_rows` knows."""
     findings: tuple[Finding, ...]
@@ -93,14 +93,14 @@ class Chance:
 
 
 def prepare(
-    view: BackupView,
-    wish: RestoreWish,
+    view: KafkaBackupView,
+    wish: KafkaRestoreOptions,
     settings: ClientSettings,
     engine_for: EngineFor,
     chance: Chance,
     *,
     presence: bool = True,
-) -> Prepared:
+) -> PreparedKafkaRestore:
     """Raises what makes a plan impossible; what only forbids to carry it out is among the refusals.
 
     Without `presence` an object that is lost makes no difference to the plan: the tasks will find out.
@@ -124,12 +124,12 @@ def prepare(
             new = [f for f in difference_findings(foreseen.plan.topics) if f not in known]
             findings += [*new, *more]
     ranges = {log.log: Range(log.start, log.end) for log in foreseen.plan.logs}
-    return Prepared(view, target, foreseen, groups, (*findings, *gap_findings(view.gaps(ranges))))
+    return PreparedKafkaRestore(view, target, foreseen, groups, (*findings, *gap_findings(view.gaps(ranges))))
 
 
 def survey_logs(
-    view: BackupView,
-    chosen: Chosen,
+    view: KafkaBackupView,
+    chosen: SelectedLogs,
     until_ms: int | None,
     engine_for: EngineFor,
     *,
@@ -158,7 +158,7 @@ def survey_logs(
     return {each.log: each for result in found for each in result.logs}, engine
 
 
-def _groups(cluster: Cluster, view: BackupView, plan: RestorePlan) -> tuple[GroupsPlan, tuple[TargetUnsafe, ...]]:
+def _groups(cluster: Cluster, view: KafkaBackupView, plan: RestorePlan) -> tuple[GroupsPlan, tuple[TargetUnsafe, ...]]:
     """Groups that come back; and why they must not, when some of them are being read by."""
     if "groups" not in plan.parts:
         return GroupsPlan(()), ()
@@ -191,8 +191,8 @@ def kept_routes(plan: RestorePlan) -> Routes:
 
 
 def _asked(
-    cluster: Cluster, foreseen: Foreseen, groups: GroupsPlan, settings: ClientSettings, token: str
-) -> tuple[Foreseen, list[Finding]]:
+    cluster: Cluster, foreseen: CheckedPlan, groups: GroupsPlan, settings: ClientSettings, token: str
+) -> tuple[CheckedPlan, list[Finding]]:
     """Let the target say what it would refuse: topics and configs, and what this user may not."""
     topics, refused = tried(cluster, foreseen.plan.topics)
     plan = msgspec.structs.replace(foreseen.plan, topics=tuple(topics))
@@ -217,12 +217,12 @@ def _rights(plan: RestorePlan, groups: GroupsPlan, token: str) -> RightsWanted:
     )
 
 
-def _credentials(view: BackupView, plan: RestorePlan) -> list[Finding]:
+def _credentials(view: KafkaBackupView, plan: RestorePlan) -> list[Finding]:
     stored = any(a.role == SCRAM_ROLE for a in view.manifest.attachments)
     return scram_finding(archived=stored and "acls" in plan.parts)
 
 
-def _left_out(chosen: Chosen, groups: GroupsPlan) -> list[Finding]:
+def _left_out(chosen: SelectedLogs, groups: GroupsPlan) -> list[Finding]:
     internal = [
         Finding(
             code="internal-topic",

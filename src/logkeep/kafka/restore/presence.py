@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.model.segments import Segment
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 
 
 class Presence:
     """The objects of some segments of one log. The store is asked once, when the first of them is."""
 
-    def __init__(self, place: Place, segments: Sequence[Segment]) -> None:
+    def __init__(self, place: SourceRef, segments: Sequence[Segment]) -> None:
         self._place = place
         self._segments = sorted((s for s in segments if s.has_object), key=self._name)
         self._sizes: dict[str, int] | None = None

@@ -22,10 +22,10 @@ import msgspec
 
 from logkeep.errors import Damaged, NotAuthorised
 from logkeep.formats.deviation import Deviation, first_deviation
-from logkeep.formats.records import Records
+from logkeep.formats.records import RecordColumns
 from logkeep.formats.streams import Streams
-from logkeep.formats.transactions import Settled
-from logkeep.formats.twins import Side, Twins
+from logkeep.formats.transactions import SettledTransactions
+from logkeep.formats.twins import LogSide, Twins
 from logkeep.kafka.pipeline import Pause
 from logkeep.kafka.restore.ahead import ahead
 from logkeep.kafka.restore.archive import share_of, stretches, view_of
@@ -33,14 +33,14 @@ from logkeep.kafka.restore.target_log import Refuted, TargetLog
 from logkeep.kafka.restore.units import LogProof, Offsets, ReplayLog
 from logkeep.kafka.units import Brokers
 from logkeep.model.work import Progress
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 
 
 def prove(
     log: ReplayLog,
-    place: Place,
+    place: SourceRef,
     brokers: Brokers,
-    settled: Settled | None,
+    settled: SettledTransactions | None,
     end: int,
     progress: Progress,
     *,
@@ -58,9 +58,9 @@ def prove(
 
 def prove_with(
     log: ReplayLog,
-    place: Place,
+    place: SourceRef,
     brokers: Brokers,
-    settled: Settled | None,
+    settled: SettledTransactions | None,
     end: int,
     progress: Progress,
     pause: Pause,
@@ -75,8 +75,8 @@ def prove_with(
 @dataclass(frozen=True)
 class _Proof:
     log: ReplayLog
-    place: Place
-    settled: Settled | None
+    place: SourceRef
+    settled: SettledTransactions | None
     target: TargetLog
     finished: bool
 
@@ -115,14 +115,14 @@ class _Proof:
                 raise
             return Deviation(self.target.start, f"the target holds a batch that cannot be read: {error.what}")
 
-    def _archive(self, stack: ExitStack, start: int = -1) -> Side:
+    def _archive(self, stack: ExitStack, start: int = -1) -> LogSide:
         """The archived records that should be there, from an offset on."""
         log = self.log if start < 0 else msgspec.structs.replace(self.log, start=start)
         view = view_of(log, self.settled)
         source = stack.enter_context(closing(ahead(stretches(self.place, log), "archive")))
-        return Side(source, view, view.visible, f"the archive of {log.log}")
+        return LogSide(source, view, view.visible, f"the archive of {log.log}")
 
-    def _archived(self, stack: ExitStack, start: int) -> Iterator[Records]:
+    def _archived(self, stack: ExitStack, start: int) -> Iterator[RecordColumns]:
         """The same, record by record."""
         if self.log.spread_over:
             return chain.from_iterable(share_of(self.place, source) for source in self.log.sources)
@@ -146,5 +146,5 @@ class _Proof:
         return Deviation(begins, f"the log begins at offset {begins} instead of {first}")
 
 
-def _records(side: Side) -> Iterator[Records]:
+def _records(side: LogSide) -> Iterator[RecordColumns]:
     return side.records(side.parts())

@@ -5,19 +5,19 @@ from itertools import zip_longest
 import msgspec
 
 from logkeep.errors import Damaged, ObjectMissing
-from logkeep.formats.transactions import Settled
+from logkeep.formats.transactions import SettledTransactions
 from logkeep.formats.view import visible_records
 from logkeep.kafka.brokers import SettingsBrokers
 from logkeep.kafka.restore.archive import settled_of, share_of, stretches, view_of
 from logkeep.kafka.restore.proof import prove
-from logkeep.kafka.restore.units import LogResult, Offsets, Outcome, ReplayLog, ReplayResult, SourceResult
+from logkeep.kafka.restore.units import LogResult, Offsets, ReplayLog, ReplayOutcome, ReplayResult, SourceResult
 from logkeep.kafka.settings import ClientSettings
 from logkeep.model.work import Progress
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 
 
 class ProveUnit(msgspec.Struct, frozen=True, kw_only=True):
-    place: Place
+    place: SourceRef
     settings: ClientSettings
     logs: tuple[ReplayLog, ...]
     ends: tuple[int, ...]
@@ -37,7 +37,7 @@ def prove_logs(unit: ProveUnit, progress: Progress) -> ReplayResult:
     )
 
 
-def beginning_of(place: Place, log: ReplayLog, settled: Settled | None, end: int) -> ReplayLog:
+def beginning_of(place: SourceRef, log: ReplayLog, settled: SettledTransactions | None, end: int) -> ReplayLog:
     """The log up to the source offset of what stands at the target offset `end`, or would stand there next."""
     if log.offsets is Offsets.PRESERVE:
         return msgspec.structs.replace(log, end=min(max(end, log.start), log.end))
@@ -51,7 +51,7 @@ def beginning_of(place: Place, log: ReplayLog, settled: Settled | None, end: int
     return log
 
 
-def _beginning_of_shares(place: Place, log: ReplayLog, left: int) -> ReplayLog:
+def _beginning_of_shares(place: SourceRef, log: ReplayLog, left: int) -> ReplayLog:
     for index, source in enumerate(log.sources):
         for records in share_of(place, source):
             if left < len(records):
@@ -62,7 +62,7 @@ def _beginning_of_shares(place: Place, log: ReplayLog, left: int) -> ReplayLog:
 
 def _proven(unit: ProveUnit, log: ReplayLog, end: int, progress: Progress) -> LogResult:
     found = LogResult(
-        log=log.log, topic=log.topic, partition=log.partition, outcome=Outcome.DONE, end=end, others=_others(log)
+        log=log.log, topic=log.topic, partition=log.partition, outcome=ReplayOutcome.DONE, end=end, others=_others(log)
     )
     try:
         settled = None if log.spread_over else settled_of(unit.place, log)
@@ -70,7 +70,7 @@ def _proven(unit: ProveUnit, log: ReplayLog, end: int, progress: Progress) -> Lo
         brokers = SettingsBrokers(unit.settings)
         proof = prove(wanted, unit.place, brokers, settled, end, progress, finished=not unit.beginnings)
     except (Damaged, ObjectMissing) as error:
-        return msgspec.structs.replace(found, outcome=Outcome.DAMAGED, detail=str(error))
+        return msgspec.structs.replace(found, outcome=ReplayOutcome.DAMAGED, detail=str(error))
     return msgspec.structs.replace(found, records=proof.records, proof=proof, others=_others(log, proof.shares))
 
 

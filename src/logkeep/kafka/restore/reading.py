@@ -4,26 +4,26 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 
-from logkeep.formats.outgoing import Hole, Outgoing, outgoing
+from logkeep.formats.outgoing import OffsetHole, Outgoing, outgoing
 from logkeep.formats.regroup import regrouped
-from logkeep.formats.transactions import Settled
+from logkeep.formats.transactions import SettledTransactions
 from logkeep.kafka.restore.archive import settled_of, share_of, stretches, view_of
-from logkeep.kafka.restore.position import Step
+from logkeep.kafka.restore.position import StreamStep
 from logkeep.kafka.restore.stream import Load, stream
 from logkeep.kafka.restore.units import ReplayLog
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 
 
 class Reading:
     """Gives what the stream has, one item after the other. One item is made ready ahead of the one that is used."""
 
-    def __init__(self, log: ReplayLog, place: Place, reader: Executor) -> None:
+    def __init__(self, log: ReplayLog, place: SourceRef, reader: Executor) -> None:
         self._log, self._place, self._reader = log, place, reader
-        self._items: Iterator[Load | Step] | None = None
-        self._coming: deque[Future[Load | Step | None]] = deque()
+        self._items: Iterator[Load | StreamStep] | None = None
+        self._coming: deque[Future[Load | StreamStep | None]] = deque()
         self.reached = log.base
         """Up to where the target has it: what is read from now on and ends before that is not going to be sent."""
-        self.settled: Settled | None = None
+        self.settled: SettledTransactions | None = None
 
     def open(self) -> None:
         """Begin to read. May be called again."""
@@ -31,7 +31,7 @@ class Reading:
             self._items = self._stream()
             self._submit()
 
-    def take(self) -> Load | Step | None:
+    def take(self) -> Load | StreamStep | None:
         """The next item; None: there are no more. Raises Damaged, ObjectMissing or another StoreError."""
         self.open()
         item = self._coming.popleft().result()
@@ -43,11 +43,11 @@ class Reading:
         if self._items is not None:
             self._coming.append(self._reader.submit(next, self._items, None))
 
-    def _stream(self) -> Iterator[Load | Step]:
+    def _stream(self) -> Iterator[Load | StreamStep]:
         """Runs in the reader's thread, also the look at the transactions that comes first."""
         yield from stream(self._log, self._parts(), lambda: self.reached)
 
-    def _parts(self) -> Iterator[Outgoing | Hole]:
+    def _parts(self) -> Iterator[Outgoing | OffsetHole]:
         if self._log.spread_over:
             for index, source in enumerate(self._log.sources):
                 yield from regrouped(share_of(self._place, source), index)

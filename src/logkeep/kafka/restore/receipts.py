@@ -8,13 +8,13 @@ import msgspec
 
 from logkeep.kafka.restore.units import LogResult
 from logkeep.model.time import rfc3339
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.owner import this_process
-from logkeep.repository.restores import FIRST, ReceiptDocument, RestorePlanDocument, Verdict
+from logkeep.repository.restores import FIRST, ReceiptDocument, RestorePlanDocument, RestoreVerdict
 
 
 @dataclass(frozen=True)
-class Began:
+class RunStart:
     """When a run began, and which one it is."""
 
     moment: datetime
@@ -22,7 +22,7 @@ class Began:
 
 
 def blank_receipt(
-    state: Place, document: RestorePlanDocument, began: Began, now: datetime, results: Sequence[LogResult]
+    state: SourceRef, document: RestorePlanDocument, began: RunStart, now: datetime, results: Sequence[LogResult]
 ) -> ReceiptDocument:
     """What is known before it is known how all ends: until then it has failed."""
     seconds = max((now - began.moment).total_seconds(), 1e-3)
@@ -34,7 +34,7 @@ def blank_receipt(
         number=FIRST,
         backup=document.backup,
         drill=document.drill,
-        verdict=Verdict.FAILED,
+        verdict=RestoreVerdict.FAILED,
         owner=this_process(began.run),
         started=rfc3339(began.moment),
         finished=rfc3339(now),
@@ -44,7 +44,7 @@ def blank_receipt(
     )
 
 
-def ended(receipt: ReceiptDocument, began: Began, now: datetime) -> ReceiptDocument:
+def ended(receipt: ReceiptDocument, began: RunStart, now: datetime) -> ReceiptDocument:
     """The receipt with the end of this run. A run that only finished another one's work begins where that began."""
     first = min(datetime.fromisoformat(receipt.started), began.moment)
     seconds = max((now - first).total_seconds(), 0.0)

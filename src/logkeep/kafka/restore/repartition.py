@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from logkeep.errors import LogkeepError, TargetUnsafe, UsageError
-from logkeep.kafka.restore.choice import Chosen
+from logkeep.kafka.restore.choice import SelectedLogs
 from logkeep.kafka.restore.estimate import PROVEN_BYTES_PER_S
 from logkeep.kafka.restore.survey import LogSurvey
 from logkeep.kafka.restore.targets import TargetFacts
@@ -25,20 +25,20 @@ def share(whole: int, partitions: int, partition: int) -> int:
     return whole * (partition + 1) // partitions - whole * partition // partitions
 
 
-def encoded_anew(survey: LogSurvey, chosen: Chosen) -> LogSurvey:
+def encoded_anew(survey: LogSurvey, chosen: SelectedLogs) -> LogSurvey:
     """The log with the work that it makes: when it is spread, nothing of it is sent as it is."""
     spread = survey.log.name in chosen.repartitioned
     return msgspec.structs.replace(survey, reencoded_bytes=survey.bytes) if spread else survey
 
 
-def reading_s(survey: LogSurvey, chosen: Chosen, *, proof: bool) -> float:
+def reading_s(survey: LogSurvey, chosen: SelectedLogs, *, proof: bool) -> float:
     """What it takes that all of a log is read for each partition that gets a share, to be sent and to be proven."""
     times = chosen.repartitioned.get(survey.log.name, 0) * (2 if proof else 1)
     return times * survey.bytes / PROVEN_BYTES_PER_S
 
 
 def refused_repartitions(
-    chosen: Chosen, surveys: Mapping[LogName, LogSurvey], target: TargetFacts, *, into_existing: bool
+    chosen: SelectedLogs, surveys: Mapping[LogName, LogSurvey], target: TargetFacts, *, into_existing: bool
 ) -> list[LogkeepError]:
     """Targets in which keys would not stand where producers will look for them, and logs that are too long."""
     refused: list[LogkeepError] = []
@@ -68,12 +68,12 @@ def _too_wide(topic: str, has: int, wanted: int) -> TargetUnsafe:
     )
 
 
-def repartition_findings(chosen: Chosen, surveys: Mapping[LogName, LogSurvey]) -> list[Finding]:
+def repartition_findings(chosen: SelectedLogs, surveys: Mapping[LogName, LogSurvey]) -> list[Finding]:
     """What becomes of each of these topics."""
     return [_finding(chosen, surveys, source, n) for source, n in chosen.repartitioned.items()]
 
 
-def _finding(chosen: Chosen, surveys: Mapping[LogName, LogSurvey], source: str, partitions: int) -> Finding:
+def _finding(chosen: SelectedLogs, surveys: Mapping[LogName, LogSurvey], source: str, partitions: int) -> Finding:
     logs = [log for log in chosen.logs if log.log.name == source]
     records = sum(surveys[log.log].records for log in logs)
     memory = f"; their map takes up to {records * _MAP_BYTES >> 20:,} MiB of memory" * (records >= _WORTH_TELLING)

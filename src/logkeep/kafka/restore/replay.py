@@ -17,20 +17,20 @@ from logkeep.kafka.admin.records import delete_records
 from logkeep.kafka.brokers import SettingsBrokers
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.courtesy import Courtesy
-from logkeep.kafka.patience import Patience as AskingPatience
-from logkeep.kafka.pipeline import Patience
+from logkeep.kafka.patience import Backoff
+from logkeep.kafka.pipeline import ProgressBackoff
 from logkeep.kafka.restore.holes import TIMEOUT_MS, Patient
 from logkeep.kafka.restore.one_log import LogReplay
 from logkeep.kafka.restore.position import Trouble
 from logkeep.kafka.restore.proof import prove_with
 from logkeep.kafka.restore.reading import Reading
-from logkeep.kafka.restore.rounds import Rounds, Tools
+from logkeep.kafka.restore.rounds import ReplayRounds, Tools
 from logkeep.kafka.restore.units import (
     LogProof,
     LogResult,
     Offsets,
-    Outcome,
     ReplayLog,
+    ReplayOutcome,
     ReplayResult,
     ReplayUnit,
     SourceResult,
@@ -57,7 +57,7 @@ def replay(unit: ReplayUnit, progress: Progress) -> ReplayResult:
 def replay_with(unit: ReplayUnit, progress: Progress, ways: Ways) -> ReplayResult:
     """The same with time handed in."""
     # Coordinators answer "a moment, please" after every transaction: asking soon again makes holes quick to fill.
-    asking = AskingPatience(attempts=25, first_wait_s=0.005, longest_wait_s=2.0, sleep=ways.pause)
+    asking = Backoff(attempts=25, first_wait_s=0.005, longest_wait_s=2.0, sleep=ways.pause)
     with (
         ThreadPoolExecutor(_READERS, "read") as readers,
         Cluster(unit.settings, patience=asking, clock=ways.clock) as cluster,
@@ -65,12 +65,12 @@ def replay_with(unit: ReplayUnit, progress: Progress, ways: Ways) -> ReplayResul
         logs = [LogReplay(log, Reading(log, unit.place, readers), progress) for log in unit.logs]
         tools = Tools(
             cluster,
-            Patience(ways.pause, ways.clock),
+            ProgressBackoff(ways.pause, ways.clock),
             Courtesy(unit.bytes_per_s, ways.pause, ways.clock),
             Patient(ways.pause, ways.clock),
             ways.transaction_timeout_ms,
         )
-        Rounds(logs, tools).run()
+        ReplayRounds(logs, tools).run()
         _begin_where_they_began(cluster, [log.log for log in logs if log.done])
         return ReplayResult(logs=tuple(_result(log, unit, progress, ways) for log in logs))
 
@@ -91,7 +91,7 @@ def _result(log: LogReplay, unit: ReplayUnit, progress: Progress, ways: Ways) ->
         log=log.log.log,
         topic=log.log.topic,
         partition=log.log.partition,
-        outcome=Outcome.DONE if trouble is None else trouble.outcome,
+        outcome=ReplayOutcome.DONE if trouble is None else trouble.outcome,
         detail="" if trouble is None else trouble.detail,
         records=log.records if trouble is None else 0,
         fillers=log.fillers,
@@ -113,5 +113,5 @@ def _proven(log: LogReplay, unit: ReplayUnit, progress: Progress, ways: Ways) ->
     try:
         return prove_with(log.log, unit.place, brokers, settled, log.end, progress, ways.pause)
     except (Damaged, ObjectMissing) as error:
-        log.trouble = Trouble(Outcome.DAMAGED, str(error))
+        log.trouble = Trouble(ReplayOutcome.DAMAGED, str(error))
         return None

@@ -15,11 +15,11 @@ import msgspec
 from logkeep.errors import Locked, ObjectMissing, TargetUnsafe, UnknownBackup, UsageError
 from logkeep.formats.run_map_bytes import decode_all
 from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.restore.backup_view import KIND, BackupView, view_backup
+from logkeep.kafka.restore.backup_view import KIND, KafkaBackupView, view_backup
 from logkeep.kafka.restore.finishing import There, as_first_found, finish
 from logkeep.kafka.restore.plan import RestorePlan, gap_findings
-from logkeep.kafka.restore.preparing import Prepared, RestoreWish
-from logkeep.kafka.restore.receipts import Began, blank_receipt, ended
+from logkeep.kafka.restore.preparing import KafkaRestoreOptions, PreparedKafkaRestore
+from logkeep.kafka.restore.receipts import RunStart, blank_receipt, ended
 from logkeep.kafka.restore.results import map_of, partition_rows, result_findings, whole
 from logkeep.kafka.restore.topic_plans import difference_findings
 from logkeep.kafka.restore.topics import abort_topics
@@ -31,15 +31,15 @@ from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.ranges import Range
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine, EngineFor
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.owner import is_alive, this_process
 from logkeep.repository.restores import (
     NewRestore,
     ReceiptDocument,
     RestoredGroup,
     RestorePlanDocument,
-    Target,
-    Verdict,
+    RestoreTargetRef,
+    RestoreVerdict,
     begin_restore,
     newest_producers,
     note_resumed,
@@ -56,11 +56,11 @@ from logkeep.repository.restores import (
     topic_ids,
 )
 
-GOOD = frozenset({Verdict.PROVEN, Verdict.UNPROVEN})
+GOOD = frozenset({RestoreVerdict.PROVEN, RestoreVerdict.UNPROVEN})
 
 
 @dataclass(frozen=True)
-class Done:
+class KafkaRestoreDone:
     """What became of it."""
 
     restore_id: RestoreId
@@ -74,7 +74,7 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Aborted:
+class AbortedRestore:
     restore_id: RestoreId
     plan: RestorePlan
     deleted: tuple[str, ...]
@@ -82,7 +82,7 @@ class Aborted:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredKafkaRestore:
     """A restore that was begun, as its documents tell it."""
 
     document: RestorePlanDocument
@@ -112,8 +112,8 @@ class Stored:
 class KafkaRestore:
     """Everything a restore needs besides the plan."""
 
-    place: Place
-    state: Place
+    place: SourceRef
+    state: SourceRef
     """Where the restore's documents go; the repository itself, unless it may only be read."""
     settings: ClientSettings
     clock: Clock
@@ -121,14 +121,14 @@ class KafkaRestore:
 
     def begin(
         self,
-        prepared: Prepared,
-        wish: RestoreWish,
+        prepared: PreparedKafkaRestore,
+        wish: KafkaRestoreOptions,
         engine: Engine,
         options: Mapping[str, str],
         *,
         drill: bool = False,
         begun: Callable[[RestoreId], None] = lambda _: None,
-    ) -> Done:
+    ) -> KafkaRestoreDone:
         """Carry out a plan that has no refusals. Raises StoreDenied before anything is changed.
 
         `begun` is told the id as soon as there is one: whoever is interrupted must know it.
@@ -136,7 +136,7 @@ class KafkaRestore:
         new = NewRestore(
             backup=prepared.view.entry.id,
             kind=KIND,
-            target=Target(cluster_id=prepared.target.cluster_id),
+            target=RestoreTargetRef(cluster_id=prepared.target.cluster_id),
             body=msgspec.json.encode(prepared.plan),
             options=dict(options),
             drill=drill,
@@ -146,7 +146,9 @@ class KafkaRestore:
         stored = self.stored(restore_id)
         return self._carry_out(stored, prepared.view, engine, wish.limit_produce, prepared.findings)
 
-    def resume(self, stored: Stored, view: BackupView, engine_for: EngineFor, limit_produce: int | None = None) -> Done:
+    def resume(
+        self, stored: StoredKafkaRestore, view: KafkaBackupView, engine_for: EngineFor, limit_produce: int | None = None
+    ) -> KafkaRestoreDone:
         """Go on with what was stored. One that has ended well is only proven once more."""
         if stored.document.drill:
             raise UsageError("a drill is not resumed", subject=str(stored.id), remedy="run it again")
@@ -158,16 +160,16 @@ class KafkaRestore:
             stored, view, engine_for(stored.plan.bytes), limit_produce, _known_findings(view, stored.plan)
         )
 
-    def abort(self, stored: Stored) -> Aborted:
+    def abort(self, stored: StoredKafkaRestore) -> AbortedRestore:
         """Give a restore up: topics that it made are deleted, others get their configs back. May be repeated."""
         self.refuse_abort(stored)
         self._take_over(stored)
         with Cluster(self.settings) as cluster:
             deleted, findings = abort_topics(cluster, stored.plan.topics, topic_ids(self.state, stored.id))
         put_aborted(self.state, stored.document, "given up by its user", self.clock, self.tokens)
-        return Aborted(stored.id, stored.plan, tuple(deleted), tuple(findings))
+        return AbortedRestore(stored.id, stored.plan, tuple(deleted), tuple(findings))
 
-    def refuse_abort(self, stored: Stored) -> None:
+    def refuse_abort(self, stored: StoredKafkaRestore) -> None:
         """A restore that ended well is in use, and one in another cluster is not about the topics here."""
         self._refuse_another_cluster(stored.plan)
         if stored.ended_well:
@@ -177,7 +179,7 @@ class KafkaRestore:
                 remedy="delete the topics yourself if that is meant; nothing was changed",
             )
 
-    def stored(self, restore_id: RestoreId, *, given_up: bool = False) -> Stored:
+    def stored(self, restore_id: RestoreId, *, given_up: bool = False) -> StoredKafkaRestore:
         """A restore by its id. One that was given up is refused, unless it is to be given up again."""
         try:
             document = read_plan(self.state, restore_id)
@@ -195,9 +197,11 @@ class KafkaRestore:
             raise UsageError(
                 "this restore was given up and cannot go on", subject=str(restore_id), remedy="begin a new one"
             )
-        return Stored(document, plan_body(document, RestorePlan), tuple(read_receipts(self.state, restore_id)))
+        return StoredKafkaRestore(
+            document, plan_body(document, RestorePlan), tuple(read_receipts(self.state, restore_id))
+        )
 
-    def view(self, stored: Stored) -> BackupView:
+    def view(self, stored: StoredKafkaRestore) -> KafkaBackupView:
         """The backup that is being restored. Hold it while it is read."""
         entry = read_chain(self.place).entry(BackupId(stored.document.backup))
         if entry is None:
@@ -207,7 +211,7 @@ class KafkaRestore:
             )
         return view_backup(self.place, entry)
 
-    def _take_over(self, stored: Stored) -> None:
+    def _take_over(self, stored: StoredKafkaRestore) -> None:
         """Say that this process works on it now. Raises Locked while another one on this machine does."""
         owner = owner_of(self.state, stored.document)
         if is_alive(owner, this_process(self.tokens())):
@@ -228,13 +232,13 @@ class KafkaRestore:
 
     def _carry_out(
         self,
-        stored: Stored,
-        view: BackupView,
+        stored: StoredKafkaRestore,
+        view: KafkaBackupView,
         engine: Engine,
         limit_produce: int | None,
         findings: Sequence[Finding],
-    ) -> Done:
-        began = Began(datetime.fromisoformat(stored.document.started), self.tokens())  # also when it is resumed
+    ) -> KafkaRestoreDone:
+        began = RunStart(datetime.fromisoformat(stored.document.started), self.tokens())  # also when it is resumed
         receipt, told = stored.there, tuple(findings)
         if receipt is None:
             writing = self._writing(stored, view, engine, began, limit_produce)
@@ -245,7 +249,9 @@ class KafkaRestore:
                 return self._done(stored, receipt)
         return self._finished(stored, view, began, receipt, told)
 
-    def _told(self, stored: Stored, began: Began, written: Written, findings: tuple[Finding, ...]) -> ReceiptDocument:
+    def _told(
+        self, stored: StoredKafkaRestore, began: RunStart, written: Written, findings: tuple[Finding, ...]
+    ) -> ReceiptDocument:
         """Store what the tasks said, before anything else is changed."""
         good = whole(written.results, prove=stored.plan.prove)
         if not good and any(r.records_there for r in read_receipts(self.state, stored.id)):
@@ -262,12 +268,12 @@ class KafkaRestore:
 
     def _finished(
         self,
-        stored: Stored,
-        view: BackupView,
-        began: Began,
+        stored: StoredKafkaRestore,
+        view: KafkaBackupView,
+        began: RunStart,
         receipt: ReceiptDocument,
         findings: tuple[Finding, ...],
-    ) -> Done:
+    ) -> KafkaRestoreDone:
         producers = newest_producers(self.state, stored.id)
         maps = decode_all(read_map(self.state, stored.id, receipt.map)) if receipt.map else {}
         there = There(dict(producers.topics) if producers else {}, maps)
@@ -281,16 +287,16 @@ class KafkaRestore:
         finished = finish(view, stored.plan, there, self.settings, remember)
         receipt = msgspec.structs.replace(
             ended(receipt, began, self.clock()),
-            verdict=Verdict.FAILED if finished.damaged else _verdict(stored.plan),
+            verdict=RestoreVerdict.FAILED if finished.damaged else _verdict(stored.plan),
             groups=finished.groups or stored.groups,
             findings=(*findings, *finished.findings),
         )
         return self._done(stored, put_receipt(self.state, receipt))
 
-    def _prove_again(self, stored: Stored, view: BackupView, engine: Engine) -> Done:
+    def _prove_again(self, stored: StoredKafkaRestore, view: KafkaBackupView, engine: Engine) -> KafkaRestoreDone:
         """Compare once more. What others did to the topics since is found as well; it changes nothing about before:
         a receipt of its own says so, and those of the restore go on to count."""
-        began = Began(self.clock(), self.tokens())
+        began = RunStart(self.clock(), self.tokens())
         last = next(r for r in reversed(stored.receipts) if r.verdict in GOOD)
         ends = {TopicPartition(row.topic, row.partition): row.end for row in last.partitions}
         written = self._writing(stored, view, engine, began, None).prove(ends)
@@ -300,7 +306,7 @@ class KafkaRestore:
             started=last.started,
             duration_s=last.duration_s,  # nothing was written: the recovery took as long as it took then
             records_there=good,
-            verdict=Verdict.CHANGED if not good else Verdict.PROVEN if written.results else last.verdict,
+            verdict=RestoreVerdict.CHANGED if not good else RestoreVerdict.PROVEN if written.results else last.verdict,
             partitions=partition_rows(stored.plan, written.results),
             groups=stored.groups,
             map=last.map,
@@ -309,23 +315,28 @@ class KafkaRestore:
         return self._done(stored, put_receipt(self.state, receipt))
 
     def _writing(
-        self, stored: Stored, view: BackupView, engine: Engine, began: Began, limit_produce: int | None
+        self,
+        stored: StoredKafkaRestore,
+        view: KafkaBackupView,
+        engine: Engine,
+        began: RunStart,
+        limit_produce: int | None,
     ) -> LogWriting:
         resumed = times_resumed(self.state, stored.id)
         return LogWriting(
             stored.id, view, self.state, stored.plan, self.settings, engine, began.run, limit_produce, resumed
         )
 
-    def _done(self, stored: Stored, receipt: ReceiptDocument) -> Done:
-        return Done(stored.id, BackupId(stored.document.backup), stored.plan, receipt)
+    def _done(self, stored: StoredKafkaRestore, receipt: ReceiptDocument) -> KafkaRestoreDone:
+        return KafkaRestoreDone(stored.id, BackupId(stored.document.backup), stored.plan, receipt)
 
 
-def _known_findings(view: BackupView, plan: RestorePlan) -> list[Finding]:
+def _known_findings(view: KafkaBackupView, plan: RestorePlan) -> list[Finding]:
     """What was said when the restore was planned and still holds."""
     ranges = {log.log: Range(log.start, log.end) for log in plan.logs}
     return [*difference_findings(plan.topics), *gap_findings(view.gaps(ranges))]
 
 
-def _verdict(plan: RestorePlan) -> Verdict:
+def _verdict(plan: RestorePlan) -> RestoreVerdict:
     """Only what was compared is proven."""
-    return Verdict.PROVEN if plan.prove and plan.logs else Verdict.UNPROVEN
+    return RestoreVerdict.PROVEN if plan.prove and plan.logs else RestoreVerdict.UNPROVEN

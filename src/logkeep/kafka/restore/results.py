@@ -5,14 +5,16 @@ from collections.abc import Sequence
 from logkeep.formats.digest import Digest
 from logkeep.formats.run_map_bytes import Route, bundle
 from logkeep.kafka.restore.plan import RestorePlan
-from logkeep.kafka.restore.units import LogProof, LogResult, Outcome, SourceResult
+from logkeep.kafka.restore.units import LogProof, LogResult, ReplayOutcome, SourceResult
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.restores import RestoredPartition
 
 
 def whole(results: Sequence[LogResult], *, prove: bool) -> bool:
     """Whether every log came back and, if that was asked for, was proven. What was compared all the same must fit."""
-    return all(r.outcome is Outcome.DONE and (r.proof.good if r.proof is not None else not prove) for r in results)
+    return all(
+        r.outcome is ReplayOutcome.DONE and (r.proof.good if r.proof is not None else not prove) for r in results
+    )
 
 
 def map_of(results: Sequence[LogResult]) -> bytes:
@@ -52,7 +54,7 @@ def partition_rows(plan: RestorePlan, results: Sequence[LogResult]) -> tuple[Res
 def _outcome(result: LogResult) -> str:
     """What went wrong first."""
     compared = result.proof is None or result.proof.good
-    return result.outcome if result.outcome is not Outcome.DONE or compared else "proof-failed"
+    return result.outcome if result.outcome is not ReplayOutcome.DONE or compared else "proof-failed"
 
 
 def _bytes(result: LogResult, source: SourceResult) -> int:
@@ -62,15 +64,15 @@ def _bytes(result: LogResult, source: SourceResult) -> int:
 
 
 _REMEDIES = {
-    Outcome.FOREIGN: "stop whoever writes there; then `kafka restore abort` and restore again",
-    Outcome.MISPLACED: "delete the topic and restore it again",
-    Outcome.FORGOTTEN: "go on with --resume: what is there is compared, and a new producer goes on",
-    Outcome.REFUSED: "the broker's words say why; mend it and go on with --resume",
-    Outcome.DENIED: "grant the permission and go on with --resume",
-    Outcome.DISK_FAILED: "make room on that broker's disk, or mend it (its server log tells which); start the broker "
+    ReplayOutcome.FOREIGN: "stop whoever writes there; then `kafka restore abort` and restore again",
+    ReplayOutcome.MISPLACED: "delete the topic and restore it again",
+    ReplayOutcome.FORGOTTEN: "go on with --resume: what is there is compared, and a new producer goes on",
+    ReplayOutcome.REFUSED: "the broker's words say why; mend it and go on with --resume",
+    ReplayOutcome.DENIED: "grant the permission and go on with --resume",
+    ReplayOutcome.DISK_FAILED: "make room on that broker's disk, or repair it (see its server log); start the broker "
     "again, then go on with --resume",
-    Outcome.DAMAGED: "`logkeep verify` shows what is damaged; restore an earlier backup, or leave this topic out",
-    Outcome.GONE: "somebody deleted the topic; begin a new restore",
+    ReplayOutcome.DAMAGED: "`logkeep verify` shows what is damaged; restore an earlier backup, or leave this topic out",
+    ReplayOutcome.GONE: "somebody deleted the topic; begin a new restore",
 }
 
 
@@ -103,7 +105,7 @@ def _retyped(where: str, proof: LogProof | None) -> list[Finding]:
 
 def _troubles(result: LogResult) -> list[Finding]:
     where = f"{result.topic}/{result.partition}"
-    if result.outcome is not Outcome.DONE:
+    if result.outcome is not ReplayOutcome.DONE:
         return [
             Finding(
                 code=str(result.outcome),

@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.courtesy import Courtesy
-from logkeep.kafka.pipeline import Patience
+from logkeep.kafka.pipeline import ProgressBackoff
 from logkeep.kafka.restore.archive import PIECE_BYTES
 from logkeep.kafka.restore.bundles import SIDE_BY_SIDE
 from logkeep.kafka.restore.holes import Holes, NotTaken, Patient, TakenOver
 from logkeep.kafka.restore.intruder import is_marker
-from logkeep.kafka.restore.one_log import LogReplay, Piece
+from logkeep.kafka.restore.one_log import LogReplay, StreamPiece
 from logkeep.kafka.restore.position import Trouble
 from logkeep.kafka.restore.sending import Sender
 from logkeep.kafka.restore.standings import Absent, Stand, ask_standings
-from logkeep.kafka.restore.units import Outcome
+from logkeep.kafka.restore.units import ReplayOutcome
 
 TOGETHER_BYTES = 3 * SIDE_BY_SIDE * PIECE_BYTES
 """Logs are opened at the same time while they hold no more than this in memory."""
@@ -39,13 +39,13 @@ class Tools:
     """What rounds need besides logs."""
 
     cluster: Cluster
-    patience: Patience
+    patience: ProgressBackoff
     courtesy: Courtesy
     waiting: Patient
     transaction_timeout_ms: int
 
 
-class Rounds:
+class ReplayRounds:
     """Sends all logs of a unit, and leaves each of them done or in trouble."""
 
     def __init__(self, logs: Sequence[LogReplay], tools: Tools) -> None:
@@ -82,14 +82,14 @@ class Rounds:
             for log in todo:
                 if not log.finished:
                     what = f"{log.disk_failed or reasons[0]}; since then: {trouble}"
-                    log.trouble = Trouble(Outcome.DISK_FAILED, what)
+                    log.trouble = Trouble(ReplayOutcome.DISK_FAILED, what)
 
     def _one(self, todo: Sequence[LogReplay]) -> ClusterError | None:
         """One look at all logs that are left, and one round with the leader of the first."""
         absent = self._look(todo)
         passing = self._sent(todo, absent)
         for log in todo:
-            if log.trouble is not None and log.trouble.outcome is Outcome.FOREIGN and log in self._leaders:
+            if log.trouble is not None and log.trouble.outcome is ReplayOutcome.FOREIGN and log in self._leaders:
                 self._look_closer(log, log.trouble, self._leaders[log])
         return passing
 
@@ -116,7 +116,7 @@ class Rounds:
                 self._absent[log] = self._absent[log] + 1 if answer.gone else 0
                 missing = ClusterNotReady(answer.what, subject=log.log.target)
                 if self._absent[log] >= _GONE_AFTER:
-                    log.trouble = Trouble(Outcome.GONE, answer.what)
+                    log.trouble = Trouble(ReplayOutcome.GONE, answer.what)
             else:
                 log.trouble = answer
         return missing
@@ -128,7 +128,7 @@ class Rounds:
         if was_through and log.head() is not None:
             log.conclude()
 
-    def fill(self, log: LogReplay, hole: Piece) -> None:
+    def fill(self, log: LogReplay, hole: StreamPiece) -> None:
         """Fill the hole at the head of a log, of which nothing is under way."""
         try:
             filled = self._holes[log.key].fill(hole.step)
@@ -156,13 +156,13 @@ class Rounds:
         if log.log.transactional_id and is_marker(
             self._tools.cluster, log.log, leader, log.doubtful, self._tools.waiting.pause
         ):
-            log.trouble = replace(found, outcome=Outcome.MISPLACED)
+            log.trouble = replace(found, outcome=ReplayOutcome.MISPLACED)
 
 
 class _Round:
     """What is sent over one connection to one leader."""
 
-    def __init__(self, sender: Sender, logs: Sequence[LogReplay], rounds: Rounds) -> None:
+    def __init__(self, sender: Sender, logs: Sequence[LogReplay], rounds: ReplayRounds) -> None:
         self._sender, self._rounds = sender, rounds
         self._waiting = deque(logs)
         self._open: list[LogReplay] = []

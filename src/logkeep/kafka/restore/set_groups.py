@@ -11,18 +11,18 @@ from logkeep.kafka.admin.group_changes import (
     forget_share_topics,
     move_share_groups,
 )
-from logkeep.kafka.admin.groups import Commit, describe_groups, group_offsets, list_groups, share_group_offsets
+from logkeep.kafka.admin.groups import CommittedOffset, describe_groups, group_offsets, list_groups, share_group_offsets
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.codes import failure
 from logkeep.kafka.restore.group_rollback import GroupBack
-from logkeep.kafka.restore.groups import GroupsPlan, Standing
+from logkeep.kafka.restore.groups import GroupsPlan, TargetGroup
 from logkeep.kafka.values import TopicPartition
 
-Wanted = Mapping[str, Mapping[TopicPartition, Commit | None]]
+Wanted = Mapping[str, Mapping[TopicPartition, CommittedOffset | None]]
 """By group, where it has to stand; None: nowhere."""
 
 
-def standing_of(cluster: Cluster, names: Iterable[str]) -> dict[str, Standing]:
+def standing_of(cluster: Cluster, names: Iterable[str]) -> dict[str, TargetGroup]:
     """Those of the groups that the target has."""
     wanted = set(names)
     found = [g for g in list_groups(cluster) if g.name in wanted]
@@ -33,7 +33,7 @@ def standing_of(cluster: Cluster, names: Iterable[str]) -> dict[str, Standing]:
         **share_group_offsets(cluster, sorted(share)),
     }
     return {
-        g.name: Standing(g, commits.get(g.name, {}), details[g.name].members if g.name in details else ())
+        g.name: TargetGroup(g, commits.get(g.name, {}), details[g.name].members if g.name in details else ())
         for g in found
     }
 
@@ -65,8 +65,8 @@ def roll_back(cluster: Cluster, groups: Iterable[GroupBack]) -> None:
 
 def _put(
     cluster: Cluster,
-    share: Mapping[str, Mapping[TopicPartition, Commit]],
-    plain: Mapping[str, Mapping[TopicPartition, Commit]],
+    share: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+    plain: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
 ) -> None:
     starts = {name: {log: c.offset for log, c in commits.items()} for name, commits in share.items()}
     _raise_refused(move_share_groups(cluster, starts))
@@ -110,9 +110,9 @@ def _compare(cluster: Cluster, share: Iterable[str], wanted: Wanted) -> None:
                 )
 
 
-def _place(commit: Commit | None) -> tuple[int, str] | None:
+def _place(commit: CommittedOffset | None) -> tuple[int, str] | None:
     return None if commit is None else (commit.offset, commit.metadata)
 
 
-def _told(commit: Commit | None) -> str:
+def _told(commit: CommittedOffset | None) -> str:
     return "no offset" if commit is None else f"offset {commit.offset}"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from logkeep.errors import NotAuthorised, TopicMissing
 from logkeep.kafka.admin.offsets import ProducerState, describe_producers, list_offsets
 from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.restore.position import Standing, Trouble
-from logkeep.kafka.restore.units import Outcome, ReplayLog
+from logkeep.kafka.restore.position import TargetEnd, Trouble
+from logkeep.kafka.restore.units import ReplayLog, ReplayOutcome
 from logkeep.kafka.values import ClusterMetadata, TopicPartition
 
 
@@ -16,7 +16,7 @@ class Stand:
     """Where one log stands, and under which leader."""
 
     leader: int
-    standing: Standing
+    standing: TargetEnd
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ def ask_standings(cluster: Cluster, logs: Sequence[ReplayLog]) -> list[Answer]:
     ]
 
 
-def _answer(leader: int, found: Standing | Absent | Trouble) -> Answer:
-    return Stand(leader, found) if isinstance(found, Standing) else found
+def _answer(leader: int, found: TargetEnd | Absent | Trouble) -> Answer:
+    return Stand(leader, found) if isinstance(found, TargetEnd) else found
 
 
 def _leader(metadata: ClusterMetadata, log: ReplayLog) -> int | Absent:
@@ -60,7 +60,7 @@ def _leader(metadata: ClusterMetadata, log: ReplayLog) -> int | Absent:
     return partition.leader
 
 
-def _standings(cluster: Cluster, logs: Sequence[ReplayLog]) -> dict[TopicPartition, Standing | Absent | Trouble]:
+def _standings(cluster: Cluster, logs: Sequence[ReplayLog]) -> dict[TopicPartition, TargetEnd | Absent | Trouble]:
     """The end of each log first, then what its leader remembers: that order is what `position` rests on."""
     keys = [_key(log) for log in logs]
     try:
@@ -70,9 +70,9 @@ def _standings(cluster: Cluster, logs: Sequence[ReplayLog]) -> dict[TopicPartiti
         if len(logs) > 1:  # one of them spoils the answer for all
             return {key: found for log in logs for key, found in _standings(cluster, [log]).items()}
         if isinstance(error, NotAuthorised):
-            return {keys[0]: Trouble(Outcome.DENIED, error.what)}
+            return {keys[0]: Trouble(ReplayOutcome.DENIED, error.what)}
         return {keys[0]: Absent(error.what)}
-    return {_key(log): Standing(ends[_key(log)].offset, _last_sequence(log, memories[_key(log)])) for log in logs}
+    return {_key(log): TargetEnd(ends[_key(log)].offset, _last_sequence(log, memories[_key(log)])) for log in logs}
 
 
 def _last_sequence(log: ReplayLog, states: Sequence[ProducerState]) -> int | None:

@@ -13,8 +13,8 @@ import numpy as np
 from logkeep.errors import Damaged
 from logkeep.formats.fillers import filler_batches
 from logkeep.formats.kafka_log import Longs
-from logkeep.formats.outgoing import Hole, Outgoing, stamp
-from logkeep.kafka.restore.position import Step
+from logkeep.formats.outgoing import OffsetHole, Outgoing, stamp
+from logkeep.kafka.restore.position import StreamStep
 from logkeep.kafka.restore.units import Offsets, ReplayLog
 
 
@@ -41,9 +41,9 @@ class Load:
     def stamp(self, log: ReplayLog) -> None:
         stamp(self.batches, log.producer.producer_id, log.producer.epoch, self.first_sequence)
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[StreamStep]:
         columns = self.starts.tolist(), (self.starts + self.batches.records).tolist(), self.sent.tolist()
-        return [Step(start, end, sent) for start, end, sent in zip(*columns, strict=True)]
+        return [StreamStep(start, end, sent) for start, end, sent in zip(*columns, strict=True)]
 
     def runs(self) -> Longs:
         """Rows of (source offset, target offset, n)."""
@@ -54,14 +54,16 @@ class Load:
         return np.column_stack((sources, int(self.starts[0]) + np.cumsum(counts) - counts, counts))
 
 
-def stream(log: ReplayLog, parts: Iterable[Outgoing | Hole], reached: Callable[[], int]) -> Iterator[Load | Step]:
+def stream(
+    log: ReplayLog, parts: Iterable[Outgoing | OffsetHole], reached: Callable[[], int]
+) -> Iterator[Load | StreamStep]:
     """Steps that are holes, and batches. What ends at or before `reached()` is in the target already."""
     placing = _Placing(log, reached)
     if log.offsets is Offsets.PRESERVE:
         for filler in filler_batches(log.start - log.base):
             yield placing.load(filler, filler=True)
     for part in parts:
-        yield placing.hole(part) if isinstance(part, Hole) else placing.load(part)
+        yield placing.hole(part) if isinstance(part, OffsetHole) else placing.load(part)
 
 
 class _Placing:
@@ -71,10 +73,10 @@ class _Placing:
         self._log, self._reached = log, reached
         self._target, self._sent = log.base, 0
 
-    def hole(self, hole: Hole) -> Step:
+    def hole(self, hole: OffsetHole) -> StreamStep:
         self._check(hole.start)
         start, self._target = self._target, self._target + hole.length
-        return Step(start, self._target, self._sent, hole=True)
+        return StreamStep(start, self._target, self._sent, hole=True)
 
     def load(self, batches: Outgoing, *, filler: bool = False) -> Load:
         if not filler:

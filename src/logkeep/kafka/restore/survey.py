@@ -15,15 +15,15 @@ import numpy as np
 
 from logkeep.errors import Damaged, FormatTooNew, ObjectMissing, UnsafeName
 from logkeep.formats.batch_index import BatchIndex, index_of, join
-from logkeep.formats.kafka_log import APPEND_TIME, CONTROL, DELETE_HORIZON, Stop, first_broken, walk
-from logkeep.formats.records import Malformed, Records, decode
+from logkeep.formats.kafka_log import APPEND_TIME, CONTROL, DELETE_HORIZON, WalkEnd, first_broken, walk
+from logkeep.formats.records import Malformed, RecordColumns, decode
 from logkeep.kafka.restore.presence import Presence
 from logkeep.kafka.restore.survey_rows import Longs, Rows, Tally, rows_of
 from logkeep.kafka.restore.witness import NOT_WRITTEN, index_beside
 from logkeep.kafka.verify import LogPieces
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.work import Progress
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.segment_bytes import StoredLog
 
 _UNIT_SEGMENTS = 256
@@ -103,8 +103,8 @@ class LogSurvey(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.transactional_batches or self.control_batches)
 
 
-class SurveyUnit(msgspec.Struct, frozen=True, kw_only=True):
-    place: Place
+class RestoreSurveyUnit(msgspec.Struct, frozen=True, kw_only=True):
+    place: SourceRef
     logs: tuple[SurveyLog, ...]
 
 
@@ -113,24 +113,24 @@ class SurveyResult(msgspec.Struct, frozen=True, kw_only=True):
     """In the order of the unit."""
 
 
-def survey_units(place: Place, logs: Iterable[SurveyLog]) -> list[SurveyUnit]:
+def survey_units(place: SourceRef, logs: Iterable[SurveyLog]) -> list[RestoreSurveyUnit]:
     """Logs in their order, in units of a bounded number of segments. One log is never divided."""
-    units: list[SurveyUnit] = []
+    units: list[RestoreSurveyUnit] = []
     chosen: list[SurveyLog] = []
     for log in logs:
         if chosen and sum(len(c.segments) for c in chosen) + len(log.segments) > _UNIT_SEGMENTS:
-            units.append(SurveyUnit(place=place, logs=tuple(chosen)))
+            units.append(RestoreSurveyUnit(place=place, logs=tuple(chosen)))
             chosen = []
         chosen.append(log)
-    return [*units, SurveyUnit(place=place, logs=tuple(chosen))] if chosen else units
+    return [*units, RestoreSurveyUnit(place=place, logs=tuple(chosen))] if chosen else units
 
 
-def survey(unit: SurveyUnit, progress: Progress) -> SurveyResult:
+def survey(unit: RestoreSurveyUnit, progress: Progress) -> SurveyResult:
     """A task. Damage is told in the log's survey; raises a StoreError when the store cannot be asked."""
     return SurveyResult(logs=tuple(_surveyed(unit.place, log, progress) for log in unit.logs))
 
 
-def _surveyed(place: Place, wanted: SurveyLog, progress: Progress) -> LogSurvey:
+def _surveyed(place: SourceRef, wanted: SurveyLog, progress: Progress) -> LogSurvey:
     try:
         return _Survey(place, wanted).run(progress)
     except (Damaged, ObjectMissing, FormatTooNew, UnsafeName) as error:
@@ -140,7 +140,7 @@ def _surveyed(place: Place, wanted: SurveyLog, progress: Progress) -> LogSurvey:
 class _Survey:
     """One log, segment by segment, until its end is reached."""
 
-    def __init__(self, place: Place, wanted: SurveyLog) -> None:
+    def __init__(self, place: SourceRef, wanted: SurveyLog) -> None:
         self._place, self._wanted = place, wanted
         asked = wanted.end if wanted.until_offset is None else wanted.until_offset
         self._end = min(max(asked, wanted.start), wanted.end)
@@ -239,7 +239,7 @@ class _Survey:
 class _Stored:
     """A segment and an index that fits it."""
 
-    def __init__(self, place: Place, segment: Segment) -> None:
+    def __init__(self, place: SourceRef, segment: Segment) -> None:
         self._log = StoredLog.of(place, segment)
         found = index_beside(place, segment)
         self.rebuilt = found is None
@@ -248,13 +248,13 @@ class _Stored:
     def offsets(self, row: int) -> Longs:
         return np.concatenate([part.offsets.copy() for part in self.records(row)] or [np.empty(0, np.int64)])
 
-    def records(self, row: int) -> Iterator[Records]:
+    def records(self, row: int) -> Iterator[RecordColumns]:
         """The records of one batch; nothing else of the log is read. Raises Damaged."""
         wanted = self.index.rows[row]
         data = b"".join(self._log.range(int(wanted["position"]), int(wanted["size"]), self.index))
         walked = walk(data)
         base = int(wanted["base_offset"])
-        sound = walked.stop is Stop.END and len(walked.batches) == 1 and int(walked.batches.base_offsets[0]) == base
+        sound = walked.stop is WalkEnd.END and len(walked.batches) == 1 and int(walked.batches.base_offsets[0]) == base
         if not sound or first_broken(data, walked.batches) is not None:
             raise Damaged(f"the batch at offset {base} is not what was written", subject=self._log.name)
         for part in decode(data, walked.batches):

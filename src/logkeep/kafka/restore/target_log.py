@@ -7,17 +7,17 @@ from uuid import UUID
 import numpy as np
 
 from logkeep.formats import record_kernels as kernels
-from logkeep.formats.compare import Stretch
+from logkeep.formats.compare import BatchStretch
 from logkeep.formats.deviation import Deviation
 from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, Batches, Longs
-from logkeep.formats.records import Records, decode
+from logkeep.formats.records import RecordColumns, decode
 from logkeep.formats.transactions import COMMIT, Settling
-from logkeep.formats.twins import Flags, Side
+from logkeep.formats.twins import Flags, LogSide
 from logkeep.formats.view import View, chosen
-from logkeep.kafka.divergence import Cause, Position
+from logkeep.kafka.divergence import Cause, LogPosition
 from logkeep.kafka.fetch import FetchLimits
 from logkeep.kafka.live_log import LiveLogs, LiveRange, Lost, said
-from logkeep.kafka.pipeline import Patience, Pause
+from logkeep.kafka.pipeline import Pause, ProgressBackoff
 from logkeep.kafka.restore.ahead import ahead
 from logkeep.kafka.restore.units import Offsets, ReplayLog
 from logkeep.kafka.units import Brokers
@@ -45,16 +45,16 @@ class TargetLog:
         self.name = f"the target {log.target}"
         self.fetched_bytes = 0
 
-    def side(self, stack: ExitStack, start: int = -1) -> Side:
+    def side(self, stack: ExitStack, start: int = -1) -> LogSide:
         """What is there, from an offset on. The stack ends the reading. Raises Refuted while it is read."""
         start = max(start, self.start)
         view = View(start, self.end)
-        return Side(self._stretches(stack, start), view, self._counted, self.name)
+        return LogSide(self._stretches(stack, start), view, self._counted, self.name)
 
     def begins(self) -> int:
         """The log start. Raises Refuted when the topic is another one now."""
         topic_id = UUID(self._log.topic_id)
-        facts = self._brokers.facts(self._log.topic, self._log.partition, Position(topic_id, self.start))
+        facts = self._brokers.facts(self._log.topic, self._log.partition, LogPosition(topic_id, self.start))
         if facts.topic_id != topic_id:
             raise self._lost(said(Cause.RECREATED if facts.topic_id else Cause.DELETED))
         return facts.log_start
@@ -65,12 +65,12 @@ class TargetLog:
         counted: Flags = (batches.headers["attributes"] & no_record) == 0
         return counted
 
-    def _stretches(self, stack: ExitStack, start: int) -> Iterator[Stretch]:
+    def _stretches(self, stack: ExitStack, start: int) -> Iterator[BatchStretch]:
         log, topic_id = self._log, UUID(self._log.topic_id)
         if start >= self.end:
             return
         leader = self._brokers.leader(log.topic, topic_id, log.partition).broker
-        logs = LiveLogs(self._brokers, leader, FetchLimits(), Patience(self._pause), _IN_TURN)
+        logs = LiveLogs(self._brokers, leader, FetchLimits(), ProgressBackoff(self._pause), _IN_TURN)
         stack.enter_context(closing(logs))
         wanted = LiveRange(log.topic, topic_id, log.partition, start, self.end)
         reading = ahead(logs.read(wanted, leader), "target")
@@ -93,17 +93,17 @@ class TargetLog:
         return Refuted(Deviation(self.start, f"the target cannot be read to offset {self.end}: {reason}"))
 
 
-def _check_markers(stretch: Stretch) -> None:
+def _check_markers(stretch: BatchStretch) -> None:
     """Every transaction of ours is aborted: a commit makes records visible that nobody restored."""
     control = (stretch.batches.headers["attributes"] & CONTROL) != 0
     for part in decode(stretch.buffer, chosen(stretch.batches, control)) if control.any() else ():
-        if isinstance(part, Records):
+        if isinstance(part, RecordColumns):
             committed = part.offsets[_kinds(part) == COMMIT]
             if len(committed):
                 raise Refuted(Deviation(int(committed[0]), "a transaction of somebody else was committed here"))
 
 
-def _kinds(markers: Records) -> Longs:
+def _kinds(markers: RecordColumns) -> Longs:
     """What each marker says; -1 for one without a key."""
     at, size = markers.spans[:, kernels.KEY_AT], markers.spans[:, kernels.KEY_SIZE]
     there = size >= 4

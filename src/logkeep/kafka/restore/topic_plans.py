@@ -1,6 +1,6 @@
 """How each topic will be made, what it is told while records come in, and what in the end. Pure.
 
-What cannot be as it was is a `Difference`; none is silent.
+What cannot be as it was is a `TopicDifference`; none is silent.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ from logkeep.kafka.traits import LogTraits
 from logkeep.model.findings import Finding, Severity
 
 
-class Why(StrEnum):
+class DifferenceReason(StrEnum):
     """Why something is not as it was; these are codes of findings."""
 
     UNKNOWN = "config-unknown"
@@ -30,8 +30,8 @@ class Why(StrEnum):
     UNWRITABLE = "min-insync-replicas"
 
 
-class Difference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    why: Why
+class TopicDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    why: DifferenceReason
     config: str
     archived: str
     """Empty: it was not set."""
@@ -53,7 +53,7 @@ class TopicPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """All configs of its own in the end."""
     existing_id: str = ""
     """Hex; the topic was there before, with `final` as its configs. Empty: this restore makes it."""
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[TopicDifference, ...] = ()
 
     @property
     def existing(self) -> bool:
@@ -126,7 +126,7 @@ def _into(
         final=present,
         existing_id=there.id,
         differences=tuple(
-            Difference(Why.KEPT, k, record.configs.get(k, ""), present.get(k, ""))
+            TopicDifference(DifferenceReason.KEPT, k, record.configs.get(k, ""), present.get(k, ""))
             for k in sorted(other if wishes.configs else ())
         ),
     )
@@ -140,22 +140,26 @@ def _too_few_brokers(name: str, replicas: int, brokers: int) -> TargetUnsafe:
     )
 
 
-def _final(record: TopicRecord, target: TargetFacts) -> tuple[dict[str, str], list[Difference]]:
+def _final(record: TopicRecord, target: TargetFacts) -> tuple[dict[str, str], list[TopicDifference]]:
     """Archived configs that the target knows, and what differs. A user who sees no defaults learns it from brokers."""
     known = target.known_configs or record.configs.keys()
-    unknown = [Difference(Why.UNKNOWN, k, v, "") for k, v in sorted(record.configs.items()) if k not in known]
+    unknown = [
+        TopicDifference(DifferenceReason.UNKNOWN, k, v, "") for k, v in sorted(record.configs.items()) if k not in known
+    ]
     left_out = [
-        Difference(Why.LEFT_OUT, k, v, "") for k, v in sorted(record.configs.items()) if k in THROTTLES and k in known
+        TopicDifference(DifferenceReason.LEFT_OUT, k, v, "")
+        for k, v in sorted(record.configs.items())
+        if k in THROTTLES and k in known
     ]
     final = {k: v for k, v in record.configs.items() if k in known and k not in THROTTLES}
     return final, [*unknown, *left_out, *_defaults(record, target)]
 
 
-def _defaults(record: TopicRecord, target: TargetFacts) -> list[Difference]:
+def _defaults(record: TopicRecord, target: TargetFacts) -> list[TopicDifference]:
     """Where no config is set the brokers decide, and those of the target may have been told otherwise."""
     names = {*record.inherited, *target.inherited} - record.configs.keys()
     return [
-        Difference(Why.DEFAULT, k, record.inherited.get(k, ""), target.defaults.get(k, ""))
+        TopicDifference(DifferenceReason.DEFAULT, k, record.inherited.get(k, ""), target.defaults.get(k, ""))
         for k in sorted(names)
         if k in target.defaults
         and k not in THROTTLES
@@ -168,42 +172,52 @@ def _same_default(name: str, archived: str | None, here: str | None) -> bool:
     return archived == here or (name == "min.insync.replicas" and {archived, here} <= {"1", None})
 
 
-def _replicas(record: TopicRecord, replicas: int, effective: Mapping[str, str]) -> list[Difference]:
+def _replicas(record: TopicRecord, replicas: int, effective: Mapping[str, str]) -> list[TopicDifference]:
     found = []
     if replicas != record.replication_factor:
-        found.append(Difference(Why.REPLICAS, "", str(record.replication_factor), str(replicas)))
+        found.append(TopicDifference(DifferenceReason.REPLICAS, "", str(record.replication_factor), str(replicas)))
     minimum = effective.get("min.insync.replicas", "1")
     if minimum.isdecimal() and int(minimum) > replicas:
-        found.append(Difference(Why.UNWRITABLE, "min.insync.replicas", minimum, minimum, f"{replicas} replicas"))
+        found.append(
+            TopicDifference(
+                DifferenceReason.UNWRITABLE, "min.insync.replicas", minimum, minimum, f"{replicas} replicas"
+            )
+        )
     return found
 
 
 _TOLD = {
-    Why.UNKNOWN: (Severity.WARNING, "{config}={archived} is not set: the target does not know it"),
-    Why.REFUSED: (Severity.WARNING, "{config}={archived} is not set: the target refuses it: {detail}"),
-    Why.LEFT_OUT: (Severity.NOTE, "{config}={archived} is not set: it names brokers of the source"),
-    Why.KEPT: (Severity.NOTE, "the topic was there before and keeps {config}={restored}; archived is {archived}"),
-    Why.DEFAULT: (
+    DifferenceReason.UNKNOWN: (Severity.WARNING, "{config}={archived} is not set: the target does not know it"),
+    DifferenceReason.REFUSED: (Severity.WARNING, "{config}={archived} is not set: the target refuses it: {detail}"),
+    DifferenceReason.LEFT_OUT: (Severity.NOTE, "{config}={archived} is not set: it names brokers of the source"),
+    DifferenceReason.KEPT: (
+        Severity.NOTE,
+        "the topic was there before and keeps {config}={restored}; archived is {archived}",
+    ),
+    DifferenceReason.DEFAULT: (
         Severity.NOTE,
         "{config} is not set on topics: here it is {restored}, at the source {archived}",
     ),
-    Why.REPLICAS: (Severity.NOTE, "{restored} replicas, there were {archived}"),
-    Why.UNWRITABLE: (Severity.WARNING, "min.insync.replicas={archived} with {detail}: acks=all will be refused"),
+    DifferenceReason.REPLICAS: (Severity.NOTE, "{restored} replicas, there were {archived}"),
+    DifferenceReason.UNWRITABLE: (
+        Severity.WARNING,
+        "min.insync.replicas={archived} with {detail}: acks=all will be refused",
+    ),
 }
 
 
 def difference_findings(plans: Iterable[TopicPlan]) -> list[Finding]:
     """One finding for each difference, however many topics have it."""
-    topics: defaultdict[Difference, list[str]] = defaultdict(list)
+    topics: defaultdict[TopicDifference, list[str]] = defaultdict(list)
     for plan in plans:
         for each in plan.differences:
             topics[each].append(plan.name)
     return [_finding(each, names) for each, names in topics.items()]
 
 
-def _finding(difference: Difference, topics: Sequence[str]) -> Finding:
+def _finding(difference: TopicDifference, topics: Sequence[str]) -> Finding:
     severity, text = _TOLD[difference.why]
-    unset = "Kafka's own default" if difference.why is Why.DEFAULT else "(not set)"
+    unset = "Kafka's own default" if difference.why is DifferenceReason.DEFAULT else "(not set)"
     what = text.format(
         config=difference.config,
         archived=difference.archived or unset,

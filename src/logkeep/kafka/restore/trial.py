@@ -12,7 +12,7 @@ from logkeep.kafka.admin.configs import alter_topic_configs, change_between
 from logkeep.kafka.admin.new_topics import NewTopic, create_topics
 from logkeep.kafka.admin.refusals import Refusal
 from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.restore.topic_plans import Difference, TopicPlan, Why
+from logkeep.kafka.restore.topic_plans import DifferenceReason, TopicDifference, TopicPlan
 
 _INVALID_CONFIG = 40
 _POLICY = 44
@@ -49,7 +49,9 @@ def _mended(cluster: Cluster, plan: TopicPlan, refusal: Refusal) -> TopicPlan:
         _, refused = create_topics(cluster, [alone], validate_only=True)
         if plan.name in refused:
             bad[name] = refused[plan.name].message
-    differences = [Difference(Why.REFUSED, name, plan.final[name], "", why) for name, why in bad.items()]
+    differences = [
+        TopicDifference(DifferenceReason.REFUSED, name, plan.final[name], "", why) for name, why in bad.items()
+    ]
     return msgspec.structs.replace(
         plan,
         final={k: v for k, v in plan.final.items() if k not in bad},

@@ -11,7 +11,7 @@ import msgspec
 
 from logkeep.kafka.settings import ClientSettings
 from logkeep.model.segments import LogName, Segment
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 
 
 class Offsets(StrEnum):
@@ -23,7 +23,7 @@ class Offsets(StrEnum):
     """One after the other behind `ReplayLog.base`."""
 
 
-class Isolation(StrEnum):
+class RestoreIsolation(StrEnum):
     """Which records come back."""
 
     COMMITTED = "committed"
@@ -75,7 +75,7 @@ class ReplayLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     producer: Producer
     transactional_id: str = ""
     """Under which holes are filled; empty with `translate`."""
-    isolation: Isolation = Isolation.COMMITTED
+    isolation: RestoreIsolation = RestoreIsolation.COMMITTED
     before_ms: int | None = None
     """Records of this time or a later one stay out, wherever they stand."""
     spread_over: int = 0
@@ -121,7 +121,7 @@ def source_of(log: ReplayLog) -> SourceLog:
 class ReplayUnit(msgspec.Struct, frozen=True, kw_only=True):
     """What one task sends: partitions that had one leader when this was planned."""
 
-    place: Place
+    place: SourceRef
     settings: ClientSettings
     logs: tuple[ReplayLog, ...]
     bytes_per_s: int = 0
@@ -134,7 +134,7 @@ class ReplayUnit(msgspec.Struct, frozen=True, kw_only=True):
         return sum(log.size_bytes for log in self.logs) * (2 if self.prove else 1)
 
 
-class Outcome(StrEnum):
+class ReplayOutcome(StrEnum):
     """How the replay of one log ended. All but DONE leave the target as it is, and say why in `detail`."""
 
     DONE = "done"
@@ -185,7 +185,7 @@ class LogResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     log: LogName
     topic: str
     partition: int
-    outcome: Outcome
+    outcome: ReplayOutcome
     detail: str = ""
     records: int = 0
     """That came back, whoever sent them: this attempt or an earlier one."""

@@ -16,13 +16,13 @@ from logkeep.errors import Damaged
 from logkeep.formats.batch_index import BatchIndex
 from logkeep.formats.kafka_log import Batches, Longs
 from logkeep.model.segments import Segment
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.segment_bytes import StoredLog, read_index
 
 NOT_WRITTEN = "the bytes are not those that were written"
 
 
-def index_beside(place: Place, segment: Segment) -> BatchIndex | None:
+def index_beside(place: SourceRef, segment: Segment) -> BatchIndex | None:
     """The index of a segment; None when it is lost, damaged, or cannot be this segment's, as far as its row tells."""
     found = read_index(place, segment)
     if found is None:
@@ -54,10 +54,10 @@ class _Told:
         )
 
 
-class Witness:
+class HeaderCheck:
     """The batches of one object as they are read, all of them in order. Nothing is believed before it was `heard`."""
 
-    def __init__(self, place: Place, segment: Segment) -> None:
+    def __init__(self, place: SourceRef, segment: Segment) -> None:
         """Raises Damaged when there is no index and the object is not what was archived."""
         self._log, self._sha256, self._at = StoredLog.of(place, segment), segment.sha256, 0
         index = index_beside(place, segment)

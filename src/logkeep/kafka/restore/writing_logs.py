@@ -18,7 +18,7 @@ from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.admin.producers import new_producer_id
 from logkeep.kafka.cluster import Cluster
 from logkeep.kafka.courtesy import share
-from logkeep.kafka.restore.backup_view import BackupView
+from logkeep.kafka.restore.backup_view import KafkaBackupView
 from logkeep.kafka.restore.bundles import bundles
 from logkeep.kafka.restore.plan import PlannedLog, RestorePlan
 from logkeep.kafka.restore.preparing import TRANSACTIONAL_PREFIX
@@ -30,9 +30,9 @@ from logkeep.kafka.restore.topics import make_topics
 from logkeep.kafka.restore.units import (
     LogResult,
     Offsets,
-    Outcome,
     Producer,
     ReplayLog,
+    ReplayOutcome,
     ReplayResult,
     ReplayUnit,
     SourceLog,
@@ -43,7 +43,7 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import RestoreId
 from logkeep.model.ranges import Range
 from logkeep.model.work import Engine
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.restores import (
     ProducerRow,
     ProducersDocument,
@@ -73,8 +73,8 @@ class LogWriting:
     """Everything that does not change from round to round."""
 
     restore_id: RestoreId
-    view: BackupView
-    state: Place
+    view: KafkaBackupView
+    state: SourceRef
     """Where the restore's documents lie."""
     plan: RestorePlan
     settings: ClientSettings
@@ -90,8 +90,8 @@ class LogWriting:
         results = self._replayed(self.plan.logs, stored)
         findings: list[Finding] = []
         for _ in range(_ROUNDS):
-            forgotten = {log: r.end for log, r in results.items() if r.outcome is Outcome.FORGOTTEN}
-            misplaced = {r.topic for r in results.values() if r.outcome is Outcome.MISPLACED}
+            forgotten = {log: r.end for log, r in results.items() if r.outcome is ReplayOutcome.FORGOTTEN}
+            misplaced = {r.topic for r in results.values() if r.outcome is ReplayOutcome.MISPLACED}
             again = {t.name for t in self.plan.topics if not t.existing} & misplaced
             if again:
                 findings += [_begun_again(name) for name in sorted(again)]
@@ -319,10 +319,10 @@ def _foreign(result: LogResult) -> LogResult:
     """A log whose beginning is not ours: it was not finished, so that nobody may take it for one that came back."""
     if result.proof is None or result.proof.good:
         return result  # why it could not be compared is told already
-    return msgspec.structs.replace(result, outcome=Outcome.FOREIGN, detail=difference(result.proof))
+    return msgspec.structs.replace(result, outcome=ReplayOutcome.FOREIGN, detail=difference(result.proof))
 
 
-def _doomed(state: Place, restore_id: RestoreId, stored: ProducersDocument) -> dict[str, str]:
+def _doomed(state: SourceRef, restore_id: RestoreId, stored: ProducersDocument) -> dict[str, str]:
     """Topics that are to be made again, with the ids that they had."""
     had = topic_ids(state, restore_id)
     return {name: had[name] for name, topic_id in stored.topics.items() if not topic_id and name in had}

@@ -34,8 +34,11 @@ class ClusterImage:
     def take(self, change: records.Change) -> None:
         """One record; those of a transaction wait for its end."""
         if isinstance(change, records.TransactionStep):
-            waiting, self._waiting = self._waiting or [], [] if change.kind is records.Kind.BEGIN_TRANSACTION else None
-            for each in waiting if change.kind is records.Kind.END_TRANSACTION else ():
+            waiting, self._waiting = (
+                self._waiting or [],
+                [] if change.kind is records.MetadataRecordType.BEGIN_TRANSACTION else None,
+            )
+            for each in waiting if change.kind is records.MetadataRecordType.END_TRANSACTION else ():
                 self._apply(each)
         elif self._waiting is not None:
             self._waiting.append(change)

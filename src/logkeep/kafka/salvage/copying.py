@@ -17,11 +17,11 @@ from logkeep.kafka.salvage.positions import Source
 from logkeep.kafka.salvage.windows import windows
 from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.traits import LogTraits, traits_of
-from logkeep.kafka.units import CopyRange, CopyResult, EpochRun, Outcome, RangeResult, receipt_of
+from logkeep.kafka.units import CopyOutcome, CopyRange, CopyResult, EpochRun, RangeResult, receipt_of
 from logkeep.model.segments import Proof, Segment
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.journal import put_receipt
 
 _NOT_FOR_RESUMING = "salvage"
@@ -39,7 +39,7 @@ class SalvageRange:
 @dataclass(frozen=True)
 class SalvageUnit:
     name: str
-    place: Place
+    place: SourceRef
     backup: int
     run: str
     ranges: tuple[SalvageRange, ...]
@@ -89,7 +89,7 @@ def _one(
         log=wanted.log,
         lo=wanted.lo,
         hi=wanted.hi,
-        outcome=Outcome.COPIED,
+        outcome=CopyOutcome.COPIED,
         reached=reached,
         epochs=tuple(epochs),
         traits=traits,

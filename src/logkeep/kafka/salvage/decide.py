@@ -15,19 +15,19 @@ from functools import cached_property
 from uuid import UUID
 
 from logkeep.kafka.admin.offsets import LogBounds
-from logkeep.kafka.divergence import Cause, LogFacts, Position, explain
-from logkeep.kafka.fetch import EpochEnd
-from logkeep.kafka.record import LogRecord
-from logkeep.kafka.salvage.replicas import Choice, choose
+from logkeep.kafka.divergence import Cause, LogFacts, LogPosition, explain
+from logkeep.kafka.fetch import DivergingEpoch
+from logkeep.kafka.record import PartitionRecord
+from logkeep.kafka.salvage.replicas import MergedReplicas, choose
 from logkeep.kafka.salvage.scanned import ReplicaScan
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 
-NOWHERE = EpochEnd(-1, -1)
+NOWHERE = DivergingEpoch(-1, -1)
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundLog:
     """One log on disks."""
 
     log: TopicPartition
@@ -40,7 +40,7 @@ class Found:
     """Whether offsets may be missing because the topic is compacted; so they may where nothing is known of it."""
 
     @cached_property
-    def choice(self) -> Choice:
+    def choice(self) -> MergedReplicas:
         return choose(self.scans, compacted=self.compacted)
 
     @property
@@ -50,7 +50,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Decided:
-    found: Found
+    found: FoundLog
     bounds: LogBounds
     proven_end: int
     cause: Cause
@@ -60,19 +60,19 @@ class Decided:
     """Whether the archive has all of it, and more."""
 
 
-def epoch_end(scan: ReplicaScan, asked: int) -> EpochEnd:
+def epoch_end(scan: ReplicaScan, asked: int) -> DivergingEpoch:
     """What a broker with this disk would answer to OffsetForLeaderEpoch."""
     epochs = sorted(scan.epochs, key=lambda e: e.epoch)
     if asked < 0 or not epochs or asked > epochs[-1].epoch:
         return NOWHERE
     if asked == epochs[-1].epoch:
-        return EpochEnd(asked, scan.end)
+        return DivergingEpoch(asked, scan.end)
     later = next(e for e in epochs if e.epoch > asked)
     known = [e.epoch for e in epochs if e.epoch <= asked]
-    return EpochEnd(max(known, default=asked), later.offset)
+    return DivergingEpoch(max(known, default=asked), later.offset)
 
 
-def decide(found: Found, known: LogRecord | None) -> Decided:
+def decide(found: FoundLog, known: PartitionRecord | None) -> Decided:
     """`known` is what the last backup had of this log."""
     scan = found.taken
     same = known is not None and known.history.partition("-")[0] == found.topic_id.hex
@@ -85,7 +85,7 @@ def decide(found: Found, known: LogRecord | None) -> Decided:
     cause = Cause.NONE
     if known is not None and same:
         facts = LogFacts(found.topic_id, scan.start, scan.end, epoch_end(scan, known.last_epoch))
-        verdict = explain(Position(found.topic_id, known.end, known.last_epoch, known.last_end), facts)
+        verdict = explain(LogPosition(found.topic_id, known.end, known.last_epoch, known.last_end), facts)
         cause = verdict.cause if verdict.cause.new_history else Cause.NONE
     goes_on = known if same and not cause.new_history else None
     start = max(scan.start, goes_on.start if goes_on else 0)
@@ -95,19 +95,19 @@ def decide(found: Found, known: LogRecord | None) -> Decided:
     return Decided(found, bounds, proven, cause, tuple(_notes(found, proven)), ahead=False)
 
 
-def _archived_proof(known: LogRecord) -> int:
+def _archived_proof(known: PartitionRecord) -> int:
     """Up to where an earlier backup knew that the cluster had committed what is archived."""
     return known.end if known.unproven_from < 0 else known.unproven_from
 
 
-def _proven_end(found: Found, start: int, archived: int) -> int:
+def _proven_end(found: FoundLog, start: int, archived: int) -> int:
     end = max(found.taken.end, start)
     if found.replicas == 1:
         return end
     return min(max(found.high_watermark, archived, start), end)
 
 
-def _notes(found: Found, proven: int, *, ahead: bool = False) -> list[Finding]:
+def _notes(found: FoundLog, proven: int, *, ahead: bool = False) -> list[Finding]:
     scan, log = found.taken, str(found.log)
     notes = [n for index, each in enumerate(found.scans) for n in _damages(log, each, index == found.choice.replica)]
     notes += [_finding("file-left-out", Severity.NOTE, log, f"{d}: {w}") for d, w in _left_out(found.scans)]
@@ -123,7 +123,7 @@ def _notes(found: Found, proven: int, *, ahead: bool = False) -> list[Finding]:
     return notes
 
 
-def _unproven(found: Found, proven: int, end: int) -> list[Finding]:
+def _unproven(found: FoundLog, proven: int, end: int) -> list[Finding]:
     if end <= proven:
         return []
     what = (

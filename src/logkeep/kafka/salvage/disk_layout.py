@@ -31,7 +31,7 @@ _MOVING = re.compile(r"(?P<log>.+-\d{1,9})\.[0-9a-f]{32}-(?P<how>delete|future|s
 _SEGMENT = re.compile(r"(?P<base>\d{20})\.log(?P<suffix>|\.cleaned|\.swap|\.deleted)")
 
 
-class Standing(StrEnum):
+class LogDirState(StrEnum):
     """What a directory of a log is to its broker."""
 
     CURRENT = "current"
@@ -44,7 +44,7 @@ class Standing(StrEnum):
 class LogDirectory:
     name: str
     log: TopicPartition
-    standing: Standing
+    standing: LogDirState
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def log_directory(name: str) -> LogDirectory | None:
     plain = _LOG.fullmatch(moving["log"] if moving else name)
     if plain is None or plain["topic"] == METADATA_TOPIC:
         return None
-    standing = Standing(moving["how"]) if moving else Standing.CURRENT
+    standing = LogDirState(moving["how"]) if moving else LogDirState.CURRENT
     return LogDirectory(name, TopicPartition(plain["topic"], int(plain["partition"])), standing)
 
 

@@ -17,7 +17,7 @@ from logkeep.kafka.salvage.disk_layout import (
     METADATA_TOPIC,
     Identity,
     LogDirectory,
-    Standing,
+    LogDirState,
     epochs_checkpoint,
     identity,
     log_directory,
@@ -38,7 +38,7 @@ class FoundCopy:
 
     copy: Copy
     log: TopicPartition
-    standing: Standing
+    standing: LogDirState
     topic_id: UUID | None
     high_watermark: int
     """The checkpoint's: a lower bound; -1 where there is none."""

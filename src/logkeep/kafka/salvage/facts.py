@@ -9,14 +9,14 @@ from uuid import UUID
 
 import msgspec
 
-from logkeep.kafka.admin.groups import Commit, Group
+from logkeep.kafka.admin.groups import CommittedOffset, Group
 from logkeep.kafka.admin.offsets import LogBounds
-from logkeep.kafka.admin.security import Acl, Quota, acl_of
+from logkeep.kafka.admin.security import AclBinding, Quota, acl_of
 from logkeep.kafka.admin.topics import TopicConfigs
 from logkeep.kafka.cut import OpenTransaction
 from logkeep.kafka.facts import Facts
-from logkeep.kafka.look import GroupFacts, Look
-from logkeep.kafka.record import ClusterRecord, GroupRecord, LogRecord, TopicRecord, topics_of
+from logkeep.kafka.look import GroupFacts, LogEnds
+from logkeep.kafka.record import ClusterRecord, GroupRecord, PartitionRecord, TopicRecord, topics_of
 from logkeep.kafka.salvage.cluster_image import ClusterImage
 from logkeep.kafka.salvage.decide import Decided
 from logkeep.kafka.salvage.positions import FoundGroup
@@ -27,7 +27,7 @@ from logkeep.kafka.values import ClusterMetadata, Partition, Topic, TopicPartiti
 class Stays:
     """What of the last backup is not on these disks, and stays."""
 
-    logs: tuple[LogRecord, ...] = ()
+    logs: tuple[PartitionRecord, ...] = ()
     topics: tuple[TopicRecord, ...] = ()
     groups: tuple[GroupRecord, ...] = ()
 
@@ -77,7 +77,7 @@ def facts_of(
     return Facts(
         metadata=ClusterMetadata(cluster_id, -1, (), tuple(topics)),
         topics=tuple(topics),
-        look=Look(
+        look=LogEnds(
             groups=tuple(_group(g) for g in groups),
             bounds=bounds,
             open_transactions=tuple(sorted([*still_open, *_open(here)])),
@@ -102,7 +102,8 @@ def _open(decided: Iterable[Decided]) -> list[OpenTransaction]:
 
 def _group(found: FoundGroup) -> GroupFacts:
     commits = {
-        TopicPartition(p.topic, p.partition): Commit(p.offset, p.leader_epoch, p.metadata) for p in found.positions
+        TopicPartition(p.topic, p.partition): CommittedOffset(p.offset, p.leader_epoch, p.metadata)
+        for p in found.positions
     }
     return GroupFacts(Group(found.name, found.kind, found.state, found.protocol_type), commits)
 
@@ -120,10 +121,10 @@ def _configs(
     return found
 
 
-def _acls(image: ClusterImage | None, last: ClusterRecord | None) -> tuple[Acl, ...] | None:
+def _acls(image: ClusterImage | None, last: ClusterRecord | None) -> tuple[AclBinding, ...] | None:
     if image is None:
         rules = last.acls if last is not None else None
-        return None if rules is None else tuple(Acl(*msgspec.structs.astuple(r)) for r in rules)
+        return None if rules is None else tuple(AclBinding(*msgspec.structs.astuple(r)) for r in rules)
     return tuple(sorted(acl_of(a) for a in image.acls.values())) or None
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from logkeep.kafka.salvage.cluster_image import ClusterImage
 from logkeep.kafka.salvage.decide import Decided
-from logkeep.kafka.salvage.positions import Positions
+from logkeep.kafka.salvage.positions import SalvagedGroups
 from logkeep.kafka.salvage.survey import Survey
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
@@ -72,7 +72,7 @@ def about_histories(decided: Iterable[Decided]) -> list[Finding]:
     ]
 
 
-def about_positions(found: Sequence[Positions], expected: int, share_groups: Sequence[str]) -> list[Finding]:
+def about_positions(found: Sequence[SalvagedGroups], expected: int, share_groups: Sequence[str]) -> list[Finding]:
     """What is not known of groups."""
     findings = []
     if len(found) < expected or not expected:

@@ -9,17 +9,17 @@ from datetime import timedelta
 
 from logkeep.kafka.facts import Facts
 from logkeep.kafka.notices import gone_topics
-from logkeep.kafka.plan import Plan, Reached, next_history, plan_backup
+from logkeep.kafka.plan import ArchivedReach, Plan, next_history, plan_backup
 from logkeep.kafka.record import ClusterRecord, reached_in
 from logkeep.kafka.salvage.cluster_image import ClusterImage, newest_image
-from logkeep.kafka.salvage.decide import Decided, Found, decide
+from logkeep.kafka.salvage.decide import Decided, FoundLog, decide
 from logkeep.kafka.salvage.disks import Disks
 from logkeep.kafka.salvage.facts import Stays, facts_of, merged, staying_topics, what_stays
 from logkeep.kafka.salvage.findings import INCOMPLETE, about_copies, about_histories, about_positions, about_tiers
 from logkeep.kafka.salvage.inventory import Inventory, missing_partitions, take_stock
 from logkeep.kafka.salvage.planning import PlannedSalvage, plan_units, sources_of
-from logkeep.kafka.salvage.positions import FoundGroup, Positions, PositionsUnit, read_positions
-from logkeep.kafka.salvage.survey import Survey, SurveyUnit, survey
+from logkeep.kafka.salvage.positions import FoundGroup, PositionsUnit, SalvagedGroups, read_positions
+from logkeep.kafka.salvage.survey import SalvageSurveyUnit, Survey, survey
 from logkeep.kafka.selection import choose_topics
 from logkeep.kafka.steady import POSITIONS_TOPIC
 from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES
@@ -31,7 +31,7 @@ from logkeep.model.work import Engine
 
 
 @dataclass(frozen=True)
-class Wish:
+class SalvageOptions:
     """What the user asked for."""
 
     include: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Foreseen:
+class SalvagePlan:
     """Everything that is known before the first byte is copied."""
 
     facts: Facts
@@ -61,7 +61,7 @@ class Foreseen:
         return sum(r.wanted.size_bytes for u in self.units for r in u.ranges)
 
 
-def foresee(disks: Disks, wish: Wish, engine: Engine, last: ClusterRecord | None) -> Foreseen:
+def foresee(disks: Disks, wish: SalvageOptions, engine: Engine, last: ClusterRecord | None) -> SalvagePlan:
     """Look at everything, and decide. Reads all that is not archived yet, and writes nothing."""
     image, problems = newest_image(disks.metadata_logs)
     stock = take_stock(disks.copies, image)
@@ -89,14 +89,14 @@ def foresee(disks: Disks, wish: Wish, engine: Engine, last: ClusterRecord | None
         *told,
     ]
     units = tuple(plan_units(plan, decided))
-    return Foreseen(facts, plan, units, tuple(decided), stays, image, last, tuple(findings))
+    return SalvagePlan(facts, plan, units, tuple(decided), stays, image, last, tuple(findings))
 
 
 def _groups(stock: Inventory, image: ClusterImage | None, engine: Engine) -> tuple[list[FoundGroup], list[Finding]]:
     topic = [t for t in stock.topics if t.name == POSITIONS_TOPIC]
     found = [_found(s, stock, image) for s in _survey(topic, stock, image, {}, engine)]
     units = [PositionsUnit(f.log.partition, tuple(sources_of(f, Range(0, max(f.taken.end, 1))))) for f in found]
-    read = engine.map(read_positions, units, Positions, label="groups", weight=lambda u: u.size_bytes)
+    read = engine.map(read_positions, units, SalvagedGroups, label="groups", weight=lambda u: u.size_bytes)
     groups = [group for one in read for group in one.groups]
     topic_id = image.topics.get(POSITIONS_TOPIC) if image is not None else None
     known = image.replicas.get(topic_id, {}) if image is not None and topic_id is not None else {}
@@ -113,7 +113,7 @@ def _survey(
     engine: Engine,
 ) -> list[Survey]:
     units = [
-        SurveyUnit(
+        SalvageSurveyUnit(
             log,
             tuple(c.copy for c in stock.copies[log]),
             from_offsets.get(log, 0),
@@ -151,18 +151,18 @@ def _decide(
     return [decide(f, known.get(f.log)) for f in found], surveys
 
 
-def _found(surveyed: Survey, stock: Inventory, image: ClusterImage | None) -> Found:
+def _found(surveyed: Survey, stock: Inventory, image: ClusterImage | None) -> FoundLog:
     log = TopicPartition(surveyed.topic, surveyed.partition)
     watermark = max(c.high_watermark for c in stock.copies[log])
     replicas = len(image.replicas_of(*log)) if image is not None else 0
     compacted = image is None or log.topic not in image.topics or image.compacted(log.topic)
-    return Found(log, stock.ids[log.topic], surveyed.scans, watermark, replicas, compacted)
+    return FoundLog(log, stock.ids[log.topic], surveyed.scans, watermark, replicas, compacted)
 
 
 def _plan(topics: Sequence[Topic], facts: Facts, decided: Iterable[Decided], last: ClusterRecord | None) -> Plan:
     reached = reached_in(last) if last is not None else {}
     anew = {
-        d.found.log: Reached(next_history(reached[d.found.log].history), d.bounds.start, -1)
+        d.found.log: ArchivedReach(next_history(reached[d.found.log].history), d.bounds.start, -1)
         for d in decided
         if d.cause.new_history
     }

@@ -12,16 +12,16 @@ from functools import cached_property
 from uuid import UUID
 
 from logkeep.kafka.salvage.cluster_image import ClusterImage
-from logkeep.kafka.salvage.disk_layout import INTERNAL_TOPICS, Standing
+from logkeep.kafka.salvage.disk_layout import INTERNAL_TOPICS, LogDirState
 from logkeep.kafka.salvage.disks import FoundCopy
 from logkeep.kafka.values import Partition, Topic, TopicPartition
 from logkeep.model.findings import Finding, Severity
 
 NO_ID = UUID(int=0)
 _WHY = {
-    Standing.DELETED: "its topic or partition was deleted, and the files only waited to go",
-    Standing.STRAY: "its broker had no part in this partition any more",
-    Standing.FUTURE: "it was being moved to another directory, and the original is here",
+    LogDirState.DELETED: "its topic or partition was deleted, and the files only waited to go",
+    LogDirState.STRAY: "its broker had no part in this partition any more",
+    LogDirState.FUTURE: "it was being moved to another directory, and the original is here",
 }
 
 
@@ -59,16 +59,16 @@ def take_stock(copies: Iterable[FoundCopy], image: ClusterImage | None) -> Inven
 
 def _usable(copies: Iterable[FoundCopy], findings: list[Finding]) -> list[FoundCopy]:
     found = list(copies)
-    current = [c for c in found if c.standing is Standing.CURRENT]
+    current = [c for c in found if c.standing is LogDirState.CURRENT]
     logs, usable = {c.log for c in current}, list(current)
     for each in found:
-        if each.standing is Standing.FUTURE and each.log not in logs:
+        if each.standing is LogDirState.FUTURE and each.log not in logs:
             usable.append(each)
             what = (
                 f"{each.copy.directory} is the only copy here: it was on its way to another directory, and may be short"
             )
             findings.append(Finding(code="future-copy", severity=Severity.WARNING, where=str(each.log), what=what))
-        elif each.standing is not Standing.CURRENT:
+        elif each.standing is not LogDirState.CURRENT:
             findings.append(_left_out(each, _WHY[each.standing], Severity.NOTE))
     return usable
 

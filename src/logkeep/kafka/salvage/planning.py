@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from logkeep.kafka.plan import BUNDLE_RANGES, Plan, PlannedUnit
 from logkeep.kafka.salvage.copying import SalvageRange
-from logkeep.kafka.salvage.decide import Decided, Found
+from logkeep.kafka.salvage.decide import Decided, FoundLog
 from logkeep.kafka.salvage.positions import Source
-from logkeep.kafka.salvage.replicas import Piece
+from logkeep.kafka.salvage.replicas import ReplicaRange
 from logkeep.kafka.units import CopyRange
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.ranges import Range
@@ -29,7 +29,7 @@ class PlannedSalvage:
         return PlannedUnit(0, tuple(r.wanted for r in self.ranges)).name
 
 
-def sources_of(found: Found, span: Range) -> list[Source]:
+def sources_of(found: FoundLog, span: Range) -> list[Source]:
     """Where the bytes of a span are. What no source claims is lost; holes are claimed by the file before them."""
     sources = [s for piece in found.choice.pieces for s in _of_piece(found, piece)]
     return [_clipped(s, span) for s in sources if s.lo < span.end and s.hi > span.start]
@@ -41,7 +41,7 @@ def _clipped(source: Source, span: Range) -> Source:
     return Source(source.path, source.from_byte, source.to_byte, lo, hi, size_bytes)
 
 
-def _of_piece(found: Found, piece: Piece) -> Iterator[Source]:
+def _of_piece(found: FoundLog, piece: ReplicaRange) -> Iterator[Source]:
     scan = found.scans[piece.replica]
     inside = [s for s in scan.stretches if s.first < piece.end and s.end > piece.start]
     if not inside:

@@ -21,7 +21,7 @@ from logkeep.formats.offsets_topic import (
     decode_position,
 )
 from logkeep.formats.plain_records import PlainRecord, marker_type, records_of
-from logkeep.kafka.salvage.windows import Window, windows
+from logkeep.kafka.salvage.windows import SegmentWindow, windows
 from logkeep.model.work import Progress
 
 _COMMIT = 1
@@ -65,7 +65,7 @@ class FoundGroup(msgspec.Struct, frozen=True):
     positions: tuple[FoundPosition, ...]
 
 
-class Positions(msgspec.Struct, frozen=True):
+class SalvagedGroups(msgspec.Struct, frozen=True):
     groups: tuple[FoundGroup, ...]
     unreadable: int
     """Records that this release cannot read."""
@@ -73,7 +73,7 @@ class Positions(msgspec.Struct, frozen=True):
     """Positions of transactions without a marker."""
 
 
-def read_positions(unit: PositionsUnit, progress: Progress) -> Positions:
+def read_positions(unit: PositionsUnit, progress: Progress) -> SalvagedGroups:
     """Read them all. Raises LogDirUnusable."""
     books = Books()
     for source in unit.sources:
@@ -83,7 +83,7 @@ def read_positions(unit: PositionsUnit, progress: Progress) -> Positions:
     return books.result()
 
 
-def _take(books: "Books", window: Window, source: Source) -> None:
+def _take(books: "Books", window: SegmentWindow, source: Source) -> None:
     batches = window.batches
     broken = first_broken(window.data, batches)
     good = batches if broken is None else batches[:broken]
@@ -143,14 +143,14 @@ class Books:
             if decided == _COMMIT and self.positions.get(key, (-1, None))[0] < offset:
                 self.positions[key] = offset, value
 
-    def result(self) -> Positions:
+    def result(self) -> SalvagedGroups:
         found: dict[str, list[FoundPosition]] = {}
         for key, (_, value) in sorted(self.positions.items()):
             place = FoundPosition(key.topic, key.partition, value.offset, value.leader_epoch, value.metadata)
             found.setdefault(key.group, []).append(place)
         kinds = {key.group: key for key in sorted(self.groups)}
         groups = [self._told(name, kinds.get(name), found.get(name, [])) for name in sorted({*found, *kinds})]
-        return Positions(tuple(groups), self.unreadable, sum(map(len, self.pending.values())))
+        return SalvagedGroups(tuple(groups), self.unreadable, sum(map(len, self.pending.values())))
 
     def _told(self, name: str, key: GroupKey | None, places: list[FoundPosition]) -> FoundGroup:
         """A group whose members are gone is empty, whatever it was when the broker died."""

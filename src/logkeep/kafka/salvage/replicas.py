@@ -17,7 +17,7 @@ from logkeep.model.ranges import Range
 
 
 @dataclass(frozen=True)
-class Piece:
+class ReplicaRange:
     """Offsets `[start, end)` that one copy gives."""
 
     replica: int
@@ -26,11 +26,11 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Choice:
+class MergedReplicas:
     """The whole log: pieces in order, and what no copy can give. Together they tile `[start, end)`."""
 
     replica: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ReplicaRange, ...]
     gaps: tuple[Range, ...]
 
 
@@ -39,32 +39,32 @@ def best(scans: Sequence[ReplicaScan]) -> int:
     return max(range(len(scans)), key=lambda i: (scans[i].last_epoch, scans[i].end, -i))
 
 
-def choose(scans: Sequence[ReplicaScan], *, compacted: bool) -> Choice:
+def choose(scans: Sequence[ReplicaScan], *, compacted: bool) -> MergedReplicas:
     """Decide. There is at least one scan; `compacted`: offsets may be missing for a good reason."""
     chosen = best(scans)
     taken = scans[chosen]
     wanting = [*taken.gaps, *taken.between_files]
-    pieces = [Piece(chosen, r.start, r.end) for r in _without(Range(taken.start, taken.end), wanting)]
+    pieces = [ReplicaRange(chosen, r.start, r.end) for r in _without(Range(taken.start, taken.end), wanting)]
     left: list[Range] = []
     for gap in wanting:
         filled, missing = _fill(gap, chosen, scans)
         pieces += filled
         if compacted and gap in taken.between_files:
-            pieces += [Piece(chosen, r.start, r.end) for r in missing]
+            pieces += [ReplicaRange(chosen, r.start, r.end) for r in missing]
         else:
             left += missing
-    return Choice(chosen, tuple(sorted(pieces, key=lambda p: p.start)), tuple(sorted(left)))
+    return MergedReplicas(chosen, tuple(sorted(pieces, key=lambda p: p.start)), tuple(sorted(left)))
 
 
-def _fill(gap: Range, chosen: int, scans: Sequence[ReplicaScan]) -> tuple[list[Piece], list[Range]]:
-    filled, missing = list[Piece](), [gap]
+def _fill(gap: Range, chosen: int, scans: Sequence[ReplicaScan]) -> tuple[list[ReplicaRange], list[Range]]:
+    filled, missing = list[ReplicaRange](), [gap]
     for donor, scan in enumerate(scans):
         if donor == chosen or not agree_around(gap, scans[chosen], scan):
             continue
         still = list[Range]()
         for hole in missing:
             given = _without(hole, [*scan.gaps, *scan.between_files])
-            filled += [Piece(donor, r.start, r.end) for r in given]
+            filled += [ReplicaRange(donor, r.start, r.end) for r in given]
             still += _without(hole, given)
         missing = still
     return filled, missing

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from logkeep.kafka.assemble import Assembled, assemble
 from logkeep.kafka.notices import on_damage
-from logkeep.kafka.record import ROLE, ClusterRecord, LogRecord, acls_of, check_consistent, groups_of, quotas_of
+from logkeep.kafka.record import ROLE, ClusterRecord, PartitionRecord, acls_of, check_consistent, groups_of, quotas_of
 from logkeep.kafka.salvage.copying import SalvageUnit, salvage_ranges
 from logkeep.kafka.salvage.disks import Disks
 from logkeep.kafka.salvage.facts import topic_records
 from logkeep.kafka.salvage.findings import with_reasons
-from logkeep.kafka.salvage.foresight import Foreseen, Wish, foresee
+from logkeep.kafka.salvage.foresight import SalvageOptions, SalvagePlan, foresee
 from logkeep.kafka.traits import LogTraits, all_joined
 from logkeep.kafka.units import CopyResult, EpochRun
 from logkeep.kafka.values import TopicPartition
@@ -24,8 +24,8 @@ from logkeep.model.segments import Collection, LogName
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine
 from logkeep.repository.attachments import put_attachment, read_attachment
-from logkeep.repository.backup import OngoingBackup, Outcome, begin, check_wanted
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.backup import FinishedRun, OngoingBackup, begin, check_wanted
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.manifest import KnownGap, LogCut
 from logkeep.repository.source import check_source, ensure_source, read_manifest
@@ -36,11 +36,11 @@ _NO_TIP = EpochRun(-1, -1, -1)
 
 
 @dataclass(frozen=True)
-class Done:
+class SalvageDone:
     """What became of it. `entry` is None on a dry run."""
 
     entry: BackupEntry | None
-    foreseen: Foreseen
+    foreseen: SalvagePlan
     gaps: tuple[KnownGap, ...]
     findings: tuple[Finding, ...]
     offsets: int
@@ -51,7 +51,7 @@ class Done:
 class KafkaSalvage:
     """Everything a salvage needs besides the wish. Use it inside `held`."""
 
-    place: Place
+    place: SourceRef
     disks: Disks
     clock: Clock
     tokens: TokenSource
@@ -61,7 +61,7 @@ class KafkaSalvage:
         """How much there is to read."""
         return sum(c.copy.size_bytes for c in self.disks.copies)
 
-    def preview(self, wish: Wish, engine: Engine) -> Done:
+    def preview(self, wish: SalvageOptions, engine: Engine) -> SalvageDone:
         """What a run would copy. Reads all of it, writes nothing, and refuses what a run would have to refuse."""
         folded = read_chain(self.place)
         check_wanted(wish.wanted_id, folded.last_id)
@@ -70,9 +70,9 @@ class KafkaSalvage:
         lost = _damage_gaps(foreseen)
         offsets = foreseen.plan.records - sum(gap.end - gap.start for gap in lost)
         findings = (*foreseen.findings, *groups_of(foreseen.facts)[1])
-        return Done(None, foreseen, (*foreseen.plan.gaps, *lost), findings, offsets)
+        return SalvageDone(None, foreseen, (*foreseen.plan.gaps, *lost), findings, offsets)
 
-    def run(self, wish: Wish, engine: Engine) -> Done:
+    def run(self, wish: SalvageOptions, engine: Engine) -> SalvageDone:
         """Take the backup. Earlier ones are untouched, whatever happens."""
         with writing(self.place, "salvage", self.clock, self.tokens, wish.lease_ttl) as session:
             check_wanted(wish.wanted_id, session.folded.last_id)
@@ -93,14 +93,18 @@ class KafkaSalvage:
             return None
         return read_attachment(self.place, read_manifest(self.place, folded.completed[-1]), ROLE, ClusterRecord)
 
-    def _copy(self, ongoing: OngoingBackup, foreseen: Foreseen, wish: Wish, engine: Engine) -> list[CopyResult]:
+    def _copy(
+        self, ongoing: OngoingBackup, foreseen: SalvagePlan, wish: SalvageOptions, engine: Engine
+    ) -> list[CopyResult]:
         units = [
             SalvageUnit(u.name, self.place, ongoing.id, ongoing.run, u.ranges, wish.segment_bytes)
             for u in foreseen.units
         ]
         return engine.map(salvage_ranges, units, CopyResult, label="copy", weight=lambda u: u.size_bytes)
 
-    def _complete(self, session: Writing, ongoing: OngoingBackup, foreseen: Foreseen, assembled: Assembled) -> Done:
+    def _complete(
+        self, session: Writing, ongoing: OngoingBackup, foreseen: SalvagePlan, assembled: Assembled
+    ) -> SalvageDone:
         facts, stays = foreseen.facts, foreseen.stays
         groups, clamped = groups_of(facts)
         seen = {g.name for g in groups}
@@ -121,12 +125,12 @@ class KafkaSalvage:
         cut = (*assembled.cut, *(_kept(r) for r in stays.logs))
         check_consistent(record, cut)
         ref = put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())
-        outcome = Outcome(cut=cut, new=assembled.segments, gaps=gaps, attachments=(ref,), findings=findings)
+        outcome = FinishedRun(cut=cut, new=assembled.segments, gaps=gaps, attachments=(ref,), findings=findings)
         entry = ongoing.complete(outcome)
-        return Done(entry, foreseen, gaps, (*findings, *on_damage(ongoing.rests_on)), assembled.offsets)
+        return SalvageDone(entry, foreseen, gaps, (*findings, *on_damage(ongoing.rests_on)), assembled.offsets)
 
 
-def _logs(foreseen: Foreseen, assembled: Assembled) -> list[LogRecord]:
+def _logs(foreseen: SalvagePlan, assembled: Assembled) -> list[PartitionRecord]:
     before = {(r.topic, r.partition): r for r in (foreseen.last.logs if foreseen.last else ())}
     proven = {d.found.log: d.proven_end for d in foreseen.decided}
     records = []
@@ -138,7 +142,7 @@ def _logs(foreseen: Foreseen, assembled: Assembled) -> list[LogRecord]:
         tip = assembled.tips.get(cut.log, EpochRun(old.last_epoch, -1, old.last_end) if old else _NO_TIP)
         traits = all_joined((old.traits if old else LogTraits(), assembled.traits.get(cut.log, LogTraits())))
         records.append(
-            LogRecord(
+            PartitionRecord(
                 *log,
                 history=cut.log.history,
                 start=cut.start,
@@ -153,12 +157,12 @@ def _logs(foreseen: Foreseen, assembled: Assembled) -> list[LogRecord]:
     return records
 
 
-def _kept(record: LogRecord) -> LogCut:
+def _kept(record: PartitionRecord) -> LogCut:
     log = LogName(Collection.TOPICS, record.topic, record.history, record.partition)
     return LogCut(log, record.start, record.end)
 
 
-def _damage_gaps(foreseen: Foreseen) -> list[KnownGap]:
+def _damage_gaps(foreseen: SalvagePlan) -> list[KnownGap]:
     """Gaps that the copy will meet."""
     cuts = {TopicPartition(c.log.name, c.log.partition): c.log for c in foreseen.plan.cut}
     wanted = [(r.wanted.log, Range(r.wanted.lo, r.wanted.hi)) for u in foreseen.units for r in u.ranges]

@@ -11,12 +11,12 @@ from pathlib import Path
 import msgspec
 
 from logkeep.errors import Damaged, LogDirUnusable, OldMessageFormat
-from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, Batches, Stop, first_broken
+from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, Batches, WalkEnd, first_broken
 from logkeep.formats.plain_records import marker_type
 from logkeep.kafka.salvage.disk_layout import SegmentFile, Segments, segments, swap_files
 from logkeep.kafka.salvage.epochs import EpochStart, note_starts
-from logkeep.kafka.salvage.scanned import ZEROS, Damage, OpenSince, ReplicaScan, Stretch
-from logkeep.kafka.salvage.windows import Window, only_zeros, windows
+from logkeep.kafka.salvage.scanned import ZEROS, GoodBatches, OpenSince, ReplicaScan, SegmentDamage
+from logkeep.kafka.salvage.windows import SegmentWindow, only_zeros, windows
 from logkeep.model.work import Progress
 
 
@@ -65,8 +65,8 @@ class _Reading:
         self._directory, self._start = directory, start
         self._next = start
         self._last = -1
-        self._stretches: list[Stretch] = []
-        self._damages: list[Damage] = []
+        self._stretches: list[GoodBatches] = []
+        self._damages: list[SegmentDamage] = []
         self._epochs: list[EpochStart] = []
         self._holes: list[tuple[int, int]] = []
         self._open: dict[int, int] = {}
@@ -88,7 +88,7 @@ class _Reading:
             progress(len(window.data))
             self._judge_end(file.name, path, window)
 
-    def _good(self, name: str, window: Window) -> None:
+    def _good(self, name: str, window: SegmentWindow) -> None:
         """Take the batches that have their CRC; those between are damages of their own."""
         left = window.batches
         while len(left):
@@ -102,7 +102,7 @@ class _Reading:
             self._damage(name, at, "a batch does not have the checksum of its header")
             left = left[broken + 1 :]
 
-    def _take(self, name: str, window: Window, good: Batches) -> None:
+    def _take(self, name: str, window: SegmentWindow, good: Batches) -> None:
         first, end = int(good.base_offsets[0]), int(good.last_offsets[-1]) + 1
         self._resume(first)
         from_byte, to_byte = window.at + good.start, window.at + good.end
@@ -110,13 +110,13 @@ class _Reading:
         if last is not None and (last.file, last.to_byte) == (name, from_byte):
             self._stretches[-1] = msgspec.structs.replace(last, to_byte=to_byte, end=end)
         else:
-            self._stretches.append(Stretch(name, from_byte, to_byte, first, end))
+            self._stretches.append(GoodBatches(name, from_byte, to_byte, first, end))
         self._last, self._next, self._size = end - 1, max(end, self._start), self._size + to_byte - from_byte
         note_starts(self._epochs, good)
         self._note_transactions(window.data, good)
 
     def _damage(self, name: str, at_byte: int, reason: str) -> None:
-        self._damages.append(Damage(name, at_byte, self._next, reason))
+        self._damages.append(SegmentDamage(name, at_byte, self._next, reason))
 
     def _resume(self, first: int) -> None:
         """The next good batch after damages: all of them end here."""
@@ -125,8 +125,8 @@ class _Reading:
                 return
             self._damages[index] = msgspec.structs.replace(self._damages[index], resumes=first)
 
-    def _judge_end(self, name: str, path: Path, window: Window) -> None:
-        if window.walked.stop is Stop.OLD_FORMAT:
+    def _judge_end(self, name: str, path: Path, window: SegmentWindow) -> None:
+        if window.walked.stop is WalkEnd.OLD_FORMAT:
             raise OldMessageFormat(window.walked.reason, subject=str(path))
         if window.stuck:
             at = window.at + window.walked.stopped_at

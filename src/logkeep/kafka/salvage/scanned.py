@@ -9,7 +9,7 @@ ZEROS = "nothing but zeros"
 """The reason of a damage that is none: space that a broker had set aside."""
 
 
-class Stretch(msgspec.Struct, frozen=True):
+class GoodBatches(msgspec.Struct, frozen=True):
     """Good batches back to back in one file."""
 
     file: str
@@ -21,7 +21,7 @@ class Stretch(msgspec.Struct, frozen=True):
     """The offset after the last record."""
 
 
-class Damage(msgspec.Struct, frozen=True):
+class SegmentDamage(msgspec.Struct, frozen=True):
     """A place in a file from where on bytes are not batches."""
 
     file: str
@@ -59,8 +59,8 @@ class ReplicaScan(msgspec.Struct, frozen=True, kw_only=True):
     """The log start."""
     end: int
     """The offset after the last good batch."""
-    stretches: tuple[Stretch, ...] = ()
-    damages: tuple[Damage, ...] = ()
+    stretches: tuple[GoodBatches, ...] = ()
+    damages: tuple[SegmentDamage, ...] = ()
     epochs: tuple[EpochStart, ...] = ()
     """Leader epochs and where they begin, by the checkpoint beside the log and by its batches."""
     open_since: tuple[OpenSince, ...] = ()

@@ -26,7 +26,7 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class SurveyUnit:
+class SalvageSurveyUnit:
     log: TopicPartition
     copies: tuple[Copy, ...]
     from_offset: int
@@ -48,7 +48,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """(copy, first offset at which it differs from the chosen one)"""
 
 
-def survey(unit: SurveyUnit, progress: Progress) -> Survey:
+def survey(unit: SalvageSurveyUnit, progress: Progress) -> Survey:
     """Look at a log. Raises LogDirUnusable or OldMessageFormat."""
     scans = tuple(scan(Path(c.directory), c.node, c.start, c.epochs, progress, unit.from_offset) for c in unit.copies)
     chosen = best(scans)

@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from logkeep.errors import LogDirUnusable
-from logkeep.formats.kafka_log import OVERHEAD_BYTES, Batches, Stop, Walk, walk
+from logkeep.formats.kafka_log import OVERHEAD_BYTES, Batches, Walk, WalkEnd, walk
 
 CHUNK_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
-class Window:
+class SegmentWindow:
     """Bytes of a file from `at` on, and the batches in them. Valid until the next one is asked for."""
 
     at: int
@@ -34,7 +34,7 @@ class Window:
         return self.walked.batches
 
 
-def windows(path: Path, from_byte: int = 0, to_byte: int | None = None, after: int = -1) -> Iterator[Window]:
+def windows(path: Path, from_byte: int = 0, to_byte: int | None = None, after: int = -1) -> Iterator[SegmentWindow]:
     """All batches up to a byte or the end; the last window tells why it went no further."""
     with opened(path) as file:
         size = os.fstat(file).st_size
@@ -46,13 +46,13 @@ def windows(path: Path, from_byte: int = 0, to_byte: int | None = None, after: i
                 buffer = bytearray(want)
             view = memoryview(buffer)[:want]
             problem = _fill(file, view, at)
-            walked = Walk(walk(b"").batches, Stop.DAMAGED, 0, problem) if problem else walk(view, after)
-            cut_by_us = walked.stop is Stop.TORN and at + want < size
+            walked = Walk(walk(b"").batches, WalkEnd.DAMAGED, 0, problem) if problem else walk(view, after)
+            cut_by_us = walked.stop is WalkEnd.TORN and at + want < size
             if cut_by_us and not walked.stopped_at:
                 want = _whole(view)
                 continue
-            stuck = walked.stop is not Stop.END and not cut_by_us
-            yield Window(at, view, walked, stuck)
+            stuck = walked.stop is not WalkEnd.END and not cut_by_us
+            yield SegmentWindow(at, view, walked, stuck)
             if stuck:
                 return
             at, want = at + walked.stopped_at, CHUNK_BYTES

@@ -28,8 +28,8 @@ from logkeep.repository.restores.documents import (
     RestoredGroup,
     RestoredPartition,
     RestorePlanDocument,
-    Target,
-    Verdict,
+    RestoreTargetRef,
+    RestoreVerdict,
 )
 from logkeep.repository.restores.listing import RestoreRow, RestoreState, last_restores, list_restores
 from logkeep.repository.restores.receipts import (
@@ -63,10 +63,10 @@ __all__ = [
     "RestorePlanDocument",
     "RestoreRow",
     "RestoreState",
+    "RestoreTargetRef",
+    "RestoreVerdict",
     "RestoredGroup",
     "RestoredPartition",
-    "Target",
-    "Verdict",
     "begin_restore",
     "last_restores",
     "list_restores",

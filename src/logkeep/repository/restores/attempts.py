@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import Clock, TokenSource, rfc3339
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.owner import Owner, this_process
 from logkeep.repository.restores.documents import ProducerRow, ProducersDocument, RestorePlanDocument, ResumedDocument
 from logkeep.repository.restores.numbered import last_number, put_next, put_numbered, read_all, read_newest
 
 
 def put_producers(
-    place: Place,
+    place: SourceRef,
     restore_id: RestoreId,
     topics: Mapping[str, str],
     producers: Sequence[ProducerRow],
@@ -36,16 +36,16 @@ def put_producers(
     return put_numbered(place, restore_id, document)
 
 
-def read_producers(place: Place, restore_id: RestoreId) -> list[ProducersDocument]:
+def read_producers(place: SourceRef, restore_id: RestoreId) -> list[ProducersDocument]:
     """All lists of producers, oldest first; the last one counts. Raises Damaged, also when one is missing."""
     return read_all(place, restore_id, ProducersDocument)
 
 
-def newest_producers(place: Place, restore_id: RestoreId) -> ProducersDocument | None:
+def newest_producers(place: SourceRef, restore_id: RestoreId) -> ProducersDocument | None:
     return read_newest(place, restore_id, ProducersDocument)
 
 
-def topic_ids(place: Place, restore_id: RestoreId) -> dict[str, str]:
+def topic_ids(place: SourceRef, restore_id: RestoreId) -> dict[str, str]:
     """The last ids that were stored of the topics of a restore, also of those that are about to be made again."""
     found: dict[str, str] = {}
     for each in read_producers(place, restore_id):
@@ -53,7 +53,7 @@ def topic_ids(place: Place, restore_id: RestoreId) -> dict[str, str]:
     return found
 
 
-def note_resumed(place: Place, restore_id: RestoreId, clock: Clock, tokens: TokenSource) -> Owner:
+def note_resumed(place: SourceRef, restore_id: RestoreId, clock: Clock, tokens: TokenSource) -> Owner:
     """Say that this process goes on with a restore, so that others see who works on it. The first act of a resume."""
     owner, now = this_process(tokens()), clock()
 
@@ -70,12 +70,12 @@ def note_resumed(place: Place, restore_id: RestoreId, clock: Clock, tokens: Toke
     return put_next(place, restore_id, make)[0].owner
 
 
-def times_resumed(place: Place, restore_id: RestoreId) -> int:
+def times_resumed(place: SourceRef, restore_id: RestoreId) -> int:
     """How often a restore was taken up again."""
     return last_number(place, restore_id, ResumedDocument)
 
 
-def owner_of(place: Place, plan: RestorePlanDocument) -> Owner:
+def owner_of(place: SourceRef, plan: RestorePlanDocument) -> Owner:
     """The process that began a restore, or the last one that resumed it. Raises Damaged."""
     resumed = read_newest(place, RestoreId(plan.restore), ResumedDocument)
     return resumed.owner if resumed else plan.owner

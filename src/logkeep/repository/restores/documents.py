@@ -32,7 +32,7 @@ Word = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9-]{1,40}$")]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
 
 
-class Verdict(StrEnum):
+class RestoreVerdict(StrEnum):
     """How a restore ended, in its receipt."""
 
     PROVEN = "proven"
@@ -63,7 +63,7 @@ class NumberedDocument(RestoreDocument, frozen=True, kw_only=True):
     number: Number
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RestoreTargetRef(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a restore goes to. Addresses are told without anything that opens a door."""
 
     cluster_id: str
@@ -84,7 +84,7 @@ class RestorePlanDocument(RestoreDocument, frozen=True, kw_only=True, tag="resto
     """The user, as the system calls them."""
     owner: Owner
     started: str
-    target: Target
+    target: RestoreTargetRef
     options: dict[str, str]
     """As they were given, for people and for resume."""
     body: msgspec.Raw
@@ -183,7 +183,7 @@ class ReceiptDocument(NumberedDocument, frozen=True, kw_only=True, tag="restore-
 
     backup: StoredId
     drill: bool
-    verdict: Verdict
+    verdict: RestoreVerdict
     records_there: bool = False
     """All records are there and, where that was asked for, proven: only what follows them may still be left."""
     owner: Owner
@@ -191,7 +191,7 @@ class ReceiptDocument(NumberedDocument, frozen=True, kw_only=True, tag="restore-
     finished: str
     duration_s: Seconds
     """From the first step to the proof: the recovery time that was reached."""
-    target: Target
+    target: RestoreTargetRef
     partitions: tuple[RestoredPartition, ...] = ()
     groups: tuple[RestoredGroup, ...] = ()
     map: ObjectRef | None = None

@@ -12,10 +12,10 @@ from enum import StrEnum
 from logkeep.errors import Damaged, FormatTooNew, ObjectMissing
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.owner import Owner
 from logkeep.repository.restores.attempts import owner_of
-from logkeep.repository.restores.documents import Verdict, moment
+from logkeep.repository.restores.documents import RestoreVerdict, moment
 from logkeep.repository.restores.receipts import ended, read_receipt
 from logkeep.repository.restores.storing import read_aborted, read_plan
 
@@ -35,7 +35,7 @@ class RestoreState(StrEnum):
     """The same, and it did not come to its end."""
 
 
-_PARTS = {Verdict.SET: "groups", Verdict.PART: "subtree", Verdict.STOPPED: "subtree"}
+_PARTS = {RestoreVerdict.SET: "groups", RestoreVerdict.PART: "subtree", RestoreVerdict.STOPPED: "subtree"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class _Names:
     """What the names of one restore say."""
 
     receipts: set[int] = field(default_factory=set)
-    ended: dict[int, layout.Ended] = field(default_factory=dict)
+    ended: dict[int, layout.EndedRestoreName] = field(default_factory=dict)
     aborted: bool = False
 
     def add(self, said: layout.RestoreObject) -> None:
@@ -82,12 +82,12 @@ class _Names:
         return max(self.receipts, default=0)
 
 
-def list_restores(place: Place) -> list[RestoreRow]:
+def list_restores(place: SourceRef) -> list[RestoreRow]:
     """All restores, oldest first."""
     return [_row(place, restore_id, names) for restore_id, names in _by_restore(place).items()]
 
 
-def last_restores(place: Place) -> dict[BackupId, RestoreRow]:
+def last_restores(place: SourceRef) -> dict[BackupId, RestoreRow]:
     """The restore of each backup that ended last. A listing; a receipt is read only when its process died over it."""
     ended_ones = {i: names for i, names in _by_restore(place).items() if names.last}
     return newest(_row(place, restore_id, names) for restore_id, names in ended_ones.items())
@@ -108,7 +108,7 @@ def newest(rows: Iterable[RestoreRow]) -> dict[BackupId, RestoreRow]:
     return found
 
 
-def _by_restore(place: Place) -> dict[RestoreId, _Names]:
+def _by_restore(place: SourceRef) -> dict[RestoreId, _Names]:
     found: dict[RestoreId, _Names] = {}
     for info in place.store.list(layout.restores(place.source)):
         said = layout.restore_object(place.source, info.name)
@@ -117,7 +117,7 @@ def _by_restore(place: Place) -> dict[RestoreId, _Names]:
     return found
 
 
-def _row(place: Place, restore_id: RestoreId, names: _Names) -> RestoreRow:
+def _row(place: SourceRef, restore_id: RestoreId, names: _Names) -> RestoreRow:
     row = RestoreRow(restore_id, RestoreState.ONGOING, receipts=len(names.receipts))
     try:
         if names.last:
@@ -130,19 +130,19 @@ def _row(place: Place, restore_id: RestoreId, names: _Names) -> RestoreRow:
         return replace(row, state=state, trouble=str(error))
 
 
-def _last_row(place: Place, row: RestoreRow, names: _Names) -> RestoreRow:
+def _last_row(place: SourceRef, row: RestoreRow, names: _Names) -> RestoreRow:
     """How it ended, by the newest receipt that is about the restore itself; and what was seen of it since."""
     changed: datetime | None = None
     for number in range(names.last, 0, -1):
         said = names.ended.get(number) or ended(read_receipt(place, row.id, number))
-        if said.verdict != Verdict.CHANGED:
+        if said.verdict != RestoreVerdict.CHANGED:
             return replace(_ended_row(row, said), changed=changed)
         changed = changed or said.finished
     raise Damaged("only a later comparison is left of it", subject=layout.restore(place.source, row.id))
 
 
-def _ended_row(row: RestoreRow, said: layout.Ended) -> RestoreRow:
-    known = said.verdict in set(Verdict)
+def _ended_row(row: RestoreRow, said: layout.EndedRestoreName) -> RestoreRow:
+    known = said.verdict in set(RestoreVerdict)
     return replace(
         row,
         state=RestoreState(said.verdict) if known else RestoreState.FAILED,
@@ -152,11 +152,11 @@ def _ended_row(row: RestoreRow, said: layout.Ended) -> RestoreRow:
         finished=said.finished,
         duration_s=said.duration_ms / 1000,
         trouble="" if known else f"it ended in a way that this release does not know: {said.verdict}",
-        part=_PARTS.get(Verdict(said.verdict), "") if known else "",
+        part=_PARTS.get(RestoreVerdict(said.verdict), "") if known else "",
     )
 
 
-def _aborted_row(place: Place, row: RestoreRow) -> RestoreRow:
+def _aborted_row(place: SourceRef, row: RestoreRow) -> RestoreRow:
     aborted = read_aborted(place, row.id)
     if aborted is None:
         raise Damaged("the document is gone", subject=layout.restore_aborted(place.source, row.id))
@@ -170,7 +170,7 @@ def _aborted_row(place: Place, row: RestoreRow) -> RestoreRow:
     )
 
 
-def _ongoing_row(place: Place, row: RestoreRow) -> RestoreRow:
+def _ongoing_row(place: SourceRef, row: RestoreRow) -> RestoreRow:
     plan = read_plan(place, row.id)
     return replace(
         row,

@@ -9,7 +9,7 @@ from typing import TypeVar
 from logkeep.errors import AlreadyExists, Damaged, ObjectMissing
 from logkeep.model.ids import RestoreId
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.documents import open_in_place, put_own
 from logkeep.repository.restores.documents import (
     NumberedDocument,
@@ -29,7 +29,7 @@ _NAMES: dict[type[NumberedDocument], tuple[str, Callable[[str, RestoreId, int], 
 }
 
 
-def put_next(place: Place, restore_id: RestoreId, make: Callable[[int], NumberedT]) -> tuple[NumberedT, bytes]:
+def put_next(place: SourceRef, restore_id: RestoreId, make: Callable[[int], NumberedT]) -> tuple[NumberedT, bytes]:
     """Store a document under the next number, which it is made with. Returns it with its bytes."""
     document = make(1)
     number = last_number(place, restore_id, type(document))
@@ -44,7 +44,7 @@ def put_next(place: Place, restore_id: RestoreId, make: Callable[[int], Numbered
         return document, data
 
 
-def put_numbered(place: Place, restore_id: RestoreId, document: NumberedT) -> NumberedT:
+def put_numbered(place: SourceRef, restore_id: RestoreId, document: NumberedT) -> NumberedT:
     """Store a document under its own number; the one that is there already, when somebody was faster."""
     name = _name(place, restore_id, type(document), document.number)
     try:
@@ -54,7 +54,7 @@ def put_numbered(place: Place, restore_id: RestoreId, document: NumberedT) -> Nu
     return document
 
 
-def read_numbered(place: Place, restore_id: RestoreId, kind: type[NumberedT], number: int) -> NumberedT:
+def read_numbered(place: SourceRef, restore_id: RestoreId, kind: type[NumberedT], number: int) -> NumberedT:
     """The document with this number, which is known to have been there. Raises Damaged."""
     name = _name(place, restore_id, kind, number)
     try:
@@ -66,26 +66,26 @@ def read_numbered(place: Place, restore_id: RestoreId, kind: type[NumberedT], nu
     return document
 
 
-def read_all(place: Place, restore_id: RestoreId, kind: type[NumberedT]) -> list[NumberedT]:
+def read_all(place: SourceRef, restore_id: RestoreId, kind: type[NumberedT]) -> list[NumberedT]:
     """All of a kind, oldest first. Raises Damaged, also when one is missing."""
     last = last_number(place, restore_id, kind)
     return [read_numbered(place, restore_id, kind, number) for number in range(1, last + 1)]
 
 
-def read_newest(place: Place, restore_id: RestoreId, kind: type[NumberedT]) -> NumberedT | None:
+def read_newest(place: SourceRef, restore_id: RestoreId, kind: type[NumberedT]) -> NumberedT | None:
     """The one that counts; None when there is none. Raises Damaged."""
     last = last_number(place, restore_id, kind)
     return read_numbered(place, restore_id, kind, last) if last else None
 
 
-def last_number(place: Place, restore_id: RestoreId, kind: type[NumberedDocument]) -> int:
+def last_number(place: SourceRef, restore_id: RestoreId, kind: type[NumberedDocument]) -> int:
     """The highest number of a kind of document; 0 when there is none."""
     names = (i.name for i in place.store.list(layout.restore(place.source, restore_id)))
     said = (layout.restore_object(place.source, name) for name in names)
     return max((each.number for each in said if each and each.kind == _NAMES[kind][0]), default=0)
 
 
-def read_of(place: Place, restore_id: RestoreId, name: str, kind: type[DocumentT]) -> DocumentT:
+def read_of(place: SourceRef, restore_id: RestoreId, name: str, kind: type[DocumentT]) -> DocumentT:
     """Read a document that must belong to this restore. Raises ObjectMissing and Damaged."""
     document = open_in_place(place.store.get(name, kind.limit), name, kind, place.repository)
     if (document.source, document.restore) != (place.source, restore_id):
@@ -93,5 +93,5 @@ def read_of(place: Place, restore_id: RestoreId, name: str, kind: type[DocumentT
     return document
 
 
-def _name(place: Place, restore_id: RestoreId, kind: type[NumberedDocument], number: int) -> str:
+def _name(place: SourceRef, restore_id: RestoreId, kind: type[NumberedDocument], number: int) -> str:
     return _NAMES[kind][1](place.source, restore_id, number)

@@ -17,22 +17,22 @@ import msgspec
 from logkeep.errors import AlreadyExists
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
-from logkeep.repository.restores.documents import EndedDocument, ReceiptDocument, Verdict, moment, sealed
+from logkeep.repository.chain import SourceRef
+from logkeep.repository.restores.documents import EndedDocument, ReceiptDocument, RestoreVerdict, moment, sealed
 from logkeep.repository.restores.numbered import last_number, put_next, read_all, read_newest, read_numbered
 
 FIRST = 1
 """The number to make a receipt with; storing it gives it its own."""
 
 
-def put_receipt(place: Place, receipt: ReceiptDocument) -> ReceiptDocument:
+def put_receipt(place: SourceRef, receipt: ReceiptDocument) -> ReceiptDocument:
     """Store a receipt under the next number of its restore. Returns it with that number."""
     stored, data = put_next(place, RestoreId(receipt.restore), lambda n: msgspec.structs.replace(receipt, number=n))
     _tell(place, stored, data)
     return stored
 
 
-def _tell(place: Place, receipt: ReceiptDocument, data: bytes) -> None:
+def _tell(place: SourceRef, receipt: ReceiptDocument, data: bytes) -> None:
     document = EndedDocument(
         repository=place.repository,
         source=place.source,
@@ -46,9 +46,9 @@ def _tell(place: Place, receipt: ReceiptDocument, data: bytes) -> None:
         place.store.put_new(name, sealed(document))
 
 
-def ended(receipt: ReceiptDocument) -> layout.Ended:
+def ended(receipt: ReceiptDocument) -> layout.EndedRestoreName:
     """What a listing tells of a receipt."""
-    return layout.Ended(
+    return layout.EndedRestoreName(
         BackupId(receipt.backup),
         receipt.drill,
         receipt.verdict,
@@ -62,27 +62,27 @@ def _to_ms(time: datetime) -> datetime:
     return time.replace(microsecond=time.microsecond // 1000 * 1000)
 
 
-def read_receipt(place: Place, restore_id: RestoreId, number: int) -> ReceiptDocument:
+def read_receipt(place: SourceRef, restore_id: RestoreId, number: int) -> ReceiptDocument:
     """One receipt that a listing showed. Raises Damaged."""
     return read_numbered(place, restore_id, ReceiptDocument, number)
 
 
-def read_receipts(place: Place, restore_id: RestoreId) -> list[ReceiptDocument]:
+def read_receipts(place: SourceRef, restore_id: RestoreId) -> list[ReceiptDocument]:
     """All receipts of a restore, oldest first; the last one counts. Raises Damaged, also when one is missing."""
     return read_all(place, restore_id, ReceiptDocument)
 
 
-def newest_receipt(place: Place, restore_id: RestoreId) -> ReceiptDocument | None:
+def newest_receipt(place: SourceRef, restore_id: RestoreId) -> ReceiptDocument | None:
     """The receipt that counts; None when the restore has not ended."""
     return read_newest(place, restore_id, ReceiptDocument)
 
 
-def newest_first(place: Place, restore_id: RestoreId) -> Iterator[ReceiptDocument]:
+def newest_first(place: SourceRef, restore_id: RestoreId) -> Iterator[ReceiptDocument]:
     """Receipts as they are asked for: each may be large. Raises Damaged."""
     last = last_number(place, restore_id, ReceiptDocument)
     return (read_receipt(place, restore_id, number) for number in range(last, 0, -1))
 
 
-def own_receipt(place: Place, restore_id: RestoreId) -> ReceiptDocument | None:
+def own_receipt(place: SourceRef, restore_id: RestoreId) -> ReceiptDocument | None:
     """How the restore itself ended, whatever was found when it was compared again. Raises Damaged."""
-    return next((r for r in newest_first(place, restore_id) if r.verdict is not Verdict.CHANGED), None)
+    return next((r for r in newest_first(place, restore_id) if r.verdict is not RestoreVerdict.CHANGED), None)

@@ -7,11 +7,11 @@ was used with another repository does not fit.
 from dataclasses import replace
 from pathlib import Path
 
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.store.address import create_place, open_store
 
 
-def state_place(place: Place, directory: Path, *, create: bool = False) -> Place:
+def state_place(place: SourceRef, directory: Path, *, create: bool = False) -> SourceRef:
     """The same source, with its restores in a directory. A restore has it made when it is not there, mode 0700."""
     url = str(directory.absolute())
     if create:

@@ -15,14 +15,14 @@ from logkeep.model.ids import RestoreId, next_id
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.repository import layout
 from logkeep.repository.actions import ObjectRef
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.documents import MIB, put_own
 from logkeep.repository.owner import this_process
 from logkeep.repository.restores.documents import (
     MAP_LIMIT,
     AbortedDocument,
     RestorePlanDocument,
-    Target,
+    RestoreTargetRef,
     sealed,
 )
 from logkeep.repository.restores.numbered import read_of
@@ -39,7 +39,7 @@ class NewRestore:
 
     backup: int
     kind: str
-    target: Target
+    target: RestoreTargetRef
     body: bytes
     """The plan of this kind of source as msgspec writes it: JSON in one line."""
     options: dict[str, str] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class NewRestore:
     drill: bool = False
 
 
-def begin_restore(place: Place, new: NewRestore, clock: Clock, tokens: TokenSource) -> RestoreId:
+def begin_restore(place: SourceRef, new: NewRestore, clock: Clock, tokens: TokenSource) -> RestoreId:
     """Store the plan under a new id, the first act of a restore. Raises StoreDenied where nothing may be written."""
     owner, now = this_process(tokens()), clock()
     chosen = _next_restore(place, int(next_id(now, 0)))
@@ -75,19 +75,19 @@ def begin_restore(place: Place, new: NewRestore, clock: Clock, tokens: TokenSour
     raise StoreError("restores are begun faster than this one finds an id", subject=place.source)
 
 
-def _next_restore(place: Place, earliest: int) -> RestoreId:
+def _next_restore(place: SourceRef, earliest: int) -> RestoreId:
     """The first id that is free: the time, or one more than the last id there is when that is larger."""
     names = (i.name for i in place.store.list(layout.restores(place.source), _before(place, earliest)))
     taken = [said.restore for name in names if (said := layout.restore_object(place.source, name))]
     return RestoreId(max([earliest, *(i + 1 for i in taken)]))
 
 
-def _before(place: Place, restore_id: int) -> str:
+def _before(place: SourceRef, restore_id: int) -> str:
     """A name that is smaller than all of this restore and of those after it."""
     return layout.restore(place.source, RestoreId(restore_id)).removesuffix("/")
 
 
-def _put_first(place: Place, name: str, data: bytes) -> None:
+def _put_first(place: SourceRef, name: str, data: bytes) -> None:
     try:
         put_own(place.store, name, data)
     except StoreDenied as denied:
@@ -98,7 +98,7 @@ def _put_first(place: Place, name: str, data: bytes) -> None:
         ) from denied
 
 
-def read_plan(place: Place, restore_id: RestoreId) -> RestorePlanDocument:
+def read_plan(place: SourceRef, restore_id: RestoreId) -> RestorePlanDocument:
     """The stored plan. Raises ObjectMissing when no restore has this id, and Damaged."""
     name = layout.restore_plan(place.source, restore_id)
     return read_of(place, restore_id, name, RestorePlanDocument)
@@ -112,7 +112,7 @@ def plan_body(plan: RestorePlanDocument, kind: type[PlanT]) -> PlanT:
         raise Damaged(f"the plan does not follow its schema ({error})", subject=f"restore {plan.restore}") from error
 
 
-def put_map(place: Place, restore_id: RestoreId, data: bytes, token: str) -> ObjectRef:
+def put_map(place: SourceRef, restore_id: RestoreId, data: bytes, token: str) -> ObjectRef:
     """Store a map under a random name; the receipt that names the reference makes it count."""
     if len(data) > MAP_LIMIT:
         raise RestoreFailed(
@@ -128,7 +128,7 @@ def put_map(place: Place, restore_id: RestoreId, data: bytes, token: str) -> Obj
     return ObjectRef(token, len(data), hashlib.sha256(data).hexdigest())
 
 
-def _stream(place: Place, name: str, data: bytes) -> None:
+def _stream(place: SourceRef, name: str, data: bytes) -> None:
     writer = place.store.open_new(name, len(data))
     try:
         writer.write(data)
@@ -138,7 +138,7 @@ def _stream(place: Place, name: str, data: bytes) -> None:
         raise
 
 
-def read_map(place: Place, restore_id: RestoreId, ref: ObjectRef) -> bytes:
+def read_map(place: SourceRef, restore_id: RestoreId, ref: ObjectRef) -> bytes:
     """The very bytes that the reference pins. Raises Damaged."""
     name = layout.restore_map(place.source, restore_id, ref.token)
     try:
@@ -150,7 +150,7 @@ def read_map(place: Place, restore_id: RestoreId, ref: ObjectRef) -> bytes:
     return data
 
 
-def put_aborted(place: Place, plan: RestorePlanDocument, reason: str, clock: Clock, tokens: TokenSource) -> None:
+def put_aborted(place: SourceRef, plan: RestorePlanDocument, reason: str, clock: Clock, tokens: TokenSource) -> None:
     """Say that a restore is given up. Saying it again changes nothing."""
     restore_id = RestoreId(plan.restore)
     document = AbortedDocument(
@@ -170,7 +170,7 @@ def put_aborted(place: Place, plan: RestorePlanDocument, reason: str, clock: Clo
         read_aborted(place, restore_id)
 
 
-def read_aborted(place: Place, restore_id: RestoreId) -> AbortedDocument | None:
+def read_aborted(place: SourceRef, restore_id: RestoreId) -> AbortedDocument | None:
     """Who gave it up, and when; None when nobody did. Raises Damaged."""
     try:
         return read_of(place, restore_id, layout.restore_aborted(place.source, restore_id), AbortedDocument)

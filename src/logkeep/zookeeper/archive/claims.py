@@ -13,7 +13,7 @@ from logkeep.model.segments import Codec, Proof, Segment
 from logkeep.model.segments import Collection as Kind
 from logkeep.repository.manifest import KnownGap, LogCut
 from logkeep.zookeeper.archive.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
-from logkeep.zookeeper.sink import DamagedFile, PlacedLog, PlacedSnapshot, Stored
+from logkeep.zookeeper.sink import DamagedFile, PlacedLog, PlacedSnapshot, StoredObject
 
 DAMAGED = "damaged"
 """The history under which files are kept that are not whole: they stand alone, as snapshots do."""
@@ -84,7 +84,7 @@ def damaged_segment(found: DamagedFile) -> Segment:
     return _alone(found.stored, found.member, DAMAGED, found.zxid, 0)
 
 
-def _alone(stored: Stored, member: str, history: str, zxid: int, records: int) -> Segment:
+def _alone(stored: StoredObject, member: str, history: str, zxid: int, records: int) -> Segment:
     log = log_of(Kind.SNAPSHOTS, member, history)
     return _row(
         stored,
@@ -99,7 +99,7 @@ def _alone(stored: Stored, member: str, history: str, zxid: int, records: int) -
     )
 
 
-def _row(stored: Stored, **told: object) -> Segment:
+def _row(stored: StoredObject, **told: object) -> Segment:
     return Segment(
         token=stored.token,
         stored_bytes=stored.size_bytes,

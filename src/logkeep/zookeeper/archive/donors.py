@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from logkeep.errors import Damaged
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.fold import Folded
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.donors import may_help
@@ -28,7 +28,7 @@ class Helping:
     """Backups that may have it too and were not looked at."""
 
 
-def donors_of(place: Place, folded: Folded, view: ArchiveView, damaged: Sequence[Kept]) -> Helping:
+def donors_of(place: SourceRef, folded: Folded, view: ArchiveView, damaged: Sequence[Kept]) -> Helping:
     if not damaged:
         return Helping()
     broken, seen = {view.row_of(kept).token for kept in damaged}, set[tuple[str, str, int]]()

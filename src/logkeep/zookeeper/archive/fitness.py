@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from logkeep.zookeeper.repair import Foreseen
+from logkeep.zookeeper.repair import BackupRepairPlan
 from logkeep.zookeeper.repair_plan import RepairPlan
 from logkeep.zookeeper.verify_objects import Kept
 
 
-def why_left(found: Foreseen, snapshots: int, *, accept_loss: bool) -> Iterator[tuple[Kept, str]]:
+def why_left(found: BackupRepairPlan, snapshots: int, *, accept_loss: bool) -> Iterator[tuple[Kept, str]]:
     """Everything that stays as it is. `snapshots`: how many the backup has."""
     for plan in found.repairs:
         if why := why_not(plan, accept_loss=accept_loss):

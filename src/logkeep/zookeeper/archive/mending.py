@@ -18,14 +18,14 @@ from logkeep.model.ranges import Range, tile
 from logkeep.model.segments import Collection, Segment
 from logkeep.model.time import TokenSource
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.parts import ranges
 from logkeep.repository.replacing import Served, replace_rows, served_rows
 from logkeep.repository.segment_bytes import StoredLog
 from logkeep.repository.writing import Writing
 from logkeep.zookeeper.archive.served import told_adler
 from logkeep.zookeeper.kept import KeptLog
-from logkeep.zookeeper.sink import Stored
+from logkeep.zookeeper.sink import StoredObject
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _lost_rows(mend: Mend, served: Served, tokens: TokenSource) -> Iterator[Segm
             yield Segment.without_object(old.log, gap.start, gap.end, tokens(), old.proof)
 
 
-def _read_back(place: Place, row: Segment) -> None:
+def _read_back(place: SourceRef, row: Segment) -> None:
     hashed, stored = hashlib.sha256(), StoredLog.of(place, row)
     try:
         for piece in stored.pieces():
@@ -83,14 +83,14 @@ def _read_back(place: Place, row: Segment) -> None:
         raise BackupFailed("other bytes are read back than were written", subject=stored.name)
 
 
-def same_bytes(old: Segment, stored: Stored) -> Segment | None:
+def same_bytes(old: Segment, stored: StoredObject) -> Segment | None:
     """The row of an object that holds what the old one held; None where it does not."""
     if (stored.plain_bytes, stored.plain_sha256) != (old.plain_bytes, old.plain_sha256):
         return None
     return _in_object(old, stored)
 
 
-def run_of(old: Segment, kept: KeptLog, stored: Stored) -> Segment:
+def run_of(old: Segment, kept: KeptLog, stored: StoredObject) -> Segment:
     """The row of a run of records that is left of a log. It answers for no position that is lost."""
     ends_alike = kept.last + 1 == old.end
     return msgspec.structs.replace(
@@ -107,7 +107,7 @@ def run_of(old: Segment, kept: KeptLog, stored: Stored) -> Segment:
     )
 
 
-def _in_object(old: Segment, stored: Stored) -> Segment:
+def _in_object(old: Segment, stored: StoredObject) -> Segment:
     return msgspec.structs.replace(
         old, token=stored.token, stored_bytes=stored.size_bytes, sha256=stored.sha256, codec=stored.codec
     )

@@ -20,7 +20,7 @@ from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
 from logkeep.repository import layout
 from logkeep.repository.attachments import read_attachment
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.fold import Folded
 from logkeep.repository.merge_plan import Kin
 from logkeep.repository.optimize import Merged, MergeUnit, MergeWay
@@ -70,7 +70,7 @@ def merge_with(unit: MergeUnit, progress: Progress, tokens: TokenSource) -> Merg
     )
 
 
-def _append(place: Place, row: Segment, where: str, writer: StoredWriter, progress: Progress) -> None:
+def _append(place: SourceRef, row: Segment, where: str, writer: StoredWriter, progress: Progress) -> None:
     """The records of one piece. Raises Damaged when it is not what was archived."""
     digest = hashlib.sha256()
 
@@ -90,7 +90,7 @@ def _append(place: Place, row: Segment, where: str, writer: StoredWriter, progre
         raise Damaged(f"it holds {held}, which is not what it answers for", subject=where)
 
 
-def kin_of(place: Place, folded: Folded) -> Kin:
+def kin_of(place: SourceRef, folded: Folded) -> Kin:
     """Pieces of one file and epoch, as the newest backup names them.
 
     Only those that every backup which has them will find in a larger object.
@@ -112,7 +112,7 @@ def _relation(row: Segment, log: LogRecord | None) -> Hashable | None:
     return log.name, epoch_of(log.first), log.digests
 
 
-def _named(place: Place, folded: Folded) -> list[LogRecord]:
+def _named(place: SourceRef, folded: Folded) -> list[LogRecord]:
     """Pieces that records name and that may be no piece of today: the first release said too little of them, and what a
     repair could not bring back is missing in them. Without repairs such records are older than all others."""
     mended, named = any(one.keep_old for one in folded.replacements), dict[str, LogRecord]()

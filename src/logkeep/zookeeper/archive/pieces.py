@@ -21,7 +21,7 @@ _Holders = Mapping[LogName, Sequence[Segment]]
 
 
 @dataclass(frozen=True)
-class Settled:
+class ServedRecord:
     """A record as its backup is served today."""
 
     record: EnsembleRecord
@@ -33,7 +33,7 @@ class Settled:
     """Objects of the record that others serve for, because they were damaged."""
 
 
-def settled(record: EnsembleRecord, rows: Iterable[Segment], subject: str) -> Settled:
+def settled(record: EnsembleRecord, rows: Iterable[Segment], subject: str) -> ServedRecord:
     """Raises Damaged when something has no object: the two documents do not belong together."""
     found = {row.token: row for row in rows}
     missing = next((s.token for s in record.snapshots if s.token not in found), None)
@@ -48,7 +48,7 @@ def settled(record: EnsembleRecord, rows: Iterable[Segment], subject: str) -> Se
         logs += pieces
         within |= _starts(pieces, row, subject)
         found |= {piece.token: row for piece in pieces}
-    return Settled(replace(record, logs=tuple(logs)), found, within)
+    return ServedRecord(replace(record, logs=tuple(logs)), found, within)
 
 
 def joined(pieces: Sequence[LogRecord], row: Segment) -> LogRecord:

@@ -10,7 +10,7 @@ from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.segments import Segment
 from logkeep.repository.attachments import read_attachment
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.source import read_manifest
 from logkeep.zookeeper.archive.record import (
@@ -56,7 +56,9 @@ def _holdings(record: EnsembleRecord, rows: Mapping[str, Segment]) -> Holdings:
     )
 
 
-def record_rows(place: Place, folded: Folded, entry: BackupEntry) -> tuple[EnsembleRecord, dict[str, Segment]] | None:
+def record_rows(
+    place: SourceRef, folded: Folded, entry: BackupEntry
+) -> tuple[EnsembleRecord, dict[str, Segment]] | None:
     """What a backup says of itself, as it is served today; None for another kind of source. Raises Damaged."""
     manifest = read_manifest(place, entry)
     record = read_attachment(place, manifest, ROLE, EnsembleRecord)
@@ -66,14 +68,14 @@ def record_rows(place: Place, folded: Folded, entry: BackupEntry) -> tuple[Ensem
     return found.record, found.rows
 
 
-def lost_by(place: Place, folded: Folded, gone: Collection[int]) -> tuple[str, ...]:
+def lost_by(place: SourceRef, folded: Folded, gone: Collection[int]) -> tuple[str, ...]:
     """What can be restored to today and by none of the backups that stay, in words."""
     goes = _spans(place, folded, (e for e in folded.completed if e.id in gone))
     stays = _spans(place, folded, (e for e in folded.completed if e.id not in gone))
     return tuple(_words(goes, stays))
 
 
-def _spans(place: Place, folded: Folded, entries: Iterable[BackupEntry]) -> Spans:
+def _spans(place: SourceRef, folded: Folded, entries: Iterable[BackupEntry]) -> Spans:
     """A backup that cannot be read is restorable to nothing."""
     found: Spans = {}
     for entry in entries:

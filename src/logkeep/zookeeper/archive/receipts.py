@@ -17,7 +17,7 @@ from logkeep.model.findings import Finding
 from logkeep.model.ids import RestoreId
 from logkeep.model.segments import Proof
 from logkeep.model.time import Clock, TokenSource, rfc3339
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.owner import this_process
 from logkeep.repository.restores import (
     FIRST,
@@ -25,8 +25,8 @@ from logkeep.repository.restores import (
     ReceiptDocument,
     RestorePlanDocument,
     RestoreState,
-    Target,
-    Verdict,
+    RestoreTargetRef,
+    RestoreVerdict,
     begin_restore,
     list_restores,
     newest_receipt,
@@ -37,7 +37,7 @@ from logkeep.repository.restores import (
 )
 from logkeep.zookeeper.archive.record import KIND
 from logkeep.zookeeper.plan import EPOCH_BELIEVED
-from logkeep.zookeeper.restore.preparing import Prepared
+from logkeep.zookeeper.restore.preparing import PreparedRestore
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, Sessions
 
 
@@ -61,7 +61,7 @@ class PlanBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class StoredRestore:
     """A restore whose plan is stored."""
 
-    state: Place
+    state: SourceRef
     """Where its documents go."""
     id: RestoreId
     plan: RestorePlanDocument
@@ -75,7 +75,7 @@ class StoredRestore:
         return plan_body(self.plan, PlanBody)
 
     def ended(
-        self, verdict: Verdict, findings: Sequence[Finding] = (), facts: Mapping[str, str] | None = None
+        self, verdict: RestoreVerdict, findings: Sequence[Finding] = (), facts: Mapping[str, str] | None = None
     ) -> ReceiptDocument:
         """Store how it ended."""
         now, began = self.clock(), datetime.fromisoformat(self.plan.started)
@@ -87,7 +87,7 @@ class StoredRestore:
             backup=self.plan.backup,
             drill=self.plan.drill,
             verdict=verdict,
-            records_there=verdict in (Verdict.PROVEN, Verdict.UNPROVEN),
+            records_there=verdict in (RestoreVerdict.PROVEN, RestoreVerdict.UNPROVEN),
             owner=this_process(self.tokens()),
             started=self.plan.started,
             finished=rfc3339(now),
@@ -103,7 +103,7 @@ class StoredRestore:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RestoreStart:
     """What a restore is begun with, besides its plan."""
 
     journal: str
@@ -114,7 +114,9 @@ class Wanted:
     """See `StoredRestore`."""
 
 
-def begin(state: Place, prepared: Prepared, wanted: Wanted, clock: Clock, tokens: TokenSource) -> StoredRestore:
+def begin(
+    state: SourceRef, prepared: PreparedRestore, wanted: RestoreStart, clock: Clock, tokens: TokenSource
+) -> StoredRestore:
     """Store the plan, before anything is changed. Raises StoreDenied where nothing may be written."""
     planned, path = prepared.planned, prepared.path
     body = PlanBody(
@@ -132,7 +134,7 @@ def begin(state: Place, prepared: Prepared, wanted: Wanted, clock: Clock, tokens
     new = NewRestore(
         backup=wanted.backup,
         kind=KIND,
-        target=Target(cluster_id="", name=_target(body, drill=wanted.drill)),
+        target=RestoreTargetRef(cluster_id="", name=_target(body, drill=wanted.drill)),
         body=msgspec.json.encode(body),
         options=dict(wanted.options),
         drill=wanted.drill,
@@ -145,7 +147,7 @@ def _target(body: PlanBody, *, drill: bool) -> str:
     return "a server of its own" if drill else f"{socket.gethostname()}: {', '.join(body.data_dirs)}"
 
 
-def find(state: Place, journal: str, clock: Clock, tokens: TokenSource) -> StoredRestore | None:
+def find(state: SourceRef, journal: str, clock: Clock, tokens: TokenSource) -> StoredRestore | None:
     """The restore that a journal belongs to; the newest are asked first."""
     for row in reversed(list_restores(state)):
         try:
@@ -160,7 +162,7 @@ def find(state: Place, journal: str, clock: Clock, tokens: TokenSource) -> Store
 def note_continued(restore: StoredRestore) -> None:
     """It was interrupted in the middle of the swap, and ended: what was staged had been proven before."""
     newest = newest_receipt(restore.state, restore.id)
-    if newest is None or newest.verdict is Verdict.FAILED:
+    if newest is None or newest.verdict is RestoreVerdict.FAILED:
         restore.ended(verdict_of(restore.body), facts=dict(_planned_facts(restore.body)))
 
 
@@ -171,10 +173,10 @@ def note_rolled_back(restore: StoredRestore) -> None:
         restore.given_up("rolled back by its user")
 
 
-def verdict_of(body: PlanBody) -> Verdict:
+def verdict_of(body: PlanBody) -> RestoreVerdict:
     """A bound without a digest is a proof, and says so; what nobody was asked about, or is believed, is none."""
     doubtful = body.proof is Proof.UNPROVEN or EPOCH_BELIEVED in body.labels
-    return Verdict.UNPROVEN if doubtful else Verdict.PROVEN
+    return RestoreVerdict.UNPROVEN if doubtful else RestoreVerdict.PROVEN
 
 
 def _planned_facts(body: PlanBody) -> Iterator[tuple[str, str]]:

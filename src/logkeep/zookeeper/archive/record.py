@@ -10,8 +10,8 @@ import msgspec
 from logkeep.model.ids import StoredId
 from logkeep.model.segments import Collection, LogName, Position, Segment, Sha256, Token
 from logkeep.repository.documents import MIB, SourceDocument
-from logkeep.zookeeper.kept import Ending, KeptLog, KeptSnapshot, Member, Origin
-from logkeep.zookeeper.sink import DamagedFile, Known, PlacedLog, PlacedSnapshot, Reached
+from logkeep.zookeeper.kept import FileOrigin, KeptLog, KeptSnapshot, LogFileEnding, Member
+from logkeep.zookeeper.sink import DamagedFile, Known, MemberReach, PlacedLog, PlacedSnapshot
 
 ROLE = "ensemble"
 KIND = "zookeeper"
@@ -49,7 +49,7 @@ class SnapshotRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     size: Position
     sha256: Sha256
     """Of the file, so that the same name is not taken for the same file."""
-    origin: Origin = Origin.DISK
+    origin: FileOrigin = FileOrigin.DISK
 
 
 class LogRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -61,7 +61,7 @@ class LogRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     last: Position
     last_adler: Position
     max_time_ms: int
-    ending: Ending = Ending.CLEAN
+    ending: LogFileEnding = LogFileEnding.CLEAN
     borders: tuple[tuple[Position, Position], ...] = ()
     digests: bool | None = None
     apart: str = ""
@@ -216,9 +216,9 @@ def known_from(record: EnsembleRecord | None) -> Known:
         return Known()
     held = sorted((r for r in record.logs if r.history == record.history), key=lambda r: r.last, reverse=True)
     logs = [r for r in held if not r.apart] or held
-    reached: dict[str, Reached] = {}
+    reached: dict[str, MemberReach] = {}
     for one in (r for r in logs if not r.apart):
-        reached.setdefault(one.member, Reached(one.history, one.last, one.last_adler))
+        reached.setdefault(one.member, MemberReach(one.history, one.last, one.last_adler))
     runs: dict[str, list[tuple[int, int]]] = {}
     for one in (r for r in held if not r.apart):  # what may be rewritten is not carried over to the next backup
         runs.setdefault(one.member, []).append((one.first, one.last))

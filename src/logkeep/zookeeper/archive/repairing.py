@@ -20,7 +20,7 @@ from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Progress
 from logkeep.repository import layout
 from logkeep.repository.attachments import read_attachment
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.lease import DEFAULT_TTL
 from logkeep.repository.source import read_manifest
@@ -34,10 +34,10 @@ from logkeep.zookeeper.archive.whole import whole_view
 from logkeep.zookeeper.cutting import cut_at, cuts_for
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.packing import StoredWriter
-from logkeep.zookeeper.repair import Foreseen, foresee, repair
-from logkeep.zookeeper.repair_plan import NewLog, Repair, RepairPlan, Taken
+from logkeep.zookeeper.repair import BackupRepairPlan, foresee, repair
+from logkeep.zookeeper.repair_plan import DonorRecords, NewLog, Repair, RepairPlan
 from logkeep.zookeeper.repaired_log import RepairedLog
-from logkeep.zookeeper.sink import Stored
+from logkeep.zookeeper.sink import StoredObject
 from logkeep.zookeeper.verify import Level
 from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, check_data, check_files, named
 
@@ -54,8 +54,8 @@ class ArchiveRepairSink:
     donors: Sequence[str]
     mended: dict[Kept, Mend] = field(default_factory=dict)
     """What was replaced; filled by `complete`."""
-    _logs: list[tuple[RepairPlan, KeptLog, Stored]] = field(default_factory=list)
-    _snapshots: list[tuple[KeptSnapshot, str, Stored]] = field(default_factory=list)
+    _logs: list[tuple[RepairPlan, KeptLog, StoredObject]] = field(default_factory=list)
+    _snapshots: list[tuple[KeptSnapshot, str, StoredObject]] = field(default_factory=list)
 
     def logs_of(self, repair: RepairPlan) -> Sequence[NewLog]:
         """Cut so that every backup finds what is left of its pieces, and no further than the object answers for."""
@@ -113,7 +113,7 @@ class ArchiveRepairSink:
         return StoredWriter(place.store.open_new(name), name, token, row.codec)
 
 
-def pieces_in(place: Place, folded: Folded, log: KeptLog) -> set[tuple[int, int]]:
+def pieces_in(place: SourceRef, folded: Folded, log: KeptLog) -> set[tuple[int, int]]:
     """What backups know of the transactions of a log: first and last of every piece that has any of them."""
     found: set[tuple[int, int]] = set()
     for entry in folded.completed:
@@ -124,7 +124,7 @@ def pieces_in(place: Place, folded: Folded, log: KeptLog) -> set[tuple[int, int]
     return found
 
 
-def _mend_of(plan: RepairPlan, row: Segment, new: Sequence[tuple[KeptLog, Stored]], told: str) -> Mend | None:
+def _mend_of(plan: RepairPlan, row: Segment, new: Sequence[tuple[KeptLog, StoredObject]], told: str) -> Mend | None:
     """None where nothing can be made of it."""
     if plan.lost:
         return Mend(row, tuple(run_of(row, kept, stored) for kept, stored in new), told) if new else None
@@ -152,7 +152,7 @@ def _span(first: int, last: int) -> str:
     return hex_zxid(first) if first == last else f"{hex_zxid(first)} to {hex_zxid(last)}"
 
 
-def _from(part: Taken, donors: Sequence[str]) -> str:
+def _from(part: DonorRecords, donors: Sequence[str]) -> str:
     return f"{donors[part.donor.view]}, member {part.donor.log.member}"
 
 
@@ -160,7 +160,7 @@ def _from(part: Taken, donors: Sequence[str]) -> str:
 class Mended:
     """What a repair came to. `foreseen` holds what was decided, `mends` what was really replaced."""
 
-    foreseen: Foreseen
+    foreseen: BackupRepairPlan
     mends: dict[Kept, Mend]
     names: dict[Kept, str]
     """Under which the damaged objects lie."""
@@ -177,7 +177,7 @@ class Mended:
 class Repairing:
     """Everything a repair needs besides the backup. `beside`: directories of servers that may have what is lost."""
 
-    place: Place
+    place: SourceRef
     clock: Clock
     tokens: TokenSource
     lease_ttl: timedelta = DEFAULT_TTL
@@ -220,7 +220,7 @@ class Repairing:
         return _called(looked.view, (*self.beside, *looked.helping.views))
 
     def _told(
-        self, looked: "_Looked", found: Foreseen, mends: dict[Kept, Mend], before: Folded, *, ran: bool = False
+        self, looked: "_Looked", found: BackupRepairPlan, mends: dict[Kept, Mend], before: Folded, *, ran: bool = False
     ) -> Mended:
         view = looked.view
         left = dict(why_left(found, len(view.snapshots), accept_loss=self.accept_loss))
@@ -245,7 +245,7 @@ def _name(other: BackupView) -> str:
     return f"backup {other.name}" if isinstance(other, ArchiveView) else f"the directories of {other.name}"
 
 
-def _names(view: ArchiveView, found: Foreseen) -> dict[Kept, str]:
+def _names(view: ArchiveView, found: BackupRepairPlan) -> dict[Kept, str]:
     return {kept: view.object_name(kept) for kept in found.damaged}
 
 

@@ -15,7 +15,7 @@ from logkeep.errors import Damaged
 from logkeep.model.segments import Collection as Kind
 from logkeep.model.segments import LogName, Segment
 from logkeep.zookeeper.archive.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
-from logkeep.zookeeper.kept import Ending
+from logkeep.zookeeper.kept import LogFileEnding
 
 _ADLER: Final = "adler32:"
 
@@ -90,7 +90,7 @@ def _piece(named: LogRecord, row: Segment) -> LogRecord:
         last=last,
         last_adler=adler,
         max_time_ms=row.max_time_ms,
-        ending=named.ending if last == named.last else Ending.DAMAGED,
+        ending=named.ending if last == named.last else LogFileEnding.DAMAGED,
         borders=tuple(border for border in named.borders if row.first <= border[1] <= last),
         size=row.plain_bytes,
         sha256=row.plain_sha256,

@@ -2,23 +2,23 @@
 
 from dataclasses import replace
 
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.fold import Folded
 from logkeep.repository.manifest import Manifest
-from logkeep.zookeeper.archive.pieces import Settled, settled
+from logkeep.zookeeper.archive.pieces import ServedRecord, settled
 from logkeep.zookeeper.archive.record import EnsembleRecord
 from logkeep.zookeeper.archive.served import as_served, tokens_of
 
 
-def served_record(place: Place, folded: Folded, manifest: Manifest, record: EnsembleRecord) -> Settled:
+def served_record(place: SourceRef, folded: Folded, manifest: Manifest, record: EnsembleRecord) -> ServedRecord:
     """With the rows of its objects. Raises Damaged."""
     rows = list(rows_of(PartReader(place), manifest, served_parts(manifest, folded)).to_segments())
     told = as_served(record, rows) if was_mended(manifest, folded) else record
     return replace(settled(told, rows, place.source), mended=len(tokens_of(record) - tokens_of(told)))
 
 
-def mended_record(place: Place, folded: Folded, manifest: Manifest, record: EnsembleRecord) -> EnsembleRecord:
+def mended_record(place: SourceRef, folded: Folded, manifest: Manifest, record: EnsembleRecord) -> EnsembleRecord:
     """Read through repairs alone: how far it reaches. Without any, no part is read."""
     if not was_mended(manifest, folded):
         return record

@@ -14,8 +14,8 @@ from logkeep.model.segments import Collection as Kind
 from logkeep.model.time import Clock, TokenSource, random_token
 from logkeep.repository import layout
 from logkeep.repository.attachments import put_attachment, read_attachment
-from logkeep.repository.backup import OngoingBackup, Outcome, begin, check_wanted
-from logkeep.repository.chain import Place
+from logkeep.repository.backup import FinishedRun, OngoingBackup, begin, check_wanted
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.format import ZSTD_FRAMES, require_feature
 from logkeep.repository.lease import DEFAULT_TTL
@@ -57,8 +57,8 @@ from logkeep.zookeeper.archive.whole import whole_view
 from logkeep.zookeeper.archive.windows import first_since, with_whole_objects
 from logkeep.zookeeper.kept import KeptLog, KeptSnapshot
 from logkeep.zookeeper.packing import DEFAULT_LEVEL, StoredWriter
-from logkeep.zookeeper.planned import Planned, planned
-from logkeep.zookeeper.sink import Completed, CopiedAgain, Gathered, Known, MemberText
+from logkeep.zookeeper.planned import Restorable, planned
+from logkeep.zookeeper.sink import CompletedBackup, CopiedAgain, Gathered, Known, MemberText
 from logkeep.zookeeper.tree import Tree
 
 _Answer = TypeVar("_Answer")
@@ -68,7 +68,7 @@ _Answer = TypeVar("_Answer")
 class ArchiveShelf:
     """Objects under random names: what no commit names is garbage."""
 
-    place: Place
+    place: SourceRef
     codec: Codec
     level: int = DEFAULT_LEVEL
     tokens: TokenSource = random_token
@@ -149,7 +149,7 @@ class ArchiveSink:
         source = ensure_source(place, KIND, {}, clock())
         self._ongoing.append(begin(self.session, source, wanted=self.wanted, tags=self.tags))
 
-    def complete(self, gathered: Gathered) -> Completed:
+    def complete(self, gathered: Gathered) -> CompletedBackup:
         ongoing = self._ongoing[-1]
         if any(not config.redacted and _tells(config.name) for config in gathered.config):
             raise UsageError("files with secrets are kept in bundles only", remedy="leave --include-secrets away")
@@ -162,7 +162,7 @@ class ArchiveSink:
         claims = self._claims(gathered, told.believed)
         new = [*(s for c in claims for s in c.segments), *map(snapshot_segment, gathered.snapshots)]
         self.entry = ongoing.complete(
-            Outcome(
+            FinishedRun(
                 cut=cuts(held.logs, held.snapshots, gathered.damaged),
                 new=[*new, *map(damaged_segment, gathered.damaged)],
                 gaps=[gap for c in claims for gap in c.gaps],
@@ -170,7 +170,7 @@ class ArchiveSink:
                 findings=(*gathered.findings, *mended, *told.findings),
             )
         )
-        return Completed(str(ongoing.id), (*mended, *told.findings, *rests_on(ongoing.rests_on)))
+        return CompletedBackup(str(ongoing.id), (*mended, *told.findings, *rests_on(ongoing.rests_on)))
 
     def _mend(self, again: Sequence[CopiedAgain]) -> tuple[Finding, ...]:
         """Let what was copied again serve all backups that need it, before this one is made of the same objects."""
@@ -203,7 +203,7 @@ class ArchiveSink:
             return None
         return int((self.session.clock() - self.history_window).timestamp() * 1000)
 
-    def _planned(self, gathered: Gathered, held: "_Held", old: Mapping[str, Segment]) -> Planned:
+    def _planned(self, gathered: Gathered, held: "_Held", old: Mapping[str, Segment]) -> Restorable:
         """The planner sees the rows of the backup as a reader of it will."""
         new_logs = {p.stored.token: p.kept for p in gathered.logs}
         new_snapshots = {p.stored.token: p.kept for p in gathered.snapshots}
@@ -239,7 +239,7 @@ def _tells(name: str) -> bool:
 
 
 def _record(
-    place: Place,
+    place: SourceRef,
     backup_id: BackupId,
     gathered: Gathered,
     held: _Held,
@@ -284,7 +284,7 @@ def _members(gathered: Gathered) -> Iterator[MemberRecord]:
         )
 
 
-def last_record(place: Place, folded: Folded) -> EnsembleRecord | None:
+def last_record(place: SourceRef, folded: Folded) -> EnsembleRecord | None:
     """What the newest backup of this source knew. Raises Damaged."""
     if not folded.completed:
         return None
@@ -295,7 +295,7 @@ def last_record(place: Place, folded: Folded) -> EnsembleRecord | None:
 
 @contextmanager
 def archiving(
-    place: Place,
+    place: SourceRef,
     *,
     clock: Clock,
     tokens: TokenSource,

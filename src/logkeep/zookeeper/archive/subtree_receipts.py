@@ -19,13 +19,13 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import Clock, TokenSource
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.restores import (
     NewRestore,
     ReceiptDocument,
     RestoreState,
-    Target,
-    Verdict,
+    RestoreTargetRef,
+    RestoreVerdict,
     begin_restore,
     list_restores,
     plan_body,
@@ -34,11 +34,11 @@ from logkeep.repository.restores import (
 from logkeep.zookeeper.archive.receipts import StoredRestore
 from logkeep.zookeeper.archive.record import KIND
 from logkeep.zookeeper.plan import RestorePath
-from logkeep.zookeeper.subtree.carrying_out import Ended
+from logkeep.zookeeper.subtree.carrying_out import SubtreeRunEnd
 from logkeep.zookeeper.subtree.changes import Change
 from logkeep.zookeeper.subtree.journal import Heading, StoredAs, read_journal
-from logkeep.zookeeper.subtree.preparing import NEVER_RESTORED, Prepared
-from logkeep.zookeeper.subtree.wanted import LeftOut
+from logkeep.zookeeper.subtree.preparing import NEVER_RESTORED, PreparedSubtree
+from logkeep.zookeeper.subtree.wanted import SkippedNode
 
 _PATHS: Final = 10
 """Of each kind of change, that are told by name; the journal has all."""
@@ -65,7 +65,7 @@ class SubtreeWanted:
 
     backup: int
     way: RestorePath
-    prepared: Prepared
+    prepared: PreparedSubtree
     top: bytes
     """In the backup."""
     target: bytes
@@ -77,7 +77,7 @@ class SubtreeWanted:
     """Spent on reading and replaying."""
 
 
-def begin_subtree(state: Place, wanted: SubtreeWanted, clock: Clock, tokens: TokenSource) -> StoredRestore:
+def begin_subtree(state: SourceRef, wanted: SubtreeWanted, clock: Clock, tokens: TokenSource) -> StoredRestore:
     """Store the plan, before anything is changed. Raises StoreDenied where nothing may be written."""
     body = SubtreeBody(
         subtree=shown(wanted.target),
@@ -89,7 +89,7 @@ def begin_subtree(state: Place, wanted: SubtreeWanted, clock: Clock, tokens: Tok
     new = NewRestore(
         backup=wanted.backup,
         kind=KIND,
-        target=Target(cluster_id="", name=f"{shown(wanted.target)} at {wanted.hosts}"),
+        target=RestoreTargetRef(cluster_id="", name=f"{shown(wanted.target)} at {wanted.hosts}"),
         body=msgspec.json.encode(body),
         options=dict(wanted.options),
     )
@@ -102,7 +102,7 @@ def stored_as(stored: StoredRestore) -> StoredAs:
     return StoredAs(repository=stored.state.repository, source=stored.state.source, restore=int(stored.id))
 
 
-def find_subtree(state: Place, heading: Heading, clock: Clock, tokens: TokenSource) -> StoredRestore | None:
+def find_subtree(state: SourceRef, heading: Heading, clock: Clock, tokens: TokenSource) -> StoredRestore | None:
     """The stored restore that a journal names; None when it is not one of this repository."""
     named = heading.stored
     if named is msgspec.UNSET or (named.repository, named.source) != (state.repository, state.source):
@@ -115,7 +115,7 @@ def find_subtree(state: Place, heading: Heading, clock: Clock, tokens: TokenSour
     return StoredRestore(state, RestoreId(named.restore), plan, clock, tokens)
 
 
-def note_done(stored: StoredRestore, ended: Ended) -> ReceiptDocument:
+def note_done(stored: StoredRestore, ended: SubtreeRunEnd) -> ReceiptDocument:
     body, checked = plan_body(stored.plan, SubtreeBody), ended.checked
     read = {"nodes read again": str(checked.nodes), "of these different": str(len(checked.differing))}
     if checked.unreadable:
@@ -123,7 +123,7 @@ def note_done(stored: StoredRestore, ended: Ended) -> ReceiptDocument:
     since = (_finding("changed-since", Severity.WARNING, path, "somebody else has changed it since")
              for path in checked.differing[:_FINDINGS])  # fmt: skip
     facts = {**body.facts, "changes made": str(ended.changes), "requests": str(ended.batches), **read}
-    return stored.ended(Verdict.PART, (*since, *body.findings), facts)
+    return stored.ended(RestoreVerdict.PART, (*since, *body.findings), facts)
 
 
 def note_stopped(stored: StoredRestore, error: LogkeepError) -> ReceiptDocument:
@@ -133,10 +133,12 @@ def note_stopped(stored: StoredRestore, error: LogkeepError) -> ReceiptDocument:
         code=error.slug(), severity=Severity.DAMAGE, where=error.subject or body.subtree, what=error.what,
         remedy=error.remedy,
     )  # fmt: skip
-    return stored.ended(Verdict.STOPPED, (finding, *body.findings), {**body.facts, "changes made": _made_so_far(body)})
+    return stored.ended(
+        RestoreVerdict.STOPPED, (finding, *body.findings), {**body.facts, "changes made": _made_so_far(body)}
+    )
 
 
-def note_undone(stored: StoredRestore, ended: Ended) -> None:
+def note_undone(stored: StoredRestore, ended: SubtreeRunEnd) -> None:
     but = ", but for nodes that somebody else has changed" if ended.heading.left_alone else ""
     rows = {row.id: row for row in list_restores(stored.state)}
     row = rows.get(stored.id)
@@ -194,7 +196,7 @@ def _planned_findings(wanted: SubtreeWanted) -> Iterator[Finding]:
         yield _finding("not-restored-live", Severity.NOTE, wanted.target, f"not restored: {each_kind}")
 
 
-def _left_out(each: LeftOut) -> Finding:
+def _left_out(each: SkippedNode) -> Finding:
     return _finding("left-out", Severity.WARNING if each.lost else Severity.NOTE, each.path, f"left out: {each.why}")
 
 

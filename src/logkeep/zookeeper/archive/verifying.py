@@ -13,13 +13,13 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Engine
 from logkeep.repository.fold import BackupEntry
-from logkeep.repository.verifying import Asked, Proven
+from logkeep.repository.verifying import Asked, DeeperCheck
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.boot import Boot
-from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.findings import Class, FileFinding
 from logkeep.zookeeper.judging import Judged, judge
 from logkeep.zookeeper.taken import missing_when_taken
-from logkeep.zookeeper.verify import Level, Verified, verify
+from logkeep.zookeeper.verify import Level, VerifiedFiles, verify
 from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, named, to_read
 from logkeep.zookeeper.verify_units import ObjectsUnit, checked_by, shares
 
@@ -27,18 +27,18 @@ _GONE = frozenset({"object-missing", "size-mismatch"})
 
 
 @dataclass
-class Look:
+class DeepVerification:
     """Made for one verification; `verified` is what it saw, once it has."""
 
     entry: BackupEntry
     level: Level
     boot: Boot | None = None
     scratch: Path | None = None
-    verified: Verified | None = None
+    verified: VerifiedFiles | None = None
     judged: Judged | None = None
     """The same, as bundles are judged."""
 
-    def __call__(self, asked: Asked) -> Proven:
+    def __call__(self, asked: Asked) -> DeeperCheck:
         view = view_of(asked.place, self.entry)
         everything: list[Kept] = [*view.snapshots, *view.logs]
         names = {named(kept): view.object_name(kept) for kept in everything}
@@ -59,7 +59,7 @@ class Look:
         asked.checked.read_objects = sum(name not in gone for name in names.values())
         asked.checked.findings += _told(found, names, gone)
         self.verified = found
-        return Proven(found.level)
+        return DeeperCheck(found.level)
 
 
 def _read(view: ArchiveView, checks: ObjectChecks, engine: Engine) -> ObjectChecks:
@@ -73,13 +73,13 @@ def _present(view: ArchiveView, gone: set[str]) -> ObjectChecks:
     missing = tuple(one for one in kept if view.object_name(one) in gone)
     there = [one for one in kept if one not in missing]
     seen = tuple(
-        Seen(kind=Class.OBJECT_MISSING, severity=Severity.DAMAGE, where=named(one), what="is not there")
+        FileFinding(kind=Class.OBJECT_MISSING, severity=Severity.DAMAGE, where=named(one), what="is not there")
         for one in missing
     )
     return ObjectChecks(seen, missing, len(there), sum(one.size_bytes for one in there))
 
 
-def _told(found: Verified, names: dict[str, str], gone: set[str]) -> Iterator[Finding]:
+def _told(found: VerifiedFiles, names: dict[str, str], gone: set[str]) -> Iterator[Finding]:
     """What the repository's own look has told is not told again; nor that the seal of an object is broken, where it is
     told what is broken behind it. A note or a warning on the same object tells nothing of that."""
     grave = (seen for seen in found.seen if seen.severity is Severity.DAMAGE)
@@ -98,12 +98,12 @@ def _told(found: Verified, names: dict[str, str], gone: set[str]) -> Iterator[Fi
             )  # fmt: skip
 
 
-def intervals(found: Verified) -> Iterable[str]:
+def intervals(found: VerifiedFiles) -> Iterable[str]:
     """What can be restored to, for people, the newest history last."""
     for history, reachable in found.reachable.items():
         for interval in reachable:
             yield f"history {history}: {interval}" if len(found.reachable) > 1 else str(interval)
 
 
-def ended_at(found: Verified) -> str | None:
+def ended_at(found: VerifiedFiles) -> str | None:
     return None if found.end is None else hex_zxid(found.end)

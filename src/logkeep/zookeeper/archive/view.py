@@ -11,11 +11,11 @@ import msgspec
 from logkeep.errors import Damaged, ObjectMissing, UnknownBackup
 from logkeep.formats.zookeeper.scanned_log import HEADER
 from logkeep.formats.zookeeper.transactions import decode
-from logkeep.formats.zookeeper.txnlog import Records, tables
+from logkeep.formats.zookeeper.txnlog import TransactionColumns, tables
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout
 from logkeep.repository.attachments import read_attachment
-from logkeep.repository.chain import Place, read_chain
+from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.manifest import Manifest
 from logkeep.repository.salvaged_bytes import salvaged
@@ -42,7 +42,7 @@ from logkeep.zookeeper.verify_objects import CheckedObject, checked_object
 class ArchiveView:
     """See `logkeep.zookeeper.kept.BackupView`. Picklable: a task opens the same objects from the same place."""
 
-    place: Place
+    place: SourceRef
     manifest: Manifest
     record: EnsembleRecord
     rows: dict[str, Segment]
@@ -142,7 +142,7 @@ def _log_key(kept: KeptLog) -> tuple[str, str, int]:
     return kept.member, kept.history, kept.first
 
 
-def view_of(place: Place, entry: BackupEntry, folded: Folded | None = None) -> ArchiveView:
+def view_of(place: SourceRef, entry: BackupEntry, folded: Folded | None = None) -> ArchiveView:
     """Read what a committed backup consists of. Raises Damaged, or UnknownBackup for another kind of source.
 
     `folded`: the chain, where it was read already.
@@ -180,7 +180,7 @@ def digest_at(view: ArchiveView, zxid: int) -> int | None:
         raise Damaged(error.what, subject=view.object_name(log)) from error
 
 
-def _digest_in(some: Iterator[Records], zxid: int) -> int | None:
+def _digest_in(some: Iterator[TransactionColumns], zxid: int) -> int | None:
     for records in some:
         at = int(records.zxid.searchsorted(zxid))
         if at < len(records.zxid) and int(records.zxid[at]) == zxid:

@@ -18,12 +18,12 @@ from logkeep.zookeeper.bundle.documents import (
     SnapshotEntry,
     Statistics,
     Validation,
-    Zxid,
+    ZxidField,
 )
-from logkeep.zookeeper.kept import Ending, KeptLog, Member
+from logkeep.zookeeper.kept import KeptLog, LogFileEnding, Member
 from logkeep.zookeeper.outcome import exit_code
 from logkeep.zookeeper.packing import SUFFIXES
-from logkeep.zookeeper.sink import DamagedFile, Gathered, PlacedLog, PlacedSnapshot, Stored
+from logkeep.zookeeper.sink import DamagedFile, Gathered, PlacedLog, PlacedSnapshot, StoredObject
 
 _REPAIRED = frozenset({"header-rewritten", "torn-tail"})
 _BROKEN = frozenset({"snapshot-damaged", "lost-transactions"})
@@ -43,7 +43,7 @@ def info_of(gathered: Gathered, backup_id: str, started: datetime, took_s: float
     return BackupInfo(
         backup_id=backup_id,
         backup_timestamp=started.isoformat(timespec="seconds"),
-        backup_zxid=Zxid(hex_zxid(gathered.backup_zxid), gathered.backup_zxid),
+        backup_zxid=ZxidField(hex_zxid(gathered.backup_zxid), gathered.backup_zxid),
         zookeeper=_server(gathered.members[0]),
         files=Files(
             snapshots=tuple(_snapshot(p) for p in gathered.snapshots),
@@ -144,7 +144,7 @@ def _log(placed: PlacedLog, rewritten: Collection[str]) -> LogEntry:
     return log_entry(placed.kept, placed.stored, _stored_log(placed), status=status, note=note)
 
 
-def log_entry(kept: KeptLog, stored: Stored, stored_name: str, *, status: str, note: str) -> LogEntry:
+def log_entry(kept: KeptLog, stored: StoredObject, stored_name: str, *, status: str, note: str) -> LogEntry:
     return LogEntry(
         name=log_name(kept.first),
         start_zxid=hex_zxid(kept.first),
@@ -172,13 +172,13 @@ _HEADER_REWRITTEN = ("repaired", "Its header was damaged and was written anew; e
 
 
 def _status(kept: KeptLog) -> tuple[str, str]:
-    if kept.proof is Proof.UNPROVEN and kept.ending is Ending.CLEAN:
+    if kept.proof is Proof.UNPROVEN and kept.ending is LogFileEnding.CLEAN:
         return "valid", "Nothing here proves that these transactions were committed"
     return {
-        Ending.CLEAN: ("valid", ""),
-        Ending.ACTIVE_TAIL: ("truncated", "A record was being written; everything before it is here"),
-        Ending.TORN: ("truncated", "The file ends within a record"),
-        Ending.DAMAGED: ("damaged", "Something is wrong in the file; this is what could be read in one run"),
+        LogFileEnding.CLEAN: ("valid", ""),
+        LogFileEnding.ACTIVE_TAIL: ("truncated", "A record was being written; everything before it is here"),
+        LogFileEnding.TORN: ("truncated", "The file ends within a record"),
+        LogFileEnding.DAMAGED: ("damaged", "Something is wrong in the file; this is what could be read in one run"),
     }[kept.ending]
 
 

@@ -16,7 +16,7 @@ from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec, Proof
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.sealing import seal_of
-from logkeep.zookeeper.kept import Ending, Origin
+from logkeep.zookeeper.kept import FileOrigin, LogFileEnding
 
 VERSION: Final = "1.1"
 """1.1: sealed. Releases that read 1.0 read it too."""
@@ -32,7 +32,7 @@ Hex = Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-f]{1,16}$")]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
-class Zxid(msgspec.Struct, frozen=True):
+class ZxidField(msgspec.Struct, frozen=True):
     hex: Hex
     decimal: Count
 
@@ -63,7 +63,7 @@ class SnapshotEntry(msgspec.Struct, frozen=True, kw_only=True):
     digest: Hex | None = None
     digest_zxid: Hex = "0x0"
     nodes: Count = 0
-    origin: Origin = Origin.DISK
+    origin: FileOrigin = FileOrigin.DISK
 
 
 class LogEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +83,7 @@ class LogEntry(msgspec.Struct, frozen=True, kw_only=True):
     min_time_ms: int
     max_time_ms: int
     last_adler: int
-    ending: Ending
+    ending: LogFileEnding
     proof: Proof
     borders: tuple[tuple[Hex, Hex], ...] = ()
     digests: bool | None = None
@@ -129,7 +129,7 @@ class BackupInfo(msgspec.Struct, frozen=True, kw_only=True):
     version: str = VERSION
     backup_id: str
     backup_timestamp: str
-    backup_zxid: Zxid
+    backup_zxid: ZxidField
     zookeeper: Server
     files: Files
     validation: Validation

@@ -30,7 +30,7 @@ from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.packing import SUFFIXES, StoredWriter
 from logkeep.zookeeper.repair_plan import NewLog, RepairPlan
 from logkeep.zookeeper.repaired_log import RepairedLog
-from logkeep.zookeeper.sink import Stored
+from logkeep.zookeeper.sink import StoredObject
 from logkeep.zookeeper.survey import survey
 
 _CODECS: Final = (Codec.GZIP, Codec.ZSTD, Codec.NONE)
@@ -43,8 +43,8 @@ class BundleRepairSink:
     view: BundleView
     clock: Clock
     tokens: TokenSource
-    _logs: list[tuple[RepairPlan, KeptLog, Stored]] = field(default_factory=list)
-    _snapshots: dict[str, Stored] = field(default_factory=dict)
+    _logs: list[tuple[RepairPlan, KeptLog, StoredObject]] = field(default_factory=list)
+    _snapshots: dict[str, StoredObject] = field(default_factory=dict)
 
     def logs_of(self, repair: RepairPlan) -> Sequence[NewLog]:
         return repair.logs
@@ -103,7 +103,7 @@ class BundleRepairSink:
         stored = f"{kind}/{name}{SUFFIXES[codec]}.{token}"
         return StoredWriter(LocalStore(self.view.path, self.tokens).open_new(stored), stored, token, codec)
 
-    def _settled(self, stored: Stored) -> Stored:
+    def _settled(self, stored: StoredObject) -> StoredObject:
         final = stored.name.removesuffix(f".{stored.token}")
         (self.view.path / stored.name).rename(self.view.path / final)
         sync_path((self.view.path / final).parent)
@@ -128,7 +128,7 @@ class _Replaced:
         ordered = sorted([*kept, *entries], key=lambda entry: int(entry["start_zxid"], 16))
         self.document["files"]["txnlogs"] = ordered
 
-    def snapshot(self, name: str, stored: Stored | None) -> None:
+    def snapshot(self, name: str, stored: StoredObject | None) -> None:
         kept = []
         for entry in self.document["files"]["snapshots"]:
             if entry["name"] != name:
@@ -156,7 +156,7 @@ def _free(directory: Path, name: str) -> Path:
     return directory / (f"{name}.{number}" if number else name)
 
 
-def _log_entry(repair: RepairPlan, kept: KeptLog, stored: Stored) -> dict[str, Any]:
+def _log_entry(repair: RepairPlan, kept: KeptLog, stored: StoredObject) -> dict[str, Any]:
     whole = kept.last == repair.of.last and not repair.lost
     status, stored_name = "valid" if whole else "truncated", stored.name.rpartition("/")[2]
     entry = log_entry(kept, stored, stored_name, status=status, note=f"Repaired: {repair}")
@@ -164,7 +164,7 @@ def _log_entry(repair: RepairPlan, kept: KeptLog, stored: Stored) -> dict[str, A
     return built
 
 
-def _stored_fields(stored: Stored) -> dict[str, Any]:
+def _stored_fields(stored: StoredObject) -> dict[str, Any]:
     return {
         "stored_name": stored.name.rpartition("/")[2],
         "stored_size": stored.size_bytes,

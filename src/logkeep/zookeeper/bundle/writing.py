@@ -27,7 +27,7 @@ from logkeep.zookeeper.bundle.shelf import BundleShelf
 from logkeep.zookeeper.bundle.texts import log_text, manifest_text
 from logkeep.zookeeper.packing import DEFAULT_LEVEL
 from logkeep.zookeeper.planned import planned
-from logkeep.zookeeper.sink import Completed, Gathered, Known, MemberText
+from logkeep.zookeeper.sink import CompletedBackup, Gathered, Known, MemberText
 
 _DIRECTORIES = (layout.SNAPSHOTS, layout.TXNLOGS, layout.METADATA, layout.LOGS)
 
@@ -57,7 +57,7 @@ class BundleSink:
     def start(self) -> None:
         """The staging directory is there already."""
 
-    def complete(self, gathered: Gathered) -> Completed:
+    def complete(self, gathered: Gathered) -> CompletedBackup:
         if len(gathered.members) != 1:
             raise UsageError("a bundle holds one member; back several up into a repository")
         found = self._planned(gathered)
@@ -70,7 +70,7 @@ class BundleSink:
             self._write_documents(gathered, info, root)
             self._commit(root)
         self.info = info
-        return Completed(self.backup_id, found)
+        return CompletedBackup(self.backup_id, found)
 
     def _planned(self, gathered: Gathered) -> tuple[Finding, ...]:
         snapshots, logs = [p.kept for p in gathered.snapshots], [p.kept for p in gathered.logs]

@@ -17,8 +17,8 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Engine, Progress
 from logkeep.zookeeper.findings import Class
 from logkeep.zookeeper.kept import BackupView, KeptLog
-from logkeep.zookeeper.past.choice import Choice
-from logkeep.zookeeper.past.events import LogUnit, Wanted
+from logkeep.zookeeper.past.choice import HistorySelection
+from logkeep.zookeeper.past.events import LogSearchUnit, WantedEvents
 from logkeep.zookeeper.past.pieces import history_order, once, without
 from logkeep.zookeeper.plan import Slice
 from logkeep.zookeeper.verify_objects import LARGEST_SALVAGED
@@ -27,7 +27,7 @@ UNREADABLE = (Damaged, ObjectMissing)
 _REMEDY = "`logkeep verify` names what is damaged; another member or an earlier backup may have these transactions"
 
 
-class Part(msgspec.Struct, frozen=True):
+class GoodRecords(msgspec.Struct, frozen=True):
     """Good records, one behind the other."""
 
     first: int
@@ -37,8 +37,8 @@ class Part(msgspec.Struct, frozen=True):
     """The byte is one of what can be salvaged."""
 
 
-class Looked(msgspec.Struct, frozen=True, kw_only=True):
-    parts: tuple[Part, ...]
+class AroundDamage(msgspec.Struct, frozen=True, kw_only=True):
+    parts: tuple[GoodRecords, ...]
     why: str
     """What is wrong with the rest; empty when nothing is."""
 
@@ -67,12 +67,12 @@ class Missing:
 
 @dataclass(frozen=True)
 class Readable:
-    units: tuple[LogUnit, ...]
+    units: tuple[LogSearchUnit, ...]
     """In the order of histories and zxids."""
     missing: tuple[Missing, ...]
 
 
-def look(unit: LogUnit, _progress: Progress) -> Looked:
+def look(unit: LogSearchUnit, _progress: Progress) -> AroundDamage:
     """The task: what can be read of a part of a log. Raises nothing for bytes that are wrong or not there."""
     log, first, last = unit.piece.log, unit.piece.first, unit.piece.last
     try:
@@ -82,22 +82,22 @@ def look(unit: LogUnit, _progress: Progress) -> Looked:
     except UNREADABLE as error:
         parts, why = list(_salvaged(unit)), str(error)
     within = (msgspec.structs.replace(one, first=max(one.first, first), last=min(one.last, last)) for one in parts)
-    return Looked(parts=tuple(one for one in within if one.first <= one.last), why=why)
+    return AroundDamage(parts=tuple(one for one in within if one.first <= one.last), why=why)
 
 
-def _stretches(scanned: ScannedLog, *, salvaged: bool = False) -> Iterator[Part]:
+def _stretches(scanned: ScannedLog, *, salvaged: bool = False) -> Iterator[GoodRecords]:
     if scanned.records:
-        yield Part(scanned.first_zxid, scanned.last_zxid, HEADER_BYTES, salvaged)
+        yield GoodRecords(scanned.first_zxid, scanned.last_zxid, HEADER_BYTES, salvaged)
     for one in scanned.behind:
         if one.records:
-            yield Part(one.first_zxid, one.last_zxid, one.start, salvaged)
+            yield GoodRecords(one.first_zxid, one.last_zxid, one.start, salvaged)
 
 
 def _why(scanned: ScannedLog) -> str:
     return ", ".join(f"{one.kind} at byte {one.position}" for one in scanned.damage[:3])
 
 
-def _salvaged(unit: LogUnit) -> Iterator[Part]:
+def _salvaged(unit: LogSearchUnit) -> Iterator[GoodRecords]:
     """What is left of a log that cannot even be unpacked."""
     try:
         with unit.view.salvage(unit.piece.log) as source:
@@ -107,17 +107,17 @@ def _salvaged(unit: LogUnit) -> Iterator[Part]:
     yield from _stretches(scanned, salvaged=True)
 
 
-def between(chosen: Choice) -> list[Missing]:
+def between(chosen: HistorySelection) -> list[Missing]:
     """What none of the logs that are to be read holds, though they hold what comes before it and behind it."""
     return [Missing(gap.log, gap.first, gap.last, "no log holds them", Class.LOST_TRANSACTIONS) for gap in chosen.gaps]
 
 
-def around(view: BackupView, engine: Engine, chosen: Choice, wanted: Wanted) -> Readable:
+def around(view: BackupView, engine: Engine, chosen: HistorySelection, wanted: WantedEvents) -> Readable:
     """`chosen`: what was to be read, and what else holds it."""
-    good, missing, tried, open_parts = list[LogUnit](), between(chosen), list[Slice](), list(chosen.parts)
+    good, missing, tried, open_parts = list[LogSearchUnit](), between(chosen), list[Slice](), list(chosen.parts)
     while open_parts:
-        units = [LogUnit(view, piece, wanted) for piece in open_parts]
-        looked = engine.map(look, units, Looked, label="damaged logs", weight=_weight)
+        units = [LogSearchUnit(view, piece, wanted) for piece in open_parts]
+        looked = engine.map(look, units, AroundDamage, label="damaged logs", weight=_weight)
         tried += open_parts
         holes = list[Missing]()
         for unit, found in zip(units, looked, strict=True):
@@ -130,12 +130,12 @@ def around(view: BackupView, engine: Engine, chosen: Choice, wanted: Wanted) -> 
     return Readable(tuple(good), tuple(missing))
 
 
-def _unit_of(unit: LogUnit, part: Part) -> LogUnit:
+def _unit_of(unit: LogSearchUnit, part: GoodRecords) -> LogSearchUnit:
     piece = Slice(unit.piece.log, part.first, part.last)
     return replace(unit, piece=piece, start_at=part.start_at, salvaged=part.salvaged)
 
 
-def _holes(piece: Slice, found: Looked) -> Iterator[Missing]:
+def _holes(piece: Slice, found: AroundDamage) -> Iterator[Missing]:
     """Between the parts, and at both ends. Between two epochs no number is missing where they are known to meet."""
     at, why = piece.first, found.why or "the log does not hold what it should"
     before = 0
@@ -169,5 +169,5 @@ def _left(hole: Missing, pieces: Sequence[Slice]) -> Iterator[Missing]:
         yield Missing(hole.log, at, hole.last, hole.why)
 
 
-def _weight(unit: LogUnit) -> int:
+def _weight(unit: LogSearchUnit) -> int:
     return unit.piece.log.size_bytes

@@ -13,7 +13,7 @@ from logkeep.errors import UsageError
 from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import EngineFor
-from logkeep.zookeeper.coverage import Border, Dispute, Holdings, Line, Standing
+from logkeep.zookeeper.coverage import Border, BorderProof, Dispute, Holdings, Line
 from logkeep.zookeeper.findings import Class
 from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.line import line_of, spans_of, told_committed
@@ -27,7 +27,7 @@ _REMEDY_DISPUTED = "they are not of one history: ask one of the members by name,
 
 
 @dataclass(frozen=True)
-class Choice:
+class HistorySelection:
     held: tuple[Slice, ...]
     """All that may be read, each of one epoch: of several members, so the same transactions more than once."""
     left_out: tuple[tuple[str, int, int], ...] = ()
@@ -48,7 +48,7 @@ class Choice:
             yield from (Slice(gap.log, first, last) for first, last in without(gap.first, gap.last, cuts))
 
 
-def choice(view: BackupView, engine_for: EngineFor, member: str | None = None) -> Choice:
+def choice(view: BackupView, engine_for: EngineFor, member: str | None = None) -> HistorySelection:
     """`member`: only what this one holds. Raises UsageError for one that is not there."""
     known = sorted({log.member for log in view.logs})
     if member is not None and member not in known:
@@ -60,7 +60,7 @@ def choice(view: BackupView, engine_for: EngineFor, member: str | None = None) -
         disputed = disputed_by_members(view, holdings.logs, engine_for)
         holdings = replace(holdings, disputed=tuple(disputed))
     each = [_of_history(holdings, history, member) for history in sorted(holdings.histories, key=history_order)]
-    return Choice(
+    return HistorySelection(
         tuple(piece for one in each for piece in one.held),
         tuple(cut for one in each for cut in one.left_out),
         tuple(finding for one in each for finding in one.findings),
@@ -78,7 +78,7 @@ def _is_doubted(holdings: Holdings, member: str) -> bool:
     return any(_meet(cut, (span.first, span.last)) for span in own for cut in lines[span.log.history].abandoned)
 
 
-def _of_history(holdings: Holdings, history: str, member: str | None) -> Choice:
+def _of_history(holdings: Holdings, history: str, member: str | None) -> HistorySelection:
     """What was committed is judged from all members' logs, also where one member's are asked for."""
     line = line_of(holdings, history)
     never = [cut for cut in line.abandoned if _is_proven(holdings, line, cut)]
@@ -89,7 +89,7 @@ def _of_history(holdings: Holdings, history: str, member: str | None) -> Choice:
     held = (Slice(span.log, first, last) for span in spans for first, last in without(span.first, span.last, never))
     cuts = [*never, *((dispute.first, dispute.last) for dispute in disputed)]
     told = [*(_abandoned(line, cut, proven=cut in never) for cut in abandoned), *_disputed(disputed)]
-    return Choice(tuple(held), tuple((history, *cut) for cut in cuts), tuple(told))
+    return HistorySelection(tuple(held), tuple((history, *cut) for cut in cuts), tuple(told))
 
 
 def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
@@ -100,7 +100,7 @@ def _is_proven(holdings: Holdings, line: Line, cut: tuple[int, int]) -> bool:
     """Whether most voters, whose number is known, went on without these, and nothing says that they were applied."""
     border = _end_of(line, epoch_of(cut[0]))
     known = holdings.voters is not None or any(member.voters is not None for member in holdings.members)
-    by_majority = border is not None and border.standing is Standing.MAJORITY and known
+    by_majority = border is not None and border.standing is BorderProof.MAJORITY and known
     return by_majority and not told_committed(holdings, line, cut[0])
 
 

@@ -18,9 +18,9 @@ from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.past.difference import Difference, Kind, differences
-from logkeep.zookeeper.plan import Refused, RestorePath, Slice, Target, plan
-from logkeep.zookeeper.restore.choosing import Chosen, choose
+from logkeep.zookeeper.past.difference import DifferenceKind, NodeDifference, differences
+from logkeep.zookeeper.plan import RestorePath, RestoreRefused, Slice, Target, plan
+from logkeep.zookeeper.restore.choosing import VerifiedPath, choose
 from logkeep.zookeeper.survey import LogTimes, survey
 from logkeep.zookeeper.tree import Tree
 
@@ -28,7 +28,7 @@ _SYSTEM = b"/zookeeper"
 
 
 @dataclass(frozen=True)
-class Side:
+class TreeSide:
     view: BackupView
     target: Target
     believe: bool = False
@@ -36,14 +36,14 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Compared:
+class TreeComparison:
     before: RestorePath
     after: RestorePath
     by: Literal["digest", "replay"]
-    counted: Counter[Kind]
+    counted: Counter[DifferenceKind]
     """Nodes by what differs; one node may differ in several ways."""
     total: int
-    differences: tuple[Difference, ...]
+    differences: tuple[NodeDifference, ...]
     """The first ones."""
 
 
@@ -87,7 +87,7 @@ def one_member(view: BackupView, member: str) -> OneMember:
     return OneMember(view, member)
 
 
-def compare(before: Side, after: Side, below: bytes, most: int) -> Compared:
+def compare(before: TreeSide, after: TreeSide, below: bytes, most: int) -> TreeComparison:
     """`below`: as `difference.differences` has it.
 
     Raises RestoreFailed where a moment cannot be reached, and UsageError where neither tree has the node: nothing would
@@ -99,16 +99,16 @@ def compare(before: Side, after: Side, below: bytes, most: int) -> Compared:
     if digest is not None and digest == written_digest(after.view, other):
         if below:  # the trees are the same, so one of them tells whether the node is there
             _require(below, [_chosen(before).replayed.tree])
-        return Compared(one, other, "digest", Counter(), 0, ())
+        return TreeComparison(one, other, "digest", Counter(), 0, ())
     chosen = [_chosen(side) for side in (before, after)]
     trees = [each.replayed.tree for each in chosen]
     _require(below, trees)
-    counted, total = Counter[Kind](), 0
+    counted, total = Counter[DifferenceKind](), 0
     for each in differences(trees[0], trees[1], below):
         total += 1
         counted.update(each.kinds)
     first = tuple(islice(differences(trees[0], trees[1], below), most))
-    return Compared(chosen[0].path, chosen[1].path, "replay", counted, total, first)
+    return TreeComparison(chosen[0].path, chosen[1].path, "replay", counted, total, first)
 
 
 def _require(below: bytes, trees: Sequence[Tree]) -> None:
@@ -117,14 +117,14 @@ def _require(below: bytes, trees: Sequence[Tree]) -> None:
         raise UsageError("this node is in neither of the two trees", subject=shown(below), remedy=remedy)
 
 
-def _chosen(side: Side) -> Chosen:
+def _chosen(side: TreeSide) -> VerifiedPath:
     """Of one member also a tree that its digests contradict, which a label says: that is how one finds out in what."""
     return choose(side.view, side.target, believe=side.believe, accept_mismatch=isinstance(side.view, OneMember))
 
 
-def _way(side: Side) -> RestorePath:
+def _way(side: TreeSide) -> RestorePath:
     path = plan(survey(side.view), side.target, LogTimes(side.view), believe=side.believe)
-    if isinstance(path, Refused):
+    if isinstance(path, RestoreRefused):
         raise path.error(side.view.name)
     return path
 

@@ -16,7 +16,7 @@ from logkeep.zookeeper.unlogged import data_is_unlogged, stat_is_unlogged
 _STAT: Final = ("czxid", "mzxid", "pzxid", "ctime", "mtime", "version", "cversion", "aversion", "owner")
 
 
-class Kind(StrEnum):
+class DifferenceKind(StrEnum):
     CREATED = "created"
     DELETED = "deleted"
     DATA = "data"
@@ -24,9 +24,9 @@ class Kind(StrEnum):
     STAT = "stat"
 
 
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
+class NodeDifference(msgspec.Struct, frozen=True, kw_only=True):
     path: str
-    kinds: tuple[Kind, ...]
+    kinds: tuple[DifferenceKind, ...]
     stat: tuple[str, ...] = ()
     """Names of the fields that differ."""
     bytes_before: int | None = None
@@ -38,7 +38,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """The transaction that wrote the data that it has; where it is deleted, none."""
 
 
-def differences(before: Tree, after: Tree, below: bytes = b"") -> Iterator[Difference]:
+def differences(before: Tree, after: Tree, below: bytes = b"") -> Iterator[NodeDifference]:
     """In the order of their paths. `below`: this node and everything under it; the root is empty."""
     for path in sorted(before.nodes.keys() | after.nodes.keys()):
         if path == below or path.startswith(below + b"/"):
@@ -47,18 +47,18 @@ def differences(before: Tree, after: Tree, below: bytes = b"") -> Iterator[Diffe
                 yield found
 
 
-def _difference(path: bytes, before: Node | None, after: Node | None) -> Difference | None:
+def _difference(path: bytes, before: Node | None, after: Node | None) -> NodeDifference | None:
     if before is None:
-        return _told(path, (Kind.CREATED,), before, after)
+        return _told(path, (DifferenceKind.CREATED,), before, after)
     if after is None:
-        return _told(path, (Kind.DELETED,), before, after)
-    kinds = list[Kind]()
+        return _told(path, (DifferenceKind.DELETED,), before, after)
+    kinds = list[DifferenceKind]()
     if before.data != after.data and not data_is_unlogged(path):
-        kinds.append(Kind.DATA)
+        kinds.append(DifferenceKind.DATA)
     if before.acls != after.acls:
-        kinds.append(Kind.ACL)
+        kinds.append(DifferenceKind.ACL)
     stat = _stat(path, before, after)
-    kinds += [Kind.STAT] if stat else []
+    kinds += [DifferenceKind.STAT] if stat else []
     return _told(path, tuple(kinds), before, after, stat) if kinds else None
 
 
@@ -69,9 +69,9 @@ def _stat(path: bytes, before: Node, after: Node) -> tuple[str, ...]:
 
 
 def _told(
-    path: bytes, kinds: tuple[Kind, ...], before: Node | None, after: Node | None, stat: tuple[str, ...] = ()
-) -> Difference:
-    return Difference(
+    path: bytes, kinds: tuple[DifferenceKind, ...], before: Node | None, after: Node | None, stat: tuple[str, ...] = ()
+) -> NodeDifference:
+    return NodeDifference(
         path=shown(path),
         kinds=kinds,
         stat=stat,

@@ -40,7 +40,7 @@ class Depth(StrEnum):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedEvents:
     path: bytes
     """As in logs: the root is `/`."""
     depth: Depth
@@ -67,7 +67,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     proof: Proof
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class FoundEvents(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[Event, ...]
     total: int
     ephemerals: int = 0
@@ -77,12 +77,12 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class LogUnit:
+class LogSearchUnit:
     """One task: a part of one log, and what is looked for. `sessions`: their ends instead of events of a path."""
 
     view: BackupView
     piece: Slice
-    wanted: Wanted
+    wanted: WantedEvents
     sessions: tuple[int, ...] = ()
     start_at: int = 0
     """The byte of the log that the part begins at, where damage is before it; else the beginning is read over."""
@@ -95,7 +95,7 @@ def wanted_path(text: str) -> bytes:
     return parsed_path(text.removesuffix("/") if text.strip("/") else text) or b"/"
 
 
-def find(unit: LogUnit, progress: Progress) -> Found:
+def find(unit: LogSearchUnit, progress: Progress) -> FoundEvents:
     """The task. Raises Damaged where the log is."""
     silent = list[int]()
 
@@ -108,7 +108,7 @@ def find(unit: LogUnit, progress: Progress) -> Found:
     return msgspec.structs.replace(found, silent_from=silent[0] if silent else None)
 
 
-def find_closings(unit: LogUnit, progress: Progress) -> Found:
+def find_closings(unit: LogSearchUnit, progress: Progress) -> FoundEvents:
     """The task for sessions: the first silent end of each, for it may be closed again."""
     asked = set(unit.sessions)
 
@@ -131,7 +131,7 @@ def silent_ends(batch: pa.RecordBatch) -> pa.RecordBatch:
     return ends.filter(pc.is_in(ends["record_bytes"], value_set=pa.array(_SILENT, pa.int64())))
 
 
-def matching(batch: pa.RecordBatch, wanted: Wanted) -> pa.RecordBatch:
+def matching(batch: pa.RecordBatch, wanted: WantedEvents) -> pa.RecordBatch:
     """The changes that were applied to the path. A check changes nothing, and so does a multi that failed."""
     paths, below = batch["path"], wanted.path.rstrip(b"/") + b"/"
     hit = pc.equal(paths, pa.scalar(wanted.path, pa.binary()))
@@ -144,7 +144,7 @@ def matching(batch: pa.RecordBatch, wanted: Wanted) -> pa.RecordBatch:
     return batch.filter(pc.and_(pc.fill_null(hit, fill_value=False), changed))
 
 
-def batches(unit: LogUnit, progress: Progress) -> Iterator[pa.RecordBatch]:
+def batches(unit: LogSearchUnit, progress: Progress) -> Iterator[pa.RecordBatch]:
     """All changes of the part of the log, some megabytes at a time."""
     first, last = unit.piece.first, unit.piece.last
     view, log = unit.view, unit.piece.log
@@ -158,7 +158,7 @@ def batches(unit: LogUnit, progress: Progress) -> Iterator[pa.RecordBatch]:
                 return  # what is wrong behind the part is of no interest
 
 
-def _newest(unit: LogUnit, chosen: Callable[[pa.RecordBatch], pa.RecordBatch], progress: Progress) -> Found:
+def _newest(unit: LogSearchUnit, chosen: Callable[[pa.RecordBatch], pa.RecordBatch], progress: Progress) -> FoundEvents:
     kept, total, ephemerals = list[pa.RecordBatch](), 0, 0
     for batch in batches(unit, progress):
         found = chosen(batch)
@@ -168,7 +168,7 @@ def _newest(unit: LogUnit, chosen: Callable[[pa.RecordBatch], pa.RecordBatch], p
             table = pa.Table.from_batches([*kept, found])
             kept = table.slice(max(table.num_rows - unit.wanted.most, 0)).to_batches()
     rows = (row for batch in kept for row in _plain(batch).to_pylist())
-    return Found(events=tuple(_event(row, unit) for row in rows), total=total, ephemerals=ephemerals)
+    return FoundEvents(events=tuple(_event(row, unit) for row in rows), total=total, ephemerals=ephemerals)
 
 
 def _made_ephemeral(batch: pa.RecordBatch) -> int:
@@ -182,7 +182,7 @@ def _plain(batch: pa.RecordBatch) -> pa.Table:
     return table.set_column(at, "time", table["time"].cast(pa.int64()))
 
 
-def _event(row: dict[str, object], unit: LogUnit) -> Event:
+def _event(row: dict[str, object], unit: LogSearchUnit) -> Event:
     log, path = unit.piece.log, row["path"]
     told = {name: row[name] for name in ("zxid", "session", "txn", "op", "version", "data_bytes")}
     ephemeral = row["ephemeral"] or (row["txn"] == "closeSession" and row["op"] in DELETES)

@@ -15,7 +15,7 @@ from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.past.around import UNREADABLE, Missing, around, between
 from logkeep.zookeeper.past.choice import choice
 from logkeep.zookeeper.past.endings import deletions, is_ephemeral_creation, without_end
-from logkeep.zookeeper.past.events import Event, Found, LogUnit, Wanted, find, find_closings
+from logkeep.zookeeper.past.events import Event, FoundEvents, LogSearchUnit, WantedEvents, find, find_closings
 from logkeep.zookeeper.past.owned import owned_before
 from logkeep.zookeeper.past.pieces import history_order, searched, transactions_in
 
@@ -42,10 +42,10 @@ class History:
     """What could not be read, is held by no log, or was never committed, and is not in the answer."""
 
 
-def history(view: BackupView, wanted: Wanted, engine_for: EngineFor, member: str | None = None) -> History:
+def history(view: BackupView, wanted: WantedEvents, engine_for: EngineFor, member: str | None = None) -> History:
     """Goes on behind damage and holes, which `findings` tells. Raises UsageError for a member that is not there."""
     chosen = choice(view, engine_for, member)
-    units = [LogUnit(view, piece, wanted) for piece in chosen.parts]
+    units = [LogSearchUnit(view, piece, wanted) for piece in chosen.parts]
     engine = engine_for(sum(unit.piece.log.size_bytes for unit in units))
     missing: Sequence[Missing] = between(chosen)
     try:
@@ -60,13 +60,13 @@ def history(view: BackupView, wanted: Wanted, engine_for: EngineFor, member: str
 class _Run:
     """Transactions without a hole, and what was found in them."""
 
-    units: tuple[LogUnit, ...]
+    units: tuple[LogSearchUnit, ...]
     shown: tuple[Event, ...]
     total: int
     ephemerals: int
     """Of those that were created, shown or not."""
     silent_from: int | None
-    """See `Found.silent_from`."""
+    """See `FoundEvents.silent_from`."""
 
     @property
     def hides_creations(self) -> bool:
@@ -74,10 +74,10 @@ class _Run:
         return self.ephemerals > sum(map(is_ephemeral_creation, self.shown))
 
 
-def _searched(units: Sequence[LogUnit], wanted: Wanted, engine: Engine, member: str | None) -> History:
+def _searched(units: Sequence[LogSearchUnit], wanted: WantedEvents, engine: Engine, member: str | None) -> History:
     """Raises Damaged, or ObjectMissing, where a log is."""
     parts = [unit.piece for unit in units]
-    found = engine.map(find, units, Found, label="history", weight=_weight)
+    found = engine.map(find, units, FoundEvents, label="history", weight=_weight)
     events = newest([event for one in found for event in one.events], wanted.most)
     told, total, findings = events, sum(one.total for one in found), list[Finding]()
     for run in _runs(units, found, events):
@@ -87,7 +87,7 @@ def _searched(units: Sequence[LogUnit], wanted: Wanted, engine: Engine, member: 
     return History(tuple(told), total, tuple(searched(parts)), sum(map(transactions_in, parts)), tuple(findings))
 
 
-def _runs(units: Sequence[LogUnit], found: Sequence[Found], events: Sequence[Event]) -> list[_Run]:
+def _runs(units: Sequence[LogSearchUnit], found: Sequence[FoundEvents], events: Sequence[Event]) -> list[_Run]:
     runs = list[_Run]()
     for history, first, last in searched([unit.piece for unit in units]):
         inside = [
@@ -102,7 +102,7 @@ def _runs(units: Sequence[LogUnit], found: Sequence[Found], events: Sequence[Eve
     return runs
 
 
-def _ended(run: _Run, wanted: Wanted, engine: Engine, member: str | None) -> tuple[list[Event], list[Finding]]:
+def _ended(run: _Run, wanted: WantedEvents, engine: Engine, member: str | None) -> tuple[list[Event], list[Finding]]:
     """Deletions that no log writes, and what of them cannot be told."""
     if run.silent_from is None:
         return [], []  # the logs name all deletions
@@ -118,7 +118,7 @@ def _ended(run: _Run, wanted: Wanted, engine: Engine, member: str | None) -> tup
     sessions = tuple(sorted({event.session for event in left}))
     asked = replace(wanted, most=len(sessions))
     again = [replace(unit, wanted=asked, sessions=sessions) for unit in run.units]
-    closings = engine.map(find_closings, again, Found, label="sessions", weight=_weight)
+    closings = engine.map(find_closings, again, FoundEvents, label="sessions", weight=_weight)
     return deletions(left, [event for one in closings for event in one.events]), findings
 
 
@@ -132,5 +132,5 @@ def _when(event: Event) -> tuple[tuple[int, str], int]:
     return history_order(event.history), event.zxid
 
 
-def _weight(unit: LogUnit) -> int:
+def _weight(unit: LogSearchUnit) -> int:
     return unit.piece.log.size_bytes

@@ -23,7 +23,7 @@ from logkeep.zookeeper.coverage import FIRST_EVER
 from logkeep.zookeeper.findings import Class
 from logkeep.zookeeper.kept import BackupView, KeptSnapshot
 from logkeep.zookeeper.past.around import UNREADABLE
-from logkeep.zookeeper.past.events import Depth, Event, Wanted
+from logkeep.zookeeper.past.events import Depth, Event, WantedEvents
 from logkeep.zookeeper.plan import Slice
 from logkeep.zookeeper.reach import base_of
 from logkeep.zookeeper.replay import unpacked
@@ -38,12 +38,12 @@ class Owned:
 
 
 @dataclass(frozen=True)
-class SnapshotUnit:
+class SnapshotSearchUnit:
     """One task: the nodes of a snapshot that were made before a transaction."""
 
     view: BackupView
     snapshot: KeptSnapshot
-    wanted: Wanted
+    wanted: WantedEvents
     before: int
 
 
@@ -53,7 +53,7 @@ class Creations(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Witness:
+class WitnessSnapshot:
     """A snapshot that may tell. `blind_until`: what was deleted up to this one it may not have any more."""
 
     snapshot: KeptSnapshot
@@ -61,7 +61,12 @@ class Witness:
 
 
 def owned_before(
-    view: BackupView, engine: Engine, wanted: Wanted, run: Sequence[Slice], silent_from: int, member: str | None = None
+    view: BackupView,
+    engine: Engine,
+    wanted: WantedEvents,
+    run: Sequence[Slice],
+    silent_from: int,
+    member: str | None = None,
 ) -> Owned:
     """`run`: transactions without a hole, of which `silent_from` is the first that may delete what it does not name.
     `member`: only what this one holds."""
@@ -71,7 +76,7 @@ def owned_before(
     kept = [one for one in view.snapshots if one.history == history and member in (None, one.member)]
     borders = {border for part in run for border in part.log.borders}
     for witness in witnesses(kept, first, last, borders):
-        unit = SnapshotUnit(view, witness.snapshot, wanted, first)
+        unit = SnapshotSearchUnit(view, witness.snapshot, wanted, first)
         (told,) = engine.map(owned, [unit], Creations, label="snapshot", weight=_weight)
         if told.is_readable:
             blind = witness.blind_until
@@ -81,7 +86,7 @@ def owned_before(
 
 def witnesses(
     kept: Sequence[KeptSnapshot], first: int, last: int, borders: Collection[tuple[int, int]]
-) -> list[Witness]:
+) -> list[WitnessSnapshot]:
     """Of the snapshots of a history those that speak of a run, the best first: one from right before it has the most to
     tell, then the one that is blind for the shortest time."""
     found = list[tuple[bool, int, KeptSnapshot]]()
@@ -94,10 +99,10 @@ def witnesses(
         is_exact = not is_later and (base is not None and base.settled <= one.zxid)
         found.append((is_later, first - 1 if is_exact else max(settled, one.zxid), one))
     found.sort(key=lambda told: (*told[:2], told[2].member))
-    return [Witness(one, blind_until) for _, blind_until, one in found]
+    return [WitnessSnapshot(one, blind_until) for _, blind_until, one in found]
 
 
-def owned(unit: SnapshotUnit, progress: Progress) -> Creations:
+def owned(unit: SnapshotSearchUnit, progress: Progress) -> Creations:
     """The task. A snapshot that cannot be read to its end tells nothing."""
     try:
         events = tuple(_owned(unit))
@@ -107,7 +112,7 @@ def owned(unit: SnapshotUnit, progress: Progress) -> Creations:
     return Creations(events=events, is_readable=True)
 
 
-def _owned(unit: SnapshotUnit) -> Iterator[Event]:
+def _owned(unit: SnapshotSearchUnit) -> Iterator[Event]:
     """Raises Damaged, or ObjectMissing, where the snapshot is."""
     with unit.view.open(unit.snapshot) as stored, unpacked(stored, unit.snapshot.name) as plain:
         reader = SnapshotReader(plain)
@@ -119,7 +124,7 @@ def _owned(unit: SnapshotUnit) -> Iterator[Event]:
         reader.ending()
 
 
-def _is_wanted(path: bytes, wanted: Wanted) -> bool:
+def _is_wanted(path: bytes, wanted: WantedEvents) -> bool:
     below = wanted.path.rstrip(b"/") + b"/"
     if path == wanted.path or wanted.depth is Depth.ITSELF or not path.startswith(below):
         return path == wanted.path
@@ -145,5 +150,5 @@ def _unseen(history: str, first: int, until: int) -> Finding:
     )
 
 
-def _weight(unit: SnapshotUnit) -> int:
+def _weight(unit: SnapshotSearchUnit) -> int:
     return unit.snapshot.size_bytes

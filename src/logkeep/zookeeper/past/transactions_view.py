@@ -9,8 +9,8 @@ from logkeep.formats.zookeeper.changes import as_text, hexadecimal
 from logkeep.model.work import Engine
 from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.past.around import Readable, around
-from logkeep.zookeeper.past.choice import Choice
-from logkeep.zookeeper.past.events import Depth, LogUnit, Wanted, batches
+from logkeep.zookeeper.past.choice import HistorySelection
+from logkeep.zookeeper.past.events import Depth, LogSearchUnit, WantedEvents, batches
 
 VIEW: Final = "transactions"
 COLUMNS: Final = (
@@ -19,20 +19,20 @@ COLUMNS: Final = (
     "member string, history string, proof string"
 )
 """One row per change; a session is written as ZooKeeper's tools write it."""
-_ALL: Final = Wanted(b"/", Depth.EVERYTHING, 1)
+_ALL: Final = WantedEvents(b"/", Depth.EVERYTHING, 1)
 
 
-def units(view: BackupView, chosen: Choice) -> list[LogUnit]:
+def units(view: BackupView, chosen: HistorySelection) -> list[LogSearchUnit]:
     """One for each log."""
-    return [LogUnit(view, piece, _ALL) for piece in chosen.parts]
+    return [LogSearchUnit(view, piece, _ALL) for piece in chosen.parts]
 
 
-def readable_units(view: BackupView, engine: Engine, chosen: Choice) -> Readable:
+def readable_units(view: BackupView, engine: Engine, chosen: HistorySelection) -> Readable:
     """The same around damage, with what is missing then."""
     return around(view, engine, chosen, _ALL)
 
 
-def rows(unit: LogUnit) -> Iterator[pa.RecordBatch]:
+def rows(unit: LogSearchUnit) -> Iterator[pa.RecordBatch]:
     """All changes of one log, some megabytes at a time. Raises Damaged where the log is."""
     log = unit.piece.log
     for batch in batches(unit, lambda _: None):

@@ -9,19 +9,19 @@ from logkeep.model.findings import Finding
 from logkeep.model.time import Clock, rfc3339
 from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.plan import RestorePath
-from logkeep.zookeeper.replay import Replayed
+from logkeep.zookeeper.replay import ReplayedTree
 from logkeep.zookeeper.restore.agreement import archived_zxids, epoch_for_all, known_members
 from logkeep.zookeeper.restore.documents import AgreedPlan, HostSurvey, MemberSurvey, PlannedMember
-from logkeep.zookeeper.restore.judging import Situation, in_the_way, numbers_beside, worth_knowing
+from logkeep.zookeeper.restore.judging import RestoreSituation, in_the_way, numbers_beside, worth_knowing
 from logkeep.zookeeper.restore.limits import content_of
 from logkeep.zookeeper.restore.numbers import highest_used
 from logkeep.zookeeper.restore.preparing import check_replayed, name_of, sizes_of
-from logkeep.zookeeper.restore.running import Seen
+from logkeep.zookeeper.restore.running import RunningServers
 from logkeep.zookeeper.restore.sessions import Dropped, drop_sessions
 from logkeep.zookeeper.restore.surveying import check_surveys, still_running
-from logkeep.zookeeper.restore.values import RestoreWish, Sessions
+from logkeep.zookeeper.restore.values import Sessions, ZooKeeperRestoreOptions
 
-_NOBODY: Final = Seen()
+_NOBODY: Final = RunningServers()
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Agreement:
 
     plan: AgreedPlan
     path: RestorePath
-    replayed: Replayed
+    replayed: ReplayedTree
     dropped: Dropped
     size_bytes: int
     findings: tuple[Finding, ...]
@@ -42,8 +42,8 @@ class Agreement:
 def agree(
     view: BackupView,
     path: RestorePath,
-    replayed: Replayed,
-    wish: RestoreWish,
+    replayed: ReplayedTree,
+    wish: ZooKeeperRestoreOptions,
     hosts: Sequence[HostSurvey],
     *,
     source: str,
@@ -58,7 +58,7 @@ def agree(
     content = content_of(replayed.tree, int(now.timestamp() * 1000))
     epoch = epoch_for_all(view, wish, surveys)
     used = highest_used(path.until, [each.highest_zxid for each in surveys], archived_zxids(view))
-    situation = Situation(
+    situation = RestoreSituation(
         wish=wish,
         path=path,
         content=content,

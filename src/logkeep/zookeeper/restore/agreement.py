@@ -12,16 +12,19 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.kept import BackupView, Member
 from logkeep.zookeeper.restore.documents import AgreedPlan, MemberSurvey
 from logkeep.zookeeper.restore.numbers import epoch_above
-from logkeep.zookeeper.restore.places import Place
+from logkeep.zookeeper.restore.places import ServerDirectories
 from logkeep.zookeeper.restore.surveying import check_age
-from logkeep.zookeeper.restore.values import Held, Planned, RestoreWish
+from logkeep.zookeeper.restore.values import TargetContents, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
 from logkeep.zookeeper.words import ServerState
 
 _ANEW = "stop all members, survey every host again and make a new plan"
 
 
 def needed_epoch(
-    view: BackupView, wish: RestoreWish, looked_at: Sequence[Held | MemberSurvey], live: Sequence[ServerState]
+    view: BackupView,
+    wish: ZooKeeperRestoreOptions,
+    looked_at: Sequence[TargetContents | MemberSurvey],
+    live: Sequence[ServerState],
 ) -> int | None:
     """Above all that is known of; None for a server that stands alone and always did.
 
@@ -41,13 +44,16 @@ def needed_epoch(
 
 
 def epoch_for_all(
-    view: BackupView, wish: RestoreWish, looked_at: Sequence[Held | MemberSurvey], live: Sequence[ServerState] = ()
+    view: BackupView,
+    wish: ZooKeeperRestoreOptions,
+    looked_at: Sequence[TargetContents | MemberSurvey],
+    live: Sequence[ServerState] = (),
 ) -> int:
     """For members of an ensemble."""
     epochs = [epoch for each in looked_at for epoch in each.epochs]
     epochs += [e for member in view.members for e in (member.current_epoch, member.accepted_epoch) if e is not None]
     zxids = archived_zxids(view) + [each.highest_zxid for each in looked_at] + [state.zxid for state in live]
-    left = [each for each in looked_at if isinstance(each, Held)]  # a survey has both in one
+    left = [each for each in looked_at if isinstance(each, TargetContents)]  # a survey has both in one
     epochs += [epoch for each in left for epoch in each.beside_epochs]
     zxids += [each.beside_zxid for each in left]
     return epoch_above(epochs, zxids, wish.min_epoch)
@@ -75,16 +81,18 @@ def _in_an_ensemble(member: Member) -> bool:
     return bool(member.role) or (member.voters or 1) > 1 or epochs != (None, None)
 
 
-def _may_be_a_member(members: Sequence[Member], looked_at: Sequence[Held | MemberSurvey]) -> bool:
+def _may_be_a_member(members: Sequence[Member], looked_at: Sequence[TargetContents | MemberSurvey]) -> bool:
     """Nobody could say of which kind the server was, and a number is all that its new directory holds.
 
     Where a kind is known, or data without epochs, the number says nothing: many give one to every server.
     """
     unknown = not any(member.role or member.voters for member in members)
-    return unknown and any(isinstance(each, Held) and each.empty and each.myid for each in looked_at)
+    return unknown and any(isinstance(each, TargetContents) and each.empty and each.myid for each in looked_at)
 
 
-def check_expected(agreed: AgreedPlan, targets: Iterable[tuple[Place, Held]], now: datetime) -> None:
+def check_expected(
+    agreed: AgreedPlan, targets: Iterable[tuple[ServerDirectories, TargetContents]], now: datetime
+) -> None:
     """Whether these are directories that the plan was made for, as they were then. Raises UsageError, TargetUnsafe."""
     check_age("the plan", agreed.made, now, _ANEW)
     for place, held in targets:
@@ -104,7 +112,7 @@ def check_expected(agreed: AgreedPlan, targets: Iterable[tuple[Place, Held]], no
         raise TargetUnsafe(what, subject=where[0], remedy=_ANEW)
 
 
-def untouched(agreed: AgreedPlan, targets: Iterable[Held]) -> list[Held]:
+def untouched(agreed: AgreedPlan, targets: Iterable[TargetContents]) -> list[TargetContents]:
     """A plan that was carried out and taken back may be carried out again: what it wrote itself was never given out.
 
     Servers that have run on it would have a later epoch.
@@ -120,7 +128,7 @@ def untouched(agreed: AgreedPlan, targets: Iterable[Held]) -> list[Held]:
     ]
 
 
-def check_agrees(planned: Planned, digest: int, agreed: AgreedPlan, least_epoch: int) -> None:
+def check_agrees(planned: ZooKeeperRestorePlan, digest: int, agreed: AgreedPlan, least_epoch: int) -> None:
     """Raises UsageError for another restore than was agreed, TargetUnsafe when the epoch is too low by now."""
     differing = [name for name in ("backup", "zxid", "sessions", "form") if _differ(name, planned, agreed)]
     if differing:
@@ -139,5 +147,5 @@ def check_agrees(planned: Planned, digest: int, agreed: AgreedPlan, least_epoch:
         )
 
 
-def _differ(name: str, planned: Planned, agreed: AgreedPlan) -> bool:
+def _differ(name: str, planned: ZooKeeperRestorePlan, agreed: AgreedPlan) -> bool:
     return bool(getattr(planned, name) != getattr(agreed, name))

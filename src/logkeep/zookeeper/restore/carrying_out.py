@@ -16,19 +16,19 @@ from logkeep.model.time import Clock, TokenSource, random_token, rfc3339, utc_no
 from logkeep.zookeeper.restore.discarding import Discard
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.holding import fingerprint_of, holds_nothing, owner_of
-from logkeep.zookeeper.restore.journal import Journal, JournalPlace, Phase, Pointer, encoded, read_journal
+from logkeep.zookeeper.restore.journal import JournalPlace, Phase, Pointer, RestoreJournal, encoded, read_journal
 from logkeep.zookeeper.restore.locks import alone
-from logkeep.zookeeper.restore.places import Place
-from logkeep.zookeeper.restore.preparing import Prepared
+from logkeep.zookeeper.restore.places import ServerDirectories
+from logkeep.zookeeper.restore.preparing import PreparedRestore
 from logkeep.zookeeper.restore.proof import prove
 from logkeep.zookeeper.restore.running import look_for_servers
 from logkeep.zookeeper.restore.swapping import Swap
 from logkeep.zookeeper.restore.unfinished import interrupted
-from logkeep.zookeeper.restore.values import RestoredTarget, RestoreReceipt, WrittenFile
+from logkeep.zookeeper.restore.values import RestoredServerFile, RestoredTarget, RestoreReceipt
 
 
 def carry_out(
-    prepared: Prepared,
+    prepared: PreparedRestore,
     *,
     replace: bool = False,
     clock: Clock = utc_now,
@@ -64,7 +64,7 @@ def journal_name(now: datetime, token: TokenSource) -> str:
     return f"{now.astimezone(UTC):%Y%m%d%H%M%S}-{token()[:8]}"
 
 
-def _check(prepared: Prepared, *, replace: bool) -> None:
+def _check(prepared: PreparedRestore, *, replace: bool) -> None:
     planned = prepared.planned
     if planned.obstacles:
         raise planned.obstacles[0]
@@ -77,7 +77,7 @@ def _check(prepared: Prepared, *, replace: bool) -> None:
         )
 
 
-def _check_unchanged(prepared: Prepared) -> None:
+def _check_unchanged(prepared: PreparedRestore) -> None:
     """Once more, right before the swap. Raises TargetUnsafe."""
     for refusal in look_for_servers(prepared.places, prepared.ask).refusals():
         raise refusal
@@ -90,7 +90,7 @@ def _check_unchanged(prepared: Prepared) -> None:
             )
 
 
-def _earlier(places: Sequence[Place], disk: Disk) -> Journal | None:
+def _earlier(places: Sequence[ServerDirectories], disk: Disk) -> RestoreJournal | None:
     """The journal of the restore before this one, if it ended well; what one left that died early is removed."""
     found = None
     for place in places:
@@ -105,7 +105,7 @@ def _earlier(places: Sequence[Place], disk: Disk) -> Journal | None:
     return found if same else None
 
 
-def _journal(restore: str, prepared: Prepared, earlier: Journal | None) -> Journal:
+def _journal(restore: str, prepared: PreparedRestore, earlier: RestoreJournal | None) -> RestoreJournal:
     places = tuple(
         JournalPlace(
             str(place.data_dir),
@@ -116,10 +116,10 @@ def _journal(restore: str, prepared: Prepared, earlier: Journal | None) -> Journ
         )
         for place, held in zip(prepared.places, prepared.planned.held, strict=True)
     )
-    return Journal(restore=restore, phase=Phase.STAGING, places=places, earlier=earlier)
+    return RestoreJournal(restore=restore, phase=Phase.STAGING, places=places, earlier=earlier)
 
 
-def _stage(journal: Journal, prepared: Prepared, disk: Disk) -> list[RestoredTarget]:
+def _stage(journal: RestoreJournal, prepared: PreparedRestore, disk: Disk) -> list[RestoredTarget]:
     first, *others = prepared.places
     for place in others:  # before the journal: whoever finds it, finds all members
         disk.replace(place.journal, encoded(Pointer(str(first.data_dir))), owner_of(place.data))
@@ -127,7 +127,7 @@ def _stage(journal: Journal, prepared: Prepared, disk: Disk) -> list[RestoredTar
     return [_stage_one(journal.restore, place, prepared, disk) for place in prepared.places]
 
 
-def _stage_one(restore: str, place: Place, prepared: Prepared, disk: Disk) -> RestoredTarget:
+def _stage_one(restore: str, place: ServerDirectories, prepared: PreparedRestore, disk: Disk) -> RestoredTarget:
     for live in place.lives:
         disk.make_directory(live.staged(restore), owner_of(live))
     files = []
@@ -144,7 +144,7 @@ def _stage_one(restore: str, place: Place, prepared: Prepared, disk: Disk) -> Re
     )
 
 
-def _prove(directory: Path, file: WrittenFile, prepared: Prepared) -> None:
+def _prove(directory: Path, file: RestoredServerFile, prepared: PreparedRestore) -> None:
     digest = prepared.replayed.tree.digest if prepared.digests else None
     problem = prove(directory / file.name, file, prepared.planned, digest)
     if problem:
@@ -155,7 +155,7 @@ def _prove(directory: Path, file: WrittenFile, prepared: Prepared) -> None:
         )
 
 
-def _swap(journal: Journal, disk: Disk) -> None:
+def _swap(journal: RestoreJournal, disk: Disk) -> None:
     swap = Swap(journal, disk)
     try:
         swap.note(Phase.OLD)
@@ -166,7 +166,7 @@ def _swap(journal: Journal, disk: Disk) -> None:
         raise RestoreFailed(error.what, subject=error.subject, remedy=remedy) from error
 
 
-def _proof(prepared: Prepared) -> str:
+def _proof(prepared: PreparedRestore) -> str:
     wrong = prepared.replayed.first_mismatch
     if wrong is not None:
         return f"disproven: the server's digest at {hex_zxid(wrong.zxid)} is another one, which was accepted"
@@ -174,7 +174,7 @@ def _proof(prepared: Prepared) -> str:
 
 
 def _receipt(
-    restore: str, prepared: Prepared, targets: Sequence[RestoredTarget], started: datetime, now: datetime
+    restore: str, prepared: PreparedRestore, targets: Sequence[RestoredTarget], started: datetime, now: datetime
 ) -> RestoreReceipt:
     planned, replayed = prepared.planned, prepared.replayed
     return RestoreReceipt(

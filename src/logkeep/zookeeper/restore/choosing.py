@@ -9,20 +9,20 @@ from typing import BinaryIO
 from logkeep.errors import RestoreFailed
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.work import Progress
-from logkeep.zookeeper.findings import Seen
+from logkeep.zookeeper.findings import FileFinding
 from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.plan import Refused, RestorePath, Target, plan
+from logkeep.zookeeper.plan import RestorePath, RestoreRefused, Target, plan
 from logkeep.zookeeper.prove import proven_path
-from logkeep.zookeeper.replay import Replayed
+from logkeep.zookeeper.replay import ReplayedTree
 from logkeep.zookeeper.survey import LogTimes, survey
 from logkeep.zookeeper.verify_objects import ObjectChecks, check_data
 
 
 @dataclass(frozen=True)
-class Chosen:
+class VerifiedPath:
     path: RestorePath
-    replayed: Replayed
-    passed_over: tuple[Seen, ...]
+    replayed: ReplayedTree
+    passed_over: tuple[FileFinding, ...]
     """Damage that another way leads around."""
 
 
@@ -60,17 +60,17 @@ def choose(
     believe: bool = False,
     accept_mismatch: bool = False,
     progress: Progress = lambda _: None,
-) -> Chosen:
+) -> VerifiedPath:
     """Raises RestoreFailed, with what can be restored to instead: also where damage leaves only an earlier moment.
 
     `accept_mismatch`: where nothing else leads there, also a tree that the digests of the server contradict.
     """
-    unusable, seen, good = list[KeptLog | KeptSnapshot](), list[Seen](), set[KeptLog | KeptSnapshot]()
+    unusable, seen, good = list[KeptLog | KeptSnapshot](), list[FileFinding](), set[KeptLog | KeptSnapshot]()
     moments, meant = LogTimes(view), 0
     while True:
         holdings = survey(view, without=unusable)
         path = plan(holdings, target, moments, believe=believe)
-        if isinstance(path, Refused):
+        if isinstance(path, RestoreRefused):
             raise path.error(view.name)
         meant = max(meant, path.until)
         along = _along(view, path, good)
@@ -82,12 +82,12 @@ def choose(
         unusable += checks.unusable
         seen += checks.seen
     found = proven_path(view, holdings, target, moments, believe=believe)
-    if isinstance(found, Refused) and accept_mismatch:
+    if isinstance(found, RestoreRefused) and accept_mismatch:
         found = proven_path(view, holdings, target, moments, believe=believe, accept_mismatch=True)
-    if isinstance(found, Refused):
+    if isinstance(found, RestoreRefused):
         raise found.error(view.name)
     _check_moment(view, meant, found.path.until)
-    return Chosen(found.path, found.replayed, tuple(seen))
+    return VerifiedPath(found.path, found.replayed, tuple(seen))
 
 
 def _check_moment(view: BackupView, meant: int, reached: int) -> None:

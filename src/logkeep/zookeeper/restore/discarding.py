@@ -4,12 +4,12 @@ from pathlib import Path
 
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.holding import owner_of
-from logkeep.zookeeper.restore.journal import Journal, encoded
-from logkeep.zookeeper.restore.places import Live
+from logkeep.zookeeper.restore.journal import RestoreJournal, encoded
+from logkeep.zookeeper.restore.places import LiveDirectory
 
 
 class Discard:
-    def __init__(self, journal: Journal, disk: Disk) -> None:
+    def __init__(self, journal: RestoreJournal, disk: Disk) -> None:
         self._journal, self._disk = journal, disk
         self._places = [each.place() for each in journal.places]
 
@@ -34,7 +34,7 @@ class Discard:
                 if _is_empty(beside):
                     self._disk.remove_directory(beside)
 
-    def _lives(self) -> list[Live]:
+    def _lives(self) -> list[LiveDirectory]:
         return [live for place in self._places for live in place.lives]
 
 

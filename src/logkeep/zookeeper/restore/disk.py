@@ -12,7 +12,7 @@ from pathlib import Path
 
 from logkeep.errors import RestoreFailed
 from logkeep.store.local_files import sync_path, write_all
-from logkeep.zookeeper.restore.values import Owner, WrittenFile
+from logkeep.zookeeper.restore.values import FileOwner, RestoredServerFile
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -23,7 +23,7 @@ class Disk:
     def __init__(self, after: Callable[[str], None] = lambda _step: None) -> None:
         self._after = after
 
-    def make_directory(self, path: Path, owner: Owner) -> None:
+    def make_directory(self, path: Path, owner: FileOwner) -> None:
         """Only for its owner until it is known whose it is."""
         with _telling(path):
             path.mkdir(mode=0o700)
@@ -32,7 +32,7 @@ class Disk:
             self._after("own directory")
             self.sync(path.parent)
 
-    def write(self, path: Path, pieces: Iterable[bytes], owner: Owner) -> WrittenFile:
+    def write(self, path: Path, pieces: Iterable[bytes], owner: FileOwner) -> RestoredServerFile:
         """A file that was not there, synced; its entry in the directory is not yet."""
         sha256, size = hashlib.sha256(), 0
         with _telling(path):
@@ -49,9 +49,9 @@ class Disk:
                 self._after("sync file")
             finally:
                 os.close(descriptor)
-        return WrittenFile(name=path.name, size_bytes=size, sha256=sha256.hexdigest())
+        return RestoredServerFile(name=path.name, size_bytes=size, sha256=sha256.hexdigest())
 
-    def replace(self, path: Path, content: bytes, owner: Owner) -> None:
+    def replace(self, path: Path, content: bytes, owner: FileOwner) -> None:
         """A small file, old or new as a whole."""
         beside = path.with_name(f".{path.name}.new")
         self.remove(beside)
@@ -85,7 +85,7 @@ class Disk:
         self._after("sync directory")
 
 
-def _give(what: Path | int, owner: Owner, mode: int) -> None:
+def _give(what: Path | int, owner: FileOwner, mode: int) -> None:
     """To its owner first: a change of owner may take bits of the mode away, and must never come after they matter."""
     if (os.geteuid(), os.getegid()) != (owner.uid, owner.gid):
         os.chown(what, owner.uid, owner.gid)

@@ -14,18 +14,18 @@ from logkeep.zookeeper.restore.discarding import Discard
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.given_again import given_again
 from logkeep.zookeeper.restore.holding import fingerprint_of
-from logkeep.zookeeper.restore.journal import Journal, Phase, check_members, read_journal
+from logkeep.zookeeper.restore.journal import Phase, RestoreJournal, check_members, read_journal
 from logkeep.zookeeper.restore.locks import alone
 from logkeep.zookeeper.restore.marker import MARKER
 from logkeep.zookeeper.restore.next_steps import steps_after_end, steps_after_nothing
 from logkeep.zookeeper.restore.old_data import check_old_data
-from logkeep.zookeeper.restore.places import Place, place_of
-from logkeep.zookeeper.restore.running import Ask, Seen, ask_server, look_for_servers
+from logkeep.zookeeper.restore.places import ServerDirectories, place_of
+from logkeep.zookeeper.restore.running import Ask, RunningServers, ask_server, look_for_servers
 from logkeep.zookeeper.restore.swapping import Swap
-from logkeep.zookeeper.restore.values import Target
+from logkeep.zookeeper.restore.values import ServerTarget
 
 
-class Outcome(StrEnum):
+class RestoreEndState(StrEnum):
     NEW = "new"
     """The restored data is in place."""
     OLD = "old"
@@ -35,9 +35,9 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Ended:
+class RestoreEnd:
     restore: str
-    outcome: Outcome
+    outcome: RestoreEndState
     data_dirs: tuple[str, ...]
     kept: tuple[str, ...]
     """Directories beside `version-2` that hold the other data, and files of servers that tried to start."""
@@ -47,17 +47,17 @@ class Ended:
     """What to do now."""
 
 
-def continue_restore(target: Target, *, disk: Disk | None = None, ask: Ask = ask_server) -> Ended:
+def continue_restore(target: ServerTarget, *, disk: Disk | None = None, ask: Ask = ask_server) -> RestoreEnd:
     """To the new data. One that died before all was staged leaves the old data, is to be run again, and says so."""
     return _end(target, disk or Disk(), ask, forward=True)
 
 
-def roll_back(target: Target, *, disk: Disk | None = None, ask: Ask = ask_server) -> Ended:
+def roll_back(target: ServerTarget, *, disk: Disk | None = None, ask: Ask = ask_server) -> RestoreEnd:
     """To the old data, also after the restore had ended; what was restored is then kept beside it."""
     return _end(target, disk or Disk(), ask, forward=False)
 
 
-def _end(target: Target, disk: Disk, ask: Ask, *, forward: bool) -> Ended:
+def _end(target: ServerTarget, disk: Disk, ask: Ask, *, forward: bool) -> RestoreEnd:
     data_dir = place_of(target).data_dir
     journal = _journal_of(data_dir)
     places = [_with_host(each.place(), data_dir, target) for each in journal.places]
@@ -71,8 +71,8 @@ def _end(target: Target, disk: Disk, ask: Ask, *, forward: bool) -> Ended:
         if not forward:
             check_old_data(journal)
         outcome = _forward(journal, places, disk) if forward else _back(journal, disk)
-        findings = () if outcome is Outcome.NEW else tuple(given_again(journal))
-    return Ended(
+        findings = () if outcome is RestoreEndState.NEW else tuple(given_again(journal))
+    return RestoreEnd(
         journal.restore,
         outcome,
         tuple(str(p.data_dir) for p in places),
@@ -83,41 +83,41 @@ def _end(target: Target, disk: Disk, ask: Ask, *, forward: bool) -> Ended:
     )
 
 
-def _next_steps(outcome: Outcome, journal: Journal) -> Iterator[str]:
-    if outcome is Outcome.NOTHING:
+def _next_steps(outcome: RestoreEndState, journal: RestoreJournal) -> Iterator[str]:
+    if outcome is RestoreEndState.NOTHING:
         return steps_after_nothing(was_done=journal.was_done)
-    return steps_after_end(new=outcome is Outcome.NEW, was_done=journal.was_done)
+    return steps_after_end(new=outcome is RestoreEndState.NEW, was_done=journal.was_done)
 
 
-def _journal_of(data_dir: Path) -> Journal:
+def _journal_of(data_dir: Path) -> RestoreJournal:
     journal = read_journal(data_dir)
     if journal is None:
         raise UsageError("no restore has left a journal there", subject=str(data_dir), remedy="there is nothing to end")
     return journal
 
 
-def _with_host(place: Place, data_dir: Path, target: Target) -> Place:
+def _with_host(place: ServerDirectories, data_dir: Path, target: ServerTarget) -> ServerDirectories:
     return replace(place, host=target.host, host_from=target.host_from) if place.data_dir == data_dir else place
 
 
-def _check_stopped(seen: Seen) -> None:
+def _check_stopped(seen: RunningServers) -> None:
     for refusal in seen.refusals():
         raise refusal
 
 
-def _forward(journal: Journal, places: Sequence[Place], disk: Disk) -> Outcome:
+def _forward(journal: RestoreJournal, places: Sequence[ServerDirectories], disk: Disk) -> RestoreEndState:
     if journal.phase is Phase.STAGING:
         Discard(journal, disk).all()
-        return Outcome.NOTHING
+        return RestoreEndState.NOTHING
     if journal.phase is Phase.OLD:
         _check_same(journal, places)
     swap = Swap(journal, disk)
     swap.forward()
     Discard(swap.journal, disk).empty_directories()
-    return Outcome.NEW
+    return RestoreEndState.NEW
 
 
-def _check_same(journal: Journal, places: Sequence[Place]) -> None:
+def _check_same(journal: RestoreJournal, places: Sequence[ServerDirectories]) -> None:
     """Before the marker lay there a server could start on the old data, and write to it. Raises TargetUnsafe."""
     for told, place in zip(journal.places, places, strict=True):
         marked = (place.log.path / MARKER).exists()
@@ -129,16 +129,16 @@ def _check_same(journal: Journal, places: Sequence[Place]) -> None:
             )
 
 
-def _back(journal: Journal, disk: Disk) -> Outcome:
+def _back(journal: RestoreJournal, disk: Disk) -> RestoreEndState:
     swap = Swap(journal, disk)
     if journal.phase is not Phase.STAGING:
         swap.back()
         swap.note(Phase.STAGING)
     Discard(swap.journal, disk).all()
-    return Outcome.OLD
+    return RestoreEndState.OLD
 
 
-def _kept(journal: Journal, places: Sequence[Place]) -> tuple[str, ...]:
+def _kept(journal: RestoreJournal, places: Sequence[ServerDirectories]) -> tuple[str, ...]:
     beside = [
         path
         for place in places

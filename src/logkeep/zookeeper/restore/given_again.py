@@ -9,9 +9,9 @@ from logkeep.errors import TargetUnsafe
 from logkeep.formats.zookeeper.names import FileKind, hex_zxid
 from logkeep.model.findings import Finding
 from logkeep.zookeeper.restore.holding import epochs_in, highest_zxid
-from logkeep.zookeeper.restore.journal import Journal
+from logkeep.zookeeper.restore.journal import RestoreJournal
 from logkeep.zookeeper.restore.limits import warning
-from logkeep.zookeeper.restore.places import Live, Place
+from logkeep.zookeeper.restore.places import LiveDirectory, ServerDirectories
 
 _REMEDY = (
     "restart the clients (a server turns away one that has seen a later zxid than its own), and whatever remembers "
@@ -21,7 +21,7 @@ _REMEDY = (
 _EVERY_MEMBER = "roll back every member before any of them is started"
 
 
-def given_again(journal: Journal) -> Iterator[Finding]:
+def given_again(journal: RestoreJournal) -> Iterator[Finding]:
     """Of a restore that had ended, when it is rolled back. What cannot be read is told too: the data is in place."""
     for place in (each.place() for each in journal.places if journal.was_done):
         try:
@@ -44,10 +44,10 @@ def given_again(journal: Journal) -> Iterator[Finding]:
             yield warning("epoch-lowered", what, _EVERY_MEMBER, where=str(place.data_dir))
 
 
-def _epochs(lives: Iterable[Live]) -> int:
+def _epochs(lives: Iterable[LiveDirectory]) -> int:
     """The highest; 0 where there is none."""
     return max((epoch for live in lives for epoch in epochs_in(live)[0]), default=0)
 
 
-def _restored(place: Place, restore: str) -> list[Live]:
-    return [Live(live.staged(restore)) for live in place.lives]
+def _restored(place: ServerDirectories, restore: str) -> list[LiveDirectory]:
+    return [LiveDirectory(live.staged(restore)) for live in place.lives]

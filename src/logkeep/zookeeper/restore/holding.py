@@ -11,8 +11,8 @@ from logkeep.formats.zookeeper.names import FileKind, FileName, epoch_of, hex_zx
 from logkeep.formats.zookeeper.txnlog import scan
 from logkeep.zookeeper.restore.marker import MARKER
 from logkeep.zookeeper.restore.numbers import is_absurd
-from logkeep.zookeeper.restore.places import Live, Place, unreadable
-from logkeep.zookeeper.restore.values import Held, Owner
+from logkeep.zookeeper.restore.places import LiveDirectory, ServerDirectories, unreadable
+from logkeep.zookeeper.restore.values import FileOwner, TargetContents
 
 EPOCH_FILES = ("currentEpoch", "acceptedEpoch")
 _SMALLEST_RECORD = 45
@@ -20,7 +20,7 @@ _MOST_FILE_MODE, _MOST_DIRECTORY_MODE = 0o640, 0o750
 _LONGEST_NUMBER = 20
 
 
-def held_by(place: Place) -> Held:
+def held_by(place: ServerDirectories) -> TargetContents:
     """Raises TargetUnsafe for what cannot be read, or is not where a server would have it."""
     entries = [entry for live in place.lives for entry in _entries(live)]
     named = list(_named(place.lives))
@@ -30,7 +30,7 @@ def held_by(place: Place) -> Held:
     highest, exactly, _ = _highest(logs)
     epochs, no_numbers = epochs_in(place.data)
     beside_zxid, beside_epochs, beside_files = _beside(place)
-    return Held(
+    return TargetContents(
         snapshots=len(snapshots),
         logs=len(logs),
         size_bytes=sum(_size(entry) for entry in entries),
@@ -46,7 +46,7 @@ def held_by(place: Place) -> Held:
     )
 
 
-def fingerprint_of(place: Place) -> str:
+def fingerprint_of(place: ServerDirectories) -> str:
     """Changes when a file comes, goes, grows or is written to."""
     found = hashlib.sha256()
     for number, live in enumerate(place.lives):
@@ -60,12 +60,12 @@ OF_NOTHING = hashlib.sha256().hexdigest()
 """The fingerprint of a server's directories that hold no file."""
 
 
-def highest_zxid(lives: Iterable[Live], kinds: Container[FileKind] = tuple(FileKind)) -> int:
+def highest_zxid(lives: Iterable[LiveDirectory], kinds: Container[FileKind] = tuple(FileKind)) -> int:
     """By the names of files and the records of logs, 0 for none. Raises TargetUnsafe for what cannot be read."""
     return _top(lives, kinds)[0]
 
 
-def _top(lives: Iterable[Live], kinds: Container[FileKind] = tuple(FileKind)) -> tuple[int, Path | None]:
+def _top(lives: Iterable[LiveDirectory], kinds: Container[FileKind] = tuple(FileKind)) -> tuple[int, Path | None]:
     """With the file that says so."""
     named = [(entry, name) for entry, name in _named(lives) if name.kind in kinds]
     zxid, _, file = _highest((entry, name) for entry, name in named if name.kind is FileKind.LOG)
@@ -73,30 +73,32 @@ def _top(lives: Iterable[Live], kinds: Container[FileKind] = tuple(FileKind)) ->
     return max(tops, key=lambda top: top[0])
 
 
-def _beside(place: Place) -> tuple[int, tuple[int, ...], tuple[str, str]]:
+def _beside(place: ServerDirectories) -> tuple[int, tuple[int, ...], tuple[str, str]]:
     """The highest zxid and all epochs of what lies beside, and the files that hold the highest of both, if any."""
-    left = [Live(path) for live in place.lives for path in live.left_beside()]
+    left = [LiveDirectory(path) for live in place.lives for path in live.left_beside()]
     zxid, file = max((_top([live]) for live in left), key=lambda top: top[0], default=(0, None))
     epochs = [(number, path) for live in left for path, number in _epoch_files(live) if number is not None]
     highest = max(epochs, default=None)
     return zxid, tuple(number for number, _ in epochs), (str(file or ""), str(highest[1]) if highest else "")
 
 
-def holds_nothing(live: Live) -> bool:
+def holds_nothing(live: LiveDirectory) -> bool:
     return not _entries(live)
 
 
-def owner_of(live: Live) -> Owner:
+def owner_of(live: LiveDirectory) -> FileOwner:
     """As what is replaced; where there is nothing, as the directory above."""
     like = live.path if live.path.is_dir() else live.path.parent
     told, of_files = like.stat(), [entry.stat().st_mode for entry in _entries(live) if entry.is_file()]
     file_mode = _MOST_FILE_MODE
     for mode in of_files:
         file_mode &= stat.S_IMODE(mode) | stat.S_IRUSR | stat.S_IWUSR
-    return Owner(told.st_uid, told.st_gid, file_mode, stat.S_IMODE(told.st_mode) & _MOST_DIRECTORY_MODE | stat.S_IRWXU)
+    return FileOwner(
+        told.st_uid, told.st_gid, file_mode, stat.S_IMODE(told.st_mode) & _MOST_DIRECTORY_MODE | stat.S_IRWXU
+    )
 
 
-def _entries(live: Live) -> list[Path]:
+def _entries(live: LiveDirectory) -> list[Path]:
     """All but our own marker."""
     try:
         return sorted(e for e in live.path.iterdir() if e.name != MARKER) if live.path.exists() else []
@@ -104,7 +106,7 @@ def _entries(live: Live) -> list[Path]:
         raise unreadable(live.path, error) from error
 
 
-def _named(lives: Iterable[Live]) -> Iterator[tuple[Path, FileName]]:
+def _named(lives: Iterable[LiveDirectory]) -> Iterator[tuple[Path, FileName]]:
     """Snapshots and logs."""
     for live in lives:
         for entry in _entries(live):
@@ -119,7 +121,7 @@ def _size(entry: Path) -> int:
     return min((told := entry.lstat()).st_size, told.st_blocks * 512)
 
 
-def _check_kinds(place: Place, named: Iterable[tuple[Path, FileName]]) -> None:
+def _check_kinds(place: ServerDirectories, named: Iterable[tuple[Path, FileName]]) -> None:
     """With separate directories a server refuses to start when one holds what belongs into the other."""
     if not place.separate:
         return
@@ -171,13 +173,13 @@ def _size_told(entry: Path) -> int:
     return entry.stat().st_size
 
 
-def epochs_in(live: Live) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def epochs_in(live: LiveDirectory) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Numbers, and names of the files that hold none."""
     files = list(_epoch_files(live))
     return tuple(n for _, n in files if n is not None), tuple(path.name for path, n in files if n is None)
 
 
-def _epoch_files(live: Live) -> Iterator[tuple[Path, int | None]]:
+def _epoch_files(live: LiveDirectory) -> Iterator[tuple[Path, int | None]]:
     for path in _entries(live):
         if live.name_of(path) in EPOCH_FILES and path.is_file():
             number = _number(path)
@@ -195,7 +197,7 @@ def _number(path: Path) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def check_writable(places: Iterable[Place]) -> None:
+def check_writable(places: Iterable[ServerDirectories]) -> None:
     """Raises TargetUnsafe where files could not be made, or could not be given to who owns the old ones."""
     for live in _each(places):
         above = live.path.parent
@@ -213,5 +215,5 @@ _MOUNT = "mount it so that it can be written to, or name another directory"
 _AS_OWNER = "run as the user that the server runs as, or as root"
 
 
-def _each(places: Iterable[Place]) -> Iterator[Live]:
+def _each(places: Iterable[ServerDirectories]) -> Iterator[LiveDirectory]:
     return (live for place in places for live in place.lives)

@@ -18,7 +18,7 @@ from typing import Annotated
 import msgspec
 
 from logkeep.errors import Damaged, TargetUnsafe
-from logkeep.zookeeper.restore.places import JOURNAL, Place
+from logkeep.zookeeper.restore.places import JOURNAL, ServerDirectories
 
 _LARGEST = 1 << 20
 Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{14}-[0-9a-f]{8}$")]
@@ -41,17 +41,17 @@ class JournalPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     empty: tuple[str, ...] | None = None
     """Which `version-2` was there and held nothing; None in a journal that does not tell."""
 
-    def place(self) -> Place:
-        return Place(Path(self.data_dir), Path(self.log_dir))
+    def place(self) -> ServerDirectories:
+        return ServerDirectories(Path(self.data_dir), Path(self.log_dir))
 
 
-class Journal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="restore-journal-1"):
+class RestoreJournal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="restore-journal-1"):
     restore: Id
     phase: Phase
     places: tuple[JournalPlace, ...]
     was_done: bool = False
     """Servers may have written to the new data: it is not thrown away when it is rolled back."""
-    earlier: "Journal | None" = None
+    earlier: "RestoreJournal | None" = None
     """Of the restore before, which can be rolled back again once this one is."""
 
 
@@ -61,17 +61,17 @@ class Pointer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="rest
     data_dir: str
 
 
-def encoded(document: Journal | Pointer) -> bytes:
+def encoded(document: RestoreJournal | Pointer) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
 
 
-def read_journal(data_dir: Path) -> Journal | None:
+def read_journal(data_dir: Path) -> RestoreJournal | None:
     """The journal of the restore that this dataDir has part in. Raises Damaged for what is none."""
     document = _read(data_dir)
     if isinstance(document, Pointer):
         pointed = Path(document.data_dir)
         found = _read(pointed) if pointed.is_absolute() and pointed != data_dir else None
-        return found if isinstance(found, Journal) and _names(found, data_dir) else None
+        return found if isinstance(found, RestoreJournal) and _names(found, data_dir) else None
     if document is not None and not _names(document, data_dir):
         raise TargetUnsafe(
             "the journal of a restore lies here that is of other directories",
@@ -81,13 +81,13 @@ def read_journal(data_dir: Path) -> Journal | None:
     return document
 
 
-def _names(journal: Journal, data_dir: Path) -> bool:
+def _names(journal: RestoreJournal, data_dir: Path) -> bool:
     paths = [Path(path) for place in journal.places for path in (place.data_dir, place.log_dir)]
     plain = all(path.is_absolute() and ".." not in path.parts for path in paths)
     return plain and any(Path(place.data_dir) == data_dir for place in journal.places)
 
 
-def check_members(journal: Journal) -> None:
+def check_members(journal: RestoreJournal) -> None:
     """Raises TargetUnsafe for a member that does not know of the journal: nothing is moved on its word alone."""
     first, *others = journal.places
     for place in others:
@@ -100,12 +100,12 @@ def check_members(journal: Journal) -> None:
             )
 
 
-def _read(data_dir: Path) -> Journal | Pointer | None:
+def _read(data_dir: Path) -> RestoreJournal | Pointer | None:
     path = data_dir / JOURNAL
     try:
         if path.stat().st_size > _LARGEST:
             raise Damaged("it is too large", subject=str(path))
-        return msgspec.json.decode(path.read_bytes(), type=Journal | Pointer)
+        return msgspec.json.decode(path.read_bytes(), type=RestoreJournal | Pointer)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -4,26 +4,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from logkeep.errors import LogkeepError, TargetUnsafe
-from logkeep.formats.zookeeper.names import Packing, hex_zxid, parse_name
+from logkeep.formats.zookeeper.names import SnapshotPacking, hex_zxid, parse_name
 from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.plan import RestorePath, shown_time
 from logkeep.zookeeper.replay import Mismatch
 from logkeep.zookeeper.restore.limits import Content, impossible, parse_version, warning, worth_telling
-from logkeep.zookeeper.restore.places import Place
-from logkeep.zookeeper.restore.running import Seen
-from logkeep.zookeeper.restore.values import Form, Held, RestoreWish
+from logkeep.zookeeper.restore.places import ServerDirectories
+from logkeep.zookeeper.restore.running import RunningServers
+from logkeep.zookeeper.restore.values import Form, TargetContents, ZooKeeperRestoreOptions
 
 _PACKED_SINCE = (3, 6)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Situation:
-    wish: RestoreWish
+class RestoreSituation:
+    wish: ZooKeeperRestoreOptions
     path: RestorePath
     content: Content
     mismatch: Mismatch | None
-    targets: tuple[tuple[Place, Held], ...]
-    seen: Seen
+    targets: tuple[tuple[ServerDirectories, TargetContents], ...]
+    seen: RunningServers
     epoch: int | None
     highest_used: int
     """The largest zxid of another tree that is known of, in the targets and in the backup."""
@@ -37,7 +37,7 @@ class Situation:
     """See `Replayed`."""
 
 
-def in_the_way(found: Situation) -> Iterator[LogkeepError]:
+def in_the_way(found: RestoreSituation) -> Iterator[LogkeepError]:
     yield from found.seen.refusals()
     yield from _logs_elsewhere(found)
     yield from impossible(found.content, found.wish)
@@ -45,12 +45,12 @@ def in_the_way(found: Situation) -> Iterator[LogkeepError]:
     yield from _unsurveyed(found)
 
 
-def _logs_elsewhere(found: Situation) -> Iterator[LogkeepError]:
+def _logs_elsewhere(found: RestoreSituation) -> Iterator[LogkeepError]:
     for place, held in found.targets:
         yield from logs_elsewhere(place, held, found.separate_logs)
 
 
-def logs_elsewhere(place: Place, held: Held, separate_logs: str = "") -> Iterator[LogkeepError]:
+def logs_elsewhere(place: ServerDirectories, held: TargetContents, separate_logs: str = "") -> Iterator[LogkeepError]:
     """Logs that stay where they are would be replayed on the restored tree: also when dataDir alone was wiped.
 
     `separate_logs`: where a server of the backup had its own, if that is known.
@@ -66,20 +66,20 @@ def logs_elsewhere(place: Place, held: Held, separate_logs: str = "") -> Iterato
         yield TargetUnsafe(what, subject=str(place.data.path), remedy=remedy)
 
 
-def not_looked_at(targets: Iterable[tuple[Place, Held]]) -> Iterator[str]:
+def not_looked_at(targets: Iterable[tuple[ServerDirectories, TargetContents]]) -> Iterator[str]:
     """Of a directory that holds nothing nobody can tell whether logs of its server lie elsewhere."""
     for place, held in targets:
         if held.empty and not place.log_dir_named:
             yield f"no log directory was named for {place.data_dir}: logs in a dataLogDir would be replayed"
 
 
-def _not_as_files(found: Situation) -> Iterator[LogkeepError]:
+def _not_as_files(found: RestoreSituation) -> Iterator[LogkeepError]:
     version, base = parse_version(found.wish.version), found.path.base.snapshot
     if found.wish.form is Form.EXACT or version is None or version >= _PACKED_SINCE:
         return
     parsed = None if base is None else parse_name(base.name)
     remedy = "restore an exact snapshot instead of the original files"
-    if parsed is not None and parsed.packing is not Packing.PLAIN:
+    if parsed is not None and parsed.packing is not SnapshotPacking.PLAIN:
         what = f"ZooKeeper {found.wish.version} cannot read a packed snapshot"
         yield TargetUnsafe(what, subject=hex_zxid(parsed.zxid), remedy=remedy)
     elif version < (3, 5) and any(piece.log.digests is not False for piece in found.path.slices):
@@ -87,7 +87,7 @@ def _not_as_files(found: Situation) -> Iterator[LogkeepError]:
         yield TargetUnsafe(what, remedy=remedy)
 
 
-def _unsurveyed(found: Situation) -> Iterator[LogkeepError]:
+def _unsurveyed(found: RestoreSituation) -> Iterator[LogkeepError]:
     """A member that nobody looked at may have a later epoch, and would bring its old data back."""
     if found.epoch is None or found.wish.min_epoch or found.looked_at >= max(found.members, 2):
         return
@@ -99,7 +99,7 @@ def _unsurveyed(found: Situation) -> Iterator[LogkeepError]:
     )
 
 
-def worth_knowing(found: Situation) -> Iterator[Finding]:
+def worth_knowing(found: RestoreSituation) -> Iterator[Finding]:
     path, wish = found.path, found.wish
     if found.mismatch is not None:
         what = f"from here on the tree is not the one that the server had; it was accepted: {wish.accept_mismatch}"
@@ -119,7 +119,7 @@ def worth_knowing(found: Situation) -> Iterator[Finding]:
         yield from _about_original_files(found)
 
 
-def _about_original_files(found: Situation) -> Iterator[Finding]:
+def _about_original_files(found: RestoreSituation) -> Iterator[Finding]:
     until, base = found.path.until, found.path.base.snapshot
     if found.highest_used > until:
         what = f"zxids above {hex_zxid(until)} were in use, and are given out again"
@@ -132,7 +132,7 @@ def _about_original_files(found: Situation) -> Iterator[Finding]:
         yield warning("missing-acls", what, "restore an exact snapshot: it holds all of them", where=base.name)
 
 
-def _about_others(found: Situation) -> Iterator[Finding]:
+def _about_others(found: RestoreSituation) -> Iterator[Finding]:
     if found.epoch is None or len(found.targets) != 1:
         return
     what = f"it is a member of an ensemble: every member must be restored, with epoch {found.epoch}"
@@ -148,7 +148,7 @@ def numbers_beside(where: str, files: Sequence[str]) -> Iterator[Finding]:
         yield Finding(code="numbers-beside", severity=Severity.NOTE, where=where, what=what, remedy=remedy)
 
 
-def _about(place: Place, held: Held) -> Iterator[Finding]:
+def _about(place: ServerDirectories, held: TargetContents) -> Iterator[Finding]:
     where = str(place.data_dir)
     yield from numbers_beside(where, held.raised_by)
     if held.strays:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from logkeep.errors import LogkeepError, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper import shown
 from logkeep.model.findings import Finding, Severity
-from logkeep.zookeeper.restore.values import RestoreWish
+from logkeep.zookeeper.restore.values import ZooKeeperRestoreOptions
 from logkeep.zookeeper.tree import CONTAINER_OWNER, TTL_MARK, Tree
 
 CONFIG = b"/zookeeper/config"
@@ -73,7 +73,7 @@ def parse_version(version: str) -> tuple[int, ...] | None:
     return tuple(int(part) for part in parts)
 
 
-def impossible(content: Content, wish: RestoreWish) -> Iterator[LogkeepError]:
+def impossible(content: Content, wish: ZooKeeperRestoreOptions) -> Iterator[LogkeepError]:
     """What the servers would silently throw away, or could not read."""
     version = parse_version(wish.version)
     if version is not None and content.containers and version < _CONTAINERS_SINCE:
@@ -95,7 +95,7 @@ def impossible(content: Content, wish: RestoreWish) -> Iterator[LogkeepError]:
         )
 
 
-def worth_telling(content: Content, wish: RestoreWish) -> Iterator[Finding]:
+def worth_telling(content: Content, wish: ZooKeeperRestoreOptions) -> Iterator[Finding]:
     version = parse_version(wish.version)
     if content.ttls and wish.extended_types is None:
         what = f"{content.ttls} nodes with a time to live are removed by servers without extendedTypesEnabled=true"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from logkeep.errors import Locked, TargetUnsafe
-from logkeep.zookeeper.restore.places import Place, unreadable
+from logkeep.zookeeper.restore.places import ServerDirectories, unreadable
 
 _ELSEWHERE: Final = (
     "restore to a directory on a local file system, and copy its version-2 while the server is stopped; NFS gives "
@@ -17,7 +17,7 @@ _ELSEWHERE: Final = (
 
 
 @contextmanager
-def alone(places: Sequence[Place]) -> Iterator[None]:
+def alone(places: Sequence[ServerDirectories]) -> Iterator[None]:
     """Locks the directories themselves, which a server never does. Raises Locked.
 
     Raises TargetUnsafe where there are no locks: two restores at once would move each other's files.

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from logkeep.errors import TargetUnsafe
 from logkeep.zookeeper.restore.holding import OF_NOTHING
-from logkeep.zookeeper.restore.journal import Journal, JournalPlace, Phase
+from logkeep.zookeeper.restore.journal import JournalPlace, Phase, RestoreJournal
 
 
-def check_old_data(journal: Journal) -> None:
+def check_old_data(journal: RestoreJournal) -> None:
     """Raises TargetUnsafe where somebody took it away. In the other phases part of it is in `version-2`."""
     if journal.phase not in (Phase.NEW, Phase.DONE):
         return

@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 
 from logkeep.errors import TargetUnsafe, UsageError
-from logkeep.zookeeper.restore.values import Target
+from logkeep.zookeeper.restore.values import ServerTarget
 
 VERSION = "version-2"
 JOURNAL = "logkeep-restore.json"
@@ -23,7 +23,7 @@ _NUMBERED = re.compile(r"^[0-9]+\.")
 
 
 @dataclass(frozen=True)
-class Live:
+class LiveDirectory:
     """One `version-2`, and the directories beside it that a restore uses."""
 
     path: Path
@@ -57,7 +57,7 @@ class Live:
 
 
 @dataclass(frozen=True)
-class Place:
+class ServerDirectories:
     """The directories of one server, real paths."""
 
     data_dir: Path
@@ -66,22 +66,22 @@ class Place:
     log_dir_named: bool = True
     """False: nobody said where its logs are, they are looked for beside the snapshots."""
     host_from: str = ""
-    """See `Target`."""
+    """See `ServerTarget`."""
 
     @property
     def separate(self) -> bool:
         return self.data.path != self.log.path
 
     @property
-    def data(self) -> Live:
+    def data(self) -> LiveDirectory:
         return _live(self.data_dir)
 
     @property
-    def log(self) -> Live:
+    def log(self) -> LiveDirectory:
         return _live(self.log_dir)
 
     @property
-    def lives(self) -> tuple[Live, ...]:
+    def lives(self) -> tuple[LiveDirectory, ...]:
         return (self.data, self.log) if self.separate else (self.data,)
 
     @property
@@ -103,14 +103,14 @@ def unreadable(path: Path, error: OSError) -> TargetUnsafe:
     return TargetUnsafe(what, subject=str(path), remedy="run as the user that owns it, or as root")
 
 
-def place_of(target: Target) -> Place:
+def place_of(target: ServerTarget) -> ServerDirectories:
     """Raises UsageError for what is no server's directory, TargetUnsafe for one that cannot be swapped."""
     data_dir = _server_directory(target.data_dir)
     log_dir = data_dir if target.log_dir is None else _server_directory(target.log_dir)
-    return Place(data_dir, log_dir, target.host, target.log_dir is not None, target.host_from)
+    return ServerDirectories(data_dir, log_dir, target.host, target.log_dir is not None, target.host_from)
 
 
-def check_swappable(place: Place) -> None:
+def check_swappable(place: ServerDirectories) -> None:
     """Raises UsageError or TargetUnsafe, before anything is read or written there."""
     for directory, live in ((place.data_dir, place.data), (place.log_dir, place.log)):
         if not live.path.exists():
@@ -129,9 +129,9 @@ def check_swappable(place: Place) -> None:
 _NAME_THEM = "name dataDir (and dataLogDir) as the server's zoo.cfg has them"
 
 
-def _live(directory: Path) -> Live:
+def _live(directory: Path) -> LiveDirectory:
     """Behind a link its directory: the link stays as it is."""
-    return Live((directory / VERSION).resolve())
+    return LiveDirectory((directory / VERSION).resolve())
 
 
 def _server_directory(path: Path) -> Path:

@@ -8,7 +8,7 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import Clock, utc_now
 from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.plan import RestorePath
-from logkeep.zookeeper.replay import Replayed, replay, unproven
+from logkeep.zookeeper.replay import ReplayedTree, replay, unproven
 from logkeep.zookeeper.restore.agreement import (
     archived_zxids,
     check_agrees,
@@ -19,33 +19,33 @@ from logkeep.zookeeper.restore.agreement import (
 )
 from logkeep.zookeeper.restore.documents import AgreedPlan
 from logkeep.zookeeper.restore.holding import check_writable, held_by
-from logkeep.zookeeper.restore.judging import Situation, in_the_way, not_looked_at, worth_knowing
+from logkeep.zookeeper.restore.judging import RestoreSituation, in_the_way, not_looked_at, worth_knowing
 from logkeep.zookeeper.restore.limits import Content, content_of
 from logkeep.zookeeper.restore.numbers import highest_used, lone_name, member_name
-from logkeep.zookeeper.restore.places import Place, check_swappable, place_of
+from logkeep.zookeeper.restore.places import ServerDirectories, check_swappable, place_of
 from logkeep.zookeeper.restore.room import Sizes, check_room
 from logkeep.zookeeper.restore.running import Ask, ask_server, look_for_servers
 from logkeep.zookeeper.restore.sessions import Dropped, drop_sessions
 from logkeep.zookeeper.restore.staged_files import Made, exact_files, original_files
 from logkeep.zookeeper.restore.unfinished import unfinished
-from logkeep.zookeeper.restore.values import Form, Planned, RestoreWish, Sessions
+from logkeep.zookeeper.restore.values import Form, Sessions, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedRestore:
     """A plan, and all that is needed to carry it out."""
 
-    planned: Planned
-    places: tuple[Place, ...]
+    planned: ZooKeeperRestorePlan
+    places: tuple[ServerDirectories, ...]
     files: tuple[Made, ...]
     path: RestorePath
-    replayed: Replayed
+    replayed: ReplayedTree
     dropped: Dropped
     digests: bool
     ask: Ask
 
 
-def check_targets(wish: RestoreWish, *, ask: Ask = ask_server) -> None:
+def check_targets(wish: ZooKeeperRestoreOptions, *, ask: Ask = ask_server) -> None:
     """What is known without the backup, before hours go into reading it; a dry run shows it with the plan instead.
 
     Raises UsageError, TargetUnsafe.
@@ -59,13 +59,13 @@ def check_targets(wish: RestoreWish, *, ask: Ask = ask_server) -> None:
 def prepare(
     view: BackupView,
     path: RestorePath,
-    wish: RestoreWish,
+    wish: ZooKeeperRestoreOptions,
     *,
     agreed: AgreedPlan | None = None,
-    replayed: Replayed | None = None,
+    replayed: ReplayedTree | None = None,
     clock: Clock = utc_now,
     ask: Ask = ask_server,
-) -> Prepared:
+) -> PreparedRestore:
     """Raises UsageError or TargetUnsafe for directories that no restore can go to, Damaged for a broken backup.
 
     What else stands in the way is in `planned.obstacles`: a dry run shows it, `carry_out` raises it. `agreed`: the plan
@@ -89,7 +89,7 @@ def prepare(
     named = name_of(path.until, wish.form, used, epoch)
     sizes = sizes_of(path, content, wish.form)
     members = known_members(view.members)
-    situation = Situation(
+    situation = RestoreSituation(
         wish=wish,
         path=path,
         content=content,
@@ -103,7 +103,7 @@ def prepare(
         separate_logs=_separate_logs(view),
         looked_at=len(held) if agreed is None else max(members, 2),
     )
-    planned = Planned(
+    planned = ZooKeeperRestorePlan(
         backup=view.name,
         zxid=path.until,
         named=named,
@@ -120,7 +120,7 @@ def prepare(
     if agreed is not None:
         check_agrees(planned, replayed.tree.digest, agreed, least_epoch or 0)
     files = _files(view, path, replayed, named, epoch, wish)
-    return Prepared(planned, places, tuple(files), path, replayed, dropped, wish.digests, ask)
+    return PreparedRestore(planned, places, tuple(files), path, replayed, dropped, wish.digests, ask)
 
 
 def _separate_logs(view: BackupView) -> str:
@@ -129,14 +129,19 @@ def _separate_logs(view: BackupView) -> str:
 
 
 def _files(
-    view: BackupView, path: RestorePath, replayed: Replayed, named: int, epoch: int | None, wish: RestoreWish
+    view: BackupView,
+    path: RestorePath,
+    replayed: ReplayedTree,
+    named: int,
+    epoch: int | None,
+    wish: ZooKeeperRestoreOptions,
 ) -> list[Made]:
     if wish.form is Form.ORIGINAL:
         return original_files(view, path, epoch)
     return exact_files(replayed.tree, named, epoch, digests=wish.digests)
 
 
-def _places(wish: RestoreWish) -> tuple[Place, ...]:
+def _places(wish: ZooKeeperRestoreOptions) -> tuple[ServerDirectories, ...]:
     if not wish.targets:
         raise UsageError("no directory is named to restore to", remedy="name dataDir of each server")
     if wish.form is Form.ORIGINAL and wish.sessions is Sessions.DROP:
@@ -150,7 +155,7 @@ def _places(wish: RestoreWish) -> tuple[Place, ...]:
     return places
 
 
-def check_replayed(path: RestorePath, replayed: Replayed, wish: RestoreWish) -> None:
+def check_replayed(path: RestorePath, replayed: ReplayedTree, wish: ZooKeeperRestoreOptions) -> None:
     """Raises RestoreFailed for a tree that is not the server's, or is not known to be."""
     wrong = replayed.first_mismatch
     if wrong is not None and not wish.accept_mismatch:
@@ -184,7 +189,7 @@ def sizes_of(path: RestorePath, content: Content, form: Form) -> Sizes:
     return Sizes(0 if base is None else base.size_bytes, sum(piece.log.size_bytes for piece in path.slices))
 
 
-def _refused_by_disk(places: Sequence[Place], sizes: Sizes) -> Iterator[LogkeepError]:
+def _refused_by_disk(places: Sequence[ServerDirectories], sizes: Sizes) -> Iterator[LogkeepError]:
     yield from unfinished(places)
     try:
         check_writable(places)

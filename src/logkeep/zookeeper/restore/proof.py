@@ -7,12 +7,12 @@ from pathlib import Path
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import FileKind, parse_name
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
-from logkeep.zookeeper.restore.values import Form, Planned, WrittenFile
+from logkeep.zookeeper.restore.values import Form, RestoredServerFile, ZooKeeperRestorePlan
 
 _PIECE_BYTES = 1 << 20
 
 
-def prove(path: Path, expected: WrittenFile, planned: Planned, digest: int | None) -> str:
+def prove(path: Path, expected: RestoredServerFile, planned: ZooKeeperRestorePlan, digest: int | None) -> str:
     """What is wrong with it; nothing when all is right."""
     try:
         return _bytes(path, expected) or _snapshot(path, planned, digest)
@@ -22,7 +22,7 @@ def prove(path: Path, expected: WrittenFile, planned: Planned, digest: int | Non
         return str(error)
 
 
-def _bytes(path: Path, expected: WrittenFile) -> str:
+def _bytes(path: Path, expected: RestoredServerFile) -> str:
     found = hashlib.sha256()
     with path.open("rb") as file:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # ask the disk, not our own memory of it
@@ -31,7 +31,7 @@ def _bytes(path: Path, expected: WrittenFile) -> str:
     return "" if found.hexdigest() == expected.sha256 else "other bytes"
 
 
-def _snapshot(path: Path, planned: Planned, digest: int | None) -> str:
+def _snapshot(path: Path, planned: ZooKeeperRestorePlan, digest: int | None) -> str:
     name = parse_name(path.name)
     if planned.form is not Form.EXACT or name is None or name.kind is not FileKind.SNAPSHOT:
         return ""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from logkeep.errors import TargetUnsafe
-from logkeep.zookeeper.restore.places import Place
+from logkeep.zookeeper.restore.places import ServerDirectories
 
 
 class Sizes(NamedTuple):
@@ -30,7 +30,9 @@ def file_system_of(directory: Path) -> FileSystem:
     return FileSystem(directory.stat().st_dev, told.f_bavail * told.f_frsize)
 
 
-def check_room(places: Sequence[Place], sizes: Sizes, look: Callable[[Path], FileSystem] = file_system_of) -> None:
+def check_room(
+    places: Sequence[ServerDirectories], sizes: Sizes, look: Callable[[Path], FileSystem] = file_system_of
+) -> None:
     """Raises TargetUnsafe when a file system cannot take all that goes there, for all members together."""
     wanted: dict[int, tuple[Path, int, int]] = {}
     for place in places:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logkeep.errors import ClusterUnreachable, TargetUnsafe
-from logkeep.zookeeper.restore.places import Place, unreadable
+from logkeep.zookeeper.restore.places import ServerDirectories, unreadable
 from logkeep.zookeeper.words import ServerState, four_letter, parse_address, parse_srvr
 
 _PROC = Path("/proc")
@@ -30,7 +30,7 @@ Ask = Callable[[str], ServerState | None]
 
 
 @dataclass(frozen=True)
-class Seen:
+class RunningServers:
     """`running`: who uses the directories; `live`: states of servers that answered; `unchecked`: what is not known.
 
     A server that answers counts as one that uses them, whatever it serves: that can be asked of nobody who knows.
@@ -71,9 +71,9 @@ def _listens(host: str) -> bool:
         return False
 
 
-def look_for_servers(places: Iterable[Place], ask: Ask = ask_server) -> Seen:
+def look_for_servers(places: Iterable[ServerDirectories], ask: Ask = ask_server) -> RunningServers:
     found = [_of_processes(list(places)), *(_of_host(place, ask) for place in places)]
-    return Seen(
+    return RunningServers(
         tuple(dict.fromkeys(who for seen in found for who in seen.running)),
         tuple(state for seen in found for state in seen.live),
         tuple(dict.fromkeys(what for seen in found for what in seen.unchecked)),
@@ -81,22 +81,22 @@ def look_for_servers(places: Iterable[Place], ask: Ask = ask_server) -> Seen:
     )
 
 
-def _of_host(place: Place, ask: Ask) -> Seen:
+def _of_host(place: ServerDirectories, ask: Ask) -> RunningServers:
     if not place.host:
-        return Seen(unchecked=(f"no host was named for {place.data_dir}, so no server was asked",))
+        return RunningServers(unchecked=(f"no host was named for {place.data_dir}, so no server was asked",))
     try:
         state = ask(place.host)
     except ClusterUnreachable as error:
-        return Seen(unchecked=(f"whether a server runs at {place.host} is not known: {error.what}",))
+        return RunningServers(unchecked=(f"whether a server runs at {place.host} is not known: {error.what}",))
     if state is None:
-        return Seen()
+        return RunningServers()
     who = f"a server answers at {place.host}" + (f", {place.host_from}" if place.host_from else "")
-    return Seen((who,), (state,), answering=(who,))
+    return RunningServers((who,), (state,), answering=(who,))
 
 
-def _of_processes(places: list[Place]) -> Seen:
+def _of_processes(places: list[ServerDirectories]) -> RunningServers:
     if not (_PROC / "self" / "fd").is_dir():
-        return Seen(unchecked=("this system does not tell which files are open",))
+        return RunningServers(unchecked=("this system does not tell which files are open",))
     lives = [live.path for place in places for live in place.lives]
     inodes = {inode for live in lives for inode in _inodes(live)}
     running, hidden = [], 0
@@ -112,7 +112,7 @@ def _of_processes(places: list[Place]) -> Seen:
         except OSError:  # it has ended
             continue
     unchecked = f"the open files of {hidden} processes of other users cannot be seen"
-    return Seen(tuple(running), (), (unchecked,) if hidden else ())
+    return RunningServers(tuple(running), (), (unchecked,) if hidden else ())
 
 
 def _inodes(live: Path) -> Iterator[tuple[int, int]]:

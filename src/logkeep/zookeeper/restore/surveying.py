@@ -18,7 +18,7 @@ from logkeep.zookeeper.restore.judging import logs_elsewhere
 from logkeep.zookeeper.restore.places import check_swappable, place_of
 from logkeep.zookeeper.restore.running import Ask, ask_server, look_for_servers
 from logkeep.zookeeper.restore.unfinished import unfinished
-from logkeep.zookeeper.restore.values import Target
+from logkeep.zookeeper.restore.values import ServerTarget
 
 LONGEST: Final = timedelta(hours=24)
 """A survey, or a plan, that is older is not believed: who knows what was started since."""
@@ -26,7 +26,7 @@ _CLOCKS_DIFFER: Final = timedelta(minutes=5)
 
 
 def survey_host(
-    targets: Sequence[tuple[str, Target]],
+    targets: Sequence[tuple[str, ServerTarget]],
     machine: str,
     now: datetime,
     *,
@@ -39,7 +39,7 @@ def survey_host(
     return HostSurvey(machine=machine, machine_id=machine_id, boot_id=boot_id, taken=rfc3339(now), members=members)
 
 
-def survey_of(target: Target, member: str, *, ask: Ask = ask_server) -> MemberSurvey:
+def survey_of(target: ServerTarget, member: str, *, ask: Ask = ask_server) -> MemberSurvey:
     """Of a member that is stopped, or still runs. Raises UsageError or TargetUnsafe for a wrong directory."""
     place = place_of(target)
     check_swappable(place)

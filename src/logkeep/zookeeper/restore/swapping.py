@@ -12,15 +12,15 @@ import msgspec
 
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.holding import owner_of
-from logkeep.zookeeper.restore.journal import Journal, JournalPlace, Phase, encoded
+from logkeep.zookeeper.restore.journal import JournalPlace, Phase, RestoreJournal, encoded
 from logkeep.zookeeper.restore.marker import MARKER, marker_text
-from logkeep.zookeeper.restore.places import Live, set_apart
+from logkeep.zookeeper.restore.places import LiveDirectory, set_apart
 
 
 class Swap:
     """One restore's directories, between `OLD` and `DONE`."""
 
-    def __init__(self, journal: Journal, disk: Disk) -> None:
+    def __init__(self, journal: RestoreJournal, disk: Disk) -> None:
         self.journal, self._disk = journal, disk
         self._places = [each.place() for each in journal.places]
 
@@ -59,7 +59,7 @@ class Swap:
         first = self._places[0]
         self._disk.replace(first.journal, encoded(self.journal), owner_of(first.data))
 
-    def _beside(self, live: Live, *, kept: bool) -> Path:
+    def _beside(self, live: LiveDirectory, *, kept: bool) -> Path:
         return live.kept(self.journal.restore) if kept else live.staged(self.journal.restore)
 
     def _staged_left(self) -> bool:
@@ -102,7 +102,7 @@ class Swap:
                 self._disk.sync(target)
                 self._disk.sync(source)
 
-    def _move(self, entry: Path, target: Path, live: Live) -> None:
+    def _move(self, entry: Path, target: Path, live: LiveDirectory) -> None:
         """Where the name is taken, what is in `version-2` was written by a server that tried to start: set it apart."""
         if not os.path.lexists(target):
             self._disk.move(entry, target)
@@ -114,7 +114,7 @@ class Swap:
         if entry != intruder:
             self._disk.move(entry, target)
 
-    def _ensure(self, path: Path, live: Live) -> None:
+    def _ensure(self, path: Path, live: LiveDirectory) -> None:
         if not path.is_dir():
             self._disk.make_directory(path, owner_of(live))
 

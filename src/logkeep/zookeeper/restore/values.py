@@ -28,7 +28,7 @@ class Form(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class ServerTarget:
     """The directories of one server, as its configuration names them (or their `version-2`)."""
 
     data_dir: Path
@@ -41,8 +41,8 @@ class Target:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RestoreWish:
-    targets: tuple[Target, ...]
+class ZooKeeperRestoreOptions:
+    targets: tuple[ServerTarget, ...]
     sessions: Sessions = Sessions.KEEP
     form: Form = Form.EXACT
     ensemble: bool = False
@@ -67,7 +67,7 @@ class RestoreWish:
 
 
 @dataclass(frozen=True)
-class Owner:
+class FileOwner:
     """Who owns what is written, and what may be done with it: never more than with what it replaces."""
 
     uid: int
@@ -77,7 +77,7 @@ class Owner:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
+class TargetContents:
     """What one server's directories hold now."""
 
     snapshots: int = 0
@@ -115,7 +115,7 @@ class Held:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Planned:
+class ZooKeeperRestorePlan:
     """A whole restore, decided and not begun."""
 
     backup: str
@@ -129,7 +129,7 @@ class Planned:
     form: Form
     nodes: int
     size_bytes: int
-    held: tuple[Held, ...]
+    held: tuple[TargetContents, ...]
     """By target."""
     findings: tuple[Finding, ...] = ()
     unchecked: tuple[str, ...] = ()
@@ -143,7 +143,7 @@ class Planned:
         return any(not held.empty for held in self.held)
 
 
-class WrittenFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RestoredServerFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str
     size_bytes: int
     sha256: str
@@ -152,7 +152,7 @@ class WrittenFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class RestoredTarget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     data_dir: str
     log_dir: str
-    files: tuple[WrittenFile, ...]
+    files: tuple[RestoredServerFile, ...]
     kept: tuple[str, ...]
     """Directories that hold what was there before."""
 

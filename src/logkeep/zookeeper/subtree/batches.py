@@ -14,7 +14,7 @@ import msgspec
 from logkeep.errors import TargetUnsafe
 from logkeep.formats.zookeeper import shown
 from logkeep.zookeeper.client import LiveNode
-from logkeep.zookeeper.requests import MULTI_BYTES, Request, multi
+from logkeep.zookeeper.requests import MULTI_BYTES, MultiRequest, multi
 from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNode, SetNodeAcls, request_of
 
 _MOST_CHANGES: Final = 500
@@ -25,7 +25,7 @@ class Batch(msgspec.Struct, frozen=True):
     changes: tuple[Change, ...]
 
 
-class Standing(StrEnum):
+class BatchState(StrEnum):
     DONE = "done"
     NOT_DONE = "not done"
     CHANGED = "changed by somebody else"
@@ -59,7 +59,7 @@ def is_gone_by_itself(batch: Batch, code: int) -> bool:
     return code == _NO_NODE and not isinstance(alone, CreateNode) and alone.may_be_gone
 
 
-def _check_size(change: Change, request: Request, jute_maxbuffer: int) -> None:
+def _check_size(change: Change, request: MultiRequest, jute_maxbuffer: int) -> None:
     alone = request.frame_bytes if isinstance(change, SetNodeAcls) else MULTI_BYTES + request.part_bytes
     if alone > jute_maxbuffer:
         raise TargetUnsafe(
@@ -69,13 +69,13 @@ def _check_size(change: Change, request: Request, jute_maxbuffer: int) -> None:
         )
 
 
-def sent(batch: Batch) -> Request:
+def sent(batch: Batch) -> MultiRequest:
     """What goes over the wire for it."""
     parts = [request_of(change) for change in batch.changes]
     return parts[0] if isinstance(batch.changes[0], SetNodeAcls) else multi(parts)
 
 
-def standing(batch: Batch, live: Mapping[bytes, LiveNode]) -> Standing:
+def standing(batch: Batch, live: Mapping[bytes, LiveNode]) -> BatchState:
     """Of a batch that may have been carried out or not, by what the live tree is now.
 
     A server does all of it or nothing, so one node can prove it for all, whatever became of the others since.
@@ -84,17 +84,17 @@ def standing(batch: Batch, live: Mapping[bytes, LiveNode]) -> Standing:
     if len(set(found.values())) == 1 and not _made_apart(batch, live):
         return found[batch.changes[0]]
     telling = {stands for change, stands in found.items() if not _may_have_gone(change, live.get(change.path))}
-    if _made_at_once(found, live) or (_proves_done(found) and Standing.NOT_DONE not in telling):
-        return Standing.DONE_THEN_CHANGED
+    if _made_at_once(found, live) or (_proves_done(found) and BatchState.NOT_DONE not in telling):
+        return BatchState.DONE_THEN_CHANGED
     # Versions of one node never go back: what waits to be set was not set. What is missing may have been deleted since.
-    waiting = any(_is_set_of_known(c) and stands is Standing.NOT_DONE for c, stands in found.items())
-    return Standing.NOT_DONE if waiting and Standing.DONE not in found.values() else Standing.CHANGED
+    waiting = any(_is_set_of_known(c) and stands is BatchState.NOT_DONE for c, stands in found.items())
+    return BatchState.NOT_DONE if waiting and BatchState.DONE not in found.values() else BatchState.CHANGED
 
 
 def foreign(batch: Batch, live: Mapping[bytes, LiveNode]) -> tuple[bytes, ...]:
     """Nodes that are not as this batch left them, which was carried out, and that no server changes by itself."""
     mine = (c for c in batch.changes if not _may_have_gone(c, live.get(c.path)))
-    return tuple(c.path for c in mine if _standing(c, live.get(c.path)) is not Standing.DONE)
+    return tuple(c.path for c in mine if _standing(c, live.get(c.path)) is not BatchState.DONE)
 
 
 def _may_have_gone(change: Change, node: LiveNode | None) -> bool:
@@ -118,9 +118,9 @@ def _is_another(change: Change, node: LiveNode, created: int) -> bool:
     return bool(change.czxid) and node.czxid != change.czxid
 
 
-def _proves_done(found: Mapping[Change, Standing]) -> bool:
+def _proves_done(found: Mapping[Change, BatchState]) -> bool:
     """The same node in the next version, with our data, is our doing. One that is missing, or new, may be anybody's."""
-    return any(_is_set_of_known(c) and stands is Standing.DONE for c, stands in found.items())
+    return any(_is_set_of_known(c) and stands is BatchState.DONE for c, stands in found.items())
 
 
 def _is_set_of_known(change: Change) -> bool:
@@ -128,9 +128,9 @@ def _is_set_of_known(change: Change) -> bool:
     return isinstance(change, SetNode) and (bool(change.czxid) or not change.path)
 
 
-def _made_at_once(found: Mapping[Change, Standing], live: Mapping[bytes, LiveNode]) -> bool:
+def _made_at_once(found: Mapping[Change, BatchState], live: Mapping[bytes, LiveNode]) -> bool:
     """Whether one transaction left two nodes as this batch leaves them: nobody else writes just that at once."""
-    done = [change.path for change, stands in found.items() if stands is Standing.DONE]
+    done = [change.path for change, stands in found.items() if stands is BatchState.DONE]
     written = Counter(live[path].mzxid for path in done if path in live and live[path].acls)
     return any(nodes > 1 for nodes in written.values())
 
@@ -141,22 +141,22 @@ def _made_apart(batch: Batch, live: Mapping[bytes, LiveNode]) -> bool:
     return len({node.czxid for node in nodes if node.acls}) > 1
 
 
-def _standing(change: Change, node: LiveNode | None) -> Standing:
+def _standing(change: Change, node: LiveNode | None) -> BatchState:
     if node is not None and not node.acls:
         return _hidden_standing(change)
     if node is not None and not isinstance(change, CreateNode) and _is_another(change, node, 0):
-        return Standing.CHANGED
+        return BatchState.CHANGED
     if node is None and isinstance(change, SetNode | SetNodeAcls) and change.may_be_gone:
-        return Standing.DONE
+        return BatchState.DONE
     before, after = _before(change, node), _after(change, node)
-    return Standing.NOT_DONE if before else Standing.DONE if after else Standing.CHANGED
+    return BatchState.NOT_DONE if before else BatchState.DONE if after else BatchState.CHANGED
 
 
-def _hidden_standing(change: Change) -> Standing:
+def _hidden_standing(change: Change) -> BatchState:
     """Of a node that only the server may look at: it is there, and the server's own check decides on its ACLs."""
     if isinstance(change, CreateNode):
-        return Standing.DONE
-    return Standing.NOT_DONE if isinstance(change, SetNodeAcls) else Standing.CHANGED
+        return BatchState.DONE
+    return BatchState.NOT_DONE if isinstance(change, SetNodeAcls) else BatchState.CHANGED
 
 
 def _before(change: Change, node: LiveNode | None) -> bool:

@@ -14,22 +14,30 @@ import msgspec
 
 from logkeep.errors import ClusterError, ClusterUnreachable, LogkeepError, NotAuthorised, TargetUnsafe
 from logkeep.formats.zookeeper import shown
-from logkeep.zookeeper.client import LiveNode, Session
-from logkeep.zookeeper.subtree.batches import Batch, Standing, created_again, foreign, is_gone_by_itself, sent, standing
+from logkeep.zookeeper.client import LiveNode, ZooKeeperSession
+from logkeep.zookeeper.subtree.batches import (
+    Batch,
+    BatchState,
+    created_again,
+    foreign,
+    is_gone_by_itself,
+    sent,
+    standing,
+)
 from logkeep.zookeeper.subtree.journal import (
-    Began,
-    Done,
+    BatchBegan,
+    BatchDone,
+    BatchRefused,
     Heading,
-    Journal,
     Recorded,
-    Refused,
+    SubtreeJournal,
     TakenBack,
     held,
     may_have_acted,
     new_journal,
     reopened,
 )
-from logkeep.zookeeper.subtree.outcome import Checked, checked
+from logkeep.zookeeper.subtree.outcome import SubtreeCheck, checked
 from logkeep.zookeeper.subtree.taking_back import came_about, left_alone, taken_back
 
 Step = Callable[[str], None]
@@ -40,24 +48,24 @@ _CHANGED: Final = {
     -110: "a node is there that was not",
     -111: "a node has children that it had not",
 }
-_DONE: Final = (Standing.DONE, Standing.DONE_THEN_CHANGED)
+_DONE: Final = (BatchState.DONE, BatchState.DONE_THEN_CHANGED)
 _NO_AUTH, _BAD_ACL, _UNKNOWN = -102, -114, -6
 
 
 @dataclass(frozen=True)
-class Ended:
+class SubtreeRunEnd:
     """A run that came to its end."""
 
     journal: Path
     heading: Heading
     batches: int
     changes: int
-    checked: Checked
+    checked: SubtreeCheck
 
 
 def begin(
-    session: Session, path: Path, heading: Heading, batches: Sequence[Batch], after: Step = lambda _: None
-) -> Ended:
+    session: ZooKeeperSession, path: Path, heading: Heading, batches: Sequence[Batch], after: Step = lambda _: None
+) -> SubtreeRunEnd:
     """Raises TargetUnsafe for what somebody else changed, NotAuthorised, ClusterError."""
     journal = new_journal(path, heading, batches)
     try:
@@ -68,7 +76,7 @@ def begin(
     return _go_on(session, journal, Recorded(heading, tuple(batches), 0, in_doubt=False), after)
 
 
-def resume(session: Session, path: Path, after: Step = lambda _: None) -> Ended:
+def resume(session: ZooKeeperSession, path: Path, after: Step = lambda _: None) -> SubtreeRunEnd:
     """Go on where it ended, whatever ended it. Of an undo, nobody goes on with what it takes back meanwhile."""
     journal, recorded = reopened(path)
     with ExitStack() as stack:
@@ -85,7 +93,9 @@ def resume(session: Session, path: Path, after: Step = lambda _: None) -> Ended:
         return _go_on(session, journal, settled, after, late=recorded.done if recorded.doubted else None)
 
 
-def undo(session: Session, path: Path, new: Path, jute_maxbuffer: int, after: Step = lambda _: None) -> Ended:
+def undo(
+    session: ZooKeeperSession, path: Path, new: Path, jute_maxbuffer: int, after: Step = lambda _: None
+) -> SubtreeRunEnd:
     """Take back what the journal says is done; that has a journal of its own, and is resumed by it.
 
     Of a batch that was in doubt, what somebody else has changed since is left alone, and the heading names it. Nobody
@@ -105,7 +115,9 @@ def undo(session: Session, path: Path, new: Path, jute_maxbuffer: int, after: St
         journal.close()
 
 
-def _taken_back(session: Session, path: Path, settled: Recorded, new: Path, jute_maxbuffer: int, after: Step) -> Ended:
+def _taken_back(
+    session: ZooKeeperSession, path: Path, settled: Recorded, new: Path, jute_maxbuffer: int, after: Step
+) -> SubtreeRunEnd:
     left = _left_alone(session, settled)
     batches = taken_back(_came_about(settled), jute_maxbuffer, left)
     before = settled.heading
@@ -121,7 +133,7 @@ def _taken_back(session: Session, path: Path, settled: Recorded, new: Path, jute
     return begin(session, new, heading, batches, after)
 
 
-def _left_alone(session: Session, settled: Recorded) -> tuple[bytes, ...]:
+def _left_alone(session: ZooKeeperSession, settled: Recorded) -> tuple[bytes, ...]:
     """Of batches that were in doubt all that is changed. Of all others the server's own check of versions decides; but
     versions of a node that was created again count from 0, so these are left alone too."""
     theirs, there = set[bytes](), dict[bytes, LiveNode]()
@@ -142,30 +154,32 @@ def _came_about(settled: Recorded) -> tuple[Batch, ...]:
     return came_about(settled.batches[: settled.done], settled.gone)
 
 
-def _settled(session: Session, journal: Journal, recorded: Recorded) -> Recorded:
+def _settled(session: ZooKeeperSession, journal: SubtreeJournal, recorded: Recorded) -> Recorded:
     """Whether the batch in doubt was carried out, found out and noted; it stays in doubt where nobody can tell."""
     if not recorded.in_doubt:
         return recorded
     batch = recorded.batches[recorded.done]
     found = _stands(session, batch)
-    if found is Standing.CHANGED:
+    if found is BatchState.CHANGED:
         return recorded
-    number, changed = recorded.done, found is Standing.DONE_THEN_CHANGED
-    journal.note(Done(number, changed) if found in _DONE else Refused(number, doubted=True))
+    number, changed = recorded.done, found is BatchState.DONE_THEN_CHANGED
+    journal.note(BatchDone(number, changed) if found in _DONE else BatchRefused(number, doubted=True))
     noted = (*recorded.changed, number) if changed else recorded.changed
     return replace(recorded, done=number + (found in _DONE), in_doubt=False, doubted=False, changed=noted)
 
 
-def _stands(session: Session, batch: Batch) -> Standing:
+def _stands(session: ZooKeeperSession, batch: Batch) -> BatchState:
     return standing(batch, _live(session, batch))
 
 
-def _live(session: Session, batch: Batch) -> dict[bytes, LiveNode]:
+def _live(session: ZooKeeperSession, batch: Batch) -> dict[bytes, LiveNode]:
     session.catch_up()
     return {node.path: node for node in session.look([change.path for change in batch.changes])}
 
 
-def _go_on(session: Session, journal: Journal, recorded: Recorded, after: Step, *, late: int | None = None) -> Ended:
+def _go_on(
+    session: ZooKeeperSession, journal: SubtreeJournal, recorded: Recorded, after: Step, *, late: int | None = None
+) -> SubtreeRunEnd:
     """`late`: a batch that a run before this one may have sent, and that had not been carried out when we looked."""
     changes = sum(len(batch.changes) for batch in recorded.batches[: recorded.done]) - len(recorded.gone)
     try:
@@ -174,15 +188,21 @@ def _go_on(session: Session, journal: Journal, recorded: Recorded, after: Step, 
         check = checked(session, recorded.batches)
     finally:
         journal.close()
-    return Ended(journal.path, recorded.heading, len(recorded.batches), changes, check)
+    return SubtreeRunEnd(journal.path, recorded.heading, len(recorded.batches), changes, check)
 
 
 def _carry_out(
-    session: Session, journal: Journal, recorded: Recorded, number: int, after: Step, *, came_late: bool = False
+    session: ZooKeeperSession,
+    journal: SubtreeJournal,
+    recorded: Recorded,
+    number: int,
+    after: Step,
+    *,
+    came_late: bool = False,
 ) -> int:
     """How many changes were made: none where the server had removed the node by itself."""
     batch = recorded.batches[number]
-    journal.note(Began(number))
+    journal.note(BatchBegan(number))
     after(f"began {number}")
     try:
         code = session.ask(sent(batch), shown(batch.changes[0].path))
@@ -194,9 +214,9 @@ def _carry_out(
     changed = False
     if code in _CHANGED and came_late and (found := _stands(session, batch)) in _DONE:
         # The first of the two requests reached the server after all, and versions let only one be done.
-        code, changed = 0, found is Standing.DONE_THEN_CHANGED
+        code, changed = 0, found is BatchState.DONE_THEN_CHANGED
     gone = is_gone_by_itself(batch, code)
-    journal.note(Refused(number) if code and not gone else Done(number, changed, gone))
+    journal.note(BatchRefused(number) if code and not gone else BatchDone(number, changed, gone))
     after(f"noted {number}")
     if gone:
         return 0
@@ -206,7 +226,7 @@ def _carry_out(
     return len(batch.changes)
 
 
-def _refusal(code: int, journal: Journal, recorded: Recorded, batch: Batch) -> LogkeepError:
+def _refusal(code: int, journal: SubtreeJournal, recorded: Recorded, batch: Batch) -> LogkeepError:
     if code in _CHANGED:
         return _stopped(journal, recorded, batch, f"somebody else has changed it meanwhile: {_CHANGED[code]}")
     subject, done = _named(batch), _done(recorded)
@@ -222,7 +242,7 @@ def _refusal(code: int, journal: Journal, recorded: Recorded, batch: Batch) -> L
     return ClusterError(f"{told.get(code, f'the server refused with {code}')}; {done}", subject=subject, remedy=remedy)
 
 
-def _stopped(journal: Journal, recorded: Recorded, batch: Batch, what: str) -> TargetUnsafe:
+def _stopped(journal: SubtreeJournal, recorded: Recorded, batch: Batch, what: str) -> TargetUnsafe:
     remedy = f"run it again for a new plan, or take back what was done with --undo {journal.path}"
     return TargetUnsafe(f"{what}; {_done(recorded)}", subject=_named(batch), remedy=remedy)
 
@@ -238,7 +258,7 @@ def _refuse_taken_back(path: Path, recorded: Recorded) -> None:
         )
 
 
-def _note_taken_back(undone: tuple[Journal, Recorded] | None, path: Path, heading: Heading) -> None:
+def _note_taken_back(undone: tuple[SubtreeJournal, Recorded] | None, path: Path, heading: Heading) -> None:
     """In the journal that the undo at `path` takes back, where that is missing: the undo is of a former version, or was
     killed just before. Refuses to go on when somebody has gone on with that one instead."""
     if undone is None:
@@ -254,7 +274,7 @@ def _note_taken_back(undone: tuple[Journal, Recorded] | None, path: Path, headin
         journal.note(TakenBack(str(path.absolute())))
 
 
-def _refuse_unclear(journal: Journal, recorded: Recorded) -> None:
+def _refuse_unclear(journal: SubtreeJournal, recorded: Recorded) -> None:
     if not recorded.in_doubt:
         return
     changes = sum(len(batch.changes) for batch in recorded.batches[: recorded.done])

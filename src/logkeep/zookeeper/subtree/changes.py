@@ -9,7 +9,7 @@ import msgspec
 
 from logkeep.formats.zookeeper.transactions import Acls
 from logkeep.zookeeper import requests
-from logkeep.zookeeper.requests import Request
+from logkeep.zookeeper.requests import MultiRequest
 
 
 class CreateNode(msgspec.Struct, frozen=True, tag="create", omit_defaults=True):
@@ -67,7 +67,7 @@ class SetNodeAcls(msgspec.Struct, frozen=True, tag="acls", omit_defaults=True):
 Change = CreateNode | SetNode | DeleteNode | SetNodeAcls
 
 
-def request_of(change: Change) -> Request:
+def request_of(change: Change) -> MultiRequest:
     match change:
         case CreateNode(path, data, acls, True):
             return requests.create_container(path, data, acls)

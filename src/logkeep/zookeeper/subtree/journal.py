@@ -60,11 +60,11 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     """Of all lines above it: what is not what was planned is never carried out."""
 
 
-class Began(msgspec.Struct, frozen=True, tag="began"):
+class BatchBegan(msgspec.Struct, frozen=True, tag="began"):
     batch: int
 
 
-class Done(msgspec.Struct, frozen=True, omit_defaults=True, tag="done"):
+class BatchDone(msgspec.Struct, frozen=True, omit_defaults=True, tag="done"):
     batch: int
     changed: bool = False
     """It was in doubt, and when it was found done somebody else had changed some of its nodes already."""
@@ -72,7 +72,7 @@ class Done(msgspec.Struct, frozen=True, omit_defaults=True, tag="done"):
     """There was nothing to do: the server had removed the node, a container or one with a time to live, by itself."""
 
 
-class Refused(msgspec.Struct, frozen=True, omit_defaults=True, tag="refused"):
+class BatchRefused(msgspec.Struct, frozen=True, omit_defaults=True, tag="refused"):
     batch: int
     doubted: bool = False
     """No server said so: a run ended before its answer, and its request may still be on its way."""
@@ -89,7 +89,7 @@ class _Line(msgspec.Struct, frozen=True, tag="batch"):
     batch: Batch
 
 
-_Lines = Heading | _Line | Ready | Began | Done | Refused | TakenBack
+_Lines = Heading | _Line | Ready | BatchBegan | BatchDone | BatchRefused | TakenBack
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Recorded:
         return self.done + self.in_doubt
 
 
-class Journal:
+class SubtreeJournal:
     """Made by `new_journal` and `reopened`; nobody else has it until the caller closes it."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -151,10 +151,10 @@ class Journal:
         os.close(self._descriptor)
 
 
-def new_journal(path: Path, heading: Heading, batches: Sequence[Batch]) -> Journal:
+def new_journal(path: Path, heading: Heading, batches: Sequence[Batch]) -> SubtreeJournal:
     """With all that is to be done. Raises UsageError for a file that is there already, Locked."""
     try:
-        journal = Journal(path, os.open(path, _NEW, 0o600))
+        journal = SubtreeJournal(path, os.open(path, _NEW, 0o600))
     except FileExistsError:
         raise _taken(path) from None
     except OSError as error:
@@ -170,7 +170,7 @@ def new_journal(path: Path, heading: Heading, batches: Sequence[Batch]) -> Journ
     return journal
 
 
-def _write_plan(journal: Journal, heading: Heading, batches: Sequence[Batch]) -> None:
+def _write_plan(journal: SubtreeJournal, heading: Heading, batches: Sequence[Batch]) -> None:
     sha256, plan = hashlib.sha256(), list[_Lines]([heading, *map(_Line, batches)])
     for line in plan:
         journal.note(line)
@@ -186,11 +186,11 @@ def refuse_taken(path: Path) -> None:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[tuple[Journal, Recorded] | None]:
+def held(path: Path) -> Iterator[tuple[SubtreeJournal, Recorded] | None]:
     """Nobody else goes on with this journal meanwhile. None for one that nobody can go on with at all: it is not there,
     or not what was written. Raises Locked."""
     try:
-        journal = Journal(path, os.open(path, _APPEND))
+        journal = SubtreeJournal(path, os.open(path, _APPEND))
     except FileNotFoundError:
         yield None
         return
@@ -203,7 +203,7 @@ def held(path: Path) -> Iterator[tuple[Journal, Recorded] | None]:
         journal.close()
 
 
-def _whole(journal: Journal) -> tuple[Journal, Recorded] | None:
+def _whole(journal: SubtreeJournal) -> tuple[SubtreeJournal, Recorded] | None:
     """With what it says, and ready for the next line."""
     try:
         recorded, whole_bytes = _read(journal.path)
@@ -213,10 +213,10 @@ def _whole(journal: Journal) -> tuple[Journal, Recorded] | None:
     return journal, recorded
 
 
-def reopened(path: Path) -> tuple[Journal, Recorded]:
+def reopened(path: Path) -> tuple[SubtreeJournal, Recorded]:
     """To go on with it. Raises RestoreFailed when it never came to the first change, Locked."""
     try:
-        journal = Journal(path, os.open(path, _APPEND))
+        journal = SubtreeJournal(path, os.open(path, _APPEND))
     except FileNotFoundError as error:
         raise _unreadable(path, error) from error
     except OSError as error:
@@ -267,11 +267,14 @@ def _read(path: Path) -> tuple[Recorded, int]:
     sha256 = hashlib.sha256(b"".join(written[:ready])).hexdigest()
     if not isinstance(heading, Heading) or lines[ready] != Ready(len(batches), sha256):
         raise _no_journal(path)
-    steps = [line for line in lines if isinstance(line, Began | Done | Refused)]
-    done, in_doubt = sum(isinstance(line, Done) for line in steps), bool(steps) and isinstance(steps[-1], Began)
-    doubted = in_doubt or Refused(done, doubted=True) in lines
-    changed = tuple(line.batch for line in lines if isinstance(line, Done) and line.changed)
-    gone = tuple(line.batch for line in lines if isinstance(line, Done) and line.gone)
+    steps = [line for line in lines if isinstance(line, BatchBegan | BatchDone | BatchRefused)]
+    done, in_doubt = (
+        sum(isinstance(line, BatchDone) for line in steps),
+        bool(steps) and isinstance(steps[-1], BatchBegan),
+    )
+    doubted = in_doubt or BatchRefused(done, doubted=True) in lines
+    changed = tuple(line.batch for line in lines if isinstance(line, BatchDone) and line.changed)
+    gone = tuple(line.batch for line in lines if isinstance(line, BatchDone) and line.gone)
     taken_back = tuple(line.journal for line in lines if isinstance(line, TakenBack))
     return Recorded(heading, batches, done, in_doubt, doubted, changed, gone, taken_back), whole_bytes
 

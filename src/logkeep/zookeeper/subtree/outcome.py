@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from logkeep.formats.zookeeper.transactions import Acls
-from logkeep.zookeeper.client import LiveNode, Session
+from logkeep.zookeeper.client import LiveNode, ZooKeeperSession
 from logkeep.zookeeper.subtree.batches import Batch
 from logkeep.zookeeper.subtree.changes import CreateNode, DeleteNode, SetNode
 from logkeep.zookeeper.subtree.masks import is_masked
@@ -23,7 +23,7 @@ class Meant:
 
 
 @dataclass(frozen=True)
-class Checked:
+class SubtreeCheck:
     nodes: int
     """That were compared."""
     unreadable: tuple[bytes, ...]
@@ -58,10 +58,10 @@ def is_as_meant(wanted: Meant, node: LiveNode | None) -> bool:
     return data and wanted.acls in (None, node.acls)
 
 
-def checked(session: Session, batches: Iterable[Batch]) -> Checked:
+def checked(session: ZooKeeperSession, batches: Iterable[Batch]) -> SubtreeCheck:
     wanted = meant(batches)
     session.catch_up()
     live = {node.path: node for node in session.look(list(wanted))}
     unreadable = {path for path, node in live.items() if not node.acls or is_masked(node.acls)}
     differing = [p for p, each in wanted.items() if p not in unreadable and not is_as_meant(each, live.get(p))]
-    return Checked(len(wanted) - len(unreadable), tuple(unreadable), tuple(differing))
+    return SubtreeCheck(len(wanted) - len(unreadable), tuple(unreadable), tuple(differing))

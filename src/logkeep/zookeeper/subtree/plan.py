@@ -16,7 +16,15 @@ from logkeep.formats.zookeeper.transactions import Acl, Acls
 from logkeep.zookeeper.client import LiveNode
 from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNode, SetNodeAcls
 from logkeep.zookeeper.subtree.masks import is_masked, masked
-from logkeep.zookeeper.subtree.wanted import LeftOut, Wanted, WantedNode, Why, above, in_order, is_system
+from logkeep.zookeeper.subtree.wanted import (
+    LeftOutReason,
+    SkippedNode,
+    WantedNode,
+    WantedSubtree,
+    above,
+    in_order,
+    is_system,
+)
 
 _CREATE: Final = 4
 _OURS_ALONE: Final[Acls] = (Acl(31, b"auth", b""),)
@@ -25,9 +33,9 @@ _EVERYBODY: Final = (b"world", b"anyone")
 
 
 @dataclass(frozen=True)
-class Planned:
+class SubtreePlan:
     changes: tuple[Change, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[SkippedNode, ...]
     masked: tuple[bytes, ...]
     """Nodes that would be deleted and whose ACLs the server does not show in full: an undo cannot bring these back."""
     extra: int
@@ -36,7 +44,7 @@ class Planned:
     """Nodes whose ACLs the server shows without hashes, and which are equal or not: only who may change them knows."""
 
 
-def plan(wanted: Wanted, live: Mapping[bytes, LiveNode], *, delete_extra: bool, proven: bool) -> Planned:
+def plan(wanted: WantedSubtree, live: Mapping[bytes, LiveNode], *, delete_extra: bool, proven: bool) -> SubtreePlan:
     """`live`: what there is at and below the top and above it. `proven`: the session has credentials."""
     missing_above = {path: node for path, node in wanted.above.items() if path not in live}
     _check_parent(wanted, live, missing_above)
@@ -56,25 +64,25 @@ def plan(wanted: Wanted, live: Mapping[bytes, LiveNode], *, delete_extra: bool, 
     not_compared = tuple(
         path for path, node in nodes.items() if path in live and _is_unknown(node.acls, live[path].acls)
     )
-    return Planned(changes, (*wanted.left_out, *in_the_way, *kept), hidden, len(extra), not_compared)
+    return SubtreePlan(changes, (*wanted.left_out, *in_the_way, *kept), hidden, len(extra), not_compared)
 
 
-def _check_parent(wanted: Wanted, live: Mapping[bytes, LiveNode], missing: Mapping[bytes, WantedNode]) -> None:
+def _check_parent(wanted: WantedSubtree, live: Mapping[bytes, LiveNode], missing: Mapping[bytes, WantedNode]) -> None:
     if wanted.top and above(wanted.top) not in live and above(wanted.top) not in missing:
         remedy = "create the nodes above it first"
         raise UsageError("there is no node above it in the live tree", subject=shown(wanted.top), remedy=remedy)
 
 
-def _in_the_way(wanted: Wanted, live: Mapping[bytes, LiveNode]) -> Iterator[LeftOut]:
+def _in_the_way(wanted: WantedSubtree, live: Mapping[bytes, LiveNode]) -> Iterator[SkippedNode]:
     """Nodes of sessions have no children, and are nobody else's to change."""
     blocked = {path for path in (*wanted.above, *wanted.nodes) if path in live and live[path].owner}
     left_out = {each.path for each in wanted.left_out}
     for path in wanted.nodes:
         if path in blocked:
-            yield LeftOut(path, Why.LIVE_EPHEMERAL)
+            yield SkippedNode(path, LeftOutReason.LIVE_EPHEMERAL)
         elif path and (above(path) in blocked or above(path) in left_out):
             blocked.add(path)
-            yield LeftOut(path, Why.BELOW_EPHEMERAL)
+            yield SkippedNode(path, LeftOutReason.BELOW_EPHEMERAL)
 
 
 def _building(
@@ -104,21 +112,23 @@ def _differing(
     return ((path, node, there) for path, node, there in both if there.data != node.data)
 
 
-def _is_extra(path: bytes, wanted: Wanted) -> bool:
+def _is_extra(path: bytes, wanted: WantedSubtree) -> bool:
     below = path == wanted.top or path.startswith(wanted.top + b"/")
     return below and bool(path) and path not in wanted.nodes and not is_system(path)
 
 
 def _deletes(
     extra: Iterable[bytes], live: Mapping[bytes, LiveNode]
-) -> tuple[tuple[DeleteNode, ...], tuple[LeftOut, ...]]:
+) -> tuple[tuple[DeleteNode, ...], tuple[SkippedNode, ...]]:
     """Children first. What a session owns goes with it, and what is above it stays as long."""
-    deletes, kept, held = list[DeleteNode](), list[LeftOut](), set[bytes]()
+    deletes, kept, held = list[DeleteNode](), list[SkippedNode](), set[bytes]()
     for path in sorted(extra, key=in_order, reverse=True):
         node = live[path]
         if node.owner or path in held:
             held.add(above(path))
-            kept.append(LeftOut(path, Why.EXTRA_EPHEMERAL if node.owner else Why.HOLDS_EPHEMERAL))
+            kept.append(
+                SkippedNode(path, LeftOutReason.EXTRA_EPHEMERAL if node.owner else LeftOutReason.HOLDS_EPHEMERAL)
+            )
         else:
             deletes.append(DeleteNode(path, node.version, node.data, node.acls, node.czxid))
     return tuple(deletes), tuple(kept)

@@ -6,10 +6,10 @@ from typing import Final
 
 from logkeep.errors import TargetUnsafe
 from logkeep.formats.zookeeper import shown
-from logkeep.zookeeper.client import LiveNode, Session
+from logkeep.zookeeper.client import LiveNode, ZooKeeperSession
 from logkeep.zookeeper.subtree.batches import Batch, cut
 from logkeep.zookeeper.subtree.changes import CreateNode
-from logkeep.zookeeper.subtree.plan import Planned, plan
+from logkeep.zookeeper.subtree.plan import SubtreePlan, plan
 from logkeep.zookeeper.subtree.wanted import above, wanted
 from logkeep.zookeeper.tree import Tree
 
@@ -35,20 +35,20 @@ class SubtreeWish:
 
 
 @dataclass(frozen=True)
-class Prepared:
-    planned: Planned
+class PreparedSubtree:
+    planned: SubtreePlan
     batches: tuple[Batch, ...]
 
 
-def prepare(tree: Tree, session: Session, wish: SubtreeWish) -> Prepared:
+def prepare(tree: Tree, session: ZooKeeperSession, wish: SubtreeWish) -> PreparedSubtree:
     """Raises UsageError, RestoreFailed, NotAuthorised for live nodes that may not be read, TargetUnsafe."""
     asked = wanted(tree, wish.path, wish.target)
     planned = plan(asked, _live(session, wish.target), delete_extra=wish.delete_extra, proven=wish.proven)
     _check_kinds(planned, wish.version)
-    return Prepared(planned, cut(planned.changes, wish.jute_maxbuffer))
+    return PreparedSubtree(planned, cut(planned.changes, wish.jute_maxbuffer))
 
 
-def _live(session: Session, top: bytes) -> dict[bytes, LiveNode]:
+def _live(session: ZooKeeperSession, top: bytes) -> dict[bytes, LiveNode]:
     upper, path = list[bytes](), top
     while path:
         path = above(path)
@@ -58,7 +58,7 @@ def _live(session: Session, top: bytes) -> dict[bytes, LiveNode]:
     return found | {node.path: node for node in session.nodes(top)}
 
 
-def _check_kinds(planned: Planned, version: str) -> None:
+def _check_kinds(planned: SubtreePlan, version: str) -> None:
     special = [c for c in planned.changes if isinstance(c, CreateNode) and (c.container or c.ttl_ms is not None)]
     if special and _OLD.match(version):
         raise TargetUnsafe(

@@ -19,7 +19,7 @@ SYSTEM: Final = b"/zookeeper"
 _TTL_BITS: Final = (1 << 40) - 1
 
 
-class Why(StrEnum):
+class LeftOutReason(StrEnum):
     SYSTEM = "ZooKeeper keeps /zookeeper for itself"
     ONTO_SYSTEM = "ZooKeeper keeps this path for itself, and the backup has it under another one"
     EPHEMERAL = "a session owned it"
@@ -31,15 +31,20 @@ class Why(StrEnum):
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class SkippedNode:
     path: bytes
     """In the live tree."""
-    why: Why
+    why: LeftOutReason
 
     @property
     def lost(self) -> bool:
         """Whether the live tree lacks something then that could have been brought back."""
-        return self.why in (Why.ONTO_SYSTEM, Why.NO_TEXT, Why.LIVE_EPHEMERAL, Why.BELOW_EPHEMERAL)
+        return self.why in (
+            LeftOutReason.ONTO_SYSTEM,
+            LeftOutReason.NO_TEXT,
+            LeftOutReason.LIVE_EPHEMERAL,
+            LeftOutReason.BELOW_EPHEMERAL,
+        )
 
 
 @dataclass(frozen=True)
@@ -56,14 +61,14 @@ class WantedNode:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedSubtree:
     top: bytes
     """In the live tree."""
     nodes: dict[bytes, WantedNode]
     """Parents first."""
     above: dict[bytes, WantedNode]
     """What the backup has above it, parents first: made where it is missing. Nothing under another path."""
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[SkippedNode, ...]
 
 
 def parsed_path(text: str) -> bytes:
@@ -99,19 +104,19 @@ def in_order(path: bytes) -> bytes:
     return path.replace(b"/", b"\0")
 
 
-def wanted(tree: Tree, path: bytes, target: bytes) -> Wanted:
+def wanted(tree: Tree, path: bytes, target: bytes) -> WantedSubtree:
     """Raises RestoreFailed when the tree has no such node, UsageError where nothing may be restored to."""
     _check(tree, path, target)
-    nodes, left_out = dict[bytes, WantedNode](), list[LeftOut]()
+    nodes, left_out = dict[bytes, WantedNode](), list[SkippedNode]()
     for found in sorted(_below(tree, path), key=in_order):
         new = target + found[len(path) :]
         why = _why_not(found, new, tree)
         if why is None:
             nodes[new] = _node(tree.nodes[found])
-        elif found == SYSTEM or why is not Why.SYSTEM:  # what is below it is told with it
-            left_out.append(LeftOut(new, why))
+        elif found == SYSTEM or why is not LeftOutReason.SYSTEM:  # what is below it is told with it
+            left_out.append(SkippedNode(new, why))
     upper = {} if path != target else {p: _node(tree.nodes[p]) for p in _ancestors(path)}
-    return Wanted(target, nodes, upper, tuple(left_out))
+    return WantedSubtree(target, nodes, upper, tuple(left_out))
 
 
 def _check(tree: Tree, path: bytes, target: bytes) -> None:
@@ -137,14 +142,14 @@ def _ancestors(path: bytes) -> list[bytes]:
     return [b"/" + b"/".join(names[: n + 1]) for n in range(len(names))]
 
 
-def _why_not(path: bytes, new: bytes, tree: Tree) -> Why | None:
+def _why_not(path: bytes, new: bytes, tree: Tree) -> LeftOutReason | None:
     if is_system(path):
-        return Why.SYSTEM
+        return LeftOutReason.SYSTEM
     if is_ephemeral(tree.nodes[path].owner, tree.sessions):
-        return Why.EPHEMERAL
+        return LeftOutReason.EPHEMERAL
     if is_system(new):
-        return Why.ONTO_SYSTEM
-    return None if is_text(path) else Why.NO_TEXT
+        return LeftOutReason.ONTO_SYSTEM
+    return None if is_text(path) else LeftOutReason.NO_TEXT
 
 
 def _node(node: Node) -> WantedNode:

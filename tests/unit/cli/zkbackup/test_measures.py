@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from logkeep.cli.metrics import METRICS, MetricsFile, Sample
+from logkeep.cli.metrics import METRICS, MetricSample, MetricsFile
 from logkeep.cli.zkbackup.measures import backup_failed, backup_samples, restore_failed, restore_samples, verify_samples
 
 _DESIGN = {
@@ -16,7 +16,7 @@ _DESIGN = {
 }
 
 
-def _taken() -> tuple[Sample, ...]:
+def _taken() -> tuple[MetricSample, ...]:
     return backup_samples("zk:2181", took_s=12.5, ended_s=1000, size_bytes=99, files=7, damaged=1)
 
 

@@ -7,29 +7,31 @@ import pytest
 
 from logkeep.cli.zkbackup import backup_command
 from logkeep.cli.zkbackup.backup_command import exit_code
-from logkeep.cli.zkbackup.frame import Run
+from logkeep.cli.zkbackup.frame import CommandRun
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Codec
 from logkeep.zookeeper import outcome
-from logkeep.zookeeper.backup import Done
-from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.backup import ZooKeeperBackupDone
+from logkeep.zookeeper.findings import Class, FileFinding
 from logkeep.zookeeper.judging import Judged
 from logkeep.zookeeper.sink import Gathered
-from logkeep.zookeeper.verify import Level, Verified
+from logkeep.zookeeper.verify import Level, VerifiedFiles
 from tests.unit.cli.zkbackup.bundles import zkbackup
 from tests.zookeeper.directories import MadeServer, bundled
 
 
 def judged(*seen: tuple[Class, Severity], restorable: bool = True) -> Judged:
-    told = tuple(Seen(kind=kind, severity=severity, where="x", what="") for kind, severity in seen)
-    return Judged(Verified(level=Level.DATA, seen=told, restorable=restorable, end=9), 0, 9)
+    told = tuple(FileFinding(kind=kind, severity=severity, where="x", what="") for kind, severity in seen)
+    return Judged(VerifiedFiles(level=Level.DATA, seen=told, restorable=restorable, end=9), 0, 9)
 
 
-def done(*codes: str, code: int | None = None) -> Done:
+def done(*codes: str, code: int | None = None) -> ZooKeeperBackupDone:
     """With the code that a backup with these findings ends with."""
     findings = [Finding(code=each, severity=Severity.WARNING, where="", what="") for each in codes]
     ended = outcome.exit_code(findings) if code is None else code
-    return Done("one", Gathered(history="1", members=[], snapshots=[], logs=[], findings=findings), ended)
+    return ZooKeeperBackupDone(
+        "one", Gathered(history="1", members=[], snapshots=[], logs=[], findings=findings), ended
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,7 +51,7 @@ def done(*codes: str, code: int | None = None) -> Done:
         (done("active-tail"), judged(), 0),
     ],
 )
-def test_what_a_backup_ends_with(taken: Done, checked: Judged, expected: int) -> None:
+def test_what_a_backup_ends_with(taken: ZooKeeperBackupDone, checked: Judged, expected: int) -> None:
     assert exit_code(taken, checked, auto_repair=True) == expected
 
 
@@ -98,7 +100,7 @@ def test_a_new_backup_that_the_disk_has_damaged_already(tmp_path: Path, monkeypa
         server.log(range(zxid + 1, zxid + 101), creating=True)
     whole = backup_command._checked
 
-    def rotten(run: Run, bundle: Path) -> Judged:
+    def rotten(run: CommandRun, bundle: Path) -> Judged:
         stored = bundle / "snapshots" / "snapshot.64.gz"
         content = stored.read_bytes()
         stored.write_bytes(content[:500] + bytes([content[500] ^ 1]) + content[501:])

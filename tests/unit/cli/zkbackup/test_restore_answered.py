@@ -10,7 +10,7 @@ from logkeep.zookeeper.restore import running
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.places import JOURNAL
 from logkeep.zookeeper.restore.preparing import prepare
-from logkeep.zookeeper.restore.values import RestoreWish, Target
+from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.unit.cli.zkbackup.bundles import zkbackup
 from tests.zookeeper.made_server import files, made_backup, old_server
 
@@ -19,8 +19,8 @@ from tests.zookeeper.made_server import files, made_backup, old_server
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Restored, and to be rolled back; whoever listens at port 2181 of any host answers."""
     old_server(tmp_path / "zk")
-    view, target = made_backup(), Target(data_dir=tmp_path / "zk", log_dir=tmp_path / "zk")
-    carry_out(prepare(view, view.path(), RestoreWish(targets=(target,))), replace=True)
+    view, target = made_backup(), ServerTarget(data_dir=tmp_path / "zk", log_dir=tmp_path / "zk")
+    carry_out(prepare(view, view.path(), ZooKeeperRestoreOptions(targets=(target,))), replace=True)
 
     def answer(host: str, _word: str, _timeout_s: float) -> str:
         if not host.endswith(":2181"):

@@ -6,7 +6,7 @@ import pytest
 
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.zookeeper.restore.preparing import check_targets
-from logkeep.zookeeper.restore.values import RestoreWish, Target
+from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from logkeep.zookeeper.words import ServerState
 from tests.unit.cli.zkbackup.bundles import zkbackup
 from tests.zookeeper.directories import MadeServer, bundled
@@ -38,12 +38,12 @@ def test_what_is_missing_from_the_call_or_on_the_disk(bundle: Path, tmp_path: Pa
 
 
 def test_a_server_that_answers(tmp_path: Path) -> None:
-    wish = RestoreWish(targets=(Target(data_dir=tmp_path, log_dir=tmp_path, host="made:2181"),))
+    wish = ZooKeeperRestoreOptions(targets=(ServerTarget(data_dir=tmp_path, log_dir=tmp_path, host="made:2181"),))
     with pytest.raises(TargetUnsafe, match="a server answers at made:2181"):
         check_targets(wish, ask=lambda _: ServerState(8, "standalone", "3.9.5"))
     check_targets(wish, ask=lambda _: None)
     with pytest.raises(UsageError):
-        check_targets(RestoreWish(targets=()))
+        check_targets(ZooKeeperRestoreOptions(targets=()))
 
 
 def test_a_file_system_that_is_mounted_read_only_is_called_that(
@@ -53,7 +53,7 @@ def test_a_file_system_that_is_mounted_read_only_is_called_that(
         f_flag = 1
 
     monkeypatch.setattr("os.statvfs", lambda _: ReadOnly)
-    wish = RestoreWish(targets=(Target(data_dir=tmp_path, log_dir=tmp_path),))
+    wish = ZooKeeperRestoreOptions(targets=(ServerTarget(data_dir=tmp_path, log_dir=tmp_path),))
     with pytest.raises(TargetUnsafe, match="read-only") as caught:
         check_targets(wish, ask=lambda _: None)
     assert "mount" in caught.value.remedy

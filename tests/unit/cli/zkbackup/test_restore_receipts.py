@@ -13,8 +13,8 @@ from logkeep.errors import RestoreFailed
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.marker import MARKER
-from logkeep.zookeeper.restore.preparing import Prepared, prepare
-from logkeep.zookeeper.restore.values import RestoreWish, Target
+from logkeep.zookeeper.restore.preparing import PreparedRestore, prepare
+from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.unit.cli.zkbackup.bundles import zkbackup
 from tests.zookeeper.directories import MadeServer, bundled
 from tests.zookeeper.made_server import files, made_backup, old_server
@@ -29,9 +29,9 @@ def server(tmp_path: Path) -> Path:
     return tmp_path / "zk"
 
 
-def _prepared(server: Path) -> Prepared:
+def _prepared(server: Path) -> PreparedRestore:
     view = made_backup()
-    return prepare(view, view.path(), RestoreWish(targets=(Target(data_dir=server, log_dir=server),)))
+    return prepare(view, view.path(), ZooKeeperRestoreOptions(targets=(ServerTarget(data_dir=server, log_dir=server),)))
 
 
 def _interrupted(server: Path, disk: Disk) -> None:

@@ -20,7 +20,7 @@ from logkeep.cli.zkbackup.options import (
     VERIFY,
 )
 from logkeep.cli.zkbackup.settings import load_settings, places
-from logkeep.config.kinds import Zxid
+from logkeep.config.kinds import ZxidNumber
 from logkeep.errors import ConfigError
 from tests.unit.cli.zkbackup.bundles import put, zkbackup
 
@@ -159,19 +159,19 @@ def test_a_value_that_is_no_boolean(tmp_path: Path) -> None:
     ("text", "number"), [("0x500000001", 21474836481), ("21474836481", 21474836481), ("0XfF", 255)]
 )
 def test_zxids(text: str, number: int) -> None:
-    assert Zxid().parse(text) == number
-    assert Zxid().parse(Zxid().show(number)) == number
+    assert ZxidNumber().parse(text) == number
+    assert ZxidNumber().parse(ZxidNumber().show(number)) == number
 
 
 @pytest.mark.parametrize("text", ["5f8f", "-1", "0x", "", "0x8000000000000000", "1e3", "٣"])
 def test_no_zxids(text: str) -> None:
     with pytest.raises(ValueError, match="must be"):
-        Zxid().parse(text)
+        ZxidNumber().parse(text)
 
 
 def test_a_zxid_as_in_names_of_files() -> None:
     with pytest.raises(ValueError, match=r"not '5f8f'; did you mean 0x5f8f\?"):
-        Zxid().parse("5f8f")
+        ZxidNumber().parse("5f8f")
 
 
 @pytest.mark.parametrize("text", ["", ".", "..", ".x", "a/b", "a b", "x" * 65, "a\n", "ä"])

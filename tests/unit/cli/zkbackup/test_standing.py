@@ -155,7 +155,7 @@ def test_worse_that_a_shallow_look_finds_does_not_make_it_enough_to_unsay_the_re
     assert "deeper" not in _stored(view.path)
 
 
-def _verdict(level: str, score: int, condition: str = "partial") -> standing.Verdict:
+def _verdict(level: str, score: int, condition: str = "partial") -> standing.StoredVerdict:
     found = standing.verdict_of({"level": level, "status": condition, "quality_score": score})
     assert found is not None
     return found

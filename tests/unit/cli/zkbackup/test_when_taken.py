@@ -14,13 +14,13 @@ from logkeep.repository.owner import this_process
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.archive.sink import archiving
-from logkeep.zookeeper.archive.verifying import Look
+from logkeep.zookeeper.archive.verifying import DeepVerification
 from logkeep.zookeeper.convert import import_bundle
-from logkeep.zookeeper.findings import Class, Seen
+from logkeep.zookeeper.findings import Class, FileFinding
 from logkeep.zookeeper.kept import Member
 from logkeep.zookeeper.score import Condition
 from logkeep.zookeeper.taken import missing_when_taken
-from logkeep.zookeeper.verify import Level, Verified
+from logkeep.zookeeper.verify import Level, VerifiedFiles
 from tests.unit.cli.zkbackup.bundles import zkbackup
 from tests.zookeeper.archives import new_place
 from tests.zookeeper.directories import INLINE, MadeServer, bundled
@@ -72,9 +72,9 @@ def test_where_nobody_can_be_asked_it_is_said_that_there_is_no_log(tmp_path: Pat
     assert "--zk-log-dir" in told["no-log-seen"].remedy
 
 
-def _found(*kinds: Class, end: int | None = 8) -> Verified:
-    seen = tuple(Seen(kind=kind, severity=Severity.WARNING, where="x", what="") for kind in kinds)
-    return Verified(level=Level.DATA, seen=seen, restorable=True, end=end)
+def _found(*kinds: Class, end: int | None = 8) -> VerifiedFiles:
+    seen = tuple(FileFinding(kind=kind, severity=Severity.WARNING, where="x", what="") for kind in kinds)
+    return VerifiedFiles(level=Level.DATA, seen=seen, restorable=True, end=end)
 
 
 @pytest.mark.parametrize(("again", "repaired", "told"), [(False, False, 1), (True, False, 0), (False, True, 0)])
@@ -113,7 +113,7 @@ def test_an_import_keeps_what_was_missing(tmp_path: Path) -> None:
         imported = import_bundle(view, sink, INLINE)
     assert (done.exit_code, imported.exit_code) == (21, 21)
     entry = read_chain(place).completed[-1]
-    look = Look(entry, Level.REPLAY)
+    look = DeepVerification(entry, Level.REPLAY)
     Verifier(place, InlineEngine(), this_process("verify"), utc_now, random_token, deeper=look).verify(
         BackupId(entry.id), Level.REPLAY
     )

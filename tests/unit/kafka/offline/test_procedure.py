@@ -4,10 +4,10 @@ import json
 import shlex
 from dataclasses import replace
 
-from logkeep.kafka.restore.choice import Choice
+from logkeep.kafka.restore.choice import RestoreSelection
 from logkeep.kafka.restore.offline.procedure import (
-    Target,
-    TargetTopic,
+    OfflineTarget,
+    TopicToCreate,
     Way,
     config_commands,
     create_command,
@@ -19,9 +19,9 @@ from logkeep.kafka.restore.offline.typed import group_words, restore_words
 from logkeep.kafka.restore.offline.values import OfflineWish
 from logkeep.model.ids import BackupId
 
-ORDERS = TargetTopic("orders", 2, 1, {}, ((0, 0, 1300), (1, 17, 900)))
-USERS = TargetTopic("users", 1, 3, {"cleanup.policy": "compact,delete", "retention.ms": "-1"}, ((0, 0, 5),))
-TARGET = Target(20261116050000, "prod", ("/var/lib/kafka/a", "/var/lib/kafka/b"), 1, (1, 2, 3))
+ORDERS = TopicToCreate("orders", 2, 1, {}, ((0, 0, 1300), (1, 17, 900)))
+USERS = TopicToCreate("users", 1, 3, {"cleanup.policy": "compact,delete", "retention.ms": "-1"}, ((0, 0, 5),))
+TARGET = OfflineTarget(20261116050000, "prod", ("/var/lib/kafka/a", "/var/lib/kafka/b"), 1, (1, 2, 3))
 
 SINGLE = """\
 Restore of backup 20261116050000 of prod into the files of broker 1.
@@ -69,7 +69,7 @@ def test_one_broker_word_for_word() -> None:
 
 def test_the_commands_ask_for_what_was_asked_for() -> None:
     """A line that is copied from the procedure must not bring back another thing, or under another name."""
-    choice = Choice(("orders", "u.*"), ("users-old",), ("s/^/x y-/",), ("orders:0,1",), ("orders:0=17",))
+    choice = RestoreSelection(("orders", "u.*"), ("users-old",), ("s/^/x y-/",), ("orders:0,1",), ("orders:0=17",))
     wish = OfflineWish(
         backup=BackupId(20261116050000), roots=(), choice=choice, until_ms=1_700_000_000_049, repo="s3://b/it's mine",
         replace=True, here_only=True,
@@ -99,13 +99,13 @@ def test_a_seed_broker_gets_everything_and_kafka_spreads_it() -> None:
     told = procedure([ORDERS, USERS], TARGET, Way.SEED)
     assert "--reassignment-json-file reassignment.json --execute" in told
     assert "--here-only" not in told
-    plan = json.loads(reassignment([TargetTopic("users", 3, 2, {})], TARGET))
+    plan = json.loads(reassignment([TopicToCreate("users", 3, 2, {})], TARGET))
     assert [p["replicas"] for p in plan["partitions"]] == [[1, 2], [2, 3], [3, 1]]
     assert {(p["topic"], p["partition"]) for p in plan["partitions"]} == {("users", n) for n in range(3)}
 
 
 def test_brokers_that_are_not_known_are_asked_for() -> None:
-    few = Target(1, "prod", ("/data",), 1, (1,))
+    few = OfflineTarget(1, "prod", ("/data",), 1, (1,))
     assert "3 replicas are wanted, and only brokers 1 are known" in procedure([USERS], few, Way.SEED)
 
 
@@ -126,7 +126,7 @@ def test_configs_go_back_to_what_was_archived() -> None:
 
 
 def test_long_lists_are_cut() -> None:
-    many = TargetTopic("many", 50, 1, {}, tuple((n, 0, 1) for n in range(50)))
+    many = TopicToCreate("many", 50, 1, {}, tuple((n, 0, 1) for n in range(50)))
     told = procedure([many], TARGET, Way.SINGLE)
     assert "many:19 from 0 to 1\n   …" in told
     assert "many:20" not in told

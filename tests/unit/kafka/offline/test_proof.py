@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from logkeep.kafka.restore.offline import task
-from logkeep.kafka.restore.offline.note import NOTE, Note, Origin, encoded, read_note
+from logkeep.kafka.restore.offline.note import NOTE, Note, RestoredFrom, encoded, read_note
 from logkeep.kafka.restore.offline.proof import prove
 from logkeep.kafka.restore.offline.staging import put
 from logkeep.kafka.restore.offline.values import OfflineReport
@@ -98,7 +98,7 @@ GOLDEN = """\
 
 
 def test_the_note_word_for_word(tmp_path: Path) -> None:
-    origin = Origin("r", "prod", 7, LogName(Collection.TOPICS, "orders", "00", 0), 5, 9, 100)
+    origin = RestoredFrom("r", "prod", 7, LogName(Collection.TOPICS, "orders", "00", 0), 5, 9, 100)
     note = Note(origin=origin, end=10, markers=1, cut_batch=False, emptied=0, files=())
     assert encoded(note).decode() == GOLDEN
     (tmp_path / NOTE).write_text(GOLDEN)

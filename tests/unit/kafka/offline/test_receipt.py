@@ -10,10 +10,10 @@ from logkeep.errors import RestoreFailed, StoreDenied
 from logkeep.kafka.restore.offline import run
 from logkeep.kafka.restore.offline.receipt import KIND, OfflineBody
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.restores import (
     RestoreState,
-    Verdict,
+    RestoreVerdict,
     list_restores,
     newest_receipt,
     plan_body,
@@ -71,7 +71,7 @@ def test_a_log_that_did_not_come_back(backed: Backed, root: Path, tmp_path: Path
     report = offline(backed.place, backed.backup, [root])
     receipt = newest_receipt(backed.place, report.restore)
     assert receipt is not None
-    assert (receipt.verdict, receipt.records_there) == (Verdict.FAILED, False)
+    assert (receipt.verdict, receipt.records_there) == (RestoreVerdict.FAILED, False)
     assert [(p.outcome, p.compared) for p in receipt.partitions] == [("done", True), ("failed", False)]
     assert [f.where for f in receipt.findings if f.code == "not-restored"] == ["orders-1"]
 
@@ -86,10 +86,10 @@ def test_a_disk_that_gives_up(backed: Backed, root: Path, monkeypatch: pytest.Mo
     (row,) = list_restores(backed.place)
     receipt = newest_receipt(backed.place, row.id)
     assert receipt is not None
-    assert (receipt.verdict, [f.what for f in receipt.findings]) == (Verdict.FAILED, ["no room"])
+    assert (receipt.verdict, [f.what for f in receipt.findings]) == (RestoreVerdict.FAILED, ["no room"])
 
 
-def _written(place: Place, backup: int, roots: Sequence[Path], state: Place) -> None:
+def _written(place: SourceRef, backup: int, roots: Sequence[Path], state: SourceRef) -> None:
     run.restore_offline(wished(backup, roots), place, InlineEngine(), utc_now, random_token, state)
 
 
@@ -103,7 +103,7 @@ class _ReadOnly(FaultyStore):
 def test_a_repository_that_may_only_be_read(backed: Backed, root: Path, tmp_path: Path) -> None:
     """Refused before a file is touched; with a directory for such documents it is all the same."""
     before = tree(root)
-    closed = Place(_ReadOnly(backed.place.store), backed.place.repository, backed.place.source)
+    closed = SourceRef(_ReadOnly(backed.place.store), backed.place.repository, backed.place.source)
     with pytest.raises(StoreDenied, match="plan of the restore") as refused:
         _written(backed.place, backed.backup, [root], closed)
     assert "--state-dir" in refused.value.remedy

@@ -16,10 +16,9 @@ from logkeep.kafka.restore.offline.locks import alone, broker_stopped
 from logkeep.kafka.restore.offline.run import preview
 from logkeep.kafka.restore.offline.safety import check_configs, check_topics, removing
 from logkeep.kafka.restore.offline.staging import leftovers, staged_name
-from logkeep.kafka.restore.offline.values import Foreseen, LogEnd, Standing
+from logkeep.kafka.restore.offline.values import DirectoryState, LogEnd, OfflineRestorePlan
 from logkeep.kafka.salvage.cluster_image import ClusterImage
-from logkeep.kafka.salvage.disk_layout import Standing as DirectoryStanding
-from logkeep.kafka.salvage.disk_layout import log_directory
+from logkeep.kafka.salvage.disk_layout import LogDirState, log_directory
 from logkeep.model.time import random_token
 from tests.kafka.batches import dense
 from tests.kafka.offline import TARGET_ID, Backed, backed_up, logs_in, made_target, offline, tree, wished
@@ -56,7 +55,7 @@ def root(tmp_path: Path) -> Path:
     return made_target(tmp_path / "data", ["orders-0", "orders-1", "users-0"])
 
 
-def _foreseen(backed: Backed, *roots: Path, **wish: object) -> Foreseen:
+def _foreseen(backed: Backed, *roots: Path, **wish: object) -> OfflineRestorePlan:
     return preview(wished(backed.backup, roots, **wish), backed.place, random_token)
 
 
@@ -114,7 +113,11 @@ def test_records_that_are_there(backed: Backed, root: Path) -> None:
     assert "users-0 hold records" in _refused(TargetUnsafe, backed, root)
     foreseen = _foreseen(backed, root)
     standings = {log.name: log.standing for log in foreseen.logs}
-    assert standings == {"orders-0": Standing.EMPTY, "orders-1": Standing.EMPTY, "users-0": Standing.RECORDS}
+    assert standings == {
+        "orders-0": DirectoryState.EMPTY,
+        "orders-1": DirectoryState.EMPTY,
+        "users-0": DirectoryState.RECORDS,
+    }
     (users,) = [log for log in foreseen.logs if log.topic == "users"]
     assert {f.name: f.size_bytes for f in users.old_files}[f"{0:020d}.log"] == 82
     assert offline(backed.place, backed.backup, [root], replace=True).good
@@ -192,7 +195,7 @@ def test_staged_names_are_those_of_a_partition_on_its_way_out(tmp_path: Path, to
     found = log_directory(name)
     assert len(name) <= 255
     assert found is not None
-    assert (found.standing, found.log.partition) == (DirectoryStanding.DELETED, 12)
+    assert (found.standing, found.log.partition) == (LogDirState.DELETED, 12)
     (tmp_path / name).mkdir()
     (tmp_path / f"{topic[:200]}-12.{'0' * 32}-delete").mkdir()
     assert leftovers(tmp_path, topic, 12) == [tmp_path / name]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.kafka.admin.security import Acl, Quota
+from logkeep.kafka.admin.security import AclBinding, Quota
 from logkeep.kafka.record import AclRecord, QuotaRecord
 from logkeep.kafka.restore.acls import plan_acls, scram_finding
 from logkeep.kafka.restore.quotas import plan_quotas
@@ -13,8 +13,8 @@ def _rule(name: str, kind: str = "TOPIC", pattern: str = "LITERAL", who: str = "
     return AclRecord(kind, name, pattern, who, "*", "READ", "ALLOW")
 
 
-def _acl(name: str, kind: str = "TOPIC", pattern: str = "LITERAL", who: str = "User:a") -> Acl:
-    return Acl(kind, name, pattern, who, "*", "READ", "ALLOW")
+def _acl(name: str, kind: str = "TOPIC", pattern: str = "LITERAL", who: str = "User:a") -> AclBinding:
+    return AclBinding(kind, name, pattern, who, "*", "READ", "ALLOW")
 
 
 def test_only_topics_by_name_are_renamed() -> None:

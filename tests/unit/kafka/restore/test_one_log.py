@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from logkeep.kafka.restore.one_log import WINDOW, LogReplay
-from logkeep.kafka.restore.position import Standing
+from logkeep.kafka.restore.position import TargetEnd
 from logkeep.kafka.restore.produce import Ack
 from logkeep.kafka.restore.reading import Reading
-from logkeep.kafka.restore.units import Offsets, Outcome, Producer, ReplayLog
+from logkeep.kafka.restore.units import Offsets, Producer, ReplayLog, ReplayOutcome
 from logkeep.model.segments import Codec
 from logkeep.repository import layout
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from tests.kafka.batches import dense
 from tests.kafka.stored import LOG, place, written
 
@@ -20,7 +20,7 @@ RECORDS = 3
 BATCHES = 20
 
 
-def _log(where: Place, **more: Any) -> ReplayLog:
+def _log(where: SourceRef, **more: Any) -> ReplayLog:
     data = b"".join(dense(at * RECORDS, RECORDS).encode() for at in range(BATCHES))
     fields: dict[str, Any] = {
         "log": LOG,
@@ -43,12 +43,12 @@ def log() -> LogReplay:
     return _standing(place())
 
 
-def _standing(where: Place, **more: Any) -> LogReplay:
+def _standing(where: SourceRef, **more: Any) -> LogReplay:
     planned = _log(where, **more)
     with ThreadPoolExecutor(1) as reader:
         reading = Reading(planned, where, reader)
         made = LogReplay(planned, reading, lambda _: None)
-        made.stand(Standing(100, None))
+        made.stand(TargetEnd(100, None))
         made.head()  # everything fits into one load: the reader is not needed any more
         made.head()
     return made
@@ -82,7 +82,7 @@ def test_a_first_batch_that_meets_no_leader_is_sent_again_and_alone(log: LogRepl
     assert not _ack(log, error=6)
     assert log.again is not None
     assert _send(log) == 0, "nothing goes before the target was asked again"
-    log.stand(Standing(100, None))
+    log.stand(TargetEnd(100, None))
     assert log.sendable() == first
     assert _send(log) == 1
 
@@ -95,7 +95,7 @@ def test_after_an_error_in_the_middle_the_target_decides_what_is_sent(log: LogRe
     assert not _ack(log, error=7)
     for base in (109, 112, 115):
         assert not _ack(log, base=base), "answers behind an error count for nothing"
-    log.stand(Standing(109, 8))
+    log.stand(TargetEnd(109, 8))
     head = log.head()
     assert head is not None
     assert (head.step.start, head.step.sequence) == (109, 9)
@@ -105,15 +105,15 @@ def test_after_an_error_in_the_middle_the_target_decides_what_is_sent(log: LogRe
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [
-        (10, Outcome.REFUSED),
-        (32, Outcome.REFUSED),
-        (87, Outcome.REFUSED),
-        (2, Outcome.REFUSED),
-        (29, Outcome.DENIED),
-        (53, Outcome.DENIED),
+        (10, ReplayOutcome.REFUSED),
+        (32, ReplayOutcome.REFUSED),
+        (87, ReplayOutcome.REFUSED),
+        (2, ReplayOutcome.REFUSED),
+        (29, ReplayOutcome.DENIED),
+        (53, ReplayOutcome.DENIED),
     ],
 )
-def test_errors_that_do_not_pass(log: LogReplay, error: int, outcome: Outcome) -> None:
+def test_errors_that_do_not_pass(log: LogReplay, error: int, outcome: ReplayOutcome) -> None:
     _send(log)
     assert not _ack(log, error=error, said="the broker's own words")
     assert log.trouble is not None
@@ -129,13 +129,13 @@ def test_a_disk_that_failed_is_remembered_until_something_is_taken(log: LogRepla
     assert not _ack(log, error=56, said="disk error")
     assert log.trouble is None
     assert log.again is not None
-    log.stand(Standing(100, None))
+    log.stand(TargetEnd(100, None))
     assert "broker 7 did not take a batch for offset 100" in log.disk_failed
     assert "disk error" in log.disk_failed
     _send(log)
     assert not _ack(log, error=6)
     assert log.disk_failed, "another trouble does not explain it away"
-    log.stand(Standing(100, None))
+    log.stand(TargetEnd(100, None))
     _send(log)
     assert _ack(log, base=100)
     assert not log.disk_failed
@@ -145,7 +145,7 @@ def test_an_offset_that_was_taken(log: LogReplay) -> None:
     _send(log)
     assert not _ack(log, base=101)
     assert log.trouble is not None
-    assert (log.trouble.outcome, log.finished) == (Outcome.FOREIGN, True)
+    assert (log.trouble.outcome, log.finished) == (ReplayOutcome.FOREIGN, True)
 
 
 def test_it_is_done_only_when_the_target_is_seen_to_end_there(log: LogReplay) -> None:
@@ -158,11 +158,11 @@ def test_it_is_done_only_when_the_target_is_seen_to_end_there(log: LogReplay) ->
     assert head.last
     log.conclude()
     assert (log.through, log.done) == (True, False)
-    log.stand(Standing(base - RECORDS, base - 101))
+    log.stand(TargetEnd(base - RECORDS, base - 101))
     assert log.head() is not None
     log.conclude()
     assert log.again is not None, "everything was acknowledged, and the log ends too early"
-    log.stand(Standing(base, base - 101))
+    log.stand(TargetEnd(base, base - 101))
     log.head()
     log.conclude()
     assert log.done
@@ -180,7 +180,7 @@ def test_a_damaged_archive_is_an_outcome() -> None:
     where.store.put_new(name, bytes(stored))
     with ThreadPoolExecutor(1) as reader:
         log = LogReplay(planned, Reading(planned, where, reader), lambda _: None)
-        log.stand(Standing(100, None))
+        log.stand(TargetEnd(100, None))
         assert log.head() is None
     assert log.trouble is not None
-    assert log.trouble.outcome is Outcome.DAMAGED
+    assert log.trouble.outcome is ReplayOutcome.DAMAGED

@@ -4,9 +4,9 @@ import pytest
 
 from logkeep.errors import Damaged, TargetUnsafe, UsageError
 from logkeep.kafka.admin.offsets import LogBounds
-from logkeep.kafka.record import ClusterRecord, LogRecord, TopicRecord
-from logkeep.kafka.restore.choice import Choice, Chosen, choose
-from logkeep.kafka.restore.plan import Foreseen, Wishes, plan_restore
+from logkeep.kafka.record import ClusterRecord, PartitionRecord, TopicRecord
+from logkeep.kafka.restore.choice import RestoreSelection, SelectedLogs, choose
+from logkeep.kafka.restore.plan import CheckedPlan, Wishes, plan_restore
 from logkeep.kafka.restore.survey import Cut, LogSurvey
 from logkeep.kafka.restore.targets import TargetFacts, TargetTopic
 from logkeep.kafka.restore.topics import towards
@@ -43,7 +43,7 @@ def _record(configs: dict[str, str] | None = None, replicas: int = 1) -> Cluster
         id=1,
         cluster_id="from",
         topics=(TopicRecord("orders", "0" * 32, False, 2, replicas, configs or {}),),
-        logs=tuple(LogRecord("orders", p, "0" * 32, 10, 100, 100, 0, traits=traits) for p in range(2)),
+        logs=tuple(PartitionRecord("orders", p, "0" * 32, 10, 100, 100, 0, traits=traits) for p in range(2)),
         open_transactions=(),
         groups=(),
         acls=None,
@@ -72,9 +72,9 @@ def _planned(
     target: TargetFacts | None = None,
     surveys: tuple[LogSurvey, ...] = (),
     mark: int = 5,
-) -> Foreseen:
+) -> CheckedPlan:
     source = record or _record()
-    chosen: Chosen = choose(source, [LogCut(_log(p), 10, 100) for p in range(2)], Choice())
+    chosen: SelectedLogs = choose(source, [LogCut(_log(p), 10, 100) for p in range(2)], RestoreSelection())
     found = {s.log: s for s in surveys or (_survey(0), _survey(1))}
     return plan_restore(source, chosen, found, target or _target(), wishes or Wishes(), 2, mark, NOW_MS)
 

@@ -6,8 +6,8 @@ import pytest
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.record import ClusterRecord, TopicRecord
-from logkeep.kafka.restore.choice import Choice, choose
-from logkeep.kafka.restore.plan import Foreseen, RestorePlan, Wishes, plan_restore
+from logkeep.kafka.restore.choice import RestoreSelection, choose
+from logkeep.kafka.restore.plan import CheckedPlan, RestorePlan, Wishes, plan_restore
 from logkeep.kafka.restore.repartition import LARGEST_MADE_BYTES, MOST_RECORDS
 from logkeep.kafka.restore.survey import LogSurvey
 from logkeep.kafka.restore.targets import TargetFacts, TargetTopic
@@ -41,8 +41,8 @@ RECORD = ClusterRecord(
 
 def _planned(
     *repartition: str, wishes: Wishes | None = None, there: tuple[TargetTopic, ...] = (), records: int = 100
-) -> Foreseen:
-    chosen = choose(RECORD, [LogCut(log, 0, 200) for log in LOGS], Choice(repartition=repartition))
+) -> CheckedPlan:
+    chosen = choose(RECORD, [LogCut(log, 0, 200) for log in LOGS], RestoreSelection(repartition=repartition))
     surveys = {log: LogSurvey(log=log, start=0, end=200, records=records, bytes=9001) for log in LOGS}
     topics = {t.name: t for t in there}
     target = TargetFacts("to", False, (1,), frozenset(topics), topics, DEFAULTS)

@@ -5,14 +5,14 @@ import pytest
 
 from logkeep.kafka.restore.finishing import as_first_found
 from logkeep.kafka.restore.results import result_findings, whole
-from logkeep.kafka.restore.units import LogProof, LogResult, Outcome
+from logkeep.kafka.restore.units import LogProof, LogResult, ReplayOutcome
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.restores import RestoredGroup
 
 LOG = LogName(Collection.TOPICS, "orders", "0" * 32, 0)
 DIGEST = "lk1:3:00000000000000010000000000000002:0000000000000003:0"
 PROOF = LogProof(records=3, archive_digest=DIGEST, target_digest=DIGEST)
-GOOD = LogResult(log=LOG, topic="orders", partition=0, outcome=Outcome.DONE, records=3, proof=PROOF)
+GOOD = LogResult(log=LOG, topic="orders", partition=0, outcome=ReplayOutcome.DONE, records=3, proof=PROOF)
 
 
 def test_only_what_is_there_and_proven_is_whole() -> None:
@@ -25,8 +25,8 @@ def test_only_what_is_there_and_proven_is_whole() -> None:
     assert not whole([wrong], prove=False), "nobody asked for it, and it was found all the same"
 
 
-@pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.DONE])
-def test_every_bad_outcome_is_a_finding_with_a_remedy(outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", [o for o in ReplayOutcome if o is not ReplayOutcome.DONE])
+def test_every_bad_outcome_is_a_finding_with_a_remedy(outcome: ReplayOutcome) -> None:
     bad = msgspec.structs.replace(GOOD, outcome=outcome, detail="why", proof=None)
     assert not whole([bad], prove=False)
     (finding,) = result_findings([GOOD, bad])

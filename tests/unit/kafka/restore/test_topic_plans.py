@@ -12,7 +12,14 @@ from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.record import TopicRecord
 from logkeep.kafka.restore.targets import TargetFacts, TargetTopic
 from logkeep.kafka.restore.temporary_configs import while_restoring
-from logkeep.kafka.restore.topic_plans import Difference, TopicPlan, TopicWishes, Why, difference_findings, plan_topic
+from logkeep.kafka.restore.topic_plans import (
+    DifferenceReason,
+    TopicDifference,
+    TopicPlan,
+    TopicWishes,
+    difference_findings,
+    plan_topic,
+)
 from logkeep.kafka.traits import LogTraits
 from logkeep.model.findings import Severity
 
@@ -94,7 +101,7 @@ def test_tiering_waits_and_throttles_stay_away() -> None:
     plan = _plan(_record(own), target)
     assert not own.keys() & plan.while_restoring.keys()
     assert plan.final == {"remote.storage.enable": "true", "local.retention.ms": "5"}
-    assert plan.differences == (Difference(Why.LEFT_OUT, throttle, "0:1", ""),)
+    assert plan.differences == (TopicDifference(DifferenceReason.LEFT_OUT, throttle, "0:1", ""),)
 
 
 def test_brokers_before_4_have_one_more_limit_of_times() -> None:
@@ -123,7 +130,7 @@ def test_too_few_brokers() -> None:
     assert "--replication-factor 3" in caught.value.remedy
     plan = _plan(_record(replicas=5), wishes=TopicWishes(preserve=True, replication_factor=2))
     assert plan.replication_factor == 2
-    assert [d.why for d in plan.differences] == [Why.REPLICAS]
+    assert [d.why for d in plan.differences] == [DifferenceReason.REPLICAS]
 
 
 def test_more_acknowledgements_than_replicas() -> None:
@@ -131,7 +138,7 @@ def test_more_acknowledgements_than_replicas() -> None:
     plan = _plan(_record({"min.insync.replicas": "2"}), wishes=one)
     assert plan.while_restoring["min.insync.replicas"] == "1"
     assert plan.final["min.insync.replicas"] == "2"
-    assert {d.why for d in plan.differences} == {Why.REPLICAS, Why.UNWRITABLE}
+    assert {d.why for d in plan.differences} == {DifferenceReason.REPLICAS, DifferenceReason.UNWRITABLE}
     inherited = replace(_TARGET, defaults={**_DEFAULTS, "min.insync.replicas": "2"})
     assert _plan(_record(), inherited, one).while_restoring["min.insync.replicas"] == "1"
 
@@ -139,11 +146,11 @@ def test_more_acknowledgements_than_replicas() -> None:
 def test_defaults_of_brokers_that_differ_are_notes() -> None:
     target = replace(_TARGET, inherited={"retention.ms": "604800000", "min.insync.replicas": "1"})
     plan = _plan(_record({"segment.ms": "5"}, retention_ms="1000"), target)
-    assert plan.differences == (Difference(Why.DEFAULT, "retention.ms", "1000", "604800000"),)
+    assert plan.differences == (TopicDifference(DifferenceReason.DEFAULT, "retention.ms", "1000", "604800000"),)
     assert _plan(_record({"retention.ms": "1"}, retention_ms="1000"), target).differences == (), "it has its own"
     assert _plan(_record(retention_ms="604800000"), target).differences == ()
     unsaid = _plan(_record(), target)
-    assert unsaid.differences == (Difference(Why.DEFAULT, "retention.ms", "", "604800000"),)
+    assert unsaid.differences == (TopicDifference(DifferenceReason.DEFAULT, "retention.ms", "", "604800000"),)
     assert [f.severity for f in difference_findings([unsaid])] == [Severity.NOTE]
 
 
@@ -162,8 +169,8 @@ def test_a_topic_that_exists_keeps_its_configs() -> None:
     assert plan.final == {"retention.ms": "9", "flush.ms": "1"}
     assert plan.while_restoring == {**_QUIET, "flush.ms": "1", "max.message.bytes": "2097152"}
     assert set(plan.differences) == {
-        Difference(Why.KEPT, "retention.ms", "5", "9"),
-        Difference(Why.KEPT, "cleanup.policy", "compact", ""),
+        TopicDifference(DifferenceReason.KEPT, "retention.ms", "5", "9"),
+        TopicDifference(DifferenceReason.KEPT, "cleanup.policy", "compact", ""),
     }
 
 

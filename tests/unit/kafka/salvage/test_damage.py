@@ -10,7 +10,7 @@ import pytest
 
 from logkeep.errors import LogDirUnusable, OldMessageFormat
 from logkeep.kafka.salvage.disks import held, log_dirs, look
-from logkeep.kafka.salvage.run import Done
+from logkeep.kafka.salvage.run import SalvageDone
 from logkeep.kafka.salvage.windows import CHUNK_BYTES
 from logkeep.kafka.values import TopicPartition
 from tests.kafka.batches import Batch, dense
@@ -34,7 +34,7 @@ def _segment(disk: Path, base: int) -> Path:
     return disk / "orders-0" / f"{base:020d}.log"
 
 
-def _offsets(tmp_path: Path, *disks: Path) -> tuple[list[int], list[tuple[int, int]], Done]:
+def _offsets(tmp_path: Path, *disks: Path) -> tuple[list[int], list[tuple[int, int]], SalvageDone]:
     """Base offsets that were archived, gaps, and what was said. Everything must verify."""
     archive, done = salvaged(new_place(tmp_path / "repository"), disks)
     assert done.entry is not None

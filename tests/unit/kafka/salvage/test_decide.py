@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 
 from logkeep.kafka.divergence import Cause
-from logkeep.kafka.fetch import EpochEnd
-from logkeep.kafka.record import LogRecord
-from logkeep.kafka.salvage.decide import Found, decide, epoch_end
+from logkeep.kafka.fetch import DivergingEpoch
+from logkeep.kafka.record import PartitionRecord
+from logkeep.kafka.salvage.decide import FoundLog, decide, epoch_end
 from logkeep.kafka.salvage.epochs import EpochStart
 from logkeep.kafka.salvage.scanned import ReplicaScan
 from logkeep.kafka.values import TopicPartition
@@ -24,12 +24,12 @@ def _scan(end: int, *epochs: tuple[int, int], start: int = 0) -> ReplicaScan:
     return ReplicaScan(directory="d", node=1, start=start, end=end, epochs=known)
 
 
-def _found(scan: ReplicaScan, watermark: int = -1, replicas: int = 0) -> Found:
-    return Found(LOG, ID, (scan,), watermark, replicas)
+def _found(scan: ReplicaScan, watermark: int = -1, replicas: int = 0) -> FoundLog:
+    return FoundLog(LOG, ID, (scan,), watermark, replicas)
 
 
-def _known(end: int, epoch: int, start: int = 0) -> LogRecord:
-    return LogRecord("orders", 0, ID.hex, start, end, end, epoch)
+def _known(end: int, epoch: int, start: int = 0) -> PartitionRecord:
+    return PartitionRecord("orders", 0, ID.hex, start, end, end, epoch)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def _known(end: int, epoch: int, start: int = 0) -> LogRecord:
     [(0, (0, 10)), (1, (0, 10)), (2, (2, 30)), (5, (5, 50)), (6, (-1, -1)), (-1, (-1, -1))],
 )
 def test_epochs_end_as_brokers_say(asked: int, answer: tuple[int, int]) -> None:
-    assert epoch_end(_scan(50, (0, 0), (2, 10), (5, 30)), asked) == EpochEnd(*answer)
+    assert epoch_end(_scan(50, (0, 0), (2, 10), (5, 30)), asked) == DivergingEpoch(*answer)
 
 
 def test_a_log_goes_on() -> None:

@@ -4,7 +4,13 @@ import struct
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from logkeep.formats.metadata_records import Kind, TopicConfigSet, TopicMade, TopicRemoved, TransactionStep
+from logkeep.formats.metadata_records import (
+    MetadataRecordType,
+    TopicConfigSet,
+    TopicMade,
+    TopicRemoved,
+    TransactionStep,
+)
 from logkeep.kafka.salvage.cluster_image import ClusterImage
 from logkeep.kafka.salvage.findings import about_tiers
 from logkeep.kafka.salvage.positions import Books, FoundPosition
@@ -111,8 +117,8 @@ def test_kinds_of_groups_and_what_cannot_be_read() -> None:
 
 def test_metadata_transactions_count_together_or_not_at_all() -> None:
     image, first, second = ClusterImage(), UUID(int=1), UUID(int=2)
-    for end, topic in ((Kind.END_TRANSACTION, first), (Kind.ABORT_TRANSACTION, second)):
-        image.take(TransactionStep(Kind.BEGIN_TRANSACTION))
+    for end, topic in ((MetadataRecordType.END_TRANSACTION, first), (MetadataRecordType.ABORT_TRANSACTION, second)):
+        image.take(TransactionStep(MetadataRecordType.BEGIN_TRANSACTION))
         image.take(TopicMade(f"topic-{topic.int}", topic))
         assert f"topic-{topic.int}" not in image.topics
         image.take(TransactionStep(end))

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from logkeep.errors import LogDirUnusable
-from logkeep.kafka.restore.offline.note import NOTE, Note, Origin, read_note
+from logkeep.kafka.restore.offline.note import NOTE, Note, RestoredFrom, read_note
 from logkeep.kafka.restore.offline.staging import METADATA
-from logkeep.kafka.restore.offline.values import OldFile, Standing
+from logkeep.kafka.restore.offline.values import DirectoryState, OldFile
 
 
 def old_files(directory: Path) -> tuple[OldFile, ...]:
@@ -17,14 +17,14 @@ def old_files(directory: Path) -> tuple[OldFile, ...]:
     return tuple(found)
 
 
-def standing_of(directory: Path, files: tuple[OldFile, ...], origin: Origin) -> Standing:
+def standing_of(directory: Path, files: tuple[OldFile, ...], origin: RestoredFrom) -> DirectoryState:
     if note_of_this(directory, origin) is not None:
-        return Standing.RESTORED
+        return DirectoryState.RESTORED
     holds = any(f.name.endswith(".log") and f.size_bytes for f in files)
-    return Standing.RECORDS if holds else Standing.EMPTY
+    return DirectoryState.RECORDS if holds else DirectoryState.EMPTY
 
 
-def note_of_this(directory: Path, origin: Origin) -> Note | None:
+def note_of_this(directory: Path, origin: RestoredFrom) -> Note | None:
     """The note of an earlier run of the same restore, if the files are still as long as it says."""
     note = read_note(directory) if (directory / NOTE).exists() else None
     if note is None or note.origin != origin:

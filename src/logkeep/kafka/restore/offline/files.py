@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from logkeep.formats.compare import Stretch
+from logkeep.formats.compare import BatchStretch
 from logkeep.formats.kafka_log import Batches, Longs
 from logkeep.formats.relabel import Plain, relabel
 from logkeep.kafka.restore.offline.fingerprint import Fingerprint
 from logkeep.kafka.restore.offline.proof import written_file
 from logkeep.kafka.restore.offline.rolling import OpenFile, borders, file_name
 from logkeep.kafka.restore.offline.staging import own, telling
-from logkeep.kafka.restore.offline.values import WrittenFile
+from logkeep.kafka.restore.offline.values import RestoredSegment
 from logkeep.store.local_stream import DirectStream
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -26,9 +26,9 @@ class SegmentFiles:
     def __init__(self, directory: Path, start: int, limit_bytes: int, like: Path) -> None:
         self._directory, self._limit, self._like = directory, limit_bytes, like
         self._file = _File(directory, start)
-        self.written: list[WrittenFile] = []
+        self.written: list[RestoredSegment] = []
 
-    def add(self, stretch: Stretch) -> None:
+    def add(self, stretch: BatchStretch) -> None:
         """Relabel a copy of the batches, and append it."""
         batches = stretch.batches
         crcs = batches.headers["crc"].astype(np.int64)
@@ -86,7 +86,7 @@ class _File:
         with telling(self._path):
             self._stream.write(piece)
 
-    def finish(self, like: Path) -> WrittenFile:
+    def finish(self, like: Path) -> RestoredSegment:
         with telling(self._path):
             self._stream.finish()
             os.fsync(self._stream.descriptor)

@@ -8,35 +8,41 @@ from pathlib import Path
 import msgspec
 
 from logkeep.errors import LogDirUnusable, TargetUnsafe, UsageError
-from logkeep.kafka.restore.backup_view import BackupView, view_backup
-from logkeep.kafka.restore.choice import Chosen, ChosenLog, choose
+from logkeep.kafka.restore.backup_view import KafkaBackupView, view_backup
+from logkeep.kafka.restore.choice import ChosenLog, SelectedLogs, choose
 from logkeep.kafka.restore.offline.directories import old_files, standing_of
 from logkeep.kafka.restore.offline.locks import broker_stopped
 from logkeep.kafka.restore.offline.note import origin_of
-from logkeep.kafka.restore.offline.procedure import Target, TargetTopic, procedure, usual_way
+from logkeep.kafka.restore.offline.procedure import OfflineTarget, TopicToCreate, procedure, usual_way
 from logkeep.kafka.restore.offline.safety import about_replicas
 from logkeep.kafka.restore.offline.typed import group_words, restore_words
-from logkeep.kafka.restore.offline.values import Foreseen, OfflineUnit, OfflineWish, PlannedLog, Standing
+from logkeep.kafka.restore.offline.values import (
+    DirectoryState,
+    OfflineRestoreLog,
+    OfflineRestorePlan,
+    OfflineUnit,
+    OfflineWish,
+)
 from logkeep.kafka.salvage.cluster_image import ClusterImage, newest_image
-from logkeep.kafka.salvage.disk_layout import Standing as DirectoryStanding
+from logkeep.kafka.salvage.disk_layout import LogDirState
 from logkeep.kafka.salvage.disks import Disks, FoundCopy, look
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.fold import BackupEntry
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedOfflineRestore:
     """A plan, and the target's own metadata where it is known."""
 
-    foreseen: Foreseen
+    foreseen: OfflineRestorePlan
     image: ClusterImage | None
 
 
-def foresee(place: Place, entry: BackupEntry, wish: OfflineWish) -> Prepared:
+def foresee(place: SourceRef, entry: BackupEntry, wish: OfflineWish) -> PreparedOfflineRestore:
     """Raises UsageError for what the backup does not have, LogDirUnusable for what is no log directory."""
     view = view_backup(place, entry)
     chosen = choose(view.record, view.manifest.cut, wish.choice)
@@ -54,8 +60,8 @@ def foresee(place: Place, entry: BackupEntry, wish: OfflineWish) -> Prepared:
     ]
     findings = [*_about(view, chosen, ranges), *about_replicas(image, logs, sorted(disks.nodes))]
     findings += [_warning("metadata-damaged", "target", problem) for problem in problems]
-    return Prepared(
-        Foreseen(
+    return PreparedOfflineRestore(
+        OfflineRestorePlan(
             backup=wish.backup,
             cluster_id=disks.cluster_id,
             nodes=tuple(sorted(disks.nodes)),
@@ -78,7 +84,7 @@ def _look(roots: Sequence[Path]) -> Disks:
         raise LogDirUnusable("a file went away while it was listed", subject=str(error.filename)) from error
 
 
-def _ranges(chosen: Chosen, wish: OfflineWish) -> dict[LogName, Range]:
+def _ranges(chosen: SelectedLogs, wish: OfflineWish) -> dict[LogName, Range]:
     """What comes back of each log. Raises UsageError for an end that is not in the backup."""
     earlier = {(e.topic, e.partition): e.end for e in wish.ends}
     found: dict[LogName, Range] = {}
@@ -94,7 +100,7 @@ def _here(disks: Disks) -> dict[TopicPartition, FoundCopy]:
     """Each partition's directory. Raises TargetUnsafe when there are two: a broker would not start on them either."""
     found: dict[TopicPartition, FoundCopy] = {}
     for copy in disks.copies:
-        if copy.standing is DirectoryStanding.CURRENT and copy.topic_id is not None:
+        if copy.standing is LogDirState.CURRENT and copy.topic_id is not None:
             other = found.setdefault(copy.log, copy)
             if other is not copy:
                 what = f"the partition has two directories, {other.copy.directory} and {copy.copy.directory}"
@@ -108,12 +114,12 @@ def _planned(
     wanted: Range,
     segments: Sequence[Segment],
     found: FoundCopy,
-    place: Place,
+    place: SourceRef,
     wish: OfflineWish,
-) -> PlannedLog:
+) -> OfflineRestoreLog:
     directory = Path(found.copy.directory)
     files = old_files(directory)
-    planned = PlannedLog(
+    planned = OfflineRestoreLog(
         log=log.log,
         topic=log.target.topic,
         partition=log.target.partition,
@@ -122,24 +128,24 @@ def _planned(
         segments=tuple(s for s in segments if s.has_object),
         root=str(directory.parent),
         topic_id=found.topic_id.hex if found.topic_id else "",
-        standing=Standing.EMPTY,
+        standing=DirectoryState.EMPTY,
         old_files=files,
     )
     origin = origin_of(unit_of(planned, place, wish))
     return msgspec.structs.replace(planned, standing=standing_of(directory, files, origin))
 
 
-def unit_of(planned: PlannedLog, place: Place, wish: OfflineWish) -> OfflineUnit:
+def unit_of(planned: OfflineRestoreLog, place: SourceRef, wish: OfflineWish) -> OfflineUnit:
     return OfflineUnit(
         place=place, backup=wish.backup, planned=planned, segment_bytes=wish.segment_bytes, replace=wish.replace
     )
 
 
-def check_room(logs: Sequence[PlannedLog]) -> None:
+def check_room(logs: Sequence[OfflineRestoreLog]) -> None:
     """Raises TargetUnsafe when a disk cannot take what goes there; what is replaced stays until the new is proven."""
     wanted: dict[int, tuple[str, int]] = {}
     for log in logs:
-        if log.standing is not Standing.RESTORED:
+        if log.standing is not DirectoryState.RESTORED:
             device = Path(log.root).stat().st_dev
             wanted[device] = (log.root, wanted.get(device, ("", 0))[1] + log.size_bytes)
     for root, size in wanted.values():
@@ -161,7 +167,7 @@ def _running(roots: Sequence[Path]) -> bool:
         return True
 
 
-def _about(view: BackupView, chosen: Chosen, ranges: Mapping[LogName, Range]) -> list[Finding]:
+def _about(view: KafkaBackupView, chosen: SelectedLogs, ranges: Mapping[LogName, Range]) -> list[Finding]:
     """What of the backup does not come back."""
     found = [
         _warning("known-gap", str(gap.log), f"offsets [{gap.start}, {gap.end}) were never archived: {gap.reason}")
@@ -179,15 +185,15 @@ def _warning(code: str, where: str, what: str) -> Finding:
 
 
 def _procedure(
-    place: Place,
-    chosen: Chosen,
+    place: SourceRef,
+    chosen: SelectedLogs,
     ranges: Mapping[LogName, Range],
     disks: Disks,
     image: ClusterImage | None,
     wish: OfflineWish,
 ) -> str:
     replicas = {n for each in image.replicas.values() for some in each.values() for n in some} if image else set()
-    target = Target(
+    target = OfflineTarget(
         backup=wish.backup,
         source=place.source,
         roots=tuple(map(str, wish.roots)),
@@ -197,13 +203,13 @@ def _procedure(
         group_words=group_words(wish),
     )
     wanted = [
-        TargetTopic(name, record.partitions, record.replication_factor, record.configs, _bounds(name, chosen, ranges))
+        TopicToCreate(name, record.partitions, record.replication_factor, record.configs, _bounds(name, chosen, ranges))
         for record, name in chosen.topics
     ]
     return procedure(wanted, target, wish.way or usual_way(wanted))
 
 
-def _bounds(topic: str, chosen: Chosen, ranges: Mapping[LogName, Range]) -> tuple[tuple[int, int, int], ...]:
+def _bounds(topic: str, chosen: SelectedLogs, ranges: Mapping[LogName, Range]) -> tuple[tuple[int, int, int], ...]:
     return tuple(
         (log.target.partition, ranges[log.log].start, ranges[log.log].end)
         for log in chosen.logs

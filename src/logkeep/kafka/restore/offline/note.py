@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from logkeep.kafka.restore.offline.values import OfflineUnit, WrittenFile
+from logkeep.kafka.restore.offline.values import OfflineUnit, RestoredSegment
 from logkeep.kafka.salvage.windows import opened
 from logkeep.model.segments import LogName
 
@@ -15,7 +15,7 @@ NOTE = "logkeep-restore.json"
 _LARGEST = 64 << 20
 
 
-class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RestoredFrom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All that the files follow from."""
 
     repository: str
@@ -28,20 +28,20 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="offline-restore-1"):
-    origin: Origin
+    origin: RestoredFrom
     end: int
     markers: int
     cut_batch: bool
     emptied: int
-    files: tuple[WrittenFile, ...]
+    files: tuple[RestoredSegment, ...]
 
     def sizes(self) -> dict[str, int]:
         return {f.name: f.size_bytes for f in self.files}
 
 
-def origin_of(unit: OfflineUnit) -> Origin:
+def origin_of(unit: OfflineUnit) -> RestoredFrom:
     planned, place = unit.planned, unit.place
-    return Origin(
+    return RestoredFrom(
         place.repository, place.source, unit.backup, planned.log, planned.start, planned.end, unit.segment_bytes
     )
 

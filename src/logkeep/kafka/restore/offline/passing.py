@@ -11,20 +11,20 @@ from collections.abc import Iterator
 import numpy as np
 
 from logkeep.errors import Damaged
-from logkeep.formats.compare import Stretch
+from logkeep.formats.compare import BatchStretch
 from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, Batches, walk
 from logkeep.formats.made_batches import abort_marker, cut_batch, empty_batches
 from logkeep.formats.transactions import Settling
 from logkeep.kafka.merge import proven_batches
-from logkeep.kafka.restore.offline.values import PlannedLog
+from logkeep.kafka.restore.offline.values import OfflineRestoreLog
 from logkeep.model.work import Progress
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 
 
 class Passing:
     """One log, read once from its start to its end. Ask `stretches` to the end, then the rest is known."""
 
-    def __init__(self, place: Place, planned: PlannedLog, progress: Progress) -> None:
+    def __init__(self, place: SourceRef, planned: OfflineRestoreLog, progress: Progress) -> None:
         self._place, self._planned, self._progress = place, planned, progress
         self._settling = Settling()
         self._epochs: dict[int, int] = {}
@@ -38,38 +38,38 @@ class Passing:
         """The log end, with the markers."""
         return self._planned.end + self.markers
 
-    def stretches(self) -> Iterator[Stretch]:
+    def stretches(self) -> Iterator[BatchStretch]:
         """Everything that the files hold. Raises Damaged where the archive is."""
         for stretch in self._archived():
             self._look(stretch)
             yield stretch
         closing = self._closing()
         if closing:
-            yield Stretch(closing, walk(closing).batches)
+            yield BatchStretch(closing, walk(closing).batches)
 
-    def _archived(self) -> Iterator[Stretch]:
+    def _archived(self) -> Iterator[BatchStretch]:
         after = -1
         for segment in self._planned.segments:
             for buffer, batches in proven_batches(self._place, segment, after, self._progress):
                 low, high = max(segment.start, self._planned.start), min(segment.end, self._planned.end)
-                own = Stretch(buffer, batches).touching(low, high)
+                own = BatchStretch(buffer, batches).touching(low, high)
                 if len(own.batches):
                     after = int(own.batches.last_offsets[-1])
                     yield from self._up_to_end(own)
 
-    def _up_to_end(self, stretch: Stretch) -> Iterator[Stretch]:
+    def _up_to_end(self, stretch: BatchStretch) -> Iterator[BatchStretch]:
         if stretch.last < self._planned.end:
             yield stretch
             return
         whole, last = stretch.batches[:-1], stretch.batches[-1:]
         if len(whole):
-            yield Stretch(stretch.buffer, whole)
+            yield BatchStretch(stretch.buffer, whole)
         self.cut = True
         made = cut_batch(stretch.buffer, last, self._planned.end)
         if made:
-            yield Stretch(made, walk(made).batches)
+            yield BatchStretch(made, walk(made).batches)
 
-    def _look(self, stretch: Stretch) -> None:
+    def _look(self, stretch: BatchStretch) -> None:
         batches = stretch.batches
         self._settling.take(stretch.buffer, batches)
         if self._settling.problems:

@@ -24,7 +24,7 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True)
-class TargetTopic:
+class TopicToCreate:
     """A topic as it shall be in the target."""
 
     name: str
@@ -37,7 +37,7 @@ class TargetTopic:
 
 
 @dataclass(frozen=True)
-class Target:
+class OfflineTarget:
     """Where it goes, and which backup."""
 
     backup: int
@@ -52,11 +52,11 @@ class Target:
     """The same, as far as it is about groups."""
 
 
-def usual_way(topics: Sequence[TargetTopic]) -> Way:
+def usual_way(topics: Sequence[TopicToCreate]) -> Way:
     return Way.SEED if any(t.replication_factor > 1 for t in topics) else Way.SINGLE
 
 
-def procedure(topics: Sequence[TargetTopic], target: Target, way: Way) -> str:
+def procedure(topics: Sequence[TopicToCreate], target: OfflineTarget, way: Way) -> str:
     """All steps, numbered. `BROKERS` is the only thing that the reader has to set."""
     steps = [
         _create(topics, target, way),
@@ -72,7 +72,7 @@ def procedure(topics: Sequence[TargetTopic], target: Target, way: Way) -> str:
     return "\n\n".join([_head(target, way), *numbered]) + "\n"
 
 
-def _head(target: Target, way: Way) -> str:
+def _head(target: OfflineTarget, way: Way) -> str:
     told = {
         Way.SINGLE: f"into the files of broker {target.node}",
         Way.SEED: f"into the files of broker {target.node} alone, copied from there by Kafka itself",
@@ -81,12 +81,12 @@ def _head(target: Target, way: Way) -> str:
     return f"Restore of backup {target.backup} of {target.source} {told[way]}."
 
 
-def _create(topics: Sequence[TargetTopic], target: Target, way: Way) -> str:
+def _create(topics: Sequence[TopicToCreate], target: OfflineTarget, way: Way) -> str:
     lines = [create_command(t, target, way) for t in topics]
     return _step("Create the topics, with nothing that removes records:", lines)
 
 
-def create_command(topic: TargetTopic, target: Target, way: Way) -> str:
+def create_command(topic: TopicToCreate, target: OfflineTarget, way: Way) -> str:
     if way is Way.SEED:
         where = f"--replica-assignment {','.join([str(target.node)] * topic.partitions)}"
     else:
@@ -95,13 +95,13 @@ def create_command(topic: TargetTopic, target: Target, way: Way) -> str:
     return f"kafka-topics.sh {_SERVER} --create --topic {topic.name} {where} {held}"
 
 
-def _stop(target: Target, way: Way) -> str:
+def _stop(target: OfflineTarget, way: Way) -> str:
     if way is Way.EVERY:
         return _step("Stop every broker:", ["kafka-server-stop.sh"])
     return _step(f"Stop broker {target.node}; the others stay as they are:", ["kafka-server-stop.sh"])
 
 
-def _restore(target: Target, way: Way) -> str:
+def _restore(target: OfflineTarget, way: Way) -> str:
     here = ("--here-only",) if way is Way.EVERY and "--here-only" not in target.restore_words else ()
     dirs = ("--to-log-dirs", ",".join(target.roots))
     words = (str(target.backup), "--source", target.source, *dirs, *target.restore_words, *here)
@@ -118,7 +118,7 @@ def _start(way: Way) -> str:
     return _step(text, ["kafka-server-start.sh -daemon server.properties"])
 
 
-def _check(topics: Sequence[TargetTopic]) -> str:
+def _check(topics: Sequence[TopicToCreate]) -> str:
     lines = [
         f"kafka-get-offsets.sh {_SERVER} --topic {t.name} --time {when}"
         for t in topics
@@ -130,13 +130,13 @@ def _check(topics: Sequence[TargetTopic]) -> str:
     return _step("Check where the logs begin and end:", lines) + f"\n   which must be\n{told}"
 
 
-def _expected(topics: Sequence[TargetTopic]) -> Iterator[str]:
+def _expected(topics: Sequence[TopicToCreate]) -> Iterator[str]:
     for topic in topics:
         for partition, start, end in topic.bounds:
             yield f"{topic.name}:{partition} from {start} to {end}"
 
 
-def _reassign(topics: Sequence[TargetTopic], target: Target) -> str:
+def _reassign(topics: Sequence[TopicToCreate], target: OfflineTarget) -> str:
     wide = [t for t in topics if t.replication_factor > 1]
     most = max((t.replication_factor for t in wide), default=1)
     if len(target.brokers) < most:
@@ -152,7 +152,7 @@ def _reassign(topics: Sequence[TargetTopic], target: Target) -> str:
     return _step("Let Kafka copy the logs to the other brokers, and wait until it says that all is complete:", lines)
 
 
-def reassignment(topics: Sequence[TargetTopic], target: Target) -> str:
+def reassignment(topics: Sequence[TopicToCreate], target: OfflineTarget) -> str:
     """The file for kafka-reassign-partitions: replicas and leaders go round all brokers."""
     brokers, rows, turn = target.brokers, [], 0
     for topic in topics:
@@ -163,7 +163,7 @@ def reassignment(topics: Sequence[TargetTopic], target: Target) -> str:
     return json.dumps({"version": 1, "partitions": rows}, separators=(",", ":"))
 
 
-def _configs(topics: Sequence[TargetTopic]) -> str:
+def _configs(topics: Sequence[TopicToCreate]) -> str:
     text = (
         "When all is as it should be, set the topics' own configs. From then on retention and compaction work again, "
         "and what is older than the retention allows goes:"
@@ -171,13 +171,13 @@ def _configs(topics: Sequence[TargetTopic]) -> str:
     return _step(text, [command for t in topics for command in config_commands(t)])
 
 
-def _groups(target: Target) -> str:
+def _groups(target: OfflineTarget) -> str:
     words = ("--backup", str(target.backup), "--source", target.source, *target.group_words)
     line = f'{shlex.join(("logkeep", "kafka", "groups", "restore", *words))} --bootstrap-servers "$BROKERS"'
     return _step("Set the groups; offsets are the old ones, so every group goes on where it was:", [line])
 
 
-def config_commands(topic: TargetTopic) -> list[str]:
+def config_commands(topic: TopicToCreate) -> list[str]:
     """From the configs of the restore to the archived ones."""
     entity = f"kafka-configs.sh {_SERVER} --alter --entity-type topics --entity-name {topic.name}"
     unset = [name for name in HELD_OFF if name not in topic.configs]

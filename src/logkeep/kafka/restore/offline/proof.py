@@ -10,12 +10,12 @@ import numpy as np
 from logkeep.formats.kafka_log import first_broken
 from logkeep.formats.relabel import original
 from logkeep.kafka.restore.offline.fingerprint import Fingerprint
-from logkeep.kafka.restore.offline.values import WrittenFile
-from logkeep.kafka.salvage.windows import Window, opened, windows
+from logkeep.kafka.restore.offline.values import RestoredSegment
+from logkeep.kafka.salvage.windows import SegmentWindow, opened, windows
 from logkeep.model.work import Progress
 
 
-def prove(directory: Path, expected: Sequence[WrittenFile], progress: Progress) -> str:
+def prove(directory: Path, expected: Sequence[RestoredSegment], progress: Progress) -> str:
     """What is wrong with the first file that is not as it should be; nothing when all are."""
     after = -1
     for file in expected:
@@ -28,7 +28,7 @@ def prove(directory: Path, expected: Sequence[WrittenFile], progress: Progress) 
     return ""
 
 
-def _read_back(path: Path, after: int, progress: Progress) -> WrittenFile | str:
+def _read_back(path: Path, after: int, progress: Progress) -> RestoredSegment | str:
     """The file as it is; or what is wrong with its batches."""
     _forget_cached(path)
     fingerprint, sha256, size = Fingerprint(), hashlib.sha256(), 0
@@ -42,8 +42,8 @@ def _read_back(path: Path, after: int, progress: Progress) -> WrittenFile | str:
     return written_file(path.name, size, sha256.hexdigest(), fingerprint)
 
 
-def written_file(name: str, size_bytes: int, sha256: str, fingerprint: Fingerprint) -> WrittenFile:
-    return WrittenFile(
+def written_file(name: str, size_bytes: int, sha256: str, fingerprint: Fingerprint) -> RestoredSegment:
+    return RestoredSegment(
         name=name,
         size_bytes=size_bytes,
         batches=fingerprint.batches,
@@ -55,7 +55,7 @@ def written_file(name: str, size_bytes: int, sha256: str, fingerprint: Fingerpri
     )
 
 
-def _take(window: Window, fingerprint: Fingerprint) -> str:
+def _take(window: SegmentWindow, fingerprint: Fingerprint) -> str:
     batches = window.batches
     broken = first_broken(window.data, batches)
     if broken is not None:
@@ -68,7 +68,7 @@ def _take(window: Window, fingerprint: Fingerprint) -> str:
     return ""
 
 
-def _difference(found: WrittenFile, expected: WrittenFile) -> str:
+def _difference(found: RestoredSegment, expected: RestoredSegment) -> str:
     what = [
         f"{name} is {getattr(found, name)} instead of {getattr(expected, name)}"
         for name in found.__struct_fields__

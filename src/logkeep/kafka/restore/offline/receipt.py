@@ -9,18 +9,18 @@ from datetime import datetime
 
 import msgspec
 
-from logkeep.kafka.restore.offline.values import Foreseen, LogWritten, OfflineReport, OfflineWish
+from logkeep.kafka.restore.offline.values import LogWritten, OfflineReport, OfflineRestorePlan, OfflineWish
 from logkeep.model.findings import Finding
 from logkeep.model.time import Clock, TokenSource, rfc3339
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.owner import this_process
 from logkeep.repository.restores import (
     FIRST,
     NewRestore,
     ReceiptDocument,
     RestoredPartition,
-    Target,
-    Verdict,
+    RestoreTargetRef,
+    RestoreVerdict,
     begin_restore,
     put_receipt,
 )
@@ -44,18 +44,20 @@ class OfflineBody(msgspec.Struct, frozen=True, kw_only=True):
     logs: tuple[OfflineLog, ...]
 
 
-class Receipt:
+class OfflineReceipt:
     """Of one run. Raises StoreDenied before anything is changed, where nothing may be stored."""
 
-    def __init__(self, state: Place, wish: OfflineWish, foreseen: Foreseen, clock: Clock, tokens: TokenSource) -> None:
+    def __init__(
+        self, state: SourceRef, wish: OfflineWish, foreseen: OfflineRestorePlan, clock: Clock, tokens: TokenSource
+    ) -> None:
         self._state, self._clock, self._run = state, clock, tokens()
-        self._target = Target(cluster_id=foreseen.cluster_id, name=", ".join(map(str, wish.roots)))
+        self._target = RestoreTargetRef(cluster_id=foreseen.cluster_id, name=", ".join(map(str, wish.roots)))
         self._backup, self._began = foreseen.backup, clock()
         new = NewRestore(foreseen.backup, KIND, self._target, msgspec.json.encode(_body(foreseen)))
         self.id = begin_restore(state, new, clock, tokens)
 
     def done(self, report: OfflineReport) -> None:
-        verdict = Verdict.PROVEN if report.good else Verdict.FAILED
+        verdict = RestoreVerdict.PROVEN if report.good else RestoreVerdict.FAILED
         rows, size = tuple(row_of(log) for log in report.logs), sum(log.size_bytes for log in report.logs)
         files = sum(len(log.files) for log in report.logs)
         seconds = max((self._clock() - self._began).total_seconds(), 1e-3)
@@ -70,9 +72,9 @@ class Receipt:
         put_receipt(self._state, receipt)
 
     def failed(self, finding: Finding) -> None:
-        put_receipt(self._state, self._blank(Verdict.FAILED, (finding,)))
+        put_receipt(self._state, self._blank(RestoreVerdict.FAILED, (finding,)))
 
-    def _blank(self, verdict: Verdict, findings: tuple[Finding, ...]) -> ReceiptDocument:
+    def _blank(self, verdict: RestoreVerdict, findings: tuple[Finding, ...]) -> ReceiptDocument:
         now: datetime = self._clock()
         return ReceiptDocument(
             repository=self._state.repository,
@@ -115,7 +117,7 @@ def _fingerprint(log: LogWritten) -> str:
     return "files:" + hashlib.sha256("".join(file.fingerprint for file in log.files).encode()).hexdigest()
 
 
-def _body(foreseen: Foreseen) -> OfflineBody:
+def _body(foreseen: OfflineRestorePlan) -> OfflineBody:
     return OfflineBody(
         logs=tuple(
             OfflineLog(

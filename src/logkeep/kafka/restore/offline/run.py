@@ -10,24 +10,24 @@ from pathlib import Path
 from logkeep.errors import LogkeepError
 from logkeep.kafka.restore.offline.foresight import check_room, foresee, unit_of
 from logkeep.kafka.restore.offline.locks import alone, broker_stopped
-from logkeep.kafka.restore.offline.receipt import Receipt
+from logkeep.kafka.restore.offline.receipt import OfflineReceipt
 from logkeep.kafka.restore.offline.safety import check, check_configs, check_starts, check_topics
 from logkeep.kafka.restore.offline.staging import bring_back
 from logkeep.kafka.restore.offline.task import restore_log
-from logkeep.kafka.restore.offline.values import Foreseen, LogWritten, OfflineReport, OfflineUnit, OfflineWish
-from logkeep.kafka.salvage.disk_layout import Standing as DirectoryStanding
+from logkeep.kafka.restore.offline.values import LogWritten, OfflineReport, OfflineRestorePlan, OfflineUnit, OfflineWish
+from logkeep.kafka.salvage.disk_layout import LogDirState as DirectoryStanding
 from logkeep.kafka.salvage.disks import look, remembered_starts
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.model.work import Engine
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
 
 _OPERATION = "restore"
 
 
-def preview(wish: OfflineWish, place: Place, tokens: TokenSource) -> Foreseen:
+def preview(wish: OfflineWish, place: SourceRef, tokens: TokenSource) -> OfflineRestorePlan:
     """What a restore would do, and how; a running broker and missing topics are told, not refused. Writes no file."""
     with reading(place, wish.backup, this_process(tokens()), _OPERATION, tokens) as entry:
         return foresee(place, entry, wish).foreseen
@@ -35,11 +35,11 @@ def preview(wish: OfflineWish, place: Place, tokens: TokenSource) -> Foreseen:
 
 def restore_offline(
     wish: OfflineWish,
-    place: Place,
+    place: SourceRef,
     engine: Engine,
     clock: Clock,
     tokens: TokenSource,
-    state: Place | None = None,
+    state: SourceRef | None = None,
 ) -> OfflineReport:
     """Write the files. Raises TargetUnsafe before anything is changed, RestoreFailed when a disk gives up on the way;
     a log that could not be restored or proven is a problem in the report.
@@ -60,7 +60,7 @@ def restore_offline(
         check_configs(prepared.image, foreseen.logs)
         check_starts(remembered_starts(wish.roots), foreseen.logs)
         check_room(foreseen.logs)
-        receipt = Receipt(state or place, wish, foreseen, clock, tokens)
+        receipt = OfflineReceipt(state or place, wish, foreseen, clock, tokens)
         try:
             results = _restored([unit_of(log, place, wish) for log in foreseen.logs], engine)
         except LogkeepError as error:

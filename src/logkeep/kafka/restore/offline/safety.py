@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from logkeep.errors import TargetUnsafe
 from logkeep.kafka.restore.offline.procedure import HELD_OFF
-from logkeep.kafka.restore.offline.values import Foreseen, OfflineWish, PlannedLog, Standing
+from logkeep.kafka.restore.offline.values import DirectoryState, OfflineRestoreLog, OfflineRestorePlan, OfflineWish
 from logkeep.kafka.salvage.cluster_image import ClusterImage
 from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
@@ -16,7 +16,7 @@ from logkeep.model.findings import Finding, Severity
 _MOST_NAMED = 5
 
 
-def check(foreseen: Foreseen, wish: OfflineWish) -> None:
+def check(foreseen: OfflineRestorePlan, wish: OfflineWish) -> None:
     """Raises TargetUnsafe, before anything was changed."""
     if foreseen.elsewhere and not (wish.here_only and foreseen.logs):
         raise TargetUnsafe(
@@ -25,7 +25,7 @@ def check(foreseen: Foreseen, wish: OfflineWish) -> None:
             remedy="make the topics first, let the broker make their directories, and stop it:\n\n"
             + foreseen.procedure,
         )
-    full = [log.name for log in foreseen.logs if log.standing is Standing.RECORDS]
+    full = [log.name for log in foreseen.logs if log.standing is DirectoryState.RECORDS]
     if full and not wish.replace:
         raise TargetUnsafe(
             f"{_named(full)} hold records already, which would be lost",
@@ -34,7 +34,7 @@ def check(foreseen: Foreseen, wish: OfflineWish) -> None:
         )
 
 
-def check_topics(image: ClusterImage | None, logs: Iterable[PlannedLog]) -> None:
+def check_topics(image: ClusterImage | None, logs: Iterable[OfflineRestoreLog]) -> None:
     """Raises TargetUnsafe for a directory that the broker would set aside: its topic is gone, or was made again."""
     for log in logs if image is not None else ():
         known = image.topics.get(log.topic) if image is not None else None
@@ -48,7 +48,7 @@ def check_topics(image: ClusterImage | None, logs: Iterable[PlannedLog]) -> None
             )
 
 
-def check_starts(starts: Mapping[TopicPartition, int], logs: Iterable[PlannedLog]) -> None:
+def check_starts(starts: Mapping[TopicPartition, int], logs: Iterable[OfflineRestoreLog]) -> None:
     """Raises TargetUnsafe where the broker remembers a log start behind the one that is restored.
 
     It would hide what stands before it, or delete a log that ends before it. `starts` are those that it remembers.
@@ -63,7 +63,7 @@ def check_starts(starts: Mapping[TopicPartition, int], logs: Iterable[PlannedLog
             )
 
 
-def check_configs(image: ClusterImage | None, logs: Iterable[PlannedLog]) -> None:
+def check_configs(image: ClusterImage | None, logs: Iterable[OfflineRestoreLog]) -> None:
     """Raises TargetUnsafe when a topic would delete or compact what is restored."""
     configs = image.configs if image is not None else {}
     for topic in sorted({log.topic for log in logs}) if image is not None else ():
@@ -86,7 +86,9 @@ def removing(configs: Mapping[str, str]) -> list[str]:
     return found
 
 
-def about_replicas(image: ClusterImage | None, logs: Sequence[PlannedLog], nodes: Sequence[int]) -> list[Finding]:
+def about_replicas(
+    image: ClusterImage | None, logs: Sequence[OfflineRestoreLog], nodes: Sequence[int]
+) -> list[Finding]:
     """Logs that other brokers keep as well."""
     if image is None:
         what = "the directories hold no metadata log: whether retention is off, and who keeps replicas, is not known"

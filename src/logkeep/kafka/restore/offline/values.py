@@ -6,12 +6,12 @@ from pathlib import Path
 
 import msgspec
 
-from logkeep.kafka.restore.choice import Choice
+from logkeep.kafka.restore.choice import RestoreSelection
 from logkeep.kafka.restore.offline.procedure import Way
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.segments import LogName, Segment
-from logkeep.repository.chain import Place
+from logkeep.repository.chain import SourceRef
 
 DEFAULT_SEGMENT_BYTES = 1 << 30
 """A broker's own `segment.bytes`."""
@@ -32,7 +32,7 @@ class OfflineWish:
     backup: BackupId
     roots: tuple[Path, ...]
     """The broker's `log.dirs`, all of them: a partition may lie in any."""
-    choice: Choice = field(default_factory=Choice)
+    choice: RestoreSelection = field(default_factory=RestoreSelection)
     """Topics, names, partitions, and earlier ends as they are typed."""
     ends: tuple[LogEnd, ...] = ()
     """Earlier ends that were found out otherwise, by a time for example."""
@@ -51,7 +51,7 @@ class OfflineWish:
     """Which procedure is told; none: the usual one for these topics."""
 
 
-class Standing(StrEnum):
+class DirectoryState(StrEnum):
     """What lies in the directory of a partition before the restore."""
 
     EMPTY = "empty"
@@ -65,7 +65,7 @@ class OldFile(msgspec.Struct, frozen=True):
     size_bytes: int
 
 
-class PlannedLog(msgspec.Struct, frozen=True, kw_only=True):
+class OfflineRestoreLog(msgspec.Struct, frozen=True, kw_only=True):
     """One archived log and the directory that it goes into."""
 
     log: LogName
@@ -79,7 +79,7 @@ class PlannedLog(msgspec.Struct, frozen=True, kw_only=True):
     root: str
     topic_id: str
     """Hex; of the target."""
-    standing: Standing
+    standing: DirectoryState
     old_files: tuple[OldFile, ...]
     """What is removed."""
 
@@ -99,15 +99,15 @@ class PlannedLog(msgspec.Struct, frozen=True, kw_only=True):
 class OfflineUnit(msgspec.Struct, frozen=True, kw_only=True):
     """What one task writes: one partition."""
 
-    place: Place
+    place: SourceRef
     backup: int
-    planned: PlannedLog
+    planned: OfflineRestoreLog
     segment_bytes: int
     replace: bool = False
     """Whether a directory of this very restore that does not prove any more is written again."""
 
 
-class WrittenFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RestoredSegment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One segment file, as it was read back."""
 
     name: str
@@ -140,7 +140,7 @@ class LogWritten(msgspec.Struct, frozen=True, kw_only=True):
     """Offsets at the end that an empty batch takes, since compaction had left nothing there."""
     again: bool = False
     """It was there already: only the proof was made again."""
-    files: tuple[WrittenFile, ...] = ()
+    files: tuple[RestoredSegment, ...] = ()
     problem: str = ""
     """Why it was not written, or not proven; then the directory is as it was."""
 
@@ -154,7 +154,7 @@ class LogWritten(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Foreseen:
+class OfflineRestorePlan:
     """What a restore would do. `--dry-run` ends with it."""
 
     backup: int
@@ -163,7 +163,7 @@ class Foreseen:
     """Of the target, by the directories themselves."""
     own_cluster: bool
     """Whether the target is the cluster that was backed up."""
-    logs: tuple[PlannedLog, ...]
+    logs: tuple[OfflineRestoreLog, ...]
     elsewhere: tuple[str, ...]
     """Partitions without a directory here: not made yet, or those of other brokers."""
     running: bool
@@ -182,7 +182,7 @@ class Foreseen:
 class OfflineReport:
     """What was done."""
 
-    foreseen: Foreseen
+    foreseen: OfflineRestorePlan
     logs: tuple[LogWritten, ...]
     findings: tuple[Finding, ...]
     """Those of the plan and those of the work."""
