@@ -26,10 +26,10 @@ from logkeep.formats.kafka_log import Headers
 from logkeep.formats.warm import warm
 from logkeep.kafka.brokers import SettingsBrokers
 from logkeep.kafka.claims import join
+from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.copy import copy_ranges
 from logkeep.kafka.restore.proof import prove
 from logkeep.kafka.restore.units import Offsets, Producer, ReplayLog
-from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.repository.chain import SourceRef
 from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore

@@ -44,6 +44,7 @@ from benchmarks.restore_fillings import after_a_first_offset, with_lone_markers
 from benchmarks.restore_growth import growth, tell
 from benchmarks.timed import Span, TimedEngine
 from logkeep.formats.warm import warm
+from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.restore import estimate
 from logkeep.kafka.restore.backup_view import view_backup
 from logkeep.kafka.restore.choice import RestoreSelection
@@ -51,7 +52,6 @@ from logkeep.kafka.restore.plan import Wishes
 from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, prepare
 from logkeep.kafka.restore.restore import KafkaRestore, KafkaRestoreDone
 from logkeep.kafka.restore.units import Offsets
-from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository import layout
 from logkeep.repository.fold import BackupEntry

@@ -19,11 +19,11 @@ import google_crc32c
 import numpy as np
 
 from logkeep.formats.kafka_log import walk
-from logkeep.kafka.frames import ReceiveBuffer
-from logkeep.kafka.restore.produce import API, VERSION, Parcel, parse, request_parts
-from logkeep.kafka.settings import ClientSettings, endpoints
-from logkeep.kafka.values import TopicPartition
-from logkeep.kafka.wire import Connection
+from logkeep.kafka.client.connection import Connection
+from logkeep.kafka.client.frames import ReceiveBuffer
+from logkeep.kafka.client.produce import API, VERSION, Parcel, parse, request_parts
+from logkeep.kafka.client.settings import ClientSettings, endpoints
+from logkeep.kafka.client.topology import TopicPartition
 
 _IN_FLIGHT = 5
 

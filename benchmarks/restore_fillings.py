@@ -7,11 +7,11 @@ from confluent_kafka import Producer
 from logkeep.formats.fillers import filler_batches
 from logkeep.formats.outgoing import stamp
 from logkeep.kafka.admin.records import delete_records
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.frames import ReceiveBuffer
-from logkeep.kafka.restore.produce import API, VERSION, Parcel, parse, request_parts
-from logkeep.kafka.settings import ClientSettings, endpoints
-from logkeep.kafka.values import TopicPartition
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.frames import ReceiveBuffer
+from logkeep.kafka.client.produce import API, VERSION, Parcel, parse, request_parts
+from logkeep.kafka.client.settings import ClientSettings, endpoints
+from logkeep.kafka.client.topology import TopicPartition
 
 
 def with_lone_markers(bootstrap: str, topic: str, count: int) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.kafka.values import TopicPartition
+from logkeep.kafka.client.topology import TopicPartition
 from tests.e2e.filled import Filled, tree
 from tests.e2e.test_bad_input import in_namespace, one_error
 from tests.kafka.disks import add_log, flip, made_disk, run_of

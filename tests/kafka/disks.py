@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from uuid import UUID
 
-from logkeep.kafka.values import TopicPartition
+from logkeep.kafka.client.topology import TopicPartition
 from tests.kafka.batches import Batch, dense
 
 ID = UUID("00000000-0000-4000-8000-0000000000aa")

@@ -10,8 +10,8 @@ from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequ
 from kafka.protocol.consumer.offsets import ListOffsetsResponse, OffsetForLeaderEpochResponse
 from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
 from logkeep.errors import ClusterNotReady, ClusterUnreachable
+from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.divergence import LogFacts, LogPosition
-from logkeep.kafka.fetch import DivergingEpoch
 from logkeep.kafka.units import Leader
 
 _TIMEOUT_S = 30.0

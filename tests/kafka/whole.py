@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from logkeep.kafka.backup import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
-from logkeep.kafka.properties import load_settings
+from logkeep.kafka.client.properties import load_settings
+from logkeep.kafka.client.settings import ClientSettings, endpoints
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record import ROLE, ClusterRecord
-from logkeep.kafka.settings import ClientSettings, endpoints
-from logkeep.kafka.values import TopicPartition
 from logkeep.kafka.verify import check_logs
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import LogName, Segment

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from logkeep.formats.run_map import RunMap, RunMapBuilder
 from logkeep.formats.run_map_bytes import decode, encode
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record import CommitRecord
 from logkeep.kafka.restore.offsets import Kept, Moved, Reason, TranslatedOffset, carried_over
-from logkeep.kafka.values import TopicPartition
 from tests.property.untimed import many
 
 OLD, NEW = TopicPartition("old", 3), TopicPartition("new", 1)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from logkeep.formats.batch_index import decode
 from logkeep.kafka.claims import Joined, join
+from logkeep.kafka.client.fetch import Code, FetchedPartition
 from logkeep.kafka.divergence import LogFacts, explain
-from logkeep.kafka.fetch import Code, FetchedPartition
 from logkeep.kafka.range_copy import RangeCopy
 from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.units import CopyRange, CopyResult

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from logkeep.kafka import plan as planning
 from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.client.topology import Partition, Topic, TopicPartition
 from logkeep.kafka.plan import ArchivedReach, Plan, plan_backup
 from logkeep.kafka.units import CopyRange
-from logkeep.kafka.values import Partition, Topic, TopicPartition
 from logkeep.model.ranges import Range, tile
 from tests.property.untimed import untimed
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import ClusterError
-from logkeep.kafka.metadata import read_metadata
-from logkeep.kafka.protocol import decode, encode, shape
+from logkeep.kafka.client.metadata import read_metadata
+from logkeep.kafka.client.protocol import decode, encode, shape
 from tests.property.untimed import untimed
 
 APIS = ("Metadata", "ListOffsets", "OffsetFetch", "DescribeShareGroupOffsets", "ConsumerGroupDescribe", "ApiVersions")

@@ -26,12 +26,14 @@ from logkeep.kafka.assemble import (
     within,
 )
 from logkeep.kafka.brokers import SettingsBrokers
-from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.fetch import FetchLimits
+from logkeep.kafka.client.rate_limit import share
+from logkeep.kafka.client.settings import ClientSettings
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.continuity import Broken, begun_since, broken_logs, changed_meanwhile, standing
 from logkeep.kafka.copy import copy_ranges
-from logkeep.kafka.courtesy import share
 from logkeep.kafka.facts import Facts, gather
-from logkeep.kafka.fetch import FetchLimits
 from logkeep.kafka.log_records import logs_of
 from logkeep.kafka.notices import gone_topics, notices, on_damage
 from logkeep.kafka.plan import ArchivedReach, Plan, next_history, plan_backup, refuse_to_forget, same_topic
@@ -48,9 +50,7 @@ from logkeep.kafka.record import (
     topics_of,
 )
 from logkeep.kafka.scram import ScramWish, SealedScram, collect, left_out, probe, put_sealed
-from logkeep.kafka.settings import ClientSettings
 from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, RangeResult
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec

@@ -7,14 +7,14 @@ from uuid import UUID
 
 from logkeep.errors import ClusterNotReady, TopicMissing
 from logkeep.kafka.admin.offsets import At, list_offsets, offset_for_leader_epoch
-from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.connection import Connection
+from logkeep.kafka.client.fetch import DivergingEpoch
+from logkeep.kafka.client.frames import ReceiveBuffer
+from logkeep.kafka.client.settings import ClientSettings
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.divergence import LogFacts, LogPosition
-from logkeep.kafka.fetch import DivergingEpoch
-from logkeep.kafka.frames import ReceiveBuffer
-from logkeep.kafka.settings import ClientSettings
 from logkeep.kafka.units import Leader
-from logkeep.kafka.values import TopicPartition
-from logkeep.kafka.wire import Connection
 
 T = TypeVar("T")
 

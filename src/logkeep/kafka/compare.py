@@ -13,7 +13,7 @@ import msgspec
 
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
 from logkeep.formats.compare import END, BatchStretch, LogComparison
-from logkeep.kafka.fetch import FetchLimits
+from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.live_log import LiveLogs, LiveRange, Lost
 from logkeep.kafka.pipeline import Pause, ProgressBackoff
 from logkeep.kafka.units import Brokers

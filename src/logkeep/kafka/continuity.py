@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import msgspec
 
 from logkeep.kafka.admin.offsets import EpochEnd, LogBounds
+from logkeep.kafka.client.fetch import DivergingEpoch
+from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.divergence import Cause, LogFacts, LogPosition, explain
-from logkeep.kafka.fetch import DivergingEpoch
 from logkeep.kafka.plan import ArchivedReach, history_of, same_topic
 from logkeep.kafka.units import CopyOutcome, CopyResult, EpochRun, RangeResult
-from logkeep.kafka.values import Topic, TopicPartition
 from logkeep.model.segments import LogName
 
 AskEpochs = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, EpochEnd]]

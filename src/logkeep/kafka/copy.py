@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable
-from logkeep.kafka.courtesy import Courtesy, paced
+from logkeep.kafka.client.rate_limit import Courtesy, paced
 from logkeep.kafka.pipeline import TOGETHER, Pause, Pipeline, ProgressBackoff, RangeJob
 from logkeep.kafka.range_copy import RangeCopy
 from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter

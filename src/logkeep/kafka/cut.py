@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from logkeep.kafka.admin.offsets import LogBounds, ProducerState
-from logkeep.kafka.values import TopicPartition
+from logkeep.kafka.client.topology import TopicPartition
 
 Pause = Callable[[float], None]
 Bounds = dict[TopicPartition, LogBounds]

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from logkeep.kafka.fetch import DivergingEpoch
+from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.model.ranges import Range
 
 

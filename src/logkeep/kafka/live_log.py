@@ -11,8 +11,16 @@ from uuid import UUID
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, NotAuthorised
 from logkeep.formats.compare import BatchStretch
 from logkeep.formats.kafka_log import WalkEnd, first_broken, walk
+from logkeep.kafka.client.fetch import (
+    Code,
+    FetchConnection,
+    FetchedPartition,
+    FetchLimits,
+    PartitionFetch,
+    encode,
+    parse,
+)
 from logkeep.kafka.divergence import Cause, LogPosition, explain
-from logkeep.kafka.fetch import Code, FetchConnection, FetchedPartition, FetchLimits, PartitionFetch, encode, parse
 from logkeep.kafka.pipeline import ProgressBackoff
 from logkeep.kafka.units import Brokers, Leader
 

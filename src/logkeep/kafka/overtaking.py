@@ -13,7 +13,7 @@ Rates are taken against an earlier look, which should be minutes old: log starts
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from logkeep.kafka.values import TopicPartition
+from logkeep.kafka.client.topology import TopicPartition
 
 NEAR_ROUNDS = 3
 NEAR_CATCH_UPS = 2

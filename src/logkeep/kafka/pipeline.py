@@ -13,9 +13,9 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from logkeep.errors import ClusterError, ClusterNotReady, SourceDamaged
-from logkeep.kafka.courtesy import Courtesy
+from logkeep.kafka.client.fetch import Code, FetchConnection, FetchedPartition, FetchReply, encode, parse
+from logkeep.kafka.client.rate_limit import Courtesy
 from logkeep.kafka.divergence import Cause, OffsetVerdict, explain
-from logkeep.kafka.fetch import Code, FetchConnection, FetchedPartition, FetchReply, encode, parse
 from logkeep.kafka.range_copy import RangeCopy, TakenBatches
 from logkeep.kafka.segment_writer import SegmentWriter
 from logkeep.kafka.units import CopyOutcome, CopyUnit

@@ -14,9 +14,9 @@ from typing import ClassVar
 from logkeep.errors import NotAuthorised, UsageError
 from logkeep.formats.scram_records import ScramCredential, ScramFold
 from logkeep.kafka.admin.security import scram_users
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.metadata_log import MetadataLog, controller_listeners, open_quorum
-from logkeep.kafka.settings import ClientSettings
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.metadata_log import MetadataLog, controller_listeners, open_quorum
+from logkeep.kafka.client.settings import ClientSettings
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, StoredId
 from logkeep.model.sealing import check_recipients, sealed_to

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from logkeep.errors import UsageError
-from logkeep.kafka.values import Topic
+from logkeep.kafka.client.topology import Topic
 
 Meant = Callable[[str, bool], bool]
 """Whether a topic is meant, by its name and whether it is internal."""

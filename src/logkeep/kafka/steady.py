@@ -16,8 +16,8 @@ from logkeep.errors import NotAuthorised, TopicMissing
 from logkeep.kafka.admin.groups import CommittedOffset, group_offsets, groups_with_pending_commits
 from logkeep.kafka.admin.offsets import ProducerState, describe_producers
 from logkeep.kafka.admin.transactions import list_transactions
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.values import ClusterMetadata, TopicPartition
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition
 
 POSITIONS_TOPIC = "__consumer_offsets"
 _DECIDED = ("PrepareCommit",)

@@ -11,8 +11,8 @@ from uuid import UUID
 
 import msgspec
 
+from logkeep.kafka.client.fetch import FetchConnection, FetchLimits
 from logkeep.kafka.divergence import Cause, LogFacts, LogPosition
-from logkeep.kafka.fetch import FetchConnection, FetchLimits
 from logkeep.kafka.traits import LogTraits
 from logkeep.model.segments import Codec, Collection, LogName, Segment
 from logkeep.repository.chain import SourceRef

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.settings import ClientSettings, endpoints
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.spark.cache import cache_dir
 from tests.servers.secured_kafka import SecuredKafka
 

@@ -13,7 +13,6 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import TopicMissing
-from logkeep.kafka import cluster as cluster_module
 from logkeep.kafka.admin import coordinators as coordinators_module
 from logkeep.kafka.admin.groups import (
     CommittedOffset,
@@ -43,8 +42,9 @@ from logkeep.kafka.admin.topics import (
     topic_configs,
 )
 from logkeep.kafka.admin.transactions import describe_transactions, list_transactions
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.values import TopicPartition
+from logkeep.kafka.client import cluster as cluster_module
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.topology import TopicPartition
 from tests.integration.processes import wait_for
 
 pytestmark = pytest.mark.xdist_group("kafka")

@@ -18,10 +18,10 @@ from logkeep.kafka.admin.group_changes import (
 )
 from logkeep.kafka.admin.groups import CommittedOffset, group_offsets, list_groups, share_group_offsets
 from logkeep.kafka.admin.topics import create_topic
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.patience import Backoff
-from logkeep.kafka.settings import ClientSettings, endpoints
-from logkeep.kafka.values import TopicPartition
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.retry import Backoff
+from logkeep.kafka.client.settings import ClientSettings, endpoints
+from logkeep.kafka.client.topology import TopicPartition
 
 pytestmark = pytest.mark.xdist_group("kafka")
 

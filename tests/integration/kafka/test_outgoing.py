@@ -17,7 +17,7 @@ from logkeep.formats.kafka_log import walk
 from logkeep.formats.outgoing import OffsetHole, Outgoing, outgoing, stamp
 from logkeep.formats.view import View
 from logkeep.kafka.admin.topics import create_topic
-from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.client.cluster import Cluster
 from tests.kafka.readers import messages
 from tests.kafka.slow_batches import APPEND_TIME, DELETE_HORIZON, TRANSACTIONAL, Seen, Source
 from tests.kafka.slow_records import Slow

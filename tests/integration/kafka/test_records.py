@@ -10,8 +10,8 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import ClusterError
 from logkeep.kafka.admin.records import delete_records
 from logkeep.kafka.admin.topics import create_topic
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.values import TopicPartition
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.topology import TopicPartition
 
 pytestmark = pytest.mark.xdist_group("kafka")
 

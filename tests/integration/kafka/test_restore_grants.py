@@ -7,11 +7,11 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, R
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.admin.security import list_acls, list_quotas
-from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.record import AclRecord, QuotaRecord
 from logkeep.kafka.restore.acls import AclPlan, apply_acls, plan_acls
 from logkeep.kafka.restore.quotas import apply_quotas, plan_quotas
-from logkeep.kafka.settings import ClientSettings, endpoints
 from tests.integration.processes import wait_for
 from tests.kafka.judged_configs import acls, add_acls, delete_acls
 from tests.servers.secured_kafka import SecuredKafka

@@ -22,11 +22,11 @@ from logkeep.errors import (
 from logkeep.kafka.admin.offsets import log_bounds
 from logkeep.kafka.admin.security import AclBinding, list_acls
 from logkeep.kafka.admin.topics import create_topic, replica_sizes
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.patience import Backoff
-from logkeep.kafka.properties import load_settings
-from logkeep.kafka.settings import ClientSettings, endpoints
-from logkeep.kafka.values import TopicPartition
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.properties import load_settings
+from logkeep.kafka.client.retry import Backoff
+from logkeep.kafka.client.settings import ClientSettings, endpoints
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.spark.java import find_java
 from tests.servers.secured_kafka import BEARER, ODD_USER, PASSWORD, STORE_PASSWORD, SecuredKafka
 

@@ -17,13 +17,13 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.run_map_bytes import Route
 from logkeep.kafka.admin.group_changes import delete_groups, move_share_groups
 from logkeep.kafka.admin.groups import CommittedOffset, group_offsets, list_groups, share_group_offsets
-from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.settings import ClientSettings, endpoints
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore import groups_only
 from logkeep.kafka.restore import set_groups as set_groups_module
 from logkeep.kafka.restore.groups import GroupsPlan
 from logkeep.kafka.restore.set_groups import set_groups
-from logkeep.kafka.settings import ClientSettings, endpoints
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.time import random_token
 from logkeep.repository.restores import RestoreVerdict, list_restores, newest_receipt
 from tests.e2e.filled import Filled

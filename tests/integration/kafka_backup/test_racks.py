@@ -12,9 +12,9 @@ from confluent_kafka.cimpl import NewTopic
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.backup import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
+from logkeep.kafka.client.fetch import FetchConnection
+from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.divergence import LogFacts, LogPosition
-from logkeep.kafka.fetch import FetchConnection
-from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.kafka.units import Brokers, Leader
 from logkeep.model.time import random_token, utc_now
 from logkeep.spark.cache import cache_dir

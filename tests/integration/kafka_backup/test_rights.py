@@ -15,9 +15,9 @@ from confluent_kafka.admin import (
 )
 
 from logkeep.errors import TlsFailed
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.properties import load_settings
-from logkeep.kafka.settings import endpoints
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.properties import load_settings
+from logkeep.kafka.client.settings import endpoints
 from tests.e2e.filled import Filled
 from tests.servers.secured_kafka import SecuredKafka
 

@@ -21,9 +21,9 @@ from confluent_kafka.admin import (
 
 from logkeep.embedded.ports import free_ports
 from logkeep.formats.scram_records import ScramCredential, ScramFold
-from logkeep.kafka.fetch import DivergingEpoch
-from logkeep.kafka.metadata_log import MetadataLog, open_quorum
-from logkeep.kafka.settings import ClientSettings, endpoints
+from logkeep.kafka.client.fetch import DivergingEpoch
+from logkeep.kafka.client.metadata_log import MetadataLog, open_quorum
+from logkeep.kafka.client.settings import ClientSettings, endpoints
 from tests.e2e.filled import Filled, tree
 from tests.e2e.test_bad_input import one_error
 from tests.e2e.test_canary import files_with

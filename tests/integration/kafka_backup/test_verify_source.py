@@ -14,9 +14,9 @@ from confluent_kafka import TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import UsageError
+from logkeep.kafka.client.fetch import FetchLimits
+from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.compare import CompareUnit, LivePiece, compare_with
-from logkeep.kafka.fetch import FetchLimits
-from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.kafka.verify_records import check_records, covered
 from logkeep.kafka.verify_source import source_check
 from logkeep.model.ids import BackupId

@@ -11,11 +11,11 @@ import pytest
 from logkeep.errors import ClusterNotReady, ClusterUnreachable
 from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.admin.producers import abort_transaction, add_partitions, begin_producer, new_producer_id
-from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.settings import ClientSettings, endpoints
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.replay import Ways, replay, replay_with
 from logkeep.kafka.restore.units import LogResult, Offsets, Producer, ReplayOutcome, ReplayUnit
-from logkeep.kafka.settings import ClientSettings, endpoints
-from logkeep.kafka.values import TopicPartition
 from tests.integration.kafka_replay.attempts import KILLED, Attempts
 from tests.integration.kafka_replay.conftest import Archived
 from tests.integration.processes import wait_for

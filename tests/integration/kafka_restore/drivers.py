@@ -18,7 +18,7 @@ from typing import IO, Any, Literal, NamedTuple
 
 from logkeep.cli import opening
 from logkeep.formats.warm import warm
-from logkeep.kafka.wire import Connection
+from logkeep.kafka.client.connection import Connection
 from logkeep.store import address
 from logkeep.store.base import Store
 from tests.faults.plan import Fault, Plan

@@ -3,8 +3,8 @@
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.settings import ClientSettings, endpoints
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.settings import ClientSettings, endpoints
 from tests.e2e.filled import Filled
 from tests.integration.kafka_restore.scene import Scene, positions, read, stored, write
 from tests.kafka.judged_configs import topic_names

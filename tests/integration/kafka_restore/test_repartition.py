@@ -11,12 +11,12 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.restore.backup_view import view_backup
 from logkeep.kafka.restore.choice import RestoreSelection
 from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, prepare
 from logkeep.kafka.restore.restore import KafkaRestore
 from logkeep.kafka.restore.writing_logs import LogWriting
-from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import read_chain
 from logkeep.repository.restores import NewRestore, RestoreTargetRef, RestoreVerdict, begin_restore

@@ -13,7 +13,9 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import TargetUnsafe
 from logkeep.kafka.admin.offsets import describe_producers
-from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.settings import ClientSettings, endpoints
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.backup_view import view_backup
 from logkeep.kafka.restore.choice import RestoreSelection
 from logkeep.kafka.restore.plan import Wishes
@@ -21,8 +23,6 @@ from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, Prepare
 from logkeep.kafka.restore.restore import KafkaRestore
 from logkeep.kafka.restore.units import Offsets
 from logkeep.kafka.restore.writing_logs import LogWriting
-from logkeep.kafka.settings import ClientSettings, endpoints
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import SourceRef, read_chain

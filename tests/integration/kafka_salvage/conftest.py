@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
 )
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.kafka.values import TopicPartition as Log
+from logkeep.kafka.client.topology import TopicPartition as Log
 from logkeep.spark.cache import cache_dir
 from tests.integration.processes import wait_for
 from tests.kafka.archive import on_disk

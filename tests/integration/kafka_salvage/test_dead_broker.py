@@ -10,7 +10,7 @@ import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.kafka_log import walk
-from logkeep.kafka.values import TopicPartition as Log
+from logkeep.kafka.client.topology import TopicPartition as Log
 from logkeep.model.segments import Proof
 from logkeep.repository.chain import read_chain
 from logkeep.repository.opening import open_repository

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import pytest
 
 from logkeep.kafka.admin.offsets import EpochEnd
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.continuity import ArchiveProgress, Broken, begun_since, broken_logs, changed_meanwhile, standing
 from logkeep.kafka.divergence import Cause
 from logkeep.kafka.plan import ArchivedReach, next_history
 from logkeep.kafka.units import CopyOutcome, CopyResult, EpochRun, RangeResult
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.segments import Collection, LogName
 from tests.kafka.clusters import ID, OTHER_ID, bounds, topic
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import ClusterNotReady
-from logkeep.kafka.courtesy import BURST_S, LEAST_REPLY_BYTES, Courtesy, FetchRate, paced, share
-from logkeep.kafka.fetch import FetchLimits
+from logkeep.kafka.client.fetch import FetchLimits
+from logkeep.kafka.client.rate_limit import BURST_S, LEAST_REPLY_BYTES, Courtesy, FetchRate, paced, share
 
 
 class Clock:

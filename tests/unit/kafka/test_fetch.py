@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 
 from logkeep.errors import ClusterError
-from logkeep.kafka.fetch import DivergingEpoch, FetchLimits, PartitionFetch, encode, parse
+from logkeep.kafka.client.fetch import DivergingEpoch, FetchLimits, PartitionFetch, encode, parse
 from tests.property.untimed import many
 
 ONE, TWO = uuid.UUID(int=1 << 100), uuid.UUID(int=2 << 99)

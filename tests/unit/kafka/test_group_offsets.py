@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from logkeep.formats.run_map import RunMap, RunMapBuilder
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record import CommitRecord
 from logkeep.kafka.restore.offsets import Kept, LeftOutOffset, Moved, Omission, Reason, carried_over
-from logkeep.kafka.values import TopicPartition
 
 ORDERS, AUDIT = TopicPartition("orders", 0), TopicPartition("audit", 0)
 

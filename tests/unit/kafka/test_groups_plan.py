@@ -9,13 +9,13 @@ from logkeep.formats.run_map import RunMapBuilder
 from logkeep.formats.run_map_bytes import Route
 from logkeep.kafka.admin.groups import CommittedOffset, Group, GroupMember
 from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.positions import GroupPosition
 from logkeep.kafka.record import CommitRecord, GroupRecord
 from logkeep.kafka.restore.group_rollback import GroupBack, plan_rollback
 from logkeep.kafka.restore.group_routes import routes_by_map
 from logkeep.kafka.restore.groups import GroupsPlan, TargetGroup, inexact_findings, plan_groups, rows_foreseen, rows_of
 from logkeep.kafka.restore.offsets import Kept, Moved
-from logkeep.kafka.values import TopicPartition
 from logkeep.repository.restores.documents import RestoredGroup, RestoredPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import ConfigError
-from logkeep.kafka.jaas import parse_jaas
-from logkeep.kafka.java_properties import parse_properties
+from logkeep.kafka.client.jaas import parse_jaas
+from logkeep.kafka.client.java_properties import parse_properties
 from tests.property.untimed import untimed
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

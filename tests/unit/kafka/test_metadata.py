@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from logkeep.kafka.metadata import read_metadata
+from logkeep.kafka.client.metadata import read_metadata
 
 _LEADER_NOT_AVAILABLE, _DENIED = 5, 29
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from logkeep.errors import BackupFailed
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.plan import (
     BUNDLE_BYTES,
     BUNDLE_RANGES,
@@ -17,7 +18,6 @@ from logkeep.kafka.plan import (
     split,
 )
 from logkeep.kafka.units import CopyRange
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.manifest import KnownGap, LogCut

@@ -9,8 +9,8 @@ import pytest
 from logkeep.errors import ClusterUnreachable, Damaged
 from logkeep.formats.compare import BatchStretch
 from logkeep.formats.transactions import SettledTransactions
+from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.divergence import LogFacts
-from logkeep.kafka.fetch import FetchLimits
 from logkeep.kafka.live_log import LiveLogs, LiveRange
 from logkeep.kafka.pipeline import ProgressBackoff
 from logkeep.kafka.restore.ahead import ahead

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import ConfigError, TlsFailed
-from logkeep.kafka.patience import Backoff
-from logkeep.kafka.properties import load_settings
-from logkeep.kafka.secret_places import reveal_place
-from logkeep.kafka.settings import (
+from logkeep.kafka.client.credentials import reveal_place
+from logkeep.kafka.client.properties import load_settings
+from logkeep.kafka.client.retry import Backoff
+from logkeep.kafka.client.settings import (
     ClientSettings,
     CommandSecret,
     Endpoint,
@@ -18,7 +18,7 @@ from logkeep.kafka.settings import (
     Sasl,
     endpoints,
 )
-from logkeep.kafka.tls import tls_context
+from logkeep.kafka.client.tls import tls_context
 from tests.servers.certificates import authority, signed
 
 SECURITY = "org.apache.kafka.common.security"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from logkeep.kafka.frames import receive_some
+from logkeep.kafka.client.frames import receive_some
 
 _TIMEOUT_S = 0.2
 

@@ -5,6 +5,7 @@ from msgspec.structs import replace as changed
 
 from logkeep.errors import BackupFailed, Damaged
 from logkeep.kafka.admin.groups import CommittedOffset
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.plan import ArchivedReach
 from logkeep.kafka.record import (
     ClusterRecord,
@@ -16,7 +17,6 @@ from logkeep.kafka.record import (
     same_cluster,
     topics_of,
 )
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Severity
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.documents import seal, unseal

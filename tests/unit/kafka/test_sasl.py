@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from logkeep.errors import AuthenticationFailed
-from logkeep.kafka.sasl import authenticate
-from logkeep.kafka.settings import FileSecret, Sasl
+from logkeep.kafka.client.sasl import authenticate
+from logkeep.kafka.client.settings import FileSecret, Sasl
 
 PASSWORD = "hush-4711"
 

@@ -8,8 +8,8 @@ import pytest
 from logkeep.kafka import look, steady
 from logkeep.kafka.admin.groups import CommittedOffset, Group
 from logkeep.kafka.admin.offsets import LogBounds, ProducerState
+from logkeep.kafka.client.topology import ClusterMetadata, Partition, Topic, TopicPartition
 from logkeep.kafka.look import LogEnds, steady_look
-from logkeep.kafka.values import ClusterMetadata, Partition, Topic, TopicPartition
 
 FIRST, SECOND, OUT = TopicPartition("in", 0), TopicPartition("in", 1), TopicPartition("out", 0)
 POSITIONS = TopicPartition("__consumer_offsets", 0)

@@ -2,8 +2,8 @@
 
 from logkeep.errors import NotAuthorised, TopicMissing
 from logkeep.kafka.admin.topics import ReplicaSize
+from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition, UnreadyTopic
 from logkeep.kafka.selection import meant_by
-from logkeep.kafka.values import ClusterMetadata, TopicPartition, UnreadyTopic
 from logkeep.kafka.visibility import hidden, unseen
 from tests.kafka.clusters import topic
 

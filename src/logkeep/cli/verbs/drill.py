@@ -43,8 +43,9 @@ from logkeep.config.options import (
 )
 from logkeep.config.settings import SettingPlace
 from logkeep.errors import UsageError
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.properties import settings_from
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.properties import settings_from
+from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.restore.backup_view import view_backup
 from logkeep.kafka.restore.choice import RestoreSelection
 from logkeep.kafka.restore.plan import Wishes
@@ -52,7 +53,6 @@ from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, prepare
 from logkeep.kafka.restore.restore import KafkaRestore, KafkaRestoreDone
 from logkeep.kafka.restore.topics import abort_topics
 from logkeep.kafka.restore.units import Offsets
-from logkeep.kafka.settings import ClientSettings
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
 from logkeep.repository.holds import reading

@@ -52,11 +52,11 @@ from logkeep.config.options import (
 )
 from logkeep.errors import UsageError
 from logkeep.kafka.backup import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
+from logkeep.kafka.client.properties import load_settings, settings_from
+from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.facts import Facts
 from logkeep.kafka.plan import Plan
-from logkeep.kafka.properties import load_settings, settings_from
 from logkeep.kafka.scram import ScramWish
-from logkeep.kafka.settings import ClientSettings, endpoints
 from logkeep.model.findings import Finding
 from logkeep.model.ids import backup_id
 from logkeep.model.segments import Codec

@@ -31,7 +31,7 @@ from logkeep.config.options import (
 )
 from logkeep.errors import CommitConflict, Damaged, UsageError
 from logkeep.formats.offsets_topic import PositionKey
-from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.positions import GroupPosition, archived_positions
 from logkeep.kafka.record import ROLE, ClusterRecord
 from logkeep.kafka.restore.choice import RestoreSelection, choose

@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from logkeep.kafka.admin.security import OPERATIONS
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.codes import check
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.error_codes import check
 
 _CHUNK = 500
 _NOT_TOLD = 31

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from logkeep.kafka.admin.refusals import Refusal
 from logkeep.kafka.admin.topics import ResourceKind
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.codes import OK, TRY_AGAIN, UNKNOWN_TOPIC
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.error_codes import OK, TRY_AGAIN, UNKNOWN_TOPIC, Refusal
 
 _CHUNK = 200
 _SET, _DELETE = 0, 1

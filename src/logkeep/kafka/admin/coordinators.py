@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.codes import COORDINATOR_MOVED, OK, TRY_AGAIN, failure
-from logkeep.kafka.wire import Connection
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.connection import Connection
+from logkeep.kafka.client.error_codes import COORDINATOR_MOVED, OK, TRY_AGAIN, failure
 
 T = TypeVar("T")
 KeyedAnswer = tuple[str, int, T]

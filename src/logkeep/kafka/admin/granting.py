@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from logkeep.kafka.admin.refusals import Refusal
 from logkeep.kafka.admin.security import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCES, AclBinding, Quota
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.codes import OK
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.error_codes import OK, Refusal
 
 _CHUNK = 500
 

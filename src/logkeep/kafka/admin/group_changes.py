@@ -10,12 +10,11 @@ from typing import Any
 
 from logkeep.kafka.admin.coordinators import CoordinatorKind, KeyedAnswer, ask_coordinators
 from logkeep.kafka.admin.groups import CommittedOffset
-from logkeep.kafka.admin.leaders import by_topic
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.codes import COORDINATOR_MOVED, GROUP_ID_NOT_FOUND, OK, TRY_AGAIN
-from logkeep.kafka.protocol import error_name
-from logkeep.kafka.values import TopicPartition
-from logkeep.kafka.wire import Connection
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.connection import Connection
+from logkeep.kafka.client.error_codes import COORDINATOR_MOVED, GROUP_ID_NOT_FOUND, OK, TRY_AGAIN
+from logkeep.kafka.client.protocol import error_name
+from logkeep.kafka.client.topology import TopicPartition, by_topic
 
 _NAMED_TOPICS = 9
 """OffsetCommit 10 wants topic ids."""

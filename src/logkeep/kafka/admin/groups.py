@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from logkeep.kafka.admin.coordinators import CoordinatorKind, KeyedAnswer, ask_coordinators, ask_each_coordinator
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.codes import GROUP_ID_NOT_FOUND, INVALID_GROUP_ID, OK, UNSTABLE_OFFSET_COMMIT, check
-from logkeep.kafka.values import TopicPartition
-from logkeep.kafka.wire import Connection
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.connection import Connection
+from logkeep.kafka.client.error_codes import GROUP_ID_NOT_FOUND, INVALID_GROUP_ID, OK, UNSTABLE_OFFSET_COMMIT, check
+from logkeep.kafka.client.topology import TopicPartition
 
 _NAMED_TOPICS = 9
 """OffsetFetch 10 tells topic ids in place of names, and nothing about topics that are gone."""

@@ -6,11 +6,10 @@ from typing import Any
 from uuid import UUID
 
 from logkeep.errors import ClusterNotReady
-from logkeep.kafka.admin.refusals import Refusal
 from logkeep.kafka.admin.topics import ConfigValue
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.codes import OK, TRY_AGAIN, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID
-from logkeep.kafka.values import Topic
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.error_codes import OK, TRY_AGAIN, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, Refusal
+from logkeep.kafka.client.topology import Topic
 
 _TOPICS = 200
 _PARTITIONS = 2000

@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from logkeep.kafka.admin.leaders import by_topic
-from logkeep.kafka.cluster import Answer, Cluster
-from logkeep.kafka.values import TopicPartition
-from logkeep.kafka.wire import Connection
+from logkeep.kafka.client.cluster import Answer, Cluster
+from logkeep.kafka.client.connection import Connection
+from logkeep.kafka.client.topology import TopicPartition, by_topic
 
 _ORDINARY_CLIENT = -1
 

@@ -11,11 +11,10 @@ from typing import Any, TypeVar
 
 from logkeep.errors import ClusterNotReady
 from logkeep.kafka.admin.coordinators import CoordinatorKind, KeyedAnswer, ask_coordinators
-from logkeep.kafka.admin.leaders import by_topic
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.codes import OK, TRY_AGAIN, failure
-from logkeep.kafka.values import TopicPartition
-from logkeep.kafka.wire import Connection
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.connection import Connection
+from logkeep.kafka.client.error_codes import OK, TRY_AGAIN, failure
+from logkeep.kafka.client.topology import TopicPartition, by_topic
 
 T = TypeVar("T")
 _Ask = Callable[[Connection, Sequence[str]], Iterable[KeyedAnswer[T]]]

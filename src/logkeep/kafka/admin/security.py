@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from logkeep.formats.metadata_records import AclMade
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.codes import OK, SECURITY_DISABLED, check
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.error_codes import OK, SECURITY_DISABLED, check
 
 _ANY = 1
 RESOURCES = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}

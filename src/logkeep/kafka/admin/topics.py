@@ -7,9 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from logkeep.errors import ClusterNotReady, NotAuthorised
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.codes import OK, TOPIC_EXISTS, TRY_AGAIN, UNKNOWN_TOPIC, check, failure
-from logkeep.kafka.values import Topic, TopicPartition
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.error_codes import OK, TOPIC_EXISTS, TRY_AGAIN, UNKNOWN_TOPIC, check, failure
+from logkeep.kafka.client.topology import Topic, TopicPartition
 
 _CHUNK = 500
 _TIMEOUT_MS = 20_000

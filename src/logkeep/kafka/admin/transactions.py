@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from logkeep.kafka.admin.coordinators import CoordinatorKind, KeyedAnswer, ask_coordinators, ask_each_coordinator
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.codes import TRANSACTIONAL_ID_NOT_FOUND, check
-from logkeep.kafka.values import TopicPartition
-from logkeep.kafka.wire import Connection
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.connection import Connection
+from logkeep.kafka.client.error_codes import TRANSACTIONAL_ID_NOT_FOUND, check
+from logkeep.kafka.client.topology import TopicPartition
 
 
 @dataclass(frozen=True, order=True)

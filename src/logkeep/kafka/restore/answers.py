@@ -3,8 +3,8 @@
 from enum import StrEnum
 from typing import Final
 
-from logkeep.kafka.codes import OK
-from logkeep.kafka.protocol import error_name
+from logkeep.kafka.client.error_codes import OK
+from logkeep.kafka.client.protocol import error_name
 from logkeep.kafka.restore.position import Trouble
 from logkeep.kafka.restore.units import ReplayOutcome
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from logkeep.errors import UsageError
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record import ClusterRecord, TopicRecord
 from logkeep.kafka.selection import compiled
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.segments import LogName
 from logkeep.repository.manifest import LogCut
 

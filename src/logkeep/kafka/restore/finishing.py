@@ -13,7 +13,9 @@ import msgspec
 from logkeep.formats.run_map import RunMap
 from logkeep.formats.run_map_bytes import Route
 from logkeep.kafka.admin.security import list_acls, list_quotas
-from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.settings import ClientSettings
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.acls import apply_acls, plan_acls
 from logkeep.kafka.restore.backup_view import KafkaBackupView
 from logkeep.kafka.restore.groups import GroupsPlan, inexact_findings, plan_groups, rows_of
@@ -24,8 +26,6 @@ from logkeep.kafka.restore.quotas import apply_quotas, plan_quotas
 from logkeep.kafka.restore.set_groups import set_groups, standing_of
 from logkeep.kafka.restore.topics import finish_topics
 from logkeep.kafka.restore.units import Offsets
-from logkeep.kafka.settings import ClientSettings
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.restores import RestoredGroup
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from logkeep.kafka.admin.groups import CommittedOffset
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.groups import TargetGroup, refuse_unsafe
-from logkeep.kafka.values import TopicPartition
 from logkeep.repository.restores.documents import RestoredGroup
 
 

@@ -13,6 +13,7 @@ import msgspec
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.formats.offsets_topic import PositionKey
 from logkeep.kafka.admin.groups import CommittedOffset, Group, GroupMember
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.positions import GroupPosition
 from logkeep.kafka.record import CommitRecord, GroupRecord
 from logkeep.kafka.restore.offsets import (
@@ -25,7 +26,6 @@ from logkeep.kafka.restore.offsets import (
     carried_over,
 )
 from logkeep.kafka.selection import compiled
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.restores.documents import RestoredGroup
 

@@ -14,7 +14,8 @@ from logkeep.errors import LogkeepError, TargetUnsafe, UsageError
 from logkeep.formats.offsets_topic import PositionKey
 from logkeep.formats.run_map_bytes import decode_all
 from logkeep.kafka.admin.offsets import LogBounds, log_bounds
-from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.positions import GroupPosition
 from logkeep.kafka.record import ClusterRecord
 from logkeep.kafka.restore.choice import SelectedLogs
@@ -24,7 +25,6 @@ from logkeep.kafka.restore.groups import GroupsPlan, plan_groups, rows_of
 from logkeep.kafka.restore.offsets import Routes
 from logkeep.kafka.restore.set_groups import roll_back, set_groups, standing_of
 from logkeep.kafka.restore.units import ReplayOutcome
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import Clock, TokenSource, rfc3339

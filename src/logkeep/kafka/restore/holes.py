@@ -14,13 +14,13 @@ from logkeep.formats.fillers import filler_batches
 from logkeep.formats.outgoing import Outgoing, stamp
 from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.admin.producers import ProducerId, abort_transaction, add_partitions, begin_producer
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.frames import ReceiveBuffer
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.frames import ReceiveBuffer
+from logkeep.kafka.client.produce import API, VERSION, Ack, Parcel, parse, request_parts
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.answers import meaning
 from logkeep.kafka.restore.position import SEQUENCES, StreamStep, Trouble
-from logkeep.kafka.restore.produce import API, VERSION, Ack, Parcel, parse, request_parts
 from logkeep.kafka.restore.units import ReplayLog, ReplayOutcome
-from logkeep.kafka.values import TopicPartition
 
 TIMEOUT_MS = 60_000
 """How long a coordinator leaves a transaction open."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from logkeep.formats.run_map import RunMap
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record import CommitRecord
-from logkeep.kafka.values import TopicPartition
 
 
 class Reason(StrEnum):

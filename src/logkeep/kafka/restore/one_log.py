@@ -10,14 +10,14 @@ from typing import NamedTuple
 from logkeep.errors import ClusterNotReady, Damaged, ObjectMissing
 from logkeep.formats.run_map import RunMap, RunMapBuilder
 from logkeep.formats.stamping import ReadyBatch
-from logkeep.kafka.protocol import error_name
+from logkeep.kafka.client.produce import Ack
+from logkeep.kafka.client.protocol import error_name
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.answers import Next, meaning
 from logkeep.kafka.restore.position import StreamStep, TargetEnd, Trouble, judged, lost
-from logkeep.kafka.restore.produce import Ack
 from logkeep.kafka.restore.reading import Reading
 from logkeep.kafka.restore.stream import Load
 from logkeep.kafka.restore.units import ReplayLog, ReplayOutcome
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.work import Progress
 
 WINDOW = 5

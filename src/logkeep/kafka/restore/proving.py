@@ -8,10 +8,10 @@ from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.transactions import SettledTransactions
 from logkeep.formats.view import visible_records
 from logkeep.kafka.brokers import SettingsBrokers
+from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.restore.archive import settled_of, share_of, stretches, view_of
 from logkeep.kafka.restore.proof import prove
 from logkeep.kafka.restore.units import LogResult, Offsets, ReplayLog, ReplayOutcome, ReplayResult, SourceResult
-from logkeep.kafka.settings import ClientSettings
 from logkeep.model.work import Progress
 from logkeep.repository.chain import SourceRef
 

@@ -14,7 +14,9 @@ import msgspec
 
 from logkeep.errors import Locked, ObjectMissing, TargetUnsafe, UnknownBackup, UsageError
 from logkeep.formats.run_map_bytes import decode_all
-from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.settings import ClientSettings
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.backup_view import KIND, KafkaBackupView, view_backup
 from logkeep.kafka.restore.finishing import There, as_first_found, finish
 from logkeep.kafka.restore.plan import RestorePlan, gap_findings
@@ -24,8 +26,6 @@ from logkeep.kafka.restore.results import map_of, partition_rows, result_finding
 from logkeep.kafka.restore.topic_plans import difference_findings
 from logkeep.kafka.restore.topics import abort_topics
 from logkeep.kafka.restore.writing_logs import LogWriting, Written
-from logkeep.kafka.settings import ClientSettings
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.ranges import Range

@@ -11,10 +11,10 @@ from logkeep.kafka.admin.configs import ConfigChange, alter_topic_configs
 from logkeep.kafka.admin.granting import alter_quotas
 from logkeep.kafka.admin.new_topics import NewTopic, create_topics
 from logkeep.kafka.admin.security import Quota
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.codes import OK
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.error_codes import OK
+from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.restore.rights import Answers, RightsFound, RightsWanted, judged
-from logkeep.kafka.settings import ClientSettings
 
 _HARMLESS = ConfigChange({"retention.ms": "-1"})
 _SOME_QUOTA = Quota((("user", None),), (("producer_byte_rate", 2.0**50),))

@@ -10,8 +10,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.courtesy import Courtesy
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.rate_limit import Courtesy
 from logkeep.kafka.pipeline import ProgressBackoff
 from logkeep.kafka.restore.archive import PIECE_BYTES
 from logkeep.kafka.restore.bundles import SIDE_BY_SIDE

@@ -12,11 +12,11 @@ from logkeep.kafka.admin.group_changes import (
     move_share_groups,
 )
 from logkeep.kafka.admin.groups import CommittedOffset, describe_groups, group_offsets, list_groups, share_group_offsets
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.codes import failure
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.error_codes import failure
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.group_rollback import GroupBack
 from logkeep.kafka.restore.groups import GroupsPlan, TargetGroup
-from logkeep.kafka.values import TopicPartition
 
 Wanted = Mapping[str, Mapping[TopicPartition, CommittedOffset | None]]
 """By group, where it has to stand; None: nowhere."""

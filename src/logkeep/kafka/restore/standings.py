@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from logkeep.errors import NotAuthorised, TopicMissing
 from logkeep.kafka.admin.offsets import ProducerState, describe_producers, list_offsets
-from logkeep.kafka.cluster import Cluster
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition
 from logkeep.kafka.restore.position import TargetEnd, Trouble
 from logkeep.kafka.restore.units import ReplayLog, ReplayOutcome
-from logkeep.kafka.values import ClusterMetadata, TopicPartition
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from logkeep.formats.records import RecordColumns, decode
 from logkeep.formats.transactions import COMMIT, Settling
 from logkeep.formats.twins import Flags, LogSide
 from logkeep.formats.view import View, chosen
+from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.divergence import Cause, LogPosition
-from logkeep.kafka.fetch import FetchLimits
 from logkeep.kafka.live_log import LiveLogs, LiveRange, Lost, said
 from logkeep.kafka.pipeline import Pause, ProgressBackoff
 from logkeep.kafka.restore.ahead import ahead

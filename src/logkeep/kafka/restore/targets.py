@@ -7,8 +7,8 @@ from logkeep.errors import NotAuthorised
 from logkeep.kafka.admin.new_topics import NewTopic, create_topics
 from logkeep.kafka.admin.offsets import LogBounds, log_bounds
 from logkeep.kafka.admin.topics import ConfigValue, ResourceKind, describe_configs, topic_configs
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.values import ClusterMetadata, Topic, TopicPartition
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.topology import ClusterMetadata, Topic, TopicPartition
 
 APIS = (
     "Produce", "Fetch", "InitProducerId", "AddPartitionsToTxn", "EndTxn", "DescribeProducers", "DeleteRecords",

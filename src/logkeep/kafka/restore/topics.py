@@ -11,13 +11,12 @@ from logkeep.errors import RestoreFailed, TargetUnsafe
 from logkeep.kafka.admin.configs import ConfigChange, alter_topic_configs, change_between
 from logkeep.kafka.admin.new_topics import NewTopic, create_topics, delete_topics, wait_for_leaders
 from logkeep.kafka.admin.offsets import At, list_offsets
-from logkeep.kafka.admin.refusals import raise_first
 from logkeep.kafka.admin.topics import topic_configs
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.codes import TOPIC_EXISTS
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.error_codes import TOPIC_EXISTS, raise_first
+from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.restore.refusals import named
 from logkeep.kafka.restore.topic_plans import TopicPlan
-from logkeep.kafka.values import Topic, TopicPartition
 from logkeep.model.findings import Finding, Severity
 
 _LIMIT = "max.message.bytes"

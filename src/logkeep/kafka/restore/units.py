@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
-from logkeep.kafka.settings import ClientSettings
+from logkeep.kafka.client.settings import ClientSettings
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.chain import SourceRef
 

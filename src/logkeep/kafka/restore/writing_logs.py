@@ -16,8 +16,10 @@ from logkeep.formats.warm import warm
 from logkeep.kafka.admin.new_topics import delete_topics
 from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.admin.producers import new_producer_id
-from logkeep.kafka.cluster import Cluster
-from logkeep.kafka.courtesy import share
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.rate_limit import share
+from logkeep.kafka.client.settings import ClientSettings
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.backup_view import KafkaBackupView
 from logkeep.kafka.restore.bundles import bundles
 from logkeep.kafka.restore.plan import PlannedLog, RestorePlan
@@ -37,8 +39,6 @@ from logkeep.kafka.restore.units import (
     ReplayUnit,
     SourceLog,
 )
-from logkeep.kafka.settings import ClientSettings
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import RestoreId
 from logkeep.model.ranges import Range

@@ -15,12 +15,12 @@ from functools import cached_property
 from uuid import UUID
 
 from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.client.fetch import DivergingEpoch
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.divergence import Cause, LogFacts, LogPosition, explain
-from logkeep.kafka.fetch import DivergingEpoch
 from logkeep.kafka.record import PartitionRecord
 from logkeep.kafka.salvage.replicas import MergedReplicas, choose
 from logkeep.kafka.salvage.scanned import ReplicaScan
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 
 NOWHERE = DivergingEpoch(-1, -1)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from logkeep.kafka.values import TopicPartition
+from logkeep.kafka.client.topology import TopicPartition
 
 METADATA_TOPIC = "__cluster_metadata"
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})

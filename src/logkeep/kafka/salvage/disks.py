@@ -12,6 +12,7 @@ from pathlib import Path
 from uuid import UUID
 
 from logkeep.errors import LogDirUnusable
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.dir_lock import share
 from logkeep.kafka.salvage.disk_layout import (
     METADATA_TOPIC,
@@ -26,7 +27,6 @@ from logkeep.kafka.salvage.disk_layout import (
 )
 from logkeep.kafka.salvage.survey import Copy
 from logkeep.kafka.salvage.windows import opened
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 
 _SMALL_FILE = 64 << 20

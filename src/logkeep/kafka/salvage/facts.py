@@ -13,6 +13,7 @@ from logkeep.kafka.admin.groups import CommittedOffset, Group
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.admin.security import AclBinding, Quota, acl_of
 from logkeep.kafka.admin.topics import TopicConfigs
+from logkeep.kafka.client.topology import ClusterMetadata, Partition, Topic, TopicPartition
 from logkeep.kafka.cut import OpenTransaction
 from logkeep.kafka.facts import Facts
 from logkeep.kafka.look import GroupFacts, LogEnds
@@ -20,7 +21,6 @@ from logkeep.kafka.record import ClusterRecord, GroupRecord, PartitionRecord, To
 from logkeep.kafka.salvage.cluster_image import ClusterImage
 from logkeep.kafka.salvage.decide import Decided
 from logkeep.kafka.salvage.positions import FoundGroup
-from logkeep.kafka.values import ClusterMetadata, Partition, Topic, TopicPartition
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.salvage.cluster_image import ClusterImage
 from logkeep.kafka.salvage.decide import Decided
 from logkeep.kafka.salvage.positions import SalvagedGroups
 from logkeep.kafka.salvage.survey import Survey
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.repository.manifest import KnownGap

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.facts import Facts
 from logkeep.kafka.notices import gone_topics
 from logkeep.kafka.plan import ArchivedReach, Plan, next_history, plan_backup
@@ -23,7 +24,6 @@ from logkeep.kafka.salvage.survey import SalvageSurveyUnit, Survey, survey
 from logkeep.kafka.selection import choose_topics
 from logkeep.kafka.steady import POSITIONS_TOPIC
 from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES
-from logkeep.kafka.values import Topic, TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.ranges import Range

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from uuid import UUID
 
+from logkeep.kafka.client.topology import Partition, Topic, TopicPartition
 from logkeep.kafka.salvage.cluster_image import ClusterImage
 from logkeep.kafka.salvage.disk_layout import INTERNAL_TOPICS, LogDirState
 from logkeep.kafka.salvage.disks import FoundCopy
-from logkeep.kafka.values import Partition, Topic, TopicPartition
 from logkeep.model.findings import Finding, Severity
 
 NO_ID = UUID(int=0)

@@ -8,6 +8,7 @@ same source as those that were taken online, and continues them.
 from dataclasses import dataclass
 
 from logkeep.kafka.assemble import Assembled, assemble
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.notices import on_damage
 from logkeep.kafka.record import ROLE, ClusterRecord, PartitionRecord, acls_of, check_consistent, groups_of, quotas_of
 from logkeep.kafka.salvage.copying import SalvageUnit, salvage_ranges
@@ -17,7 +18,6 @@ from logkeep.kafka.salvage.findings import with_reasons
 from logkeep.kafka.salvage.foresight import SalvageOptions, SalvagePlan, foresee
 from logkeep.kafka.traits import LogTraits, all_joined
 from logkeep.kafka.units import CopyResult, EpochRun
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName

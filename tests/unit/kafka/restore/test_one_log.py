@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from logkeep.kafka.client.produce import Ack
 from logkeep.kafka.restore.one_log import WINDOW, LogReplay
 from logkeep.kafka.restore.position import TargetEnd
-from logkeep.kafka.restore.produce import Ack
 from logkeep.kafka.restore.reading import Reading
 from logkeep.kafka.restore.units import Offsets, Producer, ReplayLog, ReplayOutcome
 from logkeep.model.segments import Codec

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from kafka.protocol.producer.produce import ProduceRequest, ProduceResponse
 
 from logkeep.errors import ClusterError
-from logkeep.kafka.restore import produce
-from logkeep.kafka.restore.produce import Ack, Parcel, parse, request_parts
-from logkeep.kafka.values import TopicPartition
+from logkeep.kafka.client import produce
+from logkeep.kafka.client.produce import Ack, Parcel, parse, request_parts
+from logkeep.kafka.client.topology import TopicPartition
 
 BATCHES = {
     TopicPartition("orders", 0): b"x" * 70,

@@ -5,6 +5,7 @@ import pytest
 
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record import ClusterRecord, TopicRecord
 from logkeep.kafka.restore.choice import RestoreSelection, choose
 from logkeep.kafka.restore.plan import CheckedPlan, RestorePlan, Wishes, plan_restore
@@ -12,7 +13,6 @@ from logkeep.kafka.restore.repartition import LARGEST_MADE_BYTES, MOST_RECORDS
 from logkeep.kafka.restore.survey import LogSurvey
 from logkeep.kafka.restore.targets import TargetFacts, TargetTopic
 from logkeep.kafka.restore.units import Offsets
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.manifest import LogCut
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from logkeep.kafka.assemble import earlier_results
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.salvage.replicas import choose
 from logkeep.kafka.salvage.scanned import ReplicaScan
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.ids import BackupId
 from logkeep.model.ranges import Range
 from logkeep.repository.chain import read_chain

@@ -5,13 +5,13 @@ from uuid import UUID
 
 import pytest
 
+from logkeep.kafka.client.fetch import DivergingEpoch
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.divergence import Cause
-from logkeep.kafka.fetch import DivergingEpoch
 from logkeep.kafka.record import PartitionRecord
 from logkeep.kafka.salvage.decide import FoundLog, decide, epoch_end
 from logkeep.kafka.salvage.epochs import EpochStart
 from logkeep.kafka.salvage.scanned import ReplicaScan
-from logkeep.kafka.values import TopicPartition
 from tests.kafka.disks import ID, add_log, made_disk, run_of
 from tests.kafka.salvaged import codes, salvaged, told
 from tests.kafka.whole import new_place

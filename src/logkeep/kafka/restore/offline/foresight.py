@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from logkeep.errors import LogDirUnusable, TargetUnsafe, UsageError
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.restore.choice import ChosenLog, SelectedLogs, choose
 from logkeep.kafka.restore.offline.directories import old_files, standing_of
@@ -26,7 +27,6 @@ from logkeep.kafka.restore.offline.values import (
 from logkeep.kafka.salvage.cluster_image import ClusterImage, newest_image
 from logkeep.kafka.salvage.disk_layout import LogDirState
 from logkeep.kafka.salvage.disks import Disks, FoundCopy, look
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment

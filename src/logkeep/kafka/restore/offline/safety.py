@@ -7,10 +7,10 @@ start, and a log that is put on one of several replicas may be cut to nothing by
 from collections.abc import Iterable, Mapping, Sequence
 
 from logkeep.errors import TargetUnsafe
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.offline.procedure import HELD_OFF
 from logkeep.kafka.restore.offline.values import DirectoryState, OfflineRestoreLog, OfflineRestorePlan, OfflineWish
 from logkeep.kafka.salvage.cluster_image import ClusterImage
-from logkeep.kafka.values import TopicPartition
 from logkeep.model.findings import Finding, Severity
 
 _MOST_NAMED = 5

@@ -1,12 +1,16 @@
 """What the error codes in replies mean to us: try again, ask somebody else, give up and say why.
 
 Pure: codes in, decisions and errors out.
+
+What a cluster refused of many things that it was asked at once: the others were done.
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterTooOld, NotAuthorised, TopicMissing
-from logkeep.kafka.protocol import error_name
+from logkeep.kafka.client.protocol import error_name
 
 OK: Final = 0
 UNKNOWN_TOPIC: Final = 3
@@ -56,3 +60,22 @@ def check(code: int, *, subject: str, doing: str, message: str | None = None) ->
     """Raise `failure` unless the code is `OK`."""
     if code != OK:
         raise failure(code, subject=subject, doing=doing, message=message)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One thing, the broker's code and its own words."""
+
+    subject: str
+    doing: str
+    code: int
+    message: str
+
+    def error(self) -> ClusterError:
+        return failure(self.code, subject=self.subject, doing=self.doing, message=self.message)
+
+
+def raise_first(refusals: Iterable[Refusal]) -> None:
+    """Raise the error of the first one, if there is one."""
+    for each in refusals:
+        raise each.error()

@@ -4,8 +4,8 @@ import socket
 import ssl
 
 from logkeep.errors import ClusterUnreachable
-from logkeep.kafka.settings import ClientSettings, Endpoint
-from logkeep.kafka.tls import explain_tls
+from logkeep.kafka.client.settings import ClientSettings, Endpoint
+from logkeep.kafka.client.tls import explain_tls
 
 _TLS_REMEDY = "is this the port of a TLS listener? Otherwise check the network; the run can be repeated"
 

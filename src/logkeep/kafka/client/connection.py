@@ -17,13 +17,13 @@ from typing import Any, NoReturn, Self
 
 from logkeep import __version__
 from logkeep.errors import ClusterError, ClusterTooOld, ClusterUnreachable, LogkeepError
-from logkeep.kafka.codes import OK, UNSUPPORTED_VERSION, failure
-from logkeep.kafka.dial import dial, told
-from logkeep.kafka.frames import Bytes, ReceiveBuffer, body_start, receive_some, send_all
-from logkeep.kafka.protocol import Shape, decode, encode, shape
-from logkeep.kafka.sasl import authenticate
-from logkeep.kafka.settings import ClientSettings, Endpoint
-from logkeep.kafka.tls import explain_tls, tls_context
+from logkeep.kafka.client.error_codes import OK, UNSUPPORTED_VERSION, failure
+from logkeep.kafka.client.frames import Bytes, ReceiveBuffer, body_start, receive_some, send_all
+from logkeep.kafka.client.protocol import Shape, decode, encode, shape
+from logkeep.kafka.client.sasl import authenticate
+from logkeep.kafka.client.settings import ClientSettings, Endpoint
+from logkeep.kafka.client.tcp import dial, told
+from logkeep.kafka.client.tls import explain_tls, tls_context
 
 _API_VERSIONS = shape("ApiVersions")
 _LARGEST_FRAME_BYTES = 2**30

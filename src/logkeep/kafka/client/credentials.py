@@ -4,9 +4,9 @@ from pathlib import Path
 
 from logkeep import secret_reading
 from logkeep.errors import ConfigError
-from logkeep.kafka.jaas import parse_jaas
-from logkeep.kafka.java_properties import parse_properties
-from logkeep.kafka.settings import CommandSecret, FileSecret, PropertySecret, SecretPlace
+from logkeep.kafka.client.jaas import parse_jaas
+from logkeep.kafka.client.java_properties import parse_properties
+from logkeep.kafka.client.settings import CommandSecret, FileSecret, PropertySecret, SecretPlace
 from logkeep.model.secret import Secret
 
 _LARGEST_BYTES = 1024 * 1024

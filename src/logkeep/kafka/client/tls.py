@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from logkeep.errors import TlsFailed
-from logkeep.kafka.secret_places import read_file, reveal_place
-from logkeep.kafka.settings import ClientSettings, KeyStore, PropertySecret, TrustStore
+from logkeep.kafka.client.credentials import read_file, reveal_place
+from logkeep.kafka.client.settings import ClientSettings, KeyStore, PropertySecret, TrustStore
 
 _EXPIRED, _NOT_YET, _HOST, _ADDRESS = 10, 9, 62, 64
 _UNKNOWN_AUTHORITY = {2, 18, 19, 20, 21}

@@ -18,7 +18,7 @@ from typing import Protocol
 from uuid import UUID
 
 from logkeep.errors import ClusterError
-from logkeep.kafka.codes import failure
+from logkeep.kafka.client.error_codes import failure
 
 _API, _VERSION = 1, 13
 _NO_REPLICA, _ISOLATION_ALL, _NO_SESSION, _FINAL_EPOCH = -1, 0, 0, -1

@@ -16,13 +16,13 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, TlsFailed, TopicMissing
-from logkeep.kafka.codes import OK, TRY_AGAIN, failure
-from logkeep.kafka.metadata import read_metadata, request_fields
-from logkeep.kafka.patience import Backoff
-from logkeep.kafka.settings import ClientSettings, Endpoint
-from logkeep.kafka.tls import tls_context
-from logkeep.kafka.values import Broker, ClusterMetadata, TopicPartition
-from logkeep.kafka.wire import Connection
+from logkeep.kafka.client.connection import Connection
+from logkeep.kafka.client.error_codes import OK, TRY_AGAIN, failure
+from logkeep.kafka.client.metadata import read_metadata, request_fields
+from logkeep.kafka.client.retry import Backoff
+from logkeep.kafka.client.settings import ClientSettings, Endpoint
+from logkeep.kafka.client.tls import tls_context
+from logkeep.kafka.client.topology import Broker, ClusterMetadata, TopicPartition
 
 T = TypeVar("T")
 Answer = tuple[TopicPartition, int, T]

@@ -14,9 +14,10 @@ from typing import cast, get_args
 from urllib.parse import unquote, urlsplit
 
 from logkeep.errors import ConfigError
-from logkeep.kafka.jaas import JaasEntry, parse_jaas
-from logkeep.kafka.secret_places import read_properties
-from logkeep.kafka.settings import (
+from logkeep.kafka.client.credentials import read_properties
+from logkeep.kafka.client.jaas import JaasEntry, parse_jaas
+from logkeep.kafka.client.keystores import key_store, trust_store
+from logkeep.kafka.client.settings import (
     ClientSettings,
     CommandSecret,
     FileSecret,
@@ -27,7 +28,6 @@ from logkeep.kafka.settings import (
     SecretPlace,
     endpoints,
 )
-from logkeep.kafka.store_files import key_store, trust_store
 
 _SECRET_KEYS = ("sasl.jaas.config", "ssl.keystore.key")
 _USED = {

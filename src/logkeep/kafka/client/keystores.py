@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from logkeep.errors import ConfigError
-from logkeep.kafka.secret_places import read_file
-from logkeep.kafka.settings import KeyStore, PropertySecret, StoreKind, TrustStore
+from logkeep.kafka.client.credentials import read_file
+from logkeep.kafka.client.settings import KeyStore, PropertySecret, StoreKind, TrustStore
 
 _JKS_MAGIC = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 _DER_SEQUENCE = b"\x30"

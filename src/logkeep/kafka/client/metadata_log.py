@@ -13,13 +13,13 @@ from uuid import UUID
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, SourceDamaged, TlsFailed
 from logkeep.formats.kafka_log import CONTROL, WalkEnd, first_broken, walk
 from logkeep.formats.plain_records import records_of
-from logkeep.kafka.codes import LEADER_MOVED, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, check
-from logkeep.kafka.fetch import DivergingEpoch, FetchedPartition, FetchLimits, PartitionFetch, encode, parse
-from logkeep.kafka.frames import ReceiveBuffer
-from logkeep.kafka.patience import Backoff
-from logkeep.kafka.settings import ClientSettings, Endpoint
-from logkeep.kafka.tls import tls_context
-from logkeep.kafka.wire import Connection
+from logkeep.kafka.client.connection import Connection
+from logkeep.kafka.client.error_codes import LEADER_MOVED, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, check
+from logkeep.kafka.client.fetch import DivergingEpoch, FetchedPartition, FetchLimits, PartitionFetch, encode, parse
+from logkeep.kafka.client.frames import ReceiveBuffer
+from logkeep.kafka.client.retry import Backoff
+from logkeep.kafka.client.settings import ClientSettings, Endpoint
+from logkeep.kafka.client.tls import tls_context
 
 TOPIC = "__cluster_metadata"
 _ID = UUID(int=1)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from logkeep.errors import ClusterError, Damaged
 from logkeep.formats.kafka_fields import FieldReader
-from logkeep.kafka.frames import Bytes
-from logkeep.kafka.values import TopicPartition
+from logkeep.kafka.client.frames import Bytes
+from logkeep.kafka.client.topology import TopicPartition
 
 API, VERSION = "Produce", 9
 _ACKS_ALL = -1

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from logkeep.errors import AuthenticationFailed, ClusterError
-from logkeep.kafka import protocol
-from logkeep.kafka.codes import OK
-from logkeep.kafka.protocol import error_name
-from logkeep.kafka.secret_places import reveal_place
-from logkeep.kafka.settings import Sasl
+from logkeep.kafka.client import protocol
+from logkeep.kafka.client.credentials import reveal_place
+from logkeep.kafka.client.error_codes import OK
+from logkeep.kafka.client.protocol import error_name
+from logkeep.kafka.client.settings import Sasl
 from logkeep.model.secret import Secret
 
 _MOST_STEPS = 5

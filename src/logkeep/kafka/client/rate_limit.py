@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from logkeep.errors import ClusterNotReady
-from logkeep.kafka.fetch import FetchLimits
+from logkeep.kafka.client.fetch import FetchLimits
 
 BURST_S = 0.25
 """How much unused time may be saved up."""

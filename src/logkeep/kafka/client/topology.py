@@ -1,10 +1,15 @@
-"""Clusters, topics and partitions as frozen values."""
+"""Clusters, topics and partitions as frozen values.
 
+Partitions grouped by topic, as most requests want them.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from logkeep.kafka.settings import Endpoint
+from logkeep.kafka.client.settings import Endpoint
 
 
 class TopicPartition(NamedTuple):
@@ -78,3 +83,10 @@ class ClusterMetadata:
 
     def topic(self, name: str) -> Topic | None:
         return next((each for each in self.topics if each.name == name), None)
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    grouped: defaultdict[str, list[int]] = defaultdict(list)
+    for topic, partition in partitions:
+        grouped[topic].append(partition)
+    return dict(grouped)

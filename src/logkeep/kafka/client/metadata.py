@@ -5,9 +5,9 @@ from typing import Any
 from uuid import UUID
 
 from logkeep.errors import ClusterTooOld
-from logkeep.kafka.codes import OK, TRY_AGAIN, UNKNOWN_TOPIC
-from logkeep.kafka.settings import Endpoint
-from logkeep.kafka.values import Broker, ClusterMetadata, Partition, Topic, UnreadyTopic
+from logkeep.kafka.client.error_codes import OK, TRY_AGAIN, UNKNOWN_TOPIC
+from logkeep.kafka.client.settings import Endpoint
+from logkeep.kafka.client.topology import Broker, ClusterMetadata, Partition, Topic, UnreadyTopic
 
 _ANY_ID = UUID(int=0)
 
