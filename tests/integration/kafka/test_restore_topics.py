@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import ClusterError, RestoreFailed, TargetUnsafe
-from logkeep.kafka.admin import new_topics as new_topics_module
+from logkeep.kafka.admin import topic_changes as new_topics_module
 from logkeep.kafka.admin.topics import create_topic, delete_topic
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints

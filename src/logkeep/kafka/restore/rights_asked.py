@@ -1,16 +1,16 @@
 """The questions behind `rights`: asked of the brokers, and none of them changes anything."""
 
-from logkeep.kafka.admin.authorized import (
+from logkeep.kafka.admin.configs import ConfigChange, alter_topic_configs
+from logkeep.kafka.admin.granting import alter_quotas
+from logkeep.kafka.admin.permissions import (
     cluster_operations,
     group_read_code,
     topic_operations,
     transactional_describe_code,
     transactional_write_code,
 )
-from logkeep.kafka.admin.configs import ConfigChange, alter_topic_configs
-from logkeep.kafka.admin.granting import alter_quotas
-from logkeep.kafka.admin.new_topics import NewTopic, create_topics
 from logkeep.kafka.admin.security import Quota
+from logkeep.kafka.admin.topic_changes import NewTopic, create_topics
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import OK
 from logkeep.kafka.client.settings import ClientSettings

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from logkeep.errors import NotAuthorised
-from logkeep.kafka.admin.new_topics import NewTopic, create_topics
 from logkeep.kafka.admin.offsets import LogBounds, log_bounds
+from logkeep.kafka.admin.topic_changes import NewTopic, create_topics
 from logkeep.kafka.admin.topics import ConfigValue, ResourceKind, describe_configs, topic_configs
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import ClusterMetadata, Topic, TopicPartition

@@ -9,7 +9,7 @@ import msgspec
 
 from logkeep.errors import ClusterError
 from logkeep.kafka.admin.configs import alter_topic_configs, change_between
-from logkeep.kafka.admin.new_topics import NewTopic, create_topics
+from logkeep.kafka.admin.topic_changes import NewTopic, create_topics
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import Refusal
 from logkeep.kafka.restore.topic_plans import DifferenceReason, TopicDifference, TopicPlan

@@ -13,9 +13,9 @@ import msgspec
 
 from logkeep.errors import Locked, RestoreFailed, TargetUnsafe
 from logkeep.formats.warm import warm
-from logkeep.kafka.admin.new_topics import delete_topics
 from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.admin.producers import new_producer_id
+from logkeep.kafka.admin.topic_changes import delete_topics
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.rate_limit import share
 from logkeep.kafka.client.settings import ClientSettings
