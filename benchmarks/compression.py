@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from logkeep.formats.kafka_log import walk
 from logkeep.formats.zstd_frames import LEVEL
-from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter
+from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Codec, Collection, LogName, Segment
 from logkeep.repository.chain import SourceRef
 from logkeep.store.base import ObjectWriter

@@ -30,7 +30,7 @@ from benchmarks.session_start import Nothing, do_nothing
 from benchmarks.spark_connector import COORDINATES
 from benchmarks.timed import TimedEngine
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.kafka.verify import check_logs
+from logkeep.kafka.logs.batch_check import check_logs
 from logkeep.model.ids import backup_id
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.owner import this_process

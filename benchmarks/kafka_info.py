@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 from benchmarks.repository_parts import made_up
+from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.record import ROLE, ClusterRecord, CommitRecord, GroupRecord, PartitionRecord, TopicRecord
-from logkeep.kafka.traits import LogTraits
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import LogName
 from logkeep.model.time import random_token, utc_now

@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from logkeep.formats.zstd_frames import packed_frame
-from logkeep.kafka.verify import check_logs
+from logkeep.kafka.logs.batch_check import check_logs
 from logkeep.model.segments import Codec
 from logkeep.repository.parts import Expected
 from logkeep.repository.verify import HashUnit

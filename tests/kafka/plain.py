@@ -11,7 +11,7 @@ from kafka.protocol.consumer.offsets import ListOffsetsResponse, OffsetForLeader
 from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
 from logkeep.errors import ClusterNotReady, ClusterUnreachable
 from logkeep.kafka.client.fetch import DivergingEpoch
-from logkeep.kafka.divergence import LogFacts, LogPosition
+from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
 from logkeep.kafka.units import Leader
 
 _TIMEOUT_S = 30.0

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 from logkeep.errors import ClusterUnreachable
-from logkeep.kafka.divergence import LogFacts, LogPosition
+from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
 from logkeep.kafka.units import Leader
 
 _DATA = FetchResponse.FetchableTopicResponse.PartitionData

@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 
 from logkeep.formats.kafka_log import walk
-from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter
+from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Codec, Collection, LogName, Segment
 from logkeep.repository import layout
 from logkeep.repository.chain import SourceRef

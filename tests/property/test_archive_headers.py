@@ -12,7 +12,7 @@ import pytest
 
 from logkeep.errors import Damaged
 from logkeep.formats.kafka_log import HEADER_BYTES, walk
-from logkeep.kafka.restore import archive
+from logkeep.kafka.logs import archived
 from logkeep.kafka.restore.survey import RestoreSurveyUnit, SurveyLog, survey
 from logkeep.kafka.restore.units import Offsets, Producer, ReplayLog
 from logkeep.model.segments import Codec, Segment
@@ -37,7 +37,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def _witnessed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "HASHED_BYTES", 0)
+    monkeypatch.setattr(archived, "HASHED_BYTES", 0)
 
 
 def _archived(codec: Codec = Codec.NONE) -> tuple[SourceRef, Segment]:
@@ -71,7 +71,7 @@ def _log(segment: Segment, end: int | None = None) -> ReplayLog:
 
 
 def _bases(where: SourceRef, segment: Segment, end: int | None = None) -> Iterator[int]:
-    for stretch in archive.stretches(where, _log(segment, end)):
+    for stretch in archived.stretches(where, _log(segment, end)):
         yield from stretch.batches.base_offsets.tolist()
 
 
@@ -102,7 +102,7 @@ def test_any_bit_of_a_header(way: str, number: int) -> None:
         assert (told.value.subject, came) == (name, list(BASES[: len(came)])), bit
         assert len(came) <= number, bit
         with pytest.raises(Damaged):
-            archive.settled_of(where, _log(segment))
+            archived.settled_of(where, _log(segment))
         _flip(where, segment, bit)
     assert _read(where, segment) == list(BASES)
 
@@ -189,7 +189,7 @@ def test_a_large_object_is_read_once_and_never_hashed() -> None:
     where = place()
     data = b"".join(batch_of(base, [Slow(0, 0, b"k", bytes(50_000))]) for base in range(100))
     (segment,) = written(where, data, Codec.NONE)
-    assert segment.plain_bytes > archive.HASHED_BYTES
+    assert segment.plain_bytes > archived.HASHED_BYTES
     meter = MeteredStore(where.store)
     wrong = msgspec.structs.replace(segment, sha256="0" * 64)
     assert _read(SourceRef(meter, where.repository, where.source), wrong) == list(range(100))

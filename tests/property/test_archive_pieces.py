@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from logkeep.errors import Damaged
 from logkeep.formats.compare import BatchStretch
-from logkeep.kafka.restore import archive
+from logkeep.kafka.logs import archived
 from logkeep.kafka.restore.units import Offsets, Producer, ReplayLog
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout
@@ -34,8 +34,8 @@ def _batches(sizes: list[int]) -> list[bytes]:
 @contextmanager
 def _read_at_once(piece_bytes: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(archive, "PIECE_BYTES", piece_bytes)
-        patch.setattr(archive, "HASHED_BYTES", 0)
+        patch.setattr(archived, "PIECE_BYTES", piece_bytes)
+        patch.setattr(archived, "HASHED_BYTES", 0)
         yield
 
 
@@ -59,7 +59,7 @@ def _read(where: SourceRef, segment: Segment) -> Iterator[BatchStretch]:
         topic_id=UUID(int=7).hex, partition=0, offsets=Offsets.TRANSLATE, base=0,
         producer=Producer(producer_id=1, epoch=0, position=0),
     )  # fmt: skip
-    return archive.stretches(where, log)
+    return archived.stretches(where, log)
 
 
 def _bytes(stretch: BatchStretch) -> Iterator[bytes]:

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from logkeep.formats.batch_index import decode
 from logkeep.kafka.claims import Joined, join
 from logkeep.kafka.client.fetch import Code, FetchedPartition
-from logkeep.kafka.divergence import LogFacts, explain
+from logkeep.kafka.logs.lost_offset import LogFacts, explain
+from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.range_copy import RangeCopy
-from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.units import CopyRange, CopyResult
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment

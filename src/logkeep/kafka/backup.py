@@ -25,7 +25,6 @@ from logkeep.kafka.assemble import (
     why_left,
     within,
 )
-from logkeep.kafka.brokers import SettingsBrokers
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.rate_limit import share
@@ -35,6 +34,7 @@ from logkeep.kafka.continuity import Broken, begun_since, broken_logs, changed_m
 from logkeep.kafka.copy import copy_ranges
 from logkeep.kafka.facts import Facts, gather
 from logkeep.kafka.log_records import logs_of
+from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.notices import gone_topics, notices, on_damage
 from logkeep.kafka.plan import ArchivedReach, Plan, next_history, plan_backup, refuse_to_forget, same_topic
 from logkeep.kafka.record import (

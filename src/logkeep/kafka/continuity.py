@@ -14,7 +14,7 @@ import msgspec
 from logkeep.kafka.admin.offsets import EpochEnd, LogBounds
 from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.topology import Topic, TopicPartition
-from logkeep.kafka.divergence import Cause, LogFacts, LogPosition, explain
+from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
 from logkeep.kafka.plan import ArchivedReach, history_of, same_topic
 from logkeep.kafka.units import CopyOutcome, CopyResult, EpochRun, RangeResult
 from logkeep.model.segments import LogName

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from logkeep.kafka.assemble import Assembled
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.facts import Facts
+from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
 from logkeep.kafka.plan import ArchivedReach
 from logkeep.kafka.record import PartitionRecord
-from logkeep.kafka.traits import LogTraits, all_joined
 from logkeep.kafka.units import EpochRun
 
 

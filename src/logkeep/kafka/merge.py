@@ -13,8 +13,8 @@ import numpy as np
 
 from logkeep.errors import Damaged, ObjectMissing, OldMessageFormat, SourceDamaged, UnsafeName
 from logkeep.formats.kafka_log import Batches, Bytes
-from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter
-from logkeep.kafka.verify import LogPieces
+from logkeep.kafka.logs.batch_check import LogPieces
+from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Segment
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress

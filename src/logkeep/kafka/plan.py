@@ -13,7 +13,7 @@ from itertools import pairwise
 from logkeep.errors import BackupFailed
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.client.topology import Topic, TopicPartition
-from logkeep.kafka.traits import LogTraits
+from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.units import CopyRange
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection as Kind

@@ -16,9 +16,9 @@ import numpy as np
 from logkeep.errors import SourceDamaged
 from logkeep.formats.kafka_log import Batches, Longs, WalkEnd, walk
 from logkeep.kafka.client.fetch import FetchedPartition, PartitionFetch
-from logkeep.kafka.divergence import Cause, LogPosition, OffsetVerdict
-from logkeep.kafka.epochs import note_epochs
-from logkeep.kafka.traits import LogTraits, traits_of
+from logkeep.kafka.logs.batch_traits import LogTraits, traits_of
+from logkeep.kafka.logs.leader_epochs import note_epochs
+from logkeep.kafka.logs.lost_offset import Cause, LogPosition, OffsetVerdict
 from logkeep.kafka.units import CopyOutcome, CopyRange, EpochRun, Gap, Leader, RangeResult
 from logkeep.model.ranges import Range
 

@@ -12,8 +12,8 @@ from uuid import UUID
 import msgspec
 
 from logkeep.kafka.client.fetch import FetchConnection, FetchLimits
-from logkeep.kafka.divergence import Cause, LogFacts, LogPosition
-from logkeep.kafka.traits import LogTraits
+from logkeep.kafka.logs.batch_traits import LogTraits
+from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition
 from logkeep.model.segments import Codec, Collection, LogName, Segment
 from logkeep.repository.chain import SourceRef
 from logkeep.repository.journal import UnitReceipt

@@ -13,7 +13,7 @@ import msgspec
 from logkeep.formats.digest import NOTHING, Digest, digest_of, warm
 from logkeep.formats.kafka_log import Batches, Bytes
 from logkeep.formats.records import Malformed, decode
-from logkeep.kafka.verify import checked_batches
+from logkeep.kafka.logs.batch_check import checked_batches
 from logkeep.model.findings import Finding
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment

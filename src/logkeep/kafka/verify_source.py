@@ -13,14 +13,14 @@ from uuid import UUID
 from logkeep.formats.compare import warm
 from logkeep.formats.digest import Digest
 from logkeep.kafka.admin.offsets import LogBounds, log_bounds, offset_for_leader_epoch
-from logkeep.kafka.brokers import SettingsBrokers
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition
 from logkeep.kafka.compare import NOT_COMPARED, CompareResult, CompareUnit, LivePiece, compare_pieces
-from logkeep.kafka.divergence import Cause, LogFacts, LogPosition, explain
-from logkeep.kafka.live_log import said
+from logkeep.kafka.logs.brokers import SettingsBrokers
+from logkeep.kafka.logs.live import said
+from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
 from logkeep.kafka.record import ROLE, ClusterRecord, PartitionRecord
 from logkeep.kafka.verify_records import Decoded, SegmentRange, decode_backup, log_digests
 from logkeep.model.findings import Finding, Severity

@@ -7,9 +7,9 @@ from itertools import chain
 import msgspec
 import pytest
 
-from logkeep.kafka.brokers import SettingsBrokers
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.restore.archive import share_of
+from logkeep.kafka.logs.archived import share_of
+from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.restore.proof import prove
 from logkeep.kafka.restore.proving import beginning_of
 from logkeep.kafka.restore.replay import replay

@@ -8,7 +8,8 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from logkeep.formats.kafka_log import walk
-from logkeep.kafka.restore import archive, replay, writing_logs
+from logkeep.kafka.logs import archived
+from logkeep.kafka.restore import replay, writing_logs
 from tests.integration.kafka_restore.scene import Scene, group_positions, positions, read, troubles, write
 from tests.integration.processes import wait_for
 from tests.kafka.group_rows import commit
@@ -120,7 +121,7 @@ def test_an_archived_batch_under_another_offset(backed: Scene, monkeypatch: pyte
     """One bit that no CRC-32C covers: the last batch seems to stand behind the end, and must not be left out."""
     scene, topic = backed, f"another-offset-{'small' if hashed else 'large'}"
     if not hashed:
-        monkeypatch.setattr(archive, "HASHED_BYTES", 0)
+        monkeypatch.setattr(archived, "HASHED_BYTES", 0)
     path = scene.repo.file("sources/prod/topics/*/*/partition=1/*.log")
     data = bytearray(path.read_bytes())
     data[int(walk(bytes(data)).batches.positions[-1]) + 3] ^= 1

@@ -14,7 +14,7 @@ from logkeep.kafka.assemble import (
     together,
     why_left,
 )
-from logkeep.kafka.divergence import Cause
+from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.kafka.plan import Plan, history_of
 from logkeep.kafka.units import CopyOutcome, CopyResult, EpochRun, RangeResult
 from logkeep.model.findings import Severity

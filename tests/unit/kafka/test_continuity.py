@@ -7,7 +7,7 @@ import pytest
 from logkeep.kafka.admin.offsets import EpochEnd
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.continuity import ArchiveProgress, Broken, begun_since, broken_logs, changed_meanwhile, standing
-from logkeep.kafka.divergence import Cause
+from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.kafka.plan import ArchivedReach, next_history
 from logkeep.kafka.units import CopyOutcome, CopyResult, EpochRun, RangeResult
 from logkeep.model.segments import Collection, LogName

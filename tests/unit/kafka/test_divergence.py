@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from logkeep.kafka.client.fetch import DivergingEpoch
-from logkeep.kafka.divergence import Cause, LogFacts, LogPosition, OffsetVerdict, explain
+from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, OffsetVerdict, explain
 from logkeep.model.ranges import Range
 
 OURS, OTHER = UUID(int=1), UUID(int=2)

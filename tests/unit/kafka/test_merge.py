@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from logkeep.formats.batch_index import decode, index_of
 from logkeep.formats.kafka_log import walk
+from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.merge import merge_segments
-from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Codec, Segment
 from logkeep.model.time import random_token
 from logkeep.repository import layout, segment_bytes

@@ -11,7 +11,7 @@ from logkeep.errors import Damaged
 from logkeep.formats.batch_index import BatchIndex
 from logkeep.formats.kafka_log import walk
 from logkeep.formats.zstd_frames import FRAME_BYTES
-from logkeep.kafka.segment_writer import SegmentLimits, SegmentWriter
+from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Codec
 from logkeep.repository import layout
 from logkeep.repository.segment_bytes import StoredLog, read_index

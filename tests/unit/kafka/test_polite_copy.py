@@ -8,7 +8,7 @@ import pytest
 from logkeep.errors import ClusterNotReady
 from logkeep.kafka.client.fetch import Code, FetchLimits
 from logkeep.kafka.copy import copy_with
-from logkeep.kafka.divergence import Cause, LogFacts
+from logkeep.kafka.logs.lost_offset import Cause, LogFacts
 from logkeep.kafka.units import CopyOutcome, CopyRange, CopyResult, CopyUnit
 from logkeep.model.time import random_token
 from tests.kafka.archive import archived

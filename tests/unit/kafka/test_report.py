@@ -4,9 +4,9 @@ import msgspec
 
 from logkeep.cli.kafka_info import gap_lines, group_table, moment, needs_lines, topic_details, topic_table
 from logkeep.cli.look import TerminalStyle, cell_width
+from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.record import ClusterRecord, CommitRecord, GroupRecord, PartitionRecord, TopicRecord
 from logkeep.kafka.report import KafkaReport, report
-from logkeep.kafka.traits import LogTraits
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.manifest import KnownGap, LogCut, Manifest

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from logkeep.kafka.verify import check_logs
+from logkeep.kafka.logs.batch_check import check_logs
 from logkeep.model.segments import Codec
 from logkeep.repository.parts import Expected
 from logkeep.repository.verify import HashUnit

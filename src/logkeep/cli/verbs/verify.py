@@ -245,7 +245,7 @@ def _read_task(place: SourceRef) -> ReadTask:
     """What reads the objects: archived Kafka logs are walked batch by batch on the same pass."""
     if _kind(place) != "kafka":
         return hash_objects
-    from logkeep.kafka.verify import check_logs  # noqa: PLC0415 - numpy is only needed for logs
+    from logkeep.kafka.logs.batch_check import check_logs  # noqa: PLC0415 - numpy is only needed for logs
 
     return check_logs
 

@@ -12,6 +12,7 @@ import msgspec
 
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
 from logkeep.kafka.record import ClusterRecord, TopicRecord
 from logkeep.kafka.restore.choice import ChosenLog, SelectedLogs
 from logkeep.kafka.restore.estimate import bound, choose_offsets, preserve_s, restore_s, said, together_s
@@ -28,7 +29,6 @@ from logkeep.kafka.restore.survey import Cut, LogSurvey
 from logkeep.kafka.restore.targets import TargetFacts
 from logkeep.kafka.restore.topic_plans import TopicPlan, TopicWishes, difference_findings, plan_topic
 from logkeep.kafka.restore.units import Offsets, RestoreIsolation
-from logkeep.kafka.traits import LogTraits, all_joined
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName
 from logkeep.model.time import rfc3339

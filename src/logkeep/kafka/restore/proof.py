@@ -26,9 +26,9 @@ from logkeep.formats.records import RecordColumns
 from logkeep.formats.streams import Streams
 from logkeep.formats.transactions import SettledTransactions
 from logkeep.formats.twins import LogSide, Twins
+from logkeep.kafka.logs.archived import share_of, stretches, view_of
+from logkeep.kafka.logs.read_ahead import ahead
 from logkeep.kafka.pipeline import Pause
-from logkeep.kafka.restore.ahead import ahead
-from logkeep.kafka.restore.archive import share_of, stretches, view_of
 from logkeep.kafka.restore.target_log import Refuted, TargetLog
 from logkeep.kafka.restore.units import LogProof, Offsets, ReplayLog
 from logkeep.kafka.units import Brokers

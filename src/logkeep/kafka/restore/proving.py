@@ -7,9 +7,9 @@ import msgspec
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.transactions import SettledTransactions
 from logkeep.formats.view import visible_records
-from logkeep.kafka.brokers import SettingsBrokers
 from logkeep.kafka.client.settings import ClientSettings
-from logkeep.kafka.restore.archive import settled_of, share_of, stretches, view_of
+from logkeep.kafka.logs.archived import settled_of, share_of, stretches, view_of
+from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.restore.proof import prove
 from logkeep.kafka.restore.units import LogResult, Offsets, ReplayLog, ReplayOutcome, ReplayResult, SourceResult
 from logkeep.model.work import Progress

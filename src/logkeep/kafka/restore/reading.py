@@ -7,7 +7,7 @@ from concurrent.futures import Executor, Future
 from logkeep.formats.outgoing import OffsetHole, Outgoing, outgoing
 from logkeep.formats.regroup import regrouped
 from logkeep.formats.transactions import SettledTransactions
-from logkeep.kafka.restore.archive import settled_of, share_of, stretches, view_of
+from logkeep.kafka.logs.archived import settled_of, share_of, stretches, view_of
 from logkeep.kafka.restore.position import StreamStep
 from logkeep.kafka.restore.stream import Load, stream
 from logkeep.kafka.restore.units import ReplayLog

@@ -17,10 +17,10 @@ from logkeep.errors import Damaged, FormatTooNew, ObjectMissing, UnsafeName
 from logkeep.formats.batch_index import BatchIndex, index_of, join
 from logkeep.formats.kafka_log import APPEND_TIME, CONTROL, DELETE_HORIZON, WalkEnd, first_broken, walk
 from logkeep.formats.records import Malformed, RecordColumns, decode
+from logkeep.kafka.logs.batch_check import LogPieces
+from logkeep.kafka.logs.header_check import NOT_WRITTEN, index_beside
 from logkeep.kafka.restore.presence import Presence
 from logkeep.kafka.restore.survey_rows import Longs, Rows, Tally, rows_of
-from logkeep.kafka.restore.witness import NOT_WRITTEN, index_beside
-from logkeep.kafka.verify import LogPieces
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.work import Progress
 from logkeep.repository.chain import SourceRef

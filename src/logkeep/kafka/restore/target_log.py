@@ -15,10 +15,10 @@ from logkeep.formats.transactions import COMMIT, Settling
 from logkeep.formats.twins import Flags, LogSide
 from logkeep.formats.view import View, chosen
 from logkeep.kafka.client.fetch import FetchLimits
-from logkeep.kafka.divergence import Cause, LogPosition
-from logkeep.kafka.live_log import LiveLogs, LiveRange, Lost, said
+from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost, said
+from logkeep.kafka.logs.lost_offset import Cause, LogPosition
+from logkeep.kafka.logs.read_ahead import ahead
 from logkeep.kafka.pipeline import Pause, ProgressBackoff
-from logkeep.kafka.restore.ahead import ahead
 from logkeep.kafka.restore.units import Offsets, ReplayLog
 from logkeep.kafka.units import Brokers
 from logkeep.model.work import Progress

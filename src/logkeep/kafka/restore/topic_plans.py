@@ -10,11 +10,11 @@ from enum import StrEnum
 import msgspec
 
 from logkeep.errors import TargetUnsafe
+from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.record import TopicRecord
 from logkeep.kafka.restore.refusals import named
 from logkeep.kafka.restore.targets import TargetFacts, TargetTopic
 from logkeep.kafka.restore.temporary_configs import THROTTLES, while_restoring
-from logkeep.kafka.traits import LogTraits
 from logkeep.model.findings import Finding, Severity
 
 

@@ -17,7 +17,7 @@ from uuid import UUID
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.divergence import Cause, LogFacts, LogPosition, explain
+from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
 from logkeep.kafka.record import PartitionRecord
 from logkeep.kafka.salvage.replicas import MergedReplicas, choose
 from logkeep.kafka.salvage.scanned import ReplicaScan

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from logkeep.kafka.assemble import Assembled, assemble
 from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
 from logkeep.kafka.notices import on_damage
 from logkeep.kafka.record import ROLE, ClusterRecord, PartitionRecord, acls_of, check_consistent, groups_of, quotas_of
 from logkeep.kafka.salvage.copying import SalvageUnit, salvage_ranges
@@ -16,7 +17,6 @@ from logkeep.kafka.salvage.disks import Disks
 from logkeep.kafka.salvage.facts import topic_records
 from logkeep.kafka.salvage.findings import with_reasons
 from logkeep.kafka.salvage.foresight import SalvageOptions, SalvagePlan, foresee
-from logkeep.kafka.traits import LogTraits, all_joined
 from logkeep.kafka.units import CopyResult, EpochRun
 from logkeep.model.findings import Finding
 from logkeep.model.ranges import Range

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from logkeep.kafka.salvage.epochs import EpochStart
+from logkeep.kafka.logs.leader_epochs import EpochStart
 from logkeep.model.ranges import Range
 
 ZEROS = "nothing but zeros"

@@ -4,6 +4,7 @@ import pytest
 
 from logkeep.errors import Damaged, TargetUnsafe, UsageError
 from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.record import ClusterRecord, PartitionRecord, TopicRecord
 from logkeep.kafka.restore.choice import RestoreSelection, SelectedLogs, choose
 from logkeep.kafka.restore.plan import CheckedPlan, Wishes, plan_restore
@@ -11,7 +12,6 @@ from logkeep.kafka.restore.survey import Cut, LogSurvey
 from logkeep.kafka.restore.targets import TargetFacts, TargetTopic
 from logkeep.kafka.restore.topics import towards
 from logkeep.kafka.restore.units import Offsets
-from logkeep.kafka.traits import LogTraits
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.manifest import LogCut
 

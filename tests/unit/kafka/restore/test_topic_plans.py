@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from logkeep.errors import TargetUnsafe
 from logkeep.kafka.admin.configs import change_between
 from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.record import TopicRecord
 from logkeep.kafka.restore.targets import TargetFacts, TargetTopic
 from logkeep.kafka.restore.temporary_configs import while_restoring
@@ -20,7 +21,6 @@ from logkeep.kafka.restore.topic_plans import (
     difference_findings,
     plan_topic,
 )
-from logkeep.kafka.traits import LogTraits
 from logkeep.model.findings import Severity
 
 _DEFAULTS = {

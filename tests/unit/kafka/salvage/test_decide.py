@@ -7,10 +7,10 @@ import pytest
 
 from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.divergence import Cause
+from logkeep.kafka.logs.leader_epochs import EpochStart
+from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.kafka.record import PartitionRecord
 from logkeep.kafka.salvage.decide import FoundLog, decide, epoch_end
-from logkeep.kafka.salvage.epochs import EpochStart
 from logkeep.kafka.salvage.scanned import ReplicaScan
 from tests.kafka.disks import ID, add_log, made_disk, run_of
 from tests.kafka.salvaged import codes, salvaged, told

@@ -1,5 +1,9 @@
-"""Runs of batches with one leader epoch, noted as batches come. Pure."""
+"""Runs of batches with one leader epoch, noted as batches come. Pure.
 
+Where leader epochs begin on a disk, noted batch after batch.
+"""
+
+import msgspec
 import numpy as np
 
 from logkeep.formats.kafka_log import Batches
@@ -24,3 +28,18 @@ def _runs(batches: Batches) -> list[EpochRun]:
     changes = np.flatnonzero(epochs[1:] != epochs[:-1]).tolist()
     firsts, ends = [0, *(index + 1 for index in changes)], [*changes, len(batches) - 1]
     return [EpochRun(int(epochs[a]), int(bases[a]), int(lasts[b]) + 1) for a, b in zip(firsts, ends, strict=True)]
+
+
+class EpochStart(msgspec.Struct, frozen=True):
+    """The first offset of a leader epoch, from a batch or from the broker's own checkpoint file."""
+
+    epoch: int
+    offset: int
+
+
+def note_starts(known: list[EpochStart], batches: Batches) -> None:
+    """Add the epochs that begin in these batches, which follow those that were noted before."""
+    epochs, bases = batches.headers["leader_epoch"].astype(np.int64), batches.base_offsets
+    last = known[-1].epoch if known else -2
+    for index in np.flatnonzero(np.diff(epochs, prepend=last)).tolist():
+        known.append(EpochStart(int(epochs[index]), int(bases[index])))

@@ -17,7 +17,7 @@ from logkeep.errors import SourceDamaged, StoreError
 from logkeep.formats.batch_index import BatchIndex, encode, index_of, join
 from logkeep.formats.kafka_log import Batches, first_broken
 from logkeep.formats.zstd_frames import compressed_balance
-from logkeep.kafka.packing import packing
+from logkeep.kafka.logs.segment_packing import packing
 from logkeep.model.segments import Codec, LogName, Segment
 from logkeep.model.time import TokenSource
 from logkeep.repository import layout

@@ -20,7 +20,7 @@ from logkeep.kafka.client.fetch import (
     encode,
     parse,
 )
-from logkeep.kafka.divergence import Cause, LogPosition, explain
+from logkeep.kafka.logs.lost_offset import Cause, LogPosition, explain
 from logkeep.kafka.pipeline import ProgressBackoff
 from logkeep.kafka.units import Brokers, Leader
 

@@ -13,7 +13,7 @@ from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.divergence import LogFacts, LogPosition
+from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
 from logkeep.kafka.units import Leader
 
 T = TypeVar("T")
