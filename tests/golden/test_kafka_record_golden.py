@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 
 from logkeep.kafka.cut import OpenTransaction
-from logkeep.kafka.record import (
+from logkeep.kafka.record.documents import (
     AclRecord,
     ClusterRecord,
     CommitRecord,

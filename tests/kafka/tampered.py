@@ -9,7 +9,7 @@ import google_crc32c
 import msgspec
 
 from logkeep.formats.kafka_log import walk
-from logkeep.kafka.record import ROLE
+from logkeep.kafka.record.documents import ROLE
 from logkeep.model.segments import Segment
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository import layout

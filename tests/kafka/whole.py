@@ -8,7 +8,7 @@ from logkeep.kafka.client.properties import load_settings
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.batch_check import check_logs
-from logkeep.kafka.record import ROLE, ClusterRecord
+from logkeep.kafka.record.documents import ROLE, ClusterRecord
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.time import random_token, utc_now

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from logkeep.formats.run_map import RunMap, RunMapBuilder
 from logkeep.formats.run_map_bytes import decode, encode
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.record import CommitRecord
+from logkeep.kafka.record.documents import CommitRecord
 from logkeep.kafka.restore.offsets import Kept, Moved, Reason, TranslatedOffset, carried_over
 from tests.property.untimed import many
 

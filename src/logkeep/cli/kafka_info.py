@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from logkeep.cli.look import TerminalStyle, count, size
-from logkeep.kafka.report import GapReport, GroupReport, KafkaReport, PartitionReport, TopicReport
-from logkeep.kafka.restore_needs import RestoreNeeds
+from logkeep.kafka.record.contents import GapReport, GroupReport, KafkaReport, PartitionReport, TopicReport
+from logkeep.kafka.record.restore_needs import RestoreNeeds
 
 SHOWN = 15
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -37,7 +37,7 @@ from logkeep.kafka.log_records import logs_of
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.notices import gone_topics, notices, on_damage
 from logkeep.kafka.plan import ArchivedReach, Plan, next_history, plan_backup, refuse_to_forget, same_topic
-from logkeep.kafka.record import (
+from logkeep.kafka.record.documents import (
     ROLE,
     ClusterRecord,
     PartitionRecord,
@@ -49,7 +49,7 @@ from logkeep.kafka.record import (
     same_cluster,
     topics_of,
 )
-from logkeep.kafka.scram import ScramWish, SealedScram, collect, left_out, probe, put_sealed
+from logkeep.kafka.record.scram import ScramWish, SealedScram, collect, left_out, probe, put_sealed
 from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, RangeResult
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId

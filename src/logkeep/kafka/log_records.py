@@ -7,7 +7,7 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.facts import Facts
 from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
 from logkeep.kafka.plan import ArchivedReach
-from logkeep.kafka.record import PartitionRecord
+from logkeep.kafka.record.documents import PartitionRecord
 from logkeep.kafka.units import EpochRun
 
 

@@ -21,7 +21,7 @@ from logkeep.kafka.compare import NOT_COMPARED, CompareResult, CompareUnit, Live
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.live import said
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
-from logkeep.kafka.record import ROLE, ClusterRecord, PartitionRecord
+from logkeep.kafka.record.documents import ROLE, ClusterRecord, PartitionRecord
 from logkeep.kafka.verify_records import Decoded, SegmentRange, decode_backup, log_digests
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName

@@ -9,7 +9,7 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.admin.security import list_acls, list_quotas
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.record import AclRecord, QuotaRecord
+from logkeep.kafka.record.documents import AclRecord, QuotaRecord
 from logkeep.kafka.restore.acls import AclPlan, apply_acls, plan_acls
 from logkeep.kafka.restore.quotas import apply_quotas, plan_quotas
 from tests.integration.processes import wait_for

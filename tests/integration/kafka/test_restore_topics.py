@@ -15,7 +15,7 @@ from logkeep.kafka.admin.topics import create_topic, delete_topic
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.batch_traits import LogTraits
-from logkeep.kafka.record import TopicRecord
+from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.targets import APIS, gather_target
 from logkeep.kafka.restore.topic_plans import DifferenceReason, TopicPlan, TopicWishes, plan_topic
 from logkeep.kafka.restore.topics import abort_topics, finish_topics, make_topics

@@ -10,8 +10,8 @@ from logkeep.formats.run_map_bytes import Route
 from logkeep.kafka.admin.groups import CommittedOffset, Group, GroupMember
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.positions import GroupPosition
-from logkeep.kafka.record import CommitRecord, GroupRecord
+from logkeep.kafka.record.documents import CommitRecord, GroupRecord
+from logkeep.kafka.record.group_positions import GroupPosition
 from logkeep.kafka.restore.group_rollback import GroupBack, plan_rollback
 from logkeep.kafka.restore.group_routes import routes_by_map
 from logkeep.kafka.restore.groups import GroupsPlan, TargetGroup, inexact_findings, plan_groups, rows_foreseen, rows_of

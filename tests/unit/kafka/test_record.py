@@ -7,7 +7,7 @@ from logkeep.errors import BackupFailed, Damaged
 from logkeep.kafka.admin.groups import CommittedOffset
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.plan import ArchivedReach
-from logkeep.kafka.record import (
+from logkeep.kafka.record.documents import (
     ClusterRecord,
     acls_of,
     check_consistent,

@@ -5,8 +5,8 @@ import msgspec
 from logkeep.cli.kafka_info import gap_lines, group_table, moment, needs_lines, topic_details, topic_table
 from logkeep.cli.look import TerminalStyle, cell_width
 from logkeep.kafka.logs.batch_traits import LogTraits
-from logkeep.kafka.record import ClusterRecord, CommitRecord, GroupRecord, PartitionRecord, TopicRecord
-from logkeep.kafka.report import KafkaReport, report
+from logkeep.kafka.record.contents import KafkaReport, report
+from logkeep.kafka.record.documents import ClusterRecord, CommitRecord, GroupRecord, PartitionRecord, TopicRecord
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.manifest import KnownGap, LogCut, Manifest

@@ -15,7 +15,7 @@ from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import ALL, REPO, SOURCE, TOPIC
 from logkeep.errors import UnknownBackup, UsageError
-from logkeep.kafka.report import KafkaReport
+from logkeep.kafka.record.contents import KafkaReport
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, choose_id
 from logkeep.repository.chain import SourceRef
@@ -226,10 +226,10 @@ def _kafka(
     place: SourceRef, manifest: "Manifest", totals: "Mapping[LogName, LogTotals]", wanted: tuple[str, ...]
 ) -> KafkaReport | None:
     """What the cluster record adds, of the topics that are wanted; None for another kind of source."""
-    from logkeep.kafka.record import ROLE, ClusterRecord  # noqa: PLC0415 - brings the whole Kafka client
-    from logkeep.kafka.report import report  # noqa: PLC0415
-    from logkeep.kafka.scram import ROLE as SCRAM_ROLE  # noqa: PLC0415
-    from logkeep.kafka.scram import ScramDocument  # noqa: PLC0415
+    from logkeep.kafka.record.contents import report  # noqa: PLC0415
+    from logkeep.kafka.record.documents import ROLE, ClusterRecord  # noqa: PLC0415 - brings the whole Kafka client
+    from logkeep.kafka.record.scram import ROLE as SCRAM_ROLE  # noqa: PLC0415
+    from logkeep.kafka.record.scram import ScramDocument  # noqa: PLC0415
     from logkeep.repository.attachments import read_attachment  # noqa: PLC0415
 
     record = read_attachment(place, manifest, ROLE, ClusterRecord) if manifest.kind == "kafka" else None

@@ -56,7 +56,7 @@ from logkeep.kafka.client.properties import load_settings, settings_from
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.facts import Facts
 from logkeep.kafka.plan import Plan
-from logkeep.kafka.scram import ScramWish
+from logkeep.kafka.record.scram import ScramWish
 from logkeep.model.findings import Finding
 from logkeep.model.ids import backup_id
 from logkeep.model.segments import Codec

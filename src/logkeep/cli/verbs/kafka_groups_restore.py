@@ -32,8 +32,8 @@ from logkeep.config.options import (
 from logkeep.errors import CommitConflict, Damaged, UsageError
 from logkeep.formats.offsets_topic import PositionKey
 from logkeep.kafka.client.cluster import Cluster
-from logkeep.kafka.positions import GroupPosition, archived_positions
-from logkeep.kafka.record import ROLE, ClusterRecord
+from logkeep.kafka.record.documents import ROLE, ClusterRecord
+from logkeep.kafka.record.group_positions import GroupPosition, archived_positions
 from logkeep.kafka.restore.choice import RestoreSelection, choose
 from logkeep.kafka.restore.groups import GroupsPlan, rows_of
 from logkeep.kafka.restore.groups_only import GroupsTask

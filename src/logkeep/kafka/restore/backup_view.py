@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from logkeep.errors import Damaged, UsageError
-from logkeep.kafka.record import ROLE, ClusterRecord
+from logkeep.kafka.record.documents import ROLE, ClusterRecord
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.attachments import read_attachment

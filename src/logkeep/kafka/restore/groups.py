@@ -14,8 +14,8 @@ from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.formats.offsets_topic import PositionKey
 from logkeep.kafka.admin.groups import CommittedOffset, Group, GroupMember
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.positions import GroupPosition
-from logkeep.kafka.record import CommitRecord, GroupRecord
+from logkeep.kafka.record.documents import CommitRecord, GroupRecord
+from logkeep.kafka.record.group_positions import GroupPosition
 from logkeep.kafka.restore.offsets import (
     GroupOffsets,
     LeftOutOffset,

@@ -16,8 +16,8 @@ from logkeep.formats.run_map_bytes import decode_all
 from logkeep.kafka.admin.offsets import LogBounds, log_bounds
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.positions import GroupPosition
-from logkeep.kafka.record import ClusterRecord
+from logkeep.kafka.record.documents import ClusterRecord
+from logkeep.kafka.record.group_positions import GroupPosition
 from logkeep.kafka.restore.choice import SelectedLogs
 from logkeep.kafka.restore.group_rollback import Rollback, plan_rollback
 from logkeep.kafka.restore.group_routes import routes_as_they_are, routes_by_map, targets_of

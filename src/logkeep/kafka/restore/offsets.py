@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from logkeep.formats.run_map import RunMap
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.record import CommitRecord
+from logkeep.kafka.record.documents import CommitRecord
 
 
 class Reason(StrEnum):

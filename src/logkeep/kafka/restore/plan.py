@@ -13,7 +13,7 @@ import msgspec
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
-from logkeep.kafka.record import ClusterRecord, TopicRecord
+from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
 from logkeep.kafka.restore.choice import ChosenLog, SelectedLogs
 from logkeep.kafka.restore.estimate import bound, choose_offsets, preserve_s, restore_s, said, together_s
 from logkeep.kafka.restore.refusals import refuse_damage, refuse_nothing_before, refused_names, refused_targets

@@ -11,7 +11,8 @@ from logkeep.errors import LogkeepError, TargetUnsafe
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.record import GroupRecord
+from logkeep.kafka.record.documents import GroupRecord
+from logkeep.kafka.record.scram import ROLE as SCRAM_ROLE
 from logkeep.kafka.restore.acls import scram_finding
 from logkeep.kafka.restore.backup_view import KafkaBackupView
 from logkeep.kafka.restore.choice import RestoreSelection, SelectedLogs, choose
@@ -27,7 +28,6 @@ from logkeep.kafka.restore.targets import TargetFacts, gather_target
 from logkeep.kafka.restore.topic_plans import difference_findings
 from logkeep.kafka.restore.trial import tried
 from logkeep.kafka.restore.units import Offsets
-from logkeep.kafka.scram import ROLE as SCRAM_ROLE
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName

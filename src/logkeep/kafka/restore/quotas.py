@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from logkeep.kafka.admin.granting import alter_quotas, named
 from logkeep.kafka.admin.security import Quota
 from logkeep.kafka.client.cluster import Cluster
-from logkeep.kafka.record import QuotaRecord
+from logkeep.kafka.record.documents import QuotaRecord
 from logkeep.model.findings import Finding, Severity
 
 Entity = frozenset[tuple[str, str | None]]

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from logkeep.errors import Damaged, LogkeepError, TargetUnsafe, UsageError
-from logkeep.kafka.record import TopicRecord
+from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.survey import Cut, LogSurvey
 from logkeep.kafka.restore.targets import TargetFacts, TargetTopic
 from logkeep.kafka.visibility import INTERNAL

@@ -11,7 +11,7 @@ import msgspec
 
 from logkeep.errors import TargetUnsafe
 from logkeep.kafka.logs.batch_traits import LogTraits
-from logkeep.kafka.record import TopicRecord
+from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.refusals import named
 from logkeep.kafka.restore.targets import TargetFacts, TargetTopic
 from logkeep.kafka.restore.temporary_configs import THROTTLES, while_restoring

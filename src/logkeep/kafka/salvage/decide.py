@@ -18,7 +18,7 @@ from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
-from logkeep.kafka.record import PartitionRecord
+from logkeep.kafka.record.documents import PartitionRecord
 from logkeep.kafka.salvage.replicas import MergedReplicas, choose
 from logkeep.kafka.salvage.scanned import ReplicaScan
 from logkeep.model.findings import Finding, Severity

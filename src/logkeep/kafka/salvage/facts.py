@@ -17,7 +17,7 @@ from logkeep.kafka.client.topology import ClusterMetadata, Partition, Topic, Top
 from logkeep.kafka.cut import OpenTransaction
 from logkeep.kafka.facts import Facts
 from logkeep.kafka.look import GroupFacts, LogEnds
-from logkeep.kafka.record import ClusterRecord, GroupRecord, PartitionRecord, TopicRecord, topics_of
+from logkeep.kafka.record.documents import ClusterRecord, GroupRecord, PartitionRecord, TopicRecord, topics_of
 from logkeep.kafka.salvage.cluster_image import ClusterImage
 from logkeep.kafka.salvage.decide import Decided
 from logkeep.kafka.salvage.positions import FoundGroup

@@ -11,7 +11,7 @@ from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.facts import Facts
 from logkeep.kafka.notices import gone_topics
 from logkeep.kafka.plan import ArchivedReach, Plan, next_history, plan_backup
-from logkeep.kafka.record import ClusterRecord, reached_in
+from logkeep.kafka.record.documents import ClusterRecord, reached_in
 from logkeep.kafka.salvage.cluster_image import ClusterImage, newest_image
 from logkeep.kafka.salvage.decide import Decided, FoundLog, decide
 from logkeep.kafka.salvage.disks import Disks

@@ -11,7 +11,15 @@ from logkeep.kafka.assemble import Assembled, assemble
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
 from logkeep.kafka.notices import on_damage
-from logkeep.kafka.record import ROLE, ClusterRecord, PartitionRecord, acls_of, check_consistent, groups_of, quotas_of
+from logkeep.kafka.record.documents import (
+    ROLE,
+    ClusterRecord,
+    PartitionRecord,
+    acls_of,
+    check_consistent,
+    groups_of,
+    quotas_of,
+)
 from logkeep.kafka.salvage.copying import SalvageUnit, salvage_ranges
 from logkeep.kafka.salvage.disks import Disks
 from logkeep.kafka.salvage.facts import topic_records

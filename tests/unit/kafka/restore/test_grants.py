@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.kafka.admin.security import AclBinding, Quota
-from logkeep.kafka.record import AclRecord, QuotaRecord
+from logkeep.kafka.record.documents import AclRecord, QuotaRecord
 from logkeep.kafka.restore.acls import plan_acls, scram_finding
 from logkeep.kafka.restore.quotas import plan_quotas
 

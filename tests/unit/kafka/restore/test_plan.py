@@ -5,7 +5,7 @@ import pytest
 from logkeep.errors import Damaged, TargetUnsafe, UsageError
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.logs.batch_traits import LogTraits
-from logkeep.kafka.record import ClusterRecord, PartitionRecord, TopicRecord
+from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord, TopicRecord
 from logkeep.kafka.restore.choice import RestoreSelection, SelectedLogs, choose
 from logkeep.kafka.restore.plan import CheckedPlan, Wishes, plan_restore
 from logkeep.kafka.restore.survey import Cut, LogSurvey

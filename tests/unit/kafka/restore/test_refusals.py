@@ -4,7 +4,7 @@ import pytest
 
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.kafka.admin.offsets import LogBounds
-from logkeep.kafka.record import TopicRecord
+from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.refusals import refused_names, refused_targets
 from logkeep.kafka.restore.targets import TargetFacts, TargetTopic
 

@@ -6,7 +6,7 @@ import pytest
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.record import ClusterRecord, TopicRecord
+from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
 from logkeep.kafka.restore.choice import RestoreSelection, choose
 from logkeep.kafka.restore.plan import CheckedPlan, RestorePlan, Wishes, plan_restore
 from logkeep.kafka.restore.repartition import LARGEST_MADE_BYTES, MOST_RECORDS

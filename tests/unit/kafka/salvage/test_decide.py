@@ -9,7 +9,7 @@ from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.leader_epochs import EpochStart
 from logkeep.kafka.logs.lost_offset import Cause
-from logkeep.kafka.record import PartitionRecord
+from logkeep.kafka.record.documents import PartitionRecord
 from logkeep.kafka.salvage.decide import FoundLog, decide, epoch_end
 from logkeep.kafka.salvage.scanned import ReplicaScan
 from tests.kafka.disks import ID, add_log, made_disk, run_of

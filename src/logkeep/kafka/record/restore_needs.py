@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from logkeep.kafka.record import ClusterRecord
-    from logkeep.kafka.report import TopicReport
+    from logkeep.kafka.record.contents import TopicReport
+    from logkeep.kafka.record.documents import ClusterRecord
 
 
 class RestoreNeeds(msgspec.Struct, frozen=True, kw_only=True):

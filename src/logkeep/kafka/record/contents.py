@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from logkeep.kafka.restore_needs import RestoreNeeds, restore_needs
+from logkeep.kafka.record.restore_needs import RestoreNeeds, restore_needs
 
 if TYPE_CHECKING:
-    from logkeep.kafka.record import ClusterRecord, GroupRecord, PartitionRecord, TopicRecord
+    from logkeep.kafka.record.documents import ClusterRecord, GroupRecord, PartitionRecord, TopicRecord
     from logkeep.model.segments import LogName
     from logkeep.repository.manifest import KnownGap, Manifest
     from logkeep.repository.parts import LogTotals
