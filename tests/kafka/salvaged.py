@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from logkeep.kafka.salvage.disks import held, look
+from logkeep.kafka.disks.directories import held, look
 from logkeep.kafka.salvage.foresight import SalvageOptions
 from logkeep.kafka.salvage.run import KafkaSalvage, SalvageDone
 from logkeep.model.time import random_token, utc_now

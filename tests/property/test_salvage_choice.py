@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logkeep.kafka.disks.layout import segments, swap_files
+from logkeep.kafka.disks.scan_results import ReplicaScan, SegmentDamage
 from logkeep.kafka.logs.leader_epochs import EpochStart
-from logkeep.kafka.salvage.disk_layout import segments, swap_files
 from logkeep.kafka.salvage.replicas import agree_around, best, choose
-from logkeep.kafka.salvage.scanned import ReplicaScan, SegmentDamage
 from logkeep.model.ranges import Range, tile
 from tests.property.untimed import many
 

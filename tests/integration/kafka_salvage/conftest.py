@@ -142,7 +142,7 @@ def _commit_in_transactions(kafka: EmbeddedKafka, group: str) -> None:
 def _refusal(data: Path) -> str:
     """What is said while the broker runs."""
     from logkeep.errors import LogDirUnusable  # noqa: PLC0415 - one use
-    from logkeep.kafka.salvage.disks import held  # noqa: PLC0415 - one use
+    from logkeep.kafka.disks.directories import held  # noqa: PLC0415 - one use
 
     with pytest.raises(LogDirUnusable) as refused, held([data]):
         pass

@@ -23,6 +23,7 @@ from logkeep.config.options import (
     UNTIL_TIME,
 )
 from logkeep.errors import UsageError
+from logkeep.kafka.disks.directories import log_dirs
 from logkeep.kafka.restore.backup_view import view_backup
 from logkeep.kafka.restore.choice import RestoreSelection, choose
 from logkeep.kafka.restore.offline.receipt import row_of
@@ -37,7 +38,6 @@ from logkeep.kafka.restore.offline.values import (
 )
 from logkeep.kafka.restore.preparing import survey_logs
 from logkeep.kafka.restore.refusals import refuse_damage, refuse_nothing_before
-from logkeep.kafka.salvage.disks import log_dirs
 from logkeep.model.ids import BackupId
 from logkeep.repository.chain import SourceRef
 from logkeep.repository.fold import BackupEntry

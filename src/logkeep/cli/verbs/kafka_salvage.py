@@ -33,7 +33,7 @@ from logkeep.config.options import (
     TOPICS,
 )
 from logkeep.errors import UsageError
-from logkeep.kafka.salvage.disks import held, log_dirs, look
+from logkeep.kafka.disks.directories import held, log_dirs, look
 from logkeep.kafka.salvage.findings import LOST
 from logkeep.kafka.salvage.foresight import SalvageOptions
 from logkeep.kafka.salvage.run import KafkaSalvage, SalvageDone

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from logkeep.formats.kafka_log import Headers, Longs
-from logkeep.kafka.salvage.scanned import ReplicaScan
-from logkeep.kafka.salvage.windows import windows
+from logkeep.kafka.disks.scan_results import ReplicaScan
+from logkeep.kafka.disks.segment_windows import windows
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from uuid import UUID
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.disks.scan_results import ReplicaScan
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
 from logkeep.kafka.record.documents import PartitionRecord
 from logkeep.kafka.salvage.replicas import MergedReplicas, choose
-from logkeep.kafka.salvage.scanned import ReplicaScan
 from logkeep.model.findings import Finding, Severity
 
 NOWHERE = DivergingEpoch(-1, -1)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.salvage.cluster_image import ClusterImage
+from logkeep.kafka.disks.metadata_image import ClusterImage
 from logkeep.kafka.salvage.decide import Decided
 from logkeep.kafka.salvage.positions import SalvagedGroups
 from logkeep.kafka.salvage.survey import Survey

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from logkeep.kafka.client.topology import Topic, TopicPartition
+from logkeep.kafka.disks.directories import Disks
+from logkeep.kafka.disks.metadata_image import ClusterImage, newest_image
 from logkeep.kafka.facts import Facts
 from logkeep.kafka.notices import gone_topics
 from logkeep.kafka.plan import ArchivedReach, Plan, next_history, plan_backup
 from logkeep.kafka.record.documents import ClusterRecord, reached_in
-from logkeep.kafka.salvage.cluster_image import ClusterImage, newest_image
 from logkeep.kafka.salvage.decide import Decided, FoundLog, decide
-from logkeep.kafka.salvage.disks import Disks
 from logkeep.kafka.salvage.facts import Stays, facts_of, merged, staying_topics, what_stays
 from logkeep.kafka.salvage.findings import INCOMPLETE, about_copies, about_histories, about_positions, about_tiers
 from logkeep.kafka.salvage.inventory import Inventory, missing_partitions, take_stock

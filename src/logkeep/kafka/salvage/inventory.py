@@ -12,9 +12,9 @@ from functools import cached_property
 from uuid import UUID
 
 from logkeep.kafka.client.topology import Partition, Topic, TopicPartition
-from logkeep.kafka.salvage.cluster_image import ClusterImage
-from logkeep.kafka.salvage.disk_layout import INTERNAL_TOPICS, LogDirState
-from logkeep.kafka.salvage.disks import FoundCopy
+from logkeep.kafka.disks.directories import FoundCopy
+from logkeep.kafka.disks.layout import INTERNAL_TOPICS, LogDirState
+from logkeep.kafka.disks.metadata_image import ClusterImage
 from logkeep.model.findings import Finding, Severity
 
 NO_ID = UUID(int=0)

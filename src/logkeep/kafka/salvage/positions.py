@@ -21,7 +21,7 @@ from logkeep.formats.offsets_topic import (
     decode_position,
 )
 from logkeep.formats.plain_records import PlainRecord, marker_type, records_of
-from logkeep.kafka.salvage.windows import SegmentWindow, windows
+from logkeep.kafka.disks.segment_windows import SegmentWindow, windows
 from logkeep.model.work import Progress
 
 _COMMIT = 1

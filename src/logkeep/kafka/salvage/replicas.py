@@ -12,7 +12,7 @@ away where that is possible; in a topic that is not compacted a file is missing,
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from logkeep.kafka.salvage.scanned import ReplicaScan
+from logkeep.kafka.disks.scan_results import ReplicaScan
 from logkeep.model.ranges import Range
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from logkeep.kafka.assemble import Assembled, assemble
 from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.disks.directories import Disks
 from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
 from logkeep.kafka.notices import on_damage
 from logkeep.kafka.record.documents import (
@@ -21,7 +22,6 @@ from logkeep.kafka.record.documents import (
     quotas_of,
 )
 from logkeep.kafka.salvage.copying import SalvageUnit, salvage_ranges
-from logkeep.kafka.salvage.disks import Disks
 from logkeep.kafka.salvage.facts import topic_records
 from logkeep.kafka.salvage.findings import with_reasons
 from logkeep.kafka.salvage.foresight import SalvageOptions, SalvagePlan, foresee

@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 
 from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.disks.scan import scan
+from logkeep.kafka.disks.scan_results import ReplicaScan
 from logkeep.kafka.salvage.compare import first_difference
 from logkeep.kafka.salvage.replicas import best
-from logkeep.kafka.salvage.scan import scan
-from logkeep.kafka.salvage.scanned import ReplicaScan
 from logkeep.model.work import Progress
 
 

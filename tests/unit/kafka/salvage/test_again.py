@@ -6,8 +6,8 @@ import pytest
 
 from logkeep.kafka.assemble import earlier_results
 from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.disks.scan_results import ReplicaScan
 from logkeep.kafka.salvage.replicas import choose
-from logkeep.kafka.salvage.scanned import ReplicaScan
 from logkeep.model.ids import BackupId
 from logkeep.model.ranges import Range
 from logkeep.repository.chain import read_chain

@@ -10,9 +10,9 @@ import pytest
 
 from logkeep.errors import LogDirUnusable, OldMessageFormat
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.salvage.disks import held, log_dirs, look
+from logkeep.kafka.disks.directories import held, log_dirs, look
+from logkeep.kafka.disks.segment_windows import CHUNK_BYTES
 from logkeep.kafka.salvage.run import SalvageDone
-from logkeep.kafka.salvage.windows import CHUNK_BYTES
 from tests.kafka.batches import Batch, dense
 from tests.kafka.disks import CLUSTER, ID, add_log, flip, made_disk, run_of
 from tests.kafka.salvaged import codes, salvaged, told

@@ -7,11 +7,11 @@ import pytest
 
 from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.disks.scan_results import ReplicaScan
 from logkeep.kafka.logs.leader_epochs import EpochStart
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.kafka.record.documents import PartitionRecord
 from logkeep.kafka.salvage.decide import FoundLog, decide, epoch_end
-from logkeep.kafka.salvage.scanned import ReplicaScan
 from tests.kafka.disks import ID, add_log, made_disk, run_of
 from tests.kafka.salvaged import codes, salvaged, told
 from tests.kafka.whole import new_place

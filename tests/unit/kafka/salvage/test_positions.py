@@ -11,10 +11,10 @@ from logkeep.formats.metadata_records import (
     TopicRemoved,
     TransactionStep,
 )
-from logkeep.kafka.salvage.cluster_image import ClusterImage
+from logkeep.kafka.disks.metadata_image import ClusterImage
+from logkeep.kafka.disks.scan_results import ReplicaScan
 from logkeep.kafka.salvage.findings import about_tiers
 from logkeep.kafka.salvage.positions import Books, FoundPosition
-from logkeep.kafka.salvage.scanned import ReplicaScan
 from logkeep.kafka.salvage.survey import Survey
 from tests.kafka.batches import Batch
 

@@ -9,6 +9,9 @@ import msgspec
 
 from logkeep.errors import LogDirUnusable, TargetUnsafe, UsageError
 from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.disks.directories import Disks, FoundCopy, look
+from logkeep.kafka.disks.layout import LogDirState
+from logkeep.kafka.disks.metadata_image import ClusterImage, newest_image
 from logkeep.kafka.restore.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.restore.choice import ChosenLog, SelectedLogs, choose
 from logkeep.kafka.restore.offline.directories import old_files, standing_of
@@ -24,9 +27,6 @@ from logkeep.kafka.restore.offline.values import (
     OfflineUnit,
     OfflineWish,
 )
-from logkeep.kafka.salvage.cluster_image import ClusterImage, newest_image
-from logkeep.kafka.salvage.disk_layout import LogDirState
-from logkeep.kafka.salvage.disks import Disks, FoundCopy, look
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment

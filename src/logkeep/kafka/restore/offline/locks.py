@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from logkeep.errors import Locked, TargetUnsafe
-from logkeep.kafka.dir_lock import share
-from logkeep.kafka.salvage.windows import opened
+from logkeep.kafka.disks.locks import share
+from logkeep.kafka.disks.segment_windows import opened
 
 
 @contextmanager

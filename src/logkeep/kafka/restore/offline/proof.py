@@ -9,9 +9,9 @@ import numpy as np
 
 from logkeep.formats.kafka_log import first_broken
 from logkeep.formats.relabel import original
+from logkeep.kafka.disks.segment_windows import SegmentWindow, opened, windows
 from logkeep.kafka.restore.offline.fingerprint import Fingerprint
 from logkeep.kafka.restore.offline.values import RestoredSegment
-from logkeep.kafka.salvage.windows import SegmentWindow, opened, windows
 from logkeep.model.work import Progress
 
 

@@ -8,6 +8,8 @@ receipt. Run again, it proves what is there and writes what is missing.
 from pathlib import Path
 
 from logkeep.errors import LogkeepError
+from logkeep.kafka.disks.directories import look, remembered_starts
+from logkeep.kafka.disks.layout import LogDirState as DirectoryStanding
 from logkeep.kafka.restore.offline.foresight import check_room, foresee, unit_of
 from logkeep.kafka.restore.offline.locks import alone, broker_stopped
 from logkeep.kafka.restore.offline.receipt import OfflineReceipt
@@ -15,8 +17,6 @@ from logkeep.kafka.restore.offline.safety import check, check_configs, check_sta
 from logkeep.kafka.restore.offline.staging import bring_back
 from logkeep.kafka.restore.offline.task import restore_log
 from logkeep.kafka.restore.offline.values import LogWritten, OfflineReport, OfflineRestorePlan, OfflineUnit, OfflineWish
-from logkeep.kafka.salvage.disk_layout import LogDirState as DirectoryStanding
-from logkeep.kafka.salvage.disks import look, remembered_starts
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.model.work import Engine

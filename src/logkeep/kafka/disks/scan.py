@@ -13,10 +13,10 @@ import msgspec
 from logkeep.errors import Damaged, LogDirUnusable, OldMessageFormat
 from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, Batches, WalkEnd, first_broken
 from logkeep.formats.plain_records import marker_type
+from logkeep.kafka.disks.layout import SegmentFile, Segments, segments, swap_files
+from logkeep.kafka.disks.scan_results import ZEROS, GoodBatches, OpenSince, ReplicaScan, SegmentDamage
+from logkeep.kafka.disks.segment_windows import SegmentWindow, only_zeros, windows
 from logkeep.kafka.logs.leader_epochs import EpochStart, note_starts
-from logkeep.kafka.salvage.disk_layout import SegmentFile, Segments, segments, swap_files
-from logkeep.kafka.salvage.scanned import ZEROS, GoodBatches, OpenSince, ReplicaScan, SegmentDamage
-from logkeep.kafka.salvage.windows import SegmentWindow, only_zeros, windows
 from logkeep.model.work import Progress
 
 

@@ -13,8 +13,7 @@ from uuid import UUID
 
 from logkeep.errors import LogDirUnusable
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.dir_lock import share
-from logkeep.kafka.salvage.disk_layout import (
+from logkeep.kafka.disks.layout import (
     METADATA_TOPIC,
     Identity,
     LogDirectory,
@@ -25,8 +24,9 @@ from logkeep.kafka.salvage.disk_layout import (
     offsets_checkpoint,
     topic_id,
 )
+from logkeep.kafka.disks.locks import share
+from logkeep.kafka.disks.segment_windows import opened
 from logkeep.kafka.salvage.survey import Copy
-from logkeep.kafka.salvage.windows import opened
 from logkeep.model.findings import Finding, Severity
 
 _SMALL_FILE = 64 << 20

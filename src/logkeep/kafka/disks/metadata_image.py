@@ -11,8 +11,8 @@ from logkeep.errors import Damaged
 from logkeep.formats import metadata_records as records
 from logkeep.formats.kafka_log import CONTROL, first_broken
 from logkeep.formats.plain_records import records_of
-from logkeep.kafka.salvage.scan import segments_in
-from logkeep.kafka.salvage.windows import windows
+from logkeep.kafka.disks.scan import segments_in
+from logkeep.kafka.disks.segment_windows import windows
 
 T = TypeVar("T")
 _SNAPSHOT = re.compile(r"(?P<end>\d{20})-\d{10}\.checkpoint")
