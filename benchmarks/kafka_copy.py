@@ -28,9 +28,9 @@ import numpy as np
 
 from benchmarks.kafka_workload import Load, OptimisedKafka, consumer_performance, fill
 from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.kafka.backup.copy_task import copy_ranges
+from logkeep.kafka.backup.units import CopyRange, CopyUnit
 from logkeep.kafka.client.fetch import FetchLimits, PartitionFetch, encode, parse
-from logkeep.kafka.copy import copy_ranges
-from logkeep.kafka.units import CopyRange, CopyUnit
 from logkeep.repository.chain import SourceRef
 from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore

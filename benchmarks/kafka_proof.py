@@ -24,9 +24,9 @@ from benchmarks.kafka_workload import Load, OptimisedKafka, consumer_performance
 from logkeep.formats import twins
 from logkeep.formats.kafka_log import Headers
 from logkeep.formats.warm import warm
-from logkeep.kafka.claims import join
+from logkeep.kafka.backup.claims import join
+from logkeep.kafka.backup.copy_task import copy_ranges
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.copy import copy_ranges
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.restore.proof import prove
 from logkeep.kafka.restore.units import Offsets, Producer, ReplayLog

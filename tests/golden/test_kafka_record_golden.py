@@ -6,7 +6,7 @@
 import hashlib
 from pathlib import Path
 
-from logkeep.kafka.cut import OpenTransaction
+from logkeep.kafka.backup.cut import OpenTransaction
 from logkeep.kafka.record.documents import (
     AclRecord,
     ClusterRecord,

@@ -9,9 +9,9 @@ import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.kafka_log import CODEC_MASK, CONTROL, TRANSACTIONAL, walk
-from logkeep.kafka.claims import join
-from logkeep.kafka.copy import copy_ranges
-from logkeep.kafka.units import CopyRange, CopyResult
+from logkeep.kafka.backup.claims import join
+from logkeep.kafka.backup.copy_task import copy_ranges
+from logkeep.kafka.backup.units import CopyRange, CopyResult
 from logkeep.model.ids import BackupId
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Codec

@@ -11,10 +11,10 @@ from confluent_kafka import TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import ClusterUnreachable, SourceDamaged, StoreFull
-from logkeep.kafka.claims import join
-from logkeep.kafka.copy import copy_ranges, copy_with
+from logkeep.kafka.backup.claims import join
+from logkeep.kafka.backup.copy_task import copy_ranges, copy_with
+from logkeep.kafka.backup.units import CopyOutcome, CopyRange, Gap, RangeResult, result_of
 from logkeep.kafka.logs.lost_offset import Cause
-from logkeep.kafka.units import CopyOutcome, CopyRange, Gap, RangeResult, result_of
 from logkeep.model.ids import BackupId
 from logkeep.model.ranges import Range
 from logkeep.model.time import random_token

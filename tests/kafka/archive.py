@@ -8,8 +8,8 @@ from pathlib import Path
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.batch_index import decode, index_of
 from logkeep.formats.kafka_log import WalkEnd, first_broken, walk
+from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES, Brokers, CopyRange, CopyUnit
 from logkeep.kafka.client.fetch import FetchLimits
-from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES, Brokers, CopyRange, CopyUnit
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout
 from logkeep.repository.chain import SourceRef

@@ -6,9 +6,9 @@ from uuid import UUID
 from logkeep.kafka.admin.groups import CommittedOffset, Group
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.admin.topics import TopicConfigs
+from logkeep.kafka.backup.facts import Facts
+from logkeep.kafka.backup.log_ends import GroupFacts, LogEnds
 from logkeep.kafka.client.topology import ClusterMetadata, Partition, Topic, TopicPartition
-from logkeep.kafka.facts import Facts
-from logkeep.kafka.look import GroupFacts, LogEnds
 
 ID = UUID("00000000-0000-4000-8000-0000000000aa")
 OTHER_ID = UUID("00000000-0000-4000-8000-0000000000bb")

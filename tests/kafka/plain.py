@@ -10,9 +10,9 @@ from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequ
 from kafka.protocol.consumer.offsets import ListOffsetsResponse, OffsetForLeaderEpochResponse
 from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
 from logkeep.errors import ClusterNotReady, ClusterUnreachable
+from logkeep.kafka.backup.units import Leader
 from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
-from logkeep.kafka.units import Leader
 
 _TIMEOUT_S = 30.0
 

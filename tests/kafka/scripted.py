@@ -7,8 +7,8 @@ from uuid import UUID
 
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 from logkeep.errors import ClusterUnreachable
+from logkeep.kafka.backup.units import Leader
 from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
-from logkeep.kafka.units import Leader
 
 _DATA = FetchResponse.FetchableTopicResponse.PartitionData
 

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.formats.batch_index import decode
-from logkeep.kafka.claims import Joined, join
+from logkeep.kafka.backup.claims import Joined, join
+from logkeep.kafka.backup.range_state import RangeCopy
+from logkeep.kafka.backup.units import CopyRange, CopyResult
 from logkeep.kafka.client.fetch import Code, FetchedPartition
 from logkeep.kafka.logs.lost_offset import LogFacts, explain
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
-from logkeep.kafka.range_copy import RangeCopy
-from logkeep.kafka.units import CopyRange, CopyResult
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment
 from logkeep.repository import layout

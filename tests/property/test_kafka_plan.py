@@ -7,11 +7,11 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.kafka import plan as planning
 from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.backup.plan import ArchivedReach, Plan, plan_backup
+from logkeep.kafka.backup.run import plan as planning
+from logkeep.kafka.backup.units import CopyRange
 from logkeep.kafka.client.topology import Partition, Topic, TopicPartition
-from logkeep.kafka.plan import ArchivedReach, Plan, plan_backup
-from logkeep.kafka.units import CopyRange
 from logkeep.model.ranges import Range, tile
 from tests.property.untimed import untimed
 

@@ -13,11 +13,11 @@ import msgspec
 
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
 from logkeep.formats.compare import END, BatchStretch, LogComparison
+from logkeep.kafka.backup.fetch_pipeline import Pause, ProgressBackoff
+from logkeep.kafka.backup.units import Brokers
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.logs.batch_check import LogPieces
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost
-from logkeep.kafka.pipeline import Pause, ProgressBackoff
-from logkeep.kafka.units import Brokers
 from logkeep.kafka.verify_records import SegmentRange
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Progress

@@ -15,7 +15,7 @@ from typing import Protocol
 from logkeep.errors import Interrupted, LogkeepError
 from logkeep.kafka.admin.offsets import At, list_offsets
 from logkeep.kafka.admin.topics import ResourceKind, describe_configs
-from logkeep.kafka.backup import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
+from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.follow_rules import MERGE_LEAST, merging_due, next_look_s, pause_s, retry_cures

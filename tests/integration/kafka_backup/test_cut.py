@@ -10,10 +10,10 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.admin.offsets import describe_producers, log_bounds
 from logkeep.kafka.admin.transactions import list_transactions
+from logkeep.kafka.backup.cut import settle
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition as Log
-from logkeep.kafka.cut import settle
 from tests.integration.processes import wait_for
 from tests.kafka.archive import on_disk
 from tests.kafka.matrix import Matrix

@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.cimpl import NewPartitions
 
 from logkeep.formats.kafka_log import walk
-from logkeep.kafka.backup import KafkaBackupDone
+from logkeep.kafka.backup.run import KafkaBackupDone
 from tests.e2e.filled import Done as Finished
 from tests.e2e.filled import Filled, document
 from tests.integration.processes import wait_for

@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import Locked
-from logkeep.kafka.backup import KafkaBackupOptions
+from logkeep.kafka.backup.run import KafkaBackupOptions
 from logkeep.kafka.follow import KafkaFollower, KafkaFollowRound
 from logkeep.kafka.follow_rules import MERGE_EVERY
 from logkeep.model.time import random_token, utc_now

@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.cimpl import NewPartitions
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.kafka.assemble import exit_code
+from logkeep.kafka.backup.assemble import exit_code
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.engine import SparkEngine
 from logkeep.spark.settings import SparkSettings

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from logkeep.formats.kafka_log import walk
-from logkeep.kafka.backup import KafkaBackupDone
+from logkeep.kafka.backup.run import KafkaBackupDone
 from tests.integration.processes import wait_for
 from tests.kafka.archive import on_disk
 from tests.kafka.steps import beside

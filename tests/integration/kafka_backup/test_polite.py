@@ -9,9 +9,9 @@ import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import FormatTooNew
-from logkeep.kafka.claims import join
-from logkeep.kafka.copy import copy_ranges, copy_with
-from logkeep.kafka.units import CopyResult, CopyUnit
+from logkeep.kafka.backup.claims import join
+from logkeep.kafka.backup.copy_task import copy_ranges, copy_with
+from logkeep.kafka.backup.units import CopyResult, CopyUnit
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token
 from logkeep.repository.chain import SourceRef

@@ -11,11 +11,11 @@ import pytest
 from confluent_kafka.cimpl import NewTopic
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.kafka.backup import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
+from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
+from logkeep.kafka.backup.units import Brokers, Leader
 from logkeep.kafka.client.fetch import FetchConnection
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
-from logkeep.kafka.units import Brokers, Leader
 from logkeep.model.time import random_token, utc_now
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.inline import InlineEngine

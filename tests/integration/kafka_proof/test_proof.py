@@ -9,9 +9,9 @@ from confluent_kafka import Consumer, TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.digest import Digest
-from logkeep.kafka.claims import Joined, join
+from logkeep.kafka.backup.claims import Joined, join
+from logkeep.kafka.backup.copy_task import copy_ranges
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.copy import copy_ranges
 from logkeep.kafka.logs.archived import settled_of
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.restore.proof import prove

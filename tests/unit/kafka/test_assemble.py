@@ -3,7 +3,7 @@
 import pytest
 
 from logkeep.errors import BackupFailed, ClusterNotReady, NotAuthorised
-from logkeep.kafka.assemble import (
+from logkeep.kafka.backup.assemble import (
     Assembled,
     assemble,
     ended_logs,
@@ -14,9 +14,9 @@ from logkeep.kafka.assemble import (
     together,
     why_left,
 )
+from logkeep.kafka.backup.plan import Plan, history_of
+from logkeep.kafka.backup.units import CopyOutcome, CopyResult, EpochRun, RangeResult
 from logkeep.kafka.logs.lost_offset import Cause
-from logkeep.kafka.plan import Plan, history_of
-from logkeep.kafka.units import CopyOutcome, CopyResult, EpochRun, RangeResult
 from logkeep.model.findings import Severity
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.repository.manifest import KnownGap, LogCut

@@ -5,11 +5,18 @@ from collections.abc import Mapping
 import pytest
 
 from logkeep.kafka.admin.offsets import EpochEnd
+from logkeep.kafka.backup.history_check import (
+    ArchiveProgress,
+    Broken,
+    begun_since,
+    broken_logs,
+    changed_meanwhile,
+    standing,
+)
+from logkeep.kafka.backup.plan import ArchivedReach, next_history
+from logkeep.kafka.backup.units import CopyOutcome, CopyResult, EpochRun, RangeResult
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.continuity import ArchiveProgress, Broken, begun_since, broken_logs, changed_meanwhile, standing
 from logkeep.kafka.logs.lost_offset import Cause
-from logkeep.kafka.plan import ArchivedReach, next_history
-from logkeep.kafka.units import CopyOutcome, CopyResult, EpochRun, RangeResult
 from logkeep.model.segments import Collection, LogName
 from tests.kafka.clusters import ID, OTHER_ID, bounds, topic
 

@@ -3,7 +3,7 @@
 import pytest
 
 from logkeep.errors import ClusterUnreachable
-from logkeep.kafka.pipeline import ProgressBackoff
+from logkeep.kafka.backup.fetch_pipeline import ProgressBackoff
 
 GONE = ClusterUnreachable("nobody answers")
 

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from logkeep.errors import BackupFailed
-from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.plan import (
+from logkeep.kafka.backup.plan import (
     BUNDLE_BYTES,
     BUNDLE_RANGES,
     ArchivedReach,
@@ -17,7 +16,8 @@ from logkeep.kafka.plan import (
     refuse_to_forget,
     split,
 )
-from logkeep.kafka.units import CopyRange
+from logkeep.kafka.backup.units import CopyRange
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.manifest import KnownGap, LogCut

@@ -6,10 +6,10 @@ from uuid import UUID
 import pytest
 
 from logkeep.errors import ClusterNotReady
+from logkeep.kafka.backup.copy_task import copy_with
+from logkeep.kafka.backup.units import CopyOutcome, CopyRange, CopyResult, CopyUnit
 from logkeep.kafka.client.fetch import Code, FetchLimits
-from logkeep.kafka.copy import copy_with
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts
-from logkeep.kafka.units import CopyOutcome, CopyRange, CopyResult, CopyUnit
 from logkeep.model.time import random_token
 from tests.kafka.archive import archived
 from tests.kafka.batches import dense

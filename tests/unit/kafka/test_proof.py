@@ -9,11 +9,11 @@ import pytest
 from logkeep.errors import ClusterUnreachable, Damaged
 from logkeep.formats.compare import BatchStretch
 from logkeep.formats.transactions import SettledTransactions
+from logkeep.kafka.backup.fetch_pipeline import ProgressBackoff
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.logs.live import LiveLogs, LiveRange
 from logkeep.kafka.logs.lost_offset import LogFacts
 from logkeep.kafka.logs.read_ahead import ahead
-from logkeep.kafka.pipeline import ProgressBackoff
 from logkeep.kafka.restore.proof import prove_with
 from logkeep.kafka.restore.units import LogProof, Offsets, Producer, ReplayLog
 from logkeep.model.segments import Codec

@@ -5,8 +5,8 @@ from msgspec.structs import replace as changed
 
 from logkeep.errors import BackupFailed, Damaged
 from logkeep.kafka.admin.groups import CommittedOffset
+from logkeep.kafka.backup.plan import ArchivedReach
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.plan import ArchivedReach
 from logkeep.kafka.record.documents import (
     ClusterRecord,
     acls_of,

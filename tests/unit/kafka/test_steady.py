@@ -2,7 +2,7 @@
 
 import pytest
 
-from logkeep.kafka.steady import coordinator_partition
+from logkeep.kafka.backup.transaction_activity import coordinator_partition
 
 
 @pytest.mark.parametrize(

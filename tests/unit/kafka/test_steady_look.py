@@ -5,11 +5,11 @@ from uuid import UUID
 
 import pytest
 
-from logkeep.kafka import look, steady
 from logkeep.kafka.admin.groups import CommittedOffset, Group
 from logkeep.kafka.admin.offsets import LogBounds, ProducerState
+from logkeep.kafka.backup.log_ends import LogEnds, steady_look
+from logkeep.kafka.backup.run import log_ends, transaction_activity
 from logkeep.kafka.client.topology import ClusterMetadata, Partition, Topic, TopicPartition
-from logkeep.kafka.look import LogEnds, steady_look
 
 FIRST, SECOND, OUT = TopicPartition("in", 0), TopicPartition("in", 1), TopicPartition("out", 0)
 POSITIONS = TopicPartition("__consumer_offsets", 0)
@@ -43,8 +43,8 @@ class Moving:
             ends[OUT] = 72  # read last: the output is there already
         return {log: LogBounds(0, ends[log], ends[log], 0) for log in logs}
 
-    def look(self, monkeypatch: pytest.MonkeyPatch) -> LogEnds:
-        for module in (look, steady):
+    def log_ends(self, monkeypatch: pytest.MonkeyPatch) -> LogEnds:
+        for module in (log_ends, transaction_activity):
             for name, value in (
                 ("list_groups", self.groups),
                 ("group_offsets", self.offsets),

@@ -51,11 +51,11 @@ from logkeep.config.options import (
     TOPICS,
 )
 from logkeep.errors import UsageError
-from logkeep.kafka.backup import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
+from logkeep.kafka.backup.facts import Facts
+from logkeep.kafka.backup.plan import Plan
+from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.client.properties import load_settings, settings_from
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.facts import Facts
-from logkeep.kafka.plan import Plan
 from logkeep.kafka.record.scram import ScramWish
 from logkeep.model.findings import Finding
 from logkeep.model.ids import backup_id

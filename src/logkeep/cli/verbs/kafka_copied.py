@@ -8,7 +8,7 @@ import msgspec
 from logkeep.cli.look import count, size
 from logkeep.cli.metrics import MetricSample, sample
 from logkeep.cli.run import CommandOutcome
-from logkeep.kafka.assemble import exit_code
+from logkeep.kafka.backup.assemble import exit_code
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.manifest import KnownGap
 

@@ -11,7 +11,7 @@ from logkeep.cli.verbs.follow_report import FollowSummary, KafkaRound, TopicThre
 from logkeep.cli.verbs.kafka_backup import KafkaBackupReport
 from logkeep.config.options import ALLOW_GAPS, INTERVAL
 from logkeep.errors import BackupFailed
-from logkeep.kafka.backup import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
+from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.follow import KafkaFollower, KafkaFollowRound
 from logkeep.model.findings import Finding, Severity
 from logkeep.spark.stop import SignalStop

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from logkeep.errors import ClusterNotReady, TopicMissing
 from logkeep.kafka.admin.offsets import At, list_offsets, offset_for_leader_epoch
+from logkeep.kafka.backup.units import Leader
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.connection import Connection
 from logkeep.kafka.client.fetch import DivergingEpoch
@@ -14,7 +15,6 @@ from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
-from logkeep.kafka.units import Leader
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from logkeep.formats.kafka_log import Batches
-from logkeep.kafka.units import EpochRun
+from logkeep.kafka.backup.units import EpochRun
 
 
 def note_epochs(known: list[EpochRun], batches: Batches) -> None:

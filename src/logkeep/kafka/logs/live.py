@@ -11,6 +11,8 @@ from uuid import UUID
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, NotAuthorised
 from logkeep.formats.compare import BatchStretch
 from logkeep.formats.kafka_log import WalkEnd, first_broken, walk
+from logkeep.kafka.backup.fetch_pipeline import ProgressBackoff
+from logkeep.kafka.backup.units import Brokers, Leader
 from logkeep.kafka.client.fetch import (
     Code,
     FetchConnection,
@@ -21,8 +23,6 @@ from logkeep.kafka.client.fetch import (
     parse,
 )
 from logkeep.kafka.logs.lost_offset import Cause, LogPosition, explain
-from logkeep.kafka.pipeline import ProgressBackoff
-from logkeep.kafka.units import Brokers, Leader
 
 _GONE = {Code.UNKNOWN_TOPIC_ID, Code.INCONSISTENT_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION}
 _DENIED = {Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED}

@@ -9,12 +9,12 @@ from typing import ClassVar
 import msgspec
 
 from logkeep.errors import BackupFailed
+from logkeep.kafka.backup.cut import OpenTransaction, clamp
+from logkeep.kafka.backup.facts import Facts
+from logkeep.kafka.backup.log_ends import GroupFacts
+from logkeep.kafka.backup.plan import ArchivedReach
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.cut import OpenTransaction, clamp
-from logkeep.kafka.facts import Facts
 from logkeep.kafka.logs.batch_traits import LogTraits
-from logkeep.kafka.look import GroupFacts
-from logkeep.kafka.plan import ArchivedReach
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import StoredId
 from logkeep.repository.documents import MIB, SourceDocument

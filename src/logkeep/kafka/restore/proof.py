@@ -26,12 +26,12 @@ from logkeep.formats.records import RecordColumns
 from logkeep.formats.streams import Streams
 from logkeep.formats.transactions import SettledTransactions
 from logkeep.formats.twins import LogSide, Twins
+from logkeep.kafka.backup.fetch_pipeline import Pause
+from logkeep.kafka.backup.units import Brokers
 from logkeep.kafka.logs.archived import share_of, stretches, view_of
 from logkeep.kafka.logs.read_ahead import ahead
-from logkeep.kafka.pipeline import Pause
 from logkeep.kafka.restore.target_log import Refuted, TargetLog
 from logkeep.kafka.restore.units import LogProof, Offsets, ReplayLog
-from logkeep.kafka.units import Brokers
 from logkeep.model.work import Progress
 from logkeep.repository.chain import SourceRef
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.run_map_bytes import encode
 from logkeep.kafka.admin.records import delete_records
+from logkeep.kafka.backup.fetch_pipeline import ProgressBackoff
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.rate_limit import Courtesy
 from logkeep.kafka.client.retry import Backoff
 from logkeep.kafka.logs.brokers import SettingsBrokers
-from logkeep.kafka.pipeline import ProgressBackoff
 from logkeep.kafka.restore.holes import TIMEOUT_MS, Patient
 from logkeep.kafka.restore.one_log import LogReplay
 from logkeep.kafka.restore.position import Trouble

@@ -10,10 +10,10 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable
+from logkeep.kafka.backup.fetch_pipeline import ProgressBackoff
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.rate_limit import Courtesy
 from logkeep.kafka.logs.archived import PIECE_BYTES
-from logkeep.kafka.pipeline import ProgressBackoff
 from logkeep.kafka.restore.bundles import SIDE_BY_SIDE
 from logkeep.kafka.restore.holes import Holes, NotTaken, Patient, TakenOver
 from logkeep.kafka.restore.intruder import is_marker

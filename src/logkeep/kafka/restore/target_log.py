@@ -14,13 +14,13 @@ from logkeep.formats.records import RecordColumns, decode
 from logkeep.formats.transactions import COMMIT, Settling
 from logkeep.formats.twins import Flags, LogSide
 from logkeep.formats.view import View, chosen
+from logkeep.kafka.backup.fetch_pipeline import Pause, ProgressBackoff
+from logkeep.kafka.backup.units import Brokers
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost, said
 from logkeep.kafka.logs.lost_offset import Cause, LogPosition
 from logkeep.kafka.logs.read_ahead import ahead
-from logkeep.kafka.pipeline import Pause, ProgressBackoff
 from logkeep.kafka.restore.units import Offsets, ReplayLog
-from logkeep.kafka.units import Brokers
 from logkeep.model.work import Progress
 
 _IN_TURN = 2

@@ -12,12 +12,12 @@ import numpy as np
 
 from logkeep.errors import SourceDamaged
 from logkeep.formats.kafka_log import Batches
+from logkeep.kafka.backup.units import CopyOutcome, CopyRange, CopyResult, EpochRun, RangeResult, receipt_of
 from logkeep.kafka.disks.segment_windows import windows
 from logkeep.kafka.logs.batch_traits import LogTraits, traits_of
 from logkeep.kafka.logs.leader_epochs import note_epochs
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.salvage.positions import Source
-from logkeep.kafka.units import CopyOutcome, CopyRange, CopyResult, EpochRun, RangeResult, receipt_of
 from logkeep.model.segments import Proof, Segment
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from logkeep.kafka.backup.facts import Facts
+from logkeep.kafka.backup.findings import gone_topics
+from logkeep.kafka.backup.plan import ArchivedReach, Plan, next_history, plan_backup
+from logkeep.kafka.backup.transaction_activity import POSITIONS_TOPIC
+from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES
 from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.disks.directories import Disks
 from logkeep.kafka.disks.metadata_image import ClusterImage, newest_image
-from logkeep.kafka.facts import Facts
-from logkeep.kafka.notices import gone_topics
-from logkeep.kafka.plan import ArchivedReach, Plan, next_history, plan_backup
 from logkeep.kafka.record.documents import ClusterRecord, reached_in
 from logkeep.kafka.salvage.decide import Decided, FoundLog, decide
 from logkeep.kafka.salvage.facts import Stays, facts_of, merged, staying_topics, what_stays
@@ -22,8 +24,6 @@ from logkeep.kafka.salvage.planning import PlannedSalvage, plan_units, sources_o
 from logkeep.kafka.salvage.positions import FoundGroup, PositionsUnit, SalvagedGroups, read_positions
 from logkeep.kafka.salvage.survey import SalvageSurveyUnit, Survey, survey
 from logkeep.kafka.selection import choose_topics
-from logkeep.kafka.steady import POSITIONS_TOPIC
-from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.ranges import Range

@@ -7,13 +7,13 @@ that the rows of unproven segments say so. Small pieces share a unit.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from logkeep.kafka.backup.plan import BUNDLE_RANGES, Plan, PlannedUnit
+from logkeep.kafka.backup.units import CopyRange
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.plan import BUNDLE_RANGES, Plan, PlannedUnit
 from logkeep.kafka.salvage.copying import SalvageRange
 from logkeep.kafka.salvage.decide import Decided, FoundLog
 from logkeep.kafka.salvage.positions import Source
 from logkeep.kafka.salvage.replicas import ReplicaRange
-from logkeep.kafka.units import CopyRange
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Proof
 

@@ -7,11 +7,12 @@ same source as those that were taken online, and continues them.
 
 from dataclasses import dataclass
 
-from logkeep.kafka.assemble import Assembled, assemble
+from logkeep.kafka.backup.assemble import Assembled, assemble
+from logkeep.kafka.backup.findings import on_damage
+from logkeep.kafka.backup.units import CopyResult, EpochRun
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.directories import Disks
 from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
-from logkeep.kafka.notices import on_damage
 from logkeep.kafka.record.documents import (
     ROLE,
     ClusterRecord,
@@ -25,7 +26,6 @@ from logkeep.kafka.salvage.copying import SalvageUnit, salvage_ranges
 from logkeep.kafka.salvage.facts import topic_records
 from logkeep.kafka.salvage.findings import with_reasons
 from logkeep.kafka.salvage.foresight import SalvageOptions, SalvagePlan, foresee
-from logkeep.kafka.units import CopyResult, EpochRun
 from logkeep.model.findings import Finding
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.kafka.assemble import earlier_results
+from logkeep.kafka.backup.assemble import earlier_results
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.scan_results import ReplicaScan
 from logkeep.kafka.salvage.replicas import choose

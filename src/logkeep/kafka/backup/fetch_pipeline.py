@@ -13,12 +13,12 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from logkeep.errors import ClusterError, ClusterNotReady, SourceDamaged
+from logkeep.kafka.backup.range_state import RangeCopy, TakenBatches
+from logkeep.kafka.backup.units import CopyOutcome, CopyUnit
 from logkeep.kafka.client.fetch import Code, FetchConnection, FetchedPartition, FetchReply, encode, parse
 from logkeep.kafka.client.rate_limit import Courtesy
 from logkeep.kafka.logs.lost_offset import Cause, OffsetVerdict, explain
 from logkeep.kafka.logs.segment_writer import SegmentWriter
-from logkeep.kafka.range_copy import RangeCopy, TakenBatches
-from logkeep.kafka.units import CopyOutcome, CopyUnit
 from logkeep.model.work import Progress
 
 TOGETHER = 16

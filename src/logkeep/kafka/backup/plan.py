@@ -12,9 +12,9 @@ from itertools import pairwise
 
 from logkeep.errors import BackupFailed
 from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.backup.units import CopyRange
 from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.logs.batch_traits import LogTraits
-from logkeep.kafka.units import CopyRange
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection as Kind
 from logkeep.model.segments import LogName

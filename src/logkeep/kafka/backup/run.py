@@ -12,7 +12,7 @@ from functools import cached_property
 
 from logkeep.errors import BackupFailed, TopicMissing
 from logkeep.kafka.admin.offsets import EpochEnd, offset_for_leader_epoch
-from logkeep.kafka.assemble import (
+from logkeep.kafka.backup.assemble import (
     Assembled,
     assemble,
     done_ranges,
@@ -25,18 +25,19 @@ from logkeep.kafka.assemble import (
     why_left,
     within,
 )
+from logkeep.kafka.backup.copy_task import copy_ranges
+from logkeep.kafka.backup.facts import Facts, gather
+from logkeep.kafka.backup.findings import gone_topics, notices, on_damage
+from logkeep.kafka.backup.history_check import Broken, begun_since, broken_logs, changed_meanwhile, standing
+from logkeep.kafka.backup.plan import ArchivedReach, Plan, next_history, plan_backup, refuse_to_forget, same_topic
+from logkeep.kafka.backup.record_builder import logs_of
+from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, RangeResult
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.rate_limit import share
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.continuity import Broken, begun_since, broken_logs, changed_meanwhile, standing
-from logkeep.kafka.copy import copy_ranges
-from logkeep.kafka.facts import Facts, gather
-from logkeep.kafka.log_records import logs_of
 from logkeep.kafka.logs.brokers import SettingsBrokers
-from logkeep.kafka.notices import gone_topics, notices, on_damage
-from logkeep.kafka.plan import ArchivedReach, Plan, next_history, plan_backup, refuse_to_forget, same_topic
 from logkeep.kafka.record.documents import (
     ROLE,
     ClusterRecord,
@@ -50,7 +51,6 @@ from logkeep.kafka.record.documents import (
     topics_of,
 )
 from logkeep.kafka.record.scram import ScramWish, SealedScram, collect, left_out, probe, put_sealed
-from logkeep.kafka.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, RangeResult
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec

@@ -15,11 +15,11 @@ import numpy as np
 
 from logkeep.errors import SourceDamaged
 from logkeep.formats.kafka_log import Batches, Longs, WalkEnd, walk
+from logkeep.kafka.backup.units import CopyOutcome, CopyRange, EpochRun, Gap, Leader, RangeResult
 from logkeep.kafka.client.fetch import FetchedPartition, PartitionFetch
 from logkeep.kafka.logs.batch_traits import LogTraits, traits_of
 from logkeep.kafka.logs.leader_epochs import note_epochs
 from logkeep.kafka.logs.lost_offset import Cause, LogPosition, OffsetVerdict
-from logkeep.kafka.units import CopyOutcome, CopyRange, EpochRun, Gap, Leader, RangeResult
 from logkeep.model.ranges import Range
 
 _BEHIND_REPLIES = 6

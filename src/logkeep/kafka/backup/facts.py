@@ -8,13 +8,13 @@ from logkeep.errors import ClusterNotReady, NotAuthorised, TopicMissing
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.admin.security import AclBinding, Quota, list_acls, list_quotas
 from logkeep.kafka.admin.topics import ReplicaSize, TopicConfigs, replica_sizes, topic_configs
+from logkeep.kafka.backup.cut import OpenTransaction, Pause
+from logkeep.kafka.backup.log_ends import GroupFacts, LogEnds, steady_look
+from logkeep.kafka.backup.visibility import blind_finding, hidden, hidden_finding, unseen
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import failure
 from logkeep.kafka.client.topology import ClusterMetadata, Topic, TopicPartition
-from logkeep.kafka.cut import OpenTransaction, Pause
-from logkeep.kafka.look import GroupFacts, LogEnds, steady_look
 from logkeep.kafka.selection import Meant, choose_topics, meant_by
-from logkeep.kafka.visibility import blind_finding, hidden, hidden_finding, unseen
 from logkeep.model.findings import Finding
 
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")

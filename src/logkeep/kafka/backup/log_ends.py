@@ -14,10 +14,8 @@ from dataclasses import dataclass, field, replace
 from logkeep.kafka.admin.groups import CommittedOffset, Group, group_offsets, list_groups, share_group_offsets
 from logkeep.kafka.admin.offsets import LogBounds, describe_producers, log_bounds
 from logkeep.kafka.admin.transactions import list_transactions
-from logkeep.kafka.client.cluster import Cluster
-from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition
-from logkeep.kafka.cut import OpenTransaction, Pause, SettledCut, settle
-from logkeep.kafka.steady import (
+from logkeep.kafka.backup.cut import OpenTransaction, Pause, SettledCut, settle
+from logkeep.kafka.backup.transaction_activity import (
     Producers,
     changed_producers,
     moved_meanwhile,
@@ -25,6 +23,8 @@ from logkeep.kafka.steady import (
     transactional_groups,
     transactional_logs,
 )
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition
 
 _LOOKS = 100
 """One look takes some milliseconds, and a copier commits every hundred or so."""

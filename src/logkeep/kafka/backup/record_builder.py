@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from logkeep.kafka.assemble import Assembled
+from logkeep.kafka.backup.assemble import Assembled
+from logkeep.kafka.backup.facts import Facts
+from logkeep.kafka.backup.plan import ArchivedReach
+from logkeep.kafka.backup.units import EpochRun
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.facts import Facts
 from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
-from logkeep.kafka.plan import ArchivedReach
 from logkeep.kafka.record.documents import PartitionRecord
-from logkeep.kafka.units import EpochRun
 
 
 def logs_of(

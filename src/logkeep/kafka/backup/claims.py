@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from logkeep.kafka.units import CopyResult, RangeResult
+from logkeep.kafka.backup.units import CopyResult, RangeResult
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
 
