@@ -28,8 +28,8 @@ from logkeep.kafka.backup.claims import join
 from logkeep.kafka.backup.copy_task import copy_ranges
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.brokers import SettingsBrokers
+from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog
 from logkeep.kafka.restore.proof import prove
-from logkeep.kafka.restore.units import Offsets, Producer, ReplayLog
 from logkeep.repository.chain import SourceRef
 from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore

@@ -46,12 +46,12 @@ from benchmarks.timed import Span, TimedEngine
 from logkeep.formats.warm import warm
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.restore import estimate
-from logkeep.kafka.restore.backup_view import view_backup
 from logkeep.kafka.restore.choice import RestoreSelection
+from logkeep.kafka.restore.facts.backup_view import view_backup
+from logkeep.kafka.restore.facts.units import Offsets
 from logkeep.kafka.restore.plan import Wishes
 from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, prepare
 from logkeep.kafka.restore.restore import KafkaRestore, KafkaRestoreDone
-from logkeep.kafka.restore.units import Offsets
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository import layout
 from logkeep.repository.fold import BackupEntry

@@ -11,7 +11,7 @@ from confluent_kafka.cimpl import NewTopic
 from logkeep.kafka.admin.producers import new_producer_id
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.restore.units import Offsets, Producer, ReplayLog, ReplayUnit, RestoreIsolation
+from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog, ReplayUnit, RestoreIsolation
 from tests.integration.processes import wait_for
 from tests.kafka.readers import committed_offsets, messages
 from tests.kafka.whole import Archive

@@ -13,8 +13,8 @@ import pytest
 from logkeep.errors import Damaged
 from logkeep.formats.kafka_log import HEADER_BYTES, walk
 from logkeep.kafka.logs import archived
-from logkeep.kafka.restore.survey import RestoreSurveyUnit, SurveyLog, survey
-from logkeep.kafka.restore.units import Offsets, Producer, ReplayLog
+from logkeep.kafka.restore.facts.survey_task import RestoreSurveyUnit, SurveyLog, survey
+from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout
 from logkeep.repository.chain import SourceRef

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from logkeep.errors import Damaged
 from logkeep.formats.compare import BatchStretch
 from logkeep.kafka.logs import archived
-from logkeep.kafka.restore.units import Offsets, Producer, ReplayLog
+from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout
 from logkeep.repository.chain import SourceRef

@@ -11,8 +11,15 @@ from logkeep.kafka.admin.transactions import list_transactions
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.properties import load_settings
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.restore.rights import Right, RightsFound, RightsWanted, denied, rights_findings
-from logkeep.kafka.restore.rights_asked import find_rights, principal_of
+from logkeep.kafka.restore.facts.permissions import (
+    Right,
+    RightsFound,
+    RightsWanted,
+    denied,
+    find_rights,
+    principal_of,
+    rights_findings,
+)
 from tests.integration.processes import wait_for
 from tests.kafka.judged_configs import acls, add_acls, delete_acls, topic_names
 from tests.servers.secured_kafka import SecuredKafka

@@ -14,8 +14,8 @@ from logkeep.kafka.backup.copy_task import copy_ranges
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.archived import settled_of
 from logkeep.kafka.logs.brokers import SettingsBrokers
+from logkeep.kafka.restore.facts.units import LogProof, Offsets, Producer, ReplayLog
 from logkeep.kafka.restore.proof import prove
-from logkeep.kafka.restore.units import LogProof, Offsets, Producer, ReplayLog
 from logkeep.repository.chain import SourceRef
 from tests.integration.processes import wait_for
 from tests.kafka.archive import unit_of, whole_range

@@ -9,7 +9,7 @@ from logkeep.formats.kafka_log import walk
 from logkeep.formats.records import RecordColumns, decode
 from logkeep.kafka.backup.claims import join
 from logkeep.kafka.backup.copy_task import copy_ranges
-from logkeep.kafka.restore.survey import Cut, RestoreSurveyUnit, SurveyLog, survey
+from logkeep.kafka.restore.facts.survey_task import Cut, RestoreSurveyUnit, SurveyLog, survey
 from logkeep.repository.chain import SourceRef
 from tests.kafka.archive import archived, unit_of, whole_range
 from tests.kafka.plain import PlainBrokers

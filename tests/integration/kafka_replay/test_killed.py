@@ -13,8 +13,8 @@ import pytest
 from logkeep.kafka.admin.transactions import list_transactions
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
+from logkeep.kafka.restore.facts.units import Offsets, ReplayOutcome, ReplayUnit
 from logkeep.kafka.restore.replay import replay
-from logkeep.kafka.restore.units import Offsets, ReplayOutcome, ReplayUnit
 from tests.integration.kafka_replay.attempts import KILLED, Attempts
 from tests.integration.kafka_replay.conftest import Archived
 from tests.integration.processes import wait_for

@@ -10,10 +10,10 @@ import pytest
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.archived import share_of
 from logkeep.kafka.logs.brokers import SettingsBrokers
+from logkeep.kafka.restore.facts.units import LogProof, Offsets, ReplayLog, ReplayOutcome, ReplayUnit, source_of
 from logkeep.kafka.restore.proof import prove
 from logkeep.kafka.restore.proving import beginning_of
 from logkeep.kafka.restore.replay import replay
-from logkeep.kafka.restore.units import LogProof, Offsets, ReplayLog, ReplayOutcome, ReplayUnit, source_of
 from logkeep.repository.chain import SourceRef
 from tests.integration.kafka_replay.attempts import KILLED, Attempts
 from tests.integration.kafka_replay.conftest import Archived

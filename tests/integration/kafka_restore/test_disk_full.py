@@ -8,8 +8,8 @@ import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.restore import writing_logs
+from logkeep.kafka.restore.facts.units import ReplayResult, ReplayUnit
 from logkeep.kafka.restore.replay import Ways, replay_with
-from logkeep.kafka.restore.units import ReplayResult, ReplayUnit
 from logkeep.model.work import Progress
 from logkeep.spark.cache import cache_dir
 from tests.e2e.filled import Filled

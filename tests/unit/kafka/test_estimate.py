@@ -11,8 +11,8 @@ from logkeep.kafka.restore.estimate import (
     said,
     together_s,
 )
-from logkeep.kafka.restore.survey import LogSurvey
-from logkeep.kafka.restore.units import Offsets
+from logkeep.kafka.restore.facts.survey_task import LogSurvey
+from logkeep.kafka.restore.facts.units import Offsets
 from tests.kafka.stored import LOG
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from logkeep.kafka.restore.survey import Cut, LogSurvey, RestoreSurveyUnit, SurveyLog, survey
+from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey, RestoreSurveyUnit, SurveyLog, survey
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout
 from logkeep.repository.chain import SourceRef

@@ -24,8 +24,8 @@ from logkeep.config.options import (
 )
 from logkeep.errors import UsageError
 from logkeep.kafka.disks.directories import log_dirs
-from logkeep.kafka.restore.backup_view import view_backup
 from logkeep.kafka.restore.choice import RestoreSelection, choose
+from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.restore.offline.receipt import row_of
 from logkeep.kafka.restore.offline.run import preview, restore_offline
 from logkeep.kafka.restore.offline.values import (

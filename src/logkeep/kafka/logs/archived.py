@@ -17,7 +17,7 @@ from logkeep.formats.transactions import SettledTransactions, Settling
 from logkeep.formats.view import View, visible_records
 from logkeep.kafka.logs.batch_check import LogPieces
 from logkeep.kafka.logs.header_check import NOT_WRITTEN, HeaderCheck
-from logkeep.kafka.restore.units import Offsets, ReplayLog, RestoreIsolation
+from logkeep.kafka.restore.facts.units import Offsets, ReplayLog, RestoreIsolation
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout
 from logkeep.repository.chain import SourceRef

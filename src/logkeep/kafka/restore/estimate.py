@@ -10,8 +10,8 @@ Work on different partitions is taken to go on at once.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from logkeep.kafka.restore.survey import LogSurvey
-from logkeep.kafka.restore.units import Offsets
+from logkeep.kafka.restore.facts.survey_task import LogSurvey
+from logkeep.kafka.restore.facts.units import Offsets
 
 MARKERS_PER_S = 59.0
 """Aborted transactions with nothing in them, one after the other."""

@@ -12,8 +12,8 @@ from logkeep.formats.run_map_bytes import Route
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.choice import ChosenLog
+from logkeep.kafka.restore.facts.units import Offsets, ReplayOutcome
 from logkeep.kafka.restore.offsets import Kept, Moved, Routes
-from logkeep.kafka.restore.units import Offsets, ReplayOutcome
 from logkeep.repository.restores.documents import RestoredPartition
 
 Bounds = Mapping[TopicPartition, LogBounds]

@@ -19,8 +19,8 @@ from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.produce import API, VERSION, Ack, Parcel, parse, request_parts
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.answers import meaning
+from logkeep.kafka.restore.facts.units import ReplayLog, ReplayOutcome
 from logkeep.kafka.restore.position import SEQUENCES, StreamStep, Trouble
-from logkeep.kafka.restore.units import ReplayLog, ReplayOutcome
 
 TIMEOUT_MS = 60_000
 """How long a coordinator leaves a transaction open."""

@@ -17,8 +17,8 @@ from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost
 from logkeep.kafka.logs.lost_offset import LogPosition
+from logkeep.kafka.restore.facts.units import ReplayLog
 from logkeep.kafka.restore.position import StreamStep
-from logkeep.kafka.restore.units import ReplayLog
 
 _LIMITS = FetchLimits(max_bytes=1 << 20, max_wait_ms=500)
 

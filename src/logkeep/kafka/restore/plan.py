@@ -16,6 +16,9 @@ from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
 from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
 from logkeep.kafka.restore.choice import ChosenLog, SelectedLogs
 from logkeep.kafka.restore.estimate import bound, choose_offsets, preserve_s, restore_s, said, together_s
+from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey
+from logkeep.kafka.restore.facts.target import TargetFacts
+from logkeep.kafka.restore.facts.units import Offsets, RestoreIsolation
 from logkeep.kafka.restore.refusals import refuse_damage, refuse_nothing_before, refused_names, refused_targets
 from logkeep.kafka.restore.repartition import (
     LARGEST_MADE_BYTES,
@@ -25,10 +28,7 @@ from logkeep.kafka.restore.repartition import (
     repartition_findings,
     share,
 )
-from logkeep.kafka.restore.survey import Cut, LogSurvey
-from logkeep.kafka.restore.targets import TargetFacts
 from logkeep.kafka.restore.topic_plans import TopicPlan, TopicWishes, difference_findings, plan_topic
-from logkeep.kafka.restore.units import Offsets, RestoreIsolation
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName
 from logkeep.model.time import rfc3339

@@ -13,7 +13,7 @@ What fills a hole has no sequence number of ours: a foreign record in a hole is 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from logkeep.kafka.restore.units import ReplayOutcome
+from logkeep.kafka.restore.facts.units import ReplayOutcome
 
 SEQUENCES = 2**31
 

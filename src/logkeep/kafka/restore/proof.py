@@ -30,8 +30,8 @@ from logkeep.kafka.backup.fetch_pipeline import Pause
 from logkeep.kafka.backup.units import Brokers
 from logkeep.kafka.logs.archived import share_of, stretches, view_of
 from logkeep.kafka.logs.read_ahead import ahead
+from logkeep.kafka.restore.facts.units import LogProof, Offsets, ReplayLog
 from logkeep.kafka.restore.target_log import Refuted, TargetLog
-from logkeep.kafka.restore.units import LogProof, Offsets, ReplayLog
 from logkeep.model.work import Progress
 from logkeep.repository.chain import SourceRef
 

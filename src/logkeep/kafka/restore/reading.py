@@ -8,9 +8,9 @@ from logkeep.formats.outgoing import OffsetHole, Outgoing, outgoing
 from logkeep.formats.regroup import regrouped
 from logkeep.formats.transactions import SettledTransactions
 from logkeep.kafka.logs.archived import settled_of, share_of, stretches, view_of
+from logkeep.kafka.restore.facts.units import ReplayLog
 from logkeep.kafka.restore.position import StreamStep
 from logkeep.kafka.restore.stream import Load, stream
-from logkeep.kafka.restore.units import ReplayLog
 from logkeep.repository.chain import SourceRef
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from logkeep.kafka.restore.units import LogResult
+from logkeep.kafka.restore.facts.units import LogResult
 from logkeep.model.time import rfc3339
 from logkeep.repository.chain import SourceRef
 from logkeep.repository.owner import this_process

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from logkeep.errors import Damaged, LogkeepError, TargetUnsafe, UsageError
 from logkeep.kafka.backup.visibility import INTERNAL
 from logkeep.kafka.record.documents import TopicRecord
-from logkeep.kafka.restore.survey import Cut, LogSurvey
-from logkeep.kafka.restore.targets import TargetFacts, TargetTopic
+from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey
+from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
 
 _LEGAL = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _NEVER = INTERNAL | {"__cluster_metadata"}

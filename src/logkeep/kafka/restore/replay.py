@@ -19,13 +19,7 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.rate_limit import Courtesy
 from logkeep.kafka.client.retry import Backoff
 from logkeep.kafka.logs.brokers import SettingsBrokers
-from logkeep.kafka.restore.holes import TIMEOUT_MS, Patient
-from logkeep.kafka.restore.one_log import LogReplay
-from logkeep.kafka.restore.position import Trouble
-from logkeep.kafka.restore.proof import prove_with
-from logkeep.kafka.restore.reading import Reading
-from logkeep.kafka.restore.rounds import ReplayRounds, Tools
-from logkeep.kafka.restore.units import (
+from logkeep.kafka.restore.facts.units import (
     LogProof,
     LogResult,
     Offsets,
@@ -35,6 +29,12 @@ from logkeep.kafka.restore.units import (
     ReplayUnit,
     SourceResult,
 )
+from logkeep.kafka.restore.holes import TIMEOUT_MS, Patient
+from logkeep.kafka.restore.one_log import LogReplay
+from logkeep.kafka.restore.position import Trouble
+from logkeep.kafka.restore.proof import prove_with
+from logkeep.kafka.restore.reading import Reading
+from logkeep.kafka.restore.rounds import ReplayRounds, Tools
 from logkeep.model.work import Progress
 
 _READERS = 2

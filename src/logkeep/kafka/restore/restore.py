@@ -17,7 +17,7 @@ from logkeep.formats.run_map_bytes import decode_all
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.restore.backup_view import KIND, KafkaBackupView, view_backup
+from logkeep.kafka.restore.facts.backup_view import KIND, KafkaBackupView, view_backup
 from logkeep.kafka.restore.finishing import There, as_first_found, finish
 from logkeep.kafka.restore.plan import RestorePlan, gap_findings
 from logkeep.kafka.restore.preparing import KafkaRestoreOptions, PreparedKafkaRestore

@@ -14,8 +14,8 @@ from logkeep.errors import Damaged
 from logkeep.formats.fillers import filler_batches
 from logkeep.formats.kafka_log import Longs
 from logkeep.formats.outgoing import OffsetHole, Outgoing, stamp
+from logkeep.kafka.restore.facts.units import Offsets, ReplayLog
 from logkeep.kafka.restore.position import StreamStep
-from logkeep.kafka.restore.units import Offsets, ReplayLog
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost, said
 from logkeep.kafka.logs.lost_offset import Cause, LogPosition
 from logkeep.kafka.logs.read_ahead import ahead
-from logkeep.kafka.restore.units import Offsets, ReplayLog
+from logkeep.kafka.restore.facts.units import Offsets, ReplayLog
 from logkeep.model.work import Progress
 
 _IN_TURN = 2

@@ -12,8 +12,8 @@ import msgspec
 from logkeep.errors import TargetUnsafe
 from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.record.documents import TopicRecord
+from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
 from logkeep.kafka.restore.refusals import named
-from logkeep.kafka.restore.targets import TargetFacts, TargetTopic
 from logkeep.kafka.restore.temporary_configs import THROTTLES, while_restoring
 from logkeep.model.findings import Finding, Severity
 

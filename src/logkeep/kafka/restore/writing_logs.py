@@ -20,16 +20,9 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.rate_limit import share
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.restore.backup_view import KafkaBackupView
 from logkeep.kafka.restore.bundles import bundles
-from logkeep.kafka.restore.plan import PlannedLog, RestorePlan
-from logkeep.kafka.restore.preparing import TRANSACTIONAL_PREFIX
-from logkeep.kafka.restore.proving import ProveUnit, prove_logs
-from logkeep.kafka.restore.refusals import named
-from logkeep.kafka.restore.replay import replay
-from logkeep.kafka.restore.results import difference
-from logkeep.kafka.restore.topics import make_topics
-from logkeep.kafka.restore.units import (
+from logkeep.kafka.restore.facts.backup_view import KafkaBackupView
+from logkeep.kafka.restore.facts.units import (
     LogResult,
     Offsets,
     Producer,
@@ -39,6 +32,13 @@ from logkeep.kafka.restore.units import (
     ReplayUnit,
     SourceLog,
 )
+from logkeep.kafka.restore.plan import PlannedLog, RestorePlan
+from logkeep.kafka.restore.preparing import TRANSACTIONAL_PREFIX
+from logkeep.kafka.restore.proving import ProveUnit, prove_logs
+from logkeep.kafka.restore.refusals import named
+from logkeep.kafka.restore.replay import replay
+from logkeep.kafka.restore.results import difference
+from logkeep.kafka.restore.topics import make_topics
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import RestoreId
 from logkeep.model.ranges import Range

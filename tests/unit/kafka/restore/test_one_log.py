@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from logkeep.kafka.client.produce import Ack
+from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog, ReplayOutcome
 from logkeep.kafka.restore.one_log import WINDOW, LogReplay
 from logkeep.kafka.restore.position import TargetEnd
 from logkeep.kafka.restore.reading import Reading
-from logkeep.kafka.restore.units import Offsets, Producer, ReplayLog, ReplayOutcome
 from logkeep.model.segments import Codec
 from logkeep.repository import layout
 from logkeep.repository.chain import SourceRef

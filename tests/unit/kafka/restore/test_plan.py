@@ -7,11 +7,11 @@ from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord, TopicRecord
 from logkeep.kafka.restore.choice import RestoreSelection, SelectedLogs, choose
+from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey
+from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
+from logkeep.kafka.restore.facts.units import Offsets
 from logkeep.kafka.restore.plan import CheckedPlan, Wishes, plan_restore
-from logkeep.kafka.restore.survey import Cut, LogSurvey
-from logkeep.kafka.restore.targets import TargetFacts, TargetTopic
 from logkeep.kafka.restore.topics import towards
-from logkeep.kafka.restore.units import Offsets
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.manifest import LogCut
 

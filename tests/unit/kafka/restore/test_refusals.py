@@ -5,8 +5,8 @@ import pytest
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.record.documents import TopicRecord
+from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
 from logkeep.kafka.restore.refusals import refused_names, refused_targets
-from logkeep.kafka.restore.targets import TargetFacts, TargetTopic
 
 
 def _topics(*names: str, internal: bool = False) -> list[TopicRecord]:

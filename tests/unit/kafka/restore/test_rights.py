@@ -1,6 +1,6 @@
 """From the brokers' answers to the one right that is missing."""
 
-from logkeep.kafka.restore.rights import (
+from logkeep.kafka.restore.facts.permissions import (
     Answers,
     Right,
     RightsFound,

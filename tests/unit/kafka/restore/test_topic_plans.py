@@ -11,7 +11,7 @@ from logkeep.kafka.admin.configs import change_between
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.record.documents import TopicRecord
-from logkeep.kafka.restore.targets import TargetFacts, TargetTopic
+from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
 from logkeep.kafka.restore.temporary_configs import while_restoring
 from logkeep.kafka.restore.topic_plans import (
     DifferenceReason,

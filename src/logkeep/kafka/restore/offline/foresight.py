@@ -12,8 +12,8 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.directories import Disks, FoundCopy, look
 from logkeep.kafka.disks.layout import LogDirState
 from logkeep.kafka.disks.metadata_image import ClusterImage, newest_image
-from logkeep.kafka.restore.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.restore.choice import ChosenLog, SelectedLogs, choose
+from logkeep.kafka.restore.facts.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.restore.offline.directories import old_files, standing_of
 from logkeep.kafka.restore.offline.locks import broker_stopped
 from logkeep.kafka.restore.offline.note import origin_of

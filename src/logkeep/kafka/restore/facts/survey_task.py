@@ -19,8 +19,8 @@ from logkeep.formats.kafka_log import APPEND_TIME, CONTROL, DELETE_HORIZON, Walk
 from logkeep.formats.records import Malformed, RecordColumns, decode
 from logkeep.kafka.logs.batch_check import LogPieces
 from logkeep.kafka.logs.header_check import NOT_WRITTEN, index_beside
-from logkeep.kafka.restore.presence import Presence
-from logkeep.kafka.restore.survey_rows import Longs, Rows, Tally, rows_of
+from logkeep.kafka.restore.facts.log_counts import Longs, Rows, Tally, rows_of
+from logkeep.kafka.restore.facts.object_check import Presence
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.work import Progress
 from logkeep.repository.chain import SourceRef
