@@ -45,11 +45,10 @@ from benchmarks.restore_growth import growth, tell
 from benchmarks.timed import Span, TimedEngine
 from logkeep.formats.warm import warm
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.restore import estimate
-from logkeep.kafka.restore.choice import RestoreSelection
 from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.plan import Wishes
+from logkeep.kafka.restore.plan.plan import Wishes, duration
+from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, prepare
 from logkeep.kafka.restore.restore import KafkaRestore, KafkaRestoreDone
 from logkeep.model.time import random_token, utc_now
@@ -268,8 +267,8 @@ def fillings(bench: Bench) -> None:
     """What keeping offsets costs where there is something to fill, in one partition."""
     print("\n| filling, one partition | per second | what the plan reckons with |\n|---|---|---|")
     for topic, count, known, make in (
-        ("markers", _MARKERS, estimate.MARKERS_PER_S, with_lone_markers),
-        ("leading", _LEADING, estimate.FILLERS_PER_S, after_a_first_offset),
+        ("markers", _MARKERS, duration.MARKERS_PER_S, with_lone_markers),
+        ("leading", _LEADING, duration.FILLERS_PER_S, after_a_first_offset),
     ):
         create(bench.kafka, topic, 1)
         make(bench.kafka.bootstrap, topic, count)

@@ -9,9 +9,9 @@ from uuid import UUID, uuid5
 import google_crc32c
 
 from logkeep.formats.kafka_log import walk
-from logkeep.kafka.restore.choice import RestoreSelection
 from logkeep.kafka.restore.offline.run import restore_offline
 from logkeep.kafka.restore.offline.values import OfflineReport, OfflineWish
+from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import SourceRef

@@ -14,7 +14,7 @@ from logkeep.formats.run_map import RunMap, RunMapBuilder
 from logkeep.formats.run_map_bytes import decode, encode
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import CommitRecord
-from logkeep.kafka.restore.offsets import Kept, Moved, Reason, TranslatedOffset, carried_over
+from logkeep.kafka.restore.plan.group_offsets import Kept, Moved, Reason, TranslatedOffset, carried_over
 from tests.property.untimed import many
 
 OLD, NEW = TopicPartition("old", 3), TopicPartition("new", 1)

@@ -16,7 +16,7 @@ from logkeep.formats.partitioner_kernels import NO_KEY, OUTSIDE, key_partitions
 from logkeep.formats.regroup import BATCH_BYTES, regrouped
 from logkeep.formats.stamping import Outgoing, stamp
 from logkeep.formats.view import View, visible_records
-from logkeep.kafka.restore.repartition import LARGEST_MADE_BYTES, share
+from logkeep.kafka.restore.plan.repartition import LARGEST_MADE_BYTES, share
 from tests.kafka.slow_batches import Seen, Source, read_sent
 from tests.kafka.slow_partitioner import slow_murmur2, slow_partition
 from tests.kafka.slow_records import Slow

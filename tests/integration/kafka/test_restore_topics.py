@@ -17,7 +17,7 @@ from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.facts.target import APIS, gather_target
-from logkeep.kafka.restore.topic_plans import DifferenceReason, TopicPlan, TopicWishes, plan_topic
+from logkeep.kafka.restore.plan.topics import DifferenceReason, TopicPlan, TopicWishes, plan_topic
 from logkeep.kafka.restore.topics import abort_topics, finish_topics, make_topics
 from logkeep.kafka.restore.trial import tried
 from tests.integration.processes import wait_for

@@ -22,7 +22,7 @@ from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore import groups_only
 from logkeep.kafka.restore import set_groups as set_groups_module
-from logkeep.kafka.restore.groups import GroupsPlan
+from logkeep.kafka.restore.plan.groups import GroupsPlan
 from logkeep.kafka.restore.set_groups import set_groups
 from logkeep.model.time import random_token
 from logkeep.repository.restores import RestoreVerdict, list_restores, newest_receipt

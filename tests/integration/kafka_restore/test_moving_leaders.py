@@ -16,11 +16,11 @@ from logkeep.kafka.client.produce import ProduceReply, parse
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore import rounds, sending
-from logkeep.kafka.restore.choice import RestoreSelection
 from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.restore.facts.units import Offsets, ReplayLog, ReplayOutcome
 from logkeep.kafka.restore.one_log import LogReplay
-from logkeep.kafka.restore.plan import Wishes
+from logkeep.kafka.restore.plan.plan import Wishes
+from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, PreparedKafkaRestore, prepare
 from logkeep.kafka.restore.restore import KafkaRestore, KafkaRestoreDone
 from logkeep.kafka.restore.sending import Sender

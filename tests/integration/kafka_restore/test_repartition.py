@@ -12,8 +12,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.restore.choice import RestoreSelection
 from logkeep.kafka.restore.facts.backup_view import view_backup
+from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, prepare
 from logkeep.kafka.restore.restore import KafkaRestore
 from logkeep.kafka.restore.writing_logs import LogWriting

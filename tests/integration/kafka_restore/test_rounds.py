@@ -16,10 +16,10 @@ from logkeep.kafka.admin.offsets import describe_producers
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.restore.choice import RestoreSelection
 from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.plan import Wishes
+from logkeep.kafka.restore.plan.plan import Wishes
+from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, PreparedKafkaRestore, prepare
 from logkeep.kafka.restore.restore import KafkaRestore
 from logkeep.kafka.restore.writing_logs import LogWriting

@@ -3,7 +3,9 @@
 import msgspec
 import pytest
 
-from logkeep.kafka.restore.estimate import (
+from logkeep.kafka.restore.facts.survey_task import LogSurvey
+from logkeep.kafka.restore.facts.units import Offsets
+from logkeep.kafka.restore.plan.duration import (
     LONGEST_EXTRA_S,
     choose_offsets,
     preserve_s,
@@ -11,8 +13,6 @@ from logkeep.kafka.restore.estimate import (
     said,
     together_s,
 )
-from logkeep.kafka.restore.facts.survey_task import LogSurvey
-from logkeep.kafka.restore.facts.units import Offsets
 from tests.kafka.stored import LOG
 
 

@@ -6,7 +6,7 @@ import pytest
 from logkeep.formats.run_map import RunMap, RunMapBuilder
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import CommitRecord
-from logkeep.kafka.restore.offsets import Kept, LeftOutOffset, Moved, Omission, Reason, carried_over
+from logkeep.kafka.restore.plan.group_offsets import Kept, LeftOutOffset, Moved, Omission, Reason, carried_over
 
 ORDERS, AUDIT = TopicPartition("orders", 0), TopicPartition("audit", 0)
 

@@ -12,10 +12,17 @@ from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import CommitRecord, GroupRecord
 from logkeep.kafka.record.group_positions import GroupPosition
-from logkeep.kafka.restore.group_rollback import GroupBack, plan_rollback
-from logkeep.kafka.restore.group_routes import routes_by_map
-from logkeep.kafka.restore.groups import GroupsPlan, TargetGroup, inexact_findings, plan_groups, rows_foreseen, rows_of
-from logkeep.kafka.restore.offsets import Kept, Moved
+from logkeep.kafka.restore.plan.group_offsets import Kept, Moved
+from logkeep.kafka.restore.plan.group_rollback import GroupBack, plan_rollback
+from logkeep.kafka.restore.plan.group_routes import routes_by_map
+from logkeep.kafka.restore.plan.groups import (
+    GroupsPlan,
+    TargetGroup,
+    inexact_findings,
+    plan_groups,
+    rows_foreseen,
+    rows_of,
+)
 from logkeep.repository.restores.documents import RestoredGroup, RestoredPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)

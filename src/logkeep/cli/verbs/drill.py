@@ -46,10 +46,10 @@ from logkeep.errors import UsageError
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.properties import settings_from
 from logkeep.kafka.client.settings import ClientSettings
-from logkeep.kafka.restore.choice import RestoreSelection
 from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.plan import Wishes
+from logkeep.kafka.restore.plan.plan import Wishes
+from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, prepare
 from logkeep.kafka.restore.restore import KafkaRestore, KafkaRestoreDone
 from logkeep.kafka.restore.topics import abort_topics

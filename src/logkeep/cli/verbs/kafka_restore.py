@@ -63,10 +63,10 @@ from logkeep.config.options import (
 )
 from logkeep.errors import Interrupted, LogkeepError, TargetUnsafe, UsageError, VerificationFailed
 from logkeep.kafka.client.settings import ClientSettings
-from logkeep.kafka.restore.choice import RestoreSelection
 from logkeep.kafka.restore.facts.backup_view import KIND, KafkaBackupView, view_backup
 from logkeep.kafka.restore.facts.units import Offsets, RestoreIsolation
-from logkeep.kafka.restore.plan import DEFAULT_PARTS, PARTS, RestorePlan, Wishes
+from logkeep.kafka.restore.plan.plan import DEFAULT_PARTS, PARTS, RestorePlan, Wishes
+from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, PreparedKafkaRestore, prepare
 from logkeep.kafka.restore.restore import KafkaRestore, KafkaRestoreDone
 from logkeep.model.findings import Finding, Severity

@@ -24,7 +24,6 @@ from logkeep.config.options import (
 )
 from logkeep.errors import UsageError
 from logkeep.kafka.disks.directories import log_dirs
-from logkeep.kafka.restore.choice import RestoreSelection, choose
 from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.restore.offline.receipt import row_of
 from logkeep.kafka.restore.offline.run import preview, restore_offline
@@ -36,8 +35,9 @@ from logkeep.kafka.restore.offline.values import (
     OfflineRestorePlan,
     OfflineWish,
 )
+from logkeep.kafka.restore.plan.refusals import refuse_damage, refuse_nothing_before
+from logkeep.kafka.restore.plan.selection import RestoreSelection, choose
 from logkeep.kafka.restore.preparing import survey_logs
-from logkeep.kafka.restore.refusals import refuse_damage, refuse_nothing_before
 from logkeep.model.ids import BackupId
 from logkeep.repository.chain import SourceRef
 from logkeep.repository.fold import BackupEntry

@@ -8,7 +8,7 @@ from logkeep.kafka.admin.security import AclBinding
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import SECURITY_DISABLED
 from logkeep.kafka.record.documents import AclRecord
-from logkeep.kafka.restore.refusals import named
+from logkeep.kafka.restore.plan.refusals import named
 from logkeep.model.findings import Finding, Severity
 
 _EVERYTHING = "*"

@@ -19,9 +19,9 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.acls import apply_acls, plan_acls
 from logkeep.kafka.restore.facts.backup_view import KafkaBackupView
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.groups import GroupsPlan, inexact_findings, plan_groups, rows_of
-from logkeep.kafka.restore.offsets import Kept, Moved, Routes
-from logkeep.kafka.restore.plan import PlannedLog, RestorePlan
+from logkeep.kafka.restore.plan.group_offsets import Kept, Moved, Routes
+from logkeep.kafka.restore.plan.groups import GroupsPlan, inexact_findings, plan_groups, rows_of
+from logkeep.kafka.restore.plan.plan import PlannedLog, RestorePlan
 from logkeep.kafka.restore.preparing import restorable
 from logkeep.kafka.restore.quotas import apply_quotas, plan_quotas
 from logkeep.kafka.restore.set_groups import set_groups, standing_of

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from logkeep.formats.digest import Digest
 from logkeep.formats.run_map_bytes import Route, bundle
 from logkeep.kafka.restore.facts.units import LogProof, LogResult, ReplayOutcome, SourceResult
-from logkeep.kafka.restore.plan import RestorePlan
+from logkeep.kafka.restore.plan.plan import RestorePlan
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.restores import RestoredPartition
 

@@ -15,8 +15,8 @@ from logkeep.kafka.admin.groups import CommittedOffset, describe_groups, group_o
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import failure
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.restore.group_rollback import GroupBack
-from logkeep.kafka.restore.groups import GroupsPlan, TargetGroup
+from logkeep.kafka.restore.plan.group_rollback import GroupBack
+from logkeep.kafka.restore.plan.groups import GroupsPlan, TargetGroup
 
 Wanted = Mapping[str, Mapping[TopicPartition, CommittedOffset | None]]
 """By group, where it has to stand; None: nowhere."""

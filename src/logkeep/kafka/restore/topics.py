@@ -15,8 +15,8 @@ from logkeep.kafka.admin.topics import topic_configs
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import TOPIC_EXISTS, raise_first
 from logkeep.kafka.client.topology import Topic, TopicPartition
-from logkeep.kafka.restore.refusals import named
-from logkeep.kafka.restore.topic_plans import TopicPlan
+from logkeep.kafka.restore.plan.refusals import named
+from logkeep.kafka.restore.plan.topics import TopicPlan
 from logkeep.model.findings import Finding, Severity
 
 _LIMIT = "max.message.bytes"

@@ -12,7 +12,7 @@ from logkeep.kafka.admin.configs import alter_topic_configs, change_between
 from logkeep.kafka.admin.topic_changes import NewTopic, create_topics
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import Refusal
-from logkeep.kafka.restore.topic_plans import DifferenceReason, TopicDifference, TopicPlan
+from logkeep.kafka.restore.plan.topics import DifferenceReason, TopicDifference, TopicPlan
 
 _INVALID_CONFIG = 40
 _POLICY = 44

@@ -32,10 +32,10 @@ from logkeep.kafka.restore.facts.units import (
     ReplayUnit,
     SourceLog,
 )
-from logkeep.kafka.restore.plan import PlannedLog, RestorePlan
+from logkeep.kafka.restore.plan.plan import PlannedLog, RestorePlan
+from logkeep.kafka.restore.plan.refusals import named
 from logkeep.kafka.restore.preparing import TRANSACTIONAL_PREFIX
 from logkeep.kafka.restore.proving import ProveUnit, prove_logs
-from logkeep.kafka.restore.refusals import named
 from logkeep.kafka.restore.replay import replay
 from logkeep.kafka.restore.results import difference
 from logkeep.kafka.restore.topics import make_topics

@@ -4,7 +4,6 @@ import json
 import shlex
 from dataclasses import replace
 
-from logkeep.kafka.restore.choice import RestoreSelection
 from logkeep.kafka.restore.offline.procedure import (
     OfflineTarget,
     TopicToCreate,
@@ -17,6 +16,7 @@ from logkeep.kafka.restore.offline.procedure import (
 )
 from logkeep.kafka.restore.offline.typed import group_words, restore_words
 from logkeep.kafka.restore.offline.values import OfflineWish
+from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.model.ids import BackupId
 
 ORDERS = TopicToCreate("orders", 2, 1, {}, ((0, 0, 1300), (1, 17, 900)))

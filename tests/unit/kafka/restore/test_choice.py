@@ -5,7 +5,7 @@ import pytest
 from logkeep.errors import UsageError
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
-from logkeep.kafka.restore.choice import Rename, RestoreSelection, choose
+from logkeep.kafka.restore.plan.selection import Rename, RestoreSelection, choose
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.manifest import LogCut
 

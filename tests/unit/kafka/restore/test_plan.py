@@ -6,11 +6,11 @@ from logkeep.errors import Damaged, TargetUnsafe, UsageError
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord, TopicRecord
-from logkeep.kafka.restore.choice import RestoreSelection, SelectedLogs, choose
 from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey
 from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.plan import CheckedPlan, Wishes, plan_restore
+from logkeep.kafka.restore.plan.plan import CheckedPlan, Wishes, plan_restore
+from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
 from logkeep.kafka.restore.topics import towards
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.manifest import LogCut

@@ -6,7 +6,7 @@ from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
-from logkeep.kafka.restore.refusals import refused_names, refused_targets
+from logkeep.kafka.restore.plan.refusals import refused_names, refused_targets
 
 
 def _topics(*names: str, internal: bool = False) -> list[TopicRecord]:

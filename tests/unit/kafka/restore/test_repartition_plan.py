@@ -7,12 +7,12 @@ from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
-from logkeep.kafka.restore.choice import RestoreSelection, choose
 from logkeep.kafka.restore.facts.survey_task import LogSurvey
 from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.plan import CheckedPlan, RestorePlan, Wishes, plan_restore
-from logkeep.kafka.restore.repartition import LARGEST_MADE_BYTES, MOST_RECORDS
+from logkeep.kafka.restore.plan.plan import CheckedPlan, RestorePlan, Wishes, plan_restore
+from logkeep.kafka.restore.plan.repartition import LARGEST_MADE_BYTES, MOST_RECORDS
+from logkeep.kafka.restore.plan.selection import RestoreSelection, choose
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.manifest import LogCut
 

@@ -12,14 +12,14 @@ from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
-from logkeep.kafka.restore.temporary_configs import while_restoring
-from logkeep.kafka.restore.topic_plans import (
+from logkeep.kafka.restore.plan.topics import (
     DifferenceReason,
     TopicDifference,
     TopicPlan,
     TopicWishes,
     difference_findings,
     plan_topic,
+    while_restoring,
 )
 from logkeep.model.findings import Severity
 

@@ -12,7 +12,6 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.directories import Disks, FoundCopy, look
 from logkeep.kafka.disks.layout import LogDirState
 from logkeep.kafka.disks.metadata_image import ClusterImage, newest_image
-from logkeep.kafka.restore.choice import ChosenLog, SelectedLogs, choose
 from logkeep.kafka.restore.facts.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.restore.offline.directories import old_files, standing_of
 from logkeep.kafka.restore.offline.locks import broker_stopped
@@ -27,6 +26,7 @@ from logkeep.kafka.restore.offline.values import (
     OfflineUnit,
     OfflineWish,
 )
+from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs, choose
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment

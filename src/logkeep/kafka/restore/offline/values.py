@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from logkeep.kafka.restore.choice import RestoreSelection
 from logkeep.kafka.restore.offline.procedure import Way
+from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.segments import LogName, Segment

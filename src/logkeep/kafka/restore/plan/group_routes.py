@@ -11,9 +11,9 @@ from logkeep.formats.run_map import RunMap
 from logkeep.formats.run_map_bytes import Route
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.restore.choice import ChosenLog
 from logkeep.kafka.restore.facts.units import Offsets, ReplayOutcome
-from logkeep.kafka.restore.offsets import Kept, Moved, Routes
+from logkeep.kafka.restore.plan.group_offsets import Kept, Moved, Routes
+from logkeep.kafka.restore.plan.selection import ChosenLog
 from logkeep.repository.restores.documents import RestoredPartition
 
 Bounds = Mapping[TopicPartition, LogBounds]

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import msgspec
 
 from logkeep.errors import LogkeepError, TargetUnsafe, UsageError
-from logkeep.kafka.restore.choice import SelectedLogs
-from logkeep.kafka.restore.estimate import PROVEN_BYTES_PER_S
 from logkeep.kafka.restore.facts.survey_task import LogSurvey
 from logkeep.kafka.restore.facts.target import TargetFacts
+from logkeep.kafka.restore.plan.duration import PROVEN_BYTES_PER_S
+from logkeep.kafka.restore.plan.selection import SelectedLogs
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName
 

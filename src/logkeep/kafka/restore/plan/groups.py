@@ -16,7 +16,7 @@ from logkeep.kafka.admin.groups import CommittedOffset, Group, GroupMember
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import CommitRecord, GroupRecord
 from logkeep.kafka.record.group_positions import GroupPosition
-from logkeep.kafka.restore.offsets import (
+from logkeep.kafka.restore.plan.group_offsets import (
     GroupOffsets,
     LeftOutOffset,
     Omission,

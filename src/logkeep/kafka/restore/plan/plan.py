@@ -14,13 +14,12 @@ from logkeep.errors import LogkeepError, UsageError
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
 from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
-from logkeep.kafka.restore.choice import ChosenLog, SelectedLogs
-from logkeep.kafka.restore.estimate import bound, choose_offsets, preserve_s, restore_s, said, together_s
 from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey
 from logkeep.kafka.restore.facts.target import TargetFacts
 from logkeep.kafka.restore.facts.units import Offsets, RestoreIsolation
-from logkeep.kafka.restore.refusals import refuse_damage, refuse_nothing_before, refused_names, refused_targets
-from logkeep.kafka.restore.repartition import (
+from logkeep.kafka.restore.plan.duration import bound, choose_offsets, preserve_s, restore_s, said, together_s
+from logkeep.kafka.restore.plan.refusals import refuse_damage, refuse_nothing_before, refused_names, refused_targets
+from logkeep.kafka.restore.plan.repartition import (
     LARGEST_MADE_BYTES,
     encoded_anew,
     reading_s,
@@ -28,7 +27,8 @@ from logkeep.kafka.restore.repartition import (
     repartition_findings,
     share,
 )
-from logkeep.kafka.restore.topic_plans import TopicPlan, TopicWishes, difference_findings, plan_topic
+from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs
+from logkeep.kafka.restore.plan.topics import TopicPlan, TopicWishes, difference_findings, plan_topic
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName
 from logkeep.model.time import rfc3339

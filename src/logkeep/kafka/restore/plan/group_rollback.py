@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from logkeep.kafka.admin.groups import CommittedOffset
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.restore.groups import TargetGroup, refuse_unsafe
+from logkeep.kafka.restore.plan.groups import TargetGroup, refuse_unsafe
 from logkeep.repository.restores.documents import RestoredGroup
 
 
