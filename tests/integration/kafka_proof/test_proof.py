@@ -15,7 +15,7 @@ from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.archived import settled_of
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.restore.facts.units import LogProof, Offsets, Producer, ReplayLog
-from logkeep.kafka.restore.proof import prove
+from logkeep.kafka.restore.proof.compare import prove
 from logkeep.repository.chain import SourceRef
 from tests.integration.processes import wait_for
 from tests.kafka.archive import unit_of, whole_range

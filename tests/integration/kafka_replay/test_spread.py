@@ -11,8 +11,8 @@ from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.archived import share_of
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.restore.facts.units import LogProof, Offsets, ReplayLog, ReplayOutcome, ReplayUnit, source_of
-from logkeep.kafka.restore.proof import prove
-from logkeep.kafka.restore.proving import beginning_of
+from logkeep.kafka.restore.proof.compare import prove
+from logkeep.kafka.restore.proof.task import beginning_of
 from logkeep.kafka.restore.replay import replay
 from logkeep.repository.chain import SourceRef
 from tests.integration.kafka_replay.attempts import KILLED, Attempts

@@ -15,7 +15,7 @@ from logkeep.kafka.logs.live import LiveLogs, LiveRange
 from logkeep.kafka.logs.lost_offset import LogFacts
 from logkeep.kafka.logs.read_ahead import ahead
 from logkeep.kafka.restore.facts.units import LogProof, Offsets, Producer, ReplayLog
-from logkeep.kafka.restore.proof import prove_with
+from logkeep.kafka.restore.proof.compare import prove_with
 from logkeep.model.segments import Codec
 from logkeep.repository import layout
 from logkeep.repository.chain import SourceRef

@@ -32,7 +32,7 @@ from logkeep.kafka.restore.facts.units import (
 from logkeep.kafka.restore.holes import TIMEOUT_MS, Patient
 from logkeep.kafka.restore.one_log import LogReplay
 from logkeep.kafka.restore.position import Trouble
-from logkeep.kafka.restore.proof import prove_with
+from logkeep.kafka.restore.proof.compare import prove_with
 from logkeep.kafka.restore.reading import Reading
 from logkeep.kafka.restore.rounds import ReplayRounds, Tools
 from logkeep.model.work import Progress

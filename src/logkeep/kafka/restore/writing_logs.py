@@ -35,7 +35,7 @@ from logkeep.kafka.restore.facts.units import (
 from logkeep.kafka.restore.plan.plan import PlannedLog, RestorePlan
 from logkeep.kafka.restore.plan.refusals import named
 from logkeep.kafka.restore.preparing import TRANSACTIONAL_PREFIX
-from logkeep.kafka.restore.proving import ProveUnit, prove_logs
+from logkeep.kafka.restore.proof.task import ProveUnit, prove_logs
 from logkeep.kafka.restore.replay import replay
 from logkeep.kafka.restore.results import difference
 from logkeep.kafka.restore.topics import make_topics

@@ -31,7 +31,7 @@ from logkeep.kafka.backup.units import Brokers
 from logkeep.kafka.logs.archived import share_of, stretches, view_of
 from logkeep.kafka.logs.read_ahead import ahead
 from logkeep.kafka.restore.facts.units import LogProof, Offsets, ReplayLog
-from logkeep.kafka.restore.target_log import Refuted, TargetLog
+from logkeep.kafka.restore.proof.target_log import Refuted, TargetLog
 from logkeep.model.work import Progress
 from logkeep.repository.chain import SourceRef
 

@@ -11,7 +11,7 @@ from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.logs.archived import settled_of, share_of, stretches, view_of
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.restore.facts.units import LogResult, Offsets, ReplayLog, ReplayOutcome, ReplayResult, SourceResult
-from logkeep.kafka.restore.proof import prove
+from logkeep.kafka.restore.proof.compare import prove
 from logkeep.model.work import Progress
 from logkeep.repository.chain import SourceRef
 
