@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from logkeep.kafka.restore.facts.units import ReplayOutcome
-from logkeep.kafka.restore.position import SEQUENCES, StreamStep, TargetEnd, ahead, judged, lost
+from logkeep.kafka.restore.replay.resume_point import SEQUENCES, StreamStep, TargetEnd, ahead, judged, lost
 
 WIDE = st.one_of(st.integers(1, 20), st.integers(1, 2**31 - 1))
 """Records of a batch, offsets of a hole: small ones, and such that sequence numbers soon begin again."""

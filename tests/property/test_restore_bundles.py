@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.kafka.restore.bundles import SIDE_BY_SIDE, TOGETHER_BYTES, TOGETHER_LOGS, bundles
+from logkeep.kafka.restore.replay.bundles import SIDE_BY_SIDE, TOGETHER_BYTES, TOGETHER_LOGS, bundles
 
 LOGS = st.lists(
     st.tuples(st.integers(0, 3), st.one_of(st.integers(0, 10), st.integers(0, 3 * TOGETHER_BYTES))), max_size=200

@@ -15,7 +15,7 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.units import LogResult, Offsets, Producer, ReplayOutcome, ReplayUnit
-from logkeep.kafka.restore.replay import Ways, replay, replay_with
+from logkeep.kafka.restore.replay.task import Ways, replay, replay_with
 from tests.integration.kafka_replay.attempts import KILLED, Attempts
 from tests.integration.kafka_replay.conftest import Archived
 from tests.integration.processes import wait_for

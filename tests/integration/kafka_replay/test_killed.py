@@ -14,7 +14,7 @@ from logkeep.kafka.admin.transactions import list_transactions
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.restore.facts.units import Offsets, ReplayOutcome, ReplayUnit
-from logkeep.kafka.restore.replay import replay
+from logkeep.kafka.restore.replay.task import replay
 from tests.integration.kafka_replay.attempts import KILLED, Attempts
 from tests.integration.kafka_replay.conftest import Archived
 from tests.integration.processes import wait_for

@@ -13,7 +13,7 @@ from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.restore.facts.units import LogProof, Offsets, ReplayLog, ReplayOutcome, ReplayUnit, source_of
 from logkeep.kafka.restore.proof.compare import prove
 from logkeep.kafka.restore.proof.task import beginning_of
-from logkeep.kafka.restore.replay import replay
+from logkeep.kafka.restore.replay.task import replay
 from logkeep.repository.chain import SourceRef
 from tests.integration.kafka_replay.attempts import KILLED, Attempts
 from tests.integration.kafka_replay.conftest import Archived

@@ -9,7 +9,7 @@ import pytest
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.restore import writing_logs
 from logkeep.kafka.restore.facts.units import ReplayResult, ReplayUnit
-from logkeep.kafka.restore.replay import Ways, replay_with
+from logkeep.kafka.restore.replay.task import Ways, replay_with
 from logkeep.model.work import Progress
 from logkeep.spark.cache import cache_dir
 from tests.e2e.filled import Filled

@@ -6,7 +6,8 @@ import pytest
 
 from logkeep.cli.verbs.drill import SCRATCH
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.kafka.restore import replay, writing_logs
+from logkeep.kafka.restore import writing_logs
+from logkeep.kafka.restore.replay.task import task
 from tests.integration.kafka_restore.scene import Scene, positions, troubles, write
 from tests.integration.processes import wait_for
 from tests.kafka.group_rows import commit
@@ -77,7 +78,7 @@ def _wait_until_clean(kafka: EmbeddedKafka) -> None:
 def test_one_that_fails(backed: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody writes into a scratch topic: 12, the place is named, and the topics go all the same."""
     _wait_until_clean(backed.target)
-    usual, before = replay.replay, topic_names(backed.target)
+    usual, before = task.replay, topic_names(backed.target)
 
     def meddled(*arguments: Any) -> Any:
         (scratch,) = topic_names(backed.target) - before

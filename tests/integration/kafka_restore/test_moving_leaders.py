@@ -15,16 +15,16 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.produce import ProduceReply, parse
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.restore import rounds, sending
 from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.restore.facts.units import Offsets, ReplayLog, ReplayOutcome
-from logkeep.kafka.restore.one_log import LogReplay
 from logkeep.kafka.restore.plan.plan import Wishes
 from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, PreparedKafkaRestore, prepare
+from logkeep.kafka.restore.replay.log_sender import LogReplay
+from logkeep.kafka.restore.replay.request_sender import Sender
+from logkeep.kafka.restore.replay.target_ends import Absent, Answer, ask_standings
+from logkeep.kafka.restore.replay.task import request_sender, rounds
 from logkeep.kafka.restore.restore import KafkaRestore, KafkaRestoreDone
-from logkeep.kafka.restore.sending import Sender
-from logkeep.kafka.restore.standings import Absent, Answer, ask_standings
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import read_chain
 from logkeep.repository.restores import RestoreVerdict
@@ -153,7 +153,7 @@ class Conversation:
             return reply
 
         patched.setattr(Sender, "send", watched)
-        patched.setattr(sending, "parse", parsed)
+        patched.setattr(request_sender, "parse", parsed)
 
 
 @pytest.mark.parametrize("offsets", list(Offsets))

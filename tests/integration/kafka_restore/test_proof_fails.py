@@ -9,7 +9,8 @@ from confluent_kafka import TopicPartition
 
 from logkeep.formats.kafka_log import walk
 from logkeep.kafka.logs import archived
-from logkeep.kafka.restore import replay, writing_logs
+from logkeep.kafka.restore import writing_logs
+from logkeep.kafka.restore.replay.task import task
 from tests.integration.kafka_restore.scene import Scene, group_positions, positions, read, troubles, write
 from tests.integration.processes import wait_for
 from tests.kafka.group_rows import commit
@@ -86,7 +87,7 @@ def test_records_taken_away_before_they_are_compared(backed: Scene, monkeypatch:
             future.result(30)
 
     with monkeypatch.context() as patched:
-        _before(patched, replay, "prove_with", meddle)
+        _before(patched, task, "prove_with", meddle)
         done = _failed(scene, "shortened", "--offsets", "translate")
     (finding,) = troubles(done)
     assert (finding["code"], finding["where"]) == ("proof-failed", "shortened/0")

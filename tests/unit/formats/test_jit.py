@@ -17,7 +17,7 @@ def test_a_kernel_without_a_place_for_its_cache_is_compiled_all_the_same() -> No
 
 _FOUR_READERS = """
 import sys, threading
-import logkeep.kafka.restore.replay
+import logkeep.kafka.restore.replay.task
 from logkeep.formats.digest import SMALLEST
 from logkeep.formats.kafka_log import walk
 from logkeep.formats.records import decode

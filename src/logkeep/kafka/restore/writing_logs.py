@@ -20,7 +20,6 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.rate_limit import share
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.restore.bundles import bundles
 from logkeep.kafka.restore.facts.backup_view import KafkaBackupView
 from logkeep.kafka.restore.facts.units import (
     LogResult,
@@ -36,7 +35,8 @@ from logkeep.kafka.restore.plan.plan import PlannedLog, RestorePlan
 from logkeep.kafka.restore.plan.refusals import named
 from logkeep.kafka.restore.preparing import TRANSACTIONAL_PREFIX
 from logkeep.kafka.restore.proof.task import ProveUnit, prove_logs
-from logkeep.kafka.restore.replay import replay
+from logkeep.kafka.restore.replay.bundles import bundles
+from logkeep.kafka.restore.replay.task import replay
 from logkeep.kafka.restore.results import difference
 from logkeep.kafka.restore.topics import make_topics
 from logkeep.model.findings import Finding, Severity

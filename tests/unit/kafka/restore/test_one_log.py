@@ -7,9 +7,9 @@ import pytest
 
 from logkeep.kafka.client.produce import Ack
 from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog, ReplayOutcome
-from logkeep.kafka.restore.one_log import WINDOW, LogReplay
-from logkeep.kafka.restore.position import TargetEnd
-from logkeep.kafka.restore.reading import Reading
+from logkeep.kafka.restore.replay.log_sender import WINDOW, LogReplay
+from logkeep.kafka.restore.replay.reader import Reading
+from logkeep.kafka.restore.replay.resume_point import TargetEnd
 from logkeep.model.segments import Codec
 from logkeep.repository import layout
 from logkeep.repository.chain import SourceRef

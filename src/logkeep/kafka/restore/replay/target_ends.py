@@ -8,7 +8,7 @@ from logkeep.kafka.admin.offsets import ProducerState, describe_producers, list_
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition
 from logkeep.kafka.restore.facts.units import ReplayLog, ReplayOutcome
-from logkeep.kafka.restore.position import TargetEnd, Trouble
+from logkeep.kafka.restore.replay.resume_point import TargetEnd, Trouble
 
 
 @dataclass(frozen=True)

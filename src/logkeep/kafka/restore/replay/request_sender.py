@@ -12,7 +12,7 @@ from logkeep.kafka.client.connection import Connection
 from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.produce import API, VERSION, Parcel, parse, request_parts
 from logkeep.kafka.client.rate_limit import Courtesy
-from logkeep.kafka.restore.one_log import WINDOW, LogReplay
+from logkeep.kafka.restore.replay.log_sender import WINDOW, LogReplay
 
 REQUEST_BYTES = 1 << 20
 """A request is not made larger than this by adding another log's batch to it."""

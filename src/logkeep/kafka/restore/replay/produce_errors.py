@@ -6,7 +6,7 @@ from typing import Final
 from logkeep.kafka.client.error_codes import OK
 from logkeep.kafka.client.protocol import error_name
 from logkeep.kafka.restore.facts.units import ReplayOutcome
-from logkeep.kafka.restore.position import Trouble
+from logkeep.kafka.restore.replay.resume_point import Trouble
 
 _REFUSED: Final = frozenset({2, 10, 17, 18, 21, 32, 42, 43, 44, 47, 67, 76, 87})
 """Corrupt, too large, an invalid topic, too much at once, acks, a time, the request, the format, a policy, an epoch

@@ -15,7 +15,7 @@ from logkeep.formats.fillers import filler_batches
 from logkeep.formats.kafka_log import Longs
 from logkeep.formats.outgoing import OffsetHole, Outgoing, stamp
 from logkeep.kafka.restore.facts.units import Offsets, ReplayLog
-from logkeep.kafka.restore.position import StreamStep
+from logkeep.kafka.restore.replay.resume_point import StreamStep
 
 
 @dataclass(frozen=True)

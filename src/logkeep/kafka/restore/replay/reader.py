@@ -9,8 +9,8 @@ from logkeep.formats.regroup import regrouped
 from logkeep.formats.transactions import SettledTransactions
 from logkeep.kafka.logs.archived import settled_of, share_of, stretches, view_of
 from logkeep.kafka.restore.facts.units import ReplayLog
-from logkeep.kafka.restore.position import StreamStep
-from logkeep.kafka.restore.stream import Load, stream
+from logkeep.kafka.restore.replay.outgoing import Load, stream
+from logkeep.kafka.restore.replay.resume_point import StreamStep
 from logkeep.repository.chain import SourceRef
 
 

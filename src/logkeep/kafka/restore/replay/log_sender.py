@@ -13,11 +13,11 @@ from logkeep.formats.stamping import ReadyBatch
 from logkeep.kafka.client.produce import Ack
 from logkeep.kafka.client.protocol import error_name
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.restore.answers import Next, meaning
 from logkeep.kafka.restore.facts.units import ReplayLog, ReplayOutcome
-from logkeep.kafka.restore.position import StreamStep, TargetEnd, Trouble, judged, lost
-from logkeep.kafka.restore.reading import Reading
-from logkeep.kafka.restore.stream import Load
+from logkeep.kafka.restore.replay.outgoing import Load
+from logkeep.kafka.restore.replay.produce_errors import Next, meaning
+from logkeep.kafka.restore.replay.reader import Reading
+from logkeep.kafka.restore.replay.resume_point import StreamStep, TargetEnd, Trouble, judged, lost
 from logkeep.model.work import Progress
 
 WINDOW = 5

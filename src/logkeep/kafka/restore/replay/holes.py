@@ -18,9 +18,9 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.produce import API, VERSION, Ack, Parcel, parse, request_parts
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.restore.answers import meaning
 from logkeep.kafka.restore.facts.units import ReplayLog, ReplayOutcome
-from logkeep.kafka.restore.position import SEQUENCES, StreamStep, Trouble
+from logkeep.kafka.restore.replay.produce_errors import meaning
+from logkeep.kafka.restore.replay.resume_point import SEQUENCES, StreamStep, Trouble
 
 TIMEOUT_MS = 60_000
 """How long a coordinator leaves a transaction open."""

@@ -14,14 +14,14 @@ from logkeep.kafka.backup.fetch_pipeline import ProgressBackoff
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.rate_limit import Courtesy
 from logkeep.kafka.logs.archived import PIECE_BYTES
-from logkeep.kafka.restore.bundles import SIDE_BY_SIDE
 from logkeep.kafka.restore.facts.units import ReplayOutcome
-from logkeep.kafka.restore.holes import Holes, NotTaken, Patient, TakenOver
-from logkeep.kafka.restore.intruder import is_marker
-from logkeep.kafka.restore.one_log import LogReplay, StreamPiece
-from logkeep.kafka.restore.position import Trouble
-from logkeep.kafka.restore.sending import Sender
-from logkeep.kafka.restore.standings import Absent, Stand, ask_standings
+from logkeep.kafka.restore.replay.bundles import SIDE_BY_SIDE
+from logkeep.kafka.restore.replay.foreign_writer import is_marker
+from logkeep.kafka.restore.replay.holes import Holes, NotTaken, Patient, TakenOver
+from logkeep.kafka.restore.replay.log_sender import LogReplay, StreamPiece
+from logkeep.kafka.restore.replay.request_sender import Sender
+from logkeep.kafka.restore.replay.resume_point import Trouble
+from logkeep.kafka.restore.replay.target_ends import Absent, Stand, ask_standings
 
 TOGETHER_BYTES = 3 * SIDE_BY_SIDE * PIECE_BYTES
 """Logs are opened at the same time while they hold no more than this in memory."""

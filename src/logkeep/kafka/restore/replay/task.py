@@ -29,12 +29,12 @@ from logkeep.kafka.restore.facts.units import (
     ReplayUnit,
     SourceResult,
 )
-from logkeep.kafka.restore.holes import TIMEOUT_MS, Patient
-from logkeep.kafka.restore.one_log import LogReplay
-from logkeep.kafka.restore.position import Trouble
 from logkeep.kafka.restore.proof.compare import prove_with
-from logkeep.kafka.restore.reading import Reading
-from logkeep.kafka.restore.rounds import ReplayRounds, Tools
+from logkeep.kafka.restore.replay.holes import TIMEOUT_MS, Patient
+from logkeep.kafka.restore.replay.log_sender import LogReplay
+from logkeep.kafka.restore.replay.reader import Reading
+from logkeep.kafka.restore.replay.resume_point import Trouble
+from logkeep.kafka.restore.replay.rounds import ReplayRounds, Tools
 from logkeep.model.work import Progress
 
 _READERS = 2

@@ -18,7 +18,7 @@ from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost
 from logkeep.kafka.logs.lost_offset import LogPosition
 from logkeep.kafka.restore.facts.units import ReplayLog
-from logkeep.kafka.restore.position import StreamStep
+from logkeep.kafka.restore.replay.resume_point import StreamStep
 
 _LIMITS = FetchLimits(max_bytes=1 << 20, max_wait_ms=500)
 
