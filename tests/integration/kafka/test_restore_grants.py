@@ -10,8 +10,7 @@ from logkeep.kafka.admin.security import list_acls, list_quotas
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.record.documents import AclRecord, QuotaRecord
-from logkeep.kafka.restore.acls import AclPlan, apply_acls, plan_acls
-from logkeep.kafka.restore.quotas import apply_quotas, plan_quotas
+from logkeep.kafka.restore.security import AclPlan, apply_acls, apply_quotas, plan_acls, plan_quotas
 from tests.integration.processes import wait_for
 from tests.kafka.judged_configs import acls, add_acls, delete_acls
 from tests.servers.secured_kafka import SecuredKafka

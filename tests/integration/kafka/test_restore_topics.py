@@ -18,8 +18,7 @@ from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.facts.target import APIS, gather_target
 from logkeep.kafka.restore.plan.topics import DifferenceReason, TopicPlan, TopicWishes, plan_topic
-from logkeep.kafka.restore.topics import abort_topics, finish_topics, make_topics
-from logkeep.kafka.restore.trial import tried
+from logkeep.kafka.restore.topics import abort_topics, finish_topics, make_topics, tried
 from tests.integration.processes import wait_for
 from tests.kafka.judged_configs import own_configs, topic_names
 

@@ -20,10 +20,10 @@ from logkeep.kafka.admin.groups import CommittedOffset, group_offsets, list_grou
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.restore import groups_only
-from logkeep.kafka.restore import set_groups as set_groups_module
+from logkeep.kafka.restore import groups as set_groups_module
+from logkeep.kafka.restore import groups_run
+from logkeep.kafka.restore.groups import set_groups
 from logkeep.kafka.restore.plan.groups import GroupsPlan
-from logkeep.kafka.restore.set_groups import set_groups
 from logkeep.model.time import random_token
 from logkeep.repository.restores import RestoreVerdict, list_restores, newest_receipt
 from tests.e2e.filled import Filled
@@ -281,7 +281,7 @@ def test_a_run_that_was_killed_can_be_undone(
         set_groups(cluster, plan)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(groups_only, "set_groups", killed)
+    monkeypatch.setattr(groups_run, "set_groups", killed)
     scene.groups("restore", "--backup", backup, "--groups", topic, "-y", code=130)
     assert scene.offsets(topic, topic) == {0: CommittedOffset(0, -1, f"{topic}/0\0")}
     scene.groups("rollback", "latest", "-y")

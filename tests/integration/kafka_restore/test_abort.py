@@ -32,7 +32,7 @@ def _interrupted(scene: Scene, monkeypatch: pytest.MonkeyPatch, *more: str) -> s
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("logkeep.kafka.restore.restore.finish", stopped)
+        patched.setattr("logkeep.kafka.restore.run.finish", stopped)
         said = scene.commands.say(*scene.restore_words(*more, "--yes"))
     assert said.code == 130, said.err
     return str(list_restores(scene.repo.place())[-1].id)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.kafka.restore import writing_logs
+from logkeep.kafka.restore import write
 from logkeep.kafka.restore.facts.units import ReplayResult, ReplayUnit
 from logkeep.kafka.restore.replay.task import Ways, replay_with
 from logkeep.model.work import Progress
@@ -64,7 +64,7 @@ def _impatient(unit: ReplayUnit, progress: Progress) -> ReplayResult:
 def _until_full(scene: Scene, target: CrampedKafka, monkeypatch: pytest.MonkeyPatch) -> Said:
     target.allow(LIMIT_BYTES)
     with monkeypatch.context() as patched:
-        patched.setattr(writing_logs, "replay", _impatient)
+        patched.setattr(write, "replay", _impatient)
         return scene.commands.say(*scene.restore_words("--offsets", "preserve", "--yes"))
 
 

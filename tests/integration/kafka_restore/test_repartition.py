@@ -14,9 +14,9 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.restore.plan.selection import RestoreSelection
-from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, prepare
-from logkeep.kafka.restore.restore import KafkaRestore
-from logkeep.kafka.restore.writing_logs import LogWriting
+from logkeep.kafka.restore.prepare import Chance, KafkaRestoreOptions, prepare
+from logkeep.kafka.restore.run import KafkaRestore
+from logkeep.kafka.restore.write import LogWriting
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import read_chain
 from logkeep.repository.restores import NewRestore, RestoreTargetRef, RestoreVerdict, begin_restore

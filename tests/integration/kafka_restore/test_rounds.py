@@ -20,9 +20,9 @@ from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.restore.facts.units import Offsets
 from logkeep.kafka.restore.plan.plan import Wishes
 from logkeep.kafka.restore.plan.selection import RestoreSelection
-from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, PreparedKafkaRestore, prepare
-from logkeep.kafka.restore.restore import KafkaRestore
-from logkeep.kafka.restore.writing_logs import LogWriting
+from logkeep.kafka.restore.prepare import Chance, KafkaRestoreOptions, PreparedKafkaRestore, prepare
+from logkeep.kafka.restore.run import KafkaRestore
+from logkeep.kafka.restore.write import LogWriting
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import SourceRef, read_chain

@@ -50,8 +50,8 @@ from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.restore.facts.units import Offsets
 from logkeep.kafka.restore.plan.plan import Wishes
 from logkeep.kafka.restore.plan.selection import RestoreSelection
-from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, prepare
-from logkeep.kafka.restore.restore import KafkaRestore, KafkaRestoreDone
+from logkeep.kafka.restore.prepare import Chance, KafkaRestoreOptions, prepare
+from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.kafka.restore.topics import abort_topics
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId

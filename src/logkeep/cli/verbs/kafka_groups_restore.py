@@ -34,7 +34,7 @@ from logkeep.formats.offsets_topic import PositionKey
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.record.documents import ROLE, ClusterRecord
 from logkeep.kafka.record.group_positions import GroupPosition, archived_positions
-from logkeep.kafka.restore.groups_only import GroupsTask
+from logkeep.kafka.restore.groups_run import GroupsTask
 from logkeep.kafka.restore.plan.group_offsets import Routes
 from logkeep.kafka.restore.plan.groups import GroupsPlan, rows_of
 from logkeep.kafka.restore.plan.selection import RestoreSelection, choose

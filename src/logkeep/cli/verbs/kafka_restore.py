@@ -67,8 +67,8 @@ from logkeep.kafka.restore.facts.backup_view import KIND, KafkaBackupView, view_
 from logkeep.kafka.restore.facts.units import Offsets, RestoreIsolation
 from logkeep.kafka.restore.plan.plan import DEFAULT_PARTS, PARTS, RestorePlan, Wishes
 from logkeep.kafka.restore.plan.selection import RestoreSelection
-from logkeep.kafka.restore.preparing import Chance, KafkaRestoreOptions, PreparedKafkaRestore, prepare
-from logkeep.kafka.restore.restore import KafkaRestore, KafkaRestoreDone
+from logkeep.kafka.restore.prepare import Chance, KafkaRestoreOptions, PreparedKafkaRestore, prepare
+from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.work import Engine

@@ -10,7 +10,7 @@ from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.kafka_backup import client_settings
 from logkeep.config.options import BOOTSTRAP_SERVERS, COMMAND_CONFIG, REPO, SOURCE, STATE_DIR
-from logkeep.kafka.restore.restore import KafkaRestore
+from logkeep.kafka.restore.run import KafkaRestore
 from logkeep.model.findings import Finding
 from logkeep.model.ids import RestoreId
 

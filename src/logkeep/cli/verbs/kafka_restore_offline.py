@@ -37,7 +37,7 @@ from logkeep.kafka.restore.offline.values import (
 )
 from logkeep.kafka.restore.plan.refusals import refuse_damage, refuse_nothing_before
 from logkeep.kafka.restore.plan.selection import RestoreSelection, choose
-from logkeep.kafka.restore.preparing import survey_logs
+from logkeep.kafka.restore.prepare import survey_logs
 from logkeep.model.ids import BackupId
 from logkeep.repository.chain import SourceRef
 from logkeep.repository.fold import BackupEntry

@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from logkeep.kafka.admin.security import AclBinding, Quota
 from logkeep.kafka.record.documents import AclRecord, QuotaRecord
-from logkeep.kafka.restore.acls import plan_acls, scram_finding
-from logkeep.kafka.restore.quotas import plan_quotas
+from logkeep.kafka.restore.security import plan_acls, plan_quotas, scram_finding
 
 
 def _rule(name: str, kind: str = "TOPIC", pattern: str = "LITERAL", who: str = "User:a") -> AclRecord:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from logkeep.kafka.restore.facts.units import LogProof, LogResult, ReplayOutcome
-from logkeep.kafka.restore.finishing import as_first_found
+from logkeep.kafka.restore.finish import as_first_found
 from logkeep.kafka.restore.results import result_findings, whole
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.restores import RestoredGroup

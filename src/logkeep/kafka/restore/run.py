@@ -18,14 +18,13 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.backup_view import KIND, KafkaBackupView, view_backup
-from logkeep.kafka.restore.finishing import There, as_first_found, finish
+from logkeep.kafka.restore.finish import There, as_first_found, finish
 from logkeep.kafka.restore.plan.plan import RestorePlan, gap_findings
 from logkeep.kafka.restore.plan.topics import difference_findings
-from logkeep.kafka.restore.preparing import KafkaRestoreOptions, PreparedKafkaRestore
-from logkeep.kafka.restore.receipts import RunStart, blank_receipt, ended
-from logkeep.kafka.restore.results import map_of, partition_rows, result_findings, whole
+from logkeep.kafka.restore.prepare import KafkaRestoreOptions, PreparedKafkaRestore
+from logkeep.kafka.restore.results import RunStart, blank_receipt, ended, map_of, partition_rows, result_findings, whole
 from logkeep.kafka.restore.topics import abort_topics
-from logkeep.kafka.restore.writing_logs import LogWriting, Written
+from logkeep.kafka.restore.write import LogWriting, Written
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.ranges import Range

@@ -19,12 +19,12 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import ClusterRecord
 from logkeep.kafka.record.group_positions import GroupPosition
 from logkeep.kafka.restore.facts.units import ReplayOutcome
+from logkeep.kafka.restore.groups import roll_back, set_groups, standing_of
 from logkeep.kafka.restore.plan.group_offsets import Routes
 from logkeep.kafka.restore.plan.group_rollback import Rollback, plan_rollback
 from logkeep.kafka.restore.plan.group_routes import routes_as_they_are, routes_by_map, targets_of
 from logkeep.kafka.restore.plan.groups import GroupsPlan, plan_groups, rows_of
 from logkeep.kafka.restore.plan.selection import SelectedLogs
-from logkeep.kafka.restore.set_groups import roll_back, set_groups, standing_of
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import Clock, TokenSource, rfc3339

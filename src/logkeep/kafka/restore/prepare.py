@@ -13,20 +13,20 @@ from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import GroupRecord
 from logkeep.kafka.record.scram import ROLE as SCRAM_ROLE
-from logkeep.kafka.restore.acls import scram_finding
 from logkeep.kafka.restore.facts.backup_view import KafkaBackupView
 from logkeep.kafka.restore.facts.permissions import RightsWanted, denied, find_rights, principal_of, rights_findings
 from logkeep.kafka.restore.facts.survey_task import LogSurvey, SurveyLog, SurveyResult, survey, survey_units
 from logkeep.kafka.restore.facts.target import TargetFacts, gather_target
 from logkeep.kafka.restore.facts.units import Offsets
+from logkeep.kafka.restore.groups import standing_of
 from logkeep.kafka.restore.plan.group_offsets import Kept, Moved, Routes
 from logkeep.kafka.restore.plan.groups import GroupsPlan, inexact_findings, plan_groups, rows_foreseen, rows_of
 from logkeep.kafka.restore.plan.plan import CheckedPlan, RestorePlan, Wishes, gap_findings, plan_restore
 from logkeep.kafka.restore.plan.refusals import named
 from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
 from logkeep.kafka.restore.plan.topics import difference_findings
-from logkeep.kafka.restore.set_groups import standing_of
-from logkeep.kafka.restore.trial import tried
+from logkeep.kafka.restore.security import scram_finding
+from logkeep.kafka.restore.topics import tried
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName

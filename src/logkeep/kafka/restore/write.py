@@ -33,7 +33,7 @@ from logkeep.kafka.restore.facts.units import (
 )
 from logkeep.kafka.restore.plan.plan import PlannedLog, RestorePlan
 from logkeep.kafka.restore.plan.refusals import named
-from logkeep.kafka.restore.preparing import TRANSACTIONAL_PREFIX
+from logkeep.kafka.restore.prepare import TRANSACTIONAL_PREFIX
 from logkeep.kafka.restore.proof.task import ProveUnit, prove_logs
 from logkeep.kafka.restore.replay.bundles import bundles
 from logkeep.kafka.restore.replay.task import replay

@@ -16,15 +16,14 @@ from logkeep.kafka.admin.security import list_acls, list_quotas
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.restore.acls import apply_acls, plan_acls
 from logkeep.kafka.restore.facts.backup_view import KafkaBackupView
 from logkeep.kafka.restore.facts.units import Offsets
+from logkeep.kafka.restore.groups import set_groups, standing_of
 from logkeep.kafka.restore.plan.group_offsets import Kept, Moved, Routes
 from logkeep.kafka.restore.plan.groups import GroupsPlan, inexact_findings, plan_groups, rows_of
 from logkeep.kafka.restore.plan.plan import PlannedLog, RestorePlan
-from logkeep.kafka.restore.preparing import restorable
-from logkeep.kafka.restore.quotas import apply_quotas, plan_quotas
-from logkeep.kafka.restore.set_groups import set_groups, standing_of
+from logkeep.kafka.restore.prepare import restorable
+from logkeep.kafka.restore.security import apply_acls, apply_quotas, plan_acls, plan_quotas
 from logkeep.kafka.restore.topics import finish_topics
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.restores import RestoredGroup
