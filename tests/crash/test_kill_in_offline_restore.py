@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from logkeep.kafka.restore.offline import staging
+from logkeep.kafka.offline_restore import staging
 from tests.crash.points import DONE, KILLED, in_child
 from tests.crash.seeds import seeded_part
 from tests.crash.system_calls import SystemCalls

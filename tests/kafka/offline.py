@@ -9,8 +9,8 @@ from uuid import UUID, uuid5
 import google_crc32c
 
 from logkeep.formats.kafka_log import walk
-from logkeep.kafka.restore.offline.run import restore_offline
-from logkeep.kafka.restore.offline.values import OfflineReport, OfflineWish
+from logkeep.kafka.offline_restore.run import restore_offline
+from logkeep.kafka.offline_restore.values import OfflineReport, OfflineWish
 from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now

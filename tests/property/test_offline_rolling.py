@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.formats.kafka_log import walk
-from logkeep.kafka.restore.offline.rolling import OpenFile, borders, file_name
+from logkeep.kafka.offline_restore.segment_rolling import OpenFile, borders, file_name
 from tests.kafka.batches import Batch
 from tests.property.untimed import untimed
 

@@ -5,7 +5,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from logkeep.kafka.restore.offline.run import restore_offline
+from logkeep.kafka.offline_restore.run import restore_offline
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.opening import open_repository
 from logkeep.spark.engine import SparkEngine

@@ -16,10 +16,10 @@ from confluent_kafka.cimpl import NewTopic
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.kafka_log import walk
 from logkeep.kafka.client.topology import TopicPartition as Log
-from logkeep.kafka.restore.offline.procedure import HELD_OFF
-from logkeep.kafka.restore.offline.run import preview
-from logkeep.kafka.restore.offline.staging import staged_name
-from logkeep.kafka.restore.offline.values import OfflineReport
+from logkeep.kafka.offline_restore.instructions import HELD_OFF
+from logkeep.kafka.offline_restore.run import preview
+from logkeep.kafka.offline_restore.staging import staged_name
+from logkeep.kafka.offline_restore.values import OfflineReport
 from logkeep.model.time import random_token
 from logkeep.spark.cache import cache_dir
 from tests.integration.processes import wait_for

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from logkeep.kafka.restore.offline.procedure import HELD_OFF, OfflineTarget, TopicToCreate, reassignment
+from logkeep.kafka.offline_restore.instructions import HELD_OFF, OfflineTarget, TopicToCreate, reassignment
 from tests.integration.processes import wait_for
 from tests.kafka.archive import on_disk
 from tests.kafka.offline import archived_as, offline

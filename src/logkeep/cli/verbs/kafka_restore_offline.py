@@ -24,10 +24,9 @@ from logkeep.config.options import (
 )
 from logkeep.errors import UsageError
 from logkeep.kafka.disks.directories import log_dirs
-from logkeep.kafka.restore.facts.backup_view import view_backup
-from logkeep.kafka.restore.offline.receipt import row_of
-from logkeep.kafka.restore.offline.run import preview, restore_offline
-from logkeep.kafka.restore.offline.values import (
+from logkeep.kafka.offline_restore.receipt import row_of
+from logkeep.kafka.offline_restore.run import preview, restore_offline
+from logkeep.kafka.offline_restore.values import (
     LogEnd,
     LogWritten,
     OfflineReport,
@@ -35,6 +34,7 @@ from logkeep.kafka.restore.offline.values import (
     OfflineRestorePlan,
     OfflineWish,
 )
+from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.restore.plan.refusals import refuse_damage, refuse_nothing_before
 from logkeep.kafka.restore.plan.selection import RestoreSelection, choose
 from logkeep.kafka.restore.prepare import survey_logs

@@ -8,9 +8,9 @@ import pytest
 
 from logkeep.formats.kafka_log import walk
 from logkeep.formats.made_batches import abort_marker
-from logkeep.kafka.restore.offline.foresight import foresee, unit_of
-from logkeep.kafka.restore.offline.note import NOTE
-from logkeep.kafka.restore.offline.values import LogEnd, OfflineReport
+from logkeep.kafka.offline_restore.ownership_note import NOTE
+from logkeep.kafka.offline_restore.plan import foresee, unit_of
+from logkeep.kafka.offline_restore.values import LogEnd, OfflineReport
 from logkeep.repository.chain import read_chain
 from tests.kafka.batches import Batch, dense
 from tests.kafka.disks import flip

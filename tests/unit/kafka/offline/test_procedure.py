@@ -4,18 +4,19 @@ import json
 import shlex
 from dataclasses import replace
 
-from logkeep.kafka.restore.offline.procedure import (
+from logkeep.kafka.offline_restore.instructions import (
     OfflineTarget,
     TopicToCreate,
     Way,
     config_commands,
     create_command,
+    group_words,
     procedure,
     reassignment,
+    restore_words,
     usual_way,
 )
-from logkeep.kafka.restore.offline.typed import group_words, restore_words
-from logkeep.kafka.restore.offline.values import OfflineWish
+from logkeep.kafka.offline_restore.values import OfflineWish
 from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.model.ids import BackupId
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from logkeep.kafka.restore.offline import task
-from logkeep.kafka.restore.offline.note import NOTE, Note, RestoredFrom, encoded, read_note
-from logkeep.kafka.restore.offline.proof import prove
-from logkeep.kafka.restore.offline.staging import put
-from logkeep.kafka.restore.offline.values import OfflineReport
+from logkeep.kafka.offline_restore import task
+from logkeep.kafka.offline_restore.ownership_note import NOTE, Note, RestoredFrom, encoded, read_note
+from logkeep.kafka.offline_restore.proof import prove
+from logkeep.kafka.offline_restore.staging import put
+from logkeep.kafka.offline_restore.values import OfflineReport
 from logkeep.model.segments import Collection, LogName
 from tests.kafka.batches import Batch
 from tests.kafka.disks import flip

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from logkeep.errors import RestoreFailed, StoreDenied
-from logkeep.kafka.restore.offline import run
-from logkeep.kafka.restore.offline.receipt import KIND, OfflineBody
+from logkeep.kafka.offline_restore import run
+from logkeep.kafka.offline_restore.receipt import KIND, OfflineBody
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import SourceRef
 from logkeep.repository.restores import (

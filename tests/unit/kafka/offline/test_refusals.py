@@ -13,12 +13,12 @@ import pytest
 from logkeep.errors import Locked, LogDirUnusable, LogkeepError, TargetUnsafe, UsageError
 from logkeep.kafka.disks.layout import LogDirState, log_directory
 from logkeep.kafka.disks.metadata_image import ClusterImage
-from logkeep.kafka.restore.offline import staging
-from logkeep.kafka.restore.offline.locks import alone, broker_stopped
-from logkeep.kafka.restore.offline.run import preview
-from logkeep.kafka.restore.offline.safety import check_configs, check_topics, removing
-from logkeep.kafka.restore.offline.staging import leftovers, staged_name
-from logkeep.kafka.restore.offline.values import DirectoryState, LogEnd, OfflineRestorePlan
+from logkeep.kafka.offline_restore import staging
+from logkeep.kafka.offline_restore.locks import alone, broker_stopped
+from logkeep.kafka.offline_restore.run import preview
+from logkeep.kafka.offline_restore.safety import check_configs, check_topics, removing
+from logkeep.kafka.offline_restore.staging import leftovers, staged_name
+from logkeep.kafka.offline_restore.values import DirectoryState, LogEnd, OfflineRestorePlan
 from logkeep.model.time import random_token
 from tests.kafka.batches import dense
 from tests.kafka.offline import TARGET_ID, Backed, backed_up, logs_in, made_target, offline, tree, wished

@@ -16,7 +16,7 @@ from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, Batches, walk
 from logkeep.formats.made_batches import abort_marker, cut_batch, empty_batches
 from logkeep.formats.transactions import Settling
 from logkeep.kafka.merge import proven_batches
-from logkeep.kafka.restore.offline.values import OfflineRestoreLog
+from logkeep.kafka.offline_restore.values import OfflineRestoreLog
 from logkeep.model.work import Progress
 from logkeep.repository.chain import SourceRef
 

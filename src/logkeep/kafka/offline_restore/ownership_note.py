@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from logkeep.kafka.disks.segment_windows import opened
-from logkeep.kafka.restore.offline.values import OfflineUnit, RestoredSegment
+from logkeep.kafka.offline_restore.values import OfflineUnit, RestoredSegment
 from logkeep.model.segments import LogName
 
 NOTE = "logkeep-restore.json"

@@ -12,20 +12,26 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.directories import Disks, FoundCopy, look
 from logkeep.kafka.disks.layout import LogDirState
 from logkeep.kafka.disks.metadata_image import ClusterImage, newest_image
-from logkeep.kafka.restore.facts.backup_view import KafkaBackupView, view_backup
-from logkeep.kafka.restore.offline.directories import old_files, standing_of
-from logkeep.kafka.restore.offline.locks import broker_stopped
-from logkeep.kafka.restore.offline.note import origin_of
-from logkeep.kafka.restore.offline.procedure import OfflineTarget, TopicToCreate, procedure, usual_way
-from logkeep.kafka.restore.offline.safety import about_replicas
-from logkeep.kafka.restore.offline.typed import group_words, restore_words
-from logkeep.kafka.restore.offline.values import (
+from logkeep.kafka.offline_restore.existing_files import old_files, standing_of
+from logkeep.kafka.offline_restore.instructions import (
+    OfflineTarget,
+    TopicToCreate,
+    group_words,
+    procedure,
+    restore_words,
+    usual_way,
+)
+from logkeep.kafka.offline_restore.locks import broker_stopped
+from logkeep.kafka.offline_restore.ownership_note import origin_of
+from logkeep.kafka.offline_restore.safety import about_replicas
+from logkeep.kafka.offline_restore.values import (
     DirectoryState,
     OfflineRestoreLog,
     OfflineRestorePlan,
     OfflineUnit,
     OfflineWish,
 )
+from logkeep.kafka.restore.facts.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs, choose
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from logkeep.errors import TargetUnsafe
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.metadata_image import ClusterImage
-from logkeep.kafka.restore.offline.procedure import HELD_OFF
-from logkeep.kafka.restore.offline.values import DirectoryState, OfflineRestoreLog, OfflineRestorePlan, OfflineWish
+from logkeep.kafka.offline_restore.instructions import HELD_OFF
+from logkeep.kafka.offline_restore.values import DirectoryState, OfflineRestoreLog, OfflineRestorePlan, OfflineWish
 from logkeep.model.findings import Finding, Severity
 
 _MOST_NAMED = 5

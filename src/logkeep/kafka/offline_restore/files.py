@@ -10,11 +10,10 @@ import numpy as np
 from logkeep.formats.compare import BatchStretch
 from logkeep.formats.kafka_log import Batches, Longs
 from logkeep.formats.relabel import Plain, relabel
-from logkeep.kafka.restore.offline.fingerprint import Fingerprint
-from logkeep.kafka.restore.offline.proof import written_file
-from logkeep.kafka.restore.offline.rolling import OpenFile, borders, file_name
-from logkeep.kafka.restore.offline.staging import own, telling
-from logkeep.kafka.restore.offline.values import RestoredSegment
+from logkeep.kafka.offline_restore.proof import Fingerprint, written_file
+from logkeep.kafka.offline_restore.segment_rolling import OpenFile, borders, file_name
+from logkeep.kafka.offline_restore.staging import own, telling
+from logkeep.kafka.offline_restore.values import RestoredSegment
 from logkeep.store.local_stream import DirectStream
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

@@ -3,13 +3,19 @@
 Three ways. One broker, or topics with one replica: stop, restore, start. A seed broker: topics are made on one broker
 alone, it alone is stopped, and Kafka itself copies the logs to the others by reassignment. Every replica: all brokers
 are stopped, and the same restore is run on each; it gives the same bytes everywhere.
+
+What the user asked for, as words of the commands that the procedure prints. Pure: a wish in, words out, unquoted.
 """
 
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+
+from logkeep.kafka.offline_restore.values import OfflineWish
+from logkeep.model.time import rfc3339
 
 HELD_OFF: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 """While the files are put in place: nothing is deleted for its age, nothing is compacted."""
@@ -195,3 +201,37 @@ def _value(value: str) -> str:
 
 def _step(what: str, lines: Sequence[str]) -> str:
     return "\n".join([what, "", *(f"       {line}" for each in lines for line in each.splitlines())])
+
+
+def restore_words(wish: OfflineWish) -> tuple[str, ...]:
+    """For the restore into files: the same logs, under the same names, up to the same ends."""
+    choice = wish.choice
+    until = () if wish.until_ms is None else (_moment(wish.until_ms),)
+    return (
+        *group_words(wish),
+        *_each("--partitions", choice.partitions),
+        *_each("--until-time", until),
+        *_each("--until-offset", choice.until_offsets),
+        *(["--replace-records"] if wish.replace else []),
+        *(["--here-only"] if wish.here_only else []),
+    )
+
+
+def group_words(wish: OfflineWish) -> tuple[str, ...]:
+    """For the groups behind it, which know of topics and names, and find the ends in the logs themselves."""
+    choice = wish.choice
+    return (
+        *_each("-r", (wish.repo,) if wish.repo else ()),
+        *_each("--topics", choice.include),
+        *_each("--exclude", choice.exclude),
+        *_each("--rename", choice.renames),
+    )
+
+
+def _each(flag: str, values: Sequence[str]) -> list[str]:
+    return [word for value in values for word in (flag, value)]
+
+
+def _moment(time_ms: int) -> str:
+    """To the millisecond, as --until-time understands it again."""
+    return rfc3339(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time_ms))

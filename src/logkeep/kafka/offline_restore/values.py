@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from logkeep.kafka.restore.offline.procedure import Way
+from logkeep.kafka.offline_restore.instructions import Way
 from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, RestoreId

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from logkeep.errors import RestoreFailed, StoreError
-from logkeep.kafka.restore.offline.note import NOTE
+from logkeep.kafka.offline_restore.ownership_note import NOTE
 from logkeep.store.local_files import sync_path, write_all
 
 METADATA = "partition.metadata"

@@ -7,14 +7,14 @@ its own, all write the same bytes, and the last step is one exchange of names.
 from pathlib import Path
 
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
-from logkeep.kafka.restore.offline.directories import note_of_this
-from logkeep.kafka.restore.offline.files import SegmentFiles
-from logkeep.kafka.restore.offline.locks import broker_stopped
-from logkeep.kafka.restore.offline.note import NOTE, Note, encoded, origin_of
-from logkeep.kafka.restore.offline.passing import Passing
-from logkeep.kafka.restore.offline.proof import prove
-from logkeep.kafka.restore.offline.staging import METADATA, bring_back, discard, make, put, put_in_place, staged_name
-from logkeep.kafka.restore.offline.values import LogWritten, OfflineUnit
+from logkeep.kafka.offline_restore.batches import Passing
+from logkeep.kafka.offline_restore.existing_files import note_of_this
+from logkeep.kafka.offline_restore.files import SegmentFiles
+from logkeep.kafka.offline_restore.locks import broker_stopped
+from logkeep.kafka.offline_restore.ownership_note import NOTE, Note, encoded, origin_of
+from logkeep.kafka.offline_restore.proof import prove
+from logkeep.kafka.offline_restore.staging import METADATA, bring_back, discard, make, put, put_in_place, staged_name
+from logkeep.kafka.offline_restore.values import LogWritten, OfflineUnit
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from logkeep.errors import LogDirUnusable
-from logkeep.kafka.restore.offline.note import NOTE, Note, RestoredFrom, read_note
-from logkeep.kafka.restore.offline.staging import METADATA
-from logkeep.kafka.restore.offline.values import DirectoryState, OldFile
+from logkeep.kafka.offline_restore.ownership_note import NOTE, Note, RestoredFrom, read_note
+from logkeep.kafka.offline_restore.staging import METADATA
+from logkeep.kafka.offline_restore.values import DirectoryState, OldFile
 
 
 def old_files(directory: Path) -> tuple[OldFile, ...]:

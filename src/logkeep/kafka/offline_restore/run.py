@@ -10,13 +10,13 @@ from pathlib import Path
 from logkeep.errors import LogkeepError
 from logkeep.kafka.disks.directories import look, remembered_starts
 from logkeep.kafka.disks.layout import LogDirState as DirectoryStanding
-from logkeep.kafka.restore.offline.foresight import check_room, foresee, unit_of
-from logkeep.kafka.restore.offline.locks import alone, broker_stopped
-from logkeep.kafka.restore.offline.receipt import OfflineReceipt
-from logkeep.kafka.restore.offline.safety import check, check_configs, check_starts, check_topics
-from logkeep.kafka.restore.offline.staging import bring_back
-from logkeep.kafka.restore.offline.task import restore_log
-from logkeep.kafka.restore.offline.values import LogWritten, OfflineReport, OfflineRestorePlan, OfflineUnit, OfflineWish
+from logkeep.kafka.offline_restore.locks import alone, broker_stopped
+from logkeep.kafka.offline_restore.plan import check_room, foresee, unit_of
+from logkeep.kafka.offline_restore.receipt import OfflineReceipt
+from logkeep.kafka.offline_restore.safety import check, check_configs, check_starts, check_topics
+from logkeep.kafka.offline_restore.staging import bring_back
+from logkeep.kafka.offline_restore.task import restore_log
+from logkeep.kafka.offline_restore.values import LogWritten, OfflineReport, OfflineRestorePlan, OfflineUnit, OfflineWish
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.model.work import Engine

@@ -9,7 +9,7 @@ from datetime import datetime
 
 import msgspec
 
-from logkeep.kafka.restore.offline.values import LogWritten, OfflineReport, OfflineRestorePlan, OfflineWish
+from logkeep.kafka.offline_restore.values import LogWritten, OfflineReport, OfflineRestorePlan, OfflineWish
 from logkeep.model.findings import Finding
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.repository.chain import SourceRef
