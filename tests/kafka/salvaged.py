@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from logkeep.kafka.disks.directories import held, look
-from logkeep.kafka.salvage.foresight import SalvageOptions
+from logkeep.kafka.salvage.plan import SalvageOptions
 from logkeep.kafka.salvage.run import KafkaSalvage, SalvageDone
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import SourceRef

@@ -35,7 +35,7 @@ from logkeep.config.options import (
 from logkeep.errors import UsageError
 from logkeep.kafka.disks.directories import held, log_dirs, look
 from logkeep.kafka.salvage.findings import LOST
-from logkeep.kafka.salvage.foresight import SalvageOptions
+from logkeep.kafka.salvage.plan import SalvageOptions
 from logkeep.kafka.salvage.run import KafkaSalvage, SalvageDone
 from logkeep.model.ids import backup_id
 

@@ -26,7 +26,7 @@ from logkeep.kafka.disks.layout import (
 )
 from logkeep.kafka.disks.locks import share
 from logkeep.kafka.disks.segment_windows import opened
-from logkeep.kafka.salvage.survey import Copy
+from logkeep.kafka.salvage.survey_task import Copy
 from logkeep.model.findings import Finding, Severity
 
 _SMALL_FILE = 64 << 20

@@ -20,7 +20,7 @@ from logkeep.kafka.client.topology import ClusterMetadata, Partition, Topic, Top
 from logkeep.kafka.disks.metadata_image import ClusterImage
 from logkeep.kafka.record.documents import ClusterRecord, GroupRecord, PartitionRecord, TopicRecord, topics_of
 from logkeep.kafka.salvage.decide import Decided
-from logkeep.kafka.salvage.positions import FoundGroup
+from logkeep.kafka.salvage.groups_task import FoundGroup
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import msgspec
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.metadata_image import ClusterImage
 from logkeep.kafka.salvage.decide import Decided
-from logkeep.kafka.salvage.positions import SalvagedGroups
-from logkeep.kafka.salvage.survey import Survey
+from logkeep.kafka.salvage.groups_task import SalvagedGroups
+from logkeep.kafka.salvage.survey_task import Survey
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.repository.manifest import KnownGap

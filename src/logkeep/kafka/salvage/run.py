@@ -22,10 +22,10 @@ from logkeep.kafka.record.documents import (
     groups_of,
     quotas_of,
 )
-from logkeep.kafka.salvage.copying import SalvageUnit, salvage_ranges
+from logkeep.kafka.salvage.copy_task import SalvageUnit, salvage_ranges
 from logkeep.kafka.salvage.facts import topic_records
 from logkeep.kafka.salvage.findings import with_reasons
-from logkeep.kafka.salvage.foresight import SalvageOptions, SalvagePlan, foresee
+from logkeep.kafka.salvage.plan import SalvageOptions, SalvagePlan, foresee
 from logkeep.model.findings import Finding
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName

@@ -14,8 +14,8 @@ from logkeep.formats.metadata_records import (
 from logkeep.kafka.disks.metadata_image import ClusterImage
 from logkeep.kafka.disks.scan_results import ReplicaScan
 from logkeep.kafka.salvage.findings import about_tiers
-from logkeep.kafka.salvage.positions import Books, FoundPosition
-from logkeep.kafka.salvage.survey import Survey
+from logkeep.kafka.salvage.groups_task import Books, FoundPosition
+from logkeep.kafka.salvage.survey_task import Survey
 from tests.kafka.batches import Batch
 
 _TRANSACTIONAL, _CONTROL = 0x10, 0x20

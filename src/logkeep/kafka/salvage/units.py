@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from logkeep.kafka.backup.plan import BUNDLE_RANGES, Plan, PlannedUnit
 from logkeep.kafka.backup.units import CopyRange
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.salvage.copying import SalvageRange
+from logkeep.kafka.salvage.copy_task import SalvageRange
 from logkeep.kafka.salvage.decide import Decided, FoundLog
-from logkeep.kafka.salvage.positions import Source
+from logkeep.kafka.salvage.groups_task import Source
 from logkeep.kafka.salvage.replicas import ReplicaRange
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Proof

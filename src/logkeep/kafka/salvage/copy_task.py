@@ -17,7 +17,7 @@ from logkeep.kafka.disks.segment_windows import windows
 from logkeep.kafka.logs.batch_traits import LogTraits, traits_of
 from logkeep.kafka.logs.leader_epochs import note_epochs
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
-from logkeep.kafka.salvage.positions import Source
+from logkeep.kafka.salvage.groups_task import Source
 from logkeep.model.segments import Proof, Segment
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress

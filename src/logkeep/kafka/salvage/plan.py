@@ -19,10 +19,10 @@ from logkeep.kafka.record.documents import ClusterRecord, reached_in
 from logkeep.kafka.salvage.decide import Decided, FoundLog, decide
 from logkeep.kafka.salvage.facts import Stays, facts_of, merged, staying_topics, what_stays
 from logkeep.kafka.salvage.findings import INCOMPLETE, about_copies, about_histories, about_positions, about_tiers
+from logkeep.kafka.salvage.groups_task import FoundGroup, PositionsUnit, SalvagedGroups, read_positions
 from logkeep.kafka.salvage.inventory import Inventory, missing_partitions, take_stock
-from logkeep.kafka.salvage.planning import PlannedSalvage, plan_units, sources_of
-from logkeep.kafka.salvage.positions import FoundGroup, PositionsUnit, SalvagedGroups, read_positions
-from logkeep.kafka.salvage.survey import SalvageSurveyUnit, Survey, survey
+from logkeep.kafka.salvage.survey_task import SalvageSurveyUnit, Survey, survey
+from logkeep.kafka.salvage.units import PlannedSalvage, plan_units, sources_of
 from logkeep.kafka.selection import choose_topics
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
