@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.record_kernels import written_batches
 from logkeep.formats.kafka_log import walk
 from logkeep.kafka.logs.batch_check import check_logs
-from logkeep.kafka.verify_records import RecordUnit, SegmentRange, decode_pieces
+from logkeep.kafka.verify.records import RecordUnit, SegmentRange, decode_pieces
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.repository import layout
 from logkeep.repository.verify import HashUnit, hash_objects

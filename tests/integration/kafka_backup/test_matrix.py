@@ -15,7 +15,7 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.digest import Digest
 from logkeep.formats.kafka_log import Batches, walk
 from logkeep.formats.transactions import Settling
-from logkeep.kafka.verify_records import check_records
+from logkeep.kafka.verify.records import check_records
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.owner import this_process

@@ -16,9 +16,9 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import UsageError
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.compare import CompareUnit, LivePiece, compare_with
-from logkeep.kafka.verify_records import check_records, covered
-from logkeep.kafka.verify_source import source_check
+from logkeep.kafka.verify.compare_task import CompareUnit, LivePiece, compare_with
+from logkeep.kafka.verify.records import check_records, covered
+from logkeep.kafka.verify.source import source_check
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.owner import this_process

@@ -3,7 +3,7 @@
 import hashlib
 
 from logkeep.formats.digest import Digest
-from logkeep.kafka.verify_records import RecordUnit, SegmentRange, decode_pieces
+from logkeep.kafka.verify.records import RecordUnit, SegmentRange, decode_pieces
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.store.memory import MemoryStore
 from tests.kafka.slow_records import Slow, batch_of, slow_digest

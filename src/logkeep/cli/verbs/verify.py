@@ -255,11 +255,11 @@ def _deeper(run: Run) -> Deeper | None:
     if run[LEVEL] not in ("records", "source"):
         return None
     if run[LEVEL] == "records":
-        from logkeep.kafka.verify_records import check_records  # noqa: PLC0415 - numba is only needed for records
+        from logkeep.kafka.verify.records import check_records  # noqa: PLC0415 - numba is only needed for records
 
         return check_records
     from logkeep.cli.verbs.kafka_backup import client_settings  # noqa: PLC0415 - the cluster is only needed here
-    from logkeep.kafka.verify_source import source_check  # noqa: PLC0415
+    from logkeep.kafka.verify.source import source_check  # noqa: PLC0415
 
     return source_check(client_settings(run))
 

@@ -18,7 +18,7 @@ from logkeep.kafka.backup.units import Brokers
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.logs.batch_check import LogPieces
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost
-from logkeep.kafka.verify_records import SegmentRange
+from logkeep.kafka.verify.records import SegmentRange
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Progress
 from logkeep.repository.segment_bytes import StoredLog

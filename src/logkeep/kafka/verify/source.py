@@ -17,12 +17,12 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition
-from logkeep.kafka.compare import NOT_COMPARED, CompareResult, CompareUnit, LivePiece, compare_pieces
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.live import said
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
 from logkeep.kafka.record.documents import ROLE, ClusterRecord, PartitionRecord
-from logkeep.kafka.verify_records import Decoded, SegmentRange, decode_backup, log_digests
+from logkeep.kafka.verify.compare_task import NOT_COMPARED, CompareResult, CompareUnit, LivePiece, compare_pieces
+from logkeep.kafka.verify.records import Decoded, SegmentRange, decode_backup, log_digests
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName
 from logkeep.repository.attachments import read_attachment
