@@ -13,8 +13,8 @@ from confluent_kafka import TopicPartition
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import Locked
 from logkeep.kafka.backup.run import KafkaBackupOptions
-from logkeep.kafka.follow import KafkaFollower, KafkaFollowRound
-from logkeep.kafka.follow_rules import MERGE_EVERY
+from logkeep.kafka.follow.rules import MERGE_EVERY
+from logkeep.kafka.follow.run import KafkaFollower, KafkaFollowRound
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.journal import open_ids
 from logkeep.repository.writing import writing

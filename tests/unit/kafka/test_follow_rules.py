@@ -3,7 +3,7 @@
 import pytest
 
 from logkeep import errors
-from logkeep.kafka.follow_rules import LONGEST_PAUSE_S, merging_due, pause_s, retry_cures
+from logkeep.kafka.follow.rules import LONGEST_PAUSE_S, merging_due, pause_s, retry_cures
 
 CURED = (
     errors.ClusterUnreachable,

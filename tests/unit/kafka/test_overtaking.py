@@ -5,7 +5,15 @@ from dataclasses import replace
 import pytest
 
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.overtaking import LogLook, Retention, near_s, retention_of, threats, time_left_s, total_lag
+from logkeep.kafka.follow.retention_race import (
+    LogLook,
+    Retention,
+    near_s,
+    retention_of,
+    threats,
+    time_left_s,
+    total_lag,
+)
 
 BEHIND = LogLook(start=0, archived=1000, end=1500, bytes_per_offset=10.0, cut_at_s=90.0, seen_at_s=100.0)
 FOR_EVER = Retention(None, None)

@@ -12,7 +12,7 @@ from logkeep.cli.verbs.kafka_backup import KafkaBackupReport
 from logkeep.config.options import ALLOW_GAPS, INTERVAL
 from logkeep.errors import BackupFailed
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
-from logkeep.kafka.follow import KafkaFollower, KafkaFollowRound
+from logkeep.kafka.follow.run import KafkaFollower, KafkaFollowRound
 from logkeep.model.findings import Finding, Severity
 from logkeep.spark.stop import SignalStop
 
