@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.kafka.optimize import optimizing
+from logkeep.kafka.merge import optimizing
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import SourceRef

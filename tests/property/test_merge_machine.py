@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from logkeep.kafka.optimize import optimizing
+from logkeep.kafka.merge import optimizing
 from logkeep.model.ids import BackupId
 from logkeep.repository.format import StoreFacts
 from logkeep.repository.garbage import GarbageRules, collect

@@ -3,10 +3,13 @@
 Each input is read once: its SHA-256 is proven again, its batches are walked (whole, rising offsets, CRC-32C), and the
 same bytes go into the new object, which is hashed and indexed while it is written. What is wrong with an input comes
 back as a value, and nothing becomes visible: the inputs go on serving as they are.
+
+How the small segments of a topic become one object: the way of Kafka for `repository.optimize`.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from datetime import timedelta
 
 import msgspec
 import numpy as np
@@ -15,12 +18,12 @@ from logkeep.errors import Damaged, ObjectMissing, OldMessageFormat, SourceDamag
 from logkeep.formats.kafka_log import Batches, Bytes
 from logkeep.kafka.logs.batch_check import LogPieces
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
-from logkeep.model.segments import Segment
-from logkeep.model.time import TokenSource, random_token
+from logkeep.model.segments import Collection, Segment
+from logkeep.model.time import Clock, TokenSource, random_token
 from logkeep.model.work import Progress
 from logkeep.repository import layout
 from logkeep.repository.chain import SourceRef
-from logkeep.repository.optimize import Merged, MergeUnit
+from logkeep.repository.optimize import Merged, MergeUnit, MergeWay, Optimizing
 from logkeep.repository.segment_bytes import StoredLog
 
 _MOST_BATCHES = 1_000_000
@@ -97,3 +100,20 @@ def proven_batches(place: SourceRef, row: Segment, after: int, progress: Progres
         raise Damaged(pieces.end_problem(), subject=name)
     if digest.hexdigest() != row.sha256:
         raise Damaged("the bytes are not those that were written", subject=name)
+
+
+_PROOF = "the same batches end to end; the SHA-256 of every input, and the CRC-32C of every batch, proven while reading"
+
+
+def of_topics(row: Segment) -> Hashable | None:
+    """All segments of a partition are of one kind."""
+    return row.log if row.log.collection is Collection.TOPICS else None
+
+
+WAY = MergeWay(merge_segments, lambda _place, _folded: of_topics, _PROOF)
+
+
+def optimizing(
+    place: SourceRef, clock: Clock, tokens: TokenSource, lease_ttl: timedelta = timedelta(minutes=5)
+) -> Optimizing:
+    return Optimizing(place, WAY, clock, tokens, lease_ttl)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from logkeep.kafka.optimize import optimizing
+from logkeep.kafka.merge import optimizing
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import SourceRef
 from logkeep.repository.format import StoreFacts

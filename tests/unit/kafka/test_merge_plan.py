@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.kafka.optimize import of_topics
+from logkeep.kafka.merge import of_topics
 from logkeep.model.segments import Codec, Collection, LogName, Proof, Segment
 from logkeep.repository.merge_plan import MergeRule, plan_merges
 from tests.property.untimed import many

@@ -3,7 +3,7 @@
 import pytest
 
 from logkeep.errors import UsageError
-from logkeep.kafka.selection import choose_topics
+from logkeep.kafka.topic_selection import choose_topics
 from tests.kafka.clusters import topic
 
 TOPICS = [

@@ -4,7 +4,7 @@ from logkeep.errors import NotAuthorised, TopicMissing
 from logkeep.kafka.admin.topics import ReplicaSize
 from logkeep.kafka.backup.visibility import hidden, unseen
 from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition, UnreadyTopic
-from logkeep.kafka.selection import meant_by
+from logkeep.kafka.topic_selection import meant_by
 from tests.kafka.clusters import topic
 
 ON_DISK = tuple(

@@ -34,7 +34,7 @@ def optimize(run: Run) -> OptimizeReport:
     on the way. All backups are served by it from then on, also those taken before. The old objects are garbage, which
     `prune` removes after its usual age. `kafka backup --follow` does this by itself, now and then.
     """
-    from logkeep.kafka.optimize import optimizing  # noqa: PLC0415 - loads Arrow, which --help can spare
+    from logkeep.kafka.merge import optimizing  # noqa: PLC0415 - loads Arrow, which --help can spare
 
     place = _kafka_source(run)
     return optimized(run, place, optimizing(place, run.clock, run.token, run[LEASE_TTL]), run[SEGMENT_BYTES])

@@ -14,7 +14,7 @@ from logkeep.kafka.backup.visibility import blind_finding, hidden, hidden_findin
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import failure
 from logkeep.kafka.client.topology import ClusterMetadata, Topic, TopicPartition
-from logkeep.kafka.selection import Meant, choose_topics, meant_by
+from logkeep.kafka.topic_selection import Meant, choose_topics, meant_by
 from logkeep.model.findings import Finding
 
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")

@@ -20,7 +20,7 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.follow.retention_race import LogLook, Retention, Threat, near_s, retention_of, threats, total_lag
 from logkeep.kafka.follow.rules import MERGE_LEAST, merging_due, next_look_s, pause_s, retry_cures
-from logkeep.kafka.optimize import optimizing
+from logkeep.kafka.merge import optimizing
 from logkeep.model.work import EngineFor
 from logkeep.repository.freshness import put_freshness
 from logkeep.repository.merge_plan import MergeRule

@@ -23,7 +23,7 @@ from logkeep.kafka.salvage.groups_task import FoundGroup, PositionsUnit, Salvage
 from logkeep.kafka.salvage.inventory import Inventory, missing_partitions, take_stock
 from logkeep.kafka.salvage.survey_task import SalvageSurveyUnit, Survey, survey
 from logkeep.kafka.salvage.units import PlannedSalvage, plan_units, sources_of
-from logkeep.kafka.selection import choose_topics
+from logkeep.kafka.topic_selection import choose_topics
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.ranges import Range

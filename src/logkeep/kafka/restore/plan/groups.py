@@ -25,7 +25,7 @@ from logkeep.kafka.restore.plan.group_offsets import (
     TranslatedOffset,
     carried_over,
 )
-from logkeep.kafka.selection import compiled
+from logkeep.kafka.topic_selection import compiled
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.restores.documents import RestoredGroup
 

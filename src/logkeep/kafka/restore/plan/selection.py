@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from logkeep.errors import UsageError
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
-from logkeep.kafka.selection import compiled
+from logkeep.kafka.topic_selection import compiled
 from logkeep.model.segments import LogName
 from logkeep.repository.manifest import LogCut
 
