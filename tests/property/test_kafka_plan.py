@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.backup import plan as planning
 from logkeep.kafka.backup.plan import ArchivedReach, Plan, plan_backup
-from logkeep.kafka.backup.run import plan as planning
 from logkeep.kafka.backup.units import CopyRange
 from logkeep.kafka.client.topology import Partition, Topic, TopicPartition
 from logkeep.model.ranges import Range, tile

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from logkeep.kafka.backup.run import plan
+from logkeep.kafka.backup import plan
 from logkeep.model.work import Engine
 from logkeep.repository.opening import open_repository
 from logkeep.spark.cache import cache_dir

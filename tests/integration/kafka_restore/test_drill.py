@@ -7,7 +7,7 @@ import pytest
 from logkeep.cli.verbs.drill import SCRATCH
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.restore import write as writing_logs
-from logkeep.kafka.restore.replay.task import task
+from logkeep.kafka.restore.replay import task
 from tests.integration.kafka_restore.scene import Scene, positions, troubles, write
 from tests.integration.processes import wait_for
 from tests.kafka.group_rows import commit

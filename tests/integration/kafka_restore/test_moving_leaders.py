@@ -20,10 +20,10 @@ from logkeep.kafka.restore.facts.units import Offsets, ReplayLog, ReplayOutcome
 from logkeep.kafka.restore.plan.plan import Wishes
 from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.kafka.restore.prepare import Chance, KafkaRestoreOptions, PreparedKafkaRestore, prepare
+from logkeep.kafka.restore.replay import request_sender, rounds
 from logkeep.kafka.restore.replay.log_sender import LogReplay
 from logkeep.kafka.restore.replay.request_sender import Sender
 from logkeep.kafka.restore.replay.target_ends import Absent, Answer, ask_standings
-from logkeep.kafka.restore.replay.task import request_sender, rounds
 from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import read_chain

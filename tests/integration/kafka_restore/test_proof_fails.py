@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition
 from logkeep.formats.kafka_log import walk
 from logkeep.kafka.logs import archived
 from logkeep.kafka.restore import write as writing_logs
-from logkeep.kafka.restore.replay.task import task
+from logkeep.kafka.restore.replay import task
 from tests.integration.kafka_restore.scene import Scene, group_positions, positions, read, troubles, write
 from tests.integration.processes import wait_for
 from tests.kafka.group_rows import commit

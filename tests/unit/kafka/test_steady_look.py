@@ -7,8 +7,8 @@ import pytest
 
 from logkeep.kafka.admin.groups import CommittedOffset, Group
 from logkeep.kafka.admin.offsets import LogBounds, ProducerState
+from logkeep.kafka.backup import log_ends, transaction_activity
 from logkeep.kafka.backup.log_ends import LogEnds, steady_look
-from logkeep.kafka.backup.run import log_ends, transaction_activity
 from logkeep.kafka.client.topology import ClusterMetadata, Partition, Topic, TopicPartition
 
 FIRST, SECOND, OUT = TopicPartition("in", 0), TopicPartition("in", 1), TopicPartition("out", 0)
@@ -43,7 +43,7 @@ class Moving:
             ends[OUT] = 72  # read last: the output is there already
         return {log: LogBounds(0, ends[log], ends[log], 0) for log in logs}
 
-    def log_ends(self, monkeypatch: pytest.MonkeyPatch) -> LogEnds:
+    def look(self, monkeypatch: pytest.MonkeyPatch) -> LogEnds:
         for module in (log_ends, transaction_activity):
             for name, value in (
                 ("list_groups", self.groups),

@@ -27,7 +27,7 @@ _OWN = (
     "FetchSnapshot",
     "ShareGroupDescribe",
 )
-"""APIs that kafka-python lacks; their shapes lie in `schemas/`."""
+"""APIs that kafka-python lacks; their shapes are in `messages/`."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def _message_class(name: str) -> Any:
     if not name.startswith(_OWN):
         raise ClusterError(f"this release has no message {name}", remedy="report this: it is a mistake in logkeep")
     # kafka-python reads the shape named like the class from the package that `load_json` names.
-    return type(ApiMessage)(name, (ApiMessage,), {"__slots__": ()}, load_json="logkeep.kafka.schemas")
+    return type(ApiMessage)(name, (ApiMessage,), {"__slots__": ()}, load_json="logkeep.kafka.client.messages")
 
 
 def encode(what: Shape, version: int, fields: Mapping[str, Any], correlation: int, client_id: str) -> bytes:

@@ -12,21 +12,14 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 
-from logkeep.kafka.offline_restore.values import OfflineWish
+from logkeep.kafka.offline_restore.values import OfflineWish, Way
 from logkeep.model.time import rfc3339
 
 HELD_OFF: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 """While the files are put in place: nothing is deleted for its age, nothing is compacted."""
 _MOST_EXPECTED = 20
 _SERVER = '--bootstrap-server "$BROKERS"'
-
-
-class Way(StrEnum):
-    SINGLE = "single"
-    SEED = "seed"
-    EVERY = "every-replica"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import msgspec
 
-from logkeep.kafka.offline_restore.instructions import Way
 from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, RestoreId
@@ -15,6 +14,12 @@ from logkeep.repository.chain import SourceRef
 
 DEFAULT_SEGMENT_BYTES = 1 << 30
 """A broker's own `segment.bytes`."""
+
+
+class Way(StrEnum):
+    SINGLE = "single"
+    SEED = "seed"
+    EVERY = "every-replica"
 
 
 class LogEnd(msgspec.Struct, frozen=True):

@@ -6,7 +6,8 @@ Client quotas of a backup brought to a cluster: limits that are missing are set,
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from logkeep.kafka.admin.granting import alter_quotas, create_acls, named
+from logkeep.kafka.admin.granting import alter_quotas, create_acls
+from logkeep.kafka.admin.granting import named as quota_name
 from logkeep.kafka.admin.security import AclBinding, Quota
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import SECURITY_DISABLED
@@ -175,7 +176,7 @@ def _differs(entity: Entity, key: str, archived: float, here: float) -> Finding:
     return Finding(
         code="quota-differs",
         severity=Severity.WARNING,
-        where=named(Quota(tuple(sorted(entity, key=repr)), ())),
+        where=quota_name(Quota(tuple(sorted(entity, key=repr)), ())),
         what=f"{key} is {here:g} here and stays so; archived is {archived:g}",
         remedy="change it with kafka-configs --alter if the archived one is meant",
     )
@@ -187,7 +188,7 @@ def apply_quotas(cluster: Cluster, plan: QuotaPlan) -> list[Finding]:
         Finding(
             code="quota-refused",
             severity=Severity.WARNING,
-            where=named(quota),
+            where=quota_name(quota),
             what=f"it was not restored: {refusal.error()}",
             remedy="set it with kafka-configs --alter",
         )

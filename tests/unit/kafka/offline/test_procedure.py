@@ -7,7 +7,6 @@ from dataclasses import replace
 from logkeep.kafka.offline_restore.instructions import (
     OfflineTarget,
     TopicToCreate,
-    Way,
     config_commands,
     create_command,
     group_words,
@@ -16,7 +15,7 @@ from logkeep.kafka.offline_restore.instructions import (
     restore_words,
     usual_way,
 )
-from logkeep.kafka.offline_restore.values import OfflineWish
+from logkeep.kafka.offline_restore.values import OfflineWish, Way
 from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.model.ids import BackupId
 
