@@ -18,7 +18,7 @@ from logkeep.zookeeper.backup import ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.gathering import RoundSettings
-from logkeep.zookeeper.tree import new_tree, rows_of
+from logkeep.zookeeper.model.tree import new_tree, rows_of
 from logkeep.zookeeper.words import ServerState
 
 _PIECE_BYTES = 4 << 20

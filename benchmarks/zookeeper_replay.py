@@ -9,14 +9,14 @@ from pathlib import Path
 from benchmarks.zookeeper_files import PAYLOADS, Workload, create_bodies, write_log
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, Transaction, decode
 from logkeep.formats.zookeeper.txnlog import bodies
-from logkeep.zookeeper.tree import Tree, new_tree
+from logkeep.zookeeper.model.tree import Tree, new_tree
 
 _PEAK = """
 import io, sys
 from benchmarks.zookeeper_files import peak_mb
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import bodies, header
-from logkeep.zookeeper.tree import new_tree
+from logkeep.zookeeper.model.tree import new_tree
 list(bodies(io.BytesIO(header())))
 tree = new_tree(with_config=True)
 before = peak_mb()

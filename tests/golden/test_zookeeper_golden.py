@@ -18,7 +18,7 @@ from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader, SnapshotTail
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import Multi, Transaction, decode
-from logkeep.zookeeper.tree import Tree, new_tree, rows_of, tree_of
+from logkeep.zookeeper.model.tree import Tree, new_tree, rows_of, tree_of
 from tests.zookeeper.judged import differences
 from tests.zookeeper.recording import Recording, Seen
 

@@ -19,7 +19,7 @@ from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import NodeRow, SnapshotReader
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, CloseSession, Create, SetData, Transaction, decode
-from logkeep.zookeeper.tree import Tree, new_tree, tree_of
+from logkeep.zookeeper.model.tree import Tree, new_tree, tree_of
 from tests.zookeeper.encoding import body, log_of, record
 from tests.zookeeper.packing import snapped
 

@@ -18,7 +18,7 @@ from logkeep.repository.salvaged_bytes import salvaged
 from logkeep.repository.segment_bytes import StoredLog
 from logkeep.store.memory import MemoryStore
 from logkeep.zookeeper.check import good_runs
-from logkeep.zookeeper.packing import FRAME_BYTES, StoredWriter, unpacked_stream
+from logkeep.zookeeper.model.packing import FRAME_BYTES, StoredWriter, unpacked_stream
 from logkeep.zookeeper.verify_objects import LARGEST_SALVAGED
 from tests.zookeeper.directories import txn
 from tests.zookeeper.encoding import LOG_HEADER

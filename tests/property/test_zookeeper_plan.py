@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from logkeep.formats.zookeeper.names import counter_of, epoch_of
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.coverage import FIRST_EVER, BorderProof
-from logkeep.zookeeper.kept import KeptSnapshot
 from logkeep.zookeeper.line import line_of
+from logkeep.zookeeper.model.archived import KeptSnapshot
 from logkeep.zookeeper.plan import NO_DIGEST, RestorePath, RestoreRefused, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.reach import reaches_of
 from tests.property.zookeeper_histories import QUORUM, DictTimes, Past, pasts, records_of

@@ -14,7 +14,7 @@ from logkeep.store.memory import MemoryStore
 from logkeep.zookeeper.archive.sink import archiving
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
-from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
 from tests.zookeeper.directories import MadeServer, rounds
 
 

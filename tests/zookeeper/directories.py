@@ -19,8 +19,8 @@ from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.gathering import RoundSettings
-from logkeep.zookeeper.sink import BackupSink
-from logkeep.zookeeper.tree import new_tree, rows_of
+from logkeep.zookeeper.model.sink import BackupSink
+from logkeep.zookeeper.model.tree import new_tree, rows_of
 from logkeep.zookeeper.words import ServerState
 from tests.zookeeper.encoding import LOG_HEADER, body, record
 

@@ -8,7 +8,7 @@ from logkeep.formats.zookeeper import txnlog
 from logkeep.formats.zookeeper.names import FileKind, parse_name
 from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader, SnapshotTail
-from logkeep.zookeeper.tree import Tree, tree_of
+from logkeep.zookeeper.model.tree import Tree, tree_of
 
 
 def logs(log_dir: Path) -> list[Path]:

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 
 from logkeep.formats.zookeeper import shown
-from logkeep.zookeeper.tree import Node, Tree, is_ephemeral
-from logkeep.zookeeper.unlogged import data_is_unlogged, stat_is_unlogged
+from logkeep.zookeeper.model.tree import Node, Tree, is_ephemeral
+from logkeep.zookeeper.model.tree_compare import data_is_unlogged, stat_is_unlogged
 from tests.zookeeper.recording import Recording, Seen
 
 

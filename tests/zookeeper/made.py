@@ -12,9 +12,9 @@ from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Change, Create, SetData, Transaction
 from logkeep.formats.zookeeper.txnlog import header, scan
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, LogFileEnding, Member
+from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, LogFileEnding, Member
+from logkeep.zookeeper.model.tree import Tree, new_tree, rows_of
 from logkeep.zookeeper.repair_plan import NewLog, RepairPlan
-from logkeep.zookeeper.tree import Tree, new_tree, rows_of
 from tests.zookeeper import encoding
 
 BEGAN_MS = 1_700_000_000_000

@@ -8,7 +8,7 @@ from logkeep.repository.merge_plan import MergeRule
 from logkeep.repository.optimize import Optimized, Optimizing
 from logkeep.zookeeper.archive.merge import WAY
 from logkeep.zookeeper.archive.view import view_of
-from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.model.archived import BackupView
 from tests.zookeeper.archives import archived
 from tests.zookeeper.directories import INLINE, MadeServer
 from tests.zookeeper.encoding import LOG_HEADER

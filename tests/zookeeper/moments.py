@@ -15,7 +15,7 @@ from typing import BinaryIO
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.backup import ZooKeeperBackupDone
-from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.plan import RestorePath, ToZxid
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.choosing import choose

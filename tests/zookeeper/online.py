@@ -15,8 +15,8 @@ from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.client import server_state
 from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.gathering import RoundSettings
-from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
-from logkeep.zookeeper.tree import Tree
+from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.words import four_letter
 from tests.zookeeper.directories import INLINE
 from tests.zookeeper.files import bodies_of, loaded

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from logkeep.formats.zookeeper.snapshot import SnapshotTail
 from logkeep.formats.zookeeper.transactions import Multi, Transaction, decode
-from logkeep.zookeeper.tree import Tree
+from logkeep.zookeeper.model.tree import Tree
 
 
 @dataclass

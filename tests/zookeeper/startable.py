@@ -16,7 +16,7 @@ from pathlib import Path
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.transactions import TransactionType, decode
-from logkeep.zookeeper.tree import Tree, unresolved
+from logkeep.zookeeper.model.tree import Tree, unresolved
 from tests.zookeeper import raw
 from tests.zookeeper.files import bodies, loaded, snapshots
 from tests.zookeeper.recording import zxid_of

@@ -3,7 +3,7 @@
 from random import Random
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
-from logkeep.zookeeper.tree import Tree
+from logkeep.zookeeper.model.tree import Tree
 from tests.zookeeper import raw
 from tests.zookeeper.files import loaded, snapshots
 from tests.zookeeper.load import Load

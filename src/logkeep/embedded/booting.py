@@ -8,7 +8,7 @@ from logkeep.embedded.zookeeper import RELEASES, EmbeddedZooKeeper, ZooKeeperRel
 from logkeep.errors import ServerFailed
 from logkeep.zookeeper.boot import Boot, log_end
 from logkeep.zookeeper.client import Credential, ZooKeeperSession, session
-from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.model.archived import BackupView
 
 _ASK_S = 30.0
 MAXBUFFER = (1 << 31) - 2048

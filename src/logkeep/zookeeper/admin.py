@@ -24,10 +24,10 @@ from logkeep.zookeeper.admin_http import AdminServer, download, sent_in_clear, s
 from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.gathering import RoundSettings
-from logkeep.zookeeper.kept import FileOrigin
 from logkeep.zookeeper.kinship import same_past
-from logkeep.zookeeper.sink import BackupSink, Known
-from logkeep.zookeeper.tree import tree_of, unresolved
+from logkeep.zookeeper.model.archived import FileOrigin
+from logkeep.zookeeper.model.sink import BackupSink, Known
+from logkeep.zookeeper.model.tree import tree_of, unresolved
 from logkeep.zookeeper.words import ServerState
 
 _PAUSE_S: Final = 1.0

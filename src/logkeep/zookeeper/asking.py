@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final
 
 from logkeep.zookeeper.donors import Views, may_help
-from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.repair import BackupRepairPlan, foreseen
 from logkeep.zookeeper.repair_plan import plan_repair
 from logkeep.zookeeper.verify_objects import Kept, ObjectChecks

@@ -15,13 +15,13 @@ from urllib.parse import unquote, urlsplit
 from logkeep.errors import ClusterError, UsageError
 from logkeep.model.findings import Finding
 from logkeep.zookeeper.collect import MemberPlace
-from logkeep.zookeeper.configuration import Configuration, gather_config, usual_places
 from logkeep.zookeeper.copying_again import copy_again
 from logkeep.zookeeper.elsewhere import Runs, elsewhere
 from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.member_run import MemberRun
+from logkeep.zookeeper.model.config_files import Configuration, gather_config, usual_places
+from logkeep.zookeeper.model.sink import BackupSink, Gathered, MemberText
 from logkeep.zookeeper.outcome import Told, backup_zxid, exit_code, kept_runs, told_of
-from logkeep.zookeeper.sink import BackupSink, Gathered, MemberText
 from logkeep.zookeeper.words import ServerState
 
 AskWord = Callable[[str, str], str]

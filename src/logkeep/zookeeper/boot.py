@@ -20,13 +20,13 @@ from logkeep.formats.zookeeper.txnlog import header
 from logkeep.model.findings import Severity
 from logkeep.zookeeper.client import LiveNode
 from logkeep.zookeeper.coverage import Holdings
-from logkeep.zookeeper.findings import Class, FileFinding
-from logkeep.zookeeper.kept import BackupView, KeptSnapshot
+from logkeep.zookeeper.model.archived import BackupView, KeptSnapshot
+from logkeep.zookeeper.model.findings import Class, FileFinding
+from logkeep.zookeeper.model.log_slices import give_records
+from logkeep.zookeeper.model.tree import Node, Tree, is_ephemeral, new_tree, rows_of
+from logkeep.zookeeper.model.tree_compare import data_is_unlogged, stat_is_unlogged
 from logkeep.zookeeper.plan import Moments, RestorePath, RestoreRefused, Slice, ToEnd
 from logkeep.zookeeper.prove import proven_path
-from logkeep.zookeeper.slicing import give_records
-from logkeep.zookeeper.tree import Node, Tree, is_ephemeral, new_tree, rows_of
-from logkeep.zookeeper.unlogged import data_is_unlogged, stat_is_unlogged
 
 _MOST_TOLD: Final = 20
 _CHUNK: Final = 1 << 20

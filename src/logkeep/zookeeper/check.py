@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from logkeep.formats.zookeeper.names import epoch_of, follows
 from logkeep.formats.zookeeper.scanned_log import DamageKind, LogDamage, ScannedLog
 from logkeep.model.findings import Severity
-from logkeep.zookeeper.findings import Class, FileFinding
-from logkeep.zookeeper.kept import KeptLog
+from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.findings import Class, FileFinding
 
 FROM_ANOTHER = "only another member or an earlier backup can have these transactions: back up more members, or splice"
 _KINDS = {

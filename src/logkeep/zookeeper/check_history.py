@@ -10,7 +10,7 @@ from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
 from logkeep.model.findings import Severity
 from logkeep.zookeeper.check import FROM_ANOTHER
 from logkeep.zookeeper.coverage import Border, BorderProof, Holdings, Line, MissingTransactions
-from logkeep.zookeeper.findings import Class, FileFinding
+from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.plan import Moments, RestorePath, RestoreRefused, ToEnd, plan
 from logkeep.zookeeper.reach import Reach, ReplayBase, bases_of, reach_of, stop_of
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from logkeep.errors import DataDirUnusable
 from logkeep.formats.zookeeper.names import FileKind, FileName, SnapshotPacking, parse_name
-from logkeep.zookeeper.kept import FileOrigin
+from logkeep.zookeeper.model.archived import FileOrigin
 
 VERSION_2 = "version-2"
 NAME_LOG_DIR = "name what its zoo.cfg has as dataLogDir: --zk-log-dir of zkbackup, --log-dir of logkeep"

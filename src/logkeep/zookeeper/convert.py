@@ -24,10 +24,10 @@ from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.documents import LogEntry, SnapshotEntry, codec_of
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.collect import MemberPlace
-from logkeep.zookeeper.configuration import ConfigFile
 from logkeep.zookeeper.gathering import RoundSettings
-from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.sink import (
+from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.config_files import ConfigFile
+from logkeep.zookeeper.model.sink import (
     BackupSink,
     Gathered,
     MemberText,

@@ -13,9 +13,9 @@ from logkeep.zookeeper.collect import FoundFile
 from logkeep.zookeeper.copying_logs import CopiedLog, LogCopyUnit, copy_log
 from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, SnapshotCopyUnit, copy_snapshot
 from logkeep.zookeeper.held import KnownRecords
-from logkeep.zookeeper.kept import KeptLog, KeptSnapshot
 from logkeep.zookeeper.member_run import MemberRun
-from logkeep.zookeeper.sink import CopiedAgain
+from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.sink import CopiedAgain
 from logkeep.zookeeper.source_file import RecordMark, mark_in, sha256_of
 
 

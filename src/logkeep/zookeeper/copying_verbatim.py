@@ -8,7 +8,7 @@ from typing import BinaryIO
 import msgspec
 
 from logkeep.model.work import Progress
-from logkeep.zookeeper.sink import Shelf, StoredObject
+from logkeep.zookeeper.model.sink import Shelf, StoredObject
 from logkeep.zookeeper.source_file import opened_file, reading
 
 _CHUNK = 1 << 20

@@ -14,7 +14,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from logkeep.formats.zookeeper.names import epoch_of
-from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, Member
 
 FIRST_EVER = frozenset({1, (1 << 32) | 1})
 """The first transaction of a lone server and of an ensemble: nothing can be missing before it."""

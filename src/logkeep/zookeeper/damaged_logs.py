@@ -9,8 +9,8 @@ from logkeep.zookeeper.collect import FoundFile
 from logkeep.zookeeper.copying_logs import FoundDamage
 from logkeep.zookeeper.elsewhere import ASK_ANOTHER, Elsewhere, who
 from logkeep.zookeeper.member_run import MemberRun
+from logkeep.zookeeper.model.sink import PlacedLog
 from logkeep.zookeeper.rounds import RoundHole, holes
-from logkeep.zookeeper.sink import PlacedLog
 
 
 def damage_findings(member: MemberRun, kept: Sequence[PlacedLog], others: Elsewhere) -> Iterable[Finding]:

@@ -17,10 +17,10 @@ from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, DamageKind, RecordStr
 from logkeep.model.findings import Severity
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.check import log_findings
-from logkeep.zookeeper.findings import Class, FileFinding
-from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, LogFileEnding, Member
-from logkeep.zookeeper.slicing import LogPart
-from logkeep.zookeeper.snapshot_facts import Hashed, read_facts
+from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, LogFileEnding, Member
+from logkeep.zookeeper.model.findings import Class, FileFinding
+from logkeep.zookeeper.model.log_slices import LogPart
+from logkeep.zookeeper.model.snapshot_scan import Hashed, read_facts
 from logkeep.zookeeper.survey import borders_in
 
 _VERSION_2 = "version-2"

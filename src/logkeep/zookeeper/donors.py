@@ -9,8 +9,8 @@ from typing import Final
 
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.txnlog import RecordStretch, ScannedLog, TransactionColumns
-from logkeep.zookeeper.kept import BackupView, KeptLog
 from logkeep.zookeeper.line import spans_of
+from logkeep.zookeeper.model.archived import BackupView, KeptLog
 from logkeep.zookeeper.repair_plan import Donor, Own, Past, RepairPlan, own_parts
 from logkeep.zookeeper.rereading import Rereading
 from logkeep.zookeeper.survey import compared

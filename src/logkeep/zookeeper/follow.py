@@ -20,7 +20,7 @@ from logkeep.zookeeper.archive.sink import ArchiveSink
 from logkeep.zookeeper.backup import AskWord, ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.collect import MemberPlace, ServerFiles, look
 from logkeep.zookeeper.gathering import RoundSettings
-from logkeep.zookeeper.sink import Known
+from logkeep.zookeeper.model.sink import Known
 
 _LONGEST_PAUSE_S = 60.0
 _LOOK_WITHIN_S = 3

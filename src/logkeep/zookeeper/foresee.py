@@ -8,8 +8,8 @@ from logkeep.zookeeper.backup import ZooKeeperBackupOptions
 from logkeep.zookeeper.collect import look
 from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.member_run import MemberRun
+from logkeep.zookeeper.model.sink import CompletedBackup, Gathered, Known, Shelf
 from logkeep.zookeeper.outcome import foreseen
-from logkeep.zookeeper.sink import CompletedBackup, Gathered, Known, Shelf
 from logkeep.zookeeper.words import ServerState
 
 

@@ -17,8 +17,8 @@ from logkeep.zookeeper.copying_logs import CopiedLog, copy_log
 from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, copy_snapshot
 from logkeep.zookeeper.copying_verbatim import CopiedVerbatim, VerbatimUnit, copy_verbatim
 from logkeep.zookeeper.member_run import MemberRun
+from logkeep.zookeeper.model.sink import BackupSink, DamagedFile, Known
 from logkeep.zookeeper.rounds import settled
-from logkeep.zookeeper.sink import BackupSink, DamagedFile, Known
 from logkeep.zookeeper.words import ServerState
 
 Ask = Callable[[str], ServerState]

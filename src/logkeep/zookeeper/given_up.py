@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from logkeep.zookeeper.coverage import Holdings
-from logkeep.zookeeper.kept import KeptSnapshot
 from logkeep.zookeeper.line import line_of
+from logkeep.zookeeper.model.archived import KeptSnapshot
 from logkeep.zookeeper.reach import reaches_of
 from logkeep.zookeeper.repair_plan import outside
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
-from logkeep.zookeeper.findings import Class, FileFinding
+from logkeep.zookeeper.model.condition import Condition, condition, quality
+from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.plan import TAIL_UNPROVEN
-from logkeep.zookeeper.score import Condition, condition, quality
 from logkeep.zookeeper.verify import VerifiedFiles
 
 

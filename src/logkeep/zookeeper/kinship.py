@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from logkeep.formats.zookeeper.snapshot import NodeRow
-from logkeep.zookeeper.tree import Node, Tree
+from logkeep.zookeeper.model.tree import Node, Tree
 
 _SYSTEM = b"/zookeeper"
 

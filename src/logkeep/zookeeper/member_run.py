@@ -11,10 +11,10 @@ from logkeep.zookeeper.continuity import CONTRADICTED, Continued, unproven
 from logkeep.zookeeper.copying_logs import CopiedLog, CopiedPiece, FoundDamage, LogCopyUnit, LoggedAgain, OtherRecords
 from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, SnapshotCopyOutcome, SnapshotCopyUnit
 from logkeep.zookeeper.held import KnownRecords, archived_runs, is_same
-from logkeep.zookeeper.kept import FileOrigin, KeptLog, KeptSnapshot, LogFileEnding, Member
+from logkeep.zookeeper.model.archived import FileOrigin, KeptLog, KeptSnapshot, LogFileEnding, Member
+from logkeep.zookeeper.model.sink import DamagedFile, PlacedLog, PlacedSnapshot, Shelf
 from logkeep.zookeeper.pins import Pins
 from logkeep.zookeeper.rounds import LogWish, MemberProgress, holes, logs_to_read, proven_by, with_bounds
-from logkeep.zookeeper.sink import DamagedFile, PlacedLog, PlacedSnapshot, Shelf
 from logkeep.zookeeper.source_file import sha256_of
 from logkeep.zookeeper.strangers import contradicted, logged_to, processes_all
 from logkeep.zookeeper.words import ServerState

@@ -9,10 +9,10 @@ from logkeep.model.segments import Proof
 from logkeep.zookeeper.collect import NAME_LOG_DIR
 from logkeep.zookeeper.damaged_logs import damage_findings, from_damage
 from logkeep.zookeeper.elsewhere import ASK_ANOTHER, Elsewhere, who
-from logkeep.zookeeper.kept import FileOrigin, LogFileEnding
 from logkeep.zookeeper.member_run import MemberRun
+from logkeep.zookeeper.model.archived import FileOrigin, LogFileEnding
+from logkeep.zookeeper.model.sink import LostRange, PlacedLog
 from logkeep.zookeeper.rounds import MemberProgress, RoundHole, borders, holes, reached, settled
-from logkeep.zookeeper.sink import LostRange, PlacedLog
 from logkeep.zookeeper.words import ServerState
 
 GOOD, PARTIAL, LOST = 0, 2, 21

@@ -12,8 +12,8 @@ from functools import partial
 from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.coverage import Border, Holdings
-from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.line import end_is_open, line_of
+from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.plan import (
     AWAITS_DIGEST,
     END_OPEN,

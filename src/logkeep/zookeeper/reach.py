@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from logkeep.formats.zookeeper.names import counter_of, epoch_of
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.coverage import FIRST_EVER, Border, BorderProof, HeldSpan, Holdings, Line, MissingTransactions
-from logkeep.zookeeper.kept import KeptSnapshot
+from logkeep.zookeeper.model.archived import KeptSnapshot
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from typing import Protocol
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, header
 from logkeep.model.work import Progress
 from logkeep.zookeeper.donors import UNREADABLE, Views, disputed_in, donors_for
-from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, LogFileEnding
+from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, LogFileEnding
+from logkeep.zookeeper.model.log_slices import Sink
+from logkeep.zookeeper.model.snapshot_scan import Hashed
 from logkeep.zookeeper.repair_plan import Donor, DonorRecords, NewLog, Own, Repair, RepairPlan, plan_repair
-from logkeep.zookeeper.slicing import Sink
-from logkeep.zookeeper.snapshot_facts import Hashed
 from logkeep.zookeeper.survey import runs_of
 from logkeep.zookeeper.verify import Level, VerifiedFiles, verify
 from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, check_data, check_files

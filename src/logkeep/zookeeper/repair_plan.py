@@ -12,7 +12,7 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.formats.zookeeper.scanned_log import DamageKind, Padding, ScannedLog
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.check import good_runs, lost_of
-from logkeep.zookeeper.kept import KeptLog
+from logkeep.zookeeper.model.archived import KeptLog
 
 _HEADER_BYTES = 16
 

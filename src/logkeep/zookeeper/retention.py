@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from logkeep.repository.retention import Candidate, Policy, decide
-from logkeep.zookeeper.score import Condition
+from logkeep.zookeeper.model.condition import Condition
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from logkeep.formats.zookeeper.names import counter_of, epoch_of, follows
 from logkeep.zookeeper.collect import FoundFile
-from logkeep.zookeeper.kept import KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from logkeep.model.findings import Finding, Severity
-from logkeep.zookeeper.findings import Class, FileFinding
-from logkeep.zookeeper.kept import Member
+from logkeep.zookeeper.model.archived import Member
+from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.verify import VerifiedFiles
 
 ENDS_EARLY: Final = "behind-the-server"

@@ -17,10 +17,10 @@ from logkeep.model.work import Progress
 from logkeep.zookeeper.boot import Boot, booted, not_booted
 from logkeep.zookeeper.check_history import history_findings
 from logkeep.zookeeper.coverage import Holdings
-from logkeep.zookeeper.findings import Class, FileFinding
 from logkeep.zookeeper.given_up import moments_lost
-from logkeep.zookeeper.kept import BackupView, KeptSnapshot
 from logkeep.zookeeper.line import line_of
+from logkeep.zookeeper.model.archived import BackupView, KeptSnapshot
+from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.plan import Interval, Moments, RestorePath, ToEnd, plan, reachable
 from logkeep.zookeeper.reach import reaches_of
 from logkeep.zookeeper.survey import LogTimes, survey

@@ -12,9 +12,9 @@ from logkeep.formats.zookeeper.txnlog import ScannedLog, scan
 from logkeep.model.findings import Severity
 from logkeep.model.work import Progress
 from logkeep.zookeeper.check import good_runs, log_findings, lost_of
-from logkeep.zookeeper.findings import Class, FileFinding
-from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
-from logkeep.zookeeper.snapshot_facts import Hashed, read_facts
+from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.findings import Class, FileFinding
+from logkeep.zookeeper.model.snapshot_scan import Hashed, read_facts
 
 _CHUNK = 1 << 20
 _BRING_BACK = "bring the object back from a copy, or splice what is lost from another member or an earlier backup"

@@ -12,9 +12,9 @@ from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Severity
 from logkeep.zookeeper.coverage import Holdings
-from logkeep.zookeeper.findings import Class, FileFinding
-from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.line import line_of
+from logkeep.zookeeper.model.archived import BackupView
+from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.plan import Moments, RestoreRefused, ToEnd, path_along
 from logkeep.zookeeper.prove import proven_path
 from logkeep.zookeeper.reach import Reach, reaches_of

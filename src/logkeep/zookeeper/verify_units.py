@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from logkeep.model.work import Engine, Progress
-from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.verify_objects import CheckedObject, Kept, ObjectChecks, checked_object, with_object
 
 UNIT_BYTES = 64 << 20

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from logkeep.formats.zookeeper.txnlog import ScannedLog
 from logkeep.zookeeper.check import good_runs, lost_of
 from logkeep.zookeeper.donors import Views, differing
-from logkeep.zookeeper.kept import KeptLog
+from logkeep.zookeeper.model.archived import KeptLog
 from logkeep.zookeeper.repair_plan import Donor, Past, outside
 from logkeep.zookeeper.survey import runs_of
 

@@ -10,7 +10,7 @@ import pytest
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
-from logkeep.zookeeper.tree import rows_of, tree_of
+from logkeep.zookeeper.model.tree import rows_of, tree_of
 from tests.e2e.zkbackup.served import Served
 from tests.zookeeper.online import CACHE
 from tests.zookeeper.recording import record

@@ -7,7 +7,7 @@ import pytest
 from logkeep.errors import ServerFailed
 from logkeep.formats.zookeeper.names import log_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
-from logkeep.zookeeper.tree import rows_of
+from logkeep.zookeeper.model.tree import rows_of
 from tests.e2e.zookeeper.archived import server_on
 from tests.e2e.zookeeper.here import Here
 from tests.zookeeper.made_server import create, log_bytes, old_server, set_acl, snapshot_without_acls, tree_after

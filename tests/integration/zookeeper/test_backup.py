@@ -14,7 +14,7 @@ from logkeep.zookeeper.admin import back_up_by_admin
 from logkeep.zookeeper.admin_http import AdminServer
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
-from logkeep.zookeeper.kept import FileOrigin
+from logkeep.zookeeper.model.archived import FileOrigin
 from tests.integration.processes import wait_for
 from tests.zookeeper.archives import new_place, newest
 from tests.zookeeper.directories import INLINE

@@ -17,8 +17,8 @@ from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.model.findings import Severity
 from logkeep.zookeeper.client import Credential, ZooKeeperSession, session
 from logkeep.zookeeper.directory_view import directory_view
-from logkeep.zookeeper.findings import Class
-from logkeep.zookeeper.kept import Member
+from logkeep.zookeeper.model.archived import Member
+from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.plan import RestoreRefused, ToEnd, ToZxid
 from logkeep.zookeeper.prove import ProvenPath, proven_path
 from logkeep.zookeeper.repair import repair

@@ -10,7 +10,7 @@ from logkeep.embedded.zookeeper import ZooKeeperRelease
 from logkeep.formats.zookeeper.names import follows
 from logkeep.formats.zookeeper.transactions import TransactionType, decode
 from logkeep.spark.cache import cache_dir
-from logkeep.zookeeper.tree import Tree
+from logkeep.zookeeper.model.tree import Tree
 from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble, ZooKeeperMember
 from tests.zookeeper.encoding import LOG_HEADER
 from tests.zookeeper.files import logs, whole_snapshots

@@ -11,7 +11,7 @@ from logkeep.formats.zookeeper.names import snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Create, Transaction
 from logkeep.model.cache import cache_dir
-from logkeep.zookeeper.tree import Tree, new_tree, rows_of
+from logkeep.zookeeper.model.tree import Tree, new_tree, rows_of
 from tests.zookeeper.judged import visible
 from tests.zookeeper.recording import record
 

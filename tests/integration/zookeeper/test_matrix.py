@@ -15,7 +15,7 @@ from logkeep.formats.zookeeper.names import SnapshotPacking, parse_name
 from logkeep.formats.zookeeper.transactions import CloseSession, TransactionType
 from logkeep.model.segments import Codec
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.kept import BackupView, KeptSnapshot
+from logkeep.zookeeper.model.archived import BackupView, KeptSnapshot
 from tests.crash.seeds import seeded
 from tests.zookeeper.archives import new_local_place, newest
 from tests.zookeeper.files import bodies_of, loaded, logs

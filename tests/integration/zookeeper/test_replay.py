@@ -15,7 +15,7 @@ from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.formats.zookeeper.names import SnapshotPacking
 from logkeep.formats.zookeeper.transactions import TransactionType
 from logkeep.spark.cache import cache_dir
-from logkeep.zookeeper.tree import new_tree
+from logkeep.zookeeper.model.tree import new_tree
 from tests.zookeeper.files import bodies, whole_snapshots
 from tests.zookeeper.judged import differences
 from tests.zookeeper.load import Load

@@ -13,7 +13,7 @@ from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.formats.zookeeper.names import epoch_of
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.directory_view import DirectoryView
-from logkeep.zookeeper.findings import Class
+from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.plan import END_OPEN, RestoreRefused, Target, ToEnd, ToZxid
 from logkeep.zookeeper.prove import ProvenPath, proven_path
 from logkeep.zookeeper.survey import LogTimes, survey

@@ -8,7 +8,7 @@ from logkeep.cli.look import TerminalStyle
 from logkeep.cli.verbs import zookeeper_diff, zookeeper_history
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, Transaction
 from logkeep.spark.inline import InlineEngine
-from logkeep.zookeeper.kept import Member
+from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.past.comparing import TreeSide, compare
 from logkeep.zookeeper.past.events import Depth, WantedEvents
 from logkeep.zookeeper.past.history import history

@@ -16,7 +16,7 @@ from logkeep.zookeeper.admin import back_up_by_admin
 from logkeep.zookeeper.admin_http import AdminServer, download, sent_in_clear
 from logkeep.zookeeper.archive.sink import archiving
 from logkeep.zookeeper.backup import ZooKeeperBackupDone
-from logkeep.zookeeper.tree import new_tree, rows_of
+from logkeep.zookeeper.model.tree import new_tree, rows_of
 from tests.zookeeper.archives import new_place, newest
 from tests.zookeeper.directories import INLINE
 

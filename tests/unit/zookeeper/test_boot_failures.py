@@ -18,7 +18,7 @@ from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.archive.verifying import DeepVerification
 from logkeep.zookeeper.boot import Boot, RunningServer
 from logkeep.zookeeper.drilling import Drilled, drill
-from logkeep.zookeeper.findings import Class
+from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.plan import ToEnd
 from logkeep.zookeeper.restore.choosing import choose
 from logkeep.zookeeper.restore.preparing import prepare

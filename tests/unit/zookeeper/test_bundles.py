@@ -21,7 +21,7 @@ from logkeep.zookeeper.backup import ZooKeeperBackupOptions, back_up, check_apar
 from logkeep.zookeeper.bundle.layout import bundles
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
-from logkeep.zookeeper.kept import LogFileEnding
+from logkeep.zookeeper.model.archived import LogFileEnding
 from logkeep.zookeeper.words import ServerState
 from tests.zookeeper.directories import MadeServer, bundled, content, rounds, taken, txn
 from tests.zookeeper.encoding import LOG_HEADER

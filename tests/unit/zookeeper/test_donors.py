@@ -14,7 +14,7 @@ from logkeep.repository.chain import SourceRef
 from logkeep.repository.verdicts import GOOD
 from logkeep.zookeeper.archive import donors
 from logkeep.zookeeper.directory_view import DirectoryView
-from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.repair import foresee, repair
 from logkeep.zookeeper.repair_plan import Repair, RepairPlan
 from tests.zookeeper.archives import archived, bytes_of, new_place, zxids

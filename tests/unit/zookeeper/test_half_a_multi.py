@@ -12,11 +12,11 @@ from logkeep.formats.zookeeper.transactions import (
     Transaction,
     TransactionType,
 )
-from logkeep.zookeeper.kept import Member
+from logkeep.zookeeper.model.archived import Member
+from logkeep.zookeeper.model.tree import new_tree, rows_of
 from logkeep.zookeeper.plan import RestorePath, ToEnd, plan
 from logkeep.zookeeper.replay import replay
 from logkeep.zookeeper.survey import LogTimes, survey
-from logkeep.zookeeper.tree import new_tree, rows_of
 from tests.zookeeper import encoding
 from tests.zookeeper.made import BEGAN_MS, MemoryView
 

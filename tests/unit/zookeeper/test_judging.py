@@ -3,9 +3,9 @@
 import pytest
 
 from logkeep.model.findings import Severity
-from logkeep.zookeeper.findings import Class, FileFinding
 from logkeep.zookeeper.judging import judge
-from logkeep.zookeeper.score import Condition
+from logkeep.zookeeper.model.condition import Condition
+from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.verify import Level, VerifiedFiles
 
 

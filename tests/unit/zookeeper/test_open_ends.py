@@ -6,7 +6,7 @@ import pytest
 
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.directory_view import directory_view
-from logkeep.zookeeper.kept import Member
+from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.plan import END_OPEN, TAIL_UNPROVEN, ToZxid
 from logkeep.zookeeper.prove import ProvenPath, proven_path
 from logkeep.zookeeper.survey import LogTimes, survey

@@ -27,7 +27,8 @@ from logkeep.formats.zookeeper.transactions import (
 )
 from logkeep.model.work import Engine
 from logkeep.spark.inline import InlineEngine
-from logkeep.zookeeper.kept import Member
+from logkeep.zookeeper.model.archived import Member
+from logkeep.zookeeper.model.tree import Tree, new_tree, rows_of
 from logkeep.zookeeper.past.choice import choice
 from logkeep.zookeeper.past.comparing import TreeSide, compare, one_member, written_digest
 from logkeep.zookeeper.past.difference import DifferenceKind, differences
@@ -36,7 +37,6 @@ from logkeep.zookeeper.past.history import History, history
 from logkeep.zookeeper.past.pieces import pieces, searched
 from logkeep.zookeeper.plan import Slice, ToEnd, ToZxid
 from logkeep.zookeeper.prove import MISMATCH
-from logkeep.zookeeper.tree import Tree, new_tree, rows_of
 from tests.zookeeper.encoding import body, record
 from tests.zookeeper.made import MemoryView, Past, add_member, backup_of, kept_log
 

@@ -10,7 +10,7 @@ from logkeep.model.findings import Severity
 from logkeep.model.segments import Proof
 from logkeep.model.work import Engine
 from logkeep.spark.inline import InlineEngine
-from logkeep.zookeeper.kept import Member
+from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.past.choice import choice
 from logkeep.zookeeper.past.events import Depth, WantedEvents
 from logkeep.zookeeper.past.history import History, history

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.model.work import Engine
 from logkeep.spark.inline import InlineEngine
-from logkeep.zookeeper.kept import KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot
 from logkeep.zookeeper.past.around import Missing, around, between
 from logkeep.zookeeper.past.choice import choice
 from logkeep.zookeeper.past.events import Depth, LogSearchUnit, WantedEvents

@@ -10,7 +10,7 @@ from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, Transaction
 from logkeep.model.segments import Proof
 from logkeep.model.work import Engine
 from logkeep.spark.inline import InlineEngine
-from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.past.choice import choice
 from logkeep.zookeeper.past.disputed import PairUnit, compare_logs
 from logkeep.zookeeper.past.events import Depth, WantedEvents

@@ -2,8 +2,8 @@
 
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.coverage import BorderProof
-from logkeep.zookeeper.kept import Member
 from logkeep.zookeeper.line import line_of
+from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.plan import RestorePath, RestoreRefused, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.prove import ProvenPath, proven_path
 from logkeep.zookeeper.replay import replay

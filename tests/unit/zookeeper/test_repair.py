@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.formats.zookeeper.txnlog import header
-from logkeep.zookeeper.kept import KeptLog, Member
+from logkeep.zookeeper.model.archived import KeptLog, Member
 from logkeep.zookeeper.repair import repair
 from logkeep.zookeeper.repair_plan import Repair
 from logkeep.zookeeper.verify import Level

@@ -10,8 +10,8 @@ import pytest
 from logkeep.errors import BackupFailed
 from logkeep.zookeeper import repair as repairing
 from logkeep.zookeeper.donors import Views, disputed_in
-from logkeep.zookeeper.kept import KeptLog
-from logkeep.zookeeper.packing import unpacked_stream
+from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.packing import unpacked_stream
 from logkeep.zookeeper.repair import foresee, repair
 from logkeep.zookeeper.repair_plan import Donor, RepairPlan
 from logkeep.zookeeper.rereading import MOST_COPIES, Rereading

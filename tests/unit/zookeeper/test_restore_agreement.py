@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from logkeep.errors import Damaged, LogkeepError, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.names import log_name
-from logkeep.zookeeper.kept import Member
+from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.replay import replay
 from logkeep.zookeeper.restore.agreeing import Agreement, agree
 from logkeep.zookeeper.restore.agreement import epoch_for_all

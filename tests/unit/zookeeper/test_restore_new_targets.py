@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from logkeep.errors import TargetUnsafe, UsageError
-from logkeep.zookeeper.kept import Member
+from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.plan import RestorePath, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.plan import Target as Moment
 from logkeep.zookeeper.restore.preparing import prepare

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from logkeep.errors import ConfigError, Damaged, RestoreFailed, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Acls
 from logkeep.zookeeper.client import hidden
+from logkeep.zookeeper.model.tree import CONTAINER_OWNER, TTL_MARK, Node, Tree
 from logkeep.zookeeper.requests import errors_of_multi
 from logkeep.zookeeper.subtree import journal as journal_lines
 from logkeep.zookeeper.subtree.batches import Batch, BatchState, cut, sent, standing
@@ -23,7 +24,6 @@ from logkeep.zookeeper.subtree.outcome import is_as_meant, meant
 from logkeep.zookeeper.subtree.plan import plan
 from logkeep.zookeeper.subtree.taking_back import taken_back
 from logkeep.zookeeper.subtree.wanted import LeftOutReason, WantedNode, WantedSubtree, parsed_path, wanted
-from logkeep.zookeeper.tree import CONTAINER_OWNER, TTL_MARK, Node, Tree
 from tests.zookeeper import raw
 from tests.zookeeper.live_model import LiveModel, Refused, live, shape
 

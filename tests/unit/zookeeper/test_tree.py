@@ -14,7 +14,7 @@ from logkeep.formats.zookeeper.transactions import (
     Transaction,
     TransactionType,
 )
-from logkeep.zookeeper.tree import Tree, new_tree, rows_of, tree_of
+from logkeep.zookeeper.model.tree import Tree, new_tree, rows_of, tree_of
 
 
 def created(

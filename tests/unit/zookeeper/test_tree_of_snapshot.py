@@ -5,7 +5,7 @@ import pytest
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.snapshot import NodeRow
 from logkeep.formats.zookeeper.transactions import Acl, CloseSession, Create, SetAcl, Transaction
-from logkeep.zookeeper.tree import TTL_MARK, Tree, is_ephemeral, rows_of, tree_of, unresolved
+from logkeep.zookeeper.model.tree import TTL_MARK, Tree, is_ephemeral, rows_of, tree_of, unresolved
 
 ROOT = NodeRow(b"", b"", -1, *[0] * 9)
 SECRET = (Acl(1, b"digest", b"a:b"),)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.model.findings import Severity
-from logkeep.zookeeper.findings import Class
-from logkeep.zookeeper.kept import Member
-from logkeep.zookeeper.tree import rows_of
+from logkeep.zookeeper.model.archived import Member
+from logkeep.zookeeper.model.findings import Class
+from logkeep.zookeeper.model.tree import rows_of
 from logkeep.zookeeper.verify import Level, VerifiedFiles, verify
 from tests.zookeeper.encoding import record
 from tests.zookeeper.made import MemoryView, Past, add_member, backup_of, epoch, kept_log

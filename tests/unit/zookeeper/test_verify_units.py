@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.spark.inline import InlineEngine
-from logkeep.zookeeper.kept import KeptLog
+from logkeep.zookeeper.model.archived import KeptLog
 from logkeep.zookeeper.verify_objects import CheckedObject, ObjectChecks, check_data, named, to_read
 from logkeep.zookeeper.verify_units import CheckedUnit, ObjectsUnit, check_unit, checked_by, shares
 from tests.zookeeper.archives import new_local_place, newest

@@ -56,7 +56,7 @@ from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions
 from logkeep.zookeeper.client import server_state
 from logkeep.zookeeper.foresee import Nowhere, foresee
 from logkeep.zookeeper.gathering import RoundSettings
-from logkeep.zookeeper.kept import Member
+from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.outcome import exit_code
 from logkeep.zookeeper.words import four_letter
 

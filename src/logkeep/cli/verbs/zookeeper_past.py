@@ -18,7 +18,7 @@ from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
 from logkeep.zookeeper.archive.view import view_of
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.past.comparing import TreeSide, one_member
 from logkeep.zookeeper.plan import ToEnd, ToZxid
 

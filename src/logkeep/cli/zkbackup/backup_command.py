@@ -43,8 +43,8 @@ from logkeep.zookeeper.client import server_state
 from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.judging import Judged
-from logkeep.zookeeper.packing import DEFAULT_LEVEL
-from logkeep.zookeeper.score import Condition
+from logkeep.zookeeper.model.condition import Condition
+from logkeep.zookeeper.model.packing import DEFAULT_LEVEL
 from logkeep.zookeeper.verify import Level
 from logkeep.zookeeper.words import four_letter
 

@@ -10,7 +10,7 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
 from logkeep.zookeeper.backup import ZooKeeperBackupDone
 from logkeep.zookeeper.judging import Judged
-from logkeep.zookeeper.sink import Gathered
+from logkeep.zookeeper.model.sink import Gathered
 from logkeep.zookeeper.taken import is_of_the_backup
 
 _OUTCOMES = {

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from logkeep.cli.look import TerminalStyle, cell_width, printable
-from logkeep.zookeeper.score import Condition
+from logkeep.zookeeper.model.condition import Condition
 
 GOOD: Final = "✅"
 FAIR: Final = "⚠️"

@@ -17,7 +17,7 @@ from logkeep.cli.zkbackup.kinds import BundleId
 from logkeep.errors import StoreDenied, StoreLocationMissing, UnknownBackup
 from logkeep.model.time import within_reason
 from logkeep.zookeeper.bundle.layout import SNAPSHOTS, TXNLOGS
-from logkeep.zookeeper.score import Condition
+from logkeep.zookeeper.model.condition import Condition
 
 _GONE: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 """Of a document that is not there; one that this user may not read, or this machine cannot, may be as good as any."""

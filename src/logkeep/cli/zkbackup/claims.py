@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from logkeep.zookeeper.score import Condition
+from logkeep.zookeeper.model.condition import Condition
 
 INFO = Path("metadata", "backup_info.json")
 _LARGEST_BYTES = 256 << 20

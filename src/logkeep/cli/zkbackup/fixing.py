@@ -16,9 +16,9 @@ from logkeep.zookeeper.asking import helpful
 from logkeep.zookeeper.bundle.repair_notes import DROPPED, RepairNote, repair_notes
 from logkeep.zookeeper.bundle.repairing import BundleRepairSink
 from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.model.condition import Condition
 from logkeep.zookeeper.repair import repair
 from logkeep.zookeeper.repair_plan import Repair, RepairPlan
-from logkeep.zookeeper.score import Condition
 from logkeep.zookeeper.verify import Level
 from logkeep.zookeeper.verify_objects import check_data, check_files
 

@@ -16,7 +16,7 @@ from logkeep.cli.zkbackup.options import BASE_DIR, FORMAT
 from logkeep.errors import Damaged, StoreDenied
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.bundle.documents import WITHOUT_DOCUMENT
-from logkeep.zookeeper.score import Condition
+from logkeep.zookeeper.model.condition import Condition
 
 HELP = "Nothing but its document is read; `zkbackup verify` looks at the data itself."
 OPTIONS = (BASE_DIR, FORMAT)

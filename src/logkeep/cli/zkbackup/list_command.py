@@ -9,7 +9,7 @@ from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
 from logkeep.cli.zkbackup.options import BASE_DIR, LIMIT, LIST_FORMAT, SORT_BY
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import rfc3339
-from logkeep.zookeeper.score import Condition
+from logkeep.zookeeper.model.condition import Condition
 
 HELP = """The status comes from the last verification that was stored; no data is read, so this is quick however large
 the backups are."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from logkeep.repository.verdicts import depth
 from logkeep.zookeeper.judging import DeeperVerdict
-from logkeep.zookeeper.score import Condition
+from logkeep.zookeeper.model.condition import Condition
 from logkeep.zookeeper.verify import Level
 
 DEEPER: Final = "deeper"

@@ -9,7 +9,7 @@ from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.documents import WITHOUT_DOCUMENT
 from logkeep.zookeeper.bundle.repair_notes import repair_notes
 from logkeep.zookeeper.bundle.view import CHANGED, BundleView
-from logkeep.zookeeper.findings import Class, FileFinding
+from logkeep.zookeeper.model.findings import Class, FileFinding
 
 _DOCUMENTS: Final = (layout.MANIFEST, layout.MNTR, layout.STAT, layout.CONF)
 _COPY_AGAIN: Final = "copy the bundle anew; for a restore it is not needed"

@@ -15,7 +15,7 @@ from logkeep.zookeeper.bundle.contents import damaged_at_source
 from logkeep.zookeeper.bundle.rewriting import document_of, replace_document
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.judging import DeeperVerdict
-from logkeep.zookeeper.score import Condition
+from logkeep.zookeeper.model.condition import Condition
 from logkeep.zookeeper.verify import VerifiedFiles
 
 _log = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.bundle.documents import LogEntry, SnapshotEntry
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.judging import Judged
+from logkeep.zookeeper.model.condition import Condition
 from logkeep.zookeeper.plan import Interval
-from logkeep.zookeeper.score import Condition
 
 _ASSESSMENT = {
     Condition.VALID: f"{GOOD} the backup can be restored",

@@ -13,7 +13,7 @@ from logkeep.model.segments import Codec, Proof, Segment
 from logkeep.model.segments import Collection as Kind
 from logkeep.repository.manifest import KnownGap, LogCut
 from logkeep.zookeeper.archive.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
-from logkeep.zookeeper.sink import DamagedFile, PlacedLog, PlacedSnapshot, StoredObject
+from logkeep.zookeeper.model.sink import DamagedFile, PlacedLog, PlacedSnapshot, StoredObject
 
 DAMAGED = "damaged"
 """The history under which files are kept that are not whole: they stand alone, as snapshots do."""

@@ -13,7 +13,7 @@ from logkeep.repository.chain import SourceRef
 from logkeep.repository.fold import Folded
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.donors import may_help
-from logkeep.zookeeper.kept import KeptLog
+from logkeep.zookeeper.model.archived import KeptLog
 from logkeep.zookeeper.verify_objects import Kept
 
 MOST_DONORS: Final = 32

@@ -6,8 +6,8 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.archive.mending import Mend, same_bytes
 from logkeep.zookeeper.archive.view import ArchiveView
-from logkeep.zookeeper.kept import KeptLog
-from logkeep.zookeeper.sink import CopiedAgain
+from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.sink import CopiedAgain
 from logkeep.zookeeper.verify_objects import named
 
 

@@ -24,8 +24,8 @@ from logkeep.repository.replacing import Served, replace_rows, served_rows
 from logkeep.repository.segment_bytes import StoredLog
 from logkeep.repository.writing import Writing
 from logkeep.zookeeper.archive.served import told_adler
-from logkeep.zookeeper.kept import KeptLog
-from logkeep.zookeeper.sink import StoredObject
+from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.sink import StoredObject
 
 
 @dataclass(frozen=True)

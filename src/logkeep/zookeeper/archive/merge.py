@@ -28,7 +28,7 @@ from logkeep.repository.segment_bytes import StoredLog
 from logkeep.repository.source import read_manifest
 from logkeep.zookeeper.archive.reachable import record_rows
 from logkeep.zookeeper.archive.record import ROLE, EnsembleRecord, LogRecord
-from logkeep.zookeeper.packing import PiecesStream, StoredWriter
+from logkeep.zookeeper.model.packing import PiecesStream, StoredWriter
 
 _PROOF = "the same records one behind the other; the SHA-256 of every piece, and every record, proven while reading"
 

@@ -22,8 +22,8 @@ from logkeep.zookeeper.archive.record import (
 )
 from logkeep.zookeeper.archive.serving import served_record
 from logkeep.zookeeper.coverage import Holdings
-from logkeep.zookeeper.kept import KeptLog
 from logkeep.zookeeper.line import line_of
+from logkeep.zookeeper.model.archived import KeptLog
 from logkeep.zookeeper.plan import Interval, reachable
 from logkeep.zookeeper.reach import reaches_of
 

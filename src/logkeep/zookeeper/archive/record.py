@@ -10,8 +10,8 @@ import msgspec
 from logkeep.model.ids import StoredId
 from logkeep.model.segments import Collection, LogName, Position, Segment, Sha256, Token
 from logkeep.repository.documents import MIB, SourceDocument
-from logkeep.zookeeper.kept import FileOrigin, KeptLog, KeptSnapshot, LogFileEnding, Member
-from logkeep.zookeeper.sink import DamagedFile, Known, MemberReach, PlacedLog, PlacedSnapshot
+from logkeep.zookeeper.model.archived import FileOrigin, KeptLog, KeptSnapshot, LogFileEnding, Member
+from logkeep.zookeeper.model.sink import DamagedFile, Known, MemberReach, PlacedLog, PlacedSnapshot
 
 ROLE = "ensemble"
 KIND = "zookeeper"

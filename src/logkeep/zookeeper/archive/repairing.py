@@ -32,12 +32,11 @@ from logkeep.zookeeper.archive.record import ROLE, EnsembleRecord
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.archive.whole import whole_view
 from logkeep.zookeeper.cutting import cut_at, cuts_for
-from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
-from logkeep.zookeeper.packing import StoredWriter
+from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.packing import RepairedLog, StoredWriter
+from logkeep.zookeeper.model.sink import StoredObject
 from logkeep.zookeeper.repair import BackupRepairPlan, foresee, repair
 from logkeep.zookeeper.repair_plan import DonorRecords, NewLog, Repair, RepairPlan
-from logkeep.zookeeper.repaired_log import RepairedLog
-from logkeep.zookeeper.sink import StoredObject
 from logkeep.zookeeper.verify import Level
 from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, check_data, check_files, named
 

@@ -15,7 +15,7 @@ from logkeep.errors import Damaged
 from logkeep.model.segments import Collection as Kind
 from logkeep.model.segments import LogName, Segment
 from logkeep.zookeeper.archive.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
-from logkeep.zookeeper.kept import LogFileEnding
+from logkeep.zookeeper.model.archived import LogFileEnding
 
 _ADLER: Final = "adler32:"
 

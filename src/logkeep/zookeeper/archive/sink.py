@@ -55,11 +55,11 @@ from logkeep.zookeeper.archive.serving import mended_record
 from logkeep.zookeeper.archive.view import ArchiveView, damaged_in, digest_at, tree_at_end, view_of
 from logkeep.zookeeper.archive.whole import whole_view
 from logkeep.zookeeper.archive.windows import first_since, with_whole_objects
-from logkeep.zookeeper.kept import KeptLog, KeptSnapshot
-from logkeep.zookeeper.packing import DEFAULT_LEVEL, StoredWriter
+from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.packing import DEFAULT_LEVEL, StoredWriter
+from logkeep.zookeeper.model.sink import CompletedBackup, CopiedAgain, Gathered, Known, MemberText
+from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.planned import Restorable, planned
-from logkeep.zookeeper.sink import CompletedBackup, CopiedAgain, Gathered, Known, MemberText
-from logkeep.zookeeper.tree import Tree
 
 _Answer = TypeVar("_Answer")
 
@@ -92,7 +92,7 @@ class ArchiveShelf:
 
 @dataclass
 class ArchiveSink:
-    """See `logkeep.zookeeper.sink.BackupSink`. Made by `archiving`."""
+    """See `logkeep.zookeeper.model.sink.BackupSink`. Made by `archiving`."""
 
     session: Writing
     shelf: ArchiveShelf

@@ -16,8 +16,8 @@ from logkeep.repository.fold import BackupEntry
 from logkeep.repository.verifying import Asked, DeeperCheck
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.boot import Boot
-from logkeep.zookeeper.findings import Class, FileFinding
 from logkeep.zookeeper.judging import Judged, judge
+from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.taken import missing_when_taken
 from logkeep.zookeeper.verify import Level, VerifiedFiles, verify
 from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, named, to_read

@@ -29,18 +29,18 @@ from logkeep.zookeeper.archive.record import (
     member_of,
 )
 from logkeep.zookeeper.archive.serving import served_record
-from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.packing import unpacked_stream
+from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.packing import unpacked_stream
+from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.plan import RestorePath
 from logkeep.zookeeper.planned import end_of
 from logkeep.zookeeper.replay import replay
-from logkeep.zookeeper.tree import Tree
 from logkeep.zookeeper.verify_objects import CheckedObject, checked_object
 
 
 @dataclass(frozen=True)
 class ArchiveView:
-    """See `logkeep.zookeeper.kept.BackupView`. Picklable: a task opens the same objects from the same place."""
+    """See `logkeep.zookeeper.model.archived.BackupView`. Picklable: a task opens the same objects from the same place."""
 
     place: SourceRef
     manifest: Manifest

@@ -18,7 +18,7 @@ from logkeep.repository.segment_bytes import StoredLog
 from logkeep.zookeeper.archive.pieces import joined
 from logkeep.zookeeper.archive.record import LogRecord
 from logkeep.zookeeper.archive.view import ArchiveView
-from logkeep.zookeeper.packing import PiecesStream
+from logkeep.zookeeper.model.packing import PiecesStream
 
 
 def whole_view(view: ArchiveView) -> ArchiveView:

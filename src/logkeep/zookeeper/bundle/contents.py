@@ -20,10 +20,10 @@ from logkeep.zookeeper.bundle.documents import (
     Validation,
     ZxidField,
 )
-from logkeep.zookeeper.kept import KeptLog, LogFileEnding, Member
+from logkeep.zookeeper.model.archived import KeptLog, LogFileEnding, Member
+from logkeep.zookeeper.model.packing import SUFFIXES
+from logkeep.zookeeper.model.sink import DamagedFile, Gathered, PlacedLog, PlacedSnapshot, StoredObject
 from logkeep.zookeeper.outcome import exit_code
-from logkeep.zookeeper.packing import SUFFIXES
-from logkeep.zookeeper.sink import DamagedFile, Gathered, PlacedLog, PlacedSnapshot, StoredObject
 
 _REPAIRED = frozenset({"header-rewritten", "torn-tail"})
 _BROKEN = frozenset({"snapshot-damaged", "lost-transactions"})

@@ -16,7 +16,7 @@ from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec, Proof
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.sealing import seal_of
-from logkeep.zookeeper.kept import FileOrigin, LogFileEnding
+from logkeep.zookeeper.model.archived import FileOrigin, LogFileEnding
 
 VERSION: Final = "1.1"
 """1.1: sealed. Releases that read 1.0 read it too."""

@@ -12,7 +12,7 @@ from logkeep.model.time import Clock, rfc3339
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.documents import WITHOUT_DOCUMENT, Hex
 from logkeep.zookeeper.bundle.rewriting import document_of
-from logkeep.zookeeper.kept import KeptSnapshot
+from logkeep.zookeeper.model.archived import KeptSnapshot
 from logkeep.zookeeper.repair_plan import RepairPlan
 
 DROPPED: Final = "dropped"

@@ -26,11 +26,10 @@ from logkeep.zookeeper.bundle.rewriting import document_of, replace_document
 from logkeep.zookeeper.bundle.sealing import sealed_again
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.given_up import moments_lost, shared_out
-from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot
-from logkeep.zookeeper.packing import SUFFIXES, StoredWriter
+from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.packing import SUFFIXES, RepairedLog, StoredWriter
+from logkeep.zookeeper.model.sink import StoredObject
 from logkeep.zookeeper.repair_plan import NewLog, RepairPlan
-from logkeep.zookeeper.repaired_log import RepairedLog
-from logkeep.zookeeper.sink import StoredObject
 from logkeep.zookeeper.survey import survey
 
 _CODECS: Final = (Codec.GZIP, Codec.ZSTD, Codec.NONE)

@@ -7,7 +7,7 @@ from logkeep.model.segments import Codec
 from logkeep.model.time import TokenSource, random_token
 from logkeep.store.local import LocalStore
 from logkeep.zookeeper.bundle import layout
-from logkeep.zookeeper.packing import DEFAULT_LEVEL, StoredWriter
+from logkeep.zookeeper.model.packing import DEFAULT_LEVEL, StoredWriter
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.redaction import redact
 from logkeep.model.time import rfc3339
 from logkeep.zookeeper.bundle.documents import BackupInfo
-from logkeep.zookeeper.sink import Gathered
+from logkeep.zookeeper.model.sink import Gathered
 
 
 def manifest_text(info: BackupInfo, gathered: Gathered) -> str:

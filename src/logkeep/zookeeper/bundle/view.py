@@ -24,15 +24,15 @@ from logkeep.zookeeper.bundle.documents import (
 )
 from logkeep.zookeeper.bundle.rewriting import document_of
 from logkeep.zookeeper.bundle.sealing import is_intact
-from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.packing import unpacked_stream
+from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.packing import unpacked_stream
 
 CHANGED: Final = "it is not what was written: its seal does not fit"
 
 
 @dataclass(frozen=True)
 class BundleView:
-    """See `logkeep.zookeeper.kept.BackupView`. `path` is the directory of the bundle, whose name is its id."""
+    """See `logkeep.zookeeper.model.archived.BackupView`. `path` is the directory of the bundle, whose name is its id."""
 
     path: Path
 

@@ -25,16 +25,16 @@ from logkeep.zookeeper.bundle.contents import info_of, stored_names
 from logkeep.zookeeper.bundle.documents import BackupInfo, encoded, with_seal
 from logkeep.zookeeper.bundle.shelf import BundleShelf
 from logkeep.zookeeper.bundle.texts import log_text, manifest_text
-from logkeep.zookeeper.packing import DEFAULT_LEVEL
+from logkeep.zookeeper.model.packing import DEFAULT_LEVEL
+from logkeep.zookeeper.model.sink import CompletedBackup, Gathered, Known, MemberText
 from logkeep.zookeeper.planned import planned
-from logkeep.zookeeper.sink import CompletedBackup, Gathered, Known, MemberText
 
 _DIRECTORIES = (layout.SNAPSHOTS, layout.TXNLOGS, layout.METADATA, layout.LOGS)
 
 
 @dataclass
 class BundleSink:
-    """See `logkeep.zookeeper.sink.BackupSink`. Made by `new_bundle`."""
+    """See `logkeep.zookeeper.model.sink.BackupSink`. Made by `new_bundle`."""
 
     directory: Path
     backup_id: str

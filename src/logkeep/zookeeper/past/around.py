@@ -15,8 +15,8 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, scan
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Engine, Progress
-from logkeep.zookeeper.findings import Class
-from logkeep.zookeeper.kept import BackupView, KeptLog
+from logkeep.zookeeper.model.archived import BackupView, KeptLog
+from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.past.choice import HistorySelection
 from logkeep.zookeeper.past.events import LogSearchUnit, WantedEvents
 from logkeep.zookeeper.past.pieces import history_order, once, without

@@ -14,9 +14,9 @@ from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import EngineFor
 from logkeep.zookeeper.coverage import Border, BorderProof, Dispute, Holdings, Line
-from logkeep.zookeeper.findings import Class
-from logkeep.zookeeper.kept import BackupView
 from logkeep.zookeeper.line import line_of, spans_of, told_committed
+from logkeep.zookeeper.model.archived import BackupView
+from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.past.disputed import disputed_by_members
 from logkeep.zookeeper.past.pieces import gaps, history_order, pieces, without
 from logkeep.zookeeper.plan import Slice

@@ -17,12 +17,12 @@ from logkeep.errors import UsageError
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import tables
-from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.past.difference import DifferenceKind, NodeDifference, differences
 from logkeep.zookeeper.plan import RestorePath, RestoreRefused, Slice, Target, plan
 from logkeep.zookeeper.restore.choosing import VerifiedPath, choose
 from logkeep.zookeeper.survey import LogTimes, survey
-from logkeep.zookeeper.tree import Tree
 
 _SYSTEM = b"/zookeeper"
 

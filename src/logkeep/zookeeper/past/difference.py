@@ -10,8 +10,8 @@ from typing import Final
 import msgspec
 
 from logkeep.formats.zookeeper import shown
-from logkeep.zookeeper.tree import Node, Tree
-from logkeep.zookeeper.unlogged import data_is_unlogged, stat_is_unlogged
+from logkeep.zookeeper.model.tree import Node, Tree
+from logkeep.zookeeper.model.tree_compare import data_is_unlogged, stat_is_unlogged
 
 _STAT: Final = ("czxid", "mzxid", "pzxid", "ctime", "mtime", "version", "cversion", "aversion", "owner")
 

@@ -10,7 +10,7 @@ import msgspec
 
 from logkeep.model.work import EngineFor, Progress
 from logkeep.zookeeper.coverage import Dispute
-from logkeep.zookeeper.kept import BackupView, KeptLog, narrowed
+from logkeep.zookeeper.model.archived import BackupView, KeptLog, narrowed
 from logkeep.zookeeper.survey import differing, to_compare
 
 

@@ -18,7 +18,7 @@ from logkeep.formats.zookeeper.changes import changes
 from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.model.segments import Proof
 from logkeep.model.work import Progress
-from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.plan import Slice
 from logkeep.zookeeper.subtree.wanted import parsed_path
 

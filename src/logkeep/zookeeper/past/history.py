@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Engine, EngineFor
-from logkeep.zookeeper.findings import Class
-from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.model.archived import BackupView
+from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.past.around import UNREADABLE, Missing, around, between
 from logkeep.zookeeper.past.choice import choice
 from logkeep.zookeeper.past.endings import deletions, is_ephemeral_creation, without_end

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from logkeep.formats.zookeeper.changes import as_text, hexadecimal
 from logkeep.model.work import Engine
-from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.past.around import Readable, around
 from logkeep.zookeeper.past.choice import HistorySelection
 from logkeep.zookeeper.past.events import Depth, LogSearchUnit, WantedEvents, batches

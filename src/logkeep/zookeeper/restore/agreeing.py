@@ -7,7 +7,7 @@ from typing import Final
 from logkeep.errors import LogkeepError
 from logkeep.model.findings import Finding
 from logkeep.model.time import Clock, rfc3339
-from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.plan import RestorePath
 from logkeep.zookeeper.replay import ReplayedTree
 from logkeep.zookeeper.restore.agreement import archived_zxids, epoch_for_all, known_members

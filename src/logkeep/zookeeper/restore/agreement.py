@@ -9,7 +9,7 @@ from datetime import datetime
 
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.zookeeper.kept import BackupView, Member
+from logkeep.zookeeper.model.archived import BackupView, Member
 from logkeep.zookeeper.restore.documents import AgreedPlan, MemberSurvey
 from logkeep.zookeeper.restore.numbers import epoch_above
 from logkeep.zookeeper.restore.places import ServerDirectories

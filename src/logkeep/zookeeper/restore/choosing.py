@@ -9,8 +9,8 @@ from typing import BinaryIO
 from logkeep.errors import RestoreFailed
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.work import Progress
-from logkeep.zookeeper.findings import FileFinding
-from logkeep.zookeeper.kept import BackupView, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.findings import FileFinding
 from logkeep.zookeeper.plan import RestorePath, RestoreRefused, Target, plan
 from logkeep.zookeeper.prove import proven_path
 from logkeep.zookeeper.replay import ReplayedTree

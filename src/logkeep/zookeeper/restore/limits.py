@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from logkeep.errors import LogkeepError, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper import shown
 from logkeep.model.findings import Finding, Severity
+from logkeep.zookeeper.model.tree import CONTAINER_OWNER, TTL_MARK, Tree
 from logkeep.zookeeper.restore.values import ZooKeeperRestoreOptions
-from logkeep.zookeeper.tree import CONTAINER_OWNER, TTL_MARK, Tree
 
 CONFIG = b"/zookeeper/config"
 _CONTAINERS_SINCE, _TTL_SINCE, _CONFIG_SINCE = (3, 5, 1), (3, 5, 3), (3, 5)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from logkeep.errors import LogkeepError, RestoreFailed, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import Clock, utc_now
-from logkeep.zookeeper.kept import BackupView
+from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.plan import RestorePath
 from logkeep.zookeeper.replay import ReplayedTree, replay, unproven
 from logkeep.zookeeper.restore.agreement import (

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from logkeep.zookeeper.tree import Tree
+from logkeep.zookeeper.model.tree import Tree
 
 _MASK = 0xFFFF_FFFF_FFFF_FFFF
 

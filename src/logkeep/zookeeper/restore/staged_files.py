@@ -7,10 +7,10 @@ from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import log_name, parse_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.txnlog import header, tables
-from logkeep.zookeeper.kept import BackupView, KeptSnapshot
+from logkeep.zookeeper.model.archived import BackupView, KeptSnapshot
+from logkeep.zookeeper.model.tree import Tree, new_tree, rows_of
 from logkeep.zookeeper.plan import RestorePath, Slice
 from logkeep.zookeeper.restore.holding import EPOCH_FILES
-from logkeep.zookeeper.tree import Tree, new_tree, rows_of
 
 _PIECE_BYTES = 1 << 20
 _FRAME_BYTES = 12

@@ -7,11 +7,11 @@ from typing import Final
 from logkeep.errors import TargetUnsafe
 from logkeep.formats.zookeeper import shown
 from logkeep.zookeeper.client import LiveNode, ZooKeeperSession
+from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.subtree.batches import Batch, cut
 from logkeep.zookeeper.subtree.changes import CreateNode
 from logkeep.zookeeper.subtree.plan import SubtreePlan, plan
 from logkeep.zookeeper.subtree.wanted import above, wanted
-from logkeep.zookeeper.tree import Tree
 
 _OLD: Final = re.compile(r"3\.[0-4](\.|-|$)")
 NEVER_RESTORED: Final = (

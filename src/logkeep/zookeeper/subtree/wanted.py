@@ -13,7 +13,7 @@ from logkeep.errors import RestoreFailed, UsageError
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.formats.zookeeper.transactions import Acls
-from logkeep.zookeeper.tree import CONTAINER_OWNER, Node, Tree, is_ephemeral
+from logkeep.zookeeper.model.tree import CONTAINER_OWNER, Node, Tree, is_ephemeral
 
 SYSTEM: Final = b"/zookeeper"
 _TTL_BITS: Final = (1 << 40) - 1

@@ -12,9 +12,9 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Codec
 from logkeep.zookeeper import outcome
 from logkeep.zookeeper.backup import ZooKeeperBackupDone
-from logkeep.zookeeper.findings import Class, FileFinding
 from logkeep.zookeeper.judging import Judged
-from logkeep.zookeeper.sink import Gathered
+from logkeep.zookeeper.model.findings import Class, FileFinding
+from logkeep.zookeeper.model.sink import Gathered
 from logkeep.zookeeper.verify import Level, VerifiedFiles
 from tests.unit.cli.zkbackup.bundles import zkbackup
 from tests.zookeeper.directories import MadeServer, bundled

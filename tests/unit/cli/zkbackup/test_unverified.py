@@ -9,7 +9,7 @@ import pytest
 
 from logkeep.cli.zkbackup import catalogue
 from logkeep.cli.zkbackup.claims import Claims
-from logkeep.zookeeper.score import Condition
+from logkeep.zookeeper.model.condition import Condition
 from tests.unit.cli.zkbackup.bundles import put, zkbackup
 from tests.zookeeper.directories import MadeServer, bundled
 

@@ -16,9 +16,9 @@ from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.archive.sink import archiving
 from logkeep.zookeeper.archive.verifying import DeepVerification
 from logkeep.zookeeper.convert import import_bundle
-from logkeep.zookeeper.findings import Class, FileFinding
-from logkeep.zookeeper.kept import Member
-from logkeep.zookeeper.score import Condition
+from logkeep.zookeeper.model.archived import Member
+from logkeep.zookeeper.model.condition import Condition
+from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.taken import missing_when_taken
 from logkeep.zookeeper.verify import Level, VerifiedFiles
 from tests.unit.cli.zkbackup.bundles import zkbackup

@@ -2,18 +2,22 @@
 
 One pass: every plain byte is hashed and written, or hashed, packed, hashed again and written. Memory is bounded by one
 frame. What is read back is measured against what was written; more, less or another thing is Damaged.
+
+A log that a repair writes, wherever it is stored: whoever began it is told what it holds when it is whole.
 """
 
 import hashlib
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import BinaryIO, Final, Protocol, cast
 
 from logkeep.errors import StoreError
 from logkeep.model.segments import Codec
 from logkeep.store.base import ObjectWriter
-from logkeep.zookeeper.sink import StoredObject
+from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.sink import StoredObject
 
 FRAME_BYTES: Final = 2 << 20
 DEFAULT_LEVEL: Final = 1
@@ -141,3 +145,18 @@ class PiecesStream(io.RawIOBase):
         buffer[:count] = self._rest[:count]
         self._rest = self._rest[count:]
         return count
+
+
+@dataclass
+class RepairedLog:
+    writer: StoredWriter
+    done: Callable[[KeptLog, StoredObject], None]
+
+    def write(self, data: memoryview | bytes) -> None:
+        self.writer.write(data)
+
+    def close(self, kept: KeptLog) -> None:
+        self.done(kept, self.writer.close())
+
+    def abort(self) -> None:
+        self.writer.abort()

@@ -7,7 +7,7 @@ from typing import BinaryIO, Final, cast
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, header, scan
-from logkeep.zookeeper.kept import BackupView, KeptLog
+from logkeep.zookeeper.model.archived import BackupView, KeptLog
 
 _CHUNK: Final = 1 << 20
 Sink = Callable[[memoryview], object]

@@ -13,9 +13,9 @@ import msgspec
 
 from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec
-from logkeep.zookeeper.configuration import ConfigFile
-from logkeep.zookeeper.kept import KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.tree import Tree
+from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.config_files import ConfigFile
+from logkeep.zookeeper.model.tree import Tree
 
 
 class StoredObject(msgspec.Struct, frozen=True, kw_only=True):
