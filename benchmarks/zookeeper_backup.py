@@ -19,7 +19,7 @@ from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.model.tree import new_tree, rows_of
-from logkeep.zookeeper.words import ServerState
+from logkeep.zookeeper.server.four_letter import ServerState
 
 _PIECE_BYTES = 4 << 20
 _NEVER = 1 << 31

@@ -13,8 +13,8 @@ from typing import Any
 from kazoo.protocol.connection import ConnectionHandler
 
 from logkeep.store.local_files import write_all
-from logkeep.zookeeper.client import ZooKeeperSession
-from logkeep.zookeeper.requests import MultiRequest
+from logkeep.zookeeper.server.client import ZooKeeperSession
+from logkeep.zookeeper.server.multi_requests import MultiRequest
 from logkeep.zookeeper.subtree import journal
 from tests.e2e.zookeeper.here import Here
 

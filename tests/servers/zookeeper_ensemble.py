@@ -8,7 +8,7 @@ from typing import Self
 from logkeep.embedded.ports import free_ports
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.errors import ClusterUnreachable
-from logkeep.zookeeper.words import ServerState, four_letter, parse_srvr
+from logkeep.zookeeper.server.four_letter import ServerState, four_letter, parse_srvr
 from tests.integration.processes import wait_for
 from tests.zookeeper.startable import make_startable
 

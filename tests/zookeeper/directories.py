@@ -21,7 +21,7 @@ from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.model.sink import BackupSink
 from logkeep.zookeeper.model.tree import new_tree, rows_of
-from logkeep.zookeeper.words import ServerState
+from logkeep.zookeeper.server.four_letter import ServerState
 from tests.zookeeper.encoding import LOG_HEADER, body, record
 
 MIB = 1 << 20

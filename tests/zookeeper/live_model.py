@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from logkeep.formats.zookeeper.transactions import Acls
-from logkeep.zookeeper.client import LiveNode
+from logkeep.zookeeper.server.client import LiveNode
 from logkeep.zookeeper.subtree.batches import Batch
 from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNode, SetNodeAcls
 

@@ -12,12 +12,12 @@ from logkeep.zookeeper.archive.sink import archiving
 from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
-from logkeep.zookeeper.client import server_state
 from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.model.tree import Tree
-from logkeep.zookeeper.words import four_letter
+from logkeep.zookeeper.server.client import server_state
+from logkeep.zookeeper.server.four_letter import four_letter
 from tests.zookeeper.directories import INLINE
 from tests.zookeeper.files import bodies_of, loaded
 from tests.zookeeper.replaying import Replay, fuzzy_end

@@ -20,7 +20,6 @@ from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import EngineFor
-from logkeep.zookeeper.admin_http import AdminServer, download, sent_in_clear, server_facts
 from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.gathering import RoundSettings
@@ -28,7 +27,8 @@ from logkeep.zookeeper.kinship import same_past
 from logkeep.zookeeper.model.archived import FileOrigin
 from logkeep.zookeeper.model.sink import BackupSink, Known
 from logkeep.zookeeper.model.tree import tree_of, unresolved
-from logkeep.zookeeper.words import ServerState
+from logkeep.zookeeper.server.admin_http import AdminServer, download, sent_in_clear, server_facts
+from logkeep.zookeeper.server.four_letter import ServerState
 
 _PAUSE_S: Final = 1.0
 _ATTEMPTS: Final = 5

@@ -22,7 +22,7 @@ from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.model.config_files import Configuration, gather_config, usual_places
 from logkeep.zookeeper.model.sink import BackupSink, Gathered, MemberText
 from logkeep.zookeeper.outcome import Told, backup_zxid, exit_code, kept_runs, told_of
-from logkeep.zookeeper.words import ServerState
+from logkeep.zookeeper.server.four_letter import ServerState
 
 AskWord = Callable[[str, str], str]
 """Host and four-letter word → the answer. Raises ClusterError."""

@@ -18,7 +18,6 @@ from logkeep.formats.zookeeper.names import log_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.txnlog import header
 from logkeep.model.findings import Severity
-from logkeep.zookeeper.client import LiveNode
 from logkeep.zookeeper.coverage import Holdings
 from logkeep.zookeeper.model.archived import BackupView, KeptSnapshot
 from logkeep.zookeeper.model.findings import Class, FileFinding
@@ -27,6 +26,7 @@ from logkeep.zookeeper.model.tree import Node, Tree, is_ephemeral, new_tree, row
 from logkeep.zookeeper.model.tree_compare import data_is_unlogged, stat_is_unlogged
 from logkeep.zookeeper.plan import Moments, RestorePath, RestoreRefused, Slice, ToEnd
 from logkeep.zookeeper.prove import proven_path
+from logkeep.zookeeper.server.client import LiveNode
 
 _MOST_TOLD: Final = 20
 _CHUNK: Final = 1 << 20

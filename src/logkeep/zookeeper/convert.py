@@ -37,8 +37,8 @@ from logkeep.zookeeper.model.sink import (
     Shelf,
     StoredObject,
 )
+from logkeep.zookeeper.server.four_letter import ServerState
 from logkeep.zookeeper.taken import ENDS_EARLY, lasting
-from logkeep.zookeeper.words import ServerState
 
 _CHUNK = 4 << 20
 _HISTORY = "1"

@@ -10,7 +10,7 @@ from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.model.sink import CompletedBackup, Gathered, Known, Shelf
 from logkeep.zookeeper.outcome import foreseen
-from logkeep.zookeeper.words import ServerState
+from logkeep.zookeeper.server.four_letter import ServerState
 
 
 @dataclass(frozen=True)

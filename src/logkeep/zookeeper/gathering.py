@@ -19,7 +19,7 @@ from logkeep.zookeeper.copying_verbatim import CopiedVerbatim, VerbatimUnit, cop
 from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.model.sink import BackupSink, DamagedFile, Known
 from logkeep.zookeeper.rounds import settled
-from logkeep.zookeeper.words import ServerState
+from logkeep.zookeeper.server.four_letter import ServerState
 
 Ask = Callable[[str], ServerState]
 """Raises ClusterError when a server does not answer."""

@@ -15,9 +15,9 @@ from logkeep.zookeeper.model.archived import FileOrigin, KeptLog, KeptSnapshot, 
 from logkeep.zookeeper.model.sink import DamagedFile, PlacedLog, PlacedSnapshot, Shelf
 from logkeep.zookeeper.pins import Pins
 from logkeep.zookeeper.rounds import LogWish, MemberProgress, holes, logs_to_read, proven_by, with_bounds
+from logkeep.zookeeper.server.four_letter import ServerState
 from logkeep.zookeeper.source_file import sha256_of
 from logkeep.zookeeper.strangers import contradicted, logged_to, processes_all
-from logkeep.zookeeper.words import ServerState
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from logkeep.zookeeper.member_run import MemberRun
 from logkeep.zookeeper.model.archived import FileOrigin, LogFileEnding
 from logkeep.zookeeper.model.sink import LostRange, PlacedLog
 from logkeep.zookeeper.rounds import MemberProgress, RoundHole, borders, holes, reached, settled
-from logkeep.zookeeper.words import ServerState
+from logkeep.zookeeper.server.four_letter import ServerState
 
 GOOD, PARTIAL, LOST = 0, 2, 21
 _PARTIAL = {

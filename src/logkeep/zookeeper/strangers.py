@@ -8,8 +8,8 @@ nothing here.
 from collections.abc import Iterable, Mapping
 
 from logkeep.zookeeper.collect import FoundFile
+from logkeep.zookeeper.server.four_letter import ServerState
 from logkeep.zookeeper.source_file import last_whole
-from logkeep.zookeeper.words import ServerState
 
 
 def contradicted(state: ServerState, processed: Iterable[int]) -> bool:

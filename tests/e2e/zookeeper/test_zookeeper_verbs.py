@@ -10,7 +10,7 @@ import pytest
 from logkeep.embedded import booting
 from logkeep.zookeeper.boot import Boot, RunningServer
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.client import LiveNode
+from logkeep.zookeeper.server.client import LiveNode
 from tests.e2e.zookeeper.archived import Archived, archived, server_on
 from tests.zookeeper.judged import logged
 from tests.zookeeper.recording import Recording, record

@@ -11,10 +11,10 @@ from logkeep.model.secret import Secret
 from logkeep.model.segments import Codec, Proof
 from logkeep.model.time import random_token, utc_now
 from logkeep.zookeeper.admin import back_up_by_admin
-from logkeep.zookeeper.admin_http import AdminServer
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.model.archived import FileOrigin
+from logkeep.zookeeper.server.admin_http import AdminServer
 from tests.integration.processes import wait_for
 from tests.zookeeper.archives import new_place, newest
 from tests.zookeeper.directories import INLINE

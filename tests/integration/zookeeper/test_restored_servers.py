@@ -14,7 +14,7 @@ from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.ending import roll_back
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.values import Form, Sessions, ZooKeeperRestoreOptions
-from logkeep.zookeeper.words import four_letter, parse_srvr
+from logkeep.zookeeper.server.four_letter import four_letter, parse_srvr
 from tests.crash.seeds import seeded
 from tests.zookeeper.load import Load
 from tests.zookeeper.recording import Recording, record

@@ -2,8 +2,8 @@
 
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, SetData, Transaction
 from logkeep.zookeeper.boot import tree_differences
-from logkeep.zookeeper.client import LiveNode
 from logkeep.zookeeper.model.tree import Tree, is_ephemeral, new_tree
+from logkeep.zookeeper.server.client import LiveNode
 
 SESSION = 0x1000_0000_0001
 

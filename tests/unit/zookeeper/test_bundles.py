@@ -22,7 +22,7 @@ from logkeep.zookeeper.bundle.layout import bundles
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.model.archived import LogFileEnding
-from logkeep.zookeeper.words import ServerState
+from logkeep.zookeeper.server.four_letter import ServerState
 from tests.zookeeper.directories import MadeServer, bundled, content, rounds, taken, txn
 from tests.zookeeper.encoding import LOG_HEADER
 from tests.zookeeper.powerless import closed

@@ -22,7 +22,7 @@ from logkeep.zookeeper.restore.ending import roll_back
 from logkeep.zookeeper.restore.preparing import PreparedRestore, prepare
 from logkeep.zookeeper.restore.surveying import survey_host
 from logkeep.zookeeper.restore.values import Form, ServerTarget, Sessions, ZooKeeperRestoreOptions
-from logkeep.zookeeper.words import ServerState
+from logkeep.zookeeper.server.four_letter import ServerState
 from tests.zookeeper.made_server import MadeView, create, files, log_bytes, made_backup, old_server
 
 NOW = datetime(2026, 11, 16, 3, 0, tzinfo=UTC)

@@ -9,7 +9,7 @@ from logkeep.errors import ClusterUnreachable
 from logkeep.zookeeper.restore import running
 from logkeep.zookeeper.restore.places import ServerDirectories
 from logkeep.zookeeper.restore.running import ask_server, look_for_servers
-from logkeep.zookeeper.words import ServerState
+from logkeep.zookeeper.server.four_letter import ServerState
 
 
 def test_a_port_that_nobody_listens_on(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from logkeep.zookeeper.restore.next_steps import next_steps
 from logkeep.zookeeper.restore.places import JOURNAL, place_of
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget, Sessions, ZooKeeperRestoreOptions
-from logkeep.zookeeper.words import ServerState
+from logkeep.zookeeper.server.four_letter import ServerState
 from tests.zookeeper.files import loaded
 from tests.zookeeper.made_server import (
     MadeView,

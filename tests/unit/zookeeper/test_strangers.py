@@ -14,8 +14,8 @@ from logkeep.zookeeper.archive.sink import archiving
 from logkeep.zookeeper.backup import ZooKeeperBackupOptions
 from logkeep.zookeeper.follow import ZooKeeperFollower, ZooKeeperFollowRound
 from logkeep.zookeeper.gathering import RoundSettings
+from logkeep.zookeeper.server.four_letter import ServerState
 from logkeep.zookeeper.strangers import contradicted, processes_all
-from logkeep.zookeeper.words import ServerState
 from tests.zookeeper.archives import archived, new_place, newest, zxids
 from tests.zookeeper.directories import MadeServer, bundled, rounds
 

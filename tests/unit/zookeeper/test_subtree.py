@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from logkeep.errors import ConfigError, Damaged, RestoreFailed, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Acls
-from logkeep.zookeeper.client import hidden
 from logkeep.zookeeper.model.tree import CONTAINER_OWNER, TTL_MARK, Node, Tree
-from logkeep.zookeeper.requests import errors_of_multi
+from logkeep.zookeeper.server.client import hidden
+from logkeep.zookeeper.server.credentials import read_credentials
+from logkeep.zookeeper.server.multi_requests import errors_of_multi
 from logkeep.zookeeper.subtree import journal as journal_lines
 from logkeep.zookeeper.subtree.batches import Batch, BatchState, cut, sent, standing
 from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNode, SetNodeAcls, request_of
-from logkeep.zookeeper.subtree.credentials import read_credentials
 from logkeep.zookeeper.subtree.journal import BatchBegan, BatchDone, Heading, new_journal, read_journal, reopened
 from logkeep.zookeeper.subtree.outcome import is_as_meant, meant
 from logkeep.zookeeper.subtree.plan import plan

@@ -10,7 +10,7 @@ import pytest
 from logkeep.cli.verbs.zookeeper_subtree_report import SubtreeReport, ended_report
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.transactions import OPEN_ACL
-from logkeep.zookeeper.client import LiveNode, ZooKeeperSession, hidden
+from logkeep.zookeeper.server.client import LiveNode, ZooKeeperSession, hidden
 from logkeep.zookeeper.subtree import carrying_out
 from logkeep.zookeeper.subtree.batches import Batch, BatchState, standing
 from logkeep.zookeeper.subtree.carrying_out import begin, resume, undo

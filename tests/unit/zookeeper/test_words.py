@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from logkeep.errors import ClusterUnreachable, UsageError
-from logkeep.zookeeper.words import ServerState, four_letter, parse_address, parse_srvr
+from logkeep.zookeeper.server.four_letter import ServerState, four_letter, parse_address, parse_srvr
 
 OLD = """\
 Zookeeper version: 3.4.14-4c25d480e66aadd371de8bd2fd8da255ac140bcf, built on 03/06/2019 16:18 GMT

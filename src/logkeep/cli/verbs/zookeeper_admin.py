@@ -22,9 +22,9 @@ from logkeep.config.options import (
 from logkeep.errors import UsageError
 from logkeep.model.secret import Secret
 from logkeep.zookeeper.admin import back_up_by_admin
-from logkeep.zookeeper.admin_http import AdminServer, admin_url, authorization_of
 from logkeep.zookeeper.archive.sink import ArchiveSink
 from logkeep.zookeeper.backup import ZooKeeperBackupDone
+from logkeep.zookeeper.server.admin_http import AdminServer, admin_url, authorization_of
 
 _OF_DISKS: tuple[Option[Any], ...] = (ZK_DATA_DIRS, ZK_LOG_DIRS, ZK_HOSTS, INCLUDE_CONFIG, CONFIG_DIRS, FOLLOW)
 
@@ -55,7 +55,7 @@ def _authorization(run: Run) -> Secret | None:
     path = run[AUTH_FILE]
     if path is None:
         return None
-    from logkeep.zookeeper.subtree.credentials import read_credentials  # noqa: PLC0415 - it loads the client library
+    from logkeep.zookeeper.server.credentials import read_credentials  # noqa: PLC0415 - it loads the client library
 
     credentials = read_credentials(path)
     if len(credentials) > 1:

@@ -53,12 +53,12 @@ from logkeep.repository.source import check_source
 from logkeep.zookeeper.archive.record import KIND, known_from
 from logkeep.zookeeper.archive.sink import ArchiveShelf, ArchiveSink, archiving, last_record
 from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
-from logkeep.zookeeper.client import server_state
 from logkeep.zookeeper.foresee import Nowhere, foresee
 from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.outcome import exit_code
-from logkeep.zookeeper.words import four_letter
+from logkeep.zookeeper.server.client import server_state
+from logkeep.zookeeper.server.four_letter import four_letter
 
 FIRST_SOURCE = "zookeeper"
 ASK_S = 10.0

@@ -13,7 +13,7 @@ from logkeep.cli.run import Run
 from logkeep.config.options import ZK_DATA_DIRS, ZK_HOSTS, ZK_LOG_DIRS
 from logkeep.errors import UsageError
 from logkeep.zookeeper.collect import VERSION_2, MemberPlace
-from logkeep.zookeeper.words import parse_address
+from logkeep.zookeeper.server.four_letter import parse_address
 
 ALONE = "standalone"
 _NAMED = re.compile(r"(?:(?P<name>[A-Za-z0-9._-]{1,64})=)?(?P<value>.+)", re.DOTALL)

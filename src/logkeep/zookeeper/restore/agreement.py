@@ -15,7 +15,7 @@ from logkeep.zookeeper.restore.numbers import epoch_above
 from logkeep.zookeeper.restore.places import ServerDirectories
 from logkeep.zookeeper.restore.surveying import check_age
 from logkeep.zookeeper.restore.values import TargetContents, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
-from logkeep.zookeeper.words import ServerState
+from logkeep.zookeeper.server.four_letter import ServerState
 
 _ANEW = "stop all members, survey every host again and make a new plan"
 

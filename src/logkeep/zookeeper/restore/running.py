@@ -13,7 +13,7 @@ from pathlib import Path
 
 from logkeep.errors import ClusterUnreachable, TargetUnsafe
 from logkeep.zookeeper.restore.places import ServerDirectories, unreadable
-from logkeep.zookeeper.words import ServerState, four_letter, parse_address, parse_srvr
+from logkeep.zookeeper.server.four_letter import ServerState, four_letter, parse_address, parse_srvr
 
 _PROC = Path("/proc")
 _MAINS = ("QuorumPeerMain", "ZooKeeperServerMain")

@@ -13,8 +13,8 @@ import msgspec
 
 from logkeep.errors import TargetUnsafe
 from logkeep.formats.zookeeper import shown
-from logkeep.zookeeper.client import LiveNode
-from logkeep.zookeeper.requests import MULTI_BYTES, MultiRequest, multi
+from logkeep.zookeeper.server.client import LiveNode
+from logkeep.zookeeper.server.multi_requests import MULTI_BYTES, MultiRequest, multi
 from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNode, SetNodeAcls, request_of
 
 _MOST_CHANGES: Final = 500

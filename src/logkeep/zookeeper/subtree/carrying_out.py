@@ -14,7 +14,7 @@ import msgspec
 
 from logkeep.errors import ClusterError, ClusterUnreachable, LogkeepError, NotAuthorised, TargetUnsafe
 from logkeep.formats.zookeeper import shown
-from logkeep.zookeeper.client import LiveNode, ZooKeeperSession
+from logkeep.zookeeper.server.client import LiveNode, ZooKeeperSession
 from logkeep.zookeeper.subtree.batches import (
     Batch,
     BatchState,

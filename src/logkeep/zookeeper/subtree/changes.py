@@ -8,8 +8,8 @@ Those that a restore made itself come back as what they were.
 import msgspec
 
 from logkeep.formats.zookeeper.transactions import Acls
-from logkeep.zookeeper import requests
-from logkeep.zookeeper.requests import MultiRequest
+from logkeep.zookeeper.server import multi_requests
+from logkeep.zookeeper.server.multi_requests import MultiRequest
 
 
 class CreateNode(msgspec.Struct, frozen=True, tag="create", omit_defaults=True):
@@ -70,17 +70,17 @@ Change = CreateNode | SetNode | DeleteNode | SetNodeAcls
 def request_of(change: Change) -> MultiRequest:
     match change:
         case CreateNode(path, data, acls, True):
-            return requests.create_container(path, data, acls)
+            return multi_requests.create_container(path, data, acls)
         case CreateNode(path, data, acls, _, int(ttl_ms)):
-            return requests.create_with_ttl(path, data, acls, ttl_ms)
+            return multi_requests.create_with_ttl(path, data, acls, ttl_ms)
         case CreateNode(path, data, acls):
-            return requests.create(path, data, acls)
+            return multi_requests.create(path, data, acls)
         case SetNode(path, data, version):
-            return requests.set_data(path, data, version)
+            return multi_requests.set_data(path, data, version)
         case DeleteNode(path, version):
-            return requests.delete(path, version)
+            return multi_requests.delete(path, version)
         case SetNodeAcls(path, acls, version):
-            return requests.set_acl(path, acls, version)
+            return multi_requests.set_acl(path, acls, version)
 
 
 def undone(change: Change) -> Change:

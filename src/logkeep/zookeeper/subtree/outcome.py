@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from logkeep.formats.zookeeper.transactions import Acls
-from logkeep.zookeeper.client import LiveNode, ZooKeeperSession
+from logkeep.zookeeper.server.client import LiveNode, ZooKeeperSession
 from logkeep.zookeeper.subtree.batches import Batch
 from logkeep.zookeeper.subtree.changes import CreateNode, DeleteNode, SetNode
 from logkeep.zookeeper.subtree.masks import is_masked

@@ -13,7 +13,7 @@ from typing import Final
 from logkeep.errors import UsageError
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.transactions import Acl, Acls
-from logkeep.zookeeper.client import LiveNode
+from logkeep.zookeeper.server.client import LiveNode
 from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNode, SetNodeAcls
 from logkeep.zookeeper.subtree.masks import is_masked, masked
 from logkeep.zookeeper.subtree.wanted import (

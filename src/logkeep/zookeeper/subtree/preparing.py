@@ -6,8 +6,8 @@ from typing import Final
 
 from logkeep.errors import TargetUnsafe
 from logkeep.formats.zookeeper import shown
-from logkeep.zookeeper.client import LiveNode, ZooKeeperSession
 from logkeep.zookeeper.model.tree import Tree
+from logkeep.zookeeper.server.client import LiveNode, ZooKeeperSession
 from logkeep.zookeeper.subtree.batches import Batch, cut
 from logkeep.zookeeper.subtree.changes import CreateNode
 from logkeep.zookeeper.subtree.plan import SubtreePlan, plan

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from logkeep.zookeeper.client import LiveNode
+from logkeep.zookeeper.server.client import LiveNode
 from logkeep.zookeeper.subtree.batches import Batch, cut
 from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNodeAcls, undone
 

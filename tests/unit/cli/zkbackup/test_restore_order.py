@@ -7,7 +7,7 @@ import pytest
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.zookeeper.restore.preparing import check_targets
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
-from logkeep.zookeeper.words import ServerState
+from logkeep.zookeeper.server.four_letter import ServerState
 from tests.unit.cli.zkbackup.bundles import zkbackup
 from tests.zookeeper.directories import MadeServer, bundled
 

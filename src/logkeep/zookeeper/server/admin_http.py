@@ -1,6 +1,8 @@
 """The AdminServer of ZooKeeper over HTTP: a snapshot as a file, and what the server says of itself.
 
 What it is asked with may be a password: it goes into one header and is in no message, whatever happens.
+
+Files that lie below TMPDIR while a piece of work is done: what their disk refuses is told with its remedy.
 """
 
 import http.client
@@ -16,6 +18,7 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from logkeep.errors import (
+    BackupFailed,
     ClusterError,
     ClusterNotReady,
     ClusterUnreachable,
@@ -26,7 +29,18 @@ from logkeep.errors import (
 )
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.secret import Secret
-from logkeep.zookeeper.scratch import scratch_disk
+
+
+@contextmanager
+def scratch_disk(path: Path | str, what: str) -> Iterator[None]:
+    """Files are closed within, or written without a buffer: an error in the end is told as one in between."""
+    try:
+        yield
+    except OSError as error:
+        remedy = "make room on that disk, or let TMPDIR name a directory on another one, and run again"
+        why = error.strerror or type(error).__name__
+        raise BackupFailed(f"{what}: {why}", subject=str(path), remedy=remedy) from error
+
 
 _SNAPSHOT: Final = "/commands/snapshot?streaming=true"
 _SERVER: Final = "/commands/srvr"

@@ -5,7 +5,7 @@ from typing import Final
 
 from logkeep.errors import ConfigError
 from logkeep.secret_reading import as_text, read_file
-from logkeep.zookeeper.client import Credential
+from logkeep.zookeeper.server.client import Credential
 
 _LARGEST_BYTES: Final = 64 * 1024
 

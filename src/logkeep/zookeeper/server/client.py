@@ -15,8 +15,8 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from logkeep.errors import AuthenticationFailed, ClusterError, ClusterUnreachable, NotAuthorised
 from logkeep.formats.zookeeper.transactions import Acl, Acls, TransactionType
-from logkeep.zookeeper.requests import MultiRequest, errors_of_multi
-from logkeep.zookeeper.words import ServerState, four_letter, parse_srvr
+from logkeep.zookeeper.server.four_letter import ServerState, four_letter, parse_srvr
+from logkeep.zookeeper.server.multi_requests import MultiRequest, errors_of_multi
 
 __all__ = ["Credential", "LiveNode", "ServerState", "ZooKeeperSession", "four_letter", "server_state", "session"]
 
