@@ -17,9 +17,9 @@ from logkeep.model.segments import Codec
 from logkeep.repository.salvaged_bytes import salvaged
 from logkeep.repository.segment_bytes import StoredLog
 from logkeep.store.memory import MemoryStore
-from logkeep.zookeeper.check import good_runs
 from logkeep.zookeeper.model.packing import FRAME_BYTES, StoredWriter, unpacked_stream
-from logkeep.zookeeper.verify_objects import LARGEST_SALVAGED
+from logkeep.zookeeper.timeline.log_check import good_runs
+from logkeep.zookeeper.timeline.object_check import LARGEST_SALVAGED
 from tests.zookeeper.directories import txn
 from tests.zookeeper.encoding import LOG_HEADER
 

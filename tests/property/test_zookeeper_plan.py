@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 
 from logkeep.formats.zookeeper.names import counter_of, epoch_of
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.coverage import FIRST_EVER, BorderProof
-from logkeep.zookeeper.line import line_of
 from logkeep.zookeeper.model.archived import KeptSnapshot
-from logkeep.zookeeper.plan import NO_DIGEST, RestorePath, RestoreRefused, ToEnd, ToTime, ToZxid, plan
-from logkeep.zookeeper.reach import reaches_of
+from logkeep.zookeeper.timeline.holdings import FIRST_EVER, BorderProof
+from logkeep.zookeeper.timeline.plan import NO_DIGEST, RestorePath, RestoreRefused, ToEnd, ToTime, ToZxid, plan
+from logkeep.zookeeper.timeline.reachable import reaches_of
+from logkeep.zookeeper.timeline.timeline import line_of
 from tests.property.zookeeper_histories import QUORUM, DictTimes, Past, pasts, records_of
 
 

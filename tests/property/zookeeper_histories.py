@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from logkeep.formats.zookeeper.names import counter_of, epoch_of, follows
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.coverage import Holdings
 from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, LogFileEnding, Member
+from logkeep.zookeeper.timeline.holdings import Holdings
 
 NAMES = ("a", "b", "c")
 QUORUM = 2

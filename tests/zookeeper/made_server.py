@@ -14,10 +14,10 @@ from logkeep.formats.zookeeper.names import log_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import HEADER, TransactionType, decode
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.coverage import Holdings
 from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, LogFileEnding, Member
 from logkeep.zookeeper.model.tree import Tree, new_tree, rows_of
-from logkeep.zookeeper.plan import RestorePath, Target, ToEnd, plan
+from logkeep.zookeeper.timeline.holdings import Holdings
+from logkeep.zookeeper.timeline.plan import RestorePath, Target, ToEnd, plan
 
 _OPEN = packed_int(1) + packed_int(31) + packed_buffer(b"world") + packed_buffer(b"anyone")
 SESSION = 0x100001

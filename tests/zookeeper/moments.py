@@ -16,11 +16,11 @@ from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.backup import ZooKeeperBackupDone
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.plan import RestorePath, ToZxid
 from logkeep.zookeeper.restore.carrying_out import carry_out
-from logkeep.zookeeper.restore.choosing import choose
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.values import ZooKeeperRestoreOptions
+from logkeep.zookeeper.timeline.plan import RestorePath, ToZxid
+from logkeep.zookeeper.timeline.verified_path import choose
 from tests.zookeeper.judged import between, differences
 from tests.zookeeper.load import Load
 from tests.zookeeper.recording import Recording, record

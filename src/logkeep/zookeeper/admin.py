@@ -23,12 +23,12 @@ from logkeep.model.work import EngineFor
 from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.collect import MemberPlace
 from logkeep.zookeeper.gathering import RoundSettings
-from logkeep.zookeeper.kinship import same_past
 from logkeep.zookeeper.model.archived import FileOrigin
 from logkeep.zookeeper.model.sink import BackupSink, Known
 from logkeep.zookeeper.model.tree import tree_of, unresolved
 from logkeep.zookeeper.server.admin_http import AdminServer, download, sent_in_clear, server_facts
 from logkeep.zookeeper.server.four_letter import ServerState
+from logkeep.zookeeper.timeline.same_ensemble import same_past
 
 _PAUSE_S: Final = 1.0
 _ATTEMPTS: Final = 5

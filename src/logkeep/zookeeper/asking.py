@@ -13,7 +13,7 @@ from logkeep.zookeeper.donors import Views, may_help
 from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.repair import BackupRepairPlan, foreseen
 from logkeep.zookeeper.repair_plan import plan_repair
-from logkeep.zookeeper.verify_objects import Kept, ObjectChecks
+from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks
 from logkeep.zookeeper.witnesses import witnesses
 
 AT_ONCE: Final = 10

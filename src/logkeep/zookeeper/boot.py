@@ -18,15 +18,15 @@ from logkeep.formats.zookeeper.names import log_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.txnlog import header
 from logkeep.model.findings import Severity
-from logkeep.zookeeper.coverage import Holdings
 from logkeep.zookeeper.model.archived import BackupView, KeptSnapshot
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.model.log_slices import give_records
 from logkeep.zookeeper.model.tree import Node, Tree, is_ephemeral, new_tree, rows_of
 from logkeep.zookeeper.model.tree_compare import data_is_unlogged, stat_is_unlogged
-from logkeep.zookeeper.plan import Moments, RestorePath, RestoreRefused, Slice, ToEnd
-from logkeep.zookeeper.prove import proven_path
 from logkeep.zookeeper.server.client import LiveNode
+from logkeep.zookeeper.timeline.holdings import Holdings
+from logkeep.zookeeper.timeline.plan import Moments, RestorePath, RestoreRefused, Slice, ToEnd
+from logkeep.zookeeper.timeline.proof import proven_path
 
 _MOST_TOLD: Final = 20
 _CHUNK: Final = 1 << 20

@@ -16,12 +16,12 @@ from logkeep.formats.zookeeper.names import FileKind, FileName, epoch_of, follow
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, DamageKind, RecordStretch, ScannedLog, header, scan, tables
 from logkeep.model.findings import Severity
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.check import log_findings
 from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, LogFileEnding, Member
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.model.log_slices import LogPart
 from logkeep.zookeeper.model.snapshot_scan import Hashed, read_facts
-from logkeep.zookeeper.survey import borders_in
+from logkeep.zookeeper.timeline.log_check import log_findings
+from logkeep.zookeeper.timeline.survey import borders_in
 
 _VERSION_2 = "version-2"
 _HISTORY = "1"

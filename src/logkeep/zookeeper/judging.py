@@ -12,7 +12,7 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.model.condition import Condition, condition, quality
 from logkeep.zookeeper.model.findings import Class, FileFinding
-from logkeep.zookeeper.plan import TAIL_UNPROVEN
+from logkeep.zookeeper.timeline.plan import TAIL_UNPROVEN
 from logkeep.zookeeper.verify import VerifiedFiles
 
 

@@ -11,8 +11,8 @@ from enum import StrEnum
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.formats.zookeeper.scanned_log import DamageKind, Padding, ScannedLog
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.check import good_runs, lost_of
 from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.timeline.log_check import good_runs, lost_of
 
 _HEADER_BYTES = 16
 

@@ -15,16 +15,16 @@ from logkeep.errors import Interrupted, LogkeepError
 from logkeep.model.findings import Severity
 from logkeep.model.work import Progress
 from logkeep.zookeeper.boot import Boot, booted, not_booted
-from logkeep.zookeeper.check_history import history_findings
-from logkeep.zookeeper.coverage import Holdings
-from logkeep.zookeeper.given_up import moments_lost
-from logkeep.zookeeper.line import line_of
 from logkeep.zookeeper.model.archived import BackupView, KeptSnapshot
 from logkeep.zookeeper.model.findings import Class, FileFinding
-from logkeep.zookeeper.plan import Interval, Moments, RestorePath, ToEnd, plan, reachable
-from logkeep.zookeeper.reach import reaches_of
-from logkeep.zookeeper.survey import LogTimes, survey
-from logkeep.zookeeper.verify_objects import ObjectChecks, check_data, check_files
+from logkeep.zookeeper.timeline.history_check import history_findings
+from logkeep.zookeeper.timeline.holdings import Holdings
+from logkeep.zookeeper.timeline.lost_moments import moments_lost
+from logkeep.zookeeper.timeline.object_check import ObjectChecks, check_data, check_files
+from logkeep.zookeeper.timeline.plan import Interval, Moments, RestorePath, ToEnd, plan, reachable
+from logkeep.zookeeper.timeline.reachable import reaches_of
+from logkeep.zookeeper.timeline.survey import LogTimes, survey
+from logkeep.zookeeper.timeline.timeline import line_of
 from logkeep.zookeeper.verify_replay import ReplayChecks, check_replay
 
 _OF_FILES = frozenset(

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Severity
-from logkeep.zookeeper.coverage import Holdings
-from logkeep.zookeeper.line import line_of
 from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.model.findings import Class, FileFinding
-from logkeep.zookeeper.plan import Moments, RestoreRefused, ToEnd, path_along
-from logkeep.zookeeper.prove import proven_path
-from logkeep.zookeeper.reach import Reach, reaches_of
-from logkeep.zookeeper.replay import ReplayedTree, replay, unproven
+from logkeep.zookeeper.timeline.holdings import Holdings
+from logkeep.zookeeper.timeline.plan import Moments, RestoreRefused, ToEnd, path_along
+from logkeep.zookeeper.timeline.proof import proven_path
+from logkeep.zookeeper.timeline.reachable import Reach, reaches_of
+from logkeep.zookeeper.timeline.replay import ReplayedTree, replay, unproven
+from logkeep.zookeeper.timeline.timeline import line_of
 
 _DO_NOT_USE = "nothing is restored from it; an older point, another member or an earlier backup may be whole"
 

@@ -10,7 +10,7 @@ import msgspec
 
 from logkeep.model.work import Engine, Progress
 from logkeep.zookeeper.model.archived import BackupView
-from logkeep.zookeeper.verify_objects import CheckedObject, Kept, ObjectChecks, checked_object, with_object
+from logkeep.zookeeper.timeline.object_check import CheckedObject, Kept, ObjectChecks, checked_object, with_object
 
 UNIT_BYTES = 64 << 20
 

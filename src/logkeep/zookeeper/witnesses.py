@@ -7,11 +7,11 @@ whoever is asked later and has another record contradicts one that is heard.
 from collections.abc import Iterator, Sequence
 
 from logkeep.formats.zookeeper.txnlog import ScannedLog
-from logkeep.zookeeper.check import good_runs, lost_of
 from logkeep.zookeeper.donors import Views, differing
 from logkeep.zookeeper.model.archived import KeptLog
 from logkeep.zookeeper.repair_plan import Donor, Past, outside
-from logkeep.zookeeper.survey import runs_of
+from logkeep.zookeeper.timeline.log_check import good_runs, lost_of
+from logkeep.zookeeper.timeline.survey import runs_of
 
 _Spans = tuple[tuple[int, int], ...]
 

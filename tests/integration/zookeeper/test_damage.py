@@ -18,12 +18,12 @@ from logkeep.model.findings import Severity
 from logkeep.zookeeper.directory_view import directory_view
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.model.findings import Class
-from logkeep.zookeeper.plan import RestoreRefused, ToEnd, ToZxid
-from logkeep.zookeeper.prove import ProvenPath, proven_path
 from logkeep.zookeeper.repair import repair
 from logkeep.zookeeper.repair_plan import Repair
 from logkeep.zookeeper.server.client import Credential, ZooKeeperSession, session
-from logkeep.zookeeper.survey import LogTimes, survey
+from logkeep.zookeeper.timeline.plan import RestoreRefused, ToEnd, ToZxid
+from logkeep.zookeeper.timeline.proof import ProvenPath, proven_path
+from logkeep.zookeeper.timeline.survey import LogTimes, survey
 from logkeep.zookeeper.verify import Level, VerifiedFiles, verify
 from tests.zookeeper.damage import (
     PASSWORD,

@@ -13,9 +13,9 @@ from logkeep.repository.chain import read_chain
 from logkeep.zookeeper.archive.view import ArchiveView
 from logkeep.zookeeper.archive.view import view_of as archived_view
 from logkeep.zookeeper.model.tree import Tree
-from logkeep.zookeeper.plan import ToZxid
-from logkeep.zookeeper.restore.choosing import choose
 from logkeep.zookeeper.restore.values import Form, ZooKeeperRestoreOptions
+from logkeep.zookeeper.timeline.plan import ToZxid
+from logkeep.zookeeper.timeline.verified_path import choose
 from tests.zookeeper import raw
 from tests.zookeeper.archives import new_place
 from tests.zookeeper.judged import differences

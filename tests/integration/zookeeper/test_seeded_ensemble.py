@@ -12,12 +12,12 @@ from logkeep.errors import ServerFailed
 from logkeep.formats.zookeeper.names import epoch_of, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.zookeeper.model.tree import Tree, rows_of
-from logkeep.zookeeper.plan import ToZxid
-from logkeep.zookeeper.restore.choosing import choose
 from logkeep.zookeeper.restore.holding import EPOCH_FILES
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.sessions import drop_sessions
 from logkeep.zookeeper.restore.values import Sessions, ZooKeeperRestoreOptions
+from logkeep.zookeeper.timeline.plan import ToZxid
+from logkeep.zookeeper.timeline.verified_path import choose
 from tests.integration.processes import wait_for
 from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble, ZooKeeperMember, running
 from tests.zookeeper.moments import JAVA

@@ -12,7 +12,7 @@ from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.past.comparing import TreeSide, compare
 from logkeep.zookeeper.past.events import Depth, WantedEvents
 from logkeep.zookeeper.past.history import history
-from logkeep.zookeeper.plan import ToZxid
+from logkeep.zookeeper.timeline.plan import ToZxid
 from tests.zookeeper.encoding import body, record
 from tests.zookeeper.made import MemoryView
 

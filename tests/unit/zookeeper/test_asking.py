@@ -8,7 +8,7 @@ import pytest
 from logkeep.zookeeper.asking import helpful
 from logkeep.zookeeper.repair import repair
 from logkeep.zookeeper.repair_plan import RepairPlan
-from logkeep.zookeeper.verify_objects import ObjectChecks, check_data, check_files
+from logkeep.zookeeper.timeline.object_check import ObjectChecks, check_data, check_files
 from tests.zookeeper.made import MemorySink, MemoryView, Past, backup_of
 
 PAST = Past(range(1, 13))

@@ -19,10 +19,10 @@ from logkeep.zookeeper.archive.verifying import DeepVerification
 from logkeep.zookeeper.boot import Boot, RunningServer
 from logkeep.zookeeper.drilling import Drilled, drill
 from logkeep.zookeeper.model.findings import Class
-from logkeep.zookeeper.plan import ToEnd
-from logkeep.zookeeper.restore.choosing import choose
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.values import ServerTarget, Sessions, ZooKeeperRestoreOptions
+from logkeep.zookeeper.timeline.plan import ToEnd
+from logkeep.zookeeper.timeline.verified_path import choose
 from logkeep.zookeeper.verify import Level, verify
 from tests.zookeeper.archives import archived, new_place, newest
 from tests.zookeeper.directories import MadeServer

@@ -6,8 +6,8 @@ import pytest
 
 from logkeep.formats.zookeeper.txnlog import ScannedLog, scan
 from logkeep.model.findings import Severity
-from logkeep.zookeeper.check import good_runs, log_findings, lost_of
 from logkeep.zookeeper.model.findings import Class
+from logkeep.zookeeper.timeline.log_check import good_runs, log_findings, lost_of
 from tests.zookeeper.encoding import log_of, set_data
 from tests.zookeeper.made import kept_log
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from logkeep.errors import RestoreFailed
-from logkeep.zookeeper.plan import Target, ToEnd, ToTime, ToZxid
-from logkeep.zookeeper.restore.choosing import choose
+from logkeep.zookeeper.timeline.plan import Target, ToEnd, ToTime, ToZxid
+from logkeep.zookeeper.timeline.verified_path import choose
 from tests.zookeeper.made import MemoryView, Past, backup_of
 
 PAST = Past(range(1, 31))

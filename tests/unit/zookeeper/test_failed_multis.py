@@ -11,7 +11,7 @@ from logkeep.formats.zookeeper.jute import packed_buffer, packed_int
 from logkeep.formats.zookeeper.names import log_name
 from logkeep.formats.zookeeper.transactions import HEADER, Multi, TransactionType, decode
 from logkeep.formats.zookeeper.txnlog import tables
-from logkeep.zookeeper.survey import compared
+from logkeep.zookeeper.timeline.survey import compared
 from tests.zookeeper.archives import archived, new_place, newest, zxids
 from tests.zookeeper.directories import MadeServer, bundled
 from tests.zookeeper.made_server import create, log_bytes

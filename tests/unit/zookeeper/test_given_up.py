@@ -1,7 +1,7 @@
 """Which moments are lost with a snapshot, although every transaction is there."""
 
-from logkeep.zookeeper.given_up import moments_lost, shared_out
-from logkeep.zookeeper.survey import survey
+from logkeep.zookeeper.timeline.lost_moments import moments_lost, shared_out
+from logkeep.zookeeper.timeline.survey import survey
 from tests.zookeeper.made import Past, backup_of
 
 PAST = Past(range(1, 31))

@@ -14,9 +14,9 @@ from logkeep.formats.zookeeper.transactions import (
 )
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.model.tree import new_tree, rows_of
-from logkeep.zookeeper.plan import RestorePath, ToEnd, plan
-from logkeep.zookeeper.replay import replay
-from logkeep.zookeeper.survey import LogTimes, survey
+from logkeep.zookeeper.timeline.plan import RestorePath, ToEnd, plan
+from logkeep.zookeeper.timeline.replay import replay
+from logkeep.zookeeper.timeline.survey import LogTimes, survey
 from tests.zookeeper import encoding
 from tests.zookeeper.made import BEGAN_MS, MemoryView
 

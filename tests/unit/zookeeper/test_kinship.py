@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from logkeep.formats.zookeeper.jute import packed_buffer, packed_int
 from logkeep.formats.zookeeper.snapshot import NodeRow
 from logkeep.formats.zookeeper.transactions import HEADER, TransactionType
-from logkeep.zookeeper.kinship import same_past
 from logkeep.zookeeper.model.tree import Tree, rows_of
+from logkeep.zookeeper.timeline.same_ensemble import same_past
 from tests.zookeeper.made_server import SESSION, tree_after
 
 _OPEN = packed_int(1) + packed_int(31) + packed_buffer(b"world") + packed_buffer(b"anyone")

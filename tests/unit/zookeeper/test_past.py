@@ -35,8 +35,8 @@ from logkeep.zookeeper.past.difference import DifferenceKind, differences
 from logkeep.zookeeper.past.events import Depth, LogSearchUnit, WantedEvents, find, wanted_path
 from logkeep.zookeeper.past.history import History, history
 from logkeep.zookeeper.past.pieces import pieces, searched
-from logkeep.zookeeper.plan import Slice, ToEnd, ToZxid
-from logkeep.zookeeper.prove import MISMATCH
+from logkeep.zookeeper.timeline.plan import Slice, ToEnd, ToZxid
+from logkeep.zookeeper.timeline.proof import MISMATCH
 from tests.zookeeper.encoding import body, record
 from tests.zookeeper.made import MemoryView, Past, add_member, backup_of, kept_log
 

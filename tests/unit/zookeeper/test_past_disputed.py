@@ -15,7 +15,7 @@ from logkeep.zookeeper.past.choice import choice
 from logkeep.zookeeper.past.disputed import PairUnit, compare_logs
 from logkeep.zookeeper.past.events import Depth, WantedEvents
 from logkeep.zookeeper.past.history import History, history
-from logkeep.zookeeper.survey import to_compare
+from logkeep.zookeeper.timeline.survey import to_compare
 from tests.zookeeper.encoding import body, record
 from tests.zookeeper.made import MemoryView, Past, add_member, epoch
 

@@ -1,13 +1,13 @@
 """Plan and replay together: digests decide between ends of epochs, and nothing is believed that they contradict."""
 
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.coverage import BorderProof
-from logkeep.zookeeper.line import line_of
 from logkeep.zookeeper.model.archived import Member
-from logkeep.zookeeper.plan import RestorePath, RestoreRefused, ToEnd, ToTime, ToZxid, plan
-from logkeep.zookeeper.prove import ProvenPath, proven_path
-from logkeep.zookeeper.replay import replay
-from logkeep.zookeeper.survey import LogTimes, survey
+from logkeep.zookeeper.timeline.holdings import BorderProof
+from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, ToEnd, ToTime, ToZxid, plan
+from logkeep.zookeeper.timeline.proof import ProvenPath, proven_path
+from logkeep.zookeeper.timeline.replay import replay
+from logkeep.zookeeper.timeline.survey import LogTimes, survey
+from logkeep.zookeeper.timeline.timeline import line_of
 from tests.zookeeper.made import MemoryView, Past, add_member, backup_of, epoch
 
 ONE, TWO = epoch(1, 6), epoch(2, 5)

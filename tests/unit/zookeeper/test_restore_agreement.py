@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from logkeep.errors import Damaged, LogkeepError, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.names import log_name
 from logkeep.zookeeper.model.archived import Member
-from logkeep.zookeeper.replay import replay
 from logkeep.zookeeper.restore.agreeing import Agreement, agree
 from logkeep.zookeeper.restore.agreement import epoch_for_all
 from logkeep.zookeeper.restore.carrying_out import carry_out
@@ -23,6 +22,7 @@ from logkeep.zookeeper.restore.preparing import PreparedRestore, prepare
 from logkeep.zookeeper.restore.surveying import survey_host
 from logkeep.zookeeper.restore.values import Form, ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.server.four_letter import ServerState
+from logkeep.zookeeper.timeline.replay import replay
 from tests.zookeeper.made_server import MadeView, create, files, log_bytes, made_backup, old_server
 
 NOW = datetime(2026, 11, 16, 3, 0, tzinfo=UTC)

@@ -8,11 +8,11 @@ import pytest
 
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.zookeeper.model.archived import Member
-from logkeep.zookeeper.plan import RestorePath, ToEnd, ToTime, ToZxid, plan
-from logkeep.zookeeper.plan import Target as Moment
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.values import Form, ServerTarget, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
-from logkeep.zookeeper.survey import LogTimes, survey
+from logkeep.zookeeper.timeline.plan import RestorePath, ToEnd, ToTime, ToZxid, plan
+from logkeep.zookeeper.timeline.plan import Target as Moment
+from logkeep.zookeeper.timeline.survey import LogTimes, survey
 from tests.zookeeper.made_server import MadeView, create, made_backup, old_server
 
 END_MS = 1_700_000_000_005

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import TargetUnsafe
-from logkeep.zookeeper.replay import replay
 from logkeep.zookeeper.restore.agreeing import agree
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.documents import HostSurvey, decoded, encoded
@@ -14,6 +13,7 @@ from logkeep.zookeeper.restore.numbers import epoch_above
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.surveying import survey_host, survey_of
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
+from logkeep.zookeeper.timeline.replay import replay
 from tests.unit.zookeeper.test_restore_agreement import NOW
 from tests.zookeeper.made_server import made_backup, old_server
 

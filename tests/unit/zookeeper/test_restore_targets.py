@@ -11,7 +11,6 @@ import pytest
 
 from logkeep.errors import Damaged, Locked, LogkeepError, RestoreFailed, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.names import log_name
-from logkeep.zookeeper.plan import ToZxid
 from logkeep.zookeeper.restore import places
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.ending import RestoreEndState, continue_restore, roll_back
@@ -21,6 +20,7 @@ from logkeep.zookeeper.restore.places import JOURNAL, place_of
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.server.four_letter import ServerState
+from logkeep.zookeeper.timeline.plan import ToZxid
 from tests.zookeeper.files import loaded
 from tests.zookeeper.made_server import (
     MadeView,

@@ -20,7 +20,7 @@ from logkeep.zookeeper.archive.verifying import DeepVerification
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.collect import MemberPlace, ServerFiles, look
 from logkeep.zookeeper.model.findings import Class
-from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, check_data, check_files, to_read
+from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, check_data, check_files, to_read
 from logkeep.zookeeper.verify_units import ObjectsUnit, checked_by, shares
 from tests.zookeeper.archives import archived, archived_all, new_place
 from tests.zookeeper.directories import MadeServer, bundled

@@ -15,7 +15,7 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.past.comparing import TreeComparison, TreeSide, compare
 from logkeep.zookeeper.past.difference import DifferenceKind, NodeDifference
 from logkeep.zookeeper.past.events import wanted_path
-from logkeep.zookeeper.plan import RestorePath, shown_time
+from logkeep.zookeeper.timeline.plan import RestorePath, shown_time
 
 
 class DiffSide(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,9 +23,9 @@ from logkeep.zookeeper.archive.receipts import RestoreStart, StoredRestore, begi
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.drilling import Drilled, drill
 from logkeep.zookeeper.restore.carrying_out import journal_name
-from logkeep.zookeeper.restore.choosing import VerifiedPath, choose
 from logkeep.zookeeper.restore.preparing import PreparedRestore, prepare
 from logkeep.zookeeper.restore.values import ServerTarget, Sessions, ZooKeeperRestoreOptions
+from logkeep.zookeeper.timeline.verified_path import VerifiedPath, choose
 
 _TOLD: tuple[Option[Any], ...] = (TO_ZXID, TO_TIME)
 

@@ -20,7 +20,7 @@ from logkeep.zookeeper.archive.view import view_of
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.past.comparing import TreeSide, one_member
-from logkeep.zookeeper.plan import ToEnd, ToZxid
+from logkeep.zookeeper.timeline.plan import ToEnd, ToZxid
 
 
 def damaged_if(findings: Sequence[Finding]) -> int:

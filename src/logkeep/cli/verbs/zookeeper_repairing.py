@@ -24,8 +24,8 @@ from logkeep.zookeeper.archive.verifying import DeepVerification
 from logkeep.zookeeper.directory_view import DirectoryView, directory_view
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.repair_plan import RepairPlan
+from logkeep.zookeeper.timeline.object_check import Kept, named
 from logkeep.zookeeper.verify import Level
-from logkeep.zookeeper.verify_objects import Kept, named
 
 
 def mend(run: Run, place: SourceRef, backup_id: BackupId) -> ZooKeeperRepairReport:

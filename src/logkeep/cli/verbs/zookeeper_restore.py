@@ -61,12 +61,12 @@ from logkeep.repository.owner import this_process
 from logkeep.repository.restores import ReceiptDocument, RestoreVerdict
 from logkeep.zookeeper.archive.receipts import RestoreStart, StoredRestore, begin, facts_of, verdict_of
 from logkeep.zookeeper.archive.view import view_of
-from logkeep.zookeeper.plan import Target as Moment
-from logkeep.zookeeper.plan import ToEnd, ToTime, ToZxid
 from logkeep.zookeeper.restore.carrying_out import carry_out, journal_name
-from logkeep.zookeeper.restore.choosing import VerifiedPath, choose
 from logkeep.zookeeper.restore.preparing import PreparedRestore, check_targets, prepare
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget, Sessions, ZooKeeperRestoreOptions
+from logkeep.zookeeper.timeline.plan import Target as Moment
+from logkeep.zookeeper.timeline.plan import ToEnd, ToTime, ToZxid
+from logkeep.zookeeper.timeline.verified_path import VerifiedPath, choose
 
 _TOLD: tuple[Option[Any], ...] = (
     RESTORE_PLAN, ZK_DATA_DIRS, ZK_LOG_DIRS, TO_ZXID, TO_TIME, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE,

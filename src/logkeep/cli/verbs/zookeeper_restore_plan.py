@@ -37,9 +37,9 @@ from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
 from logkeep.zookeeper.archive.view import view_of
 from logkeep.zookeeper.restore.agreeing import Agreement, agree
-from logkeep.zookeeper.restore.choosing import choose
 from logkeep.zookeeper.restore.documents import HostSurvey, MemberSurvey, read_document
 from logkeep.zookeeper.restore.values import Form, Sessions, ZooKeeperRestoreOptions
+from logkeep.zookeeper.timeline.verified_path import choose
 
 
 class AgreedMember(msgspec.Struct, frozen=True, kw_only=True):

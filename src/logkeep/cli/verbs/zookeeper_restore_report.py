@@ -11,12 +11,12 @@ from logkeep.cli.receipt_text import finding_lines, took
 from logkeep.errors import RestoreFailed
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
-from logkeep.zookeeper.plan import Moment
 from logkeep.zookeeper.restore.agreeing import Agreement
 from logkeep.zookeeper.restore.documents import AgreedPlan
 from logkeep.zookeeper.restore.next_steps import next_steps
 from logkeep.zookeeper.restore.preparing import PreparedRestore
 from logkeep.zookeeper.restore.values import RestoreReceipt, ZooKeeperRestorePlan
+from logkeep.zookeeper.timeline.plan import Moment
 
 NOT_BEGUN: Final = "not-begun"
 """The verdict of a --continue that found nothing to go on from: the old data is in place."""

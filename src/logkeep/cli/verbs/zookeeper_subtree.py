@@ -61,7 +61,6 @@ from logkeep.zookeeper.archive.subtree_receipts import (
 )
 from logkeep.zookeeper.archive.view import view_of
 from logkeep.zookeeper.restore.carrying_out import journal_name
-from logkeep.zookeeper.restore.choosing import choose
 from logkeep.zookeeper.server.client import ZooKeeperSession, server_state, session
 from logkeep.zookeeper.server.credentials import read_credentials
 from logkeep.zookeeper.server.four_letter import parse_address
@@ -69,6 +68,7 @@ from logkeep.zookeeper.subtree.carrying_out import SubtreeRunEnd, begin
 from logkeep.zookeeper.subtree.journal import Heading, refuse_taken
 from logkeep.zookeeper.subtree.preparing import SubtreeWish, prepare
 from logkeep.zookeeper.subtree.wanted import parsed_path
+from logkeep.zookeeper.timeline.verified_path import choose
 
 _TIMEOUT_S = 30.0
 _TOLD: tuple[Option[Any], ...] = (TO_ZXID, TO_TIME, AS_PATH, DELETE_EXTRA, BELIEVE)

@@ -18,12 +18,12 @@ from logkeep.zookeeper.boot import Boot
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.repair_notes import DROPPED, repair_notes
 from logkeep.zookeeper.bundle.view import CHANGED, BundleView
-from logkeep.zookeeper.coverage import Holdings
 from logkeep.zookeeper.judging import Judged, judge, with_standing
-from logkeep.zookeeper.survey import survey
 from logkeep.zookeeper.taken import missing_when_taken
+from logkeep.zookeeper.timeline.holdings import Holdings
+from logkeep.zookeeper.timeline.object_check import check_data, check_files
+from logkeep.zookeeper.timeline.survey import survey
 from logkeep.zookeeper.verify import Level, verify
-from logkeep.zookeeper.verify_objects import check_data, check_files
 
 
 def check_bundle(

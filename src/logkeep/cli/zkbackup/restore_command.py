@@ -46,14 +46,14 @@ from logkeep.config.settings import SettingPlace
 from logkeep.errors import ConfigError, LogkeepError, RestoreFailed, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.plan import RestorePath, RestoreRefused, Target, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.restore.carrying_out import carry_out, journal_name
 from logkeep.zookeeper.restore.ending import RestoreEnd, RestoreEndState, continue_restore, roll_back
 from logkeep.zookeeper.restore.journal import Phase, read_journal
 from logkeep.zookeeper.restore.preparing import PreparedRestore, check_targets, prepare
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.restore.values import ServerTarget as TargetPlace
-from logkeep.zookeeper.survey import LogTimes, survey
+from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, Target, ToEnd, ToTime, ToZxid, plan
+from logkeep.zookeeper.timeline.survey import LogTimes, survey
 
 HELP = """The server must be stopped. By default the tree comes back as it was at the end of the backup; --to-zxid and
 --to-time choose another moment, and one that cannot be proven is refused with a list of those that can."""

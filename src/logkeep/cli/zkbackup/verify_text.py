@@ -14,7 +14,7 @@ from logkeep.zookeeper.bundle.documents import LogEntry, SnapshotEntry
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.judging import Judged
 from logkeep.zookeeper.model.condition import Condition
-from logkeep.zookeeper.plan import Interval
+from logkeep.zookeeper.timeline.plan import Interval
 
 _ASSESSMENT = {
     Condition.VALID: f"{GOOD} the backup can be restored",

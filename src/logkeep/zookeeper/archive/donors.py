@@ -14,7 +14,7 @@ from logkeep.repository.fold import Folded
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.donors import may_help
 from logkeep.zookeeper.model.archived import KeptLog
-from logkeep.zookeeper.verify_objects import Kept
+from logkeep.zookeeper.timeline.object_check import Kept
 
 MOST_DONORS: Final = 32
 """So many backups are read for records; they all have something of their own that may be what is lost."""

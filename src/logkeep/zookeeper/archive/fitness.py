@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from logkeep.zookeeper.repair import BackupRepairPlan
 from logkeep.zookeeper.repair_plan import RepairPlan
-from logkeep.zookeeper.verify_objects import Kept
+from logkeep.zookeeper.timeline.object_check import Kept
 
 
 def why_left(found: BackupRepairPlan, snapshots: int, *, accept_loss: bool) -> Iterator[tuple[Kept, str]]:

@@ -8,7 +8,7 @@ from logkeep.zookeeper.archive.mending import Mend, same_bytes
 from logkeep.zookeeper.archive.view import ArchiveView
 from logkeep.zookeeper.model.archived import KeptLog
 from logkeep.zookeeper.model.sink import CopiedAgain
-from logkeep.zookeeper.verify_objects import named
+from logkeep.zookeeper.timeline.object_check import named
 
 
 def mends_of(view: ArchiveView, again: Sequence[CopiedAgain]) -> Iterator[tuple[CopiedAgain, Mend]]:

@@ -21,11 +21,11 @@ from logkeep.zookeeper.archive.record import (
     member_of,
 )
 from logkeep.zookeeper.archive.serving import served_record
-from logkeep.zookeeper.coverage import Holdings
-from logkeep.zookeeper.line import line_of
 from logkeep.zookeeper.model.archived import KeptLog
-from logkeep.zookeeper.plan import Interval, reachable
-from logkeep.zookeeper.reach import reaches_of
+from logkeep.zookeeper.timeline.holdings import Holdings
+from logkeep.zookeeper.timeline.plan import Interval, reachable
+from logkeep.zookeeper.timeline.reachable import reaches_of
+from logkeep.zookeeper.timeline.timeline import line_of
 
 Spans = dict[str, list[tuple[int, int]]]
 """Per history, zxids from one to another, both included."""

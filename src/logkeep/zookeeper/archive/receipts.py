@@ -36,9 +36,9 @@ from logkeep.repository.restores import (
     read_plan,
 )
 from logkeep.zookeeper.archive.record import KIND
-from logkeep.zookeeper.plan import EPOCH_BELIEVED
 from logkeep.zookeeper.restore.preparing import PreparedRestore
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, Sessions
+from logkeep.zookeeper.timeline.plan import EPOCH_BELIEVED
 
 
 class PlanBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -37,8 +37,8 @@ from logkeep.zookeeper.model.packing import RepairedLog, StoredWriter
 from logkeep.zookeeper.model.sink import StoredObject
 from logkeep.zookeeper.repair import BackupRepairPlan, foresee, repair
 from logkeep.zookeeper.repair_plan import DonorRecords, NewLog, Repair, RepairPlan
+from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, check_data, check_files, named
 from logkeep.zookeeper.verify import Level
-from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, check_data, check_files, named
 
 _FAILED: Final = "it could not be read any more when its turn came"
 

@@ -59,7 +59,7 @@ from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot
 from logkeep.zookeeper.model.packing import DEFAULT_LEVEL, StoredWriter
 from logkeep.zookeeper.model.sink import CompletedBackup, CopiedAgain, Gathered, Known, MemberText
 from logkeep.zookeeper.model.tree import Tree
-from logkeep.zookeeper.planned import Restorable, planned
+from logkeep.zookeeper.timeline.restorable import Restorable, planned
 
 _Answer = TypeVar("_Answer")
 

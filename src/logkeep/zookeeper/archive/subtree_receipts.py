@@ -33,12 +33,12 @@ from logkeep.repository.restores import (
 )
 from logkeep.zookeeper.archive.receipts import StoredRestore
 from logkeep.zookeeper.archive.record import KIND
-from logkeep.zookeeper.plan import RestorePath
 from logkeep.zookeeper.subtree.carrying_out import SubtreeRunEnd
 from logkeep.zookeeper.subtree.changes import Change
 from logkeep.zookeeper.subtree.journal import Heading, StoredAs, read_journal
 from logkeep.zookeeper.subtree.preparing import NEVER_RESTORED, PreparedSubtree
 from logkeep.zookeeper.subtree.wanted import SkippedNode
+from logkeep.zookeeper.timeline.plan import RestorePath
 
 _PATHS: Final = 10
 """Of each kind of change, that are told by name; the journal has all."""

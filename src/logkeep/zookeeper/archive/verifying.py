@@ -19,8 +19,8 @@ from logkeep.zookeeper.boot import Boot
 from logkeep.zookeeper.judging import Judged, judge
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.taken import missing_when_taken
+from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, named, to_read
 from logkeep.zookeeper.verify import Level, VerifiedFiles, verify
-from logkeep.zookeeper.verify_objects import Kept, ObjectChecks, named, to_read
 from logkeep.zookeeper.verify_units import ObjectsUnit, checked_by, shares
 
 _GONE = frozenset({"object-missing", "size-mismatch"})

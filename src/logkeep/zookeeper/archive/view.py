@@ -32,10 +32,10 @@ from logkeep.zookeeper.archive.serving import served_record
 from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.model.packing import unpacked_stream
 from logkeep.zookeeper.model.tree import Tree
-from logkeep.zookeeper.plan import RestorePath
-from logkeep.zookeeper.planned import end_of
-from logkeep.zookeeper.replay import replay
-from logkeep.zookeeper.verify_objects import CheckedObject, checked_object
+from logkeep.zookeeper.timeline.object_check import CheckedObject, checked_object
+from logkeep.zookeeper.timeline.plan import RestorePath
+from logkeep.zookeeper.timeline.replay import replay
+from logkeep.zookeeper.timeline.restorable import end_of
 
 
 @dataclass(frozen=True)

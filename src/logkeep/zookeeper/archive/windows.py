@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from logkeep.zookeeper.archive.record import LogRecord, kept_log
 from logkeep.zookeeper.archive.view import ArchiveView
-from logkeep.zookeeper.survey import LogTimes
+from logkeep.zookeeper.timeline.survey import LogTimes
 
 
 def first_since(base: ArchiveView | None) -> Callable[[LogRecord, int], int]:

@@ -25,12 +25,12 @@ from logkeep.zookeeper.bundle.repair_notes import dropped_note, repaired_note
 from logkeep.zookeeper.bundle.rewriting import document_of, replace_document
 from logkeep.zookeeper.bundle.sealing import sealed_again
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.given_up import moments_lost, shared_out
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.model.packing import SUFFIXES, RepairedLog, StoredWriter
 from logkeep.zookeeper.model.sink import StoredObject
 from logkeep.zookeeper.repair_plan import NewLog, RepairPlan
-from logkeep.zookeeper.survey import survey
+from logkeep.zookeeper.timeline.lost_moments import moments_lost, shared_out
+from logkeep.zookeeper.timeline.survey import survey
 
 _CODECS: Final = (Codec.GZIP, Codec.ZSTD, Codec.NONE)
 

@@ -27,7 +27,7 @@ from logkeep.zookeeper.bundle.shelf import BundleShelf
 from logkeep.zookeeper.bundle.texts import log_text, manifest_text
 from logkeep.zookeeper.model.packing import DEFAULT_LEVEL
 from logkeep.zookeeper.model.sink import CompletedBackup, Gathered, Known, MemberText
-from logkeep.zookeeper.planned import planned
+from logkeep.zookeeper.timeline.restorable import planned
 
 _DIRECTORIES = (layout.SNAPSHOTS, layout.TXNLOGS, layout.METADATA, layout.LOGS)
 

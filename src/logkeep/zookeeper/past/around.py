@@ -20,8 +20,8 @@ from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.past.choice import HistorySelection
 from logkeep.zookeeper.past.events import LogSearchUnit, WantedEvents
 from logkeep.zookeeper.past.pieces import history_order, once, without
-from logkeep.zookeeper.plan import Slice
-from logkeep.zookeeper.verify_objects import LARGEST_SALVAGED
+from logkeep.zookeeper.timeline.object_check import LARGEST_SALVAGED
+from logkeep.zookeeper.timeline.plan import Slice
 
 UNREADABLE = (Damaged, ObjectMissing)
 _REMEDY = "`logkeep verify` names what is damaged; another member or an earlier backup may have these transactions"

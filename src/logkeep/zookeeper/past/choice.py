@@ -13,14 +13,14 @@ from logkeep.errors import UsageError
 from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import EngineFor
-from logkeep.zookeeper.coverage import Border, BorderProof, Dispute, Holdings, Line
-from logkeep.zookeeper.line import line_of, spans_of, told_committed
 from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.past.disputed import disputed_by_members
 from logkeep.zookeeper.past.pieces import gaps, history_order, pieces, without
-from logkeep.zookeeper.plan import Slice
-from logkeep.zookeeper.survey import survey_without_disputes
+from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Dispute, Holdings, Line
+from logkeep.zookeeper.timeline.plan import Slice
+from logkeep.zookeeper.timeline.survey import survey_without_disputes
+from logkeep.zookeeper.timeline.timeline import line_of, spans_of, told_committed
 
 _REMEDY_UNPROVEN = "back up a majority of the voters: then it is known how the epoch ended"
 _REMEDY_DISPUTED = "they are not of one history: ask one of the members by name, with --member"

@@ -20,9 +20,9 @@ from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.past.difference import DifferenceKind, NodeDifference, differences
-from logkeep.zookeeper.plan import RestorePath, RestoreRefused, Slice, Target, plan
-from logkeep.zookeeper.restore.choosing import VerifiedPath, choose
-from logkeep.zookeeper.survey import LogTimes, survey
+from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, Slice, Target, plan
+from logkeep.zookeeper.timeline.survey import LogTimes, survey
+from logkeep.zookeeper.timeline.verified_path import VerifiedPath, choose
 
 _SYSTEM = b"/zookeeper"
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import msgspec
 
 from logkeep.model.work import EngineFor, Progress
-from logkeep.zookeeper.coverage import Dispute
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, narrowed
-from logkeep.zookeeper.survey import differing, to_compare
+from logkeep.zookeeper.timeline.holdings import Dispute
+from logkeep.zookeeper.timeline.survey import differing, to_compare
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.model.segments import Proof
 from logkeep.model.work import Progress
 from logkeep.zookeeper.model.archived import BackupView
-from logkeep.zookeeper.plan import Slice
 from logkeep.zookeeper.subtree.wanted import parsed_path
+from logkeep.zookeeper.timeline.plan import Slice
 
 CREATES: Final = ("create", "createContainer", "createTTL")
 DELETES: Final = ("delete", "deleteContainer")

@@ -19,15 +19,15 @@ from logkeep.formats.zookeeper.snapshot import NodeRow, SnapshotReader
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Proof
 from logkeep.model.work import Engine, Progress
-from logkeep.zookeeper.coverage import FIRST_EVER
 from logkeep.zookeeper.model.archived import BackupView, KeptSnapshot
 from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.model.tree import is_ephemeral
 from logkeep.zookeeper.past.around import UNREADABLE
 from logkeep.zookeeper.past.events import Depth, Event, WantedEvents
-from logkeep.zookeeper.plan import Slice
-from logkeep.zookeeper.reach import base_of
-from logkeep.zookeeper.replay import unpacked
+from logkeep.zookeeper.timeline.holdings import FIRST_EVER
+from logkeep.zookeeper.timeline.plan import Slice
+from logkeep.zookeeper.timeline.reachable import base_of
+from logkeep.zookeeper.timeline.replay import unpacked
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from heapq import heappop, heappush
 from itertools import groupby, pairwise
 
 from logkeep.formats.zookeeper.names import counter_of, epoch_of
-from logkeep.zookeeper.line import spans_of
-from logkeep.zookeeper.plan import RANK, Slice
+from logkeep.zookeeper.timeline.plan import RANK, Slice
+from logkeep.zookeeper.timeline.timeline import spans_of
 
 
 def history_order(history: str) -> tuple[int, str]:

@@ -7,8 +7,6 @@ from logkeep.errors import LogkeepError, RestoreFailed, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import Clock, utc_now
 from logkeep.zookeeper.model.archived import BackupView
-from logkeep.zookeeper.plan import RestorePath
-from logkeep.zookeeper.replay import ReplayedTree, replay, unproven
 from logkeep.zookeeper.restore.agreement import (
     archived_zxids,
     check_agrees,
@@ -29,6 +27,8 @@ from logkeep.zookeeper.restore.sessions import Dropped, drop_sessions
 from logkeep.zookeeper.restore.staged_files import Made, exact_files, original_files
 from logkeep.zookeeper.restore.unfinished import unfinished
 from logkeep.zookeeper.restore.values import Form, Sessions, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
+from logkeep.zookeeper.timeline.plan import RestorePath
+from logkeep.zookeeper.timeline.replay import ReplayedTree, replay, unproven
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.txnlog import header, tables
 from logkeep.zookeeper.model.archived import BackupView, KeptSnapshot
 from logkeep.zookeeper.model.tree import Tree, new_tree, rows_of
-from logkeep.zookeeper.plan import RestorePath, Slice
 from logkeep.zookeeper.restore.holding import EPOCH_FILES
+from logkeep.zookeeper.timeline.plan import RestorePath, Slice
 
 _PIECE_BYTES = 1 << 20
 _FRAME_BYTES = 12

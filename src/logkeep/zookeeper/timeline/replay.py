@@ -17,11 +17,11 @@ from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import bodies
-from logkeep.zookeeper.coverage import Border, BorderProof
 from logkeep.zookeeper.model.archived import BackupView, KeptSnapshot
 from logkeep.zookeeper.model.tree import Tree, new_tree, require_acls, tree_of, unresolved
 from logkeep.zookeeper.model.tree_compare import content_of
-from logkeep.zookeeper.plan import RestorePath, Slice
+from logkeep.zookeeper.timeline.holdings import Border, BorderProof
+from logkeep.zookeeper.timeline.plan import RestorePath, Slice
 
 _ZXID_AT: Final = 12
 _LONG: Final = struct.Struct(">q")

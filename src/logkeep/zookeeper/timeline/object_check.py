@@ -11,10 +11,10 @@ from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.txnlog import ScannedLog, scan
 from logkeep.model.findings import Severity
 from logkeep.model.work import Progress
-from logkeep.zookeeper.check import good_runs, log_findings, lost_of
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.model.snapshot_scan import Hashed, read_facts
+from logkeep.zookeeper.timeline.log_check import good_runs, log_findings, lost_of
 
 _CHUNK = 1 << 20
 _BRING_BACK = "bring the object back from a copy, or splice what is lost from another member or an earlier backup"

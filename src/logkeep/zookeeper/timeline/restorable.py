@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from logkeep.errors import BackupFailed
 from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.collect import NAME_LOG_DIR
-from logkeep.zookeeper.coverage import BorderProof, Holdings
-from logkeep.zookeeper.line import line_of
 from logkeep.zookeeper.model.archived import FileOrigin, KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.plan import RestorePath, RestoreRefused, ToEnd, plan
+from logkeep.zookeeper.timeline.holdings import BorderProof, Holdings
+from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, ToEnd, plan
+from logkeep.zookeeper.timeline.timeline import line_of
 
 _ANOTHER = "back up another member, or restart this one, which makes it write a snapshot"
 

@@ -9,8 +9,16 @@ from dataclasses import dataclass
 
 from logkeep.formats.zookeeper.names import counter_of, epoch_of
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.coverage import FIRST_EVER, Border, BorderProof, HeldSpan, Holdings, Line, MissingTransactions
 from logkeep.zookeeper.model.archived import KeptSnapshot
+from logkeep.zookeeper.timeline.holdings import (
+    FIRST_EVER,
+    Border,
+    BorderProof,
+    HeldSpan,
+    Holdings,
+    Line,
+    MissingTransactions,
+)
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.work import Progress
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.model.findings import FileFinding
-from logkeep.zookeeper.plan import RestorePath, RestoreRefused, Target, plan
-from logkeep.zookeeper.prove import proven_path
-from logkeep.zookeeper.replay import ReplayedTree
-from logkeep.zookeeper.survey import LogTimes, survey
-from logkeep.zookeeper.verify_objects import ObjectChecks, check_data
+from logkeep.zookeeper.timeline.object_check import ObjectChecks, check_data
+from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, Target, plan
+from logkeep.zookeeper.timeline.proof import proven_path
+from logkeep.zookeeper.timeline.replay import ReplayedTree
+from logkeep.zookeeper.timeline.survey import LogTimes, survey
 
 
 @dataclass(frozen=True)

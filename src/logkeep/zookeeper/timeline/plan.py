@@ -15,10 +15,10 @@ from logkeep.errors import RestoreFailed
 from logkeep.formats.zookeeper.names import counter_of, epoch_of, hex_zxid
 from logkeep.model.segments import Proof
 from logkeep.model.time import rfc3339
-from logkeep.zookeeper.coverage import Border, BorderProof, Holdings, Line, Span
-from logkeep.zookeeper.line import end_is_open, line_of
 from logkeep.zookeeper.model.archived import KeptLog
-from logkeep.zookeeper.reach import Reach, ReplayBase, reaches_of
+from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Holdings, Line, Span
+from logkeep.zookeeper.timeline.reachable import Reach, ReplayBase, reaches_of
+from logkeep.zookeeper.timeline.timeline import end_is_open, line_of
 
 RANK = {Proof.UNPROVEN: 0, Proof.BOUNDED: 1, Proof.PROVEN: 2}
 """How good a proof is."""

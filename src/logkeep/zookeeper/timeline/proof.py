@@ -11,10 +11,9 @@ from functools import partial
 
 from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.coverage import Border, Holdings
-from logkeep.zookeeper.line import end_is_open, line_of
 from logkeep.zookeeper.model.archived import BackupView
-from logkeep.zookeeper.plan import (
+from logkeep.zookeeper.timeline.holdings import Border, Holdings
+from logkeep.zookeeper.timeline.plan import (
     AWAITS_DIGEST,
     END_OPEN,
     EPOCH_BELIEVED,
@@ -30,8 +29,9 @@ from logkeep.zookeeper.plan import (
     plan,
     reachable,
 )
-from logkeep.zookeeper.reach import reaches_of
-from logkeep.zookeeper.replay import ReplayedTree, replay, unproven
+from logkeep.zookeeper.timeline.reachable import reaches_of
+from logkeep.zookeeper.timeline.replay import ReplayedTree, replay, unproven
+from logkeep.zookeeper.timeline.timeline import end_is_open, line_of
 
 _MOST_TRIES = 16
 MISMATCH = "the digests of the server contradict it"

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator, Mapping
 
 from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
 from logkeep.model.findings import Severity
-from logkeep.zookeeper.check import FROM_ANOTHER
-from logkeep.zookeeper.coverage import Border, BorderProof, Holdings, Line, MissingTransactions
 from logkeep.zookeeper.model.findings import Class, FileFinding
-from logkeep.zookeeper.plan import Moments, RestorePath, RestoreRefused, ToEnd, plan
-from logkeep.zookeeper.reach import Reach, ReplayBase, bases_of, reach_of, stop_of
+from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Holdings, Line, MissingTransactions
+from logkeep.zookeeper.timeline.log_check import FROM_ANOTHER
+from logkeep.zookeeper.timeline.plan import Moments, RestorePath, RestoreRefused, ToEnd, plan
+from logkeep.zookeeper.timeline.reachable import Reach, ReplayBase, bases_of, reach_of, stop_of
 
 
 def history_findings(holdings: Holdings, line: Line, moments: Moments) -> Iterator[FileFinding]:

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from logkeep.formats.zookeeper.names import counter_of, epoch_of
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.coverage import Border, BorderProof, Dispute, HeldSpan, Holdings, Line, Span
 from logkeep.zookeeper.model.archived import KeptLog, Member
+from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Dispute, HeldSpan, Holdings, Line, Span
 
 _LEAST_VOTERS = 3
 """Of an ensemble of which not all members were backed up. Two voters need the same majority."""

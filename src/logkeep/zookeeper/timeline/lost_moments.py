@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from logkeep.zookeeper.coverage import Holdings
-from logkeep.zookeeper.line import line_of
 from logkeep.zookeeper.model.archived import KeptSnapshot
-from logkeep.zookeeper.reach import reaches_of
 from logkeep.zookeeper.repair_plan import outside
+from logkeep.zookeeper.timeline.holdings import Holdings
+from logkeep.zookeeper.timeline.reachable import reaches_of
+from logkeep.zookeeper.timeline.timeline import line_of
 
 
 def moments_lost(holdings: Holdings, snapshots: Sequence[KeptSnapshot]) -> tuple[tuple[int, int], ...]:

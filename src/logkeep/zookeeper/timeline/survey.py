@@ -15,8 +15,8 @@ from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.agreement import same_transaction
 from logkeep.formats.zookeeper.names import epoch_of
 from logkeep.formats.zookeeper.txnlog import TransactionColumns, tables
-from logkeep.zookeeper.coverage import Dispute, Holdings
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.timeline.holdings import Dispute, Holdings
 
 _FRAME_BYTES: Final = 12
 _END_MARK_BYTES: Final = 1
