@@ -13,7 +13,7 @@ from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
 from logkeep.zookeeper.archive.sink import archiving
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
-from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
+from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
 from tests.zookeeper.directories import MadeServer, rounds
 

@@ -14,11 +14,11 @@ from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
 from logkeep.model.work import EngineFor
 from logkeep.spark.inline import InlineEngine
-from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
+from logkeep.zookeeper.backup.rounds import RoundSettings
+from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
+from logkeep.zookeeper.backup.server_files import MemberPlace
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
-from logkeep.zookeeper.collect import MemberPlace
-from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.model.sink import BackupSink
 from logkeep.zookeeper.model.tree import new_tree, rows_of
 from logkeep.zookeeper.server.four_letter import ServerState

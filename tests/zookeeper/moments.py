@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.model.findings import Finding, Severity
-from logkeep.zookeeper.backup import ZooKeeperBackupDone
+from logkeep.zookeeper.backup.run import ZooKeeperBackupDone
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.preparing import prepare

@@ -9,11 +9,11 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import SourceRef
 from logkeep.spark.cache import cache_dir
 from logkeep.zookeeper.archive.sink import archiving
-from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
+from logkeep.zookeeper.backup.rounds import RoundSettings
+from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
+from logkeep.zookeeper.backup.server_files import MemberPlace
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
-from logkeep.zookeeper.collect import MemberPlace
-from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.server.client import server_state

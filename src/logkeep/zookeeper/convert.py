@@ -19,12 +19,12 @@ from logkeep.formats.zookeeper.txnlog import HEADER_BYTES
 from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec
 from logkeep.model.work import EngineFor, Progress
-from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
+from logkeep.zookeeper.backup.rounds import RoundSettings
+from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
+from logkeep.zookeeper.backup.server_files import MemberPlace
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.documents import LogEntry, SnapshotEntry, codec_of
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.collect import MemberPlace
-from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.model.config_files import ConfigFile
 from logkeep.zookeeper.model.sink import (

@@ -17,9 +17,9 @@ from logkeep.formats.zookeeper.names import counter_of
 from logkeep.repository.freshness import put_freshness
 from logkeep.repository.optimize import Optimized
 from logkeep.zookeeper.archive.sink import ArchiveSink
-from logkeep.zookeeper.backup import AskWord, ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
-from logkeep.zookeeper.collect import MemberPlace, ServerFiles, look
-from logkeep.zookeeper.gathering import RoundSettings
+from logkeep.zookeeper.backup.rounds import RoundSettings
+from logkeep.zookeeper.backup.run import AskWord, ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
+from logkeep.zookeeper.backup.server_files import MemberPlace, ServerFiles, look
 from logkeep.zookeeper.model.sink import Known
 
 _LONGEST_PAUSE_S = 60.0

@@ -14,7 +14,7 @@ import pytest
 from logkeep.cli.zkbackup import backup_command, checking
 from logkeep.formats.zookeeper.txnlog import scan
 from logkeep.spark.threads import ThreadedEngine
-from logkeep.zookeeper import source_file
+from logkeep.zookeeper.backup import source_file
 from tests.e2e.zkbackup.served import Served
 from tests.unit.cli.calling import clean_environment
 from tests.unit.cli.zkbackup.bundles import PROGRAM, put

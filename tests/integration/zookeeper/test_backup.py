@@ -10,7 +10,7 @@ from logkeep.embedded.zookeeper import RELEASES, EmbeddedZooKeeper, ZooKeeperRel
 from logkeep.model.secret import Secret
 from logkeep.model.segments import Codec, Proof
 from logkeep.model.time import random_token, utc_now
-from logkeep.zookeeper.admin import back_up_by_admin
+from logkeep.zookeeper.backup.admin_snapshot import back_up_by_admin
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.model.archived import FileOrigin

@@ -10,7 +10,7 @@ from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.zookeeper.archive.sink import ArchiveSink, archiving
-from logkeep.zookeeper.backup import ZooKeeperBackupOptions
+from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
 from logkeep.zookeeper.follow import ZooKeeperFollowRound, follow
 from tests.zookeeper.archives import new_place, newest
 from tests.zookeeper.load import Load

@@ -11,9 +11,9 @@ from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.segments import Proof
 from logkeep.model.time import random_token, utc_now
-from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
+from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
+from logkeep.zookeeper.backup.server_files import MemberPlace
 from logkeep.zookeeper.bundle.writing import new_bundle
-from logkeep.zookeeper.collect import MemberPlace
 from tests.servers.zookeeper_ensemble import ZooKeeperMember
 from tests.zookeeper.archives import new_place, newest, zxids
 from tests.zookeeper.directories import MadeServer

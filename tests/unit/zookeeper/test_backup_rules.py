@@ -12,13 +12,13 @@ from logkeep.model.ranges import Range, tile
 from logkeep.model.segments import Codec, Proof
 from logkeep.zookeeper.archive.claims import claimed, within
 from logkeep.zookeeper.archive.record import LogRecord, SnapshotRecord
-from logkeep.zookeeper.collect import FoundFile
-from logkeep.zookeeper.copying_logs import wanted_until
+from logkeep.zookeeper.backup.findings import exit_code
+from logkeep.zookeeper.backup.log_task import wanted_until
+from logkeep.zookeeper.backup.round_rules import MemberProgress, RoundHole, holes, logs_to_read, settled
+from logkeep.zookeeper.backup.server_files import FoundFile
 from logkeep.zookeeper.model.archived import KeptLog, LogFileEnding
 from logkeep.zookeeper.model.config_files import gather_config
 from logkeep.zookeeper.model.sink import PlacedLog, StoredObject
-from logkeep.zookeeper.outcome import exit_code
-from logkeep.zookeeper.rounds import MemberProgress, RoundHole, holes, logs_to_read, settled
 
 EPOCH = 1 << 32
 NOTHING = "0" * 64

@@ -17,7 +17,7 @@ from logkeep.errors import BackupFailed, Damaged, DataDirUnusable, Locked, Store
 from logkeep.model.segments import Codec, Proof
 from logkeep.model.time import random_token, utc_now
 from logkeep.store.local import LocalStore
-from logkeep.zookeeper.backup import ZooKeeperBackupOptions, back_up, check_apart
+from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions, back_up, check_apart
 from logkeep.zookeeper.bundle.layout import bundles
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.model.findings import Finding
-from logkeep.zookeeper.elsewhere import Elsewhere, elsewhere
-from logkeep.zookeeper.rounds import RoundHole
+from logkeep.zookeeper.backup.other_members import Elsewhere, elsewhere
+from logkeep.zookeeper.backup.round_rules import RoundHole
 from tests.zookeeper.archives import archived, archived_all, new_place
 from tests.zookeeper.directories import MadeServer, damaged_in
 

@@ -27,7 +27,7 @@ from logkeep.zookeeper.archive.record import log_record
 from logkeep.zookeeper.archive.sink import archiving
 from logkeep.zookeeper.archive.verifying import DeepVerification
 from logkeep.zookeeper.archive.view import view_of
-from logkeep.zookeeper.backup import ZooKeeperBackupOptions
+from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
 from logkeep.zookeeper.follow import ZooKeeperFollowRound, follow
 from logkeep.zookeeper.verify import Level
 from tests.crash.points import AT_ONCE

@@ -15,10 +15,10 @@ from logkeep.repository.verdicts import DAMAGED, GOOD
 from logkeep.repository.writing import writing
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
-from logkeep.zookeeper import gathering
 from logkeep.zookeeper.archive.verifying import DeepVerification
+from logkeep.zookeeper.backup import rounds
+from logkeep.zookeeper.backup.server_files import MemberPlace, ServerFiles, look
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.collect import MemberPlace, ServerFiles, look
 from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, check_data, check_files, to_read
 from logkeep.zookeeper.verify_units import ObjectsUnit, checked_by, shares
@@ -137,7 +137,7 @@ def test_it_is_told_also_where_a_note_speaks_of_the_same_object(
         os.utime(log, ns=(moment := next(moments), moment))
         return look(where)
 
-    monkeypatch.setattr(gathering, "look", written_meanwhile)
+    monkeypatch.setattr(rounds, "look", written_meanwhile)
     archived(place, server, codec=Codec.GZIP)
     (newest,) = ids(place)
     view = viewed(place, newest)

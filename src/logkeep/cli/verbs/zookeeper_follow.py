@@ -17,10 +17,10 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.repository.chain import SourceRef
 from logkeep.repository.merge_plan import MergeRule
 from logkeep.spark.stop import SignalStop
-from logkeep.zookeeper.backup import ZooKeeperBackupOptions
+from logkeep.zookeeper.backup.findings import PARTIAL
+from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
 from logkeep.zookeeper.follow import MERGE_LEAST, ZooKeeperFollowRound
 from logkeep.zookeeper.follow import follow as follow_members
-from logkeep.zookeeper.outcome import PARTIAL
 
 _KEPT = 100
 """Findings that the summary repeats: a run may go on for a year. Backups keep all of their own."""

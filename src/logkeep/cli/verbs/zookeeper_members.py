@@ -12,7 +12,7 @@ from pathlib import Path
 from logkeep.cli.run import Run
 from logkeep.config.options import ZK_DATA_DIRS, ZK_HOSTS, ZK_LOG_DIRS
 from logkeep.errors import UsageError
-from logkeep.zookeeper.collect import VERSION_2, MemberPlace
+from logkeep.zookeeper.backup.server_files import VERSION_2, MemberPlace
 from logkeep.zookeeper.server.four_letter import parse_address
 
 ALONE = "standalone"

@@ -36,11 +36,11 @@ from logkeep.cli.zkbackup.options import (
 from logkeep.errors import UsageError
 from logkeep.model.segments import Codec
 from logkeep.spark.threads import ThreadedEngine
-from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up, check_apart
+from logkeep.zookeeper.backup.rounds import RoundSettings
+from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up, check_apart
+from logkeep.zookeeper.backup.server_files import MemberPlace
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
-from logkeep.zookeeper.collect import MemberPlace
-from logkeep.zookeeper.gathering import RoundSettings
 from logkeep.zookeeper.judging import Judged
 from logkeep.zookeeper.model.condition import Condition
 from logkeep.zookeeper.model.packing import DEFAULT_LEVEL

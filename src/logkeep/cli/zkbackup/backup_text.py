@@ -8,7 +8,7 @@ from logkeep.cli.zkbackup.boxes import BAD, FAIR, GOOD, condition_word, told
 from logkeep.cli.zkbackup.findings_text import finding_lines
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
-from logkeep.zookeeper.backup import ZooKeeperBackupDone
+from logkeep.zookeeper.backup.run import ZooKeeperBackupDone
 from logkeep.zookeeper.judging import Judged
 from logkeep.zookeeper.model.sink import Gathered
 from logkeep.zookeeper.taken import is_of_the_backup

@@ -10,8 +10,8 @@ from logkeep.cli.zkbackup.backup_command import exit_code
 from logkeep.cli.zkbackup.frame import CommandRun
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Codec
-from logkeep.zookeeper import outcome
-from logkeep.zookeeper.backup import ZooKeeperBackupDone
+from logkeep.zookeeper.backup import findings as outcome
+from logkeep.zookeeper.backup.run import ZooKeeperBackupDone
 from logkeep.zookeeper.judging import Judged
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.model.sink import Gathered

@@ -20,9 +20,9 @@ from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import EngineFor
-from logkeep.zookeeper.backup import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
-from logkeep.zookeeper.collect import MemberPlace
-from logkeep.zookeeper.gathering import RoundSettings
+from logkeep.zookeeper.backup.rounds import RoundSettings
+from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
+from logkeep.zookeeper.backup.server_files import MemberPlace
 from logkeep.zookeeper.model.archived import FileOrigin
 from logkeep.zookeeper.model.sink import BackupSink, Known
 from logkeep.zookeeper.model.tree import tree_of, unresolved

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from logkeep.formats.zookeeper.names import counter_of, epoch_of, follows
-from logkeep.zookeeper.collect import FoundFile
+from logkeep.zookeeper.backup.server_files import FoundFile
 from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from logkeep.zookeeper.collect import FoundFile
+from logkeep.zookeeper.backup.server_files import FoundFile
 
 MOST = 256
 """So many of the newest files of a member are held; processes may open a thousand."""

@@ -14,14 +14,14 @@ from urllib.parse import unquote, urlsplit
 
 from logkeep.errors import ClusterError, UsageError
 from logkeep.model.findings import Finding
-from logkeep.zookeeper.collect import MemberPlace
-from logkeep.zookeeper.copying_again import copy_again
-from logkeep.zookeeper.elsewhere import Runs, elsewhere
-from logkeep.zookeeper.gathering import RoundSettings
-from logkeep.zookeeper.member_run import MemberRun
+from logkeep.zookeeper.backup.findings import Told, backup_zxid, exit_code, kept_runs, told_of
+from logkeep.zookeeper.backup.member import MemberRun
+from logkeep.zookeeper.backup.other_members import Runs, elsewhere
+from logkeep.zookeeper.backup.recopy import copy_again
+from logkeep.zookeeper.backup.rounds import RoundSettings
+from logkeep.zookeeper.backup.server_files import MemberPlace
 from logkeep.zookeeper.model.config_files import Configuration, gather_config, usual_places
 from logkeep.zookeeper.model.sink import BackupSink, Gathered, MemberText
-from logkeep.zookeeper.outcome import Told, backup_zxid, exit_code, kept_runs, told_of
 from logkeep.zookeeper.server.four_letter import ServerState
 
 AskWord = Callable[[str, str], str]

@@ -13,9 +13,9 @@ from logkeep.errors import Damaged, HistoryUnproven
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
-from logkeep.zookeeper.collect import FoundFile, ServerFiles
+from logkeep.zookeeper.backup.server_files import FoundFile, ServerFiles
+from logkeep.zookeeper.backup.source_file import OpenedFile, RecordMark, mark_in, same_in
 from logkeep.zookeeper.model.sink import Known, MemberReach
-from logkeep.zookeeper.source_file import OpenedFile, RecordMark, mark_in, same_in
 from logkeep.zookeeper.timeline.same_ensemble import same_past
 
 CONTRADICTED = "its logs hold another transaction under the zxid of an archived one"

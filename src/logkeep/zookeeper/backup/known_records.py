@@ -8,10 +8,10 @@ that failed may have other bytes: it is logged before it is applied, or behind t
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from logkeep.zookeeper.collect import FoundFile
-from logkeep.zookeeper.continuity import Continued
-from logkeep.zookeeper.pins import Pins
-from logkeep.zookeeper.source_file import OpenedFile, mark_in, same_in
+from logkeep.zookeeper.backup.continuity import Continued
+from logkeep.zookeeper.backup.open_files import Pins
+from logkeep.zookeeper.backup.server_files import FoundFile
+from logkeep.zookeeper.backup.source_file import OpenedFile, mark_in, same_in
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from logkeep.errors import ClusterError
 from logkeep.formats.zookeeper.window import CHUNK_BYTES
 from logkeep.model.work import EngineFor
-from logkeep.zookeeper.collect import FoundFile, MemberPlace, look
-from logkeep.zookeeper.continuity import Continued, continued
-from logkeep.zookeeper.copying_logs import CopiedLog, copy_log
-from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, copy_snapshot
-from logkeep.zookeeper.copying_verbatim import CopiedVerbatim, VerbatimUnit, copy_verbatim
-from logkeep.zookeeper.member_run import MemberRun
+from logkeep.zookeeper.backup.continuity import Continued, continued
+from logkeep.zookeeper.backup.log_task import CopiedLog, copy_log
+from logkeep.zookeeper.backup.member import MemberRun
+from logkeep.zookeeper.backup.round_rules import settled
+from logkeep.zookeeper.backup.server_files import FoundFile, MemberPlace, look
+from logkeep.zookeeper.backup.snapshot_task import CopiedSnapshot, copy_snapshot
+from logkeep.zookeeper.backup.verbatim_task import CopiedVerbatim, VerbatimUnit, copy_verbatim
 from logkeep.zookeeper.model.sink import BackupSink, DamagedFile, Known
-from logkeep.zookeeper.rounds import settled
 from logkeep.zookeeper.server.four_letter import ServerState
 
 Ask = Callable[[str], ServerState]

@@ -6,18 +6,25 @@ from dataclasses import dataclass, field, replace
 from logkeep.formats.zookeeper.names import SnapshotPacking
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES
 from logkeep.formats.zookeeper.window import CHUNK_BYTES
-from logkeep.zookeeper.collect import FoundFile, MemberPlace, ServerFiles
-from logkeep.zookeeper.continuity import CONTRADICTED, Continued, unproven
-from logkeep.zookeeper.copying_logs import CopiedLog, CopiedPiece, FoundDamage, LogCopyUnit, LoggedAgain, OtherRecords
-from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, SnapshotCopyOutcome, SnapshotCopyUnit
-from logkeep.zookeeper.held import KnownRecords, archived_runs, is_same
+from logkeep.zookeeper.backup.continuity import CONTRADICTED, Continued, unproven
+from logkeep.zookeeper.backup.known_records import KnownRecords, archived_runs, is_same
+from logkeep.zookeeper.backup.log_task import (
+    CopiedLog,
+    CopiedPiece,
+    FoundDamage,
+    LogCopyUnit,
+    LoggedAgain,
+    OtherRecords,
+)
+from logkeep.zookeeper.backup.open_files import Pins
+from logkeep.zookeeper.backup.round_rules import LogWish, MemberProgress, holes, logs_to_read, proven_by, with_bounds
+from logkeep.zookeeper.backup.server_files import FoundFile, MemberPlace, ServerFiles
+from logkeep.zookeeper.backup.server_identity import contradicted, logged_to, processes_all
+from logkeep.zookeeper.backup.snapshot_task import CopiedSnapshot, SnapshotCopyOutcome, SnapshotCopyUnit
+from logkeep.zookeeper.backup.source_file import sha256_of
 from logkeep.zookeeper.model.archived import FileOrigin, KeptLog, KeptSnapshot, LogFileEnding, Member
 from logkeep.zookeeper.model.sink import DamagedFile, PlacedLog, PlacedSnapshot, Shelf
-from logkeep.zookeeper.pins import Pins
-from logkeep.zookeeper.rounds import LogWish, MemberProgress, holes, logs_to_read, proven_by, with_bounds
 from logkeep.zookeeper.server.four_letter import ServerState
-from logkeep.zookeeper.source_file import sha256_of
-from logkeep.zookeeper.strangers import contradicted, logged_to, processes_all
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from logkeep.formats.zookeeper.agreement import same_transaction
 from logkeep.formats.zookeeper.scanned_log import DamageKind
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, scan
 from logkeep.formats.zookeeper.window import CHUNK_BYTES
-from logkeep.zookeeper.collect import not_allowed
+from logkeep.zookeeper.backup.server_files import not_allowed
 
 _RECORD_HEAD = struct.Struct(">qi")
 """Checksum and length of the body that follows."""

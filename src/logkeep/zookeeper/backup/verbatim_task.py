@@ -8,8 +8,8 @@ from typing import BinaryIO
 import msgspec
 
 from logkeep.model.work import Progress
+from logkeep.zookeeper.backup.source_file import opened_file, reading
 from logkeep.zookeeper.model.sink import Shelf, StoredObject
-from logkeep.zookeeper.source_file import opened_file, reading
 
 _CHUNK = 1 << 20
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from logkeep.errors import ClusterError
 from logkeep.model.findings import Finding
-from logkeep.zookeeper.backup import ZooKeeperBackupOptions
-from logkeep.zookeeper.collect import look
-from logkeep.zookeeper.gathering import RoundSettings
-from logkeep.zookeeper.member_run import MemberRun
+from logkeep.zookeeper.backup.findings import foreseen
+from logkeep.zookeeper.backup.member import MemberRun
+from logkeep.zookeeper.backup.rounds import RoundSettings
+from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
+from logkeep.zookeeper.backup.server_files import look
 from logkeep.zookeeper.model.sink import CompletedBackup, Gathered, Known, Shelf
-from logkeep.zookeeper.outcome import foreseen
 from logkeep.zookeeper.server.four_letter import ServerState
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from logkeep.formats.zookeeper.names import epoch_of, follows, hex_zxid
 from logkeep.model.findings import Finding, Severity
-from logkeep.zookeeper.collect import FoundFile
-from logkeep.zookeeper.copying_logs import FoundDamage
-from logkeep.zookeeper.elsewhere import ASK_ANOTHER, Elsewhere, who
-from logkeep.zookeeper.member_run import MemberRun
+from logkeep.zookeeper.backup.log_task import FoundDamage
+from logkeep.zookeeper.backup.member import MemberRun
+from logkeep.zookeeper.backup.other_members import ASK_ANOTHER, Elsewhere, who
+from logkeep.zookeeper.backup.round_rules import RoundHole, holes
+from logkeep.zookeeper.backup.server_files import FoundFile
 from logkeep.zookeeper.model.sink import PlacedLog
-from logkeep.zookeeper.rounds import RoundHole, holes
 
 
 def damage_findings(member: MemberRun, kept: Sequence[PlacedLog], others: Elsewhere) -> Iterable[Finding]:

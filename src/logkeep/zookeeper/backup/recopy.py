@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from logkeep.formats.zookeeper.names import SnapshotPacking
 from logkeep.model.work import EngineFor
-from logkeep.zookeeper.collect import FoundFile
-from logkeep.zookeeper.copying_logs import CopiedLog, LogCopyUnit, copy_log
-from logkeep.zookeeper.copying_snapshots import CopiedSnapshot, SnapshotCopyUnit, copy_snapshot
-from logkeep.zookeeper.held import KnownRecords
-from logkeep.zookeeper.member_run import MemberRun
+from logkeep.zookeeper.backup.known_records import KnownRecords
+from logkeep.zookeeper.backup.log_task import CopiedLog, LogCopyUnit, copy_log
+from logkeep.zookeeper.backup.member import MemberRun
+from logkeep.zookeeper.backup.server_files import FoundFile
+from logkeep.zookeeper.backup.snapshot_task import CopiedSnapshot, SnapshotCopyUnit, copy_snapshot
+from logkeep.zookeeper.backup.source_file import RecordMark, mark_in, sha256_of
 from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot
 from logkeep.zookeeper.model.sink import CopiedAgain
-from logkeep.zookeeper.source_file import RecordMark, mark_in, sha256_of
 
 
 @dataclass(frozen=True)

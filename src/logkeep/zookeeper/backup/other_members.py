@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from logkeep.zookeeper.rounds import RoundHole
+from logkeep.zookeeper.backup.round_rules import RoundHole
 
 Runs = Mapping[str, Sequence[tuple[int, int]]]
 """Per member, first and last of runs of zxids."""

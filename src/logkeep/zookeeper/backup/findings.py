@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from logkeep.formats.zookeeper.names import epoch_of, follows, hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.collect import NAME_LOG_DIR
-from logkeep.zookeeper.damaged_logs import damage_findings, from_damage
-from logkeep.zookeeper.elsewhere import ASK_ANOTHER, Elsewhere, who
-from logkeep.zookeeper.member_run import MemberRun
+from logkeep.zookeeper.backup.damaged_logs import damage_findings, from_damage
+from logkeep.zookeeper.backup.member import MemberRun
+from logkeep.zookeeper.backup.other_members import ASK_ANOTHER, Elsewhere, who
+from logkeep.zookeeper.backup.round_rules import MemberProgress, RoundHole, borders, holes, reached, settled
+from logkeep.zookeeper.backup.server_files import NAME_LOG_DIR
 from logkeep.zookeeper.model.archived import FileOrigin, LogFileEnding
 from logkeep.zookeeper.model.sink import LostRange, PlacedLog
-from logkeep.zookeeper.rounds import MemberProgress, RoundHole, borders, holes, reached, settled
 from logkeep.zookeeper.server.four_letter import ServerState
 
 GOOD, PARTIAL, LOST = 0, 2, 21

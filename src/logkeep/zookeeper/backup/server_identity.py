@@ -7,9 +7,9 @@ nothing here.
 
 from collections.abc import Iterable, Mapping
 
-from logkeep.zookeeper.collect import FoundFile
+from logkeep.zookeeper.backup.server_files import FoundFile
+from logkeep.zookeeper.backup.source_file import last_whole
 from logkeep.zookeeper.server.four_letter import ServerState
-from logkeep.zookeeper.source_file import last_whole
 
 
 def contradicted(state: ServerState, processed: Iterable[int]) -> bool:
