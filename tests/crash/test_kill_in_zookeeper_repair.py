@@ -23,8 +23,8 @@ from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from logkeep.zookeeper.archive.repairing import Repairing
 from logkeep.zookeeper.archive.view import view_of
-from logkeep.zookeeper.directory_view import directory_view
 from logkeep.zookeeper.model.archived import Member
+from logkeep.zookeeper.verify.directory_view import directory_view
 from tests.crash.points import AT_ONCE, KILLED, in_child
 from tests.crash.seeds import seeded_part
 from tests.faults.plan import KillAfter, no_faults

@@ -9,9 +9,9 @@ from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.archive.repairing import Mended, Repairing
 from logkeep.zookeeper.archive.verifying import DeepVerification
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
-from logkeep.zookeeper.directory_view import DirectoryView, directory_view
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.verify import Level
+from logkeep.zookeeper.verify.directory_view import DirectoryView, directory_view
+from logkeep.zookeeper.verify.run import Level
 from tests.zookeeper.directories import MadeServer, txn
 from tests.zookeeper.encoding import LOG_HEADER
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
-from logkeep.zookeeper.directory_view import DirectoryView, directory_view, together
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.restore.carrying_out import carry_out
@@ -16,6 +15,7 @@ from logkeep.zookeeper.restore.preparing import PreparedRestore, prepare
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import RestorePath, ToEnd, ToZxid, plan
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
+from logkeep.zookeeper.verify.directory_view import DirectoryView, directory_view, together
 from tests.zookeeper.judged import differences
 from tests.zookeeper.raw import data as packed_data
 from tests.zookeeper.recording import Recording, record

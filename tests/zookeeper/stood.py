@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logkeep.embedded.zookeeper import ZooKeeperRelease
-from logkeep.zookeeper.directory_view import DirectoryView
+from logkeep.zookeeper.verify.directory_view import DirectoryView
 from tests.integration.processes import wait_for
 from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble
 from tests.zookeeper.files import snapshots

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from logkeep.embedded.zookeeper import RELEASES, EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.errors import ServerFailed
-from logkeep.zookeeper.boot import Boot, log_end
 from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.server.client import Credential, ZooKeeperSession, session
+from logkeep.zookeeper.verify.boot import Boot, log_end
 
 _ASK_S = 30.0
 MAXBUFFER = (1 << 31) - 2048

@@ -38,7 +38,7 @@ from logkeep.zookeeper.model.sink import (
     StoredObject,
 )
 from logkeep.zookeeper.server.four_letter import ServerState
-from logkeep.zookeeper.taken import ENDS_EARLY, lasting
+from logkeep.zookeeper.verify.recorded_losses import ENDS_EARLY, lasting
 
 _CHUNK = 4 << 20
 _HISTORY = "1"

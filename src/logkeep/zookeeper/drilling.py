@@ -7,10 +7,10 @@ from pathlib import Path
 from logkeep.errors import ServerRefused
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.time import Clock, TokenSource
-from logkeep.zookeeper.boot import Boot, refused_words, tree_differences
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.preparing import PreparedRestore
 from logkeep.zookeeper.restore.values import RestoreReceipt
+from logkeep.zookeeper.verify.boot import Boot, refused_words, tree_differences
 
 _MOST_TOLD = 20
 _DO_NOT_USE = "do not rely on this backup before this is understood; `logkeep verify --level replay` looks closer"

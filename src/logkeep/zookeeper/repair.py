@@ -18,7 +18,7 @@ from logkeep.zookeeper.model.snapshot_scan import Hashed
 from logkeep.zookeeper.repair_plan import Donor, DonorRecords, NewLog, Own, Repair, RepairPlan, plan_repair
 from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, check_data, check_files
 from logkeep.zookeeper.timeline.survey import runs_of
-from logkeep.zookeeper.verify import Level, VerifiedFiles, verify
+from logkeep.zookeeper.verify.run import Level, VerifiedFiles, verify
 
 
 class LogWriter(Protocol):

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded import booting
-from logkeep.zookeeper.boot import Boot, RunningServer
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.server.client import LiveNode
+from logkeep.zookeeper.verify.boot import Boot, RunningServer
 from tests.e2e.zookeeper.archived import Archived, archived, server_on
 from tests.zookeeper.judged import logged
 from tests.zookeeper.recording import Recording, record

@@ -15,7 +15,6 @@ import pytest
 from logkeep.embedded.zookeeper import ZooKeeperRelease
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.model.findings import Severity
-from logkeep.zookeeper.directory_view import directory_view
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.repair import repair
@@ -24,7 +23,8 @@ from logkeep.zookeeper.server.client import Credential, ZooKeeperSession, sessio
 from logkeep.zookeeper.timeline.plan import RestoreRefused, ToEnd, ToZxid
 from logkeep.zookeeper.timeline.proof import ProvenPath, proven_path
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
-from logkeep.zookeeper.verify import Level, VerifiedFiles, verify
+from logkeep.zookeeper.verify.directory_view import directory_view
+from logkeep.zookeeper.verify.run import Level, VerifiedFiles, verify
 from tests.zookeeper.damage import (
     PASSWORD,
     Server,

@@ -16,11 +16,11 @@ from logkeep.formats.zookeeper.transactions import CloseSession, decode
 from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.model.work import Engine
 from logkeep.spark.inline import InlineEngine
-from logkeep.zookeeper.directory_view import DirectoryView, directory_view
 from logkeep.zookeeper.model.archived import KeptLog, Member
 from logkeep.zookeeper.model.tree import new_tree
 from logkeep.zookeeper.past.events import Depth, WantedEvents
 from logkeep.zookeeper.past.history import History, history
+from logkeep.zookeeper.verify.directory_view import DirectoryView, directory_view
 from tests.zookeeper.load import Load
 from tests.zookeeper.online import CACHE
 

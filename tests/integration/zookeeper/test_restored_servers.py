@@ -9,12 +9,12 @@ import pytest
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.errors import TargetUnsafe
 from logkeep.spark.cache import cache_dir
-from logkeep.zookeeper.directory_view import DirectoryView
 from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.ending import roll_back
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.values import Form, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.server.four_letter import four_letter, parse_srvr
+from logkeep.zookeeper.verify.directory_view import DirectoryView
 from tests.crash.seeds import seeded
 from tests.zookeeper.load import Load
 from tests.zookeeper.recording import Recording, record

@@ -12,12 +12,12 @@ import pytest
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.formats.zookeeper.names import epoch_of
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.directory_view import DirectoryView
 from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.timeline.plan import END_OPEN, RestoreRefused, Target, ToEnd, ToZxid
 from logkeep.zookeeper.timeline.proof import ProvenPath, proven_path
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
-from logkeep.zookeeper.verify import Level, verify
+from logkeep.zookeeper.verify.directory_view import DirectoryView
+from logkeep.zookeeper.verify.run import Level, verify
 from tests.servers.zookeeper_ensemble import ZooKeeperMember
 from tests.zookeeper.damage import server
 from tests.zookeeper.files import logs, snapshots

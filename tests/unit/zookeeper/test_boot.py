@@ -1,9 +1,9 @@
 """A server's tree against ours: only the end of a session explains a difference."""
 
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, SetData, Transaction
-from logkeep.zookeeper.boot import tree_differences
 from logkeep.zookeeper.model.tree import Tree, is_ephemeral, new_tree
 from logkeep.zookeeper.server.client import LiveNode
+from logkeep.zookeeper.verify.boot import tree_differences
 
 SESSION = 0x1000_0000_0001
 

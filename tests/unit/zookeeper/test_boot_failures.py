@@ -16,14 +16,14 @@ from logkeep.repository.verification import stored_verifications
 from logkeep.repository.verifying import Verifier, VerifyResult
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.archive.verifying import DeepVerification
-from logkeep.zookeeper.boot import Boot, RunningServer
 from logkeep.zookeeper.drilling import Drilled, drill
 from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.restore.preparing import prepare
 from logkeep.zookeeper.restore.values import ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import ToEnd
 from logkeep.zookeeper.timeline.verified_path import choose
-from logkeep.zookeeper.verify import Level, verify
+from logkeep.zookeeper.verify.boot import Boot, RunningServer
+from logkeep.zookeeper.verify.run import Level, verify
 from tests.zookeeper.archives import archived, new_place, newest
 from tests.zookeeper.directories import MadeServer
 from tests.zookeeper.made import Past, backup_of

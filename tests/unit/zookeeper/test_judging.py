@@ -3,10 +3,10 @@
 import pytest
 
 from logkeep.model.findings import Severity
-from logkeep.zookeeper.judging import judge
 from logkeep.zookeeper.model.condition import Condition
 from logkeep.zookeeper.model.findings import Class, FileFinding
-from logkeep.zookeeper.verify import Level, VerifiedFiles
+from logkeep.zookeeper.verify.run import Level, VerifiedFiles
+from logkeep.zookeeper.verify.verdict import judge
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from logkeep.repository.prune import delete
 from logkeep.repository.verdicts import DAMAGED, GOOD
 from logkeep.repository.verification import known_damaged
 from logkeep.repository.writing import writing
-from logkeep.zookeeper.directory_view import directory_view
 from logkeep.zookeeper.model.archived import BackupView, Member
 from logkeep.zookeeper.repair_plan import Repair
-from logkeep.zookeeper.verify import Level
+from logkeep.zookeeper.verify.directory_view import directory_view
+from logkeep.zookeeper.verify.run import Level
 from tests.crash.points import AT_ONCE
 from tests.zookeeper.archives import archived, archived_all, bytes_of, new_local_place, newest, zxids
 from tests.zookeeper.directories import MadeServer, txn

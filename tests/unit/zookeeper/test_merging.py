@@ -29,7 +29,7 @@ from logkeep.zookeeper.archive.verifying import DeepVerification
 from logkeep.zookeeper.archive.view import view_of
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
 from logkeep.zookeeper.follow import ZooKeeperFollowRound, follow
-from logkeep.zookeeper.verify import Level
+from logkeep.zookeeper.verify.run import Level
 from tests.crash.points import AT_ONCE
 from tests.zookeeper.archives import archived, bytes_of, new_local_place, new_place, newest, zxids
 from tests.zookeeper.directories import MIB, MadeServer, rounds, txn

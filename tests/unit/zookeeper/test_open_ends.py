@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.directory_view import directory_view
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.timeline.plan import END_OPEN, TAIL_UNPROVEN, ToZxid
 from logkeep.zookeeper.timeline.proof import ProvenPath, proven_path
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
-from logkeep.zookeeper.verify import Level, verify
+from logkeep.zookeeper.verify.directory_view import directory_view
+from logkeep.zookeeper.verify.run import Level, verify
 from tests.zookeeper.archives import archived, new_place, newest
 from tests.zookeeper.directories import MadeServer
 from tests.zookeeper.made import MemoryView, Past, add_member, backup_of, epoch

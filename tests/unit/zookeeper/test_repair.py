@@ -7,7 +7,7 @@ from logkeep.formats.zookeeper.txnlog import header
 from logkeep.zookeeper.model.archived import KeptLog, Member
 from logkeep.zookeeper.repair import repair
 from logkeep.zookeeper.repair_plan import Repair
-from logkeep.zookeeper.verify import Level
+from logkeep.zookeeper.verify.run import Level
 from tests.zookeeper.made import MemorySink, MemoryView, Past, add_member, backup_of
 
 PAST = Past(range(1, 31))

@@ -21,7 +21,7 @@ from logkeep.zookeeper.backup.server_files import MemberPlace, ServerFiles, look
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, check_data, check_files, to_read
-from logkeep.zookeeper.verify_units import ObjectsUnit, checked_by, shares
+from logkeep.zookeeper.verify.tasks import ObjectsUnit, checked_by, shares
 from tests.zookeeper.archives import archived, archived_all, new_place
 from tests.zookeeper.directories import MadeServer, bundled
 from tests.zookeeper.mended import byte_in, damage, ids, repaired, verified, viewed

@@ -12,7 +12,7 @@ from logkeep.model.findings import Severity
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.model.tree import rows_of
-from logkeep.zookeeper.verify import Level, VerifiedFiles, verify
+from logkeep.zookeeper.verify.run import Level, VerifiedFiles, verify
 from tests.zookeeper.encoding import record
 from tests.zookeeper.made import MemoryView, Past, add_member, backup_of, epoch, kept_log
 

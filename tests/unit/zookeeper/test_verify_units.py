@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.model.archived import KeptLog
 from logkeep.zookeeper.timeline.object_check import CheckedObject, ObjectChecks, check_data, named, to_read
-from logkeep.zookeeper.verify_units import CheckedUnit, ObjectsUnit, check_unit, checked_by, shares
+from logkeep.zookeeper.verify.tasks import CheckedUnit, ObjectsUnit, check_unit, checked_by, shares
 from tests.zookeeper.archives import new_local_place, newest
 from tests.zookeeper.made import Past, backup_of
 from tests.zookeeper.merging import Growing

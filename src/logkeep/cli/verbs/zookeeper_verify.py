@@ -20,8 +20,8 @@ from logkeep.repository.owner import this_process
 from logkeep.repository.verifying import Verifier, VerifyResult
 from logkeep.zookeeper.archive.verifying import DeepVerification, ended_at, intervals
 from logkeep.zookeeper.archive.view import view_of
-from logkeep.zookeeper.boot import Boot
-from logkeep.zookeeper.verify import Level
+from logkeep.zookeeper.verify.boot import Boot
+from logkeep.zookeeper.verify.run import Level
 
 Told = Callable[[Run, SourceRef, VerifyResult], VerifyReport]
 

@@ -41,12 +41,12 @@ from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOpt
 from logkeep.zookeeper.backup.server_files import MemberPlace
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
-from logkeep.zookeeper.judging import Judged
 from logkeep.zookeeper.model.condition import Condition
 from logkeep.zookeeper.model.packing import DEFAULT_LEVEL
 from logkeep.zookeeper.server.client import server_state
 from logkeep.zookeeper.server.four_letter import four_letter
-from logkeep.zookeeper.verify import Level
+from logkeep.zookeeper.verify.run import Level
+from logkeep.zookeeper.verify.verdict import Judged
 
 HELP = """Snapshots come first, then the logs up to the last whole record that the server has committed, again and again
 until the newest snapshot is covered. The directory of the backup appears when it is complete, and not before."""

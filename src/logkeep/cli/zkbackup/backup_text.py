@@ -9,9 +9,9 @@ from logkeep.cli.zkbackup.findings_text import finding_lines
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone
-from logkeep.zookeeper.judging import Judged
 from logkeep.zookeeper.model.sink import Gathered
-from logkeep.zookeeper.taken import is_of_the_backup
+from logkeep.zookeeper.verify.recorded_losses import is_of_the_backup
+from logkeep.zookeeper.verify.verdict import Judged
 
 _OUTCOMES = {
     0: f"{GOOD} Backup completed",

@@ -14,16 +14,16 @@ from logkeep.cli.zkbackup.option import ZkOption
 from logkeep.cli.zkbackup.structure import given_up_seen, structure_seen
 from logkeep.cli.zkbackup.verdict import store_verdict
 from logkeep.model.work import Progress, ProgressSink
-from logkeep.zookeeper.boot import Boot
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.repair_notes import DROPPED, repair_notes
 from logkeep.zookeeper.bundle.view import CHANGED, BundleView
-from logkeep.zookeeper.judging import Judged, judge, with_standing
-from logkeep.zookeeper.taken import missing_when_taken
 from logkeep.zookeeper.timeline.holdings import Holdings
 from logkeep.zookeeper.timeline.object_check import check_data, check_files
 from logkeep.zookeeper.timeline.survey import survey
-from logkeep.zookeeper.verify import Level, verify
+from logkeep.zookeeper.verify.boot import Boot
+from logkeep.zookeeper.verify.recorded_losses import missing_when_taken
+from logkeep.zookeeper.verify.run import Level, verify
+from logkeep.zookeeper.verify.verdict import Judged, judge, with_standing
 
 
 def check_bundle(

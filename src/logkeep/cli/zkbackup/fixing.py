@@ -20,7 +20,7 @@ from logkeep.zookeeper.model.condition import Condition
 from logkeep.zookeeper.repair import repair
 from logkeep.zookeeper.repair_plan import Repair, RepairPlan
 from logkeep.zookeeper.timeline.object_check import check_data, check_files
-from logkeep.zookeeper.verify import Level
+from logkeep.zookeeper.verify.run import Level
 
 _WORDS: Final = {
     Repair.TRIMMED: "trimmed behind its last transaction; nothing is lost",

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from logkeep.repository.verdicts import depth
-from logkeep.zookeeper.judging import DeeperVerdict
 from logkeep.zookeeper.model.condition import Condition
-from logkeep.zookeeper.verify import Level
+from logkeep.zookeeper.verify.run import Level
+from logkeep.zookeeper.verify.verdict import DeeperVerdict
 
 DEEPER: Final = "deeper"
 """In a stored verdict: another one, of a deeper look that found less."""

@@ -14,9 +14,9 @@ from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.contents import damaged_at_source
 from logkeep.zookeeper.bundle.rewriting import document_of, replace_document
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.judging import DeeperVerdict
 from logkeep.zookeeper.model.condition import Condition
-from logkeep.zookeeper.verify import VerifiedFiles
+from logkeep.zookeeper.verify.run import VerifiedFiles
+from logkeep.zookeeper.verify.verdict import DeeperVerdict
 
 _log = logging.getLogger(__name__)
 

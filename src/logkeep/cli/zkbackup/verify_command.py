@@ -11,8 +11,8 @@ from logkeep.cli.zkbackup.measures import verify_samples
 from logkeep.cli.zkbackup.options import BACKUP_DIR, FIX, FORMAT, LEVEL, METRICS_FILE, VALIDATION_TIMEOUT
 from logkeep.cli.zkbackup.verify_text import verify_document, verify_text
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.judging import Judged
-from logkeep.zookeeper.verify import Level
+from logkeep.zookeeper.verify.run import Level
+from logkeep.zookeeper.verify.verdict import Judged
 
 HELP = """Whether every file is there, every byte is what was written, no transaction is missing, and whether the tree
 that they lead to is the one the server had. The verdict is stored with the backup; `zkbackup list` shows it."""

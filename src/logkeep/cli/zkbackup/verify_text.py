@@ -12,9 +12,9 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.bundle.documents import LogEntry, SnapshotEntry
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.judging import Judged
 from logkeep.zookeeper.model.condition import Condition
 from logkeep.zookeeper.timeline.plan import Interval
+from logkeep.zookeeper.verify.verdict import Judged
 
 _ASSESSMENT = {
     Condition.VALID: f"{GOOD} the backup can be restored",

@@ -38,7 +38,7 @@ from logkeep.zookeeper.model.sink import StoredObject
 from logkeep.zookeeper.repair import BackupRepairPlan, foresee, repair
 from logkeep.zookeeper.repair_plan import DonorRecords, NewLog, Repair, RepairPlan
 from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, check_data, check_files, named
-from logkeep.zookeeper.verify import Level
+from logkeep.zookeeper.verify.run import Level
 
 _FAILED: Final = "it could not be read any more when its turn came"
 

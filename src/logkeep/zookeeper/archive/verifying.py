@@ -15,13 +15,13 @@ from logkeep.model.work import Engine
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.verifying import Asked, DeeperCheck
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
-from logkeep.zookeeper.boot import Boot
-from logkeep.zookeeper.judging import Judged, judge
 from logkeep.zookeeper.model.findings import Class, FileFinding
-from logkeep.zookeeper.taken import missing_when_taken
 from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, named, to_read
-from logkeep.zookeeper.verify import Level, VerifiedFiles, verify
-from logkeep.zookeeper.verify_units import ObjectsUnit, checked_by, shares
+from logkeep.zookeeper.verify.boot import Boot
+from logkeep.zookeeper.verify.recorded_losses import missing_when_taken
+from logkeep.zookeeper.verify.run import Level, VerifiedFiles, verify
+from logkeep.zookeeper.verify.tasks import ObjectsUnit, checked_by, shares
+from logkeep.zookeeper.verify.verdict import Judged, judge
 
 _GONE = frozenset({"object-missing", "size-mismatch"})
 

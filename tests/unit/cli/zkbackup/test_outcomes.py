@@ -12,10 +12,10 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Codec
 from logkeep.zookeeper.backup import findings as outcome
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone
-from logkeep.zookeeper.judging import Judged
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.model.sink import Gathered
-from logkeep.zookeeper.verify import Level, VerifiedFiles
+from logkeep.zookeeper.verify.run import Level, VerifiedFiles
+from logkeep.zookeeper.verify.verdict import Judged
 from tests.unit.cli.zkbackup.bundles import zkbackup
 from tests.zookeeper.directories import MadeServer, bundled
 

@@ -19,8 +19,8 @@ from logkeep.zookeeper.convert import import_bundle
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.model.condition import Condition
 from logkeep.zookeeper.model.findings import Class, FileFinding
-from logkeep.zookeeper.taken import missing_when_taken
-from logkeep.zookeeper.verify import Level, VerifiedFiles
+from logkeep.zookeeper.verify.recorded_losses import missing_when_taken
+from logkeep.zookeeper.verify.run import Level, VerifiedFiles
 from tests.unit.cli.zkbackup.bundles import zkbackup
 from tests.zookeeper.archives import new_place
 from tests.zookeeper.directories import INLINE, MadeServer, bundled

@@ -14,7 +14,6 @@ from pathlib import Path
 from logkeep.errors import Interrupted, LogkeepError
 from logkeep.model.findings import Severity
 from logkeep.model.work import Progress
-from logkeep.zookeeper.boot import Boot, booted, not_booted
 from logkeep.zookeeper.model.archived import BackupView, KeptSnapshot
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.timeline.history_check import history_findings
@@ -25,7 +24,8 @@ from logkeep.zookeeper.timeline.plan import Interval, Moments, RestorePath, ToEn
 from logkeep.zookeeper.timeline.reachable import reaches_of
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
 from logkeep.zookeeper.timeline.timeline import line_of
-from logkeep.zookeeper.verify_replay import ReplayChecks, check_replay
+from logkeep.zookeeper.verify.boot import Boot, booted, not_booted
+from logkeep.zookeeper.verify.replay import ReplayChecks, check_replay
 
 _OF_FILES = frozenset(
     {

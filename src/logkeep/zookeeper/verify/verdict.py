@@ -13,7 +13,7 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.model.condition import Condition, condition, quality
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.timeline.plan import TAIL_UNPROVEN
-from logkeep.zookeeper.verify import VerifiedFiles
+from logkeep.zookeeper.verify.run import VerifiedFiles
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Final
 from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.model.findings import Class, FileFinding
-from logkeep.zookeeper.verify import VerifiedFiles
+from logkeep.zookeeper.verify.run import VerifiedFiles
 
 ENDS_EARLY: Final = "behind-the-server"
 """The server had said more than its files hold."""
