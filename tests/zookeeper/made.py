@@ -14,7 +14,7 @@ from logkeep.formats.zookeeper.txnlog import header, scan
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, LogFileEnding, Member
 from logkeep.zookeeper.model.tree import Tree, new_tree, rows_of
-from logkeep.zookeeper.repair_plan import NewLog, RepairPlan
+from logkeep.zookeeper.repair.plan import NewLog, RepairPlan
 from tests.zookeeper import encoding
 
 BEGAN_MS = 1_700_000_000_000

@@ -17,8 +17,8 @@ from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.model.findings import Severity
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.model.findings import Class
-from logkeep.zookeeper.repair import repair
-from logkeep.zookeeper.repair_plan import Repair
+from logkeep.zookeeper.repair.plan import Repair
+from logkeep.zookeeper.repair.run import repair
 from logkeep.zookeeper.server.client import Credential, ZooKeeperSession, session
 from logkeep.zookeeper.timeline.plan import RestoreRefused, ToEnd, ToZxid
 from logkeep.zookeeper.timeline.proof import ProvenPath, proven_path

@@ -16,8 +16,8 @@ from logkeep.repository.prune import delete
 from logkeep.repository.verdicts import GOOD
 from logkeep.repository.writing import writing
 from logkeep.zookeeper.archive.whole import whole_view
-from logkeep.zookeeper.cutting import cuts_for
 from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.repair.cuts import cuts_for
 from logkeep.zookeeper.timeline.object_check import Kept
 from tests.crash.points import AT_ONCE
 from tests.zookeeper.archives import new_place, newest, zxids

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from logkeep.zookeeper.asking import helpful
-from logkeep.zookeeper.repair import repair
-from logkeep.zookeeper.repair_plan import RepairPlan
+from logkeep.zookeeper.repair.donor_search import helpful
+from logkeep.zookeeper.repair.plan import RepairPlan
+from logkeep.zookeeper.repair.run import repair
 from logkeep.zookeeper.timeline.object_check import ObjectChecks, check_data, check_files
 from tests.zookeeper.made import MemorySink, MemoryView, Past, backup_of
 

@@ -14,8 +14,8 @@ from logkeep.repository.chain import SourceRef
 from logkeep.repository.verdicts import GOOD
 from logkeep.zookeeper.archive import donors
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
-from logkeep.zookeeper.repair import foresee, repair
-from logkeep.zookeeper.repair_plan import Repair, RepairPlan
+from logkeep.zookeeper.repair.plan import Repair, RepairPlan
+from logkeep.zookeeper.repair.run import foresee, repair
 from logkeep.zookeeper.verify.directory_view import DirectoryView
 from tests.zookeeper.archives import archived, bytes_of, new_place, zxids
 from tests.zookeeper.directories import MadeServer

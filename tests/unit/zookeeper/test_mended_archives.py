@@ -18,7 +18,7 @@ from logkeep.repository.verdicts import DAMAGED, GOOD
 from logkeep.repository.verification import known_damaged
 from logkeep.repository.writing import writing
 from logkeep.zookeeper.model.archived import BackupView, Member
-from logkeep.zookeeper.repair_plan import Repair
+from logkeep.zookeeper.repair.plan import Repair
 from logkeep.zookeeper.verify.directory_view import directory_view
 from logkeep.zookeeper.verify.run import Level
 from tests.crash.points import AT_ONCE

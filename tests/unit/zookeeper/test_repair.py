@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from logkeep.formats.zookeeper.txnlog import header
 from logkeep.zookeeper.model.archived import KeptLog, Member
-from logkeep.zookeeper.repair import repair
-from logkeep.zookeeper.repair_plan import Repair
+from logkeep.zookeeper.repair.plan import Repair
+from logkeep.zookeeper.repair.run import repair
 from logkeep.zookeeper.verify.run import Level
 from tests.zookeeper.made import MemorySink, MemoryView, Past, add_member, backup_of
 

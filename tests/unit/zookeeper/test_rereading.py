@@ -8,13 +8,13 @@ from typing import BinaryIO
 import pytest
 
 from logkeep.errors import BackupFailed
-from logkeep.zookeeper import repair as repairing
-from logkeep.zookeeper.donors import Views, disputed_in
 from logkeep.zookeeper.model.archived import KeptLog
 from logkeep.zookeeper.model.packing import unpacked_stream
-from logkeep.zookeeper.repair import foresee, repair
-from logkeep.zookeeper.repair_plan import Donor, RepairPlan
-from logkeep.zookeeper.rereading import MOST_COPIES, Rereading
+from logkeep.zookeeper.repair import run as repairing
+from logkeep.zookeeper.repair.donors import Views, disputed_in
+from logkeep.zookeeper.repair.log_cache import MOST_COPIES, Rereading
+from logkeep.zookeeper.repair.plan import Donor, RepairPlan
+from logkeep.zookeeper.repair.run import foresee, repair
 from tests.zookeeper.made import MemorySink, MemoryView, Past
 
 PAST = Past(range(1, 101))

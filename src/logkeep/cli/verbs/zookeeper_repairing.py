@@ -22,7 +22,7 @@ from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.archive.repairing import Mended, Repairing, origin, told_of
 from logkeep.zookeeper.archive.verifying import DeepVerification
 from logkeep.zookeeper.model.archived import Member
-from logkeep.zookeeper.repair_plan import RepairPlan
+from logkeep.zookeeper.repair.plan import RepairPlan
 from logkeep.zookeeper.timeline.object_check import Kept, named
 from logkeep.zookeeper.verify.directory_view import DirectoryView, directory_view
 from logkeep.zookeeper.verify.run import Level

@@ -12,13 +12,13 @@ from typing import Final
 from logkeep.cli.zkbackup.catalogue import shelved
 from logkeep.cli.zkbackup.frame import CommandRun
 from logkeep.errors import LogkeepError
-from logkeep.zookeeper.asking import helpful
 from logkeep.zookeeper.bundle.repair_notes import DROPPED, RepairNote, repair_notes
 from logkeep.zookeeper.bundle.repairing import BundleRepairSink
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.condition import Condition
-from logkeep.zookeeper.repair import repair
-from logkeep.zookeeper.repair_plan import Repair, RepairPlan
+from logkeep.zookeeper.repair.donor_search import helpful
+from logkeep.zookeeper.repair.plan import Repair, RepairPlan
+from logkeep.zookeeper.repair.run import repair
 from logkeep.zookeeper.timeline.object_check import check_data, check_files
 from logkeep.zookeeper.verify.run import Level
 

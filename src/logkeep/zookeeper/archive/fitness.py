@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from logkeep.zookeeper.repair import BackupRepairPlan
-from logkeep.zookeeper.repair_plan import RepairPlan
+from logkeep.zookeeper.repair.plan import RepairPlan
+from logkeep.zookeeper.repair.run import BackupRepairPlan
 from logkeep.zookeeper.timeline.object_check import Kept
 
 

@@ -31,12 +31,12 @@ from logkeep.zookeeper.archive.mending import Mend, commit_mends, run_of, same_b
 from logkeep.zookeeper.archive.record import ROLE, EnsembleRecord
 from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.archive.whole import whole_view
-from logkeep.zookeeper.cutting import cut_at, cuts_for
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.model.packing import RepairedLog, StoredWriter
 from logkeep.zookeeper.model.sink import StoredObject
-from logkeep.zookeeper.repair import BackupRepairPlan, foresee, repair
-from logkeep.zookeeper.repair_plan import DonorRecords, NewLog, Repair, RepairPlan
+from logkeep.zookeeper.repair.cuts import cut_at, cuts_for
+from logkeep.zookeeper.repair.plan import DonorRecords, NewLog, Repair, RepairPlan
+from logkeep.zookeeper.repair.run import BackupRepairPlan, foresee, repair
 from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, check_data, check_files, named
 from logkeep.zookeeper.verify.run import Level
 
@@ -45,7 +45,7 @@ _FAILED: Final = "it could not be read any more when its turn came"
 
 @dataclass
 class ArchiveRepairSink:
-    """See `logkeep.zookeeper.repair.RepairSink`. `donors`: how the views are called that records may be taken from."""
+    """See `logkeep.zookeeper.repair.run.RepairSink`. `donors`: how the views are called that records may be taken from."""
 
     session: Writing
     entry: BackupEntry

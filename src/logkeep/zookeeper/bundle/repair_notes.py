@@ -13,7 +13,7 @@ from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.documents import WITHOUT_DOCUMENT, Hex
 from logkeep.zookeeper.bundle.rewriting import document_of
 from logkeep.zookeeper.model.archived import KeptSnapshot
-from logkeep.zookeeper.repair_plan import RepairPlan
+from logkeep.zookeeper.repair.plan import RepairPlan
 
 DROPPED: Final = "dropped"
 """A snapshot that was damaged and that nobody else had."""

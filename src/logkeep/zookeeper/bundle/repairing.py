@@ -28,7 +28,7 @@ from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.model.packing import SUFFIXES, RepairedLog, StoredWriter
 from logkeep.zookeeper.model.sink import StoredObject
-from logkeep.zookeeper.repair_plan import NewLog, RepairPlan
+from logkeep.zookeeper.repair.plan import NewLog, RepairPlan
 from logkeep.zookeeper.timeline.lost_moments import moments_lost, shared_out
 from logkeep.zookeeper.timeline.survey import survey
 
@@ -37,7 +37,7 @@ _CODECS: Final = (Codec.GZIP, Codec.ZSTD, Codec.NONE)
 
 @dataclass
 class BundleRepairSink:
-    """See `logkeep.zookeeper.repair.RepairSink`."""
+    """See `logkeep.zookeeper.repair.run.RepairSink`."""
 
     view: BundleView
     clock: Clock

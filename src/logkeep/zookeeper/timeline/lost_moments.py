@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from logkeep.zookeeper.model.archived import KeptSnapshot
-from logkeep.zookeeper.repair_plan import outside
+from logkeep.zookeeper.repair.plan import outside
 from logkeep.zookeeper.timeline.holdings import Holdings
 from logkeep.zookeeper.timeline.reachable import reaches_of
 from logkeep.zookeeper.timeline.timeline import line_of

@@ -10,8 +10,8 @@ from typing import Final
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.txnlog import RecordStretch, ScannedLog, TransactionColumns
 from logkeep.zookeeper.model.archived import BackupView, KeptLog
-from logkeep.zookeeper.repair_plan import Donor, Own, Past, RepairPlan, own_parts
-from logkeep.zookeeper.rereading import Rereading
+from logkeep.zookeeper.repair.log_cache import Rereading
+from logkeep.zookeeper.repair.plan import Donor, Own, Past, RepairPlan, own_parts
 from logkeep.zookeeper.timeline.object_check import Kept
 from logkeep.zookeeper.timeline.survey import compared
 from logkeep.zookeeper.timeline.timeline import spans_of

@@ -7,7 +7,7 @@ all of it. One that has lost something is served by runs of its own: none may re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from logkeep.zookeeper.repair_plan import DonorRecords, NewLog, Own, RepairPlan
+from logkeep.zookeeper.repair.plan import DonorRecords, NewLog, Own, RepairPlan
 
 Span = tuple[int, int]
 """First and last transaction."""
