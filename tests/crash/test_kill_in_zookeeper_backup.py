@@ -10,9 +10,9 @@ import pytest
 from logkeep.model.segments import Codec
 from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.store.local import LocalStore
-from logkeep.zookeeper.archive.view import view_of
 from logkeep.zookeeper.bundle.layout import bundles
 from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.repo.view import view_of
 from tests.crash.points import DONE, KILLED, in_child
 from tests.crash.seeds import seeded_part
 from tests.crash.system_calls import SystemCalls

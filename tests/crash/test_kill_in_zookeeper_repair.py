@@ -21,9 +21,9 @@ from logkeep.repository.verifying import Verifier
 from logkeep.repository.writing import writing
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
-from logkeep.zookeeper.archive.repairing import Repairing
-from logkeep.zookeeper.archive.view import view_of
 from logkeep.zookeeper.model.archived import Member
+from logkeep.zookeeper.repo.repair import Repairing
+from logkeep.zookeeper.repo.view import view_of
 from logkeep.zookeeper.verify.directory_view import directory_view
 from tests.crash.points import AT_ONCE, KILLED, in_child
 from tests.crash.seeds import seeded_part

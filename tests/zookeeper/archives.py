@@ -11,10 +11,10 @@ from logkeep.repository.opening import create_repository
 from logkeep.store.base import Store
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
-from logkeep.zookeeper.archive.sink import archiving
-from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.repo.sink import archiving
+from logkeep.zookeeper.repo.view import ArchiveView, view_of
 from tests.zookeeper.directories import MadeServer, rounds
 
 

@@ -6,10 +6,10 @@ from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.owner import this_process
 from logkeep.repository.verifying import Verifier, VerifyResult
 from logkeep.spark.inline import InlineEngine
-from logkeep.zookeeper.archive.repairing import Mended, Repairing
-from logkeep.zookeeper.archive.verifying import DeepVerification
-from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.repo.repair import Mended, Repairing
+from logkeep.zookeeper.repo.verify import DeepVerification
+from logkeep.zookeeper.repo.view import ArchiveView, view_of
 from logkeep.zookeeper.verify.directory_view import DirectoryView, directory_view
 from logkeep.zookeeper.verify.run import Level
 from tests.zookeeper.directories import MadeServer, txn

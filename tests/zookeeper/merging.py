@@ -6,9 +6,9 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.merge_plan import MergeRule
 from logkeep.repository.optimize import Optimized, Optimizing
-from logkeep.zookeeper.archive.merge import WAY
-from logkeep.zookeeper.archive.view import view_of
 from logkeep.zookeeper.model.archived import BackupView
+from logkeep.zookeeper.repo.merge import WAY
+from logkeep.zookeeper.repo.view import view_of
 from tests.zookeeper.archives import archived
 from tests.zookeeper.directories import INLINE, MadeServer
 from tests.zookeeper.encoding import LOG_HEADER

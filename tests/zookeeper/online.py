@@ -8,7 +8,6 @@ from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import SourceRef
 from logkeep.spark.cache import cache_dir
-from logkeep.zookeeper.archive.sink import archiving
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.backup.server_files import MemberPlace
@@ -16,6 +15,7 @@ from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.model.tree import Tree
+from logkeep.zookeeper.repo.sink import archiving
 from logkeep.zookeeper.server.client import server_state
 from logkeep.zookeeper.server.four_letter import four_letter
 from tests.zookeeper.directories import INLINE

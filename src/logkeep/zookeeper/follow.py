@@ -16,11 +16,11 @@ from logkeep.errors import ClusterError, Interrupted, Locked, LogkeepError, Task
 from logkeep.formats.zookeeper.names import counter_of
 from logkeep.repository.freshness import put_freshness
 from logkeep.repository.optimize import Optimized
-from logkeep.zookeeper.archive.sink import ArchiveSink
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import AskWord, ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.backup.server_files import MemberPlace, ServerFiles, look
 from logkeep.zookeeper.model.sink import Known
+from logkeep.zookeeper.repo.sink import ArchiveSink
 
 _LONGEST_PAUSE_S = 60.0
 _LOOK_WITHIN_S = 3

@@ -9,9 +9,9 @@ import pytest
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import SourceRef, read_chain
-from logkeep.zookeeper.archive.sink import ArchiveSink, archiving
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
 from logkeep.zookeeper.follow import ZooKeeperFollowRound, follow
+from logkeep.zookeeper.repo.sink import ArchiveSink, archiving
 from tests.zookeeper.archives import new_place, newest
 from tests.zookeeper.load import Load
 from tests.zookeeper.online import CACHE, asking, place_of, plain_copy, replays, word

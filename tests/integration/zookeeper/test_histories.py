@@ -10,9 +10,9 @@ import pytest
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.errors import HistoryUnproven
 from logkeep.repository.chain import read_chain
-from logkeep.zookeeper.archive.view import ArchiveView
-from logkeep.zookeeper.archive.view import view_of as archived_view
 from logkeep.zookeeper.model.tree import Tree
+from logkeep.zookeeper.repo.view import ArchiveView
+from logkeep.zookeeper.repo.view import view_of as archived_view
 from logkeep.zookeeper.restore.values import Form, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import ToZxid
 from logkeep.zookeeper.timeline.verified_path import choose

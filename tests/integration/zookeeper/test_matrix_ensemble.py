@@ -12,7 +12,7 @@ from logkeep.embedded.zookeeper import RELEASES, ZooKeeperRelease
 from logkeep.formats.zookeeper.names import epoch_of
 from logkeep.formats.zookeeper.transactions import TransactionType
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.archive.view import ArchiveView
+from logkeep.zookeeper.repo.view import ArchiveView
 from tests.crash.seeds import seeded
 from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble
 from tests.zookeeper.archives import new_local_place, newest

@@ -15,9 +15,9 @@ from logkeep.repository.garbage import collect
 from logkeep.repository.prune import delete
 from logkeep.repository.verdicts import GOOD
 from logkeep.repository.writing import writing
-from logkeep.zookeeper.archive.whole import whole_view
 from logkeep.zookeeper.model.archived import KeptLog
 from logkeep.zookeeper.repair.cuts import cuts_for
+from logkeep.zookeeper.repo.whole_objects import whole_view
 from logkeep.zookeeper.timeline.object_check import Kept
 from tests.crash.points import AT_ONCE
 from tests.zookeeper.archives import new_place, newest, zxids

@@ -12,10 +12,10 @@ from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Create, CreateSession, Transaction
 from logkeep.model.secret import Secret
 from logkeep.model.time import random_token, utc_now
-from logkeep.zookeeper.archive.sink import archiving
 from logkeep.zookeeper.backup.admin_snapshot import back_up_by_admin
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone
 from logkeep.zookeeper.model.tree import new_tree, rows_of
+from logkeep.zookeeper.repo.sink import archiving
 from logkeep.zookeeper.server.admin_http import AdminServer, download, sent_in_clear
 from tests.zookeeper.archives import new_place, newest
 from tests.zookeeper.directories import INLINE

@@ -12,10 +12,10 @@ from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.model.segments import Proof
 from logkeep.repository.chain import SourceRef
 from logkeep.repository.verdicts import GOOD
-from logkeep.zookeeper.archive import donors
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.repair.plan import Repair, RepairPlan
 from logkeep.zookeeper.repair.run import foresee, repair
+from logkeep.zookeeper.repo import repair_donors
 from logkeep.zookeeper.verify.directory_view import DirectoryView
 from tests.zookeeper.archives import archived, bytes_of, new_place, zxids
 from tests.zookeeper.directories import MadeServer
@@ -326,7 +326,7 @@ class TestManyBackups:
     def test_backups_that_cannot_have_it_are_not_counted(
         self, server: MadeServer, place: SourceRef, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(donors, "MOST_DONORS", 1)
+        monkeypatch.setattr(repair_donors, "MOST_DONORS", 1)
         first = self.many(server, place, 2)
         done = repaired(place, first)
         assert (len(done.mends), len(done.foreseen.copied), done.unread) == (2, 1, 0)
@@ -335,7 +335,7 @@ class TestManyBackups:
     def test_those_that_were_not_looked_at_are_told(
         self, server: MadeServer, place: SourceRef, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(donors, "MOST_DONORS", 0)
+        monkeypatch.setattr(repair_donors, "MOST_DONORS", 0)
         done = previewed(place, self.many(server, place, 1))
         assert (len(done.left), done.unread) == (2, 1)
 

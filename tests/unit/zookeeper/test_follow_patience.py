@@ -10,9 +10,9 @@ from logkeep import errors
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import SourceRef
 from logkeep.repository.writing import writing
-from logkeep.zookeeper.archive.sink import ArchiveSink, archiving
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
 from logkeep.zookeeper.follow import ZooKeeperFollowRound, follow
+from logkeep.zookeeper.repo.sink import ArchiveSink, archiving
 from tests.zookeeper.archives import new_place, newest, zxids
 from tests.zookeeper.directories import MadeServer, rounds
 

@@ -21,14 +21,14 @@ from logkeep.repository.verifying import Verifier
 from logkeep.repository.writing import writing
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper import follow as following
-from logkeep.zookeeper.archive.merge import merge_with
-from logkeep.zookeeper.archive.pieces import settled
-from logkeep.zookeeper.archive.record import log_record
-from logkeep.zookeeper.archive.sink import archiving
-from logkeep.zookeeper.archive.verifying import DeepVerification
-from logkeep.zookeeper.archive.view import view_of
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
 from logkeep.zookeeper.follow import ZooKeeperFollowRound, follow
+from logkeep.zookeeper.repo.merge import merge_with
+from logkeep.zookeeper.repo.pieces import settled
+from logkeep.zookeeper.repo.record import log_record
+from logkeep.zookeeper.repo.sink import archiving
+from logkeep.zookeeper.repo.verify import DeepVerification
+from logkeep.zookeeper.repo.view import view_of
 from logkeep.zookeeper.verify.run import Level
 from tests.crash.points import AT_ONCE
 from tests.zookeeper.archives import archived, bytes_of, new_local_place, new_place, newest, zxids
@@ -165,7 +165,7 @@ def test_pieces_that_a_record_says_too_little_of_are_left(tmp_path: Path, monkey
     """The first release wrote no sizes into its records: nobody could find such a piece in a larger object."""
     with monkeypatch.context() as patched:
         patched.setattr(
-            "logkeep.zookeeper.archive.sink.log_record",
+            "logkeep.zookeeper.repo.sink.log_record",
             lambda p, apart: replace(log_record(p, apart), size=0, sha256=None, records=0, min_time_ms=0),
         )
         growing = Growing(tmp_path / "server", new_place())

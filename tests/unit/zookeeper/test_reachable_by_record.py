@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.zookeeper.archive.reachable import without
+from logkeep.zookeeper.repo.reachable import without
 
 _SPANS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)).map(lambda p: (p[0], p[0] + p[1])), max_size=6)
 

@@ -15,11 +15,11 @@ from logkeep.repository.verdicts import DAMAGED, GOOD
 from logkeep.repository.writing import writing
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
-from logkeep.zookeeper.archive.verifying import DeepVerification
 from logkeep.zookeeper.backup import rounds
 from logkeep.zookeeper.backup.server_files import MemberPlace, ServerFiles, look
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.findings import Class
+from logkeep.zookeeper.repo.verify import DeepVerification
 from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, check_data, check_files, to_read
 from logkeep.zookeeper.verify.tasks import ObjectsUnit, checked_by, shares
 from tests.zookeeper.archives import archived, archived_all, new_place

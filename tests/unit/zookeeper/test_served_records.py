@@ -7,9 +7,9 @@ import pytest
 
 from logkeep.errors import Damaged
 from logkeep.model.segments import Collection, Segment
-from logkeep.zookeeper.archive.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
-from logkeep.zookeeper.archive.served import as_served, last_adler_in, tokens_of, told_adler
 from logkeep.zookeeper.model.archived import LogFileEnding
+from logkeep.zookeeper.repo.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
+from logkeep.zookeeper.repo.replaced import as_served, last_adler_in, tokens_of, told_adler
 
 A, B, C, D = (letter * 16 for letter in "abcd")
 EPOCH = 1 << 32

@@ -10,11 +10,11 @@ from logkeep.errors import ClusterUnreachable
 from logkeep.model.segments import Proof
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import SourceRef
-from logkeep.zookeeper.archive.sink import archiving
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
 from logkeep.zookeeper.backup.server_identity import contradicted, processes_all
 from logkeep.zookeeper.follow import ZooKeeperFollower, ZooKeeperFollowRound
+from logkeep.zookeeper.repo.sink import archiving
 from logkeep.zookeeper.server.four_letter import ServerState
 from tests.zookeeper.archives import archived, new_place, newest, zxids
 from tests.zookeeper.directories import MadeServer, bundled, rounds

@@ -21,7 +21,7 @@ from logkeep.model.ids import BackupId, choose_id
 from logkeep.repository.chain import SourceRef
 from logkeep.repository.source import SourceView
 from logkeep.repository.states import Completed, DoesNotExist, StateName, group_state
-from logkeep.zookeeper.archive.report import ZooKeeperReport
+from logkeep.zookeeper.repo.report import ZooKeeperReport
 
 if TYPE_CHECKING:
     from logkeep.model.segments import LogName
@@ -214,8 +214,8 @@ def _with_content(report: InfoReport, place: SourceRef, view: SourceView) -> Inf
 
 
 def _zookeeper(place: SourceRef, view: SourceView, backup: int) -> ZooKeeperReport | None:
-    from logkeep.zookeeper.archive.reachable import record_rows  # noqa: PLC0415 - needs Arrow
-    from logkeep.zookeeper.archive.report import report  # noqa: PLC0415
+    from logkeep.zookeeper.repo.reachable import record_rows  # noqa: PLC0415 - needs Arrow
+    from logkeep.zookeeper.repo.report import report  # noqa: PLC0415
 
     entry = view.folded.entry(backup)
     found = record_rows(place, view.folded, entry) if entry is not None else None

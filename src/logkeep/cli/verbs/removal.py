@@ -251,7 +251,7 @@ def _unreachable(place: SourceRef, folded: Folded, gone: tuple[int, ...]) -> tup
         return ()
     if facts is None or facts.kind != "zookeeper":
         return ()
-    from logkeep.zookeeper.archive.reachable import lost_by  # noqa: PLC0415 - needs Arrow
+    from logkeep.zookeeper.repo.reachable import lost_by  # noqa: PLC0415 - needs Arrow
 
     return lost_by(place, folded, gone)
 

@@ -21,9 +21,9 @@ from logkeep.config.options import (
 )
 from logkeep.errors import UsageError
 from logkeep.model.secret import Secret
-from logkeep.zookeeper.archive.sink import ArchiveSink
 from logkeep.zookeeper.backup.admin_snapshot import back_up_by_admin
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone
+from logkeep.zookeeper.repo.sink import ArchiveSink
 from logkeep.zookeeper.server.admin_http import AdminServer, admin_url, authorization_of
 
 _OF_DISKS: tuple[Option[Any], ...] = (ZK_DATA_DIRS, ZK_LOG_DIRS, ZK_HOSTS, INCLUDE_CONFIG, CONFIG_DIRS, FOLLOW)

@@ -50,13 +50,13 @@ from logkeep.model.work import EngineFor
 from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.source import check_source
-from logkeep.zookeeper.archive.record import KIND, known_from
-from logkeep.zookeeper.archive.sink import ArchiveShelf, ArchiveSink, archiving, last_record
 from logkeep.zookeeper.backup.findings import exit_code
 from logkeep.zookeeper.backup.preview import Nowhere, foresee
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.model.archived import Member
+from logkeep.zookeeper.repo.record import KIND, known_from
+from logkeep.zookeeper.repo.sink import ArchiveShelf, ArchiveSink, archiving, last_record
 from logkeep.zookeeper.server.client import server_state
 from logkeep.zookeeper.server.four_letter import four_letter
 

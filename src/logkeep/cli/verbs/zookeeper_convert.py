@@ -40,8 +40,6 @@ from logkeep.model.segments import Codec
 from logkeep.repository.chain import SourceRef, read_chain
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
-from logkeep.zookeeper.archive.sink import archiving
-from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.backup.findings import exit_code
 from logkeep.zookeeper.bundle.layout import checked_id
 from logkeep.zookeeper.bundle.view import BundleView
@@ -49,6 +47,8 @@ from logkeep.zookeeper.bundle.writing import new_bundle
 from logkeep.zookeeper.convert import Beside, export_backup, import_bundle
 from logkeep.zookeeper.model.config_files import ConfigFile
 from logkeep.zookeeper.model.sink import MemberText
+from logkeep.zookeeper.repo.sink import archiving
+from logkeep.zookeeper.repo.view import ArchiveView, view_of
 
 
 class ExportReport(msgspec.Struct, frozen=True, kw_only=True):

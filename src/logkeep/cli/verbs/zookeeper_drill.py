@@ -20,8 +20,8 @@ from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
 from logkeep.repository.restores import ReceiptDocument, RestoreVerdict
 from logkeep.zookeeper.archive.receipts import RestoreStart, StoredRestore, begin, facts_of, verdict_of
-from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.drilling import Drilled, drill
+from logkeep.zookeeper.repo.view import ArchiveView, view_of
 from logkeep.zookeeper.restore.carrying_out import journal_name
 from logkeep.zookeeper.restore.preparing import PreparedRestore, prepare
 from logkeep.zookeeper.restore.values import ServerTarget, Sessions, ZooKeeperRestoreOptions

@@ -46,6 +46,6 @@ def optimize(run: Run) -> OptimizeReport:
 
 def optimizing(run: Run, place: SourceRef) -> "Optimizing":
     from logkeep.repository.optimize import Optimizing  # noqa: PLC0415 - loads Arrow, which --help can spare
-    from logkeep.zookeeper.archive.merge import WAY  # noqa: PLC0415 - numba is only needed here
+    from logkeep.zookeeper.repo.merge import WAY  # noqa: PLC0415 - numba is only needed here
 
     return Optimizing(place, WAY, run.clock, run.token, run[LEASE_TTL])

@@ -19,10 +19,10 @@ from logkeep.repository.verdicts import verdicts
 from logkeep.repository.verification import stored_verifications
 from logkeep.repository.verifying import Verifier, VerifyResult, sharing
 from logkeep.spark.inline import InlineEngine
-from logkeep.zookeeper.archive.repairing import Mended, Repairing, origin, told_of
-from logkeep.zookeeper.archive.verifying import DeepVerification
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.repair.plan import RepairPlan
+from logkeep.zookeeper.repo.repair import Mended, Repairing, origin, told_of
+from logkeep.zookeeper.repo.verify import DeepVerification
 from logkeep.zookeeper.timeline.object_check import Kept, named
 from logkeep.zookeeper.verify.directory_view import DirectoryView, directory_view
 from logkeep.zookeeper.verify.run import Level

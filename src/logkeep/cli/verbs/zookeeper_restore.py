@@ -60,7 +60,7 @@ from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
 from logkeep.repository.restores import ReceiptDocument, RestoreVerdict
 from logkeep.zookeeper.archive.receipts import RestoreStart, StoredRestore, begin, facts_of, verdict_of
-from logkeep.zookeeper.archive.view import view_of
+from logkeep.zookeeper.repo.view import view_of
 from logkeep.zookeeper.restore.carrying_out import carry_out, journal_name
 from logkeep.zookeeper.restore.preparing import PreparedRestore, check_targets, prepare
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget, Sessions, ZooKeeperRestoreOptions

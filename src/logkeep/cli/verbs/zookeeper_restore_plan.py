@@ -35,7 +35,7 @@ from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
-from logkeep.zookeeper.archive.view import view_of
+from logkeep.zookeeper.repo.view import view_of
 from logkeep.zookeeper.restore.agreeing import Agreement, agree
 from logkeep.zookeeper.restore.documents import HostSurvey, MemberSurvey, read_document
 from logkeep.zookeeper.restore.values import Form, Sessions, ZooKeeperRestoreOptions

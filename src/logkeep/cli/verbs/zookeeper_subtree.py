@@ -59,7 +59,7 @@ from logkeep.zookeeper.archive.subtree_receipts import (
     note_undone,
     stored_as,
 )
-from logkeep.zookeeper.archive.view import view_of
+from logkeep.zookeeper.repo.view import view_of
 from logkeep.zookeeper.restore.carrying_out import journal_name
 from logkeep.zookeeper.server.client import ZooKeeperSession, server_state, session
 from logkeep.zookeeper.server.credentials import read_credentials

@@ -18,8 +18,8 @@ from logkeep.repository.chain import SourceRef
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.owner import this_process
 from logkeep.repository.verifying import Verifier, VerifyResult
-from logkeep.zookeeper.archive.verifying import DeepVerification, ended_at, intervals
-from logkeep.zookeeper.archive.view import view_of
+from logkeep.zookeeper.repo.verify import DeepVerification, ended_at, intervals
+from logkeep.zookeeper.repo.view import view_of
 from logkeep.zookeeper.verify.boot import Boot
 from logkeep.zookeeper.verify.run import Level
 

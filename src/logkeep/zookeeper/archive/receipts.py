@@ -35,7 +35,7 @@ from logkeep.repository.restores import (
     put_receipt,
     read_plan,
 )
-from logkeep.zookeeper.archive.record import KIND
+from logkeep.zookeeper.repo.record import KIND
 from logkeep.zookeeper.restore.preparing import PreparedRestore
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, Sessions
 from logkeep.zookeeper.timeline.plan import EPOCH_BELIEVED

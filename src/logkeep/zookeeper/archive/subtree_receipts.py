@@ -32,7 +32,7 @@ from logkeep.repository.restores import (
     read_plan,
 )
 from logkeep.zookeeper.archive.receipts import StoredRestore
-from logkeep.zookeeper.archive.record import KIND
+from logkeep.zookeeper.repo.record import KIND
 from logkeep.zookeeper.subtree.carrying_out import SubtreeRunEnd
 from logkeep.zookeeper.subtree.changes import Change
 from logkeep.zookeeper.subtree.journal import Heading, StoredAs, read_journal

@@ -10,9 +10,9 @@ import pytest
 from logkeep.errors import Damaged, FormatTooNew
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
-from logkeep.zookeeper.archive.sink import archiving
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.convert import import_bundle
+from logkeep.zookeeper.repo.sink import archiving
 from tests.unit.cli.zkbackup.bundles import zkbackup
 from tests.zookeeper.archives import new_place
 from tests.zookeeper.directories import INLINE, MadeServer, bundled

@@ -13,12 +13,12 @@ from logkeep.repository.chain import read_chain
 from logkeep.repository.owner import this_process
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.inline import InlineEngine
-from logkeep.zookeeper.archive.sink import archiving
-from logkeep.zookeeper.archive.verifying import DeepVerification
 from logkeep.zookeeper.convert import import_bundle
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.model.condition import Condition
 from logkeep.zookeeper.model.findings import Class, FileFinding
+from logkeep.zookeeper.repo.sink import archiving
+from logkeep.zookeeper.repo.verify import DeepVerification
 from logkeep.zookeeper.verify.recorded_losses import missing_when_taken
 from logkeep.zookeeper.verify.run import Level, VerifiedFiles
 from tests.unit.cli.zkbackup.bundles import zkbackup

@@ -21,17 +21,17 @@ from logkeep.repository.manifest import Manifest
 from logkeep.repository.salvaged_bytes import salvaged
 from logkeep.repository.segment_bytes import StoredLog
 from logkeep.repository.source import read_manifest
-from logkeep.zookeeper.archive.record import (
+from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.packing import unpacked_stream
+from logkeep.zookeeper.model.tree import Tree
+from logkeep.zookeeper.repo.record import (
     ROLE,
     EnsembleRecord,
     kept_log,
     kept_snapshot,
     member_of,
 )
-from logkeep.zookeeper.archive.serving import served_record
-from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.model.packing import unpacked_stream
-from logkeep.zookeeper.model.tree import Tree
+from logkeep.zookeeper.repo.replaced import served_record
 from logkeep.zookeeper.timeline.object_check import CheckedObject, checked_object
 from logkeep.zookeeper.timeline.plan import RestorePath
 from logkeep.zookeeper.timeline.replay import replay

@@ -6,8 +6,8 @@ transactions happened. And a piece is found in an object only behind all pieces 
 
 from collections.abc import Callable, Sequence
 
-from logkeep.zookeeper.archive.record import LogRecord, kept_log
-from logkeep.zookeeper.archive.view import ArchiveView
+from logkeep.zookeeper.repo.record import LogRecord, kept_log
+from logkeep.zookeeper.repo.view import ArchiveView
 from logkeep.zookeeper.timeline.survey import LogTimes
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.scanned_log import HEADER
 from logkeep.model.segments import Collection, LogName, Segment
-from logkeep.zookeeper.archive.record import EnsembleRecord, LogRecord, log_of
+from logkeep.zookeeper.repo.record import EnsembleRecord, LogRecord, log_of
 
 _Holders = Mapping[LogName, Sequence[Segment]]
 

@@ -12,8 +12,8 @@ from logkeep.formats.zookeeper.names import epoch_of, follows
 from logkeep.model.segments import Codec, Proof, Segment
 from logkeep.model.segments import Collection as Kind
 from logkeep.repository.manifest import KnownGap, LogCut
-from logkeep.zookeeper.archive.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
 from logkeep.zookeeper.model.sink import DamagedFile, PlacedLog, PlacedSnapshot, StoredObject
+from logkeep.zookeeper.repo.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
 
 DAMAGED = "damaged"
 """The history under which files are kept that are not whole: they stand alone, as snapshots do."""

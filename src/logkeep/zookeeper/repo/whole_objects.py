@@ -15,10 +15,10 @@ from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.txnlog import scan
 from logkeep.model.segments import Segment
 from logkeep.repository.segment_bytes import StoredLog
-from logkeep.zookeeper.archive.pieces import joined
-from logkeep.zookeeper.archive.record import LogRecord
-from logkeep.zookeeper.archive.view import ArchiveView
 from logkeep.zookeeper.model.packing import PiecesStream
+from logkeep.zookeeper.repo.pieces import joined
+from logkeep.zookeeper.repo.record import LogRecord
+from logkeep.zookeeper.repo.view import ArchiveView
 
 
 def whole_view(view: ArchiveView) -> ArchiveView:

@@ -14,8 +14,8 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Engine
 from logkeep.repository.fold import BackupEntry
 from logkeep.repository.verifying import Asked, DeeperCheck
-from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.model.findings import Class, FileFinding
+from logkeep.zookeeper.repo.view import ArchiveView, view_of
 from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, named, to_read
 from logkeep.zookeeper.verify.boot import Boot
 from logkeep.zookeeper.verify.recorded_losses import missing_when_taken

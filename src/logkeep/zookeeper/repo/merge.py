@@ -26,9 +26,9 @@ from logkeep.repository.merge_plan import Kin
 from logkeep.repository.optimize import Merged, MergeUnit, MergeWay
 from logkeep.repository.segment_bytes import StoredLog
 from logkeep.repository.source import read_manifest
-from logkeep.zookeeper.archive.reachable import record_rows
-from logkeep.zookeeper.archive.record import ROLE, EnsembleRecord, LogRecord
 from logkeep.zookeeper.model.packing import PiecesStream, StoredWriter
+from logkeep.zookeeper.repo.reachable import record_rows
+from logkeep.zookeeper.repo.record import ROLE, EnsembleRecord, LogRecord
 
 _PROOF = "the same records one behind the other; the SHA-256 of every piece, and every record, proven while reading"
 

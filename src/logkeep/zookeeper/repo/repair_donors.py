@@ -11,9 +11,9 @@ from typing import Final
 from logkeep.errors import Damaged
 from logkeep.repository.chain import SourceRef
 from logkeep.repository.fold import Folded
-from logkeep.zookeeper.archive.view import ArchiveView, view_of
 from logkeep.zookeeper.model.archived import KeptLog
 from logkeep.zookeeper.repair.donors import may_help
+from logkeep.zookeeper.repo.view import ArchiveView, view_of
 from logkeep.zookeeper.timeline.object_check import Kept
 
 MOST_DONORS: Final = 32

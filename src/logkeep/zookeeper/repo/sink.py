@@ -22,7 +22,11 @@ from logkeep.repository.lease import DEFAULT_TTL
 from logkeep.repository.source import check_source, ensure_source, read_manifest
 from logkeep.repository.verification import known_damaged
 from logkeep.repository.writing import Writing, writing
-from logkeep.zookeeper.archive.claims import (
+from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.packing import DEFAULT_LEVEL, StoredWriter
+from logkeep.zookeeper.model.sink import CompletedBackup, CopiedAgain, Gathered, Known, MemberText
+from logkeep.zookeeper.model.tree import Tree
+from logkeep.zookeeper.repo.claims import (
     DAMAGED,
     Claimed,
     carried,
@@ -32,9 +36,7 @@ from logkeep.zookeeper.archive.claims import (
     snapshot_segment,
     within,
 )
-from logkeep.zookeeper.archive.healing import copied_again, mends_of, rests_on
-from logkeep.zookeeper.archive.mending import commit_mends
-from logkeep.zookeeper.archive.record import (
+from logkeep.zookeeper.repo.record import (
     KIND,
     ROLE,
     ConfigRecord,
@@ -51,14 +53,12 @@ from logkeep.zookeeper.archive.record import (
     member_of,
     snapshot_record,
 )
-from logkeep.zookeeper.archive.serving import mended_record
-from logkeep.zookeeper.archive.view import ArchiveView, damaged_in, digest_at, tree_at_end, view_of
-from logkeep.zookeeper.archive.whole import whole_view
-from logkeep.zookeeper.archive.windows import first_since, with_whole_objects
-from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot
-from logkeep.zookeeper.model.packing import DEFAULT_LEVEL, StoredWriter
-from logkeep.zookeeper.model.sink import CompletedBackup, CopiedAgain, Gathered, Known, MemberText
-from logkeep.zookeeper.model.tree import Tree
+from logkeep.zookeeper.repo.repair_commit import commit_mends
+from logkeep.zookeeper.repo.repair_from_server import copied_again, mends_of, rests_on
+from logkeep.zookeeper.repo.replaced import mended_record
+from logkeep.zookeeper.repo.time_window import first_since, with_whole_objects
+from logkeep.zookeeper.repo.view import ArchiveView, damaged_in, digest_at, tree_at_end, view_of
+from logkeep.zookeeper.repo.whole_objects import whole_view
 from logkeep.zookeeper.timeline.restorable import Restorable, planned
 
 _Answer = TypeVar("_Answer")

@@ -25,18 +25,18 @@ from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.lease import DEFAULT_TTL
 from logkeep.repository.source import read_manifest
 from logkeep.repository.writing import Writing, writing
-from logkeep.zookeeper.archive.donors import Helping, donors_of
-from logkeep.zookeeper.archive.fitness import why_left, why_not
-from logkeep.zookeeper.archive.mending import Mend, commit_mends, run_of, same_bytes
-from logkeep.zookeeper.archive.record import ROLE, EnsembleRecord
-from logkeep.zookeeper.archive.view import ArchiveView, view_of
-from logkeep.zookeeper.archive.whole import whole_view
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.model.packing import RepairedLog, StoredWriter
 from logkeep.zookeeper.model.sink import StoredObject
 from logkeep.zookeeper.repair.cuts import cut_at, cuts_for
 from logkeep.zookeeper.repair.plan import DonorRecords, NewLog, Repair, RepairPlan
 from logkeep.zookeeper.repair.run import BackupRepairPlan, foresee, repair
+from logkeep.zookeeper.repo.record import ROLE, EnsembleRecord
+from logkeep.zookeeper.repo.repair_commit import Mend, commit_mends, run_of, same_bytes
+from logkeep.zookeeper.repo.repair_donors import Helping, donors_of
+from logkeep.zookeeper.repo.repair_fitness import why_left, why_not
+from logkeep.zookeeper.repo.view import ArchiveView, view_of
+from logkeep.zookeeper.repo.whole_objects import whole_view
 from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, check_data, check_files, named
 from logkeep.zookeeper.verify.run import Level
 

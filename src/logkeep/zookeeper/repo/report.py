@@ -6,7 +6,7 @@ import msgspec
 
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.segments import Proof, Segment
-from logkeep.zookeeper.archive.record import EnsembleRecord, MemberRecord
+from logkeep.zookeeper.repo.record import EnsembleRecord, MemberRecord
 
 
 class MemberReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ class ZooKeeperReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def report(record: EnsembleRecord, rows: Mapping[str, Segment]) -> ZooKeeperReport:
-    from logkeep.zookeeper.archive.reachable import intervals_of  # noqa: PLC0415 - needs Arrow
+    from logkeep.zookeeper.repo.reachable import intervals_of  # noqa: PLC0415 - needs Arrow
 
     reachable = [str(i) for intervals in intervals_of(record, rows).values() for i in intervals]
     return ZooKeeperReport(

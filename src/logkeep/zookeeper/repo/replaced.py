@@ -4,9 +4,12 @@ A record is never changed. Where an object was damaged and mended, a commit of t
 positions: with the same bytes if nothing is lost, else one object for every run of records that is left, and rows
 without an object for the rest. `as_served` tells of them what the record told of the original, so that whoever reads a
 backup sees no difference.
+
+What the record of a backup means today: read through repairs first, then through merges.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -14,8 +17,13 @@ import msgspec
 from logkeep.errors import Damaged
 from logkeep.model.segments import Collection as Kind
 from logkeep.model.segments import LogName, Segment
-from logkeep.zookeeper.archive.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
+from logkeep.repository.chain import SourceRef
+from logkeep.repository.content import PartReader, rows_of, served_parts
+from logkeep.repository.fold import Folded
+from logkeep.repository.manifest import Manifest
 from logkeep.zookeeper.model.archived import LogFileEnding
+from logkeep.zookeeper.repo.pieces import ServedRecord, settled
+from logkeep.zookeeper.repo.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
 
 _ADLER: Final = "adler32:"
 
@@ -97,3 +105,23 @@ def _piece(named: LogRecord, row: Segment) -> LogRecord:
         records=row.records,
         min_time_ms=row.base_time_ms,
     )
+
+
+def served_record(place: SourceRef, folded: Folded, manifest: Manifest, record: EnsembleRecord) -> ServedRecord:
+    """With the rows of its objects. Raises Damaged."""
+    rows = list(rows_of(PartReader(place), manifest, served_parts(manifest, folded)).to_segments())
+    told = as_served(record, rows) if was_mended(manifest, folded) else record
+    return replace(settled(told, rows, place.source), mended=len(tokens_of(record) - tokens_of(told)))
+
+
+def mended_record(place: SourceRef, folded: Folded, manifest: Manifest, record: EnsembleRecord) -> EnsembleRecord:
+    """Read through repairs alone: how far it reaches. Without any, no part is read."""
+    if not was_mended(manifest, folded):
+        return record
+    return as_served(record, rows_of(PartReader(place), manifest, served_parts(manifest, folded)).to_segments())
+
+
+def was_mended(manifest: Manifest, folded: Folded) -> bool:
+    """Whether other parts than its own serve a backup, and a repair may be the reason."""
+    served = served_parts(manifest, folded)
+    return any(one.keep_old for one in folded.replacements) and any(part not in served for part in manifest.parts)

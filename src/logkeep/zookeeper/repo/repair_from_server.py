@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
-from logkeep.zookeeper.archive.mending import Mend, same_bytes
-from logkeep.zookeeper.archive.view import ArchiveView
 from logkeep.zookeeper.model.archived import KeptLog
 from logkeep.zookeeper.model.sink import CopiedAgain
+from logkeep.zookeeper.repo.repair_commit import Mend, same_bytes
+from logkeep.zookeeper.repo.view import ArchiveView
 from logkeep.zookeeper.timeline.object_check import named
 
 

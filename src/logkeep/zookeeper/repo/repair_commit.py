@@ -23,9 +23,9 @@ from logkeep.repository.parts import ranges
 from logkeep.repository.replacing import Served, replace_rows, served_rows
 from logkeep.repository.segment_bytes import StoredLog
 from logkeep.repository.writing import Writing
-from logkeep.zookeeper.archive.served import told_adler
 from logkeep.zookeeper.model.archived import KeptLog
 from logkeep.zookeeper.model.sink import StoredObject
+from logkeep.zookeeper.repo.replaced import told_adler
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,15 @@ from logkeep.repository.attachments import read_attachment
 from logkeep.repository.chain import SourceRef
 from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.source import read_manifest
-from logkeep.zookeeper.archive.record import (
+from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.repo.record import (
     ROLE,
     EnsembleRecord,
     kept_log,
     kept_snapshot,
     member_of,
 )
-from logkeep.zookeeper.archive.serving import served_record
-from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.repo.replaced import served_record
 from logkeep.zookeeper.timeline.holdings import Holdings
 from logkeep.zookeeper.timeline.plan import Interval, reachable
 from logkeep.zookeeper.timeline.reachable import reaches_of
