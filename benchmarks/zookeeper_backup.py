@@ -17,7 +17,7 @@ from logkeep.store.local import LocalStore
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.backup.server_files import MemberPlace
-from logkeep.zookeeper.bundle.writing import new_bundle
+from logkeep.zookeeper.bundle.writer import new_bundle
 from logkeep.zookeeper.model.tree import new_tree, rows_of
 from logkeep.zookeeper.server.four_letter import ServerState
 

@@ -6,8 +6,8 @@ import msgspec
 
 from logkeep.model.segments import Proof
 from logkeep.repository.documents import seal, unseal
-from logkeep.zookeeper.bundle.documents import BackupInfo, encoded, read_info, with_seal
-from logkeep.zookeeper.bundle.sealing import is_intact
+from logkeep.zookeeper.bundle.document import BackupInfo, encoded, read_info, with_seal
+from logkeep.zookeeper.bundle.seal import is_intact
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.repo.record import EnsembleRecord
 from tests.zookeeper.directories import content, txn

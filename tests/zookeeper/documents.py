@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from logkeep.zookeeper.bundle.sealing import sealed_again
+from logkeep.zookeeper.bundle.seal import sealed_again
 
 
 def rewritten(bundle: Path, change: Callable[[dict[str, Any]], object], *, sealed: bool) -> None:

@@ -12,7 +12,7 @@ from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.backup.server_files import MemberPlace
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.bundle.writing import new_bundle
+from logkeep.zookeeper.bundle.writer import new_bundle
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.repo.sink import archiving

@@ -23,7 +23,7 @@ from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.backup.server_files import MemberPlace
 from logkeep.zookeeper.bundle import layout
-from logkeep.zookeeper.bundle.documents import LogEntry, SnapshotEntry, codec_of
+from logkeep.zookeeper.bundle.document import LogEntry, SnapshotEntry, codec_of
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.model.config_files import ConfigFile

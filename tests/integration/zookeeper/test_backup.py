@@ -12,7 +12,7 @@ from logkeep.model.segments import Codec, Proof
 from logkeep.model.time import random_token, utc_now
 from logkeep.zookeeper.backup.admin_snapshot import back_up_by_admin
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.bundle.writing import new_bundle
+from logkeep.zookeeper.bundle.writer import new_bundle
 from logkeep.zookeeper.model.archived import FileOrigin
 from logkeep.zookeeper.server.admin_http import AdminServer
 from tests.integration.processes import wait_for

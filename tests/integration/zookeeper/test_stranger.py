@@ -13,7 +13,7 @@ from logkeep.model.segments import Proof
 from logkeep.model.time import random_token, utc_now
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.backup.server_files import MemberPlace
-from logkeep.zookeeper.bundle.writing import new_bundle
+from logkeep.zookeeper.bundle.writer import new_bundle
 from tests.servers.zookeeper_ensemble import ZooKeeperMember
 from tests.zookeeper.archives import new_place, newest, zxids
 from tests.zookeeper.directories import MadeServer

@@ -19,7 +19,7 @@ from logkeep.repository.verdicts import DAMAGED, GOOD
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.bundle.writing import new_bundle
+from logkeep.zookeeper.bundle.writer import new_bundle
 from logkeep.zookeeper.convert import export_backup, import_bundle
 from logkeep.zookeeper.repo.sink import archiving
 from tests.zookeeper.archives import archived, archived_all, bytes_of, new_local_place, new_place, newest, zxids

@@ -20,7 +20,7 @@ from logkeep.store.local import LocalStore
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions, back_up, check_apart
 from logkeep.zookeeper.bundle.layout import bundles
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.bundle.writing import new_bundle
+from logkeep.zookeeper.bundle.writer import new_bundle
 from logkeep.zookeeper.model.archived import LogFileEnding
 from logkeep.zookeeper.server.four_letter import ServerState
 from tests.zookeeper.directories import MadeServer, bundled, content, rounds, taken, txn

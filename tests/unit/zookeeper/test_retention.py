@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logkeep.zookeeper.bundle.retention import Aged, Fate, Rules, judge
 from logkeep.zookeeper.model.condition import Condition, condition, quality
-from logkeep.zookeeper.retention import Aged, Fate, Rules, judge
 
 NOW = datetime(2026, 11, 16, 2, 0, tzinfo=UTC)
 

@@ -43,7 +43,7 @@ from logkeep.repository.owner import this_process
 from logkeep.zookeeper.backup.findings import exit_code
 from logkeep.zookeeper.bundle.layout import checked_id
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.bundle.writing import new_bundle
+from logkeep.zookeeper.bundle.writer import new_bundle
 from logkeep.zookeeper.convert import Beside, export_backup, import_bundle
 from logkeep.zookeeper.model.config_files import ConfigFile
 from logkeep.zookeeper.model.sink import MemberText

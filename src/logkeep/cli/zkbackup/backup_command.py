@@ -40,7 +40,7 @@ from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up, check_apart
 from logkeep.zookeeper.backup.server_files import MemberPlace
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.bundle.writing import new_bundle
+from logkeep.zookeeper.bundle.writer import new_bundle
 from logkeep.zookeeper.model.condition import Condition
 from logkeep.zookeeper.model.packing import DEFAULT_LEVEL
 from logkeep.zookeeper.server.client import server_state

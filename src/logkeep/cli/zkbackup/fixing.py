@@ -12,8 +12,8 @@ from typing import Final
 from logkeep.cli.zkbackup.catalogue import shelved
 from logkeep.cli.zkbackup.frame import CommandRun
 from logkeep.errors import LogkeepError
+from logkeep.zookeeper.bundle.repair import BundleRepairSink
 from logkeep.zookeeper.bundle.repair_notes import DROPPED, RepairNote, repair_notes
-from logkeep.zookeeper.bundle.repairing import BundleRepairSink
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.condition import Condition
 from logkeep.zookeeper.repair.donor_search import helpful

@@ -15,7 +15,7 @@ from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
 from logkeep.cli.zkbackup.options import BASE_DIR, FORMAT
 from logkeep.errors import Damaged, StoreDenied
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.zookeeper.bundle.documents import WITHOUT_DOCUMENT
+from logkeep.zookeeper.bundle.document import WITHOUT_DOCUMENT
 from logkeep.zookeeper.model.condition import Condition
 
 HELP = "Nothing but its document is read; `zkbackup verify` looks at the data itself."

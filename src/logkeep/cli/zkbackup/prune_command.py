@@ -28,8 +28,8 @@ from logkeep.cli.zkbackup.options import (
     KEEP_MIN_COUNT,
     PRUNE_CONFIRMATION,
 )
+from logkeep.zookeeper.bundle.retention import Aged, BundleFate, Fate, Rules, judge
 from logkeep.zookeeper.model.condition import Condition
-from logkeep.zookeeper.retention import Aged, BundleFate, Fate, Rules, judge
 
 HELP = """The newest --keep-min-count good backups always stay. Of the others those older than --keep-days go, and those
 beyond the newest --keep-count. Damaged ones are skipped unless --delete-damaged is given."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from logkeep.model.findings import Severity
 from logkeep.zookeeper.bundle import layout
-from logkeep.zookeeper.bundle.documents import WITHOUT_DOCUMENT
+from logkeep.zookeeper.bundle.document import WITHOUT_DOCUMENT
 from logkeep.zookeeper.bundle.repair_notes import repair_notes
 from logkeep.zookeeper.bundle.view import CHANGED, BundleView
 from logkeep.zookeeper.model.findings import Class, FileFinding

@@ -10,7 +10,7 @@ from logkeep.cli.zkbackup.boxes import BAD, FAIR, GOOD, condition_word, title, t
 from logkeep.cli.zkbackup.findings_text import finding_lines
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
-from logkeep.zookeeper.bundle.documents import LogEntry, SnapshotEntry
+from logkeep.zookeeper.bundle.document import LogEntry, SnapshotEntry
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.condition import Condition
 from logkeep.zookeeper.timeline.plan import Interval

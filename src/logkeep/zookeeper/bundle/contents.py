@@ -9,7 +9,7 @@ from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec, Proof
 from logkeep.zookeeper.backup.findings import exit_code
 from logkeep.zookeeper.bundle import layout
-from logkeep.zookeeper.bundle.documents import (
+from logkeep.zookeeper.bundle.document import (
     Authentication,
     BackupInfo,
     DamagedEntry,

@@ -10,8 +10,8 @@ from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import Clock, rfc3339
 from logkeep.zookeeper.bundle import layout
-from logkeep.zookeeper.bundle.documents import WITHOUT_DOCUMENT, Hex
-from logkeep.zookeeper.bundle.rewriting import document_of
+from logkeep.zookeeper.bundle.document import WITHOUT_DOCUMENT, Hex
+from logkeep.zookeeper.bundle.replace_file import document_of
 from logkeep.zookeeper.model.archived import KeptSnapshot
 from logkeep.zookeeper.repair.plan import RepairPlan
 

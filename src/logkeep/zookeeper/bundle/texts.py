@@ -6,7 +6,7 @@ from datetime import datetime
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.redaction import redact
 from logkeep.model.time import rfc3339
-from logkeep.zookeeper.bundle.documents import BackupInfo
+from logkeep.zookeeper.bundle.document import BackupInfo
 from logkeep.zookeeper.model.sink import Gathered
 
 

@@ -14,7 +14,7 @@ from logkeep.store.directory import opened_below, opened_root, require_regular, 
 from logkeep.store.local import LocalStore
 from logkeep.store.local_files import READ_FLAGS
 from logkeep.zookeeper.bundle import layout
-from logkeep.zookeeper.bundle.documents import (
+from logkeep.zookeeper.bundle.document import (
     WITHOUT_DOCUMENT,
     BackupInfo,
     LogEntry,
@@ -22,8 +22,8 @@ from logkeep.zookeeper.bundle.documents import (
     codec_of,
     read_info,
 )
-from logkeep.zookeeper.bundle.rewriting import document_of
-from logkeep.zookeeper.bundle.sealing import is_intact
+from logkeep.zookeeper.bundle.replace_file import document_of
+from logkeep.zookeeper.bundle.seal import is_intact
 from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.model.packing import unpacked_stream
 

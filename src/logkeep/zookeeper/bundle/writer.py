@@ -2,6 +2,8 @@
 
 Until then nobody sees anything but `.<id>.partial`. A run that is killed leaves that behind; the next one with the same
 id removes it, unless its writer is alive. Files are 0600, directories 0700.
+
+Where tasks put the files of a bundle that is being written: under names of their own, whole and synced.
 """
 
 import fcntl
@@ -14,20 +16,45 @@ from datetime import datetime
 from pathlib import Path
 
 from logkeep.errors import BackupFailed, Locked, StoreError, UsageError
+from logkeep.formats.zookeeper.names import log_name
 from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec
-from logkeep.model.time import Clock, TokenSource
+from logkeep.model.time import Clock, TokenSource, random_token
 from logkeep.store.directory import speaking_of
 from logkeep.store.local import PARTIAL, LocalStore
 from logkeep.store.local_files import sync_path
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.contents import info_of, stored_names
-from logkeep.zookeeper.bundle.documents import BackupInfo, encoded, with_seal
-from logkeep.zookeeper.bundle.shelf import BundleShelf
+from logkeep.zookeeper.bundle.document import BackupInfo, encoded, with_seal
 from logkeep.zookeeper.bundle.texts import log_text, manifest_text
-from logkeep.zookeeper.model.packing import DEFAULT_LEVEL
+from logkeep.zookeeper.model.packing import DEFAULT_LEVEL, StoredWriter
 from logkeep.zookeeper.model.sink import CompletedBackup, Gathered, Known, MemberText
 from logkeep.zookeeper.timeline.restorable import planned
+
+
+@dataclass(frozen=True)
+class BundleShelf:
+    """A token behind each name keeps an attempt that was given up from standing in the way of the next one."""
+
+    store: LocalStore
+    codec: Codec
+    level: int = DEFAULT_LEVEL
+    tokens: TokenSource = random_token
+
+    def open_snapshot(self, member: str, history: str, name: str, zxid: int, *, packed: bool) -> StoredWriter:
+        return self._opened(f"{layout.SNAPSHOTS}/{name}", Codec.NONE if packed else self.codec)
+
+    def open_damaged(self, member: str, history: str, name: str, zxid: int) -> StoredWriter:
+        return self._opened(f"{layout.DAMAGED}/{name}", Codec.NONE)
+
+    def open_log(self, member: str, history: str, first: int, *, tail: bool = False) -> StoredWriter:
+        return self._opened(f"{layout.TXNLOGS}/{log_name(first)}", self.codec)
+
+    def _opened(self, name: str, codec: Codec) -> StoredWriter:
+        token = self.tokens()
+        stored = f"{name}.{token}"
+        return StoredWriter(self.store.open_new(stored), stored, token, codec, self.level)
+
 
 _DIRECTORIES = (layout.SNAPSHOTS, layout.TXNLOGS, layout.METADATA, layout.LOGS)
 

@@ -22,8 +22,8 @@ from logkeep.store.local_files import sync_path
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.contents import log_entry
 from logkeep.zookeeper.bundle.repair_notes import dropped_note, repaired_note
-from logkeep.zookeeper.bundle.rewriting import document_of, replace_document
-from logkeep.zookeeper.bundle.sealing import sealed_again
+from logkeep.zookeeper.bundle.replace_file import document_of, replace_document
+from logkeep.zookeeper.bundle.seal import sealed_again
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.model.packing import SUFFIXES, RepairedLog, StoredWriter
