@@ -16,10 +16,10 @@ from logkeep.formats.zookeeper.transactions import CloseSession, decode
 from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.model.work import Engine
 from logkeep.spark.inline import InlineEngine
+from logkeep.zookeeper.history.log_task import Depth, WantedEvents
+from logkeep.zookeeper.history.run import History, history
 from logkeep.zookeeper.model.archived import KeptLog, Member
 from logkeep.zookeeper.model.tree import new_tree
-from logkeep.zookeeper.past.events import Depth, WantedEvents
-from logkeep.zookeeper.past.history import History, history
 from logkeep.zookeeper.verify.directory_view import DirectoryView, directory_view
 from tests.zookeeper.load import Load
 from tests.zookeeper.online import CACHE

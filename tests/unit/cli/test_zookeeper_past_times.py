@@ -8,10 +8,10 @@ from logkeep.cli.look import TerminalStyle
 from logkeep.cli.verbs import zookeeper_diff, zookeeper_history
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, Transaction
 from logkeep.spark.inline import InlineEngine
+from logkeep.zookeeper.history.compare import TreeSide, compare
+from logkeep.zookeeper.history.log_task import Depth, WantedEvents
+from logkeep.zookeeper.history.run import history
 from logkeep.zookeeper.model.archived import Member
-from logkeep.zookeeper.past.comparing import TreeSide, compare
-from logkeep.zookeeper.past.events import Depth, WantedEvents
-from logkeep.zookeeper.past.history import history
 from logkeep.zookeeper.timeline.plan import ToZxid
 from tests.zookeeper.encoding import body, record
 from tests.zookeeper.made import MemoryView

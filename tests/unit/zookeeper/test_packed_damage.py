@@ -13,10 +13,10 @@ from logkeep.model.work import Engine
 from logkeep.repository.chain import SourceRef
 from logkeep.repository.verdicts import DAMAGED, GOOD
 from logkeep.spark.inline import InlineEngine
-from logkeep.zookeeper.past.choice import choice
-from logkeep.zookeeper.past.events import Depth, WantedEvents
-from logkeep.zookeeper.past.history import history
-from logkeep.zookeeper.past.transactions_view import readable_units, rows
+from logkeep.zookeeper.history.log_task import Depth, WantedEvents
+from logkeep.zookeeper.history.run import history
+from logkeep.zookeeper.history.selection import choice
+from logkeep.zookeeper.history.sql_rows import readable_units, rows
 from logkeep.zookeeper.repo.view import ArchiveView
 from tests.zookeeper.archives import archived, bytes_of, new_place, newest, zxids
 from tests.zookeeper.directories import MIB, MadeServer

@@ -27,14 +27,14 @@ from logkeep.formats.zookeeper.transactions import (
 )
 from logkeep.model.work import Engine
 from logkeep.spark.inline import InlineEngine
+from logkeep.zookeeper.history.compare import TreeSide, compare, one_member, written_digest
+from logkeep.zookeeper.history.log_task import Depth, LogSearchUnit, WantedEvents, find, wanted_path
+from logkeep.zookeeper.history.pieces import pieces, searched
+from logkeep.zookeeper.history.run import History, history
+from logkeep.zookeeper.history.selection import choice
+from logkeep.zookeeper.history.tree_diff import DifferenceKind, differences
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.model.tree import Tree, new_tree, rows_of
-from logkeep.zookeeper.past.choice import choice
-from logkeep.zookeeper.past.comparing import TreeSide, compare, one_member, written_digest
-from logkeep.zookeeper.past.difference import DifferenceKind, differences
-from logkeep.zookeeper.past.events import Depth, LogSearchUnit, WantedEvents, find, wanted_path
-from logkeep.zookeeper.past.history import History, history
-from logkeep.zookeeper.past.pieces import pieces, searched
 from logkeep.zookeeper.timeline.plan import Slice, ToEnd, ToZxid
 from logkeep.zookeeper.timeline.proof import MISMATCH
 from tests.zookeeper.encoding import body, record

@@ -10,11 +10,11 @@ from logkeep.model.findings import Severity
 from logkeep.model.segments import Proof
 from logkeep.model.work import Engine
 from logkeep.spark.inline import InlineEngine
+from logkeep.zookeeper.history.log_task import Depth, WantedEvents
+from logkeep.zookeeper.history.run import History, history
+from logkeep.zookeeper.history.selection import choice
+from logkeep.zookeeper.history.sql_rows import rows, units
 from logkeep.zookeeper.model.archived import Member
-from logkeep.zookeeper.past.choice import choice
-from logkeep.zookeeper.past.events import Depth, WantedEvents
-from logkeep.zookeeper.past.history import History, history
-from logkeep.zookeeper.past.transactions_view import rows, units
 from tests.zookeeper.encoding import body, record
 from tests.zookeeper.made import MemoryView, Past, add_member, epoch
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.model.work import Engine
 from logkeep.spark.inline import InlineEngine
+from logkeep.zookeeper.history.around_damage import Missing, around, between
+from logkeep.zookeeper.history.log_task import Depth, LogSearchUnit, WantedEvents
+from logkeep.zookeeper.history.run import History, history
+from logkeep.zookeeper.history.selection import choice
+from logkeep.zookeeper.history.sql_rows import readable_units, rows
 from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot
-from logkeep.zookeeper.past.around import Missing, around, between
-from logkeep.zookeeper.past.choice import choice
-from logkeep.zookeeper.past.events import Depth, LogSearchUnit, WantedEvents
-from logkeep.zookeeper.past.history import History, history
-from logkeep.zookeeper.past.transactions_view import readable_units, rows
 from tests.zookeeper.made import MemoryView, Past, add_member, backup_of, epoch
 
 PAST = Past([*epoch(1, 12), *epoch(3, 8)])

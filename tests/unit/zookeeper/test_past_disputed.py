@@ -10,11 +10,11 @@ from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, Transaction
 from logkeep.model.segments import Proof
 from logkeep.model.work import Engine
 from logkeep.spark.inline import InlineEngine
+from logkeep.zookeeper.history.conflicts import PairUnit, compare_logs
+from logkeep.zookeeper.history.log_task import Depth, WantedEvents
+from logkeep.zookeeper.history.run import History, history
+from logkeep.zookeeper.history.selection import choice
 from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.past.choice import choice
-from logkeep.zookeeper.past.disputed import PairUnit, compare_logs
-from logkeep.zookeeper.past.events import Depth, WantedEvents
-from logkeep.zookeeper.past.history import History, history
 from logkeep.zookeeper.timeline.survey import to_compare
 from tests.zookeeper.encoding import body, record
 from tests.zookeeper.made import MemoryView, Past, add_member, epoch

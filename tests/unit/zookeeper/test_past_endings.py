@@ -11,11 +11,11 @@ from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Change, CloseSession, Create, SetData, Transaction
 from logkeep.model.work import Engine
 from logkeep.spark.inline import InlineEngine
+from logkeep.zookeeper.history.ephemeral_owners import witnesses
+from logkeep.zookeeper.history.log_task import Depth, WantedEvents
+from logkeep.zookeeper.history.run import History, history
 from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.model.tree import new_tree, rows_of
-from logkeep.zookeeper.past.events import Depth, WantedEvents
-from logkeep.zookeeper.past.history import History, history
-from logkeep.zookeeper.past.owned import witnesses
 from tests.zookeeper.encoding import body, record
 from tests.zookeeper.made import MemoryView
 

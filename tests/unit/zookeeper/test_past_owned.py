@@ -5,10 +5,10 @@ from logkeep.formats.zookeeper.transactions import OPEN_ACL, Change, CloseSessio
 from logkeep.model.findings import Severity
 from logkeep.model.work import Engine
 from logkeep.spark.inline import InlineEngine
+from logkeep.zookeeper.history.log_task import Depth, WantedEvents
+from logkeep.zookeeper.history.run import History, history
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.model.tree import new_tree, rows_of
-from logkeep.zookeeper.past.events import Depth, WantedEvents
-from logkeep.zookeeper.past.history import History, history
 from tests.zookeeper.encoding import body, record
 from tests.zookeeper.made import MemoryView
 

@@ -12,9 +12,9 @@ from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_past import opened_side
 from logkeep.config.options import BELIEVE, BELOW, LIMIT_DOWNLOAD, MOST_ROWS, REPO, SOURCE
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.zookeeper.past.comparing import TreeComparison, TreeSide, compare
-from logkeep.zookeeper.past.difference import DifferenceKind, NodeDifference
-from logkeep.zookeeper.past.events import wanted_path
+from logkeep.zookeeper.history.compare import TreeComparison, TreeSide, compare
+from logkeep.zookeeper.history.log_task import wanted_path
+from logkeep.zookeeper.history.tree_diff import DifferenceKind, NodeDifference
 from logkeep.zookeeper.timeline.plan import RestorePath, shown_time
 
 

@@ -29,9 +29,9 @@ from logkeep.errors import UsageError
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
-from logkeep.zookeeper.past.events import Depth, Event, WantedEvents, wanted_path
-from logkeep.zookeeper.past.history import History
-from logkeep.zookeeper.past.history import history as history_of
+from logkeep.zookeeper.history.log_task import Depth, Event, WantedEvents, wanted_path
+from logkeep.zookeeper.history.run import History
+from logkeep.zookeeper.history.run import history as history_of
 
 
 class HistoryRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,9 +29,9 @@ from logkeep.config.options import (
 from logkeep.errors import UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.time import rfc3339
-from logkeep.zookeeper.past.around import UNREADABLE, Missing, between
-from logkeep.zookeeper.past.choice import choice
-from logkeep.zookeeper.past.transactions_view import COLUMNS, VIEW, readable_units, rows, units
+from logkeep.zookeeper.history.around_damage import UNREADABLE, Missing, between
+from logkeep.zookeeper.history.selection import choice
+from logkeep.zookeeper.history.sql_rows import COLUMNS, VIEW, readable_units, rows, units
 
 Cell = str | int | float | bool | None
 

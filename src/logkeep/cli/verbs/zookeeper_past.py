@@ -17,8 +17,8 @@ from logkeep.model.time import rfc3339
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
 from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.history.compare import TreeSide, one_member
 from logkeep.zookeeper.model.archived import BackupView
-from logkeep.zookeeper.past.comparing import TreeSide, one_member
 from logkeep.zookeeper.repo.view import view_of
 from logkeep.zookeeper.timeline.plan import ToEnd, ToZxid
 

@@ -19,11 +19,11 @@ from logkeep.formats.zookeeper.snapshot import NodeRow, SnapshotReader
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Proof
 from logkeep.model.work import Engine, Progress
+from logkeep.zookeeper.history.around_damage import UNREADABLE
+from logkeep.zookeeper.history.log_task import Depth, Event, WantedEvents
 from logkeep.zookeeper.model.archived import BackupView, KeptSnapshot
 from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.model.tree import is_ephemeral
-from logkeep.zookeeper.past.around import UNREADABLE
-from logkeep.zookeeper.past.events import Depth, Event, WantedEvents
 from logkeep.zookeeper.timeline.holdings import FIRST_EVER
 from logkeep.zookeeper.timeline.plan import Slice
 from logkeep.zookeeper.timeline.reachable import base_of

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Engine, EngineFor
+from logkeep.zookeeper.history.around_damage import UNREADABLE, Missing, around, between
+from logkeep.zookeeper.history.ephemeral_owners import owned_before
+from logkeep.zookeeper.history.log_task import Event, FoundEvents, LogSearchUnit, WantedEvents, find, find_closings
+from logkeep.zookeeper.history.pieces import history_order, searched, transactions_in
+from logkeep.zookeeper.history.selection import choice
+from logkeep.zookeeper.history.session_ends import deletions, is_ephemeral_creation, without_end
 from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.model.findings import Class
-from logkeep.zookeeper.past.around import UNREADABLE, Missing, around, between
-from logkeep.zookeeper.past.choice import choice
-from logkeep.zookeeper.past.endings import deletions, is_ephemeral_creation, without_end
-from logkeep.zookeeper.past.events import Event, FoundEvents, LogSearchUnit, WantedEvents, find, find_closings
-from logkeep.zookeeper.past.owned import owned_before
-from logkeep.zookeeper.past.pieces import history_order, searched, transactions_in
 
 _NOT_LOOKED_FOR = Finding(
     code=Class.UNSEEN_DELETIONS,

@@ -13,10 +13,10 @@ from logkeep.errors import UsageError
 from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import EngineFor
+from logkeep.zookeeper.history.conflicts import disputed_by_members
+from logkeep.zookeeper.history.pieces import gaps, history_order, pieces, without
 from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.model.findings import Class
-from logkeep.zookeeper.past.disputed import disputed_by_members
-from logkeep.zookeeper.past.pieces import gaps, history_order, pieces, without
 from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Dispute, Holdings, Line
 from logkeep.zookeeper.timeline.plan import Slice
 from logkeep.zookeeper.timeline.survey import survey_without_disputes

@@ -7,10 +7,10 @@ import pyarrow as pa
 
 from logkeep.formats.zookeeper.changes import as_text, hexadecimal
 from logkeep.model.work import Engine
+from logkeep.zookeeper.history.around_damage import Readable, around
+from logkeep.zookeeper.history.log_task import Depth, LogSearchUnit, WantedEvents, batches
+from logkeep.zookeeper.history.selection import HistorySelection
 from logkeep.zookeeper.model.archived import BackupView
-from logkeep.zookeeper.past.around import Readable, around
-from logkeep.zookeeper.past.choice import HistorySelection
-from logkeep.zookeeper.past.events import Depth, LogSearchUnit, WantedEvents, batches
 
 VIEW: Final = "transactions"
 COLUMNS: Final = (

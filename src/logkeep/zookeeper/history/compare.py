@@ -17,9 +17,9 @@ from logkeep.errors import UsageError
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import tables
+from logkeep.zookeeper.history.tree_diff import DifferenceKind, NodeDifference, differences
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.model.tree import Tree
-from logkeep.zookeeper.past.difference import DifferenceKind, NodeDifference, differences
 from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, Slice, Target, plan
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
 from logkeep.zookeeper.timeline.verified_path import VerifiedPath, choose

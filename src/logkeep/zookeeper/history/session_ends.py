@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from logkeep.zookeeper.past.events import CREATES, DELETES, Event
+from logkeep.zookeeper.history.log_task import CREATES, DELETES, Event
 
 
 def without_end(events: Sequence[Event]) -> list[Event]:

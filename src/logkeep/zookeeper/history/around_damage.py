@@ -15,11 +15,11 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, scan
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Engine, Progress
+from logkeep.zookeeper.history.log_task import LogSearchUnit, WantedEvents
+from logkeep.zookeeper.history.pieces import history_order, once, without
+from logkeep.zookeeper.history.selection import HistorySelection
 from logkeep.zookeeper.model.archived import BackupView, KeptLog
 from logkeep.zookeeper.model.findings import Class
-from logkeep.zookeeper.past.choice import HistorySelection
-from logkeep.zookeeper.past.events import LogSearchUnit, WantedEvents
-from logkeep.zookeeper.past.pieces import history_order, once, without
 from logkeep.zookeeper.timeline.object_check import LARGEST_SALVAGED
 from logkeep.zookeeper.timeline.plan import Slice
 
