@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from logkeep.zookeeper.restore.documents import (
+from logkeep.zookeeper.restore.ensemble.documents import (
     AgreedPlan,
     HostSurvey,
     MemberSurvey,

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from logkeep.errors import Damaged, UsageError
-from logkeep.zookeeper.restore.documents import DocumentT, encoded, read_document
+from logkeep.zookeeper.restore.ensemble.documents import DocumentT, encoded, read_document
 
 
 def write_document(path: Path, document: DocumentT) -> None:

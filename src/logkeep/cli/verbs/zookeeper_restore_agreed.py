@@ -18,7 +18,7 @@ from logkeep.config.options import (
     TO_ZXID,
 )
 from logkeep.errors import UsageError
-from logkeep.zookeeper.restore.documents import AgreedPlan, read_document
+from logkeep.zookeeper.restore.ensemble.documents import AgreedPlan, read_document
 from logkeep.zookeeper.restore.values import ZooKeeperRestoreOptions
 
 ANY_BACKUP = "latest"

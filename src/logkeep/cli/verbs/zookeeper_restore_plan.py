@@ -36,8 +36,8 @@ from logkeep.model.ids import BackupId
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
 from logkeep.zookeeper.repo.view import view_of
-from logkeep.zookeeper.restore.agreeing import Agreement, agree
-from logkeep.zookeeper.restore.documents import HostSurvey, MemberSurvey, read_document
+from logkeep.zookeeper.restore.ensemble.documents import HostSurvey, MemberSurvey, read_document
+from logkeep.zookeeper.restore.ensemble.plan import Agreement, agree
 from logkeep.zookeeper.restore.values import Form, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.verified_path import choose
 

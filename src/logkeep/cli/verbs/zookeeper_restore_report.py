@@ -11,8 +11,8 @@ from logkeep.cli.receipt_text import finding_lines, took
 from logkeep.errors import RestoreFailed
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
-from logkeep.zookeeper.restore.agreeing import Agreement
-from logkeep.zookeeper.restore.documents import AgreedPlan
+from logkeep.zookeeper.restore.ensemble.documents import AgreedPlan
+from logkeep.zookeeper.restore.ensemble.plan import Agreement
 from logkeep.zookeeper.restore.next_steps import next_steps
 from logkeep.zookeeper.restore.preparing import PreparedRestore
 from logkeep.zookeeper.restore.values import RestoreReceipt, ZooKeeperRestorePlan

@@ -13,8 +13,8 @@ from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_members import Given, given_members, name_of
 from logkeep.config.options import SURVEY_TO, ZK_DATA_DIRS, ZK_HOSTS, ZK_LOG_DIRS
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.zookeeper.restore.documents import MemberSurvey
-from logkeep.zookeeper.restore.surveying import survey_host
+from logkeep.zookeeper.restore.ensemble.documents import MemberSurvey
+from logkeep.zookeeper.restore.ensemble.survey import survey_host
 from logkeep.zookeeper.restore.values import ServerTarget
 
 RUNNING = 2

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from logkeep.zookeeper.restore.documents import HostSurvey, MemberSurvey
+from logkeep.zookeeper.restore.ensemble.documents import HostSurvey, MemberSurvey
 
 _MACHINE_ID: Final = Path("/etc/machine-id")
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")

@@ -7,7 +7,7 @@ from logkeep.errors import LogkeepError, RestoreFailed, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import Clock, utc_now
 from logkeep.zookeeper.model.archived import BackupView
-from logkeep.zookeeper.restore.agreement import (
+from logkeep.zookeeper.restore.ensemble.agreement import (
     archived_zxids,
     check_agrees,
     check_expected,
@@ -15,7 +15,7 @@ from logkeep.zookeeper.restore.agreement import (
     needed_epoch,
     untouched,
 )
-from logkeep.zookeeper.restore.documents import AgreedPlan
+from logkeep.zookeeper.restore.ensemble.documents import AgreedPlan
 from logkeep.zookeeper.restore.holding import check_writable, held_by
 from logkeep.zookeeper.restore.judging import RestoreSituation, in_the_way, not_looked_at, worth_knowing
 from logkeep.zookeeper.restore.limits import Content, content_of

@@ -11,7 +11,7 @@ from typing import Final
 
 from logkeep.errors import LogkeepError, TargetUnsafe, UsageError
 from logkeep.model.time import rfc3339
-from logkeep.zookeeper.restore.documents import HostSurvey, MemberSurvey
+from logkeep.zookeeper.restore.ensemble.documents import HostSurvey, MemberSurvey
 from logkeep.zookeeper.restore.holding import OF_NOTHING, held_by
 from logkeep.zookeeper.restore.host_identity import HostIdentity, directory_id, is_one_directory, this_host
 from logkeep.zookeeper.restore.judging import logs_elsewhere

@@ -10,10 +10,10 @@ from datetime import datetime
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.model.archived import BackupView, Member
-from logkeep.zookeeper.restore.documents import AgreedPlan, MemberSurvey
+from logkeep.zookeeper.restore.ensemble.documents import AgreedPlan, MemberSurvey
+from logkeep.zookeeper.restore.ensemble.survey import check_age
 from logkeep.zookeeper.restore.numbers import epoch_above
 from logkeep.zookeeper.restore.places import ServerDirectories
-from logkeep.zookeeper.restore.surveying import check_age
 from logkeep.zookeeper.restore.values import TargetContents, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
 from logkeep.zookeeper.server.four_letter import ServerState
 
