@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.disk import Disk
-from logkeep.zookeeper.restore.ending import continue_restore, roll_back
+from logkeep.zookeeper.restore.finish import continue_restore, roll_back
 from logkeep.zookeeper.restore.marker import MARKER, marker_text
-from logkeep.zookeeper.restore.places import JOURNAL
-from logkeep.zookeeper.restore.preparing import prepare
+from logkeep.zookeeper.restore.prepare import prepare
+from logkeep.zookeeper.restore.run import carry_out
+from logkeep.zookeeper.restore.target_dirs import JOURNAL
 from logkeep.zookeeper.restore.values import Form, ServerTarget, ZooKeeperRestoreOptions
 from tests.crash.points import DONE, KILLED, in_child
 from tests.crash.seeds import seeded_part

@@ -16,8 +16,8 @@ from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
-from logkeep.zookeeper.restore.carrying_out import carry_out
-from logkeep.zookeeper.restore.preparing import prepare
+from logkeep.zookeeper.restore.prepare import prepare
+from logkeep.zookeeper.restore.run import carry_out
 from logkeep.zookeeper.restore.values import ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import RestorePath, ToZxid
 from logkeep.zookeeper.timeline.verified_path import choose

@@ -9,9 +9,9 @@ from pathlib import Path
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.model.tree import Tree
-from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.disk import Disk
-from logkeep.zookeeper.restore.preparing import PreparedRestore, prepare
+from logkeep.zookeeper.restore.prepare import PreparedRestore, prepare
+from logkeep.zookeeper.restore.run import carry_out
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import RestorePath, ToEnd, ToZxid, plan
 from logkeep.zookeeper.timeline.survey import LogTimes, survey

@@ -12,7 +12,7 @@ from typing import Final
 from logkeep.cli.signals import as_error
 from logkeep.errors import LogkeepError, RestoreFailed
 from logkeep.zookeeper.restore.journal import Phase, RestoreJournal, read_journal
-from logkeep.zookeeper.restore.places import place_of
+from logkeep.zookeeper.restore.target_dirs import place_of
 from logkeep.zookeeper.restore.values import ServerTarget
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from logkeep.cli.verbs import zookeeper_restore
-from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.marker import MARKER
+from logkeep.zookeeper.restore.run import carry_out
 from tests.e2e.zookeeper.archived import archived
 
 pytestmark = pytest.mark.xdist_group("zookeeper-verbs")

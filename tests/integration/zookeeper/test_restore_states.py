@@ -10,11 +10,11 @@ import pytest
 
 from logkeep.embedded.zookeeper import RELEASES, EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.errors import DataDirUnusable, ServerFailed, UsageError
-from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.disk import Disk
-from logkeep.zookeeper.restore.ending import continue_restore, roll_back
+from logkeep.zookeeper.restore.finish import continue_restore, roll_back
 from logkeep.zookeeper.restore.marker import MARKER
-from logkeep.zookeeper.restore.preparing import prepare
+from logkeep.zookeeper.restore.prepare import prepare
+from logkeep.zookeeper.restore.run import carry_out
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.zookeeper.made_server import made_backup, old_server
 from tests.zookeeper.online import CACHE, bundle_of

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from logkeep.formats.zookeeper.names import epoch_of, snapshot_name
-from logkeep.zookeeper.restore.holding import EPOCH_FILES
+from logkeep.zookeeper.restore.target_state import EPOCH_FILES
 from logkeep.zookeeper.restore.values import Sessions, ZooKeeperRestoreOptions
 from tests.servers.zookeeper_ensemble import ZooKeeperMember
 from tests.zookeeper.recording import record

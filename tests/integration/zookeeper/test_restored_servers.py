@@ -9,9 +9,9 @@ import pytest
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.errors import TargetUnsafe
 from logkeep.spark.cache import cache_dir
-from logkeep.zookeeper.restore.carrying_out import carry_out
-from logkeep.zookeeper.restore.ending import roll_back
-from logkeep.zookeeper.restore.preparing import prepare
+from logkeep.zookeeper.restore.finish import roll_back
+from logkeep.zookeeper.restore.prepare import prepare
+from logkeep.zookeeper.restore.run import carry_out
 from logkeep.zookeeper.restore.values import Form, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.server.four_letter import four_letter, parse_srvr
 from logkeep.zookeeper.verify.directory_view import DirectoryView

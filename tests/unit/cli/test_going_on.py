@@ -10,12 +10,12 @@ from logkeep.cli.going_on import go_on, go_on_ending, run_again
 from logkeep.cli.signals import SigtermReceived
 from logkeep.cli.verbs.zookeeper_subtree import by_journal
 from logkeep.errors import Interrupted, RestoreFailed, Terminated, UsageError
-from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.disk import Disk
-from logkeep.zookeeper.restore.ending import roll_back
+from logkeep.zookeeper.restore.finish import roll_back
 from logkeep.zookeeper.restore.marker import MARKER
-from logkeep.zookeeper.restore.places import JOURNAL
-from logkeep.zookeeper.restore.preparing import prepare
+from logkeep.zookeeper.restore.prepare import prepare
+from logkeep.zookeeper.restore.run import carry_out
+from logkeep.zookeeper.restore.target_dirs import JOURNAL
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.unit.cli.zkbackup.bundles import zkbackup
 from tests.zookeeper.made_server import files, made_backup, old_server

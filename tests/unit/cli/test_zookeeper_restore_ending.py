@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.zookeeper.restore.carrying_out import carry_out
-from logkeep.zookeeper.restore.ending import RestoreEndState, continue_restore
-from logkeep.zookeeper.restore.places import JOURNAL
-from logkeep.zookeeper.restore.preparing import prepare
+from logkeep.zookeeper.restore.finish import RestoreEndState, continue_restore
+from logkeep.zookeeper.restore.prepare import prepare
+from logkeep.zookeeper.restore.run import carry_out
+from logkeep.zookeeper.restore.target_dirs import JOURNAL
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.unit.cli.calling import logkeep
 from tests.unit.cli.zkbackup.bundles import zkbackup

@@ -15,10 +15,10 @@ from logkeep.repository.owner import this_process
 from logkeep.repository.verification import stored_verifications
 from logkeep.repository.verifying import Verifier, VerifyResult
 from logkeep.spark.inline import InlineEngine
-from logkeep.zookeeper.drilling import Drilled, drill
 from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.repo.verify import DeepVerification
-from logkeep.zookeeper.restore.preparing import prepare
+from logkeep.zookeeper.restore.drill import Drilled, drill
+from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.values import ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import ToEnd
 from logkeep.zookeeper.timeline.verified_path import choose

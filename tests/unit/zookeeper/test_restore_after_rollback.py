@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from logkeep.formats.zookeeper.names import log_name
-from logkeep.zookeeper.restore.carrying_out import carry_out
-from logkeep.zookeeper.restore.ending import roll_back
 from logkeep.zookeeper.restore.ensemble.survey import survey_of
-from logkeep.zookeeper.restore.places import set_apart
-from logkeep.zookeeper.restore.preparing import prepare
+from logkeep.zookeeper.restore.finish import roll_back
+from logkeep.zookeeper.restore.prepare import prepare
+from logkeep.zookeeper.restore.run import carry_out
+from logkeep.zookeeper.restore.target_dirs import set_apart
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
 from tests.zookeeper.made_server import create, log_bytes, made_backup, old_server
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from logkeep.errors import Damaged, LogkeepError, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.names import log_name
 from logkeep.zookeeper.model.archived import Member
-from logkeep.zookeeper.restore.carrying_out import carry_out
-from logkeep.zookeeper.restore.ending import roll_back
 from logkeep.zookeeper.restore.ensemble.agreement import epoch_for_all
 from logkeep.zookeeper.restore.ensemble.documents import AgreedPlan, HostSurvey, MemberSurvey, decoded, encoded
 from logkeep.zookeeper.restore.ensemble.plan import Agreement, agree
 from logkeep.zookeeper.restore.ensemble.survey import survey_host
-from logkeep.zookeeper.restore.preparing import PreparedRestore, prepare
+from logkeep.zookeeper.restore.finish import roll_back
+from logkeep.zookeeper.restore.prepare import PreparedRestore, prepare
+from logkeep.zookeeper.restore.run import carry_out
 from logkeep.zookeeper.restore.values import Form, ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.server.four_letter import ServerState
 from logkeep.zookeeper.timeline.replay import replay

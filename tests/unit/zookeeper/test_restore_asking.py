@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import ClusterUnreachable
-from logkeep.zookeeper.restore import running
-from logkeep.zookeeper.restore.places import ServerDirectories
-from logkeep.zookeeper.restore.running import ask_server, look_for_servers
+from logkeep.zookeeper.restore import running_server
+from logkeep.zookeeper.restore.running_server import ask_server, look_for_servers
+from logkeep.zookeeper.restore.target_dirs import ServerDirectories
 from logkeep.zookeeper.server.four_letter import ServerState
 
 
@@ -21,7 +21,7 @@ def test_a_port_that_nobody_listens_on(tmp_path: Path) -> None:
 def test_a_server_that_hangs_is_not_taken_for_one_that_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "_ASK_S", 0.2)
+    monkeypatch.setattr(running_server, "_ASK_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         host = f"127.0.0.1:{listening.getsockname()[1]}"
         seen = look_for_servers([ServerDirectories(tmp_path, tmp_path, host)])

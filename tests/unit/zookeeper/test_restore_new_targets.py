@@ -8,7 +8,7 @@ import pytest
 
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.zookeeper.model.archived import Member
-from logkeep.zookeeper.restore.preparing import prepare
+from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.values import Form, ServerTarget, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
 from logkeep.zookeeper.timeline.plan import RestorePath, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.timeline.plan import Target as Moment

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from logkeep.errors import TargetUnsafe
-from logkeep.zookeeper.restore.carrying_out import carry_out
-from logkeep.zookeeper.restore.ending import roll_back
-from logkeep.zookeeper.restore.places import JOURNAL
-from logkeep.zookeeper.restore.preparing import prepare
+from logkeep.zookeeper.restore.finish import roll_back
+from logkeep.zookeeper.restore.prepare import prepare
+from logkeep.zookeeper.restore.run import carry_out
+from logkeep.zookeeper.restore.target_dirs import JOURNAL
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.zookeeper.made_server import files, made_backup, old_server
 

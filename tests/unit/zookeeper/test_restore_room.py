@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import TargetUnsafe
-from logkeep.zookeeper.restore import preparing
-from logkeep.zookeeper.restore.places import ServerDirectories
-from logkeep.zookeeper.restore.preparing import prepare
-from logkeep.zookeeper.restore.room import FileSystem, Sizes, check_room
+from logkeep.zookeeper.restore import prepare as preparing
+from logkeep.zookeeper.restore.disk_space import FileSystem, Sizes, check_room
+from logkeep.zookeeper.restore.prepare import prepare
+from logkeep.zookeeper.restore.target_dirs import ServerDirectories
 from logkeep.zookeeper.restore.values import Form, ServerTarget, ZooKeeperRestoreOptions
 from tests.zookeeper.made_server import made_backup
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import TargetUnsafe
-from logkeep.zookeeper.restore.carrying_out import carry_out
-from logkeep.zookeeper.restore.ending import roll_back
 from logkeep.zookeeper.restore.ensemble.documents import HostSurvey, decoded, encoded
 from logkeep.zookeeper.restore.ensemble.plan import agree
 from logkeep.zookeeper.restore.ensemble.survey import survey_host, survey_of
+from logkeep.zookeeper.restore.finish import roll_back
 from logkeep.zookeeper.restore.numbers import epoch_above
-from logkeep.zookeeper.restore.preparing import prepare
+from logkeep.zookeeper.restore.prepare import prepare
+from logkeep.zookeeper.restore.run import carry_out
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
 from logkeep.zookeeper.timeline.replay import replay
 from tests.unit.zookeeper.test_restore_agreement import NOW

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import TargetUnsafe
-from logkeep.zookeeper.restore.carrying_out import carry_out
-from logkeep.zookeeper.restore.ending import continue_restore, roll_back
-from logkeep.zookeeper.restore.places import ServerDirectories
-from logkeep.zookeeper.restore.preparing import prepare
-from logkeep.zookeeper.restore.running import look_for_servers
+from logkeep.zookeeper.restore.finish import continue_restore, roll_back
+from logkeep.zookeeper.restore.prepare import prepare
+from logkeep.zookeeper.restore.run import carry_out
+from logkeep.zookeeper.restore.running_server import look_for_servers
+from logkeep.zookeeper.restore.target_dirs import ServerDirectories
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.zookeeper.made_server import files, made_backup, old_server
 

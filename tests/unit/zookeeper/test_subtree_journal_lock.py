@@ -11,7 +11,7 @@ import pytest
 
 from logkeep.errors import Locked, RestoreFailed, TargetUnsafe, UsageError
 from logkeep.zookeeper.restore.locks import alone
-from logkeep.zookeeper.restore.places import ServerDirectories
+from logkeep.zookeeper.restore.target_dirs import ServerDirectories
 from logkeep.zookeeper.server.client import ZooKeeperSession
 from logkeep.zookeeper.subtree.carrying_out import begin, resume, undo
 from logkeep.zookeeper.subtree.journal import BatchBegan, BatchDone, Heading, new_journal, read_journal, reopened

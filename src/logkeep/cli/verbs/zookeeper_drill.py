@@ -19,11 +19,11 @@ from logkeep.repository.fold import BackupEntry
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
 from logkeep.repository.restores import ReceiptDocument, RestoreVerdict
-from logkeep.zookeeper.archive.receipts import RestoreStart, StoredRestore, begin, facts_of, verdict_of
-from logkeep.zookeeper.drilling import Drilled, drill
 from logkeep.zookeeper.repo.view import ArchiveView, view_of
-from logkeep.zookeeper.restore.carrying_out import journal_name
-from logkeep.zookeeper.restore.preparing import PreparedRestore, prepare
+from logkeep.zookeeper.restore.drill import Drilled, drill
+from logkeep.zookeeper.restore.prepare import PreparedRestore, prepare
+from logkeep.zookeeper.restore.receipts import RestoreStart, StoredRestore, begin, facts_of, verdict_of
+from logkeep.zookeeper.restore.run import journal_name
 from logkeep.zookeeper.restore.values import ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.verified_path import VerifiedPath, choose
 

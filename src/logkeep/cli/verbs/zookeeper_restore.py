@@ -59,10 +59,10 @@ from logkeep.repository.chain import SourceRef
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
 from logkeep.repository.restores import ReceiptDocument, RestoreVerdict
-from logkeep.zookeeper.archive.receipts import RestoreStart, StoredRestore, begin, facts_of, verdict_of
 from logkeep.zookeeper.repo.view import view_of
-from logkeep.zookeeper.restore.carrying_out import carry_out, journal_name
-from logkeep.zookeeper.restore.preparing import PreparedRestore, check_targets, prepare
+from logkeep.zookeeper.restore.prepare import PreparedRestore, check_targets, prepare
+from logkeep.zookeeper.restore.receipts import RestoreStart, StoredRestore, begin, facts_of, verdict_of
+from logkeep.zookeeper.restore.run import carry_out, journal_name
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import Target as Moment
 from logkeep.zookeeper.timeline.plan import ToEnd, ToTime, ToZxid

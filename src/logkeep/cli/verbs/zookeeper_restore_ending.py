@@ -13,8 +13,8 @@ from logkeep.cli.verbs.zookeeper_members import given_members
 from logkeep.cli.verbs.zookeeper_restore_report import NOT_BEGUN, ZooKeeperRestoreReport
 from logkeep.config.options import CONTINUE, REPO, RESTORE_PLAN, ROLLBACK, SOURCE, TO_TIME, TO_ZXID
 from logkeep.errors import LogkeepError, UsageError
-from logkeep.zookeeper.archive.receipts import StoredRestore, find, note_continued, note_rolled_back
-from logkeep.zookeeper.restore.ending import RestoreEnd, RestoreEndState, continue_restore, roll_back
+from logkeep.zookeeper.restore.finish import RestoreEnd, RestoreEndState, continue_restore, roll_back
+from logkeep.zookeeper.restore.receipts import StoredRestore, find, note_continued, note_rolled_back
 from logkeep.zookeeper.restore.values import ServerTarget
 
 _VERDICTS: Final = {

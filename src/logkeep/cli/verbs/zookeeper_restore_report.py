@@ -14,7 +14,7 @@ from logkeep.model.findings import Finding
 from logkeep.zookeeper.restore.ensemble.documents import AgreedPlan
 from logkeep.zookeeper.restore.ensemble.plan import Agreement
 from logkeep.zookeeper.restore.next_steps import next_steps
-from logkeep.zookeeper.restore.preparing import PreparedRestore
+from logkeep.zookeeper.restore.prepare import PreparedRestore
 from logkeep.zookeeper.restore.values import RestoreReceipt, ZooKeeperRestorePlan
 from logkeep.zookeeper.timeline.plan import Moment
 

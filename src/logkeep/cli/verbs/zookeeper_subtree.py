@@ -50,7 +50,6 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
-from logkeep.zookeeper.archive.receipts import StoredRestore
 from logkeep.zookeeper.archive.subtree_receipts import (
     SubtreeWanted,
     begin_subtree,
@@ -60,7 +59,8 @@ from logkeep.zookeeper.archive.subtree_receipts import (
     stored_as,
 )
 from logkeep.zookeeper.repo.view import view_of
-from logkeep.zookeeper.restore.carrying_out import journal_name
+from logkeep.zookeeper.restore.receipts import StoredRestore
+from logkeep.zookeeper.restore.run import journal_name
 from logkeep.zookeeper.server.client import ZooKeeperSession, server_state, session
 from logkeep.zookeeper.server.credentials import read_credentials
 from logkeep.zookeeper.server.four_letter import parse_address

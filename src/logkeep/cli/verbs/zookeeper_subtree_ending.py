@@ -20,8 +20,8 @@ from logkeep.cli.verbs.zookeeper_subtree import (
 from logkeep.cli.verbs.zookeeper_subtree_report import SubtreeReport, ended_report
 from logkeep.config.options import JUTE_MAXBUFFER, REPO, RESUME_SUBTREE, SOURCE, UNDO_SUBTREE, ZK_HOSTS
 from logkeep.errors import Locked, LogkeepError, UsageError
-from logkeep.zookeeper.archive.receipts import StoredRestore
 from logkeep.zookeeper.archive.subtree_receipts import find_subtree
+from logkeep.zookeeper.restore.receipts import StoredRestore
 from logkeep.zookeeper.subtree.carrying_out import SubtreeRunEnd, resume, undo
 from logkeep.zookeeper.subtree.journal import Heading, StoredAs, read_journal
 

@@ -46,10 +46,10 @@ from logkeep.config.settings import SettingPlace
 from logkeep.errors import ConfigError, LogkeepError, RestoreFailed, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.restore.carrying_out import carry_out, journal_name
-from logkeep.zookeeper.restore.ending import RestoreEnd, RestoreEndState, continue_restore, roll_back
+from logkeep.zookeeper.restore.finish import RestoreEnd, RestoreEndState, continue_restore, roll_back
 from logkeep.zookeeper.restore.journal import Phase, read_journal
-from logkeep.zookeeper.restore.preparing import PreparedRestore, check_targets, prepare
+from logkeep.zookeeper.restore.prepare import PreparedRestore, check_targets, prepare
+from logkeep.zookeeper.restore.run import carry_out, journal_name
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.restore.values import ServerTarget as TargetPlace
 from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, Target, ToEnd, ToTime, ToZxid, plan

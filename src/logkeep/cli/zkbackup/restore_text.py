@@ -11,8 +11,8 @@ from logkeep.cli.zkbackup.boxes import BAD, FAIR, GOOD, title, told
 from logkeep.cli.zkbackup.findings_text import finding_lines
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.restore.ending import RestoreEnd, RestoreEndState
-from logkeep.zookeeper.restore.preparing import PreparedRestore
+from logkeep.zookeeper.restore.finish import RestoreEnd, RestoreEndState
+from logkeep.zookeeper.restore.prepare import PreparedRestore
 from logkeep.zookeeper.restore.values import RestoreReceipt
 
 

@@ -18,7 +18,7 @@ from typing import Annotated
 import msgspec
 
 from logkeep.errors import Damaged, TargetUnsafe
-from logkeep.zookeeper.restore.places import JOURNAL, ServerDirectories
+from logkeep.zookeeper.restore.target_dirs import JOURNAL, ServerDirectories
 
 _LARGEST = 1 << 20
 Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{14}-[0-9a-f]{8}$")]

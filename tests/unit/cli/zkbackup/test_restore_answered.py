@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import ClusterUnreachable
-from logkeep.zookeeper.restore import running
-from logkeep.zookeeper.restore.carrying_out import carry_out
-from logkeep.zookeeper.restore.places import JOURNAL
-from logkeep.zookeeper.restore.preparing import prepare
+from logkeep.zookeeper.restore import running_server
+from logkeep.zookeeper.restore.prepare import prepare
+from logkeep.zookeeper.restore.run import carry_out
+from logkeep.zookeeper.restore.target_dirs import JOURNAL
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.unit.cli.zkbackup.bundles import zkbackup
 from tests.zookeeper.made_server import files, made_backup, old_server
@@ -27,7 +27,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             raise ClusterUnreachable("nobody is there", subject=host)
         return "Zookeeper version: 3.9.5\nZxid: 0x5\nMode: standalone\n"
 
-    monkeypatch.setattr(running, "four_letter", answer)
+    monkeypatch.setattr(running_server, "four_letter", answer)
     return tmp_path / "zk"
 
 

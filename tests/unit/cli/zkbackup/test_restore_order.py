@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import TargetUnsafe, UsageError
-from logkeep.zookeeper.restore.preparing import check_targets
+from logkeep.zookeeper.restore.prepare import check_targets
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from logkeep.zookeeper.server.four_letter import ServerState
 from tests.unit.cli.zkbackup.bundles import zkbackup

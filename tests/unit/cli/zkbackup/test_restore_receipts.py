@@ -10,10 +10,10 @@ import pytest
 from logkeep.cli.zkbackup import restore_command
 from logkeep.cli.zkbackup.restore_receipts import receipt_path, unfinished_path, write_ahead
 from logkeep.errors import RestoreFailed
-from logkeep.zookeeper.restore.carrying_out import carry_out
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.marker import MARKER
-from logkeep.zookeeper.restore.preparing import PreparedRestore, prepare
+from logkeep.zookeeper.restore.prepare import PreparedRestore, prepare
+from logkeep.zookeeper.restore.run import carry_out
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.unit.cli.zkbackup.bundles import zkbackup
 from tests.zookeeper.directories import MadeServer, bundled

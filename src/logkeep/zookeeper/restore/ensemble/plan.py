@@ -11,11 +11,11 @@ from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.restore.ensemble.agreement import archived_zxids, epoch_for_all, known_members
 from logkeep.zookeeper.restore.ensemble.documents import AgreedPlan, HostSurvey, MemberSurvey, PlannedMember
 from logkeep.zookeeper.restore.ensemble.survey import check_surveys, still_running
-from logkeep.zookeeper.restore.judging import RestoreSituation, in_the_way, numbers_beside, worth_knowing
 from logkeep.zookeeper.restore.limits import content_of
 from logkeep.zookeeper.restore.numbers import highest_used
-from logkeep.zookeeper.restore.preparing import check_replayed, name_of, sizes_of
-from logkeep.zookeeper.restore.running import RunningServers
+from logkeep.zookeeper.restore.obstacles import RestoreSituation, in_the_way, numbers_beside, worth_knowing
+from logkeep.zookeeper.restore.prepare import check_replayed, name_of, sizes_of
+from logkeep.zookeeper.restore.running_server import RunningServers
 from logkeep.zookeeper.restore.sessions import Dropped, drop_sessions
 from logkeep.zookeeper.restore.values import Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import RestorePath

@@ -12,12 +12,11 @@ from typing import Final
 from logkeep.errors import LogkeepError, TargetUnsafe, UsageError
 from logkeep.model.time import rfc3339
 from logkeep.zookeeper.restore.ensemble.documents import HostSurvey, MemberSurvey
-from logkeep.zookeeper.restore.holding import OF_NOTHING, held_by
 from logkeep.zookeeper.restore.host_identity import HostIdentity, directory_id, is_one_directory, this_host
-from logkeep.zookeeper.restore.judging import logs_elsewhere
-from logkeep.zookeeper.restore.places import check_swappable, place_of
-from logkeep.zookeeper.restore.running import Ask, ask_server, look_for_servers
-from logkeep.zookeeper.restore.unfinished import unfinished
+from logkeep.zookeeper.restore.obstacles import logs_elsewhere
+from logkeep.zookeeper.restore.running_server import Ask, ask_server, look_for_servers
+from logkeep.zookeeper.restore.target_dirs import check_swappable, place_of
+from logkeep.zookeeper.restore.target_state import OF_NOTHING, held_by, unfinished
 from logkeep.zookeeper.restore.values import ServerTarget
 
 LONGEST: Final = timedelta(hours=24)

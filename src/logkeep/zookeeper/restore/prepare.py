@@ -7,6 +7,7 @@ from logkeep.errors import LogkeepError, RestoreFailed, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import Clock, utc_now
 from logkeep.zookeeper.model.archived import BackupView
+from logkeep.zookeeper.restore.disk_space import Sizes, check_room
 from logkeep.zookeeper.restore.ensemble.agreement import (
     archived_zxids,
     check_agrees,
@@ -16,16 +17,14 @@ from logkeep.zookeeper.restore.ensemble.agreement import (
     untouched,
 )
 from logkeep.zookeeper.restore.ensemble.documents import AgreedPlan
-from logkeep.zookeeper.restore.holding import check_writable, held_by
-from logkeep.zookeeper.restore.judging import RestoreSituation, in_the_way, not_looked_at, worth_knowing
 from logkeep.zookeeper.restore.limits import Content, content_of
 from logkeep.zookeeper.restore.numbers import highest_used, lone_name, member_name
-from logkeep.zookeeper.restore.places import ServerDirectories, check_swappable, place_of
-from logkeep.zookeeper.restore.room import Sizes, check_room
-from logkeep.zookeeper.restore.running import Ask, ask_server, look_for_servers
+from logkeep.zookeeper.restore.obstacles import RestoreSituation, in_the_way, not_looked_at, worth_knowing
+from logkeep.zookeeper.restore.running_server import Ask, ask_server, look_for_servers
 from logkeep.zookeeper.restore.sessions import Dropped, drop_sessions
 from logkeep.zookeeper.restore.staged_files import Made, exact_files, original_files
-from logkeep.zookeeper.restore.unfinished import unfinished
+from logkeep.zookeeper.restore.target_dirs import ServerDirectories, check_swappable, place_of
+from logkeep.zookeeper.restore.target_state import check_writable, held_by, unfinished
 from logkeep.zookeeper.restore.values import Form, Sessions, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
 from logkeep.zookeeper.timeline.plan import RestorePath
 from logkeep.zookeeper.timeline.replay import ReplayedTree, replay, unproven

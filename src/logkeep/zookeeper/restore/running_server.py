@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logkeep.errors import ClusterUnreachable, TargetUnsafe
-from logkeep.zookeeper.restore.places import ServerDirectories, unreadable
+from logkeep.zookeeper.restore.target_dirs import ServerDirectories, unreadable
 from logkeep.zookeeper.server.four_letter import ServerState, four_letter, parse_address, parse_srvr
 
 _PROC = Path("/proc")

@@ -1,4 +1,11 @@
-"""What the directories of a server hold before they are replaced: counts, highest zxid, epochs, owner. Only reads."""
+"""What the directories of a server hold before they are replaced: counts, highest zxid, epochs, owner. Only reads.
+
+Whether the data that a rollback puts back is still beside the restored one: before anything is moved. Reads names.
+
+Without it a rollback would leave an empty `version-2`, on which a server starts with an empty tree.
+
+A restore that was interrupted between the old data and the new: nothing is planned on top of it. Reads journals.
+"""
 
 import hashlib
 import os
@@ -9,9 +16,10 @@ from pathlib import Path
 from logkeep.errors import TargetUnsafe
 from logkeep.formats.zookeeper.names import FileKind, FileName, epoch_of, hex_zxid, parse_name
 from logkeep.formats.zookeeper.txnlog import scan
+from logkeep.zookeeper.restore.journal import JournalPlace, Phase, RestoreJournal, read_journal
 from logkeep.zookeeper.restore.marker import MARKER
 from logkeep.zookeeper.restore.numbers import is_absurd
-from logkeep.zookeeper.restore.places import LiveDirectory, ServerDirectories, unreadable
+from logkeep.zookeeper.restore.target_dirs import LiveDirectory, ServerDirectories, unreadable
 from logkeep.zookeeper.restore.values import FileOwner, TargetContents
 
 EPOCH_FILES = ("currentEpoch", "acceptedEpoch")
@@ -217,3 +225,39 @@ _AS_OWNER = "run as the user that the server runs as, or as root"
 
 def _each(places: Iterable[ServerDirectories]) -> Iterator[LiveDirectory]:
     return (live for place in places for live in place.lives)
+
+
+def unfinished(places: Iterable[ServerDirectories]) -> Iterator[TargetUnsafe]:
+    for place in places:
+        journal = read_journal(place.data_dir)
+        if journal is not None and journal.phase in (Phase.OLD, Phase.NEW):
+            yield interrupted(journal.restore, place)
+
+
+def interrupted(restore: str, place: ServerDirectories) -> TargetUnsafe:
+    what = f"restore {restore} was interrupted between the old data and the new"
+    return TargetUnsafe(what, subject=str(place.data_dir), remedy="continue it or roll it back first")
+
+
+def check_old_data(journal: RestoreJournal) -> None:
+    """Raises TargetUnsafe where somebody took it away. In the other phases part of it is in `version-2`."""
+    if journal.phase not in (Phase.NEW, Phase.DONE):
+        return
+    gone = [path for place in journal.places for path in _gone(place, journal.restore)]
+    if gone:
+        raise TargetUnsafe(
+            "the old data is gone: nothing is there to put back in place",
+            subject=", ".join(map(str, gone)),
+            remedy="if it was moved, move it back there and roll back again; if it was deleted, the restored data is "
+            "all there is: leave it (--continue ends an interrupted restore), or restore a backup",
+        )
+
+
+def _gone(place: JournalPlace, restore: str) -> list[Path]:
+    """Directories that must hold old files, and do not."""
+    without = {*place.made, *(place.empty or ())}
+    wanted = [live.kept(restore) for live in place.place().lives if str(live.path) not in without]
+    gone = [path for path in wanted if not (path.is_dir() and any(path.iterdir()))]
+    if place.empty is None and (place.fingerprint == OF_NOTHING or len(gone) < len(wanted)):
+        return []  # a journal that does not tell: a directory of which nothing is left may have been empty
+    return gone

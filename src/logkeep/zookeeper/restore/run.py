@@ -13,17 +13,16 @@ from pathlib import Path
 from logkeep.errors import LogkeepError, RestoreFailed, TargetUnsafe
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import Clock, TokenSource, random_token, rfc3339, utc_now
-from logkeep.zookeeper.restore.discarding import Discard
+from logkeep.zookeeper.restore.cleanup import Discard
 from logkeep.zookeeper.restore.disk import Disk
-from logkeep.zookeeper.restore.holding import fingerprint_of, holds_nothing, owner_of
 from logkeep.zookeeper.restore.journal import JournalPlace, Phase, Pointer, RestoreJournal, encoded, read_journal
 from logkeep.zookeeper.restore.locks import alone
-from logkeep.zookeeper.restore.places import ServerDirectories
-from logkeep.zookeeper.restore.preparing import PreparedRestore
+from logkeep.zookeeper.restore.prepare import PreparedRestore
 from logkeep.zookeeper.restore.proof import prove
-from logkeep.zookeeper.restore.running import look_for_servers
-from logkeep.zookeeper.restore.swapping import Swap
-from logkeep.zookeeper.restore.unfinished import interrupted
+from logkeep.zookeeper.restore.running_server import look_for_servers
+from logkeep.zookeeper.restore.swap import Swap
+from logkeep.zookeeper.restore.target_dirs import ServerDirectories
+from logkeep.zookeeper.restore.target_state import fingerprint_of, holds_nothing, interrupted, owner_of
 from logkeep.zookeeper.restore.values import RestoredServerFile, RestoredTarget, RestoreReceipt
 
 

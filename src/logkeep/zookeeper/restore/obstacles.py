@@ -7,8 +7,8 @@ from logkeep.errors import LogkeepError, TargetUnsafe
 from logkeep.formats.zookeeper.names import SnapshotPacking, hex_zxid, parse_name
 from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.restore.limits import Content, impossible, parse_version, warning, worth_telling
-from logkeep.zookeeper.restore.places import ServerDirectories
-from logkeep.zookeeper.restore.running import RunningServers
+from logkeep.zookeeper.restore.running_server import RunningServers
+from logkeep.zookeeper.restore.target_dirs import ServerDirectories
 from logkeep.zookeeper.restore.values import Form, TargetContents, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import RestorePath, shown_time
 from logkeep.zookeeper.timeline.replay import Mismatch

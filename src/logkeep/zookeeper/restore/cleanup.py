@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from logkeep.zookeeper.restore.disk import Disk
-from logkeep.zookeeper.restore.holding import owner_of
 from logkeep.zookeeper.restore.journal import RestoreJournal, encoded
-from logkeep.zookeeper.restore.places import LiveDirectory
+from logkeep.zookeeper.restore.target_dirs import LiveDirectory
+from logkeep.zookeeper.restore.target_state import owner_of
 
 
 class Discard:

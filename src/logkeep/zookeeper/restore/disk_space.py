@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from logkeep.errors import TargetUnsafe
-from logkeep.zookeeper.restore.places import ServerDirectories
+from logkeep.zookeeper.restore.target_dirs import ServerDirectories
 
 
 class Sizes(NamedTuple):

@@ -36,7 +36,7 @@ from logkeep.repository.restores import (
     read_plan,
 )
 from logkeep.zookeeper.repo.record import KIND
-from logkeep.zookeeper.restore.preparing import PreparedRestore
+from logkeep.zookeeper.restore.prepare import PreparedRestore
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, Sessions
 from logkeep.zookeeper.timeline.plan import EPOCH_BELIEVED
 

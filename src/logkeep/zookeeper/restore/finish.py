@@ -10,18 +10,17 @@ from pathlib import Path
 
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.model.findings import Finding
-from logkeep.zookeeper.restore.discarding import Discard
+from logkeep.zookeeper.restore.cleanup import Discard
 from logkeep.zookeeper.restore.disk import Disk
-from logkeep.zookeeper.restore.given_again import given_again
-from logkeep.zookeeper.restore.holding import fingerprint_of
 from logkeep.zookeeper.restore.journal import Phase, RestoreJournal, check_members, read_journal
 from logkeep.zookeeper.restore.locks import alone
 from logkeep.zookeeper.restore.marker import MARKER
 from logkeep.zookeeper.restore.next_steps import steps_after_end, steps_after_nothing
-from logkeep.zookeeper.restore.old_data import check_old_data
-from logkeep.zookeeper.restore.places import ServerDirectories, place_of
-from logkeep.zookeeper.restore.running import Ask, RunningServers, ask_server, look_for_servers
-from logkeep.zookeeper.restore.swapping import Swap
+from logkeep.zookeeper.restore.numbers import given_again
+from logkeep.zookeeper.restore.running_server import Ask, RunningServers, ask_server, look_for_servers
+from logkeep.zookeeper.restore.swap import Swap
+from logkeep.zookeeper.restore.target_dirs import ServerDirectories, place_of
+from logkeep.zookeeper.restore.target_state import check_old_data, fingerprint_of
 from logkeep.zookeeper.restore.values import ServerTarget
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 
 from logkeep.zookeeper.restore.disk import Disk
-from logkeep.zookeeper.restore.holding import owner_of
 from logkeep.zookeeper.restore.journal import JournalPlace, Phase, RestoreJournal, encoded
 from logkeep.zookeeper.restore.marker import MARKER, marker_text
-from logkeep.zookeeper.restore.places import LiveDirectory, set_apart
+from logkeep.zookeeper.restore.target_dirs import LiveDirectory, set_apart
+from logkeep.zookeeper.restore.target_state import owner_of
 
 
 class Swap:

@@ -7,8 +7,8 @@ from pathlib import Path
 from logkeep.errors import ServerRefused
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.time import Clock, TokenSource
-from logkeep.zookeeper.restore.carrying_out import carry_out
-from logkeep.zookeeper.restore.preparing import PreparedRestore
+from logkeep.zookeeper.restore.prepare import PreparedRestore
+from logkeep.zookeeper.restore.run import carry_out
 from logkeep.zookeeper.restore.values import RestoreReceipt
 from logkeep.zookeeper.verify.boot import Boot, refused_words, tree_differences
 
