@@ -17,9 +17,9 @@ from logkeep.store.address import open_store
 from logkeep.zookeeper.model.tree import CONTAINER_OWNER, TTL_MARK, Tree
 from logkeep.zookeeper.server.client import Credential, ZooKeeperSession, session
 from logkeep.zookeeper.subtree.batches import sent
-from logkeep.zookeeper.subtree.carrying_out import begin, resume, undo
 from logkeep.zookeeper.subtree.journal import Heading, read_journal
-from logkeep.zookeeper.subtree.preparing import PreparedSubtree, SubtreeWish, prepare
+from logkeep.zookeeper.subtree.prepare import PreparedSubtree, SubtreeWish, prepare
+from logkeep.zookeeper.subtree.run import begin, resume, undo
 from logkeep.zookeeper.timeline.plan import ToEnd
 from logkeep.zookeeper.timeline.verified_path import choose
 from tests.e2e.zookeeper.here import Here

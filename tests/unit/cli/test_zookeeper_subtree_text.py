@@ -7,7 +7,7 @@ from logkeep.cli.look import TerminalStyle
 from logkeep.cli.verbs.zookeeper_subtree_report import SubtreeReport, planned_report, subtree_text
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Acls
 from logkeep.zookeeper.subtree.plan import plan
-from logkeep.zookeeper.subtree.preparing import PreparedSubtree
+from logkeep.zookeeper.subtree.prepare import PreparedSubtree
 from logkeep.zookeeper.subtree.wanted import WantedNode, WantedSubtree
 from logkeep.zookeeper.timeline.plan import RestorePath
 from tests.zookeeper.live_model import live

@@ -20,9 +20,9 @@ from logkeep.zookeeper.subtree import journal as journal_lines
 from logkeep.zookeeper.subtree.batches import Batch, BatchState, cut, sent, standing
 from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNode, SetNodeAcls, request_of
 from logkeep.zookeeper.subtree.journal import BatchBegan, BatchDone, Heading, new_journal, read_journal, reopened
-from logkeep.zookeeper.subtree.outcome import is_as_meant, meant
 from logkeep.zookeeper.subtree.plan import plan
-from logkeep.zookeeper.subtree.taking_back import taken_back
+from logkeep.zookeeper.subtree.result_check import is_as_meant, meant
+from logkeep.zookeeper.subtree.undo import taken_back
 from logkeep.zookeeper.subtree.wanted import LeftOutReason, WantedNode, WantedSubtree, parsed_path, wanted
 from tests.zookeeper import raw
 from tests.zookeeper.live_model import LiveModel, Refused, live, shape

@@ -11,11 +11,11 @@ from logkeep.cli.verbs.zookeeper_subtree_report import SubtreeReport, ended_repo
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.transactions import OPEN_ACL
 from logkeep.zookeeper.server.client import LiveNode, ZooKeeperSession, hidden
-from logkeep.zookeeper.subtree import carrying_out
+from logkeep.zookeeper.subtree import run
 from logkeep.zookeeper.subtree.batches import Batch, BatchState, standing
-from logkeep.zookeeper.subtree.carrying_out import begin, resume, undo
 from logkeep.zookeeper.subtree.changes import CreateNode, DeleteNode, SetNode
 from logkeep.zookeeper.subtree.journal import Heading, read_journal
+from logkeep.zookeeper.subtree.run import begin, resume, undo
 from tests.zookeeper.live_model import LiveModel, Refused, live, shape
 
 HEADING = Heading(hosts="h:1", top="/t", what="backup 1")
@@ -53,7 +53,7 @@ class ModelSession:
 
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> LiveModel:
-    monkeypatch.setattr(carrying_out, "sent", lambda batch: batch)
+    monkeypatch.setattr(run, "sent", lambda batch: batch)
     nodes = [live(b"", b"", OPEN_ACL), live(b"/a", b"old a", OPEN_ACL, version=3)]
     return LiveModel({node.path: node for node in (*nodes, live(b"/b", b"old b", OPEN_ACL, version=5))})
 

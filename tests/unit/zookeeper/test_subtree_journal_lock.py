@@ -13,8 +13,8 @@ from logkeep.errors import Locked, RestoreFailed, TargetUnsafe, UsageError
 from logkeep.zookeeper.restore.locks import alone
 from logkeep.zookeeper.restore.target_dirs import ServerDirectories
 from logkeep.zookeeper.server.client import ZooKeeperSession
-from logkeep.zookeeper.subtree.carrying_out import begin, resume, undo
 from logkeep.zookeeper.subtree.journal import BatchBegan, BatchDone, Heading, new_journal, read_journal, reopened
+from logkeep.zookeeper.subtree.run import begin, resume, undo
 
 HEADING = Heading(hosts="h:1", top="/t", what="backup 1")
 NOBODY = cast("ZooKeeperSession", None)

@@ -9,10 +9,10 @@ import pytest
 from logkeep.errors import TargetUnsafe
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Acls
 from logkeep.zookeeper.subtree.batches import Batch, BatchState, cut, is_gone_by_itself, standing
-from logkeep.zookeeper.subtree.carrying_out import begin, resume, undo
 from logkeep.zookeeper.subtree.changes import CreateNode, DeleteNode, SetNode, SetNodeAcls, undone
 from logkeep.zookeeper.subtree.journal import read_journal
 from logkeep.zookeeper.subtree.plan import plan
+from logkeep.zookeeper.subtree.run import begin, resume, undo
 from logkeep.zookeeper.subtree.wanted import WantedNode, WantedSubtree
 from tests.unit.zookeeper.test_subtree_interrupted import HEADING, MAXBUFFER, killed, model, report, session
 from tests.zookeeper.live_model import LiveModel, live

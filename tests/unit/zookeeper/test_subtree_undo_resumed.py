@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from logkeep.errors import TargetUnsafe
 from logkeep.formats.zookeeper.transactions import Acl
 from logkeep.zookeeper.subtree.batches import cut
-from logkeep.zookeeper.subtree.carrying_out import begin, resume, undo
 from logkeep.zookeeper.subtree.journal import (
     BatchBegan,
     BatchRefused,
@@ -19,6 +18,7 @@ from logkeep.zookeeper.subtree.journal import (
     read_journal,
 )
 from logkeep.zookeeper.subtree.plan import plan
+from logkeep.zookeeper.subtree.run import begin, resume, undo
 from logkeep.zookeeper.subtree.wanted import WantedNode, WantedSubtree
 from tests.unit.zookeeper.test_subtree_interrupted import (
     HEADING,

@@ -50,7 +50,15 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId
 from logkeep.repository.holds import reading
 from logkeep.repository.owner import this_process
-from logkeep.zookeeper.archive.subtree_receipts import (
+from logkeep.zookeeper.repo.view import view_of
+from logkeep.zookeeper.restore.receipts import StoredRestore
+from logkeep.zookeeper.restore.run import journal_name
+from logkeep.zookeeper.server.client import ZooKeeperSession, server_state, session
+from logkeep.zookeeper.server.credentials import read_credentials
+from logkeep.zookeeper.server.four_letter import parse_address
+from logkeep.zookeeper.subtree.journal import Heading, refuse_taken
+from logkeep.zookeeper.subtree.prepare import SubtreeWish, prepare
+from logkeep.zookeeper.subtree.receipts import (
     SubtreeWanted,
     begin_subtree,
     note_done,
@@ -58,15 +66,7 @@ from logkeep.zookeeper.archive.subtree_receipts import (
     note_undone,
     stored_as,
 )
-from logkeep.zookeeper.repo.view import view_of
-from logkeep.zookeeper.restore.receipts import StoredRestore
-from logkeep.zookeeper.restore.run import journal_name
-from logkeep.zookeeper.server.client import ZooKeeperSession, server_state, session
-from logkeep.zookeeper.server.credentials import read_credentials
-from logkeep.zookeeper.server.four_letter import parse_address
-from logkeep.zookeeper.subtree.carrying_out import SubtreeRunEnd, begin
-from logkeep.zookeeper.subtree.journal import Heading, refuse_taken
-from logkeep.zookeeper.subtree.preparing import SubtreeWish, prepare
+from logkeep.zookeeper.subtree.run import SubtreeRunEnd, begin
 from logkeep.zookeeper.subtree.wanted import parsed_path
 from logkeep.zookeeper.timeline.verified_path import choose
 

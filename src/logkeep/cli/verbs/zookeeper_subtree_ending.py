@@ -20,10 +20,10 @@ from logkeep.cli.verbs.zookeeper_subtree import (
 from logkeep.cli.verbs.zookeeper_subtree_report import SubtreeReport, ended_report
 from logkeep.config.options import JUTE_MAXBUFFER, REPO, RESUME_SUBTREE, SOURCE, UNDO_SUBTREE, ZK_HOSTS
 from logkeep.errors import Locked, LogkeepError, UsageError
-from logkeep.zookeeper.archive.subtree_receipts import find_subtree
 from logkeep.zookeeper.restore.receipts import StoredRestore
-from logkeep.zookeeper.subtree.carrying_out import SubtreeRunEnd, resume, undo
 from logkeep.zookeeper.subtree.journal import Heading, StoredAs, read_journal
+from logkeep.zookeeper.subtree.receipts import find_subtree
+from logkeep.zookeeper.subtree.run import SubtreeRunEnd, resume, undo
 
 
 def end_by_journal(run: Run, backup: str | None) -> SubtreeReport:

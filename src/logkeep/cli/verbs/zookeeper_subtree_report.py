@@ -11,8 +11,8 @@ from logkeep.cli.receipt_text import finding_lines
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
-from logkeep.zookeeper.subtree.carrying_out import SubtreeRunEnd
-from logkeep.zookeeper.subtree.preparing import NEVER_RESTORED, PreparedSubtree
+from logkeep.zookeeper.subtree.prepare import NEVER_RESTORED, PreparedSubtree
+from logkeep.zookeeper.subtree.run import SubtreeRunEnd
 from logkeep.zookeeper.timeline.plan import RestorePath
 
 _SHOWN = 20

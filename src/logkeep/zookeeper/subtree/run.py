@@ -37,8 +37,8 @@ from logkeep.zookeeper.subtree.journal import (
     new_journal,
     reopened,
 )
-from logkeep.zookeeper.subtree.outcome import SubtreeCheck, checked
-from logkeep.zookeeper.subtree.taking_back import came_about, left_alone, taken_back
+from logkeep.zookeeper.subtree.result_check import SubtreeCheck, checked
+from logkeep.zookeeper.subtree.undo import came_about, left_alone, taken_back
 
 Step = Callable[[str], None]
 _CHANGED: Final = {

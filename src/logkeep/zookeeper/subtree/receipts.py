@@ -33,10 +33,10 @@ from logkeep.repository.restores import (
 )
 from logkeep.zookeeper.repo.record import KIND
 from logkeep.zookeeper.restore.receipts import StoredRestore
-from logkeep.zookeeper.subtree.carrying_out import SubtreeRunEnd
 from logkeep.zookeeper.subtree.changes import Change
 from logkeep.zookeeper.subtree.journal import Heading, StoredAs, read_journal
-from logkeep.zookeeper.subtree.preparing import NEVER_RESTORED, PreparedSubtree
+from logkeep.zookeeper.subtree.prepare import NEVER_RESTORED, PreparedSubtree
+from logkeep.zookeeper.subtree.run import SubtreeRunEnd
 from logkeep.zookeeper.subtree.wanted import SkippedNode
 from logkeep.zookeeper.timeline.plan import RestorePath
 

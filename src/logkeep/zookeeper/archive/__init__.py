@@ -1,1 +1,0 @@
-"""Backups of ZooKeeper in a repository: incremental, of several members, on any store."""
