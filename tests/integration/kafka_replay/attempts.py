@@ -19,7 +19,8 @@ from typing import Any
 from logkeep.errors import LogkeepError
 from logkeep.formats.warm import warm
 from logkeep.kafka.restore.facts.units import ReplayUnit
-from logkeep.kafka.restore.replay.task import Ways, holes, replay_with
+from logkeep.kafka.restore.replay import holes
+from logkeep.kafka.restore.replay.task import Ways, replay_with
 
 ROOT = Path(__file__).parents[3]
 KILLED = "killed"

@@ -16,7 +16,7 @@ from logkeep.zookeeper.restore.journal import Phase, RestoreJournal, check_membe
 from logkeep.zookeeper.restore.locks import alone
 from logkeep.zookeeper.restore.marker import MARKER
 from logkeep.zookeeper.restore.next_steps import steps_after_end, steps_after_nothing
-from logkeep.zookeeper.restore.numbers import given_again
+from logkeep.zookeeper.restore.reused_numbers import given_again
 from logkeep.zookeeper.restore.running_server import Ask, RunningServers, ask_server, look_for_servers
 from logkeep.zookeeper.restore.swap import Swap
 from logkeep.zookeeper.restore.target_dirs import ServerDirectories, place_of
