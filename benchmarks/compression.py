@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 import google_crc32c
 import pyarrow as pa
 
-from logkeep.formats.kafka_log import walk
+from logkeep.formats.kafka.batches import walk
 from logkeep.formats.zstd_frames import LEVEL
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Codec, Collection, LogName, Segment

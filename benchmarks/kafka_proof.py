@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.kafka_workload import Load, OptimisedKafka, consumer_performance, fill
 from logkeep.formats import twins
-from logkeep.formats.kafka_log import Headers
+from logkeep.formats.kafka.batches import Headers
 from logkeep.formats.warm import warm
 from logkeep.kafka.backup.claims import join
 from logkeep.kafka.backup.copy_task import copy_ranges

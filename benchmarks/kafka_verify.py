@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.record_kernels import written_batches
-from logkeep.formats.kafka_log import walk
+from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.logs.batch_check import check_logs
 from logkeep.kafka.verify.records import RecordUnit, SegmentRange, decode_pieces
 from logkeep.model.segments import Collection, LogName, Segment

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import google_crc32c
 import numpy as np
 
-from logkeep.formats.kafka_log import walk
+from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.client.connection import Connection
 from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.produce import API, VERSION, Parcel, parse, request_parts

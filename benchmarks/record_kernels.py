@@ -32,11 +32,11 @@ from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchB
 from logkeep.formats.arrow_records import arrow_records
 from logkeep.formats.compare import BatchStretch
 from logkeep.formats.digest import digest_of
-from logkeep.formats.encode import encode
-from logkeep.formats.kafka_log import APPEND_TIME, Batches, first_broken, walk
-from logkeep.formats.outgoing import Outgoing, outgoing, stamp
-from logkeep.formats.records import RecordColumns, decode
-from logkeep.formats.view import View
+from logkeep.formats.kafka.batches import APPEND_TIME, Batches, first_broken, walk
+from logkeep.formats.kafka.encode import encode
+from logkeep.formats.kafka.outgoing import Outgoing, outgoing, stamp
+from logkeep.formats.kafka.record_view import View
+from logkeep.formats.kafka.records import RecordColumns, decode
 
 _PIECE_BYTES = 8 << 20
 _ZSTD = 4

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.formats.kafka_log import CODEC_MASK, CONTROL, TRANSACTIONAL, walk
+from logkeep.formats.kafka.batches import CODEC_MASK, CONTROL, TRANSACTIONAL, walk
 from logkeep.kafka.backup.claims import join
 from logkeep.kafka.backup.copy_task import copy_ranges
 from logkeep.kafka.backup.units import CopyRange, CopyResult

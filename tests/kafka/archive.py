@@ -6,8 +6,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.formats.batch_index import decode, index_of
-from logkeep.formats.kafka_log import WalkEnd, first_broken, walk
+from logkeep.formats.kafka.batch_index import decode, index_of
+from logkeep.formats.kafka.batches import WalkEnd, first_broken, walk
 from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES, Brokers, CopyRange, CopyUnit
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.model.segments import Codec, Segment

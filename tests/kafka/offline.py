@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 
 import google_crc32c
 
-from logkeep.formats.kafka_log import walk
+from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.offline_restore.run import restore_offline
 from logkeep.kafka.offline_restore.values import OfflineReport, OfflineWish
 from logkeep.kafka.restore.plan.selection import RestoreSelection

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, walk
+from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, walk
 
 
 def messages(bootstrap: str, topic: str, partition: int, start: int, end: int) -> list[Message]:

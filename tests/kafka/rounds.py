@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 
-from logkeep.formats.kafka_log import WalkEnd, first_broken, walk
+from logkeep.formats.kafka.batches import WalkEnd, first_broken, walk
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.model.time import Clock, TokenSource, random_token, utc_now

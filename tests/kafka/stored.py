@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 
-from logkeep.formats.kafka_log import walk
+from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Codec, Collection, LogName, Segment
 from logkeep.repository import layout

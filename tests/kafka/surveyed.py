@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from logkeep.formats.kafka_log import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL
+from logkeep.formats.kafka.batches import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL
 from tests.kafka.slow_records import Slow, batch_of, gzipped
 
 GZIP = 1

@@ -8,7 +8,7 @@ from datetime import timedelta
 import google_crc32c
 import msgspec
 
-from logkeep.formats.kafka_log import walk
+from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.record.documents import ROLE
 from logkeep.model.segments import Segment
 from logkeep.model.time import random_token, utc_now

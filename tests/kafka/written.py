@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.formats.kafka_log import walk
+from logkeep.formats.kafka.batches import walk
 from tests.integration.processes import wait_for
 from tests.kafka.archive import look_at_disk
 from tests.kafka.matrix import Matrix, let_go

@@ -13,11 +13,11 @@ from logkeep.errors import Damaged
 from logkeep.formats.arrow_records import arrow_records
 from logkeep.formats.compare import BatchStretch, LogComparison
 from logkeep.formats.digest import digest_of
-from logkeep.formats.kafka_log import Batches, walk
-from logkeep.formats.outgoing import Outgoing, outgoing, stamp
-from logkeep.formats.records import RecordColumns, decode
-from logkeep.formats.transactions import SettledTransactions, Settling
-from logkeep.formats.view import View, visible_records
+from logkeep.formats.kafka.batches import Batches, walk
+from logkeep.formats.kafka.outgoing import Outgoing, outgoing, stamp
+from logkeep.formats.kafka.record_view import View, visible_records
+from logkeep.formats.kafka.records import RecordColumns, decode
+from logkeep.formats.kafka.transactions import SettledTransactions, Settling
 from logkeep.formats.warm import warm
 from tests.kafka.slow_batches import PACKERS
 from tests.kafka.slow_records import Slow, batch_of, varint

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka_log import HEADER_BYTES, walk
+from logkeep.formats.kafka.batches import HEADER_BYTES, walk
 from logkeep.kafka.logs import archived
 from logkeep.kafka.restore.facts.survey_task import RestoreSurveyUnit, SurveyLog, survey
 from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.formats.arrow_records import SCHEMA, arrow_records
-from logkeep.formats.kafka_log import walk
-from logkeep.formats.records import RecordColumns, decode
+from logkeep.formats.kafka.batches import walk
+from logkeep.formats.kafka.records import RecordColumns, decode
 from tests.kafka.slow_batches import APPEND_TIME, Source
 from tests.kafka.slow_records import Slow
 from tests.property.untimed import untimed

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import Damaged, FormatTooNew
-from logkeep.formats.batch_index import decode, encode, index_of, join
-from logkeep.formats.kafka_log import WalkEnd, walk
+from logkeep.formats.kafka.batch_index import decode, encode, index_of, join
+from logkeep.formats.kafka.batches import WalkEnd, walk
 from tests.kafka.batches import Batch
 from tests.property.untimed import many
 

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.formats.encode import encode
-from logkeep.formats.kafka_log import walk
-from logkeep.formats.records import RecordColumns, decode
-from logkeep.formats.stamping import Outgoing, stamp
+from logkeep.formats.kafka.batches import walk
+from logkeep.formats.kafka.encode import encode
+from logkeep.formats.kafka.records import RecordColumns, decode
+from logkeep.formats.kafka.stamping import Outgoing, stamp
 from tests.kafka.slow_batches import Seen, Source, read_sent
 from tests.kafka.slow_records import Slow
 from tests.property.untimed import many

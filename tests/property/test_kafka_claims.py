@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.formats.batch_index import decode
+from logkeep.formats.kafka.batch_index import decode
 from logkeep.kafka.backup.claims import Joined, join
 from logkeep.kafka.backup.range_state import RangeCopy
 from logkeep.kafka.backup.units import CopyRange, CopyResult

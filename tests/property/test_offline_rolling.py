@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.formats.kafka_log import walk
+from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.offline_restore.segment_rolling import OpenFile, borders, file_name
 from tests.kafka.batches import Batch
 from tests.property.untimed import untimed

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.formats.compare import BatchStretch
-from logkeep.formats.kafka_log import walk
-from logkeep.formats.outgoing import OffsetHole, Outgoing, outgoing, stamp
-from logkeep.formats.transactions import AbortedRange, Open, SettledTransactions
-from logkeep.formats.view import View, visible_records
+from logkeep.formats.kafka.batches import walk
+from logkeep.formats.kafka.outgoing import OffsetHole, Outgoing, outgoing, stamp
+from logkeep.formats.kafka.record_view import View, visible_records
+from logkeep.formats.kafka.transactions import AbortedRange, Open, SettledTransactions
 from tests.kafka.slow_batches import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL, Seen, Sent, Source, read_sent
 from tests.kafka.slow_records import Slow
 from tests.property.untimed import many, untimed

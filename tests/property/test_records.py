@@ -7,10 +7,10 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from logkeep.formats import record_kernels as kernels
 from logkeep.formats.digest import NOTHING, Digest, digest_of
-from logkeep.formats.kafka_log import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL, walk
-from logkeep.formats.records import Malformed, RecordColumns, decode
+from logkeep.formats.kafka import record_kernels as kernels
+from logkeep.formats.kafka.batches import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL, walk
+from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
 from tests.kafka.slow_records import Slow, Wrong, batch_of, gzipped, read_records, slow_digest
 from tests.property.untimed import untimed
 

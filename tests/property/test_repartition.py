@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.formats import record_kernels as spans
 from logkeep.formats.compare import BatchStretch
-from logkeep.formats.kafka_log import walk
-from logkeep.formats.partitioner import TOGETHER, Share
-from logkeep.formats.partitioner_kernels import NO_KEY, OUTSIDE, key_partitions
-from logkeep.formats.regroup import BATCH_BYTES, regrouped
-from logkeep.formats.stamping import Outgoing, stamp
-from logkeep.formats.view import View, visible_records
+from logkeep.formats.kafka import record_kernels as spans
+from logkeep.formats.kafka.batches import walk
+from logkeep.formats.kafka.partitioner import TOGETHER, Share
+from logkeep.formats.kafka.partitioner_kernels import NO_KEY, OUTSIDE, key_partitions
+from logkeep.formats.kafka.record_view import View, visible_records
+from logkeep.formats.kafka.regroup import BATCH_BYTES, regrouped
+from logkeep.formats.kafka.stamping import Outgoing, stamp
 from logkeep.kafka.restore.plan.repartition import LARGEST_MADE_BYTES, share
 from tests.kafka.slow_batches import Seen, Source, read_sent
 from tests.kafka.slow_partitioner import slow_murmur2, slow_partition

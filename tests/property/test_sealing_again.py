@@ -5,8 +5,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.formats.record_kernels import Bytes
-from logkeep.formats.sealing_again import sealed_again
+from logkeep.formats.kafka.header_crc import sealed_again
+from logkeep.formats.kafka.record_kernels import Bytes
 from tests.property.untimed import many
 
 BEHIND = st.one_of(st.binary(max_size=300), st.integers(0, 70_000).map(bytes))

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.formats.kafka_log import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL
+from logkeep.formats.kafka.batches import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL
 from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey, RestoreSurveyUnit, SurveyLog, survey, survey_units
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, Batches, walk
-from logkeep.formats.transactions import ABORT, COMMIT, AbortedRange, Open, SettledTransactions, Settling
+from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, Batches, walk
+from logkeep.formats.kafka.transactions import ABORT, COMMIT, AbortedRange, Open, SettledTransactions, Settling
 from tests.kafka.slow_records import Slow, batch_of
 from tests.property.untimed import many, untimed
 

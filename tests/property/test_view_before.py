@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.formats.compare import BatchStretch
-from logkeep.formats.kafka_log import walk
-from logkeep.formats.outgoing import OffsetHole, outgoing, stamp
-from logkeep.formats.records import RecordColumns, decode
-from logkeep.formats.view import View, visible_records
+from logkeep.formats.kafka.batches import walk
+from logkeep.formats.kafka.outgoing import OffsetHole, outgoing, stamp
+from logkeep.formats.kafka.record_view import View, visible_records
+from logkeep.formats.kafka.records import RecordColumns, decode
 from tests.kafka.surveyed import Shaped, shaped_logs
 from tests.property.untimed import untimed
 

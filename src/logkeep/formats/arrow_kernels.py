@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from logkeep.formats import record_kernels as k
 from logkeep.formats.jit import kernel
-from logkeep.formats.record_kernels import Bytes, Ints, Longs, Number, varint32
+from logkeep.formats.kafka import record_kernels as k
+from logkeep.formats.kafka.record_kernels import Bytes, Ints, Longs, Number, varint32
 
 
 @kernel

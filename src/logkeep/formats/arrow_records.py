@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from logkeep.formats import record_kernels as k
 from logkeep.formats.arrow_kernels import header_spans
-from logkeep.formats.encode_kernels import gather
-from logkeep.formats.record_kernels import Bytes, Longs
-from logkeep.formats.records import Flags, RecordColumns
+from logkeep.formats.kafka import record_kernels as k
+from logkeep.formats.kafka.encode_kernels import gather
+from logkeep.formats.kafka.record_kernels import Bytes, Longs
+from logkeep.formats.kafka.records import Flags, RecordColumns
 
 CREATE_TIME, APPEND_TIME = 0, 1
 """Of `timestamp_type`, as Kafka's clients number them."""

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from logkeep.formats.compare_kernels import NOT_THERE, OTHER, SAME, match, same_batches
 from logkeep.formats.digest import SMALLEST
-from logkeep.formats.kafka_log import CONTROL, Batches, Bytes, Longs, walk
-from logkeep.formats.records import Malformed, RecordColumns, decode
+from logkeep.formats.kafka.batches import CONTROL, Batches, Bytes, Longs, walk
+from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
 
 FOR_EVER = 2**63 - 1
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from logkeep.formats import record_kernels as k
 from logkeep.formats.digest_kernels import U64, canonical_body, eight
 from logkeep.formats.jit import inlined, kernel
-from logkeep.formats.record_kernels import Bytes, Ints, Longs, Number
+from logkeep.formats.kafka import record_kernels as k
+from logkeep.formats.kafka.record_kernels import Bytes, Ints, Longs, Number
 
 NOT_THERE, OTHER, SAME = range(3)
 

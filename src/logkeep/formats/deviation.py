@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from logkeep.formats.compare_kernels import SAME, match
-from logkeep.formats.records import RecordColumns
+from logkeep.formats.kafka.records import RecordColumns
 
 
 @dataclass(frozen=True)

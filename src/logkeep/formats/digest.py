@@ -20,8 +20,8 @@ import numpy as np
 
 from logkeep.errors import Damaged
 from logkeep.formats.digest_kernels import CONTENT_A, CONTENT_B, MULTIPLIER, OFFSETS, PRIME, fold, fold_places
-from logkeep.formats.kafka_log import Longs, walk
-from logkeep.formats.records import RecordColumns, decode
+from logkeep.formats.kafka.batches import Longs, walk
+from logkeep.formats.kafka.records import RecordColumns, decode
 
 _FORM = re.compile(r"lk1:([0-9]{1,19}):([0-9a-f]{16})([0-9a-f]{16}):([0-9a-f]{16}):([0-9]{1,19})")
 

@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from logkeep.formats import record_kernels as k
 from logkeep.formats.jit import inlined, kernel
-from logkeep.formats.record_kernels import Bytes, Ints, Longs, Number, varint32
+from logkeep.formats.kafka import record_kernels as k
+from logkeep.formats.kafka.record_kernels import Bytes, Ints, Longs, Number, varint32
 
 Words = npt.NDArray[np.uint64]
 

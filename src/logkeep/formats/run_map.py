@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from logkeep.formats.kafka_log import Longs
+from logkeep.formats.kafka.batches import Longs
 
 Flags = npt.NDArray[np.bool_]
 _FIRST_ROWS = 16

@@ -32,7 +32,7 @@ import numpy as np
 
 from logkeep.errors import Damaged, FormatTooNew
 from logkeep.formats.checked_columns import checksum, inflate
-from logkeep.formats.kafka_log import Longs
+from logkeep.formats.kafka.batches import Longs
 from logkeep.formats.run_map import RunMap
 
 MAX_RUNS = 2**27

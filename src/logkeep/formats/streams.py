@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from logkeep.formats.digest import NOTHING, Digest, digest_of
-from logkeep.formats.records import RecordColumns
+from logkeep.formats.kafka.records import RecordColumns
 
 Opened = Callable[[], Iterator[RecordColumns]]
 

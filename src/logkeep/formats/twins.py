@@ -19,9 +19,9 @@ from logkeep.errors import Damaged
 from logkeep.formats.compare import BatchStretch
 from logkeep.formats.compare_kernels import same_batches
 from logkeep.formats.digest import NOTHING, Digest, digest_of, moved
-from logkeep.formats.kafka_log import APPEND_TIME, CODEC_MASK, HEADER_BYTES, Batches, Bytes, Headers, Longs
-from logkeep.formats.records import RecordColumns
-from logkeep.formats.view import View, chosen, readable
+from logkeep.formats.kafka.batches import APPEND_TIME, CODEC_MASK, HEADER_BYTES, Batches, Bytes, Headers, Longs
+from logkeep.formats.kafka.record_view import View, chosen, readable
+from logkeep.formats.kafka.records import RecordColumns
 
 Flags = npt.NDArray[np.bool_]
 

@@ -3,12 +3,12 @@
 from logkeep.formats import compare, digest
 from logkeep.formats.arrow_records import arrow_records
 from logkeep.formats.compare import BatchStretch
-from logkeep.formats.fillers import filler_batches
-from logkeep.formats.kafka_log import APPEND_TIME, walk
-from logkeep.formats.outgoing import Outgoing, outgoing, stamp
-from logkeep.formats.partitioner import Share
-from logkeep.formats.regroup import regrouped
-from logkeep.formats.view import View, visible_records
+from logkeep.formats.kafka.batches import APPEND_TIME, walk
+from logkeep.formats.kafka.outgoing import Outgoing, outgoing, stamp
+from logkeep.formats.kafka.partitioner import Share
+from logkeep.formats.kafka.record_view import View, visible_records
+from logkeep.formats.kafka.regroup import regrouped
+from logkeep.formats.kafka.synthetic_batches import filler_batches
 
 
 def warm() -> None:

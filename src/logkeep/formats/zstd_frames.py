@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka_log import CODEC_MASK, OVERHEAD_BYTES, Batches
+from logkeep.formats.kafka.batches import CODEC_MASK, OVERHEAD_BYTES, Batches
 
 FRAME_BYTES = 2 << 20
 LARGEST_SHARED = 2 * FRAME_BYTES

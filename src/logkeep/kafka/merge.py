@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from logkeep.errors import Damaged, ObjectMissing, OldMessageFormat, SourceDamaged, UnsafeName
-from logkeep.formats.kafka_log import Batches, Bytes
+from logkeep.formats.kafka.batches import Batches, Bytes
 from logkeep.kafka.logs.batch_check import LogPieces
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Collection, Segment

@@ -15,7 +15,7 @@ from itertools import chain
 import numpy as np
 
 from logkeep.errors import Damaged, FormatTooNew, ObjectMissing
-from logkeep.formats.batch_index import BatchIndex, decode
+from logkeep.formats.kafka.batch_index import BatchIndex, decode
 from logkeep.formats.zstd_frames import HEAD_BYTES, frame_end, frame_head, opened
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository import layout

@@ -12,10 +12,10 @@ from confluent_kafka import Message
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.compare import BatchStretch
-from logkeep.formats.fillers import MOST_RECORDS, filler_batches
-from logkeep.formats.kafka_log import walk
-from logkeep.formats.outgoing import OffsetHole, Outgoing, outgoing, stamp
-from logkeep.formats.view import View
+from logkeep.formats.kafka.batches import walk
+from logkeep.formats.kafka.outgoing import OffsetHole, Outgoing, outgoing, stamp
+from logkeep.formats.kafka.record_view import View
+from logkeep.formats.kafka.synthetic_batches import MOST_RECORDS, filler_batches
 from logkeep.kafka.admin.topics import create_topic
 from logkeep.kafka.client.cluster import Cluster
 from tests.kafka.readers import messages

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.cimpl import NewPartitions
 
-from logkeep.formats.kafka_log import walk
+from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.backup.run import KafkaBackupDone
 from tests.e2e.filled import Done as Finished
 from tests.e2e.filled import Filled, document

@@ -13,8 +13,8 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, Message, TopicC
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.digest import Digest
-from logkeep.formats.kafka_log import Batches, walk
-from logkeep.formats.transactions import Settling
+from logkeep.formats.kafka.batches import Batches, walk
+from logkeep.formats.kafka.transactions import Settling
 from logkeep.kafka.verify.records import check_records
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now

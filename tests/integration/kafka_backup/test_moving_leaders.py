@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from logkeep.formats.kafka_log import walk
+from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.backup.run import KafkaBackupDone
 from tests.integration.processes import wait_for
 from tests.kafka.archive import on_disk

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource
 from confluent_kafka.cimpl import NewTopic
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.formats.kafka_log import walk
+from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.client.topology import TopicPartition as Log
 from logkeep.kafka.offline_restore.instructions import HELD_OFF
 from logkeep.kafka.offline_restore.run import preview

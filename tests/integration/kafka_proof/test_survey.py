@@ -5,8 +5,8 @@ from itertools import chain
 
 import pytest
 
-from logkeep.formats.kafka_log import walk
-from logkeep.formats.records import RecordColumns, decode
+from logkeep.formats.kafka.batches import walk
+from logkeep.formats.kafka.records import RecordColumns, decode
 from logkeep.kafka.backup.claims import join
 from logkeep.kafka.backup.copy_task import copy_ranges
 from logkeep.kafka.restore.facts.survey_task import Cut, RestoreSurveyUnit, SurveyLog, survey

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicPartition
 
-from logkeep.formats.kafka_log import walk
+from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.logs import archived
 from logkeep.kafka.restore import write as writing_logs
 from logkeep.kafka.restore.replay import task

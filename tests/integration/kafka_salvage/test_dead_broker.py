@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.formats.kafka_log import walk
+from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.client.topology import TopicPartition as Log
 from logkeep.model.segments import Proof
 from logkeep.repository.chain import read_chain

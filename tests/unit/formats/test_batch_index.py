@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from logkeep.errors import Damaged, FormatTooNew
-from logkeep.formats.batch_index import FRAME, ROW, BatchIndex, decode, encode, index_of, join
-from logkeep.formats.kafka_log import walk
+from logkeep.formats.kafka.batch_index import FRAME, ROW, BatchIndex, decode, encode, index_of, join
+from logkeep.formats.kafka.batches import walk
 from tests.kafka.batches import Batch, dense
 
 BATCHES = [

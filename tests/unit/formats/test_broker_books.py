@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import Damaged
-from logkeep.formats import metadata_records as records
-from logkeep.formats.kafka_fields import FieldReader
-from logkeep.formats.offsets_topic import (
+from logkeep.formats.kafka import metadata_records as records
+from logkeep.formats.kafka.fields import FieldReader
+from logkeep.formats.kafka.offsets_topic import (
     ClassicGroupValue,
     GroupKey,
     PositionKey,
@@ -22,7 +22,7 @@ from logkeep.formats.offsets_topic import (
     decode_key,
     decode_position,
 )
-from logkeep.formats.plain_records import PlainRecord, marker_type, records_of
+from logkeep.formats.kafka.plain_records import PlainRecord, marker_type, records_of
 from tests.kafka.batches import Batch
 
 ID = UUID("00112233-4455-6677-8899-aabbccddeeff")

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from kafka.record.default_records import DefaultRecordBatch
 
-from logkeep.formats import encode_kernels
-from logkeep.formats.encode import Encoded, encode
-from logkeep.formats.kafka_log import CODECS, HEADER_BYTES, walk
-from logkeep.formats.pack import pack
-from logkeep.formats.records import RecordColumns, decode
-from logkeep.formats.stamping import Outgoing, stamp
+from logkeep.formats.kafka import encode_kernels
+from logkeep.formats.kafka.batches import CODECS, HEADER_BYTES, walk
+from logkeep.formats.kafka.compression import pack
+from logkeep.formats.kafka.encode import Encoded, encode
+from logkeep.formats.kafka.records import RecordColumns, decode
+from logkeep.formats.kafka.stamping import Outgoing, stamp
 from tests.kafka.slow_batches import Source, read_sent, unpacked
 from tests.kafka.slow_records import Slow
 

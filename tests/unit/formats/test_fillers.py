@@ -4,10 +4,10 @@ import hashlib
 
 import pytest
 
-from logkeep.formats.fillers import MOST_RECORDS, filler_batches
-from logkeep.formats.kafka_log import first_broken, walk
-from logkeep.formats.outgoing import stamp
-from logkeep.formats.records import RecordColumns, decode
+from logkeep.formats.kafka.batches import first_broken, walk
+from logkeep.formats.kafka.outgoing import stamp
+from logkeep.formats.kafka.records import RecordColumns, decode
+from logkeep.formats.kafka.synthetic_batches import MOST_RECORDS, filler_batches
 from tests.kafka.slow_batches import TRANSACTIONAL, read_sent, unpacked
 from tests.kafka.slow_records import Slow
 

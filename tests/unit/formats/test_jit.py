@@ -19,8 +19,8 @@ _FOUR_READERS = """
 import sys, threading
 import logkeep.kafka.restore.replay.task
 from logkeep.formats.digest import SMALLEST
-from logkeep.formats.kafka_log import walk
-from logkeep.formats.records import decode
+from logkeep.formats.kafka.batches import walk
+from logkeep.formats.kafka.records import decode
 
 def read():
     found.append(len(list(decode(SMALLEST, walk(SMALLEST).batches))))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from logkeep.errors import Damaged, OldMessageFormat
-from logkeep.formats.kafka_log import HEADER, HEADER_BYTES, WalkEnd, first_broken, walk
+from logkeep.formats.kafka.batches import HEADER, HEADER_BYTES, WalkEnd, first_broken, walk
 from tests.kafka.batches import Batch, dense
 
 THREE = [dense(5, 2), Batch(9, delta=4, count=2, epoch=3, payload=b"x" * 40), dense(14, 1)]

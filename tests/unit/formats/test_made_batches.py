@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka_log import CODECS, first_broken, walk
-from logkeep.formats.made_batches import abort_marker, cut_batch, empty_batches
-from logkeep.formats.pack import pack
-from logkeep.formats.transactions import Settling
+from logkeep.formats.kafka.batches import CODECS, first_broken, walk
+from logkeep.formats.kafka.compression import pack
+from logkeep.formats.kafka.synthetic_batches import abort_marker, cut_batch, empty_batches
+from logkeep.formats.kafka.transactions import Settling
 from tests.kafka.slow_records import Slow, batch_of, read_records
 from tests.property.untimed import untimed
 

@@ -13,12 +13,12 @@ from logkeep.formats.compare import BatchStretch
 from logkeep.formats.compare_kernels import match, same_batches
 from logkeep.formats.digest import digest_of
 from logkeep.formats.digest_kernels import fold
-from logkeep.formats.encode_kernels import encode_groups, gather
-from logkeep.formats.kafka_log import first_broken, walk
-from logkeep.formats.outgoing import OffsetHole, Outgoing, outgoing, stamp
-from logkeep.formats.record_kernels import decode_batches
-from logkeep.formats.transactions import SettledTransactions
-from logkeep.formats.view import View, visible_records
+from logkeep.formats.kafka.batches import first_broken, walk
+from logkeep.formats.kafka.encode_kernels import encode_groups, gather
+from logkeep.formats.kafka.outgoing import OffsetHole, Outgoing, outgoing, stamp
+from logkeep.formats.kafka.record_kernels import decode_batches
+from logkeep.formats.kafka.record_view import View, visible_records
+from logkeep.formats.kafka.transactions import SettledTransactions
 from logkeep.formats.warm import warm
 from tests.kafka.slow_batches import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL, Source, read_sent
 from tests.kafka.slow_records import Slow, batch_of

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka_log import first_broken, walk
-from logkeep.formats.relabel import MOVED, ROOM, moved, moved_back, original, relabel
+from logkeep.formats.kafka.batches import first_broken, walk
+from logkeep.formats.kafka.relabel import MOVED, ROOM, moved, moved_back, original, relabel
 from tests.kafka.batches import dense
 from tests.kafka.offline import archived_as
 from tests.property.untimed import untimed

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka_log import walk
+from logkeep.formats.kafka.batches import walk
 from logkeep.formats.zstd_frames import (
     FRAME_BYTES,
     LARGEST_SHARED,

@@ -5,8 +5,8 @@ import hashlib
 import pytest
 from msgspec.structs import replace
 
-from logkeep.formats.batch_index import decode, index_of
-from logkeep.formats.kafka_log import walk
+from logkeep.formats.kafka.batch_index import decode, index_of
+from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.merge import merge_segments
 from logkeep.model.segments import Codec, Segment

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import Damaged
-from logkeep.formats.batch_index import BatchIndex
-from logkeep.formats.kafka_log import walk
+from logkeep.formats.kafka.batch_index import BatchIndex
+from logkeep.formats.kafka.batches import walk
 from logkeep.formats.zstd_frames import FRAME_BYTES
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Codec

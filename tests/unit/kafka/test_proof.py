@@ -8,7 +8,7 @@ import pytest
 
 from logkeep.errors import ClusterUnreachable, Damaged
 from logkeep.formats.compare import BatchStretch
-from logkeep.formats.transactions import SettledTransactions
+from logkeep.formats.kafka.transactions import SettledTransactions
 from logkeep.kafka.backup.fetch_pipeline import ProgressBackoff
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.logs.live import LiveLogs, LiveRange

@@ -17,7 +17,7 @@ from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import ALL, GROUP, REPO, SOURCE
 from logkeep.errors import UnknownBackup, UsageError
-from logkeep.formats.offsets_topic import PositionKey
+from logkeep.formats.kafka.offsets_topic import PositionKey
 from logkeep.kafka.record.group_positions import TOPIC, GroupPosition, archived_positions
 from logkeep.model.ids import BackupId, choose_id
 from logkeep.model.segments import LogName, Segment

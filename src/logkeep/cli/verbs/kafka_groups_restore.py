@@ -30,7 +30,7 @@ from logkeep.config.options import (
     YES,
 )
 from logkeep.errors import CommitConflict, Damaged, UsageError
-from logkeep.formats.offsets_topic import PositionKey
+from logkeep.formats.kafka.offsets_topic import PositionKey
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.record.documents import ROLE, ClusterRecord
 from logkeep.kafka.record.group_positions import GroupPosition, archived_positions

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from typing import Any, BinaryIO, Final, cast
 
 from logkeep.errors import Damaged
-from logkeep.formats.unpack import XERIAL_MAGIC, snappy_block
+from logkeep.formats.kafka.compression import XERIAL_MAGIC, snappy_block
 from logkeep.formats.zookeeper.names import SnapshotPacking
 
 LARGEST_BLOCK: Final = 16 << 20

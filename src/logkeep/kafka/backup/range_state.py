@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from logkeep.errors import SourceDamaged
-from logkeep.formats.kafka_log import Batches, Longs, WalkEnd, walk
+from logkeep.formats.kafka.batches import Batches, Longs, WalkEnd, walk
 from logkeep.kafka.backup.units import CopyOutcome, CopyRange, EpochRun, Gap, Leader, RangeResult
 from logkeep.kafka.client.fetch import FetchedPartition, PartitionFetch
 from logkeep.kafka.logs.batch_traits import LogTraits, traits_of

@@ -11,8 +11,8 @@ from typing import Any
 from uuid import UUID
 
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, SourceDamaged, TlsFailed
-from logkeep.formats.kafka_log import CONTROL, WalkEnd, first_broken, walk
-from logkeep.formats.plain_records import records_of
+from logkeep.formats.kafka.batches import CONTROL, WalkEnd, first_broken, walk
+from logkeep.formats.kafka.plain_records import records_of
 from logkeep.kafka.client.connection import Connection
 from logkeep.kafka.client.error_codes import LEADER_MOVED, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, check
 from logkeep.kafka.client.fetch import DivergingEpoch, FetchedPartition, FetchLimits, PartitionFetch, encode, parse

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from logkeep.errors import ClusterError, Damaged
-from logkeep.formats.kafka_fields import FieldReader
+from logkeep.formats.kafka.fields import FieldReader
 from logkeep.kafka.client.frames import Bytes
 from logkeep.kafka.client.topology import TopicPartition
 

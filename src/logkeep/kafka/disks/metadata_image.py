@@ -8,9 +8,9 @@ from typing import TypeVar
 from uuid import UUID
 
 from logkeep.errors import Damaged
-from logkeep.formats import metadata_records as records
-from logkeep.formats.kafka_log import CONTROL, first_broken
-from logkeep.formats.plain_records import records_of
+from logkeep.formats.kafka import metadata_records as records
+from logkeep.formats.kafka.batches import CONTROL, first_broken
+from logkeep.formats.kafka.plain_records import records_of
 from logkeep.kafka.disks.scan import segments_in
 from logkeep.kafka.disks.segment_windows import windows
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from logkeep.errors import Damaged, LogDirUnusable, OldMessageFormat
-from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, Batches, WalkEnd, first_broken
-from logkeep.formats.plain_records import marker_type
+from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, Batches, WalkEnd, first_broken
+from logkeep.formats.kafka.plain_records import marker_type
 from logkeep.kafka.disks.layout import SegmentFile, Segments, segments, swap_files
 from logkeep.kafka.disks.scan_results import ZEROS, GoodBatches, OpenSince, ReplicaScan, SegmentDamage
 from logkeep.kafka.disks.segment_windows import SegmentWindow, only_zeros, windows

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from logkeep.errors import LogDirUnusable
-from logkeep.formats.kafka_log import OVERHEAD_BYTES, Batches, Walk, WalkEnd, walk
+from logkeep.formats.kafka.batches import OVERHEAD_BYTES, Batches, Walk, WalkEnd, walk
 
 CHUNK_BYTES = 8 << 20
 

@@ -11,10 +11,10 @@ import msgspec
 
 from logkeep.errors import Damaged
 from logkeep.formats.compare import BatchStretch
-from logkeep.formats.partitioner import Share
-from logkeep.formats.records import RecordColumns
-from logkeep.formats.transactions import SettledTransactions, Settling
-from logkeep.formats.view import View, visible_records
+from logkeep.formats.kafka.partitioner import Share
+from logkeep.formats.kafka.record_view import View, visible_records
+from logkeep.formats.kafka.records import RecordColumns
+from logkeep.formats.kafka.transactions import SettledTransactions, Settling
 from logkeep.kafka.logs.batch_check import LogPieces
 from logkeep.kafka.logs.header_check import NOT_WRITTEN, HeaderCheck
 from logkeep.kafka.restore.facts.units import Offsets, ReplayLog, RestoreIsolation

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterator
 
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
-from logkeep.formats.kafka_log import OVERHEAD_BYTES, Batches, Bytes, WalkEnd, first_broken, walk
+from logkeep.formats.kafka.batches import OVERHEAD_BYTES, Batches, Bytes, WalkEnd, first_broken, walk
 from logkeep.model.segments import Codec
 from logkeep.model.work import Progress
 from logkeep.repository.parts import Expected

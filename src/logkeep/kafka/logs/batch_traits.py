@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from logkeep.formats.kafka_log import CODEC_MASK, CODECS, TRANSACTIONAL, Batches
+from logkeep.formats.kafka.batches import CODEC_MASK, CODECS, TRANSACTIONAL, Batches
 
 
 class LogTraits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from logkeep.errors import Damaged
-from logkeep.formats.batch_index import BatchIndex
-from logkeep.formats.kafka_log import Batches, Longs
+from logkeep.formats.kafka.batch_index import BatchIndex
+from logkeep.formats.kafka.batches import Batches, Longs
 from logkeep.model.segments import Segment
 from logkeep.repository.chain import SourceRef
 from logkeep.repository.segment_bytes import StoredLog, read_index

@@ -6,7 +6,7 @@ Where leader epochs begin on a disk, noted batch after batch.
 import msgspec
 import numpy as np
 
-from logkeep.formats.kafka_log import Batches
+from logkeep.formats.kafka.batches import Batches
 from logkeep.kafka.backup.units import EpochRun
 
 

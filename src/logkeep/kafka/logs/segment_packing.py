@@ -10,8 +10,8 @@ from typing import Protocol
 
 import numpy as np
 
-from logkeep.formats.batch_index import FRAME
-from logkeep.formats.kafka_log import Batches
+from logkeep.formats.kafka.batch_index import FRAME
+from logkeep.formats.kafka.batches import Batches
 from logkeep.formats.zstd_frames import borders, compressed_balance, packed_frame, raw_frame
 from logkeep.model.segments import Codec
 from logkeep.store.base import ObjectWriter

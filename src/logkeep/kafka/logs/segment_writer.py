@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 
 from logkeep.errors import SourceDamaged, StoreError
-from logkeep.formats.batch_index import BatchIndex, encode, index_of, join
-from logkeep.formats.kafka_log import Batches, first_broken
+from logkeep.formats.kafka.batch_index import BatchIndex, encode, index_of, join
+from logkeep.formats.kafka.batches import Batches, first_broken
 from logkeep.formats.zstd_frames import compressed_balance
 from logkeep.kafka.logs.segment_packing import packing
 from logkeep.model.segments import Codec, LogName, Segment

@@ -12,9 +12,9 @@ import numpy as np
 
 from logkeep.errors import Damaged
 from logkeep.formats.compare import BatchStretch
-from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, Batches, walk
-from logkeep.formats.made_batches import abort_marker, cut_batch, empty_batches
-from logkeep.formats.transactions import Settling
+from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, Batches, walk
+from logkeep.formats.kafka.synthetic_batches import abort_marker, cut_batch, empty_batches
+from logkeep.formats.kafka.transactions import Settling
 from logkeep.kafka.merge import proven_batches
 from logkeep.kafka.offline_restore.values import OfflineRestoreLog
 from logkeep.model.work import Progress

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from logkeep.formats.kafka_log import Batches, Longs, first_broken
-from logkeep.formats.relabel import original
+from logkeep.formats.kafka.batches import Batches, Longs, first_broken
+from logkeep.formats.kafka.relabel import original
 from logkeep.kafka.disks.segment_windows import SegmentWindow, opened, windows
 from logkeep.kafka.offline_restore.values import RestoredSegment
 from logkeep.model.work import Progress

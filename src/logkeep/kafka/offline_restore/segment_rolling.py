@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from logkeep.formats.kafka_log import Batches
+from logkeep.formats.kafka.batches import Batches
 
 LARGEST_FILE = 2**31 - 1
 _MOST_ABOVE_NAME = 2**31 - 1

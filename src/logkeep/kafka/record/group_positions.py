@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, WalkEnd, first_broken, walk
-from logkeep.formats.offsets_topic import PositionKey, decode_key, decode_position
-from logkeep.formats.plain_records import PlainRecord, marker_type, records_of
+from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, WalkEnd, first_broken, walk
+from logkeep.formats.kafka.offsets_topic import PositionKey, decode_key, decode_position
+from logkeep.formats.kafka.plain_records import PlainRecord, marker_type, records_of
 from logkeep.model.segments import Segment
 from logkeep.repository import layout
 from logkeep.repository.chain import SourceRef

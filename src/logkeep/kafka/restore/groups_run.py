@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 
 from logkeep.errors import LogkeepError, TargetUnsafe, UsageError
-from logkeep.formats.offsets_topic import PositionKey
+from logkeep.formats.kafka.offsets_topic import PositionKey
 from logkeep.formats.run_map_bytes import decode_all
 from logkeep.kafka.admin.offsets import LogBounds, log_bounds
 from logkeep.kafka.client.cluster import Cluster

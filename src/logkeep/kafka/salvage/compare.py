@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from logkeep.formats.kafka_log import Headers, Longs
+from logkeep.formats.kafka.batches import Headers, Longs
 from logkeep.kafka.disks.scan_results import ReplicaScan
 from logkeep.kafka.disks.segment_windows import windows
 

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from logkeep.errors import SourceDamaged
-from logkeep.formats.kafka_log import Batches
+from logkeep.formats.kafka.batches import Batches
 from logkeep.kafka.backup.units import CopyOutcome, CopyRange, CopyResult, EpochRun, RangeResult, receipt_of
 from logkeep.kafka.disks.segment_windows import windows
 from logkeep.kafka.logs.batch_traits import LogTraits, traits_of

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, first_broken
-from logkeep.formats.offsets_topic import (
+from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, first_broken
+from logkeep.formats.kafka.offsets_topic import (
     GroupKey,
     PositionKey,
     PositionValue,
@@ -20,7 +20,7 @@ from logkeep.formats.offsets_topic import (
     decode_key,
     decode_position,
 )
-from logkeep.formats.plain_records import PlainRecord, marker_type, records_of
+from logkeep.formats.kafka.plain_records import PlainRecord, marker_type, records_of
 from logkeep.kafka.disks.segment_windows import SegmentWindow, windows
 from logkeep.model.work import Progress
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import msgspec
 
 from logkeep.formats.digest import NOTHING, Digest, digest_of, warm
-from logkeep.formats.kafka_log import Batches, Bytes
-from logkeep.formats.records import Malformed, decode
+from logkeep.formats.kafka.batches import Batches, Bytes
+from logkeep.formats.kafka.records import Malformed, decode
 from logkeep.kafka.logs.batch_check import checked_batches
 from logkeep.model.findings import Finding
 from logkeep.model.ranges import Range

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from logkeep.errors import ClusterUnreachable, HistoryUnproven
-from logkeep.formats.unpack import XERIAL_MAGIC
+from logkeep.formats.kafka.compression import XERIAL_MAGIC
 from logkeep.formats.zookeeper.names import SnapshotPacking, hex_zxid, snapshot_name
 from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader

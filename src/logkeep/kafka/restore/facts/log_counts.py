@@ -13,8 +13,8 @@ from typing import TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from logkeep.formats.batch_index import BatchIndex
-from logkeep.formats.kafka_log import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL
+from logkeep.formats.kafka.batch_index import BatchIndex
+from logkeep.formats.kafka.batches import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL
 
 Longs = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

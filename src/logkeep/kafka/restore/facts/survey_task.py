@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 
 from logkeep.errors import Damaged, FormatTooNew, ObjectMissing, UnsafeName
-from logkeep.formats.batch_index import BatchIndex, index_of, join
-from logkeep.formats.kafka_log import APPEND_TIME, CONTROL, DELETE_HORIZON, WalkEnd, first_broken, walk
-from logkeep.formats.records import Malformed, RecordColumns, decode
+from logkeep.formats.kafka.batch_index import BatchIndex, index_of, join
+from logkeep.formats.kafka.batches import APPEND_TIME, CONTROL, DELETE_HORIZON, WalkEnd, first_broken, walk
+from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
 from logkeep.kafka.logs.batch_check import LogPieces
 from logkeep.kafka.logs.header_check import NOT_WRITTEN, index_beside
 from logkeep.kafka.restore.facts.log_counts import Longs, Rows, Tally, rows_of

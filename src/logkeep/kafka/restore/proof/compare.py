@@ -22,9 +22,9 @@ import msgspec
 
 from logkeep.errors import Damaged, NotAuthorised
 from logkeep.formats.deviation import Deviation, first_deviation
-from logkeep.formats.records import RecordColumns
+from logkeep.formats.kafka.records import RecordColumns
+from logkeep.formats.kafka.transactions import SettledTransactions
 from logkeep.formats.streams import Streams
-from logkeep.formats.transactions import SettledTransactions
 from logkeep.formats.twins import LogSide, Twins
 from logkeep.kafka.backup.fetch_pipeline import Pause
 from logkeep.kafka.backup.units import Brokers

@@ -5,8 +5,8 @@ from itertools import zip_longest
 import msgspec
 
 from logkeep.errors import Damaged, ObjectMissing
-from logkeep.formats.transactions import SettledTransactions
-from logkeep.formats.view import visible_records
+from logkeep.formats.kafka.record_view import visible_records
+from logkeep.formats.kafka.transactions import SettledTransactions
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.logs.archived import settled_of, share_of, stretches, view_of
 from logkeep.kafka.logs.brokers import SettingsBrokers

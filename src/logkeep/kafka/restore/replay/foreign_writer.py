@@ -9,7 +9,7 @@ from uuid import UUID
 
 import numpy as np
 
-from logkeep.formats.kafka_log import CONTROL, Batches
+from logkeep.formats.kafka.batches import CONTROL, Batches
 from logkeep.kafka.admin.transactions import describe_transactions
 from logkeep.kafka.backup.fetch_pipeline import ProgressBackoff
 from logkeep.kafka.client.cluster import Cluster

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from logkeep.errors import ClusterNotReady
-from logkeep.formats.fillers import filler_batches
-from logkeep.formats.outgoing import Outgoing, stamp
+from logkeep.formats.kafka.outgoing import Outgoing, stamp
+from logkeep.formats.kafka.synthetic_batches import filler_batches
 from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.admin.producers import ProducerId, abort_transaction, add_partitions, begin_producer
 from logkeep.kafka.client.cluster import Cluster

@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 
-from logkeep.formats.outgoing import OffsetHole, Outgoing, outgoing
-from logkeep.formats.regroup import regrouped
-from logkeep.formats.transactions import SettledTransactions
+from logkeep.formats.kafka.outgoing import OffsetHole, Outgoing, outgoing
+from logkeep.formats.kafka.regroup import regrouped
+from logkeep.formats.kafka.transactions import SettledTransactions
 from logkeep.kafka.logs.archived import settled_of, share_of, stretches, view_of
 from logkeep.kafka.restore.facts.units import ReplayLog
 from logkeep.kafka.restore.replay.outgoing import Load, stream

@@ -13,7 +13,7 @@ from functools import cache
 
 import google_crc32c
 
-from logkeep.formats.record_kernels import Bytes
+from logkeep.formats.kafka.record_kernels import Bytes
 
 _DIVISOR = 0x82F63B78
 _LENGTH_BITS = 32

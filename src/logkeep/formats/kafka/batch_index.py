@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from logkeep.errors import Damaged, FormatTooNew
 from logkeep.formats.checked_columns import checksum, inflate
-from logkeep.formats.kafka_log import (
+from logkeep.formats.kafka.batches import (
     APPEND_TIME,
     CODEC_MASK,
     CONTROL,

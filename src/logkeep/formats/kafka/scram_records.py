@@ -8,7 +8,7 @@ metadata transaction count together, or after an abort not at all. Credentials a
 from dataclasses import dataclass, field
 
 from logkeep.errors import Damaged, FormatTooNew
-from logkeep.formats.kafka_fields import FieldReader
+from logkeep.formats.kafka.fields import FieldReader
 
 _FRAME = 1
 _SET, _REMOVED, _BEGIN, _END, _ABORT = 11, 22, 23, 24, 25

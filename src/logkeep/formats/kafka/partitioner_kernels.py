@@ -6,9 +6,9 @@ its hash without the sign bit, also when it is empty; a null key has none by its
 
 import numpy as np
 
-from logkeep.formats import record_kernels as k
 from logkeep.formats.jit import inlined, kernel
-from logkeep.formats.record_kernels import U64, Bytes, Ints
+from logkeep.formats.kafka import record_kernels as k
+from logkeep.formats.kafka.record_kernels import U64, Bytes, Ints
 
 NO_KEY, OUTSIDE = -1, -2
 _SEED, _MULTIPLIER, _MASK, _POSITIVE = U64(0x9747B28C), U64(0x5BD1E995), U64(0xFFFFFFFF), U64(0x7FFFFFFF)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from logkeep.errors import Damaged
-from logkeep.formats.partitioner_kernels import NO_KEY, OUTSIDE, key_partitions
-from logkeep.formats.record_kernels import Ints
-from logkeep.formats.records import Flags, RecordColumns
+from logkeep.formats.kafka.partitioner_kernels import NO_KEY, OUTSIDE, key_partitions
+from logkeep.formats.kafka.record_kernels import Ints
+from logkeep.formats.kafka.records import Flags, RecordColumns
 
 TOGETHER = 16
 """So many neighbouring offsets without a key go to one partition: a map of where they went stays short."""

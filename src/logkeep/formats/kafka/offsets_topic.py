@@ -8,7 +8,7 @@ everybody is gone. A value begins with an int16 version. No value at all means: 
 from dataclasses import dataclass
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka_fields import FieldReader
+from logkeep.formats.kafka.fields import FieldReader
 
 _GROUP_KINDS = {2: "classic", 3: "consumer", 11: "share", 17: "streams"}
 _LAST_VERSION = 4

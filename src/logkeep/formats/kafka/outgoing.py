@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from logkeep.formats.compare import BatchStretch
-from logkeep.formats.encode import encode
-from logkeep.formats.encode_kernels import gather
-from logkeep.formats.kafka_log import APPEND_TIME, Batches, Bytes, Longs
-from logkeep.formats.records import RecordColumns
-from logkeep.formats.stamping import Outgoing, stamp
-from logkeep.formats.view import Flags, View, chosen, readable
+from logkeep.formats.kafka.batches import APPEND_TIME, Batches, Bytes, Longs
+from logkeep.formats.kafka.encode import encode
+from logkeep.formats.kafka.encode_kernels import gather
+from logkeep.formats.kafka.record_view import Flags, View, chosen, readable
+from logkeep.formats.kafka.records import RecordColumns
+from logkeep.formats.kafka.stamping import Outgoing, stamp
 
 __all__ = ["OffsetHole", "Outgoing", "outgoing", "stamp"]
 

@@ -7,9 +7,9 @@ body of a record (from the length of its key to its end) is copied as it is.
 
 import numpy as np
 
-from logkeep.formats import record_kernels as k
 from logkeep.formats.jit import inlined, kernel
-from logkeep.formats.record_kernels import U64, Bytes, Ints, Longs, Number
+from logkeep.formats.kafka import record_kernels as k
+from logkeep.formats.kafka.record_kernels import U64, Bytes, Ints, Longs, Number
 
 FIRST, AFTER = range(2)
 MOST_BEFORE_BODY = 5 + 1 + 10 + 5

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka_log import CRC_FROM, Batches, Longs
+from logkeep.formats.kafka.batches import CRC_FROM, Batches, Longs
 
 MOVED = 1 << 62
 """The first producer id that no cluster hands out."""

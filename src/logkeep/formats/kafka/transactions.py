@@ -18,8 +18,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from logkeep.formats.kafka_log import CONTROL, TRANSACTIONAL, Batches, Bytes, Longs
-from logkeep.formats.records import Malformed, decode
+from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, Batches, Bytes, Longs
+from logkeep.formats.kafka.records import Malformed, decode
 
 Flags = npt.NDArray[np.bool_]
 

@@ -11,7 +11,7 @@ from enum import IntEnum
 from uuid import UUID
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka_fields import FieldReader
+from logkeep.formats.kafka.fields import FieldReader
 
 _FRAME = 1
 _TOPIC_CONFIG = 2

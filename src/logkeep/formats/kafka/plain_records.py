@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka_fields import FieldReader
-from logkeep.formats.kafka_log import CODEC_MASK, CODECS, HEADER_BYTES
+from logkeep.formats.kafka.batches import CODEC_MASK, CODECS, HEADER_BYTES
+from logkeep.formats.kafka.fields import FieldReader
 
 _LIMIT = 256 << 20
 _XERIAL = b"\x82SNAPPY\x00"

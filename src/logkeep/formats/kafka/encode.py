@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from logkeep.formats import encode_kernels as kernels
-from logkeep.formats import record_kernels as spans
-from logkeep.formats.kafka_log import CODEC_MASK, HEADER, HEADER_BYTES, OVERHEAD_BYTES, Headers, Longs
-from logkeep.formats.pack import pack
-from logkeep.formats.record_kernels import Bytes, Ints
-from logkeep.formats.records import Flags, RecordColumns
-from logkeep.formats.stamping import header_bytes
+from logkeep.formats.kafka import encode_kernels as kernels
+from logkeep.formats.kafka import record_kernels as spans
+from logkeep.formats.kafka.batches import CODEC_MASK, HEADER, HEADER_BYTES, OVERHEAD_BYTES, Headers, Longs
+from logkeep.formats.kafka.compression import pack
+from logkeep.formats.kafka.record_kernels import Bytes, Ints
+from logkeep.formats.kafka.records import Flags, RecordColumns
+from logkeep.formats.kafka.stamping import header_bytes
 
 _COLUMNS = np.arange(HEADER_BYTES)
 _LEAST_SLACK_BYTES, _SLACK_SHIFT = 1024, 5

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from logkeep.errors import Damaged
 from logkeep.formats.compare import BatchStretch
-from logkeep.formats.kafka_log import CONTROL, Batches, Bytes
-from logkeep.formats.partitioner import Share
-from logkeep.formats.records import Malformed, RecordColumns, decode
-from logkeep.formats.transactions import SettledTransactions
+from logkeep.formats.kafka.batches import CONTROL, Batches, Bytes
+from logkeep.formats.kafka.partitioner import Share
+from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
+from logkeep.formats.kafka.transactions import SettledTransactions
 
 Flags = npt.NDArray[np.bool_]
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from logkeep.formats import record_kernels as spans
-from logkeep.formats.encode import encode
-from logkeep.formats.encode_kernels import MOST_BEFORE_BODY, gather
-from logkeep.formats.kafka_log import CODEC_MASK, HEADER, OVERHEAD_BYTES, Batches, Longs
-from logkeep.formats.records import RecordColumns
-from logkeep.formats.stamping import Outgoing
+from logkeep.formats.kafka import record_kernels as spans
+from logkeep.formats.kafka.batches import CODEC_MASK, HEADER, OVERHEAD_BYTES, Batches, Longs
+from logkeep.formats.kafka.encode import encode
+from logkeep.formats.kafka.encode_kernels import MOST_BEFORE_BODY, gather
+from logkeep.formats.kafka.records import RecordColumns
+from logkeep.formats.kafka.stamping import Outgoing
 
 BATCH_BYTES = 128 << 10
 """Of records before they are compressed. Any broker takes more than that."""

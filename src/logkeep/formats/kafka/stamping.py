@@ -12,7 +12,7 @@ from typing import NamedTuple
 import google_crc32c
 import numpy as np
 
-from logkeep.formats.kafka_log import (
+from logkeep.formats.kafka.batches import (
     APPEND_TIME,
     CONTROL,
     CRC_FROM,
@@ -23,8 +23,8 @@ from logkeep.formats.kafka_log import (
     Headers,
     Longs,
 )
-from logkeep.formats.record_kernels import Bytes
-from logkeep.formats.sealing_again import sealed_again
+from logkeep.formats.kafka.header_crc import sealed_again
+from logkeep.formats.kafka.record_kernels import Bytes
 
 _SEQUENCES = 1 << 31
 """After the last sequence number comes 0."""

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from logkeep.formats import record_kernels as kernels
-from logkeep.formats.kafka_log import APPEND_TIME, CONTROL, TRANSACTIONAL, Batches
-from logkeep.formats.record_kernels import Bytes, Ints, Longs
-from logkeep.formats.unpack import LARGEST_BATCH_BYTES, Sections, Unreadable, sections
+from logkeep.formats.kafka import record_kernels as kernels
+from logkeep.formats.kafka.batches import APPEND_TIME, CONTROL, TRANSACTIONAL, Batches
+from logkeep.formats.kafka.compression import LARGEST_BATCH_BYTES, Sections, Unreadable, sections
+from logkeep.formats.kafka.record_kernels import Bytes, Ints, Longs
 
 Flags = npt.NDArray[np.bool_]
 

@@ -1,29 +1,41 @@
 """Batches that no producer sent: the end of a transaction that never had one, nothing at all, the first half of one.
 
 All have a right CRC-32C and are read by brokers and consumers like any other.
+
+Batches of records that stand for nothing: they take up offsets, and no consumer is meant to see them.
+
+A filler has the key `logkeep`, no value, no headers and no time (-1). The key is for topics that are compacted, which
+take nothing without one. Batches are compressed with zstd and hold up to a million fillers: less than a byte each. The
+bytes depend on the number alone.
 """
 
 import struct
+from collections.abc import Iterator
+from functools import lru_cache
 
 import google_crc32c
 import numpy as np
 
 from logkeep.errors import Damaged
-from logkeep.formats import record_kernels as spans
-from logkeep.formats.kafka_log import (
+from logkeep.formats.kafka import record_kernels as kernels
+from logkeep.formats.kafka import record_kernels as spans
+from logkeep.formats.kafka.batches import (
     APPEND_TIME,
     CODEC_MASK,
+    CODECS,
     CONTROL,
     CRC_FROM,
+    HEADER,
     HEADER_BYTES,
     OVERHEAD_BYTES,
     TRANSACTIONAL,
     Batches,
     Bytes,
 )
-from logkeep.formats.pack import pack
-from logkeep.formats.records import Malformed, RecordColumns, decode
-from logkeep.formats.unpack import Unreadable, sections
+from logkeep.formats.kafka.compression import Unreadable, pack, sections
+from logkeep.formats.kafka.encode import encode
+from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
+from logkeep.formats.kafka.stamping import Outgoing
 
 _CHECKED = struct.Struct(">hiqqqhii")
 """Attributes, last offset delta, base and largest time, producer, its epoch, sequence, records."""
@@ -91,3 +103,39 @@ def _opened(buffer: Bytes, batch: Batches) -> tuple[RecordColumns, spans.Bytes, 
 def _whole(base: int, checked: bytes) -> bytes:
     length = _OUTSIDE.size - OVERHEAD_BYTES + len(checked)
     return _OUTSIDE.pack(base, length, 0, 2, google_crc32c.value(checked)) + checked
+
+
+MOST_RECORDS = 1_000_000
+KEY = b"logkeep"
+_BODY = bytes([2 * len(KEY)]) + KEY + b"\x01\x00"
+"""The key with its length, the length of a value that is null, no headers."""
+_NO_TIME = -1
+
+
+def filler_batches(count: int, most: int = MOST_RECORDS) -> Iterator[Outgoing]:
+    """So many fillers in batches of up to `most` records, one at a time. Stamp them as any others."""
+    if not 0 < most <= MOST_RECORDS:
+        raise ValueError(f"a batch of {most} fillers")
+    while count > 0:
+        records = min(count, most)
+        yield _outgoing(_filler(records), records)
+        count -= records
+
+
+def _outgoing(batch: bytes, records: int) -> Outgoing:
+    buffer = np.frombuffer(batch, np.uint8)
+    one, none = np.array([records]), np.array([-1])
+    return Outgoing(buffer, np.array([0]), np.array([len(batch)]), one, none, np.empty((0, 2), np.int64))
+
+
+@lru_cache(maxsize=2)
+def _filler(count: int) -> bytes:
+    """A batch of so many; the last ones made are remembered."""
+    spans = np.zeros((count, kernels.SPAN_COLUMNS), np.int32)
+    spans[:, kernels.END_AT] = len(_BODY)
+    header = np.zeros(1, HEADER)
+    header["attributes"], header["length"] = CODECS.index("zstd"), 2**31 - 1  # as large as need be
+    source = Batches(header, np.zeros(1, np.int64))
+    times = np.full(count, _NO_TIME, np.int64)
+    records = RecordColumns(np.frombuffer(_BODY, np.uint8), source, np.arange(count), times, spans)
+    return encode(records, np.array([[0, count]])).buffer.tobytes()
