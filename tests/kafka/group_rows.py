@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from logkeep.formats.run_map import RunMapBuilder
-from logkeep.formats.run_map_bytes import Route, encode_all
+from logkeep.formats.run_map.runs import RunMapBuilder
+from logkeep.formats.run_map.stored import Route, encode_all
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import random_token, rfc3339, utc_now
 from logkeep.repository.chain import SourceRef

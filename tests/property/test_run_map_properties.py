@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import Damaged, FormatTooNew
-from logkeep.formats.run_map import RunMap, RunMapBuilder
-from logkeep.formats.run_map_bytes import Route, decode, decode_all, encode, encode_all
+from logkeep.formats.run_map.runs import RunMap, RunMapBuilder
+from logkeep.formats.run_map.stored import Route, decode, decode_all, encode, encode_all
 from tests.property.untimed import many
 
 Records = list[tuple[int, int]]

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from logkeep.formats.run_map import RunMapBuilder
-from logkeep.formats.run_map_bytes import Route, encode_all
+from logkeep.formats.run_map.runs import RunMapBuilder
+from logkeep.formats.run_map.stored import Route, encode_all
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import Clock

@@ -14,8 +14,8 @@ from logkeep.repository.restores import read_map
 
 def write_map(console: Console, place: SourceRef, restore_id: RestoreId, ref: ObjectRef, path: Path | None) -> None:
     """Write it whole; None is stdout. A file that is there already is left alone. Raises UsageError and Damaged."""
-    from logkeep.formats.run_map_bytes import unbundle  # noqa: PLC0415 - numpy, only when a map is wanted
-    from logkeep.formats.run_map_csv import csv_chunks  # noqa: PLC0415 - Arrow, as well
+    from logkeep.formats.run_map.csv_text import csv_chunks  # noqa: PLC0415 - Arrow, as well
+    from logkeep.formats.run_map.stored import unbundle  # noqa: PLC0415 - numpy, only when a map is wanted
 
     subject = f"map of restore {restore_id}"
     chunks = csv_chunks(unbundle(read_map(place, restore_id, ref), subject), subject)

@@ -14,7 +14,7 @@ from logkeep.cli.main import call
 from logkeep.cli.world import World
 from logkeep.config.places import NOWHERE
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.formats.run_map_bytes import Route
+from logkeep.formats.run_map.stored import Route
 from logkeep.kafka.admin.group_changes import delete_groups, move_share_groups
 from logkeep.kafka.admin.groups import CommittedOffset, group_offsets, list_groups, share_group_offsets
 from logkeep.kafka.client.cluster import Cluster

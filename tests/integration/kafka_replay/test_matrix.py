@@ -3,7 +3,7 @@
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.formats.run_map_bytes import decode
+from logkeep.formats.run_map.stored import decode
 from logkeep.kafka.restore.facts.units import Offsets, ReplayOutcome
 from logkeep.kafka.restore.replay.task import replay
 from tests.integration.kafka_replay.conftest import Archived

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from logkeep.errors import Damaged, FormatTooNew
-from logkeep.formats.run_map import RunMap, RunMapBuilder
-from logkeep.formats.run_map_bytes import Route, decode, decode_all, encode, encode_all, unbundle
+from logkeep.formats.run_map.runs import RunMap, RunMapBuilder
+from logkeep.formats.run_map.stored import Route, decode, decode_all, encode, encode_all, unbundle
 
 GOLDEN = bytes.fromhex(
     "4c4b524d4150303103000000885a283c0a0000000000000028000000000000003a01000000000000789c636080005628cd09"

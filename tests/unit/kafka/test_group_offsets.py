@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from logkeep.formats.run_map import RunMap, RunMapBuilder
+from logkeep.formats.run_map.runs import RunMap, RunMapBuilder
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import CommitRecord
 from logkeep.kafka.restore.plan.group_offsets import Kept, LeftOutOffset, Moved, Omission, Reason, carried_over

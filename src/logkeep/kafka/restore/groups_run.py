@@ -12,7 +12,7 @@ import msgspec
 
 from logkeep.errors import LogkeepError, TargetUnsafe, UsageError
 from logkeep.formats.kafka.offsets_topic import PositionKey
-from logkeep.formats.run_map_bytes import decode_all
+from logkeep.formats.run_map.stored import decode_all
 from logkeep.kafka.admin.offsets import LogBounds, log_bounds
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition

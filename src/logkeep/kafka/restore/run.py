@@ -13,7 +13,7 @@ from datetime import datetime
 import msgspec
 
 from logkeep.errors import Locked, ObjectMissing, TargetUnsafe, UnknownBackup, UsageError
-from logkeep.formats.run_map_bytes import decode_all
+from logkeep.formats.run_map.stored import decode_all
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from logkeep.formats.run_map import RunMap
+from logkeep.formats.run_map.runs import RunMap
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import CommitRecord
 

@@ -7,8 +7,8 @@ is refused: positions in it would mean something else.
 from collections.abc import Iterable, Mapping
 
 from logkeep.errors import Damaged, TargetUnsafe
-from logkeep.formats.run_map import RunMap
-from logkeep.formats.run_map_bytes import Route
+from logkeep.formats.run_map.runs import RunMap
+from logkeep.formats.run_map.stored import Route
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.units import Offsets, ReplayOutcome

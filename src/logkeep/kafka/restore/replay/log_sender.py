@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from logkeep.errors import ClusterNotReady, Damaged, ObjectMissing
 from logkeep.formats.kafka.stamping import ReadyBatch
-from logkeep.formats.run_map import RunMap, RunMapBuilder
+from logkeep.formats.run_map.runs import RunMap, RunMapBuilder
 from logkeep.kafka.client.produce import Ack
 from logkeep.kafka.client.protocol import error_name
 from logkeep.kafka.client.topology import TopicPartition

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from logkeep.errors import Damaged, ObjectMissing
-from logkeep.formats.run_map_bytes import encode
+from logkeep.formats.run_map.stored import encode
 from logkeep.kafka.admin.records import delete_records
 from logkeep.kafka.backup.fetch_pipeline import ProgressBackoff
 from logkeep.kafka.client.cluster import Cluster

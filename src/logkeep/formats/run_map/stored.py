@@ -33,7 +33,7 @@ import numpy as np
 from logkeep.errors import Damaged, FormatTooNew
 from logkeep.formats.checked_columns import checksum, inflate
 from logkeep.formats.kafka.batches import Longs
-from logkeep.formats.run_map import RunMap
+from logkeep.formats.run_map.runs import RunMap
 
 MAX_RUNS = 2**27
 """Of one map; 3 GiB in memory."""

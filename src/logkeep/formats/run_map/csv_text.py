@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 from pyarrow import csv
 
-from logkeep.formats.run_map import RunMap
-from logkeep.formats.run_map_bytes import Route, decode
+from logkeep.formats.run_map.runs import RunMap
+from logkeep.formats.run_map.stored import Route, decode
 
 COLUMNS = ("topic", "partition", "source_offset", "target_offset", "count", "target_topic", "target_partition")
 _CHUNK_RUNS = 65_536
