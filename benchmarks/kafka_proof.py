@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.kafka_workload import Load, OptimisedKafka, consumer_performance, fill
-from logkeep.formats import twins
+from logkeep.formats.compare import record_compare
 from logkeep.formats.kafka.batches import Headers
 from logkeep.formats.warm import warm
 from logkeep.kafka.backup.claims import join
@@ -55,22 +55,22 @@ class Done:
     peak_mb: float
 
 
-def _never(left: Headers, right: Headers) -> twins.Flags:
+def _never(left: Headers, right: Headers) -> record_compare.Flags:
     return np.zeros(min(len(left), len(right)), np.bool_)
 
 
 def proven(work: Work) -> Done:
     """A task, as a worker runs it. A process that has compiled its kernels begins."""
     warm()
-    kept = twins._alike  # the only way to have every batch decoded twice
+    kept = record_compare._alike  # the only way to have every batch decoded twice
     if work.decode_both:
-        twins._alike = _never
+        record_compare._alike = _never
     started, cpu = time.time(), time.process_time()
     brokers = SettingsBrokers(ClientSettings(endpoints(work.bootstrap)))
     for log in work.logs:
         proof = prove(log, work.place, brokers, None, log.end, lambda _: None)
         assert proof.good, proof
-    twins._alike = kept
+    record_compare._alike = kept
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return Done(started, time.time(), time.process_time() - cpu, peak_mb)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import Damaged
-from logkeep.formats.compare import BatchStretch
+from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.kafka.logs import archived
 from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog
 from logkeep.model.segments import Codec, Segment

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.formats.compare import BatchStretch, LogComparison
+from logkeep.formats.compare.log_compare import BatchStretch, LogComparison
 from logkeep.formats.kafka.batches import walk
 from tests.kafka.slow_records import Slow, batch_of, gzipped
 from tests.property.untimed import untimed

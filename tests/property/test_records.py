@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from logkeep.formats.digest import NOTHING, Digest, digest_of
+from logkeep.formats.compare.digest import NOTHING, Digest, digest_of
 from logkeep.formats.kafka import record_kernels as kernels
 from logkeep.formats.kafka.batches import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL, walk
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.formats.compare import BatchStretch
+from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.formats.kafka import record_kernels as spans
 from logkeep.formats.kafka.batches import walk
 from logkeep.formats.kafka.partitioner import TOGETHER, Share

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.formats.compare import BatchStretch
-from logkeep.formats.deviation import first_deviation
-from logkeep.formats.digest import Digest
+from logkeep.formats.compare.digest import Digest
+from logkeep.formats.compare.first_difference import first_deviation
+from logkeep.formats.compare.log_compare import BatchStretch
+from logkeep.formats.compare.record_compare import Flags, LogSide, Twins
 from logkeep.formats.kafka.batches import APPEND_TIME, CONTROL, Batches, walk
 from logkeep.formats.kafka.record_view import View
-from logkeep.formats.twins import Flags, LogSide, Twins
 from tests.kafka.slow_records import Slow, batch_of, gzipped, slow_digest
 from tests.kafka.surveyed import GZIP, Seen, Shaped, ShapedBatch, shaped_logs
 from tests.property.untimed import untimed

@@ -1,8 +1,8 @@
 """Every kernel compiled and stored, once, before processes that all need them begin."""
 
-from logkeep.formats import compare, digest
 from logkeep.formats.arrow_records import arrow_records
-from logkeep.formats.compare import BatchStretch
+from logkeep.formats.compare import digest, log_compare
+from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.formats.kafka.batches import APPEND_TIME, walk
 from logkeep.formats.kafka.outgoing import Outgoing, outgoing, stamp
 from logkeep.formats.kafka.partitioner import Share
@@ -14,7 +14,7 @@ from logkeep.formats.kafka.synthetic_batches import filler_batches
 def warm() -> None:
     """The types that kernels are compiled for are those of the calls made here: the same as anywhere else."""
     digest.warm()
-    compare.warm()
+    log_compare.warm()
     batches = walk(digest.SMALLEST).batches
     batches.headers["attributes"] |= APPEND_TIME  # so that it has to be encoded anew
     stretch = BatchStretch(digest.SMALLEST, batches)

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Message
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.formats.compare import BatchStretch
+from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.formats.kafka.batches import walk
 from logkeep.formats.kafka.outgoing import OffsetHole, Outgoing, outgoing, stamp
 from logkeep.formats.kafka.record_view import View

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, Message, TopicCollection, TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.formats.digest import Digest
+from logkeep.formats.compare.digest import Digest
 from logkeep.formats.kafka.batches import Batches, walk
 from logkeep.formats.kafka.transactions import Settling
 from logkeep.kafka.verify.records import check_records

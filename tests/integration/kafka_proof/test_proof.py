@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.formats.digest import Digest
+from logkeep.formats.compare.digest import Digest
 from logkeep.kafka.backup.claims import Joined, join
 from logkeep.kafka.backup.copy_task import copy_ranges
 from logkeep.kafka.client.settings import ClientSettings, endpoints

@@ -18,7 +18,7 @@ def test_a_kernel_without_a_place_for_its_cache_is_compiled_all_the_same() -> No
 _FOUR_READERS = """
 import sys, threading
 import logkeep.kafka.restore.replay.task
-from logkeep.formats.digest import SMALLEST
+from logkeep.formats.compare.digest import SMALLEST
 from logkeep.formats.kafka.batches import walk
 from logkeep.formats.kafka.records import decode
 

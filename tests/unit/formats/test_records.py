@@ -12,7 +12,7 @@ import pytest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from logkeep.errors import Damaged
-from logkeep.formats.digest import NOTHING, Digest, digest_of
+from logkeep.formats.compare.digest import NOTHING, Digest, digest_of
 from logkeep.formats.kafka.batches import walk
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
 from tests.kafka.slow_records import Slow, batch_of, gzipped, slow_xxh64

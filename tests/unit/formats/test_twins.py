@@ -1,9 +1,9 @@
 """Batches whose record bytes are the same and whose times are not."""
 
-from logkeep.formats.compare import BatchStretch
+from logkeep.formats.compare.log_compare import BatchStretch
+from logkeep.formats.compare.record_compare import LogSide, Twins
 from logkeep.formats.kafka.batches import APPEND_TIME, walk
 from logkeep.formats.kafka.record_view import View
-from logkeep.formats.twins import LogSide, Twins
 from tests.kafka.slow_records import Slow, batch_of
 
 

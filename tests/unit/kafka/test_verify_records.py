@@ -2,7 +2,7 @@
 
 import hashlib
 
-from logkeep.formats.digest import Digest
+from logkeep.formats.compare.digest import Digest
 from logkeep.kafka.verify.records import RecordUnit, SegmentRange, decode_pieces
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.store.memory import MemoryStore

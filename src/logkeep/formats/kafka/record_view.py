@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from logkeep.errors import Damaged
-from logkeep.formats.compare import BatchStretch
+from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.formats.kafka.batches import CONTROL, Batches, Bytes
 from logkeep.formats.kafka.partitioner import Share
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode

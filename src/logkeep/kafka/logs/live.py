@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, NotAuthorised
-from logkeep.formats.compare import BatchStretch
+from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.formats.kafka.batches import WalkEnd, first_broken, walk
 from logkeep.kafka.backup.fetch_pipeline import ProgressBackoff
 from logkeep.kafka.backup.units import Brokers, Leader

@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
-from logkeep.formats.compare import END, BatchStretch, LogComparison
+from logkeep.formats.compare.log_compare import END, BatchStretch, LogComparison
 from logkeep.kafka.backup.fetch_pipeline import Pause, ProgressBackoff
 from logkeep.kafka.backup.units import Brokers
 from logkeep.kafka.client.fetch import FetchLimits

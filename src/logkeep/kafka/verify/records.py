@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from logkeep.formats.digest import NOTHING, Digest, digest_of, warm
+from logkeep.formats.compare.digest import NOTHING, Digest, digest_of, warm
 from logkeep.formats.kafka.batches import Batches, Bytes
 from logkeep.formats.kafka.records import Malformed, decode
 from logkeep.kafka.logs.batch_check import checked_batches

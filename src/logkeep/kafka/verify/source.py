@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from logkeep.formats.compare import warm
-from logkeep.formats.digest import Digest
+from logkeep.formats.compare.digest import Digest
+from logkeep.formats.compare.log_compare import warm
 from logkeep.kafka.admin.offsets import LogBounds, log_bounds, offset_for_leader_epoch
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.fetch import DivergingEpoch

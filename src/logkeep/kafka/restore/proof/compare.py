@@ -21,11 +21,11 @@ from itertools import chain
 import msgspec
 
 from logkeep.errors import Damaged, NotAuthorised
-from logkeep.formats.deviation import Deviation, first_deviation
+from logkeep.formats.compare.first_difference import Deviation, first_deviation
+from logkeep.formats.compare.record_compare import LogSide, Twins
+from logkeep.formats.compare.record_streams import Streams
 from logkeep.formats.kafka.records import RecordColumns
 from logkeep.formats.kafka.transactions import SettledTransactions
-from logkeep.formats.streams import Streams
-from logkeep.formats.twins import LogSide, Twins
 from logkeep.kafka.backup.fetch_pipeline import Pause
 from logkeep.kafka.backup.units import Brokers
 from logkeep.kafka.logs.archived import share_of, stretches, view_of

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from logkeep.formats.digest_kernels import U64, canonical_body, eight
+from logkeep.formats.compare.digest_kernels import U64, canonical_body, eight
 from logkeep.formats.jit import inlined, kernel
 from logkeep.formats.kafka import record_kernels as k
 from logkeep.formats.kafka.record_kernels import Bytes, Ints, Longs, Number

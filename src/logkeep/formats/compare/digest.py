@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from logkeep.errors import Damaged
-from logkeep.formats.digest_kernels import CONTENT_A, CONTENT_B, MULTIPLIER, OFFSETS, PRIME, fold, fold_places
+from logkeep.formats.compare.digest_kernels import CONTENT_A, CONTENT_B, MULTIPLIER, OFFSETS, PRIME, fold, fold_places
 from logkeep.formats.kafka.batches import Longs, walk
 from logkeep.formats.kafka.records import RecordColumns, decode
 

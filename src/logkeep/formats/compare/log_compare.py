@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from logkeep.formats.compare_kernels import NOT_THERE, OTHER, SAME, match, same_batches
-from logkeep.formats.digest import SMALLEST
+from logkeep.formats.compare.digest import SMALLEST
+from logkeep.formats.compare.log_compare_kernels import NOT_THERE, OTHER, SAME, match, same_batches
 from logkeep.formats.kafka.batches import CONTROL, Batches, Bytes, Longs, walk
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from logkeep.formats.compare_kernels import SAME, match
+from logkeep.formats.compare.log_compare_kernels import SAME, match
 from logkeep.formats.kafka.records import RecordColumns
 
 

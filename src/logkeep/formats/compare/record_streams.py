@@ -7,7 +7,7 @@ other, so both are decoded, one after the other.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from logkeep.formats.digest import NOTHING, Digest, digest_of
+from logkeep.formats.compare.digest import NOTHING, Digest, digest_of
 from logkeep.formats.kafka.records import RecordColumns
 
 Opened = Callable[[], Iterator[RecordColumns]]
