@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.formats.arrow_records import SCHEMA, arrow_records
+from logkeep.formats.datasets.arrow import SCHEMA, arrow_records
 from logkeep.formats.kafka.batches import walk
 from logkeep.formats.kafka.records import RecordColumns, decode
 from tests.kafka.slow_batches import APPEND_TIME, Source

@@ -1,8 +1,8 @@
 """Every kernel compiled and stored, once, before processes that all need them begin."""
 
-from logkeep.formats.arrow_records import arrow_records
 from logkeep.formats.compare import digest, log_compare
 from logkeep.formats.compare.log_compare import BatchStretch
+from logkeep.formats.datasets.arrow import arrow_records
 from logkeep.formats.kafka.batches import APPEND_TIME, walk
 from logkeep.formats.kafka.outgoing import Outgoing, outgoing, stamp
 from logkeep.formats.kafka.partitioner import Share

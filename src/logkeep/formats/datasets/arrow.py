@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from logkeep.formats.arrow_kernels import header_spans
+from logkeep.formats.datasets.arrow_kernels import header_spans
 from logkeep.formats.kafka import record_kernels as k
 from logkeep.formats.kafka.encode_kernels import gather
 from logkeep.formats.kafka.record_kernels import Bytes, Longs
