@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from logkeep.errors import Damaged, FormatTooNew
-from logkeep.formats.checked_columns import checksum, inflate
+from logkeep.formats.columns import checksum, inflate
 from logkeep.formats.kafka.batches import (
     APPEND_TIME,
     CODEC_MASK,

@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from logkeep.errors import Damaged, FormatTooNew
-from logkeep.formats.checked_columns import checksum, inflate
+from logkeep.formats.columns import checksum, inflate
 from logkeep.formats.kafka.batches import Longs
 from logkeep.formats.run_map.runs import RunMap
 
