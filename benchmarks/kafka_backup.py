@@ -33,7 +33,7 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.logs.batch_check import check_logs
 from logkeep.model.ids import backup_id
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.owner import this_process
+from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify import hash_objects
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.cache import cache_dir

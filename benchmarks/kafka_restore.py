@@ -53,8 +53,8 @@ from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.kafka.restore.prepare import Chance, KafkaRestoreOptions, prepare
 from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository import layout
-from logkeep.repository.fold import BackupEntry
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.fold import BackupEntry
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.engine import SparkEngine
 from logkeep.spark.settings import SparkSettings

@@ -22,7 +22,7 @@ from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.logs.batch_check import check_logs
 from logkeep.kafka.verify.records import RecordUnit, SegmentRange, decode_pieces
 from logkeep.model.segments import Collection, LogName, Segment
-from logkeep.repository import layout
+from logkeep.repository.chain import layout
 from logkeep.repository.verify import HashUnit, hash_objects
 from logkeep.store.local import LocalStore
 

@@ -18,13 +18,20 @@ from pathlib import Path
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository import layout
-from logkeep.repository.actions import BackupAction, CheckpointAction, ObjectRef, Summary
-from logkeep.repository.chain import CHECKPOINT_EVERY, SourceRef, append, put_checkpoint, read_chain, read_whole_chain
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.actions import BackupAction, CheckpointAction, ObjectRef, Summary
+from logkeep.repository.chain.commits import (
+    CHECKPOINT_EVERY,
+    SourceRef,
+    append,
+    put_checkpoint,
+    read_chain,
+    read_whole_chain,
+)
+from logkeep.repository.chain.documents import seal, seal_of
+from logkeep.repository.chain.fold import Folded
+from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.content import PartReader, put_part, rows_of, served_parts
-from logkeep.repository.documents import seal, seal_of
-from logkeep.repository.fold import Folded
-from logkeep.repository.format import StoreFacts
 from logkeep.repository.manifest import LogCut, Manifest
 from logkeep.repository.opening import create_repository
 from logkeep.repository.parts import SegmentTable

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from logkeep.errors import Damaged
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.documents import unseal
-from logkeep.repository.format import StoreFacts
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.documents import unseal
+from logkeep.repository.chain.format import StoreFacts
+from logkeep.repository.chain.owner import this_process
+from logkeep.repository.chain.write_session import writing
 from logkeep.repository.garbage import collect
 from logkeep.repository.opening import create_repository, open_repository
-from logkeep.repository.owner import this_process
 from logkeep.repository.prune import delete
 from logkeep.repository.repair import repair
 from logkeep.repository.restores import (
@@ -37,7 +38,6 @@ from logkeep.repository.restores import (
 from logkeep.repository.source import view
 from logkeep.repository.verdicts import GOOD
 from logkeep.repository.verifying import Verifier
-from logkeep.repository.writing import writing
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from logkeep.errors import LogkeepError
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.spark.engine import SparkEngine
 from logkeep.spark.settings import SparkSettings
 from logkeep.store.base import ObjectWriter, Store

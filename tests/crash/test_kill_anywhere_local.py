@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.format import StoreFacts
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.opening import create_repository
 from logkeep.store.local import LocalStore
 from logkeep.store.retrying import RetryingStore

@@ -14,19 +14,19 @@ import pytest
 from logkeep.errors import LogkeepError
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository import layout
-from logkeep.repository.actions import HoldAction, ReleaseAction
-from logkeep.repository.chain import SourceRef, read_chain, read_whole_chain
-from logkeep.repository.format import StoreFacts, open_format
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.actions import HoldAction, ReleaseAction
+from logkeep.repository.chain.commits import SourceRef, read_chain, read_whole_chain
+from logkeep.repository.chain.format import StoreFacts, open_format
+from logkeep.repository.chain.owner import this_process
+from logkeep.repository.chain.write_session import pin, writing
 from logkeep.repository.garbage import collect
 from logkeep.repository.opening import create_repository
-from logkeep.repository.owner import this_process
 from logkeep.repository.prune import delete
 from logkeep.repository.repair import repair, repair_format
 from logkeep.repository.source import read_facts
 from logkeep.repository.verdicts import GOOD
 from logkeep.repository.verifying import Verifier
-from logkeep.repository.writing import pin, writing
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from tests.crash.points import AT_ONCE, KILLED, in_child, run_backup

@@ -8,7 +8,7 @@ import pytest
 
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.restores import (
     RestoreState,
     begin_restore,

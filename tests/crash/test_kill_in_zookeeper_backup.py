@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from logkeep.model.segments import Codec
-from logkeep.repository.chain import SourceRef, read_chain
+from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.store.local import LocalStore
 from logkeep.zookeeper.bundle.layout import bundles
 from logkeep.zookeeper.bundle.view import BundleView

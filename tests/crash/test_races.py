@@ -13,11 +13,11 @@ import pytest
 
 from logkeep.errors import CommitConflict
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository import layout
-from logkeep.repository.actions import HoldAction, ReleaseAction
-from logkeep.repository.chain import SourceRef, append, read_chain, read_whole_chain
-from logkeep.repository.fold import Folded
-from logkeep.repository.format import StoreFacts
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.actions import HoldAction, ReleaseAction
+from logkeep.repository.chain.commits import SourceRef, append, read_chain, read_whole_chain
+from logkeep.repository.chain.fold import Folded
+from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.opening import create_repository
 from logkeep.store.address import open_store
 from logkeep.store.local import LocalStore

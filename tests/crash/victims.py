@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from logkeep.errors import LogkeepError
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.address import open_store
 from logkeep.store.retrying import RetryingStore

@@ -14,8 +14,8 @@ import jsonschema
 
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.format import StoreFacts
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.opening import create_repository, open_repository
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.base import Store

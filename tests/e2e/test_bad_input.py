@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from logkeep.embedded.ports import free_ports
-from logkeep.repository.documents import seal
-from logkeep.repository.format import FormatDocument
+from logkeep.repository.chain.documents import seal
+from logkeep.repository.chain.format import FormatDocument
 from logkeep.store.address import open_store
 from tests.e2e.filled import Filled, new_repository, tree
 from tests.servers.s3 import ENVIRONMENT, READER, S3Server, seaweed

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.documents import seal, unseal
-from logkeep.repository.freshness import Freshness, put_freshness, read_freshness
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.documents import seal, unseal
+from logkeep.repository.chain.freshness import Freshness, put_freshness, read_freshness
 from logkeep.store.memory import MemoryStore
 
 FILE = Path(__file__).parent / "freshness" / "v1.json"

@@ -16,7 +16,7 @@ from logkeep.kafka.record.documents import (
     QuotaRecord,
     TopicRecord,
 )
-from logkeep.repository.documents import seal, unseal
+from logkeep.repository.chain.documents import seal, unseal
 
 FILE = Path(__file__).parent / "kafka" / "v1.json"
 RECORD = ClusterRecord(

@@ -12,8 +12,8 @@ import pytest
 
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.chain.owner import this_process
 from logkeep.repository.opening import open_repository
-from logkeep.repository.owner import this_process
 from logkeep.repository.source import view
 from logkeep.repository.states import Completed, Failed
 from logkeep.repository.verdicts import GOOD

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from logkeep.model.ids import RestoreId
-from logkeep.repository.actions import ObjectRef
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.documents import unseal
+from logkeep.repository.chain.actions import ObjectRef
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.documents import unseal
 from logkeep.repository.restores import AbortedDocument, ProducersDocument, RestorePlanDocument, put_receipt
 from logkeep.repository.restores.documents import EndedDocument, RestoreDocument, ResumedDocument, sealed
 from logkeep.store.memory import MemoryStore

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from logkeep.model.segments import Proof
-from logkeep.repository.documents import seal, unseal
+from logkeep.repository.chain.documents import seal, unseal
 from logkeep.zookeeper.bundle.document import BackupInfo, encoded, read_info, with_seal
 from logkeep.zookeeper.bundle.seal import is_intact
 from logkeep.zookeeper.bundle.view import BundleView

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from logkeep.kafka.backup.copy_task import copy_ranges
 from logkeep.model.segments import Codec
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.local import LocalStore
 from tests.kafka.archive import unit_of, whole_range
 from tests.kafka.plain import PlainBrokers

@@ -15,8 +15,8 @@ from logkeep.formats.run_map.runs import RunMapBuilder
 from logkeep.formats.run_map.stored import Route, encode_all
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import random_token, rfc3339, utc_now
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.owner import this_process
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.owner import this_process
 from logkeep.repository.restores import (
     FIRST,
     NewRestore,

@@ -14,7 +14,7 @@ from logkeep.kafka.offline_restore.values import OfflineReport, OfflineWish
 from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.spark.inline import InlineEngine
 from tests.kafka.disks import made_disk
 from tests.kafka.salvaged import salvaged

@@ -7,7 +7,7 @@ from logkeep.kafka.disks.directories import held, look
 from logkeep.kafka.salvage.plan import SalvageOptions
 from logkeep.kafka.salvage.run import KafkaSalvage, SalvageDone
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.spark.inline import InlineEngine
 from tests.kafka.whole import Archive
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Codec, Collection, LogName, Segment
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.parts import Expected
 from logkeep.store.memory import MemoryStore
 from tests.kafka.batches import Batch

@@ -14,12 +14,12 @@ from logkeep.model.segments import LogName, Segment
 from logkeep.model.time import random_token, utc_now
 from logkeep.model.work import Engine
 from logkeep.repository.attachments import read_attachment
-from logkeep.repository.chain import SourceRef, read_chain
+from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.repository.chain.format import StoreFacts
+from logkeep.repository.chain.owner import this_process
 from logkeep.repository.content import PartReader, rows_of, served_parts
-from logkeep.repository.format import StoreFacts
 from logkeep.repository.manifest import LogCut, Manifest
 from logkeep.repository.opening import create_repository
-from logkeep.repository.owner import this_process
 from logkeep.repository.source import read_manifest
 from logkeep.repository.verdicts import GOOD
 from logkeep.repository.verifying import Verifier

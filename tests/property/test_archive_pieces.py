@@ -15,8 +15,8 @@ from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.kafka.logs import archived
 from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog
 from logkeep.model.segments import Codec, Segment
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
 from tests.kafka.slow_records import Slow, batch_of
 from tests.kafka.stored import LOG, place, written
 from tests.property.untimed import untimed

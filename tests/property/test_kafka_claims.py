@@ -22,8 +22,8 @@ from logkeep.kafka.logs.lost_offset import LogFacts, explain
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.manifest import KnownGap, LogCut
 from logkeep.repository.tiling import untiled
 from logkeep.store.memory import MemoryStore

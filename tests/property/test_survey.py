@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from logkeep.formats.kafka.batches import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL
 from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey, RestoreSurveyUnit, SurveyLog, survey, survey_units
 from logkeep.model.segments import Codec, Segment
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
 from tests.kafka.batches import dense
 from tests.kafka.stored import LOG, place, written
 from tests.kafka.surveyed import Seen, Shaped, shaped_logs

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.chain.write_session import writing
 from logkeep.repository.garbage import collect
 from logkeep.repository.prune import delete
-from logkeep.repository.writing import writing
 from tests.crash.points import AT_ONCE
 from tests.zookeeper.archives import new_place
 from tests.zookeeper.merging import Growing, everything, optimize

@@ -7,9 +7,9 @@ from logkeep.formats.run_map.stored import Route, encode_all
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import Clock
-from logkeep.repository.actions import ObjectRef
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.owner import Owner
+from logkeep.repository.chain.actions import ObjectRef
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.owner import Owner
 from logkeep.repository.restores import (
     FIRST,
     NewRestore,

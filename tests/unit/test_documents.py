@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import AlreadyExists, Damaged, FormatTooNew
-from logkeep.repository.actions import Commit, HoldAction
-from logkeep.repository.documents import open_in_place, put_own, seal, seal_of, unseal
-from logkeep.repository.fold import Checkpoint
+from logkeep.repository.chain.actions import Commit, HoldAction
+from logkeep.repository.chain.documents import open_in_place, put_own, seal, seal_of, unseal
+from logkeep.repository.chain.fold import Checkpoint
 from logkeep.store.memory import MemoryStore
 
 COMMIT = Commit(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from logkeep.errors import Damaged
-from logkeep.repository.actions import (
+from logkeep.repository.chain.actions import (
     Action,
     BackupAction,
     CheckpointAction,
@@ -22,7 +22,7 @@ from logkeep.repository.actions import (
     ReplayedAction,
     Summary,
 )
-from logkeep.repository.fold import Folded, Folding
+from logkeep.repository.chain.fold import Folded, Folding
 
 SUMMARY = Summary(started="t", logs=1, segments=1, records=1, stored_bytes=1, new_bytes=1)
 

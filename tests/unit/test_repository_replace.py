@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 
 from logkeep.model.ids import BackupId
-from logkeep.repository.chain import read_chain
+from logkeep.repository.chain.commits import read_chain
+from logkeep.repository.chain.owner import this_process
+from logkeep.repository.chain.write_session import writing
 from logkeep.repository.garbage import GarbageRules, collect
 from logkeep.repository.holds import reader_holds, reading
-from logkeep.repository.owner import this_process
 from logkeep.repository.prune import delete
-from logkeep.repository.writing import writing
 from tests.scripted.backup import expected, restored
 from tests.scripted.merging import Pair, merge_neighbours
 from tests.unit.test_repository_walk import Lab

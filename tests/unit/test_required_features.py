@@ -4,8 +4,8 @@ import pytest
 
 from logkeep.errors import Damaged, FormatTooNew, StoreError
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository import layout
-from logkeep.repository.format import (
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.format import (
     ZSTD_FRAMES,
     FormatDocument,
     StoreFacts,

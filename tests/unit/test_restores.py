@@ -10,8 +10,8 @@ import pytest
 from logkeep.errors import Damaged, ObjectMissing, RestoreFailed, StoreDenied
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import random_token
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.restores import (
     NewRestore,
     RestoreState,

@@ -2,8 +2,8 @@
 
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import SourceRef, read_chain
-from logkeep.repository.owner import this_process
+from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verifying import Verifier, VerifyResult
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import SourceRef, read_chain
+from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.merge_plan import MergeRule
 from logkeep.repository.optimize import Optimized, Optimizing
 from logkeep.zookeeper.model.archived import BackupView

@@ -6,7 +6,7 @@ from pathlib import Path
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.spark.cache import cache_dir
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up

@@ -7,8 +7,8 @@ from pathlib import Path
 from logkeep.cli.console import Console
 from logkeep.errors import UsageError
 from logkeep.model.ids import RestoreId
-from logkeep.repository.actions import ObjectRef
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.actions import ObjectRef
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.restores import read_map
 
 

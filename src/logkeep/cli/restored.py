@@ -10,7 +10,7 @@ from logkeep.cli.opening import restores_place
 from logkeep.cli.run import Run
 from logkeep.errors import StoreLocationMissing
 from logkeep.model.time import rfc3339
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.restores.listing import RestoreRow, last_restores
 
 

@@ -8,9 +8,9 @@ import msgspec
 
 from logkeep.cli.look import TerminalStyle, count, size
 from logkeep.cli.restored import LastRestore, restore_cell
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.fold import BackupEntry
-from logkeep.repository.owner import this_process
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.fold import BackupEntry
+from logkeep.repository.chain.owner import this_process
 from logkeep.repository.source import SourceView, view
 from logkeep.repository.states import Completed, Failed, Ongoing, State
 from logkeep.repository.verdicts import BackupVerdict, verdicts

@@ -14,13 +14,13 @@ from typing import ClassVar
 import msgspec
 
 from logkeep.errors import Damaged, LogkeepError, ObjectMissing, StoreDenied
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef, checkpoints, read_whole_chain
-from logkeep.repository.documents import MIB, SourceDocument, read, seal
-from logkeep.repository.fold import Folded
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef, checkpoints, read_whole_chain
+from logkeep.repository.chain.documents import MIB, SourceDocument, read, seal
+from logkeep.repository.chain.fold import Folded
+from logkeep.repository.chain.write_session import Writing
 from logkeep.repository.holds import held_ids, reader_holds
 from logkeep.repository.live import LiveObjects, live_objects
-from logkeep.repository.writing import Writing
 from logkeep.store.base import ObjectInfo, sweepable
 
 REPAIR_GRACE = timedelta(days=30)

@@ -12,12 +12,12 @@ from datetime import UTC, datetime, timedelta
 from logkeep.errors import Damaged, ObjectMissing, StoreDenied, StoreError, UnknownBackup
 from logkeep.model.ids import BackupId, StoredId
 from logkeep.model.time import TokenSource
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef, read_chain
-from logkeep.repository.documents import SourceDocument, read, seal
-from logkeep.repository.fold import BackupEntry
-from logkeep.repository.owner import Owner
-from logkeep.repository.renewal import Renewal
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.repository.chain.documents import SourceDocument, read, seal
+from logkeep.repository.chain.fold import BackupEntry
+from logkeep.repository.chain.owner import Owner
+from logkeep.repository.chain.renewal import Renewal
 
 DEFAULT_TTL = timedelta(minutes=30)
 _NEVER = datetime.max.replace(tzinfo=UTC)

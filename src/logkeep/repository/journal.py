@@ -13,10 +13,10 @@ import msgspec
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.model.ids import BackupId, StoredId
 from logkeep.model.segments import Segment
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.documents import MIB, SourceDocument, put_own, read, seal
-from logkeep.repository.owner import Owner
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.documents import MIB, SourceDocument, put_own, read, seal
+from logkeep.repository.chain.owner import Owner
 
 
 class BackupRequest(SourceDocument, frozen=True, kw_only=True, tag="request"):

@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 
 from logkeep.errors import Damaged
 from logkeep.model.ids import BackupId
-from logkeep.repository import layout
-from logkeep.repository.actions import PartRef
-from logkeep.repository.chain import SourceRef, replacements_ever
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.actions import PartRef
+from logkeep.repository.chain.commits import SourceRef, replacements_ever
+from logkeep.repository.chain.documents import read
+from logkeep.repository.chain.fold import Folded
 from logkeep.repository.content import PartReader, rows_of, served_parts
-from logkeep.repository.documents import read
-from logkeep.repository.fold import Folded
 from logkeep.repository.journal import open_ids, receipts
 from logkeep.repository.manifest import Manifest
 from logkeep.repository.parts import tokens

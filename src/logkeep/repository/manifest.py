@@ -7,8 +7,8 @@ import msgspec
 from logkeep.model.findings import Finding
 from logkeep.model.ids import StoredId
 from logkeep.model.segments import LogName, Position, Sha256, Token
-from logkeep.repository.actions import PartRef
-from logkeep.repository.documents import MIB, SourceDocument
+from logkeep.repository.chain.actions import PartRef
+from logkeep.repository.chain.documents import MIB, SourceDocument
 
 MAX_PARTS = 16
 

@@ -15,11 +15,11 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Segment
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import EngineFor, Task
-from logkeep.repository.chain import SourceRef, read_chain
-from logkeep.repository.fold import Folded
+from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.repository.chain.fold import Folded
+from logkeep.repository.chain.write_session import writing
 from logkeep.repository.merge_plan import Kin, MergeRule, Run, plan_merges
 from logkeep.repository.replacing import Served, replace_rows, served_rows
-from logkeep.repository.writing import writing
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from datetime import timedelta
 from logkeep.errors import Damaged, FormatTooNew, ObjectMissing
 from logkeep.model.ids import BackupId
 from logkeep.model.time import Clock, TokenSource
-from logkeep.repository import layout
-from logkeep.repository.actions import (
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.actions import (
     BackupAction,
     CheckpointAction,
     DeleteAction,
@@ -25,7 +25,7 @@ from logkeep.repository.actions import (
     ReplayedAction,
     Summary,
 )
-from logkeep.repository.chain import (
+from logkeep.repository.chain.commits import (
     Link,
     SourceRef,
     append,
@@ -37,20 +37,20 @@ from logkeep.repository.chain import (
     read_whole_chain,
     walk,
 )
+from logkeep.repository.chain.documents import Document, open_in_place, read, seal, seal_of
+from logkeep.repository.chain.fold import Folded, Folding
+from logkeep.repository.chain.format import FormatDocument
+from logkeep.repository.chain.lease import NOTHING_SEEN, Head, acquire, check_seen, read_lease
+from logkeep.repository.chain.owner import this_process
+from logkeep.repository.chain.write_session import writing
 from logkeep.repository.content import PartReader, rows_of
-from logkeep.repository.documents import Document, open_in_place, read, seal, seal_of
-from logkeep.repository.fold import Folded, Folding
-from logkeep.repository.format import FormatDocument
 from logkeep.repository.garbage import GarbageMark
 from logkeep.repository.holds import HoldDocument
 from logkeep.repository.journal import read_request
-from logkeep.repository.lease import NOTHING_SEEN, Head, acquire, check_seen, read_lease
 from logkeep.repository.manifest import Manifest
-from logkeep.repository.owner import this_process
 from logkeep.repository.parts import total
 from logkeep.repository.source import SourceFacts, read_facts
 from logkeep.repository.verification import Verification
-from logkeep.repository.writing import writing
 from logkeep.store.base import Store
 
 

@@ -18,8 +18,8 @@ from logkeep.errors import Damaged, FormatTooNew, ObjectMissing
 from logkeep.formats.kafka.batch_index import BatchIndex, decode
 from logkeep.formats.zstd_frames import HEAD_BYTES, frame_end, frame_head, opened
 from logkeep.model.segments import Codec, Segment
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.parts import Expected
 from logkeep.store.base import Store
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from logkeep.model.ids import BackupId
-from logkeep.repository.fold import BackupEntry, Folded
+from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.journal import BackupRequest
 
 

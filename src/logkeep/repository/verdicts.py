@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from logkeep.model.ids import BackupId
-from logkeep.repository.layout import VerificationName
+from logkeep.repository.chain.layout import VerificationName
 
 LEVELS = ("files", "data", "records", "replay", "source", "boot")
 """From shallow to deep. A foundation knows the first two; kinds of sources add theirs."""

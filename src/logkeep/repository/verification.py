@@ -11,11 +11,11 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, StoredId
 from logkeep.model.segments import LogName
 from logkeep.model.time import rfc3339
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.documents import MIB, SourceDocument, read, seal
-from logkeep.repository.layout import VerificationName
-from logkeep.repository.lease import Head
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.documents import MIB, SourceDocument, read, seal
+from logkeep.repository.chain.layout import VerificationName
+from logkeep.repository.chain.lease import Head
 from logkeep.repository.verdicts import DAMAGED, GOOD, depth, verdicts
 
 MAX_STORED_FINDINGS = 1_000

@@ -11,14 +11,14 @@ from logkeep.model.findings import Finding, Severity, worst
 from logkeep.model.ids import BackupId
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.model.work import Engine
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef, read_chain
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.repository.chain.fold import BackupEntry, Folded
+from logkeep.repository.chain.lease import NOTHING_SEEN, Head
+from logkeep.repository.chain.owner import Owner
 from logkeep.repository.content import PartReader, rows_of, served_parts
-from logkeep.repository.fold import BackupEntry, Folded
 from logkeep.repository.holds import reading
-from logkeep.repository.lease import NOTHING_SEEN, Head
 from logkeep.repository.manifest import Manifest
-from logkeep.repository.owner import Owner
 from logkeep.repository.parts import SegmentTable, objects
 from logkeep.repository.source import read_manifest
 from logkeep.repository.verdicts import DAMAGED, GOOD

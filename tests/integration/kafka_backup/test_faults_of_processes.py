@@ -12,7 +12,7 @@ import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.model.ids import BackupId
-from logkeep.repository.chain import read_chain
+from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.journal import open_ids, receipts
 from logkeep.repository.opening import open_repository
 from logkeep.spark.cache import cache_dir

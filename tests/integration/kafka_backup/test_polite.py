@@ -14,8 +14,8 @@ from logkeep.kafka.backup.copy_task import copy_ranges, copy_with
 from logkeep.kafka.backup.units import CopyResult, CopyUnit
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.format import check_features, open_format
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.format import check_features, open_format
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from tests.e2e.filled import Filled, tree

@@ -16,7 +16,7 @@ from logkeep.kafka.logs.archived import settled_of
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.restore.facts.units import LogProof, Offsets, Producer, ReplayLog
 from logkeep.kafka.restore.proof.compare import prove
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from tests.integration.processes import wait_for
 from tests.kafka.archive import unit_of, whole_range
 from tests.kafka.matrix import Matrix

@@ -10,7 +10,7 @@ from logkeep.formats.kafka.records import RecordColumns, decode
 from logkeep.kafka.backup.claims import join
 from logkeep.kafka.backup.copy_task import copy_ranges
 from logkeep.kafka.restore.facts.survey_task import Cut, RestoreSurveyUnit, SurveyLog, survey
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from tests.kafka.archive import archived, unit_of, whole_range
 from tests.kafka.plain import PlainBrokers
 

@@ -14,7 +14,7 @@ from logkeep.kafka.restore.facts.units import LogProof, Offsets, ReplayLog, Repl
 from logkeep.kafka.restore.proof.compare import prove
 from logkeep.kafka.restore.proof.task import beginning_of
 from logkeep.kafka.restore.replay.task import replay
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from tests.integration.kafka_replay.attempts import KILLED, Attempts
 from tests.integration.kafka_replay.conftest import Archived
 from tests.integration.processes import wait_for

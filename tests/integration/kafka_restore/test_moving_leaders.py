@@ -26,7 +26,7 @@ from logkeep.kafka.restore.replay.request_sender import Sender
 from logkeep.kafka.restore.replay.target_ends import Absent, Answer, ask_standings
 from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import read_chain
+from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.restores import RestoreVerdict
 from logkeep.spark.inline import InlineEngine
 from tests.integration.processes import wait_for

@@ -18,7 +18,7 @@ from logkeep.kafka.restore.prepare import Chance, KafkaRestoreOptions, prepare
 from logkeep.kafka.restore.run import KafkaRestore
 from logkeep.kafka.restore.write import LogWriting
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import read_chain
+from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.restores import NewRestore, RestoreTargetRef, RestoreVerdict, begin_restore
 from logkeep.spark.inline import InlineEngine
 from tests.e2e.filled import Filled

@@ -25,7 +25,7 @@ from logkeep.kafka.restore.run import KafkaRestore
 from logkeep.kafka.restore.write import LogWriting
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import SourceRef, read_chain
+from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.restores import NewRestore, RestoreTargetRef, RestoreVerdict, begin_restore, read_producers
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.inline import InlineEngine

@@ -8,7 +8,7 @@ import pytest
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import SourceRef, read_chain
+from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
 from logkeep.zookeeper.follow import ZooKeeperFollowRound, follow
 from logkeep.zookeeper.repo.sink import ArchiveSink, archiving

@@ -9,7 +9,7 @@ import pytest
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.errors import HistoryUnproven
-from logkeep.repository.chain import read_chain
+from logkeep.repository.chain.commits import read_chain
 from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.repo.view import ArchiveView
 from logkeep.zookeeper.repo.view import view_of as archived_view

@@ -17,8 +17,8 @@ from logkeep.kafka.logs.read_ahead import ahead
 from logkeep.kafka.restore.facts.units import LogProof, Offsets, Producer, ReplayLog
 from logkeep.kafka.restore.proof.compare import prove_with
 from logkeep.model.segments import Codec
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
 from tests.kafka.scripted import Asked, Reply, Script, ScriptedConnection
 from tests.kafka.slow_records import Slow, batch_of
 from tests.kafka.stored import LOG, place, written

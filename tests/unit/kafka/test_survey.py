@@ -4,8 +4,8 @@ import pytest
 
 from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey, RestoreSurveyUnit, SurveyLog, survey
 from logkeep.model.segments import Codec, Segment
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.metered import MeteredStore
 from tests.kafka.slow_records import Slow, batch_of
 from tests.kafka.stored import LOG, place, written

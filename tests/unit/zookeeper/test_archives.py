@@ -11,9 +11,9 @@ from logkeep.errors import HistoryUnproven, UsageError
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec, Collection, Proof
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import read_chain
+from logkeep.repository.chain.commits import read_chain
+from logkeep.repository.chain.owner import this_process
 from logkeep.repository.content import PartReader, rows_of, served_parts
-from logkeep.repository.owner import this_process
 from logkeep.repository.source import read_manifest
 from logkeep.repository.verdicts import DAMAGED, GOOD
 from logkeep.repository.verifying import Verifier

@@ -10,8 +10,8 @@ from logkeep import errors
 from logkeep.embedded import booting
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import SourceRef, read_chain
-from logkeep.repository.owner import this_process
+from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verification import stored_verifications
 from logkeep.repository.verifying import Verifier, VerifyResult
 from logkeep.spark.inline import InlineEngine

@@ -10,7 +10,7 @@ import pytest
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.model.segments import Proof
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.verdicts import GOOD
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.repair.plan import Repair, RepairPlan

@@ -8,8 +8,8 @@ import pytest
 
 from logkeep import errors
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.writing import writing
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.write_session import writing
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
 from logkeep.zookeeper.follow import ZooKeeperFollowRound, follow
 from logkeep.zookeeper.repo.sink import ArchiveSink, archiving

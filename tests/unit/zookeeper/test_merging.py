@@ -10,15 +10,15 @@ from logkeep.errors import Damaged
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef, read_chain
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.repository.chain.owner import this_process
+from logkeep.repository.chain.write_session import writing
 from logkeep.repository.garbage import collect
 from logkeep.repository.optimize import MergeUnit
-from logkeep.repository.owner import this_process
 from logkeep.repository.prune import delete
 from logkeep.repository.verdicts import GOOD
 from logkeep.repository.verifying import Verifier
-from logkeep.repository.writing import writing
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper import follow as following
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions

@@ -9,7 +9,7 @@ import pytest
 from logkeep.errors import ClusterUnreachable
 from logkeep.model.segments import Proof
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
 from logkeep.zookeeper.backup.server_identity import contradicted, processes_all

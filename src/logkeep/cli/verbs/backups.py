@@ -10,7 +10,7 @@ from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import REPO, SOURCE, STATE_DIR
 from logkeep.errors import Damaged
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.source import SourceView
 
 

@@ -55,8 +55,8 @@ from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.kafka.restore.topics import abort_topics
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
+from logkeep.repository.chain.owner import is_dead, same_process, this_process
 from logkeep.repository.holds import reading
-from logkeep.repository.owner import is_dead, same_process, this_process
 from logkeep.repository.restores import RestoreState, RestoreVerdict, list_restores, topic_ids
 from logkeep.repository.source import read_facts
 

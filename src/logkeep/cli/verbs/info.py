@@ -18,7 +18,7 @@ from logkeep.errors import UnknownBackup, UsageError
 from logkeep.kafka.record.contents import KafkaReport
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, choose_id
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.source import SourceView
 from logkeep.repository.states import Completed, DoesNotExist, StateName, group_state
 from logkeep.zookeeper.repo.report import ZooKeeperReport

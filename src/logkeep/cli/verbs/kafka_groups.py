@@ -21,7 +21,7 @@ from logkeep.formats.kafka.offsets_topic import PositionKey
 from logkeep.kafka.record.group_positions import TOPIC, GroupPosition, archived_positions
 from logkeep.model.ids import BackupId, choose_id
 from logkeep.model.segments import LogName, Segment
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 
 _SHOWN = 40
 

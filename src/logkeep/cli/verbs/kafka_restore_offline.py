@@ -39,8 +39,8 @@ from logkeep.kafka.restore.plan.refusals import refuse_damage, refuse_nothing_be
 from logkeep.kafka.restore.plan.selection import RestoreSelection, choose
 from logkeep.kafka.restore.prepare import survey_logs
 from logkeep.model.ids import BackupId
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.fold import BackupEntry
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.fold import BackupEntry
 from logkeep.repository.restores import RestoredPartition
 
 _WHY = "files hold every record at its own offset"

@@ -21,7 +21,7 @@ from logkeep.config.options import (
     SPARK_CONF,
 )
 from logkeep.model.findings import Finding
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 
 if TYPE_CHECKING:
     from logkeep.repository.optimize import Optimizing

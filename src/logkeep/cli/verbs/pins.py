@@ -9,8 +9,8 @@ from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import REASON, REPO, SOURCE
-from logkeep.repository.actions import HoldAction, ReleaseAction
-from logkeep.repository.writing import pin
+from logkeep.repository.chain.actions import HoldAction, ReleaseAction
+from logkeep.repository.chain.write_session import pin
 
 
 class PinReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,9 +24,9 @@ from logkeep.errors import Damaged, ObjectMissing, UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, RestoreId, choose_id
 from logkeep.model.time import rfc3339
-from logkeep.repository.actions import ObjectRef
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.owner import Owner, is_dead, this_process
+from logkeep.repository.chain.actions import ObjectRef
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.owner import Owner, is_dead, this_process
 from logkeep.repository.restores import (
     ReceiptDocument,
     RestoredGroup,

@@ -7,8 +7,8 @@ from logkeep.cli.opening import STORE_EXITS, chosen_source, chosen_sources, open
 from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import ACCEPT_LOSS, LEASE_TTL, REPO, SOURCE
-from logkeep.repository.lease import LeaseState, free, read_lease, standing
-from logkeep.repository.owner import this_process
+from logkeep.repository.chain.lease import LeaseState, free, read_lease, standing
+from logkeep.repository.chain.owner import this_process
 
 
 class UnlockReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from logkeep.config.options import BACKUP_ID, ZK_INTERVAL, ZK_SEGMENT_BYTES
 from logkeep.errors import BackupFailed, Damaged, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.merge_plan import MergeRule
 from logkeep.spark.stop import SignalStop
 from logkeep.zookeeper.backup.findings import PARTIAL

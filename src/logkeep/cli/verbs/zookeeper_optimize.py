@@ -15,7 +15,7 @@ from logkeep.cli.verbs.optimize_report import (
     optimized,
 )
 from logkeep.config.options import LEASE_TTL, ZK_SEGMENT_BYTES
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.source import check_source
 
 if TYPE_CHECKING:

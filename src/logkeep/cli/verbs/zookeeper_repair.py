@@ -23,7 +23,7 @@ from logkeep.config.options import (
 from logkeep.errors import UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.source import read_facts
 from logkeep.repository.verdicts import GOOD
 

@@ -14,9 +14,9 @@ from logkeep.cli.verbs.verify import VerifyReport, ZooKeeperVerified
 from logkeep.config.options import LEVEL
 from logkeep.embedded.booting import boot_of, version_of
 from logkeep.model.ids import BackupId
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.fold import BackupEntry
-from logkeep.repository.owner import this_process
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.fold import BackupEntry
+from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verifying import Verifier, VerifyResult
 from logkeep.zookeeper.repo.verify import DeepVerification, ended_at, intervals
 from logkeep.zookeeper.repo.view import view_of

@@ -58,14 +58,14 @@ from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine, EngineFor
 from logkeep.repository.attachments import put_attachment, read_attachment
 from logkeep.repository.backup import FinishedRun, OngoingBackup, begin, check_wanted, resume
-from logkeep.repository.chain import SourceRef, read_chain
-from logkeep.repository.fold import BackupEntry, Folded
-from logkeep.repository.format import ZSTD_FRAMES, require_feature
+from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.repository.chain.fold import BackupEntry, Folded
+from logkeep.repository.chain.format import ZSTD_FRAMES, require_feature
+from logkeep.repository.chain.write_session import Writing, writing
 from logkeep.repository.journal import open_ids
 from logkeep.repository.manifest import KnownGap
 from logkeep.repository.resume import usable_receipts
 from logkeep.repository.source import check_source, ensure_source, read_manifest
-from logkeep.repository.writing import Writing, writing
 from logkeep.store.throttled import shared_by
 
 KIND = "kafka"

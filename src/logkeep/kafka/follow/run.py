@@ -22,7 +22,7 @@ from logkeep.kafka.follow.retention_race import LogLook, Retention, Threat, near
 from logkeep.kafka.follow.rules import MERGE_LEAST, merging_due, next_look_s, pause_s, retry_cures
 from logkeep.kafka.merge import optimizing
 from logkeep.model.work import EngineFor
-from logkeep.repository.freshness import put_freshness
+from logkeep.repository.chain.freshness import put_freshness
 from logkeep.repository.merge_plan import MergeRule
 from logkeep.repository.optimize import Optimized
 

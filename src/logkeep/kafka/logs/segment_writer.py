@@ -20,8 +20,8 @@ from logkeep.formats.zstd_frames import compressed_balance
 from logkeep.kafka.logs.segment_packing import packing
 from logkeep.model.segments import Codec, LogName, Segment
 from logkeep.model.time import TokenSource
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
 
 
 @dataclass(frozen=True)

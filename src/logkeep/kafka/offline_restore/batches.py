@@ -18,7 +18,7 @@ from logkeep.formats.kafka.transactions import Settling
 from logkeep.kafka.merge import proven_batches
 from logkeep.kafka.offline_restore.values import OfflineRestoreLog
 from logkeep.model.work import Progress
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 
 
 class Passing:

@@ -36,8 +36,8 @@ from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs, choose
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.fold import BackupEntry
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.fold import BackupEntry
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import msgspec
 from logkeep.kafka.offline_restore.values import LogWritten, OfflineReport, OfflineRestorePlan, OfflineWish
 from logkeep.model.findings import Finding
 from logkeep.model.time import Clock, TokenSource, rfc3339
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.owner import this_process
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.owner import this_process
 from logkeep.repository.restores import (
     FIRST,
     NewRestore,

@@ -10,7 +10,7 @@ from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.segments import LogName, Segment
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 
 DEFAULT_SEGMENT_BYTES = 1 << 30
 """A broker's own `segment.bytes`."""

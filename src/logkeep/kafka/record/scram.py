@@ -21,8 +21,8 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, StoredId
 from logkeep.model.sealing import check_recipients, sealed_to
 from logkeep.repository.attachments import put_attachment
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.documents import MIB, SourceDocument
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.documents import MIB, SourceDocument
 from logkeep.repository.manifest import AttachmentRef
 
 ROLE = "scram"

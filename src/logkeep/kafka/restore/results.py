@@ -15,8 +15,8 @@ from logkeep.kafka.restore.facts.units import LogProof, LogResult, ReplayOutcome
 from logkeep.kafka.restore.plan.plan import RestorePlan
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.time import rfc3339
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.owner import this_process
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.owner import this_process
 from logkeep.repository.restores import FIRST, ReceiptDocument, RestoredPartition, RestorePlanDocument, RestoreVerdict
 
 

@@ -30,8 +30,8 @@ from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.ranges import Range
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine, EngineFor
-from logkeep.repository.chain import SourceRef, read_chain
-from logkeep.repository.owner import is_alive, this_process
+from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.repository.chain.owner import is_alive, this_process
 from logkeep.repository.restores import (
     NewRestore,
     ReceiptDocument,

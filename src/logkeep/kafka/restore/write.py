@@ -43,7 +43,7 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import RestoreId
 from logkeep.model.ranges import Range
 from logkeep.model.work import Engine
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.restores import (
     ProducerRow,
     ProducersDocument,

@@ -33,11 +33,11 @@ from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine
 from logkeep.repository.attachments import put_attachment, read_attachment
 from logkeep.repository.backup import FinishedRun, OngoingBackup, begin, check_wanted
-from logkeep.repository.chain import SourceRef, read_chain
-from logkeep.repository.fold import BackupEntry, Folded
+from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.repository.chain.fold import BackupEntry, Folded
+from logkeep.repository.chain.write_session import Writing, writing
 from logkeep.repository.manifest import KnownGap, LogCut
 from logkeep.repository.source import check_source, ensure_source, read_manifest
-from logkeep.repository.writing import Writing, writing
 
 KIND = "kafka"
 _NO_TIP = EpochRun(-1, -1, -1)

@@ -18,7 +18,7 @@ from logkeep.model.findings import Finding
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.work import Progress
-from logkeep.repository import layout
+from logkeep.repository.chain import layout
 from logkeep.repository.manifest import Manifest
 from logkeep.repository.parts import Expected
 from logkeep.repository.verification import LogDigest

@@ -16,10 +16,10 @@ from logkeep.model.findings import Finding
 from logkeep.model.ids import StoredId
 from logkeep.model.segments import Position
 from logkeep.model.time import within_reason
-from logkeep.repository.actions import ObjectRef
-from logkeep.repository.documents import MIB, SourceDocument, seal, unseal
-from logkeep.repository.layout import MOST_NUMBERED
-from logkeep.repository.owner import Owner
+from logkeep.repository.chain.actions import ObjectRef
+from logkeep.repository.chain.documents import MIB, SourceDocument, seal, unseal
+from logkeep.repository.chain.layout import MOST_NUMBERED
+from logkeep.repository.chain.owner import Owner
 
 BODY_LIMIT = 240 * MIB
 """Of the plan that only one kind of source understands."""

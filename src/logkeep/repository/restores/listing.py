@@ -11,9 +11,9 @@ from enum import StrEnum
 
 from logkeep.errors import Damaged, FormatTooNew, ObjectMissing
 from logkeep.model.ids import BackupId, RestoreId
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.owner import Owner
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.owner import Owner
 from logkeep.repository.restores.attempts import owner_of
 from logkeep.repository.restores.documents import RestoreVerdict, moment
 from logkeep.repository.restores.receipts import ended, read_receipt

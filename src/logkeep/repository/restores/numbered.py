@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from logkeep.errors import AlreadyExists, Damaged, ObjectMissing
 from logkeep.model.ids import RestoreId
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.documents import open_in_place, put_own
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.documents import open_in_place, put_own
 from logkeep.repository.restores.documents import (
     NumberedDocument,
     ProducersDocument,

@@ -16,8 +16,8 @@ import msgspec
 
 from logkeep.errors import AlreadyExists
 from logkeep.model.ids import BackupId, RestoreId
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.restores.documents import EndedDocument, ReceiptDocument, RestoreVerdict, moment, sealed
 from logkeep.repository.restores.numbered import last_number, put_next, read_all, read_newest, read_numbered
 

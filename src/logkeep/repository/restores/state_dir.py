@@ -7,7 +7,7 @@ was used with another repository does not fit.
 from dataclasses import replace
 from pathlib import Path
 
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.address import create_place, open_store
 
 

@@ -13,11 +13,11 @@ import msgspec
 from logkeep.errors import AlreadyExists, Damaged, ObjectMissing, RestoreFailed, StoreDenied, StoreError
 from logkeep.model.ids import RestoreId, next_id
 from logkeep.model.time import Clock, TokenSource, rfc3339
-from logkeep.repository import layout
-from logkeep.repository.actions import ObjectRef
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.documents import MIB, put_own
-from logkeep.repository.owner import this_process
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.actions import ObjectRef
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.documents import MIB, put_own
+from logkeep.repository.chain.owner import this_process
 from logkeep.repository.restores.documents import (
     MAP_LIMIT,
     AbortedDocument,

@@ -18,10 +18,10 @@ from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, Padding, header, scan
 from logkeep.model.segments import Segment
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
-from logkeep.repository import layout
 from logkeep.repository.attachments import read_attachment
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.fold import Folded
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.fold import Folded
 from logkeep.repository.merge_plan import Kin
 from logkeep.repository.optimize import Merged, MergeUnit, MergeWay
 from logkeep.repository.segment_bytes import StoredLog

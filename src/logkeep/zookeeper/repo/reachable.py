@@ -10,8 +10,8 @@ from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.segments import Segment
 from logkeep.repository.attachments import read_attachment
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.fold import BackupEntry, Folded
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.source import read_manifest
 from logkeep.zookeeper.model.archived import KeptLog
 from logkeep.zookeeper.repo.record import (

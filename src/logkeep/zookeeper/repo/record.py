@@ -9,7 +9,7 @@ import msgspec
 
 from logkeep.model.ids import StoredId
 from logkeep.model.segments import Collection, LogName, Position, Segment, Sha256, Token
-from logkeep.repository.documents import MIB, SourceDocument
+from logkeep.repository.chain.documents import MIB, SourceDocument
 from logkeep.zookeeper.model.archived import FileOrigin, KeptLog, KeptSnapshot, LogFileEnding, Member
 from logkeep.zookeeper.model.sink import DamagedFile, Known, MemberReach, PlacedLog, PlacedSnapshot
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from logkeep.errors import Damaged
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.fold import Folded
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.fold import Folded
 from logkeep.zookeeper.model.archived import KeptLog
 from logkeep.zookeeper.repair.donors import may_help
 from logkeep.zookeeper.repo.view import ArchiveView, view_of

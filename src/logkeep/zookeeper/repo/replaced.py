@@ -17,9 +17,9 @@ import msgspec
 from logkeep.errors import Damaged
 from logkeep.model.segments import Collection as Kind
 from logkeep.model.segments import LogName, Segment
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.fold import Folded
 from logkeep.repository.content import PartReader, rows_of, served_parts
-from logkeep.repository.fold import Folded
 from logkeep.repository.manifest import Manifest
 from logkeep.zookeeper.model.archived import LogFileEnding
 from logkeep.zookeeper.repo.pieces import ServedRecord, settled

@@ -12,7 +12,7 @@ from pathlib import Path
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Engine
-from logkeep.repository.fold import BackupEntry
+from logkeep.repository.chain.fold import BackupEntry
 from logkeep.repository.verifying import Asked, DeeperCheck
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.repo.view import ArchiveView, view_of

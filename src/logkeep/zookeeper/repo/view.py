@@ -13,10 +13,10 @@ from logkeep.formats.zookeeper.scanned_log import HEADER
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import TransactionColumns, tables
 from logkeep.model.segments import Codec, Segment
-from logkeep.repository import layout
 from logkeep.repository.attachments import read_attachment
-from logkeep.repository.chain import SourceRef, read_chain
-from logkeep.repository.fold import BackupEntry, Folded
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.manifest import Manifest
 from logkeep.repository.salvaged_bytes import salvaged
 from logkeep.repository.segment_bytes import StoredLog

@@ -17,8 +17,8 @@ from logkeep.model.findings import Finding
 from logkeep.model.ids import RestoreId
 from logkeep.model.segments import Proof
 from logkeep.model.time import Clock, TokenSource, rfc3339
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.owner import this_process
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.owner import this_process
 from logkeep.repository.restores import (
     FIRST,
     NewRestore,

@@ -19,7 +19,7 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import Clock, TokenSource
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.restores import (
     NewRestore,
     ReceiptDocument,

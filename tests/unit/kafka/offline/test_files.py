@@ -11,7 +11,7 @@ from logkeep.formats.kafka.synthetic_batches import abort_marker
 from logkeep.kafka.offline_restore.ownership_note import NOTE
 from logkeep.kafka.offline_restore.plan import foresee, unit_of
 from logkeep.kafka.offline_restore.values import LogEnd, OfflineReport
-from logkeep.repository.chain import read_chain
+from logkeep.repository.chain.commits import read_chain
 from tests.kafka.batches import Batch, dense
 from tests.kafka.disks import flip
 from tests.kafka.offline import (

@@ -10,7 +10,7 @@ from logkeep.errors import RestoreFailed, StoreDenied
 from logkeep.kafka.offline_restore import run
 from logkeep.kafka.offline_restore.receipt import KIND, OfflineBody
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.restores import (
     RestoreState,
     RestoreVerdict,

@@ -11,8 +11,8 @@ from logkeep.kafka.restore.replay.log_sender import WINDOW, LogReplay
 from logkeep.kafka.restore.replay.reader import Reading
 from logkeep.kafka.restore.replay.resume_point import TargetEnd
 from logkeep.model.segments import Codec
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
 from tests.kafka.batches import dense
 from tests.kafka.stored import LOG, place, written
 

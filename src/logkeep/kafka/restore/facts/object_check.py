@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.model.segments import Segment
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
 
 
 class Presence:

@@ -11,7 +11,7 @@ import msgspec
 
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.model.segments import LogName, Segment
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 
 
 class Offsets(StrEnum):

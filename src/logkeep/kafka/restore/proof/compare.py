@@ -33,7 +33,7 @@ from logkeep.kafka.logs.read_ahead import ahead
 from logkeep.kafka.restore.facts.units import LogProof, Offsets, ReplayLog
 from logkeep.kafka.restore.proof.target_log import Refuted, TargetLog
 from logkeep.model.work import Progress
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 
 
 def prove(

@@ -13,7 +13,7 @@ from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.restore.facts.units import LogResult, Offsets, ReplayLog, ReplayOutcome, ReplayResult, SourceResult
 from logkeep.kafka.restore.proof.compare import prove
 from logkeep.model.work import Progress
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 
 
 class ProveUnit(msgspec.Struct, frozen=True, kw_only=True):

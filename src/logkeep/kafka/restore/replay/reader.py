@@ -11,7 +11,7 @@ from logkeep.kafka.logs.archived import settled_of, share_of, stretches, view_of
 from logkeep.kafka.restore.facts.units import ReplayLog
 from logkeep.kafka.restore.replay.outgoing import Load, stream
 from logkeep.kafka.restore.replay.resume_point import StreamStep
-from logkeep.repository.chain import SourceRef
+from logkeep.repository.chain.commits import SourceRef
 
 
 class Reading:

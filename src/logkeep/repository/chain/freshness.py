@@ -13,9 +13,9 @@ from logkeep.errors import AlreadyExists, Damaged, FormatTooNew, ObjectMissing, 
 from logkeep.model.ids import StoredId
 from logkeep.model.segments import Position
 from logkeep.model.time import rfc3339
-from logkeep.repository import layout
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.documents import SourceDocument, read, seal
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.documents import SourceDocument, read, seal
 
 
 class Freshness(SourceDocument, frozen=True, kw_only=True, tag="freshness"):

@@ -16,13 +16,13 @@ import msgspec
 from logkeep.errors import AlreadyExists, Damaged, LeaseLost, Locked, ObjectMissing, StoreError, VersionMismatch
 from logkeep.model.ids import BackupId
 from logkeep.model.time import Clock, rfc3339
-from logkeep.repository import layout
-from logkeep.repository.actions import FIRST_GENERATION, NO_PREDECESSOR, Commit
-from logkeep.repository.chain import SourceRef
-from logkeep.repository.documents import SourceDocument, open_in_place, seal, seal_of
-from logkeep.repository.fold import Folded
-from logkeep.repository.owner import Owner, is_dead
-from logkeep.repository.renewal import Renewal
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.actions import FIRST_GENERATION, NO_PREDECESSOR, Commit
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.documents import SourceDocument, open_in_place, seal, seal_of
+from logkeep.repository.chain.fold import Folded
+from logkeep.repository.chain.owner import Owner, is_dead
+from logkeep.repository.chain.renewal import Renewal
 
 DEFAULT_TTL = timedelta(minutes=5)
 

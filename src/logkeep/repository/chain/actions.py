@@ -6,7 +6,7 @@ import msgspec
 
 from logkeep.model.ids import StoredId
 from logkeep.model.segments import Position, Sha256, Token
-from logkeep.repository.documents import MIB, SourceDocument
+from logkeep.repository.chain.documents import MIB, SourceDocument
 
 FIRST_GENERATION = 1
 NO_PREDECESSOR = ""

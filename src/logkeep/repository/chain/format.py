@@ -22,8 +22,8 @@ from logkeep.errors import (
     VersionMismatch,
 )
 from logkeep.model.time import TokenSource, rfc3339
-from logkeep.repository import layout
-from logkeep.repository.documents import Document, seal, unseal
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.documents import Document, seal, unseal
 from logkeep.store.base import Store
 
 ZSTD_FRAMES = "zstd-frames"

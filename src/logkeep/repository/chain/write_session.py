@@ -11,8 +11,8 @@ from datetime import timedelta
 
 from logkeep.errors import CommitConflict, Damaged, LeaseLost, Locked, StoreError
 from logkeep.model.time import Clock, TokenSource
-from logkeep.repository.actions import Action, CheckpointAction, DeleteAction, HoldAction, ReleaseAction
-from logkeep.repository.chain import (
+from logkeep.repository.chain.actions import Action, CheckpointAction, DeleteAction, HoldAction, ReleaseAction
+from logkeep.repository.chain.commits import (
     CHECKPOINT_EVERY,
     SourceRef,
     append,
@@ -22,9 +22,9 @@ from logkeep.repository.chain import (
     read_chain,
     read_links,
 )
-from logkeep.repository.fold import Folded
-from logkeep.repository.lease import DEFAULT_TTL, Head, Lease, acquire, check_seen, kept, note_head, read_lease
-from logkeep.repository.owner import this_process
+from logkeep.repository.chain.fold import Folded
+from logkeep.repository.chain.lease import DEFAULT_TTL, Head, Lease, acquire, check_seen, kept, note_head, read_lease
+from logkeep.repository.chain.owner import this_process
 
 _PIN_ATTEMPTS = 20
 

@@ -7,7 +7,7 @@ import msgspec
 from logkeep.errors import Damaged
 from logkeep.model.ids import StoredId
 from logkeep.model.segments import Token
-from logkeep.repository.actions import (
+from logkeep.repository.chain.actions import (
     FIRST_GENERATION,
     NO_PREDECESSOR,
     Action,
@@ -25,7 +25,7 @@ from logkeep.repository.actions import (
     ReplayedAction,
     Summary,
 )
-from logkeep.repository.documents import MIB, SourceDocument
+from logkeep.repository.chain.documents import MIB, SourceDocument
 
 
 class BackupEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -12,10 +12,18 @@ from datetime import datetime
 
 from logkeep.errors import AlreadyExists, CommitConflict, Damaged, FormatTooNew, ObjectMissing
 from logkeep.model.time import rfc3339
-from logkeep.repository import layout
-from logkeep.repository.actions import Action, CheckpointAction, Commit, ObjectRef, PartRef, RepairAction, ReplaceAction
-from logkeep.repository.documents import open_in_place, put_own, seal, seal_of
-from logkeep.repository.fold import Checkpoint, Folded, Folding
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.actions import (
+    Action,
+    CheckpointAction,
+    Commit,
+    ObjectRef,
+    PartRef,
+    RepairAction,
+    ReplaceAction,
+)
+from logkeep.repository.chain.documents import open_in_place, put_own, seal, seal_of
+from logkeep.repository.chain.fold import Checkpoint, Folded, Folding
 from logkeep.store.base import Store
 
 CHECKPOINT_EVERY = 64
