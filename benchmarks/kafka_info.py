@@ -20,19 +20,19 @@ from logkeep.kafka.record.documents import ROLE, ClusterRecord, CommitRecord, Gr
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import LogName
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.attachments import put_attachment
-from logkeep.repository.backup import begin
+from logkeep.repository.backups.attachments import put_attachment
+from logkeep.repository.backups.backup import begin
+from logkeep.repository.backups.content import put_part
+from logkeep.repository.backups.manifest import LogCut, Manifest
+from logkeep.repository.backups.source import ensure_source
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import BackupAction, ObjectRef, Summary
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.documents import seal, seal_of
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.content import put_part
-from logkeep.repository.manifest import LogCut, Manifest
 from logkeep.repository.opening import create_repository
 from logkeep.repository.parts import SegmentTable, ranges, total
-from logkeep.repository.source import ensure_source
 from logkeep.store.local import LocalStore
 
 _MOMENT = "2026-11-15T10:30:00+00:00"

@@ -18,6 +18,9 @@ from pathlib import Path
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.backups.content import PartReader, put_part, rows_of, served_parts
+from logkeep.repository.backups.manifest import LogCut, Manifest
+from logkeep.repository.backups.source import ensure_source, read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import BackupAction, CheckpointAction, ObjectRef, Summary
 from logkeep.repository.chain.commits import (
@@ -31,11 +34,8 @@ from logkeep.repository.chain.commits import (
 from logkeep.repository.chain.documents import seal, seal_of
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.format import StoreFacts
-from logkeep.repository.content import PartReader, put_part, rows_of, served_parts
-from logkeep.repository.manifest import LogCut, Manifest
 from logkeep.repository.opening import create_repository
 from logkeep.repository.parts import SegmentTable
-from logkeep.repository.source import ensure_source, read_manifest
 from logkeep.store.local import LocalStore
 
 COMMITS, LOGS, SEGMENTS_PER_LOG = 10_000, 10_000, 100

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from logkeep.errors import Damaged
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.backups.source import view
+from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.documents import unseal
@@ -35,8 +37,6 @@ from logkeep.repository.restores import (
     read_producers,
     read_receipts,
 )
-from logkeep.repository.source import view
-from logkeep.repository.verdicts import GOOD
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore

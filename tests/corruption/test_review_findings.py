@@ -9,6 +9,10 @@ import pytest
 from logkeep.errors import Damaged, LogkeepError, StoreUnreachable
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.backups.source import source_names, view
+from logkeep.repository.backups.states import Failed
+from logkeep.repository.backups.verdicts import GOOD, verdicts
+from logkeep.repository.backups.verification import stored_verifications
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import DeleteAction, HoldAction
 from logkeep.repository.chain.commits import SourceRef, read_chain, read_whole_chain
@@ -17,10 +21,6 @@ from logkeep.repository.chain.write_session import pin, writing
 from logkeep.repository.garbage import GarbageRules, collect, plan_garbage, store_time
 from logkeep.repository.prune import delete
 from logkeep.repository.repair import repair
-from logkeep.repository.source import source_names, view
-from logkeep.repository.states import Failed
-from logkeep.repository.verdicts import GOOD, verdicts
-from logkeep.repository.verification import stored_verifications
 from tests.corruption.test_damage import DATA, Repo, flip
 from tests.crash.points import AT_ONCE, run_backup
 from tests.faults.plan import Fault

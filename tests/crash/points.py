@@ -9,13 +9,13 @@ from datetime import timedelta
 from logkeep.errors import LogkeepError
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.backups.source import view
+from logkeep.repository.backups.states import Completed
+from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.garbage import GarbageRules, collect, plan_garbage
-from logkeep.repository.source import view
-from logkeep.repository.states import Completed
-from logkeep.repository.verdicts import GOOD
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.inline import InlineEngine
 from tests.scripted.backup import Ends, back_up, expected, restored

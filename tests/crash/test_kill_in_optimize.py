@@ -9,6 +9,7 @@ import pytest
 from logkeep.kafka.merge import optimizing
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.owner import this_process
@@ -17,7 +18,6 @@ from logkeep.repository.garbage import collect
 from logkeep.repository.merge_plan import MergeRule
 from logkeep.repository.opening import create_repository
 from logkeep.repository.optimize import Optimized
-from logkeep.repository.verdicts import GOOD
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore

@@ -14,6 +14,8 @@ import pytest
 from logkeep.errors import LogkeepError
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.backups.source import read_facts
+from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import HoldAction, ReleaseAction
 from logkeep.repository.chain.commits import SourceRef, read_chain, read_whole_chain
@@ -24,8 +26,6 @@ from logkeep.repository.garbage import collect
 from logkeep.repository.opening import create_repository
 from logkeep.repository.prune import delete
 from logkeep.repository.repair import repair, repair_format
-from logkeep.repository.source import read_facts
-from logkeep.repository.verdicts import GOOD
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore

@@ -12,11 +12,11 @@ import pytest
 from logkeep.cli.catalogue import VERBS
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.backup import begin
+from logkeep.repository.backups.backup import begin
+from logkeep.repository.backups.source import ensure_source
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.freshness import put_freshness, read_freshness
 from logkeep.repository.chain.write_session import Writing, writing
-from logkeep.repository.source import ensure_source
 from tests.crash.points import KILLED, in_child
 from tests.e2e.filled import ENDS, Filled, backed_up, document, empty
 from tests.scripted.backup import expected, restored

@@ -15,8 +15,8 @@ from logkeep.kafka.backup.units import CopyRange, CopyResult
 from logkeep.model.ids import BackupId
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Codec
+from logkeep.repository.backups.journal import receipts
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.journal import receipts
 from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
 from tests.integration.processes import program

@@ -18,8 +18,8 @@ from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.model.ids import BackupId
 from logkeep.model.ranges import Range
 from logkeep.model.time import random_token
+from logkeep.repository.backups.journal import receipts
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.journal import receipts
 from logkeep.spark.cache import cache_dir
 from logkeep.store.base import ObjectWriter
 from logkeep.store.local import LocalStore

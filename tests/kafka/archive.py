@@ -11,9 +11,9 @@ from logkeep.formats.kafka.batches import WalkEnd, first_broken, walk
 from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES, Brokers, CopyRange, CopyUnit
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.model.segments import Codec, Segment
+from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.segment_bytes import StoredLog
 from tests.kafka.plain import PlainBrokers
 
 _LIMIT = 1 << 30

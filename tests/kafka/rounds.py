@@ -7,13 +7,13 @@ from logkeep.formats.kafka.batches import WalkEnd, first_broken, walk
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.model.time import Clock, TokenSource, random_token, utc_now
-from logkeep.repository.backup import FinishedRun, begin
+from logkeep.repository.backups.backup import FinishedRun, begin
+from logkeep.repository.backups.content import PartReader, rows_of, served_parts
+from logkeep.repository.backups.manifest import LogCut
+from logkeep.repository.backups.source import ensure_source, read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.content import PartReader, rows_of, served_parts
-from logkeep.repository.manifest import LogCut
-from logkeep.repository.source import ensure_source, read_manifest
 from tests.kafka.batches import dense
 
 Cuts = Mapping[int, tuple[int, int]]

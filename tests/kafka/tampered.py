@@ -12,12 +12,12 @@ from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.record.documents import ROLE
 from logkeep.model.segments import Segment
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.attachments import put_attachment
-from logkeep.repository.backup import FinishedRun, begin
+from logkeep.repository.backups.attachments import put_attachment
+from logkeep.repository.backups.backup import FinishedRun, begin
+from logkeep.repository.backups.source import ensure_source
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.source import ensure_source
 from tests.kafka.whole import Archive
 
 Change = Callable[[list[bytes]], list[bytes]]

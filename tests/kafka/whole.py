@@ -13,15 +13,15 @@ from logkeep.model.ids import BackupId
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.time import random_token, utc_now
 from logkeep.model.work import Engine
-from logkeep.repository.attachments import read_attachment
+from logkeep.repository.backups.attachments import read_attachment
+from logkeep.repository.backups.content import PartReader, rows_of, served_parts
+from logkeep.repository.backups.manifest import LogCut, Manifest
+from logkeep.repository.backups.source import read_manifest
+from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.content import PartReader, rows_of, served_parts
-from logkeep.repository.manifest import LogCut, Manifest
 from logkeep.repository.opening import create_repository
-from logkeep.repository.source import read_manifest
-from logkeep.repository.verdicts import GOOD
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore

@@ -16,7 +16,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from logkeep.errors import LeaseLost, LogkeepError, UsageError
 from logkeep.model.ids import BackupId
-from logkeep.repository.backup import FinishedRun, begin
+from logkeep.repository.backups.backup import FinishedRun, begin
+from logkeep.repository.backups.content import PartReader, rows_of, served_parts
+from logkeep.repository.backups.holds import reader_holds, reading
+from logkeep.repository.backups.manifest import LogCut
+from logkeep.repository.backups.source import ensure_source, read_manifest
+from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import HoldAction, ReleaseAction
 from logkeep.repository.chain.commits import SourceRef, checkpoints, read_chain, read_whole_chain
@@ -25,17 +30,12 @@ from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.lease import DEFAULT_TTL
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import Writing, pin, writing
-from logkeep.repository.content import PartReader, rows_of, served_parts
 from logkeep.repository.garbage import GarbageRules, collect
-from logkeep.repository.holds import reader_holds, reading
-from logkeep.repository.manifest import LogCut
 from logkeep.repository.opening import create_repository
 from logkeep.repository.parts import objects
 from logkeep.repository.prune import PruneSituation, delete, plan_delete, plan_prune
 from logkeep.repository.repair import repair
 from logkeep.repository.retention import Policy
-from logkeep.repository.source import ensure_source, read_manifest
-from logkeep.repository.verdicts import GOOD
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore

@@ -22,10 +22,10 @@ from logkeep.kafka.logs.lost_offset import LogFacts, explain
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment
+from logkeep.repository.backups.manifest import KnownGap, LogCut
+from logkeep.repository.backups.tiling import untiled
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.manifest import KnownGap, LogCut
-from logkeep.repository.tiling import untiled
 from logkeep.store.memory import MemoryStore
 from tests.kafka.batches import Batch, dense
 from tests.property.untimed import many

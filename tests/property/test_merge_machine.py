@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from logkeep.kafka.merge import optimizing
 from logkeep.model.ids import BackupId
+from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
@@ -17,7 +18,6 @@ from logkeep.repository.garbage import GarbageRules, collect
 from logkeep.repository.merge_plan import MergeRule
 from logkeep.repository.opening import create_repository
 from logkeep.repository.prune import delete
-from logkeep.repository.verdicts import GOOD
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore

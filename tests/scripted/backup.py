@@ -10,16 +10,16 @@ from logkeep.model.ids import BackupId
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.model.time import Clock, TokenSource, random_token
 from logkeep.model.work import Engine, Progress
-from logkeep.repository.backup import FinishedRun, begin, resume
+from logkeep.repository.backups.backup import FinishedRun, begin, resume
+from logkeep.repository.backups.content import PartReader, rows_of, served_parts
+from logkeep.repository.backups.journal import UnitReceipt, put_receipt
+from logkeep.repository.backups.manifest import LogCut
+from logkeep.repository.backups.source import ensure_source, read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.write_session import Writing, writing
-from logkeep.repository.content import PartReader, rows_of, served_parts
-from logkeep.repository.journal import UnitReceipt, put_receipt
-from logkeep.repository.manifest import LogCut
 from logkeep.repository.resume import usable_receipts
-from logkeep.repository.source import ensure_source, read_manifest
 
 RECORD = 16
 UNIT = 4

@@ -6,12 +6,12 @@ from itertools import pairwise
 
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment
+from logkeep.repository.backups.content import PartReader, put_part, rows_of, served_parts
+from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import PartRef, PartReplacement, ReplaceAction
 from logkeep.repository.chain.write_session import Writing
-from logkeep.repository.content import PartReader, put_part, rows_of, served_parts
 from logkeep.repository.parts import SegmentTable
-from logkeep.repository.source import read_manifest
 from tests.scripted.backup import content
 
 

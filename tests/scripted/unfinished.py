@@ -3,10 +3,10 @@
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.model.work import Task
-from logkeep.repository.backup import begin
+from logkeep.repository.backups.backup import begin
+from logkeep.repository.backups.source import ensure_source
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.source import ensure_source
 from tests.scripted.backup import Copied, CopyUnit
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from logkeep.errors import BackupFailed, CommitConflict, LeaseLost
 from logkeep.model.segments import Segment
-from logkeep.repository.backup import FinishedRun, begin
+from logkeep.repository.backups.backup import FinishedRun, begin
+from logkeep.repository.backups.manifest import LogCut
+from logkeep.repository.backups.source import ensure_source
 from logkeep.repository.chain.commits import SourceRef, follow, put_checkpoint, read_chain, read_whole_chain
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.garbage import GarbageRules, StoredMark, collect, decide
-from logkeep.repository.manifest import LogCut
-from logkeep.repository.source import ensure_source
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.base import ObjectInfo
 from tests.faults.plan import Fault

@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 
 from logkeep.model.ids import BackupId
+from logkeep.repository.backups.holds import reader_holds, reading
 from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.garbage import GarbageRules, collect
-from logkeep.repository.holds import reader_holds, reading
 from logkeep.repository.prune import delete
 from tests.scripted.backup import expected, restored
 from tests.scripted.merging import Pair, merge_neighbours

@@ -9,7 +9,11 @@ import pytest
 from logkeep.errors import CommitConflict, Damaged, IllegalTransition, LeaseLost, Locked, UsageError
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Segment
-from logkeep.repository.backup import FinishedRun, begin
+from logkeep.repository.backups.backup import FinishedRun, begin
+from logkeep.repository.backups.holds import reader_holds, reading
+from logkeep.repository.backups.manifest import LogCut
+from logkeep.repository.backups.source import ensure_source, view
+from logkeep.repository.backups.states import Completed, Failed, Ongoing
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import HoldAction, ReleaseAction
 from logkeep.repository.chain.commits import SourceRef, append, read_chain, read_whole_chain
@@ -18,12 +22,8 @@ from logkeep.repository.chain.lease import free, read_lease
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import pin, writing
 from logkeep.repository.garbage import GarbageRules, collect, plan_garbage
-from logkeep.repository.holds import reader_holds, reading
-from logkeep.repository.manifest import LogCut
 from logkeep.repository.opening import create_repository
 from logkeep.repository.prune import delete
-from logkeep.repository.source import ensure_source, view
-from logkeep.repository.states import Completed, Failed, Ongoing
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
 from tests.faults.plan import lost_ack

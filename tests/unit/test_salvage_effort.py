@@ -6,8 +6,8 @@ import pytest
 
 from logkeep.formats.zstd_frames import MAGIC, FrameHead, blocks_before_damage, frame_head, packed_frame
 from logkeep.model.segments import Codec
-from logkeep.repository import salvaged_bytes
-from logkeep.repository.segment_bytes import StoredLog
+from logkeep.repository.backups import damaged_bytes
+from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.store.memory import MemoryStore
 
 HEAD = MAGIC + bytes((0xA0,)) + struct.pack("<I", 2 << 20)
@@ -27,8 +27,8 @@ class Work:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.looks = self.copies = self.walks = 0
         self._last: object = None
-        monkeypatch.setattr(salvaged_bytes, "frame_head", self._look)
-        monkeypatch.setattr(salvaged_bytes, "blocks_before_damage", self._walk)
+        monkeypatch.setattr(damaged_bytes, "frame_head", self._look)
+        monkeypatch.setattr(damaged_bytes, "blocks_before_damage", self._walk)
 
     def _look(self, data: memoryview, subject: str) -> FrameHead:
         self.looks += 1
@@ -48,7 +48,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
 
 def test_what_is_held_is_not_moved_for_every_look(work: Work) -> None:
     data = MAGIC * 4000 + GOOD
-    assert b"".join(salvaged_bytes.salvaged(stored(data))) == b"a good frame" * 100
+    assert b"".join(damaged_bytes.salvaged(stored(data))) == b"a good frame" * 100
     assert work.looks > 4000
     assert work.copies == 1
 
@@ -56,12 +56,12 @@ def test_what_is_held_is_not_moved_for_every_look(work: Work) -> None:
 def test_a_frame_is_found_at_every_border_of_two_reads(work: Work) -> None:
     """Between two of them lies a stretch that holds none."""
     data = (GOOD + bytes(3 << 20)) * 5 + GOOD
-    assert b"".join(salvaged_bytes.salvaged(stored(data))) == b"a good frame" * 600
+    assert b"".join(damaged_bytes.salvaged(stored(data))) == b"a good frame" * 600
     assert work.copies <= 8
 
 
 def test_the_search_for_frames_is_given_up(work: Work) -> None:
-    list(salvaged_bytes.salvaged(stored(MAGIC * 20_000), effort_bytes=1 << 20))
+    list(damaged_bytes.salvaged(stored(MAGIC * 20_000), effort_bytes=1 << 20))
     assert 4000 < work.looks < 5000
 
 
@@ -70,7 +70,7 @@ def test_chains_of_blocks_that_many_heads_begin_are_not_all_followed(work: Work)
     many, unit = 200, len(HEAD) + 3
     heads = (HEAD + ((many - number - 1) * unit << 3).to_bytes(3, "little") for number in range(many))
     data = b"".join(heads) + bytes(60 << 10)
-    list(salvaged_bytes.salvaged(stored(data), effort_bytes=1 << 20))
+    list(damaged_bytes.salvaged(stored(data), effort_bytes=1 << 20))
     assert 10 < work.walks < 20
 
 
@@ -79,4 +79,4 @@ def test_frames_that_are_damaged_cost_next_to_nothing(work: Work) -> None:
     bad = bytearray(packed_frame(memoryview(bytes(range(256)) * 1000)))
     bad[9:12] = b"\xff\xff\xff"
     data = (bytes(bad) + GOOD) * 100
-    assert b"".join(salvaged_bytes.salvaged(stored(data), effort_bytes=100 << 10)) == b"a good frame" * 10_000
+    assert b"".join(damaged_bytes.salvaged(stored(data), effort_bytes=100 << 10)) == b"a good frame" * 10_000

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from logkeep.errors import UnknownBackup, UsageError
 from logkeep.model.ids import BackupId, choose_id, next_id, source_name
 from logkeep.model.ranges import Range, tile
+from logkeep.repository.backups.states import StateName, group_state
+from logkeep.repository.backups.verdicts import verdicts
 from logkeep.repository.chain.layout import VerificationName
 from logkeep.repository.chain.lease import NOTHING_SEEN, LeaseDocument, LeaseState, standing
 from logkeep.repository.chain.owner import is_dead, this_process
 from logkeep.repository.garbage import GarbageRules, StoredMark, decide
-from logkeep.repository.states import StateName, group_state
-from logkeep.repository.verdicts import verdicts
 from logkeep.repository.verify import VerifySample
 from logkeep.store.base import ObjectInfo
 

@@ -8,13 +8,13 @@ import msgspec
 
 from logkeep.cli.look import TerminalStyle, count, size
 from logkeep.cli.restored import LastRestore, restore_cell
+from logkeep.repository.backups.source import SourceView, view
+from logkeep.repository.backups.states import Completed, Failed, Ongoing, State
+from logkeep.repository.backups.verdicts import BackupVerdict, verdicts
+from logkeep.repository.backups.verification import stored_verifications
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.source import SourceView, view
-from logkeep.repository.states import Completed, Failed, Ongoing, State
-from logkeep.repository.verdicts import BackupVerdict, verdicts
-from logkeep.repository.verification import stored_verifications
 
 Health = Literal["unverified", "good", "damaged"]
 

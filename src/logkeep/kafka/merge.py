@@ -21,10 +21,10 @@ from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Collection, Segment
 from logkeep.model.time import Clock, TokenSource, random_token
 from logkeep.model.work import Progress
+from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.optimize import Merged, MergeUnit, MergeWay, Optimizing
-from logkeep.repository.segment_bytes import StoredLog
 
 _MOST_BATCHES = 1_000_000
 """The index of the new object is held in memory."""

@@ -14,12 +14,12 @@ from typing import ClassVar
 import msgspec
 
 from logkeep.errors import Damaged, LogkeepError, ObjectMissing, StoreDenied
+from logkeep.repository.backups.holds import held_ids, reader_holds
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, checkpoints, read_whole_chain
 from logkeep.repository.chain.documents import MIB, SourceDocument, read, seal
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.write_session import Writing
-from logkeep.repository.holds import held_ids, reader_holds
 from logkeep.repository.live import LiveObjects, live_objects
 from logkeep.store.base import ObjectInfo, sweepable
 

@@ -11,16 +11,16 @@ from datetime import datetime, timedelta
 
 from logkeep.errors import Damaged
 from logkeep.model.ids import BackupId
+from logkeep.repository.backups.content import PartReader, rows_of, served_parts
+from logkeep.repository.backups.journal import open_ids, receipts
+from logkeep.repository.backups.manifest import Manifest
+from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import PartRef
 from logkeep.repository.chain.commits import SourceRef, replacements_ever
 from logkeep.repository.chain.documents import read
 from logkeep.repository.chain.fold import Folded
-from logkeep.repository.content import PartReader, rows_of, served_parts
-from logkeep.repository.journal import open_ids, receipts
-from logkeep.repository.manifest import Manifest
 from logkeep.repository.parts import tokens
-from logkeep.repository.source import read_manifest
 from logkeep.store.base import ObjectInfo
 
 _CLOCK_GRAIN = timedelta(seconds=2)

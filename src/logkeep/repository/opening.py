@@ -6,10 +6,10 @@ from datetime import datetime
 from logkeep.errors import ObjectMissing, StoreUnsafe, UnknownSource, UsageError
 from logkeep.model.ids import source_name
 from logkeep.model.time import TokenSource
+from logkeep.repository.backups.source import source_names
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import FormatDocument, StoreFacts, create, open_format
-from logkeep.repository.source import source_names
 from logkeep.store.base import Store
 
 

@@ -9,11 +9,11 @@ from datetime import datetime
 
 from logkeep.errors import UsageError
 from logkeep.model.ids import BackupId
+from logkeep.repository.backups.verdicts import BackupVerdict
 from logkeep.repository.chain.actions import DeleteAction
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.write_session import Writing
 from logkeep.repository.retention import Candidate, Policy, RetentionVerdict, decide
-from logkeep.repository.verdicts import BackupVerdict
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,12 @@ from datetime import timedelta
 from logkeep.errors import Damaged, FormatTooNew, ObjectMissing
 from logkeep.model.ids import BackupId
 from logkeep.model.time import Clock, TokenSource
+from logkeep.repository.backups.content import PartReader, rows_of
+from logkeep.repository.backups.holds import HoldDocument
+from logkeep.repository.backups.journal import read_request
+from logkeep.repository.backups.manifest import Manifest
+from logkeep.repository.backups.source import SourceFacts, read_facts
+from logkeep.repository.backups.verification import Verification
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import (
     BackupAction,
@@ -43,14 +49,8 @@ from logkeep.repository.chain.format import FormatDocument
 from logkeep.repository.chain.lease import NOTHING_SEEN, Head, acquire, check_seen, read_lease
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.content import PartReader, rows_of
 from logkeep.repository.garbage import GarbageMark
-from logkeep.repository.holds import HoldDocument
-from logkeep.repository.journal import read_request
-from logkeep.repository.manifest import Manifest
 from logkeep.repository.parts import total
-from logkeep.repository.source import SourceFacts, read_facts
-from logkeep.repository.verification import Verification
 from logkeep.store.base import Store
 
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from logkeep.errors import BackupFailed
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
+from logkeep.repository.backups.content import PartReader, put_part, served_parts
+from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import PartRef, PartReplacement, ReplaceAction
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.write_session import Writing
-from logkeep.repository.content import PartReader, put_part, served_parts
 from logkeep.repository.parts import SegmentTable, row_tokens, small_objects
-from logkeep.repository.source import read_manifest
 
 _PARALLEL = 16
 _EVERYTHING = Range(0, 2**63 - 1)

@@ -11,13 +11,13 @@ import msgspec
 
 from logkeep.model.ids import BackupId
 from logkeep.model.work import Engine
-from logkeep.repository.backup import OngoingBackup
+from logkeep.repository.backups.backup import OngoingBackup
+from logkeep.repository.backups.journal import UnitReceipt, put_receipt, receipts
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.write_session import Writing
 from logkeep.repository.garbage import read_marks
-from logkeep.repository.journal import UnitReceipt, put_receipt, receipts
 from logkeep.repository.parts import Expected
 from logkeep.repository.verify import HashResult, hash_objects, read_units
 

@@ -17,15 +17,15 @@ from logkeep.errors import Damaged, LogkeepError, ObjectMissing, UnsafeName
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.work import Engine, Progress, Task
+from logkeep.repository.backups.content import PartReader, rows_of, served_parts
+from logkeep.repository.backups.manifest import Manifest
+from logkeep.repository.backups.source import read_manifest
+from logkeep.repository.backups.tiling import untiled
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain, read_whole_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.lease import check_head, read_lease
-from logkeep.repository.content import PartReader, rows_of, served_parts
-from logkeep.repository.manifest import Manifest
 from logkeep.repository.parts import Expected, SegmentTable, expected, objects, ranges
-from logkeep.repository.source import read_manifest
-from logkeep.repository.tiling import untiled
 from logkeep.store.base import Store
 from logkeep.store.throttled import shared_by
 

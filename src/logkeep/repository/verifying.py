@@ -11,18 +11,12 @@ from logkeep.model.findings import Finding, Severity, worst
 from logkeep.model.ids import BackupId
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.model.work import Engine
-from logkeep.repository.chain import layout
-from logkeep.repository.chain.commits import SourceRef, read_chain
-from logkeep.repository.chain.fold import BackupEntry, Folded
-from logkeep.repository.chain.lease import NOTHING_SEEN, Head
-from logkeep.repository.chain.owner import Owner
-from logkeep.repository.content import PartReader, rows_of, served_parts
-from logkeep.repository.holds import reading
-from logkeep.repository.manifest import Manifest
-from logkeep.repository.parts import SegmentTable, objects
-from logkeep.repository.source import read_manifest
-from logkeep.repository.verdicts import DAMAGED, GOOD
-from logkeep.repository.verification import (
+from logkeep.repository.backups.content import PartReader, rows_of, served_parts
+from logkeep.repository.backups.holds import reading
+from logkeep.repository.backups.manifest import Manifest
+from logkeep.repository.backups.source import read_manifest
+from logkeep.repository.backups.verdicts import DAMAGED, GOOD
+from logkeep.repository.backups.verification import (
     MAX_STORED_DIGESTS,
     MAX_STORED_FINDINGS,
     MAX_STORED_NAMES,
@@ -31,6 +25,12 @@ from logkeep.repository.verification import (
     known_digests,
     put_verification,
 )
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.repository.chain.fold import BackupEntry, Folded
+from logkeep.repository.chain.lease import NOTHING_SEEN, Head
+from logkeep.repository.chain.owner import Owner
+from logkeep.repository.parts import SegmentTable, objects
 from logkeep.repository.verify import (
     EVERYTHING,
     CheckedObjects,

@@ -16,8 +16,8 @@ from logkeep.kafka.backup.run import KafkaBackupOptions
 from logkeep.kafka.follow.rules import MERGE_EVERY
 from logkeep.kafka.follow.run import KafkaFollower, KafkaFollowRound
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.backups.journal import open_ids
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.journal import open_ids
 from logkeep.spark.inline import InlineEngine
 from logkeep.spark.stop import SignalStop
 from logkeep.store.local import LocalStore

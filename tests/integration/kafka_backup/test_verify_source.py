@@ -21,9 +21,9 @@ from logkeep.kafka.verify.records import check_records, covered
 from logkeep.kafka.verify.source import source_check
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.backups.verdicts import verdicts
+from logkeep.repository.backups.verification import put_verification, stored_verifications
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.verdicts import verdicts
-from logkeep.repository.verification import put_verification, stored_verifications
 from logkeep.repository.verify import EVERYTHING, VerifySample
 from logkeep.repository.verifying import Deeper, Verifier, VerifyResult
 from logkeep.spark.inline import InlineEngine

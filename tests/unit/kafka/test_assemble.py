@@ -19,7 +19,7 @@ from logkeep.kafka.backup.units import CopyOutcome, CopyResult, EpochRun, RangeR
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.model.findings import Severity
 from logkeep.model.segments import Collection, LogName, Segment
-from logkeep.repository.manifest import KnownGap, LogCut
+from logkeep.repository.backups.manifest import KnownGap, LogCut
 from tests.kafka.clusters import OTHER_ID, topic
 
 A, B = LogName(Collection.TOPICS, "a", "aa", 0), LogName(Collection.TOPICS, "b", "bb", 0)

@@ -11,11 +11,11 @@ from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.merge import merge_segments
 from logkeep.model.segments import Codec, Segment
 from logkeep.model.time import random_token
-from logkeep.repository import segment_bytes
+from logkeep.repository.backups import segment_bytes
+from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.optimize import Merged, MergeUnit
-from logkeep.repository.segment_bytes import StoredLog
 from logkeep.store.memory import MemoryStore
 from tests.kafka.rounds import batches_of, log_of
 

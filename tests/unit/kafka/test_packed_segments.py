@@ -13,8 +13,8 @@ from logkeep.formats.kafka.batches import walk
 from logkeep.formats.zstd_frames import FRAME_BYTES
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Codec
+from logkeep.repository.backups.segment_bytes import StoredLog, read_index
 from logkeep.repository.chain import layout
-from logkeep.repository.segment_bytes import StoredLog, read_index
 from logkeep.store.delegating import DelegatingStore
 from logkeep.store.memory import MemoryStore
 from tests.kafka.stored import LOG, log_of, place, split, written

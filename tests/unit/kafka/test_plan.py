@@ -20,7 +20,7 @@ from logkeep.kafka.backup.units import CopyRange
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName
-from logkeep.repository.manifest import KnownGap, LogCut
+from logkeep.repository.backups.manifest import KnownGap, LogCut
 from tests.kafka.clusters import ID, OTHER_ID, bounds, topic
 
 LOG = TopicPartition("orders", 0)

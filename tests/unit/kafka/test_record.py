@@ -19,8 +19,8 @@ from logkeep.kafka.record.documents import (
 )
 from logkeep.model.findings import Severity
 from logkeep.model.segments import Collection, LogName
+from logkeep.repository.backups.manifest import LogCut
 from logkeep.repository.chain.documents import seal, unseal
-from logkeep.repository.manifest import LogCut
 from tests.golden.test_kafka_record_golden import RECORD
 from tests.kafka.clusters import ID, bounds, facts, topic
 

@@ -9,7 +9,7 @@ from logkeep.kafka.record.contents import KafkaReport, report
 from logkeep.kafka.record.documents import ClusterRecord, CommitRecord, GroupRecord, PartitionRecord, TopicRecord
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Collection, LogName
-from logkeep.repository.manifest import KnownGap, LogCut, Manifest
+from logkeep.repository.backups.manifest import KnownGap, LogCut, Manifest
 from logkeep.repository.parts import LogTotals
 from tests.golden.test_kafka_record_golden import RECORD
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.garbage import collect
 from logkeep.repository.prune import delete
-from logkeep.repository.verdicts import GOOD
 from logkeep.zookeeper.model.archived import KeptLog
 from logkeep.zookeeper.repair.cuts import cuts_for
 from logkeep.zookeeper.repo.whole_objects import whole_view

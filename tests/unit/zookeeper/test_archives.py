@@ -11,11 +11,11 @@ from logkeep.errors import HistoryUnproven, UsageError
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec, Collection, Proof
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.backups.content import PartReader, rows_of, served_parts
+from logkeep.repository.backups.source import read_manifest
+from logkeep.repository.backups.verdicts import DAMAGED, GOOD
 from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.content import PartReader, rows_of, served_parts
-from logkeep.repository.source import read_manifest
-from logkeep.repository.verdicts import DAMAGED, GOOD
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.bundle.view import BundleView

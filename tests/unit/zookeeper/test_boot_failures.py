@@ -10,9 +10,9 @@ from logkeep import errors
 from logkeep.embedded import booting
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.backups.verification import stored_verifications
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.verification import stored_verifications
 from logkeep.repository.verifying import Verifier, VerifyResult
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.model.findings import Class

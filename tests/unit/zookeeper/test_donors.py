@@ -10,8 +10,8 @@ import pytest
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.model.segments import Proof
+from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.verdicts import GOOD
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.repair.plan import Repair, RepairPlan
 from logkeep.zookeeper.repair.run import foresee, repair

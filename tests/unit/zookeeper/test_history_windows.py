@@ -8,9 +8,9 @@ import pytest
 from logkeep.formats.zookeeper.transactions import SetData, Transaction
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.prune import delete
-from logkeep.repository.verdicts import GOOD
 from logkeep.store.memory import MemoryStore
 from tests.zookeeper.archives import archived, bytes_of, new_place, newest, zxids
 from tests.zookeeper.directories import MIB, MadeServer

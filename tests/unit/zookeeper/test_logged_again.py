@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import HistoryUnproven
-from logkeep.repository.verdicts import GOOD
+from logkeep.repository.backups.verdicts import GOOD
 from tests.zookeeper.archives import archived, archived_all, new_place, newest, zxids
 from tests.zookeeper.directories import MadeServer, bundled, damaged_in, txn
 from tests.zookeeper.mended import byte_in, damage, ids, verified, viewed

@@ -10,6 +10,7 @@ from logkeep.errors import Damaged
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.owner import this_process
@@ -17,7 +18,6 @@ from logkeep.repository.chain.write_session import writing
 from logkeep.repository.garbage import collect
 from logkeep.repository.optimize import MergeUnit
 from logkeep.repository.prune import delete
-from logkeep.repository.verdicts import GOOD
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper import follow as following

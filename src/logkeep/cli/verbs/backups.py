@@ -10,8 +10,8 @@ from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import REPO, SOURCE, STATE_DIR
 from logkeep.errors import Damaged
+from logkeep.repository.backups.source import SourceView
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.source import SourceView
 
 
 class ListReport(msgspec.Struct, frozen=True, kw_only=True):

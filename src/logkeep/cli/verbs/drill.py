@@ -55,10 +55,10 @@ from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.kafka.restore.topics import abort_topics
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
+from logkeep.repository.backups.holds import reading
+from logkeep.repository.backups.source import read_facts
 from logkeep.repository.chain.owner import is_dead, same_process, this_process
-from logkeep.repository.holds import reading
 from logkeep.repository.restores import RestoreState, RestoreVerdict, list_restores, topic_ids
-from logkeep.repository.source import read_facts
 
 _OF_KAFKA: tuple[Option[Any], ...] = (
     BOOTSTRAP_SERVERS, COMMAND_CONFIG, TOPICS, EXCLUDE, OFFSETS, REPLICATION_FACTOR, LIMIT_PRODUCE,

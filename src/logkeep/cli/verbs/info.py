@@ -18,14 +18,14 @@ from logkeep.errors import UnknownBackup, UsageError
 from logkeep.kafka.record.contents import KafkaReport
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, choose_id
+from logkeep.repository.backups.source import SourceView
+from logkeep.repository.backups.states import Completed, DoesNotExist, StateName, group_state
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.source import SourceView
-from logkeep.repository.states import Completed, DoesNotExist, StateName, group_state
 from logkeep.zookeeper.repo.report import ZooKeeperReport
 
 if TYPE_CHECKING:
     from logkeep.model.segments import LogName
-    from logkeep.repository.manifest import Manifest
+    from logkeep.repository.backups.manifest import Manifest
     from logkeep.repository.parts import LogTotals
 
 _SHOWN = 15
@@ -178,9 +178,9 @@ def _named(view: SourceView, backup_id: BackupId) -> tuple[str, ...]:
 
 def _with_content(report: InfoReport, place: SourceRef, view: SourceView) -> InfoReport:
     """Add what only the manifest and the rows know. The rows need Arrow, which takes a moment to load."""
-    from logkeep.repository.content import PartReader, rows_of, served_parts  # noqa: PLC0415
+    from logkeep.repository.backups.content import PartReader, rows_of, served_parts  # noqa: PLC0415
+    from logkeep.repository.backups.source import read_manifest  # noqa: PLC0415
     from logkeep.repository.parts import log_totals  # noqa: PLC0415
-    from logkeep.repository.source import read_manifest  # noqa: PLC0415
 
     entry = view.folded.entry(report.id)
     if entry is None:
@@ -230,7 +230,7 @@ def _kafka(
     from logkeep.kafka.record.documents import ROLE, ClusterRecord  # noqa: PLC0415 - brings the whole Kafka client
     from logkeep.kafka.record.scram import ROLE as SCRAM_ROLE  # noqa: PLC0415
     from logkeep.kafka.record.scram import ScramDocument  # noqa: PLC0415
-    from logkeep.repository.attachments import read_attachment  # noqa: PLC0415
+    from logkeep.repository.backups.attachments import read_attachment  # noqa: PLC0415
 
     record = read_attachment(place, manifest, ROLE, ClusterRecord) if manifest.kind == "kafka" else None
     if record is None:

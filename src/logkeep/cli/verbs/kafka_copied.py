@@ -10,7 +10,7 @@ from logkeep.cli.metrics import MetricSample, sample
 from logkeep.cli.run import CommandOutcome
 from logkeep.kafka.backup.assemble import exit_code
 from logkeep.model.findings import Finding, Severity
-from logkeep.repository.manifest import KnownGap
+from logkeep.repository.backups.manifest import KnownGap
 
 FIRST_SOURCE = "kafka"
 """The name of the very first source, when none is given."""

@@ -118,8 +118,8 @@ def _rows(found: dict[PositionKey, GroupPosition]) -> Iterator[PositionRow]:
 
 def archived_logs(place: SourceRef, run: Run, text: str) -> tuple[BackupId, dict[LogName, list[Segment]]]:
     """The segments of the internal topic in a backup, by log and in order."""
-    from logkeep.repository.content import PartReader, rows_of, served_parts  # noqa: PLC0415 - Arrow, slow to load
-    from logkeep.repository.source import read_manifest  # noqa: PLC0415
+    from logkeep.repository.backups.content import PartReader, rows_of, served_parts  # noqa: PLC0415 - Arrow, slow to load
+    from logkeep.repository.backups.source import read_manifest  # noqa: PLC0415
 
     folded = seen(place, run.clock()).folded
     chosen = choose_id(text, sorted(BackupId(e.id) for e in folded.completed))

@@ -38,11 +38,11 @@ from logkeep.kafka.restore.groups_run import GroupsTask
 from logkeep.kafka.restore.plan.group_offsets import Routes
 from logkeep.kafka.restore.plan.groups import GroupsPlan, rows_of
 from logkeep.kafka.restore.plan.selection import RestoreSelection, choose
-from logkeep.repository.attachments import read_attachment
+from logkeep.repository.backups.attachments import read_attachment
+from logkeep.repository.backups.manifest import Manifest
+from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.manifest import Manifest
 from logkeep.repository.restores import RestoredGroup
-from logkeep.repository.source import read_manifest
 
 
 class GroupsMoved(msgspec.Struct, frozen=True, kw_only=True):

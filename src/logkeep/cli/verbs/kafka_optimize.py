@@ -14,8 +14,8 @@ from logkeep.cli.verbs.optimize_report import (
 )
 from logkeep.config.options import LEASE_TTL, SEGMENT_BYTES
 from logkeep.errors import UsageError
+from logkeep.repository.backups.source import read_facts
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.source import read_facts
 
 
 @verb(

@@ -72,9 +72,9 @@ from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.work import Engine
+from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.holds import reading
 from logkeep.repository.restores import RestoredPartition, RestoreState, list_restores
 
 

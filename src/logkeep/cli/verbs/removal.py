@@ -33,17 +33,17 @@ from logkeep.config.options import (
 )
 from logkeep.errors import CommitConflict, Damaged
 from logkeep.model.ids import BackupId, choose_id
+from logkeep.repository.backups.holds import held_ids, reader_holds
+from logkeep.repository.backups.source import read_facts
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.lease import check_head, read_lease
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.garbage import GarbageRules, collect, foresee_garbage, plan_garbage, store_time
-from logkeep.repository.holds import held_ids, reader_holds
 from logkeep.repository.prune import PruneSituation, plan_delete, plan_prune
 from logkeep.repository.prune import delete as delete_backups
 from logkeep.repository.retention import Policy
-from logkeep.repository.source import read_facts
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):

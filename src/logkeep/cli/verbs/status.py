@@ -15,10 +15,10 @@ from logkeep.cli.run import CommandOutcome, Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import MAX_AGE, MAX_LAG, REPO, SOURCE, STATE_DIR
 from logkeep.errors import Damaged, FormatTooNew, UnsafeName
+from logkeep.repository.backups.states import Completed, Failed
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.freshness import Freshness, read_freshness
 from logkeep.repository.chain.lease import LeaseState
-from logkeep.repository.states import Completed, Failed
 
 _CLOCK_TOLERANCE = timedelta(minutes=3)
 

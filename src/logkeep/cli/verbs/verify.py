@@ -29,10 +29,10 @@ from logkeep.config.options import (
 from logkeep.errors import Damaged, UsageError
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
+from logkeep.repository.backups.source import read_facts
+from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.source import read_facts
-from logkeep.repository.verdicts import GOOD
 from logkeep.repository.verify import ReadTask, VerifySample, hash_objects
 from logkeep.repository.verifying import Deeper, Verifier, VerifyResult
 

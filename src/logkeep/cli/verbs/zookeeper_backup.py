@@ -47,9 +47,9 @@ from logkeep.model.findings import Finding
 from logkeep.model.ids import backup_id
 from logkeep.model.segments import Codec
 from logkeep.model.work import EngineFor
+from logkeep.repository.backups.source import check_source
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry
-from logkeep.repository.source import check_source
 from logkeep.zookeeper.backup.findings import exit_code
 from logkeep.zookeeper.backup.preview import Nowhere, foresee
 from logkeep.zookeeper.backup.rounds import RoundSettings

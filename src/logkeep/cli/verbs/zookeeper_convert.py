@@ -37,9 +37,9 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, backup_id, next_id
 from logkeep.model.segments import Codec
+from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.holds import reading
 from logkeep.zookeeper.backup.findings import exit_code
 from logkeep.zookeeper.bundle.layout import checked_id
 from logkeep.zookeeper.bundle.view import BundleView

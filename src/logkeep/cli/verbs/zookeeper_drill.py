@@ -14,10 +14,10 @@ from logkeep.embedded.booting import MAXBUFFER, boot_of, nearest_release, versio
 from logkeep.errors import ClusterError, EngineUnavailable, LogkeepError, ServerFailed
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId
+from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.holds import reading
 from logkeep.repository.restores import ReceiptDocument, RestoreVerdict
 from logkeep.zookeeper.repo.view import ArchiveView, view_of
 from logkeep.zookeeper.restore.drill import Drilled, drill

@@ -15,8 +15,8 @@ from logkeep.cli.verbs.optimize_report import (
     optimized,
 )
 from logkeep.config.options import LEASE_TTL, ZK_SEGMENT_BYTES
+from logkeep.repository.backups.source import check_source
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.source import check_source
 
 if TYPE_CHECKING:
     from logkeep.repository.optimize import Optimizing

@@ -14,8 +14,8 @@ from logkeep.errors import Damaged, UsageError
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.time import rfc3339
+from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.holds import reading
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.history.compare import TreeSide, one_member
 from logkeep.zookeeper.model.archived import BackupView

@@ -23,9 +23,9 @@ from logkeep.config.options import (
 from logkeep.errors import UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
+from logkeep.repository.backups.source import read_facts
+from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.source import read_facts
-from logkeep.repository.verdicts import GOOD
 
 
 class RepairedObject(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,11 +12,11 @@ from logkeep.config.options import ACCEPT_LOSS, LEASE_TTL, ZK_DATA_DIRS
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId
 from logkeep.model.work import Progress
+from logkeep.repository.backups.verdicts import verdicts
+from logkeep.repository.backups.verification import stored_verifications
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.verdicts import verdicts
-from logkeep.repository.verification import stored_verifications
 from logkeep.repository.verifying import Verifier, VerifyResult, sharing
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.model.archived import Member

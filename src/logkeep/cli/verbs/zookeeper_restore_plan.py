@@ -33,8 +33,8 @@ from logkeep.config.options import (
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
+from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.holds import reading
 from logkeep.zookeeper.repo.view import view_of
 from logkeep.zookeeper.restore.ensemble.documents import HostSurvey, MemberSurvey, read_document
 from logkeep.zookeeper.restore.ensemble.plan import Agreement, agree

@@ -48,8 +48,8 @@ from logkeep.errors import ClusterError, LogkeepError, UsageError
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId
+from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.holds import reading
 from logkeep.zookeeper.repo.view import view_of
 from logkeep.zookeeper.restore.receipts import StoredRestore
 from logkeep.zookeeper.restore.run import journal_name

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from logkeep.repository.verdicts import depth
+from logkeep.repository.backups.verdicts import depth
 from logkeep.zookeeper.model.condition import Condition
 from logkeep.zookeeper.verify.run import Level
 from logkeep.zookeeper.verify.verdict import DeeperVerdict

@@ -16,8 +16,8 @@ from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
-from logkeep.repository.journal import UnitReceipt
-from logkeep.repository.manifest import KnownGap, LogCut
+from logkeep.repository.backups.journal import UnitReceipt
+from logkeep.repository.backups.manifest import KnownGap, LogCut
 
 _ENDED = (Cause.DELETED, Cause.RECREATED)
 _RETENTION = "retention removed it while the backup ran"

@@ -19,7 +19,7 @@ from logkeep.kafka.client.rate_limit import Courtesy, paced
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
-from logkeep.repository.journal import put_receipt
+from logkeep.repository.backups.journal import put_receipt
 
 _LEAST_REPLY = 64 << 10
 _INDEXED_BATCHES = 400_000

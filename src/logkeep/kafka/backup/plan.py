@@ -18,7 +18,7 @@ from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection as Kind
 from logkeep.model.segments import LogName
-from logkeep.repository.manifest import KnownGap, LogCut
+from logkeep.repository.backups.manifest import KnownGap, LogCut
 
 UNIT_BYTES = 512 << 20
 BUNDLE_BYTES = 64 << 20

@@ -56,16 +56,16 @@ from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine, EngineFor
-from logkeep.repository.attachments import put_attachment, read_attachment
-from logkeep.repository.backup import FinishedRun, OngoingBackup, begin, check_wanted, resume
+from logkeep.repository.backups.attachments import put_attachment, read_attachment
+from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin, check_wanted, resume
+from logkeep.repository.backups.journal import open_ids
+from logkeep.repository.backups.manifest import KnownGap
+from logkeep.repository.backups.source import check_source, ensure_source, read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.format import ZSTD_FRAMES, require_feature
 from logkeep.repository.chain.write_session import Writing, writing
-from logkeep.repository.journal import open_ids
-from logkeep.repository.manifest import KnownGap
 from logkeep.repository.resume import usable_receipts
-from logkeep.repository.source import check_source, ensure_source, read_manifest
 from logkeep.store.throttled import shared_by
 
 KIND = "kafka"

@@ -15,8 +15,8 @@ from logkeep.kafka.client.fetch import FetchConnection, FetchLimits
 from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition
 from logkeep.model.segments import Codec, Collection, LogName, Segment
+from logkeep.repository.backups.journal import UnitReceipt
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.journal import UnitReceipt
 
 DEFAULT_SEGMENT_BYTES = 256 << 20
 

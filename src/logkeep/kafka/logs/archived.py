@@ -19,9 +19,9 @@ from logkeep.kafka.logs.batch_check import LogPieces
 from logkeep.kafka.logs.header_check import NOT_WRITTEN, HeaderCheck
 from logkeep.kafka.restore.facts.units import Offsets, ReplayLog, RestoreIsolation
 from logkeep.model.segments import Codec, Segment
+from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.segment_bytes import StoredLog
 
 PIECE_BYTES = 2 << 20
 """Of the archive, read at once: several logs are open at the same time."""

@@ -13,8 +13,8 @@ from logkeep.errors import Damaged, ObjectMissing, UnsafeName
 from logkeep.formats.kafka.batches import OVERHEAD_BYTES, Batches, Bytes, WalkEnd, first_broken, walk
 from logkeep.model.segments import Codec
 from logkeep.model.work import Progress
+from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.parts import Expected
-from logkeep.repository.segment_bytes import StoredLog
 from logkeep.repository.verify import CheckedObjects, HashResult, HashUnit, stored_sha256
 from logkeep.store.base import Store
 

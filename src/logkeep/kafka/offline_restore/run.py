@@ -20,9 +20,9 @@ from logkeep.kafka.offline_restore.values import LogWritten, OfflineReport, Offl
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.model.work import Engine
+from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.holds import reading
 
 _OPERATION = "restore"
 

@@ -14,7 +14,7 @@ from logkeep.kafka.record.restore_needs import RestoreNeeds, restore_needs
 if TYPE_CHECKING:
     from logkeep.kafka.record.documents import ClusterRecord, GroupRecord, PartitionRecord, TopicRecord
     from logkeep.model.segments import LogName
-    from logkeep.repository.manifest import KnownGap, Manifest
+    from logkeep.repository.backups.manifest import KnownGap, Manifest
     from logkeep.repository.parts import LogTotals
 
 

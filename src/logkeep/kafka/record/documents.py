@@ -17,8 +17,8 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import StoredId
+from logkeep.repository.backups.manifest import LogCut
 from logkeep.repository.chain.documents import MIB, SourceDocument
-from logkeep.repository.manifest import LogCut
 
 ROLE = "cluster"
 _encoder = msgspec.json.Encoder(order="deterministic")

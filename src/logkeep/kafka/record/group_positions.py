@@ -15,9 +15,9 @@ from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, WalkEnd, first
 from logkeep.formats.kafka.offsets_topic import PositionKey, decode_key, decode_position
 from logkeep.formats.kafka.plain_records import PlainRecord, marker_type, records_of
 from logkeep.model.segments import Segment
+from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.segment_bytes import StoredLog
 
 TOPIC = "__consumer_offsets"
 _COMMIT = 1

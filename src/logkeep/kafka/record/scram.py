@@ -20,10 +20,10 @@ from logkeep.kafka.client.settings import ClientSettings
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, StoredId
 from logkeep.model.sealing import check_recipients, sealed_to
-from logkeep.repository.attachments import put_attachment
+from logkeep.repository.backups.attachments import put_attachment
+from logkeep.repository.backups.manifest import AttachmentRef
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.documents import MIB, SourceDocument
-from logkeep.repository.manifest import AttachmentRef
 
 ROLE = "scram"
 _NAMED = 5

@@ -21,8 +21,8 @@ from logkeep.kafka.salvage.groups_task import Source
 from logkeep.model.segments import Proof, Segment
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
+from logkeep.repository.backups.journal import put_receipt
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.journal import put_receipt
 
 _NOT_FOR_RESUMING = "salvage"
 

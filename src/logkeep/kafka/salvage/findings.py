@@ -11,7 +11,7 @@ from logkeep.kafka.salvage.groups_task import SalvagedGroups
 from logkeep.kafka.salvage.survey_task import Survey
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
-from logkeep.repository.manifest import KnownGap
+from logkeep.repository.backups.manifest import KnownGap
 
 INCOMPLETE = "positions-incomplete"
 LOST = frozenset({"lost-tail"})

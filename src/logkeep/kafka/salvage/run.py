@@ -31,13 +31,13 @@ from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine
-from logkeep.repository.attachments import put_attachment, read_attachment
-from logkeep.repository.backup import FinishedRun, OngoingBackup, begin, check_wanted
+from logkeep.repository.backups.attachments import put_attachment, read_attachment
+from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin, check_wanted
+from logkeep.repository.backups.manifest import KnownGap, LogCut
+from logkeep.repository.backups.source import check_source, ensure_source, read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.write_session import Writing, writing
-from logkeep.repository.manifest import KnownGap, LogCut
-from logkeep.repository.source import check_source, ensure_source, read_manifest
 
 KIND = "kafka"
 _NO_TIP = EpochRun(-1, -1, -1)

@@ -21,7 +21,7 @@ from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost
 from logkeep.kafka.verify.records import SegmentRange
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Progress
-from logkeep.repository.segment_bytes import StoredLog
+from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.verify import CheckedObjects
 from logkeep.store.base import Store
 

@@ -18,10 +18,10 @@ from logkeep.model.findings import Finding
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.work import Progress
+from logkeep.repository.backups.manifest import Manifest
+from logkeep.repository.backups.verification import LogDigest
 from logkeep.repository.chain import layout
-from logkeep.repository.manifest import Manifest
 from logkeep.repository.parts import Expected
-from logkeep.repository.verification import LogDigest
 from logkeep.repository.verify import CheckedObjects
 from logkeep.repository.verifying import Asked, DeeperCheck
 from logkeep.store.base import Store

@@ -25,9 +25,9 @@ from logkeep.kafka.verify.compare_task import NOT_COMPARED, CompareResult, Compa
 from logkeep.kafka.verify.records import Decoded, SegmentRange, decode_backup, log_digests
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName
-from logkeep.repository.attachments import read_attachment
-from logkeep.repository.manifest import KnownGap
-from logkeep.repository.source import check_source
+from logkeep.repository.backups.attachments import read_attachment
+from logkeep.repository.backups.manifest import KnownGap
+from logkeep.repository.backups.source import check_source
 from logkeep.repository.verifying import Asked, Deeper, DeeperCheck
 
 _UNIT_BYTES = 256 << 20

@@ -8,8 +8,8 @@ from typing import BinaryIO, Final
 
 from logkeep.errors import Damaged, UsageError
 from logkeep.model.segments import Codec
-from logkeep.repository.salvaged_bytes import salvaged
-from logkeep.repository.segment_bytes import StoredLog
+from logkeep.repository.backups.damaged_bytes import salvaged
+from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.store.directory import opened_below, opened_root, require_regular, speaking_of
 from logkeep.store.local import LocalStore
 from logkeep.store.local_files import READ_FLAGS

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from logkeep.formats.zookeeper.names import epoch_of, follows
 from logkeep.model.segments import Codec, Proof, Segment
 from logkeep.model.segments import Collection as Kind
-from logkeep.repository.manifest import KnownGap, LogCut
+from logkeep.repository.backups.manifest import KnownGap, LogCut
 from logkeep.zookeeper.model.sink import DamagedFile, PlacedLog, PlacedSnapshot, StoredObject
 from logkeep.zookeeper.repo.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
 

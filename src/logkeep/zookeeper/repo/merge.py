@@ -18,14 +18,14 @@ from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, Padding, header, scan
 from logkeep.model.segments import Segment
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
-from logkeep.repository.attachments import read_attachment
+from logkeep.repository.backups.attachments import read_attachment
+from logkeep.repository.backups.segment_bytes import StoredLog
+from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.merge_plan import Kin
 from logkeep.repository.optimize import Merged, MergeUnit, MergeWay
-from logkeep.repository.segment_bytes import StoredLog
-from logkeep.repository.source import read_manifest
 from logkeep.zookeeper.model.packing import PiecesStream, StoredWriter
 from logkeep.zookeeper.repo.reachable import record_rows
 from logkeep.zookeeper.repo.record import ROLE, EnsembleRecord, LogRecord

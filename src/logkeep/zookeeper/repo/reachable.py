@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.segments import Segment
-from logkeep.repository.attachments import read_attachment
+from logkeep.repository.backups.attachments import read_attachment
+from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry, Folded
-from logkeep.repository.source import read_manifest
 from logkeep.zookeeper.model.archived import KeptLog
 from logkeep.zookeeper.repo.record import (
     ROLE,

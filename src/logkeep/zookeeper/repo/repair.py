@@ -18,13 +18,13 @@ from logkeep.model.ids import BackupId
 from logkeep.model.segments import Segment
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Progress
-from logkeep.repository.attachments import read_attachment
+from logkeep.repository.backups.attachments import read_attachment
+from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.lease import DEFAULT_TTL
 from logkeep.repository.chain.write_session import Writing, writing
-from logkeep.repository.source import read_manifest
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
 from logkeep.zookeeper.model.packing import RepairedLog, StoredWriter
 from logkeep.zookeeper.model.sink import StoredObject

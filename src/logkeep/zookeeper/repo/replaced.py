@@ -17,10 +17,10 @@ import msgspec
 from logkeep.errors import Damaged
 from logkeep.model.segments import Collection as Kind
 from logkeep.model.segments import LogName, Segment
+from logkeep.repository.backups.content import PartReader, rows_of, served_parts
+from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
-from logkeep.repository.content import PartReader, rows_of, served_parts
-from logkeep.repository.manifest import Manifest
 from logkeep.zookeeper.model.archived import LogFileEnding
 from logkeep.zookeeper.repo.pieces import ServedRecord, settled
 from logkeep.zookeeper.repo.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of

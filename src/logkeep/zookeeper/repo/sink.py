@@ -12,16 +12,16 @@ from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec, Segment
 from logkeep.model.segments import Collection as Kind
 from logkeep.model.time import Clock, TokenSource, random_token
-from logkeep.repository.attachments import put_attachment, read_attachment
-from logkeep.repository.backup import FinishedRun, OngoingBackup, begin, check_wanted
+from logkeep.repository.backups.attachments import put_attachment, read_attachment
+from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin, check_wanted
+from logkeep.repository.backups.source import check_source, ensure_source, read_manifest
+from logkeep.repository.backups.verification import known_damaged
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.format import ZSTD_FRAMES, require_feature
 from logkeep.repository.chain.lease import DEFAULT_TTL
 from logkeep.repository.chain.write_session import Writing, writing
-from logkeep.repository.source import check_source, ensure_source, read_manifest
-from logkeep.repository.verification import known_damaged
 from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot
 from logkeep.zookeeper.model.packing import DEFAULT_LEVEL, StoredWriter
 from logkeep.zookeeper.model.sink import CompletedBackup, CopiedAgain, Gathered, Known, MemberText

@@ -13,14 +13,14 @@ from logkeep.formats.zookeeper.scanned_log import HEADER
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import TransactionColumns, tables
 from logkeep.model.segments import Codec, Segment
-from logkeep.repository.attachments import read_attachment
+from logkeep.repository.backups.attachments import read_attachment
+from logkeep.repository.backups.damaged_bytes import salvaged
+from logkeep.repository.backups.manifest import Manifest
+from logkeep.repository.backups.segment_bytes import StoredLog
+from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
-from logkeep.repository.manifest import Manifest
-from logkeep.repository.salvaged_bytes import salvaged
-from logkeep.repository.segment_bytes import StoredLog
-from logkeep.repository.source import read_manifest
 from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.model.packing import unpacked_stream
 from logkeep.zookeeper.model.tree import Tree

@@ -14,7 +14,7 @@ import msgspec
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.txnlog import scan
 from logkeep.model.segments import Segment
-from logkeep.repository.segment_bytes import StoredLog
+from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.zookeeper.model.packing import PiecesStream
 from logkeep.zookeeper.repo.pieces import joined
 from logkeep.zookeeper.repo.record import LogRecord

@@ -7,7 +7,7 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
 from logkeep.kafka.restore.plan.selection import Rename, RestoreSelection, choose
 from logkeep.model.segments import Collection, LogName
-from logkeep.repository.manifest import LogCut
+from logkeep.repository.backups.manifest import LogCut
 
 TOPICS = (("orders", 3), ("prod.payments", 2), ("audit", 1), ("__consumer_offsets", 2))
 

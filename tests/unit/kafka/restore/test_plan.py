@@ -13,7 +13,7 @@ from logkeep.kafka.restore.plan.plan import CheckedPlan, Wishes, plan_restore
 from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
 from logkeep.kafka.restore.topics import towards
 from logkeep.model.segments import Collection, LogName
-from logkeep.repository.manifest import LogCut
+from logkeep.repository.backups.manifest import LogCut
 
 NOW_MS = 1_800_000_000_000
 DAY_MS = 86_400_000

@@ -14,7 +14,7 @@ from logkeep.kafka.restore.plan.plan import CheckedPlan, RestorePlan, Wishes, pl
 from logkeep.kafka.restore.plan.repartition import LARGEST_MADE_BYTES, MOST_RECORDS
 from logkeep.kafka.restore.plan.selection import RestoreSelection, choose
 from logkeep.model.segments import Collection, LogName
-from logkeep.repository.manifest import LogCut
+from logkeep.repository.backups.manifest import LogCut
 
 DEFAULTS = {"max.message.bytes": "1000", "retention.ms": "-1"}
 NAMES = ("orders", "audit")

@@ -10,9 +10,9 @@ from logkeep.kafka.disks.scan_results import ReplicaScan
 from logkeep.kafka.salvage.replicas import choose
 from logkeep.model.ids import BackupId
 from logkeep.model.ranges import Range
+from logkeep.repository.backups.journal import receipts
+from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import read_chain
-from logkeep.repository.journal import receipts
-from logkeep.repository.source import read_manifest
 from tests.kafka.disks import add_log, flip, made_disk, run_of
 from tests.kafka.salvaged import codes, salvaged, told
 from tests.kafka.stored import place

@@ -8,13 +8,13 @@ from logkeep.errors import Damaged, UsageError
 from logkeep.kafka.record.documents import ROLE, ClusterRecord
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
-from logkeep.repository.attachments import read_attachment
+from logkeep.repository.backups.attachments import read_attachment
+from logkeep.repository.backups.content import PartReader, rows_of, served_parts
+from logkeep.repository.backups.manifest import KnownGap, Manifest
+from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry
-from logkeep.repository.content import PartReader, rows_of, served_parts
-from logkeep.repository.manifest import KnownGap, Manifest
 from logkeep.repository.parts import SegmentTable
-from logkeep.repository.source import read_manifest
 
 KIND = "kafka"
 

@@ -32,7 +32,7 @@ from logkeep.kafka.restore.plan.topics import TopicPlan, TopicWishes, difference
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName
 from logkeep.model.time import rfc3339
-from logkeep.repository.manifest import KnownGap
+from logkeep.repository.backups.manifest import KnownGap
 
 PARTS = ("data", "configs", "groups", "acls", "quotas")
 DEFAULT_PARTS = ("data", "configs", "groups")

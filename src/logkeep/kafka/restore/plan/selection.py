@@ -13,7 +13,7 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
 from logkeep.kafka.topic_selection import compiled
 from logkeep.model.segments import LogName
-from logkeep.repository.manifest import LogCut
+from logkeep.repository.backups.manifest import LogCut
 
 _LEGAL = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _UNTIL = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249}):(?P<partition>[0-9]{1,10})=(?P<offset>[0-9]{1,19})", re.ASCII)

@@ -7,15 +7,15 @@ from functools import cached_property
 from logkeep.errors import AlreadyExists, Damaged, ObjectMissing, UnknownBackup, UsageError
 from logkeep.model.ids import BackupId, choose_id
 from logkeep.model.time import rfc3339
+from logkeep.repository.backups.journal import open_ids, read_request
+from logkeep.repository.backups.manifest import Manifest
+from logkeep.repository.backups.states import Completed, Failed, State, decided, undecided
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, follow, read_chain
 from logkeep.repository.chain.documents import SourceDocument, open_in_place, read, seal, seal_of
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.lease import LeaseDocument, LeaseState, check_head, read_lease, standing
 from logkeep.repository.chain.owner import Owner
-from logkeep.repository.journal import open_ids, read_request
-from logkeep.repository.manifest import Manifest
-from logkeep.repository.states import Completed, Failed, State, decided, undecided
 from logkeep.store.base import Store
 
 

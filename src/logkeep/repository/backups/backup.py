@@ -14,20 +14,20 @@ from logkeep.model.ids import BackupId, next_id
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment
 from logkeep.model.time import rfc3339
+from logkeep.repository.backups.content import PartReader, put_part, served_parts
+from logkeep.repository.backups.journal import BackupRequest, UnitReceipt, open_ids, put_request, read_request, receipts
+from logkeep.repository.backups.manifest import MAX_PARTS, AttachmentRef, KnownGap, LogCut, Manifest
+from logkeep.repository.backups.source import SourceFacts, read_manifest
+from logkeep.repository.backups.states import OWNER_LOST
+from logkeep.repository.backups.tiling import inherited_gaps, untiled
+from logkeep.repository.backups.verification import inherited_damage, known_damaged, put_verification
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import BackupAction, FailedAction, ObjectRef, PartRef, Summary
 from logkeep.repository.chain.documents import seal, seal_of
 from logkeep.repository.chain.fold import BackupEntry
 from logkeep.repository.chain.lease import Head
 from logkeep.repository.chain.write_session import Writing
-from logkeep.repository.content import PartReader, put_part, served_parts
-from logkeep.repository.journal import BackupRequest, UnitReceipt, open_ids, put_request, read_request, receipts
-from logkeep.repository.manifest import MAX_PARTS, AttachmentRef, KnownGap, LogCut, Manifest
 from logkeep.repository.parts import SegmentTable, objects, plan_parts, ranges, total
-from logkeep.repository.source import SourceFacts, read_manifest
-from logkeep.repository.states import OWNER_LOST
-from logkeep.repository.tiling import inherited_gaps, untiled
-from logkeep.repository.verification import inherited_damage, known_damaged, put_verification
 
 _PARALLEL_HEADS = 16
 

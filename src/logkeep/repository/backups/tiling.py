@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from logkeep.model.ranges import Range, tile
 from logkeep.model.segments import Collection, LogName
-from logkeep.repository.manifest import KnownGap, LogCut
+from logkeep.repository.backups.manifest import KnownGap, LogCut
 
 
 def inherited_gaps(

@@ -4,11 +4,11 @@ import hashlib
 
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.model.ranges import Range
+from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import PartRef
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
-from logkeep.repository.manifest import Manifest
 from logkeep.repository.parts import SegmentTable, decode, encode
 
 MAX_PART_BYTES = 1 << 30

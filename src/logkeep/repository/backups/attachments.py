@@ -4,10 +4,10 @@ import hashlib
 
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.model.ids import BackupId
+from logkeep.repository.backups.manifest import AttachmentRef, Manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.documents import DocumentT, SourceDocument, open_in_place, seal
-from logkeep.repository.manifest import AttachmentRef, Manifest
 
 
 def put_attachment(

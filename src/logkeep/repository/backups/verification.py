@@ -11,12 +11,12 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, StoredId
 from logkeep.model.segments import LogName
 from logkeep.model.time import rfc3339
+from logkeep.repository.backups.verdicts import DAMAGED, GOOD, depth, verdicts
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.documents import MIB, SourceDocument, read, seal
 from logkeep.repository.chain.layout import VerificationName
 from logkeep.repository.chain.lease import Head
-from logkeep.repository.verdicts import DAMAGED, GOOD, depth, verdicts
 
 MAX_STORED_FINDINGS = 1_000
 MAX_STORED_NAMES = 20_000

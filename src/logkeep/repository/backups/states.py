@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from logkeep.model.ids import BackupId
+from logkeep.repository.backups.journal import BackupRequest
 from logkeep.repository.chain.fold import BackupEntry, Folded
-from logkeep.repository.journal import BackupRequest
 
 
 class StateName(StrEnum):
