@@ -12,7 +12,7 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import read_chain, read_whole_chain
 from logkeep.repository.chain.format import open_format
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.repair import RepositoryRepairStep, repair, repair_format
+from logkeep.repository.upkeep.repair import RepositoryRepairStep, repair, repair_format
 from tests.corruption.test_damage import ENDS, Repo, flip
 from tests.crash.points import run_backup
 from tests.scripted.backup import expected, restored

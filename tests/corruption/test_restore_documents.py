@@ -19,10 +19,7 @@ from logkeep.repository.chain.documents import unseal
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.garbage import collect
 from logkeep.repository.opening import create_repository, open_repository
-from logkeep.repository.prune import delete
-from logkeep.repository.repair import repair
 from logkeep.repository.restores import (
     begin_restore,
     list_restores,
@@ -37,6 +34,9 @@ from logkeep.repository.restores import (
     read_producers,
     read_receipts,
 )
+from logkeep.repository.upkeep.garbage import collect
+from logkeep.repository.upkeep.prune import delete
+from logkeep.repository.upkeep.repair import repair
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore

@@ -18,9 +18,9 @@ from logkeep.repository.chain.actions import DeleteAction, HoldAction
 from logkeep.repository.chain.commits import SourceRef, read_chain, read_whole_chain
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import pin, writing
-from logkeep.repository.garbage import GarbageRules, collect, plan_garbage, store_time
-from logkeep.repository.prune import delete
-from logkeep.repository.repair import repair
+from logkeep.repository.upkeep.garbage import GarbageRules, collect, plan_garbage, store_time
+from logkeep.repository.upkeep.prune import delete
+from logkeep.repository.upkeep.repair import repair
 from tests.corruption.test_damage import DATA, Repo, flip
 from tests.crash.points import AT_ONCE, run_backup
 from tests.faults.plan import Fault

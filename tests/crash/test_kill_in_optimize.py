@@ -14,10 +14,10 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.garbage import collect
-from logkeep.repository.merge_plan import MergeRule
 from logkeep.repository.opening import create_repository
-from logkeep.repository.optimize import Optimized
+from logkeep.repository.upkeep.garbage import collect
+from logkeep.repository.upkeep.merge_plan import MergeRule
+from logkeep.repository.upkeep.optimize import Optimized
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore

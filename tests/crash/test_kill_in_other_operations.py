@@ -22,10 +22,10 @@ from logkeep.repository.chain.commits import SourceRef, read_chain, read_whole_c
 from logkeep.repository.chain.format import StoreFacts, open_format
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import pin, writing
-from logkeep.repository.garbage import collect
 from logkeep.repository.opening import create_repository
-from logkeep.repository.prune import delete
-from logkeep.repository.repair import repair, repair_format
+from logkeep.repository.upkeep.garbage import collect
+from logkeep.repository.upkeep.prune import delete
+from logkeep.repository.upkeep.repair import repair, repair_format
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore

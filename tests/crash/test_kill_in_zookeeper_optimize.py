@@ -8,7 +8,7 @@ import pytest
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.garbage import collect
+from logkeep.repository.upkeep.garbage import collect
 from logkeep.store.base import Store
 from logkeep.store.local import LocalStore
 from tests.crash.points import AT_ONCE, KILLED, in_child

@@ -18,7 +18,7 @@ from logkeep.repository.chain.actions import HoldAction
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.write_session import pin, writing
 from logkeep.repository.opening import create_repository
-from logkeep.repository.prune import delete
+from logkeep.repository.upkeep.prune import delete
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from tests.scripted.backup import back_up

@@ -7,7 +7,7 @@ dated in the future.
 
 from datetime import UTC, datetime, timedelta, timezone
 
-from logkeep.repository.retention import Candidate, Policy
+from logkeep.repository.upkeep.retention import Candidate, Policy
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 

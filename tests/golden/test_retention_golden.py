@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.model.time import rfc3339
-from logkeep.repository.retention import Candidate, RetentionVerdict, decide
+from logkeep.repository.upkeep.retention import Candidate, RetentionVerdict, decide
 from tests.golden.retention_cases import NOW, POLICIES, history
 
 FILES = Path(__file__).parent / "retention"

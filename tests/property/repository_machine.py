@@ -30,12 +30,12 @@ from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.lease import DEFAULT_TTL
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import Writing, pin, writing
-from logkeep.repository.garbage import GarbageRules, collect
 from logkeep.repository.opening import create_repository
 from logkeep.repository.parts import objects
-from logkeep.repository.prune import PruneSituation, delete, plan_delete, plan_prune
-from logkeep.repository.repair import repair
-from logkeep.repository.retention import Policy
+from logkeep.repository.upkeep.garbage import GarbageRules, collect
+from logkeep.repository.upkeep.prune import PruneSituation, delete, plan_delete, plan_prune
+from logkeep.repository.upkeep.repair import repair
+from logkeep.repository.upkeep.retention import Policy
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore

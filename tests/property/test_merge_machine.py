@@ -14,10 +14,10 @@ from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.garbage import GarbageRules, collect
-from logkeep.repository.merge_plan import MergeRule
 from logkeep.repository.opening import create_repository
-from logkeep.repository.prune import delete
+from logkeep.repository.upkeep.garbage import GarbageRules, collect
+from logkeep.repository.upkeep.merge_plan import MergeRule
+from logkeep.repository.upkeep.prune import delete
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import UsageError
-from logkeep.repository.retention import Candidate, Policy, RetentionVerdict, decide
+from logkeep.repository.upkeep.retention import Candidate, Policy, RetentionVerdict, decide
 from tests.property.untimed import untimed
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)

@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.garbage import collect
-from logkeep.repository.prune import delete
+from logkeep.repository.upkeep.garbage import collect
+from logkeep.repository.upkeep.prune import delete
 from tests.crash.points import AT_ONCE
 from tests.zookeeper.archives import new_place
 from tests.zookeeper.merging import Growing, everything, optimize

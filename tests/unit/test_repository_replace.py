@@ -9,8 +9,8 @@ from logkeep.repository.backups.holds import reader_holds, reading
 from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.garbage import GarbageRules, collect
-from logkeep.repository.prune import delete
+from logkeep.repository.upkeep.garbage import GarbageRules, collect
+from logkeep.repository.upkeep.prune import delete
 from tests.scripted.backup import expected, restored
 from tests.scripted.merging import Pair, merge_neighbours
 from tests.unit.test_repository_walk import Lab

@@ -21,9 +21,9 @@ from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.lease import free, read_lease
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import pin, writing
-from logkeep.repository.garbage import GarbageRules, collect, plan_garbage
 from logkeep.repository.opening import create_repository
-from logkeep.repository.prune import delete
+from logkeep.repository.upkeep.garbage import GarbageRules, collect, plan_garbage
+from logkeep.repository.upkeep.prune import delete
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
 from tests.faults.plan import lost_ack

@@ -14,7 +14,7 @@ from logkeep.repository.chain.format import (
     open_format,
     require_feature,
 )
-from logkeep.repository.repair import repair_format
+from logkeep.repository.upkeep.repair import repair_format
 from logkeep.store.base import Store
 from logkeep.store.delegating import DelegatingStore
 from logkeep.store.memory import MemoryStore

@@ -16,7 +16,7 @@ from logkeep.repository.backups.verdicts import verdicts
 from logkeep.repository.chain.layout import VerificationName
 from logkeep.repository.chain.lease import NOTHING_SEEN, LeaseDocument, LeaseState, standing
 from logkeep.repository.chain.owner import is_dead, this_process
-from logkeep.repository.garbage import GarbageRules, StoredMark, decide
+from logkeep.repository.upkeep.garbage import GarbageRules, StoredMark, decide
 from logkeep.repository.verify import VerifySample
 from logkeep.store.base import ObjectInfo
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef, read_chain
-from logkeep.repository.merge_plan import MergeRule
-from logkeep.repository.optimize import Optimized, Optimizing
+from logkeep.repository.upkeep.merge_plan import MergeRule
+from logkeep.repository.upkeep.optimize import Optimized, Optimizing
 from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.repo.merge import WAY
 from logkeep.zookeeper.repo.view import view_of

@@ -24,7 +24,7 @@ from logkeep.model.work import Progress
 from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.optimize import Merged, MergeUnit, MergeWay, Optimizing
+from logkeep.repository.upkeep.optimize import Merged, MergeUnit, MergeWay, Optimizing
 
 _MOST_BATCHES = 1_000_000
 """The index of the new object is held in memory."""

@@ -17,8 +17,8 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.write_session import Writing
-from logkeep.repository.garbage import read_marks
 from logkeep.repository.parts import Expected
+from logkeep.repository.upkeep.garbage import read_marks
 from logkeep.repository.verify import HashResult, hash_objects, read_units
 
 

@@ -15,7 +15,7 @@ from typing import Protocol
 from logkeep.errors import ClusterError, Interrupted, Locked, LogkeepError, TaskFailed
 from logkeep.formats.zookeeper.names import counter_of
 from logkeep.repository.chain.freshness import put_freshness
-from logkeep.repository.optimize import Optimized
+from logkeep.repository.upkeep.optimize import Optimized
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import AskWord, ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.backup.server_files import MemberPlace, ServerFiles, look

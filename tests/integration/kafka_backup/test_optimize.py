@@ -10,7 +10,7 @@ import pytest
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.garbage import GarbageRules, collect
+from logkeep.repository.upkeep.garbage import GarbageRules, collect
 from tests.e2e.filled import Filled
 from tests.kafka.archive import object_paths
 from tests.kafka.matrix import Matrix

@@ -15,7 +15,7 @@ from logkeep.repository.backups import segment_bytes
 from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.optimize import Merged, MergeUnit
+from logkeep.repository.upkeep.optimize import Merged, MergeUnit
 from logkeep.store.memory import MemoryStore
 from tests.kafka.rounds import batches_of, log_of
 

@@ -9,11 +9,11 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.garbage import GarbageRules, collect
-from logkeep.repository.merge_plan import MergeRule
 from logkeep.repository.opening import create_repository
-from logkeep.repository.optimize import Optimized
-from logkeep.repository.prune import delete
+from logkeep.repository.upkeep.garbage import GarbageRules, collect
+from logkeep.repository.upkeep.merge_plan import MergeRule
+from logkeep.repository.upkeep.optimize import Optimized
+from logkeep.repository.upkeep.prune import delete
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
 from tests.kafka.rounds import batches_of, expected, log_objects, read_back, take_round

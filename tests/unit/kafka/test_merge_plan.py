@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from logkeep.kafka.merge import of_topics
 from logkeep.model.segments import Codec, Collection, LogName, Proof, Segment
-from logkeep.repository.merge_plan import MergeRule, plan_merges
+from logkeep.repository.upkeep.merge_plan import MergeRule, plan_merges
 from tests.property.untimed import many
 
 LOG = LogName(Collection.TOPICS, "orders", "a", 0)

@@ -13,8 +13,8 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.garbage import collect
-from logkeep.repository.prune import delete
+from logkeep.repository.upkeep.garbage import collect
+from logkeep.repository.upkeep.prune import delete
 from logkeep.zookeeper.model.archived import KeptLog
 from logkeep.zookeeper.repair.cuts import cuts_for
 from logkeep.zookeeper.repo.whole_objects import whole_view

@@ -10,7 +10,7 @@ from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.prune import delete
+from logkeep.repository.upkeep.prune import delete
 from logkeep.store.memory import MemoryStore
 from tests.zookeeper.archives import archived, bytes_of, new_place, newest, zxids
 from tests.zookeeper.directories import MIB, MadeServer

@@ -15,8 +15,8 @@ from logkeep.repository.backups.verdicts import DAMAGED, GOOD
 from logkeep.repository.backups.verification import known_damaged
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.garbage import collect
-from logkeep.repository.prune import delete
+from logkeep.repository.upkeep.garbage import collect
+from logkeep.repository.upkeep.prune import delete
 from logkeep.zookeeper.model.archived import BackupView, Member
 from logkeep.zookeeper.repair.plan import Repair
 from logkeep.zookeeper.verify.directory_view import directory_view

@@ -15,9 +15,9 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.garbage import collect
-from logkeep.repository.optimize import MergeUnit
-from logkeep.repository.prune import delete
+from logkeep.repository.upkeep.garbage import collect
+from logkeep.repository.upkeep.optimize import MergeUnit
+from logkeep.repository.upkeep.prune import delete
 from logkeep.repository.verifying import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper import follow as following

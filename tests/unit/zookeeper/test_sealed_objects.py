@@ -12,7 +12,7 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.verdicts import DAMAGED, GOOD
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.prune import delete
+from logkeep.repository.upkeep.prune import delete
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
 from logkeep.zookeeper.backup import rounds

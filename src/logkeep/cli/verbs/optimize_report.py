@@ -24,7 +24,7 @@ from logkeep.model.findings import Finding
 from logkeep.repository.chain.commits import SourceRef
 
 if TYPE_CHECKING:
-    from logkeep.repository.optimize import Optimizing
+    from logkeep.repository.upkeep.optimize import Optimizing
 
 WHERE = (REPO, SOURCE)
 """Named before the size that a verb merges up to, …"""
@@ -63,7 +63,7 @@ def optimize_code(report: OptimizeReport) -> int:
 
 def optimized(run: Run, place: SourceRef, task: "Optimizing", segment_bytes: int) -> OptimizeReport:
     """Merge up to this size, or tell what would be merged."""
-    from logkeep.repository.merge_plan import MergeRule  # noqa: PLC0415 - loads Arrow, which --help can spare
+    from logkeep.repository.upkeep.merge_plan import MergeRule  # noqa: PLC0415 - loads Arrow, which --help can spare
 
     rule = MergeRule(segment_bytes)
     done = task.preview(rule) if run.dry_run else task.run(rule, lambda size_bytes: chosen_engine(run, size_bytes))

@@ -40,10 +40,10 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.lease import check_head, read_lease
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.garbage import GarbageRules, collect, foresee_garbage, plan_garbage, store_time
-from logkeep.repository.prune import PruneSituation, plan_delete, plan_prune
-from logkeep.repository.prune import delete as delete_backups
-from logkeep.repository.retention import Policy
+from logkeep.repository.upkeep.garbage import GarbageRules, collect, foresee_garbage, plan_garbage, store_time
+from logkeep.repository.upkeep.prune import PruneSituation, plan_delete, plan_prune
+from logkeep.repository.upkeep.prune import delete as delete_backups
+from logkeep.repository.upkeep.retention import Policy
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):

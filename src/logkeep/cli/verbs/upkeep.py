@@ -90,8 +90,8 @@ def repair(run: Run) -> RepairReport:
     Data is never touched. When commits are lost, bring their objects back from the store's versions; only if they are
     gone for good, --accept-loss goes on without them and commits those lost backups anew whose manifests are intact.
     """
-    from logkeep.repository.repair import repair as repair_source  # noqa: PLC0415 - loads Arrow, which unlock can spare
-    from logkeep.repository.repair import repair_format  # noqa: PLC0415 - the same
+    from logkeep.repository.upkeep.repair import repair as repair_source  # noqa: PLC0415 - loads Arrow, which unlock can spare
+    from logkeep.repository.upkeep.repair import repair_format  # noqa: PLC0415 - the same
 
     repository = opened_repository(run)
     steps = list(repair_format(repository.store, repository.document, dry_run=True))

@@ -15,7 +15,7 @@ from logkeep.errors import BackupFailed, Damaged, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.merge_plan import MergeRule
+from logkeep.repository.upkeep.merge_plan import MergeRule
 from logkeep.spark.stop import SignalStop
 from logkeep.zookeeper.backup.findings import PARTIAL
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions

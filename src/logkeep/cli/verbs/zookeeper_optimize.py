@@ -19,7 +19,7 @@ from logkeep.repository.backups.source import check_source
 from logkeep.repository.chain.commits import SourceRef
 
 if TYPE_CHECKING:
-    from logkeep.repository.optimize import Optimizing
+    from logkeep.repository.upkeep.optimize import Optimizing
 
 
 @verb(
@@ -45,7 +45,7 @@ def optimize(run: Run) -> OptimizeReport:
 
 
 def optimizing(run: Run, place: SourceRef) -> "Optimizing":
-    from logkeep.repository.optimize import Optimizing  # noqa: PLC0415 - loads Arrow, which --help can spare
+    from logkeep.repository.upkeep.optimize import Optimizing  # noqa: PLC0415 - loads Arrow, which --help can spare
     from logkeep.zookeeper.repo.merge import WAY  # noqa: PLC0415 - numba is only needed here
 
     return Optimizing(place, WAY, run.clock, run.token, run[LEASE_TTL])

@@ -23,8 +23,8 @@ from logkeep.kafka.follow.rules import MERGE_LEAST, merging_due, next_look_s, pa
 from logkeep.kafka.merge import optimizing
 from logkeep.model.work import EngineFor
 from logkeep.repository.chain.freshness import put_freshness
-from logkeep.repository.merge_plan import MergeRule
-from logkeep.repository.optimize import Optimized
+from logkeep.repository.upkeep.merge_plan import MergeRule
+from logkeep.repository.upkeep.optimize import Optimized
 
 _ANCHOR_S = 600.0
 _KEYS = ("cleanup.policy", "retention.ms", "retention.bytes")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from logkeep.repository.retention import Candidate, Policy, decide
+from logkeep.repository.upkeep.retention import Candidate, Policy, decide
 from logkeep.zookeeper.model.condition import Condition
 
 

@@ -22,7 +22,7 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import Writing
 from logkeep.repository.parts import ranges
-from logkeep.repository.replacing import Served, replace_rows, served_rows
+from logkeep.repository.upkeep.replace import Served, replace_rows, served_rows
 from logkeep.zookeeper.model.archived import KeptLog
 from logkeep.zookeeper.model.sink import StoredObject
 from logkeep.zookeeper.repo.replaced import told_adler

@@ -49,8 +49,8 @@ from logkeep.repository.chain.format import FormatDocument
 from logkeep.repository.chain.lease import NOTHING_SEEN, Head, acquire, check_seen, read_lease
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.garbage import GarbageMark
 from logkeep.repository.parts import total
+from logkeep.repository.upkeep.garbage import GarbageMark
 from logkeep.store.base import Store
 
 

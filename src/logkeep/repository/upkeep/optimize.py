@@ -18,8 +18,8 @@ from logkeep.model.work import EngineFor, Task
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.merge_plan import Kin, MergeRule, Run, plan_merges
-from logkeep.repository.replacing import Served, replace_rows, served_rows
+from logkeep.repository.upkeep.merge_plan import Kin, MergeRule, Run, plan_merges
+from logkeep.repository.upkeep.replace import Served, replace_rows, served_rows
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from logkeep.repository.chain.commits import SourceRef, checkpoints, read_whole_
 from logkeep.repository.chain.documents import MIB, SourceDocument, read, seal
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.write_session import Writing
-from logkeep.repository.live import LiveObjects, live_objects
+from logkeep.repository.upkeep.live import LiveObjects, live_objects
 from logkeep.store.base import ObjectInfo, sweepable
 
 REPAIR_GRACE = timedelta(days=30)

@@ -13,7 +13,7 @@ from logkeep.repository.backups.verdicts import BackupVerdict
 from logkeep.repository.chain.actions import DeleteAction
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.write_session import Writing
-from logkeep.repository.retention import Candidate, Policy, RetentionVerdict, decide
+from logkeep.repository.upkeep.retention import Candidate, Policy, RetentionVerdict, decide
 
 
 @dataclass(frozen=True)
