@@ -34,8 +34,8 @@ from logkeep.kafka.logs.batch_check import check_logs
 from logkeep.model.ids import backup_id
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.verify import hash_objects
-from logkeep.repository.verifying import Verifier
+from logkeep.repository.verify.checks import hash_objects
+from logkeep.repository.verify.run import Verifier
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.engine import SparkEngine
 from logkeep.spark.jars import resolve_jars

@@ -23,7 +23,7 @@ from logkeep.kafka.logs.batch_check import check_logs
 from logkeep.kafka.verify.records import RecordUnit, SegmentRange, decode_pieces
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.repository.chain import layout
-from logkeep.repository.verify import HashUnit, hash_objects
+from logkeep.repository.verify.checks import HashUnit, hash_objects
 from logkeep.store.local import LocalStore
 
 _SEGMENT_BYTES = 64 << 20

@@ -21,7 +21,7 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.format import StoreFacts, open_format
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.opening import create_repository
-from logkeep.repository.verifying import Verifier, VerifyResult
+from logkeep.repository.verify.run import Verifier, VerifyResult
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from tests.crash.points import run_backup

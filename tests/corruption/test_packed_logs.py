@@ -9,7 +9,7 @@ from logkeep.formats.zstd_frames import packed_frame
 from logkeep.kafka.logs.batch_check import check_logs
 from logkeep.model.segments import Codec
 from logkeep.repository.parts import Expected
-from logkeep.repository.verify import HashUnit
+from logkeep.repository.verify.checks import HashUnit
 from logkeep.store.memory import MemoryStore
 from tests.kafka.batches import dense
 from tests.kafka.stored import Packed, expected, log_of

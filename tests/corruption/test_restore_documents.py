@@ -37,7 +37,7 @@ from logkeep.repository.restores import (
 from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.upkeep.prune import delete
 from logkeep.repository.upkeep.repair import repair
-from logkeep.repository.verifying import Verifier
+from logkeep.repository.verify.run import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore

@@ -16,7 +16,7 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.upkeep.garbage import GarbageRules, collect, plan_garbage
-from logkeep.repository.verifying import Verifier
+from logkeep.repository.verify.run import Verifier
 from logkeep.spark.inline import InlineEngine
 from tests.scripted.backup import Ends, back_up, expected, restored
 

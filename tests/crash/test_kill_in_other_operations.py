@@ -26,7 +26,7 @@ from logkeep.repository.opening import create_repository
 from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.upkeep.prune import delete
 from logkeep.repository.upkeep.repair import repair, repair_format
-from logkeep.repository.verifying import Verifier
+from logkeep.repository.verify.run import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from tests.crash.points import AT_ONCE, KILLED, in_child, run_backup

@@ -17,7 +17,7 @@ from logkeep.repository.backups.states import Completed, Failed
 from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.opening import open_repository
-from logkeep.repository.verifying import Verifier
+from logkeep.repository.verify.run import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from tests.crash.points import run_backup

@@ -22,7 +22,7 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.opening import create_repository
-from logkeep.repository.verifying import Verifier
+from logkeep.repository.verify.run import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from tests.kafka.archive import archived

@@ -36,7 +36,7 @@ from logkeep.repository.upkeep.garbage import GarbageRules, collect
 from logkeep.repository.upkeep.prune import PruneSituation, delete, plan_delete, plan_prune
 from logkeep.repository.upkeep.repair import repair
 from logkeep.repository.upkeep.retention import Policy
-from logkeep.repository.verifying import Verifier
+from logkeep.repository.verify.run import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
 from tests.faults.plan import Fault, Plan

@@ -18,7 +18,7 @@ from logkeep.repository.opening import create_repository
 from logkeep.repository.upkeep.garbage import GarbageRules, collect
 from logkeep.repository.upkeep.merge_plan import MergeRule
 from logkeep.repository.upkeep.prune import delete
-from logkeep.repository.verifying import Verifier
+from logkeep.repository.verify.run import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
 from tests.kafka.rounds import Cuts, expected, read_back, take_round

@@ -17,7 +17,7 @@ from logkeep.repository.chain.layout import VerificationName
 from logkeep.repository.chain.lease import NOTHING_SEEN, LeaseDocument, LeaseState, standing
 from logkeep.repository.chain.owner import is_dead, this_process
 from logkeep.repository.upkeep.garbage import GarbageRules, StoredMark, decide
-from logkeep.repository.verify import VerifySample
+from logkeep.repository.verify.checks import VerifySample
 from logkeep.store.base import ObjectInfo
 
 NOW = datetime(2026, 11, 15, 10, 30, tzinfo=UTC)

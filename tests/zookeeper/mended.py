@@ -4,7 +4,7 @@ from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.verifying import Verifier, VerifyResult
+from logkeep.repository.verify.run import Verifier, VerifyResult
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.repo.repair import Mended, Repairing

@@ -19,7 +19,7 @@ from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.write_session import Writing
 from logkeep.repository.parts import Expected
 from logkeep.repository.upkeep.garbage import read_marks
-from logkeep.repository.verify import HashResult, hash_objects, read_units
+from logkeep.repository.verify.checks import HashResult, hash_objects, read_units
 
 
 def usable_receipts(writing: Writing, ongoing: OngoingBackup, engine: Engine) -> dict[str, UnitReceipt]:

@@ -19,7 +19,7 @@ from logkeep.kafka.verify.records import check_records
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.verifying import Verifier
+from logkeep.repository.verify.run import Verifier
 from logkeep.spark.inline import InlineEngine
 from tests.integration.processes import program
 from tests.kafka.archive import object_paths, on_disk

@@ -24,8 +24,8 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.verdicts import verdicts
 from logkeep.repository.backups.verification import put_verification, stored_verifications
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.verify import EVERYTHING, VerifySample
-from logkeep.repository.verifying import Deeper, Verifier, VerifyResult
+from logkeep.repository.verify.checks import EVERYTHING, VerifySample
+from logkeep.repository.verify.run import Deeper, Verifier, VerifyResult
 from logkeep.spark.inline import InlineEngine
 from tests.e2e.filled import Filled, document
 from tests.e2e.test_bad_input import one_error

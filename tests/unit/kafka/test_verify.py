@@ -5,7 +5,7 @@ import hashlib
 from logkeep.kafka.logs.batch_check import check_logs
 from logkeep.model.segments import Codec
 from logkeep.repository.parts import Expected
-from logkeep.repository.verify import HashUnit
+from logkeep.repository.verify.checks import HashUnit
 from logkeep.store.memory import MemoryStore
 from tests.kafka.batches import dense
 

@@ -16,7 +16,7 @@ from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.backups.verdicts import DAMAGED, GOOD
 from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.verifying import Verifier
+from logkeep.repository.verify.run import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writer import new_bundle

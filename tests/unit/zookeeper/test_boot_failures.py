@@ -13,7 +13,7 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.verification import stored_verifications
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.verifying import Verifier, VerifyResult
+from logkeep.repository.verify.run import Verifier, VerifyResult
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.repo.verify import DeepVerification

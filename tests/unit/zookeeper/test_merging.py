@@ -18,7 +18,7 @@ from logkeep.repository.chain.write_session import writing
 from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.upkeep.optimize import MergeUnit
 from logkeep.repository.upkeep.prune import delete
-from logkeep.repository.verifying import Verifier
+from logkeep.repository.verify.run import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper import follow as following
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions

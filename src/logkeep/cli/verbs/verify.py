@@ -33,8 +33,8 @@ from logkeep.repository.backups.source import read_facts
 from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.verify import ReadTask, VerifySample, hash_objects
-from logkeep.repository.verifying import Deeper, Verifier, VerifyResult
+from logkeep.repository.verify.checks import ReadTask, VerifySample, hash_objects
+from logkeep.repository.verify.run import Deeper, Verifier, VerifyResult
 
 _SHOWN = 50
 LEVELS_OF = {

@@ -17,7 +17,7 @@ from logkeep.repository.backups.verification import stored_verifications
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.verifying import Verifier, VerifyResult, sharing
+from logkeep.repository.verify.run import Verifier, VerifyResult, sharing
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.repair.plan import RepairPlan

@@ -17,7 +17,7 @@ from logkeep.model.ids import BackupId
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.verifying import Verifier, VerifyResult
+from logkeep.repository.verify.run import Verifier, VerifyResult
 from logkeep.zookeeper.repo.verify import DeepVerification, ended_at, intervals
 from logkeep.zookeeper.repo.view import view_of
 from logkeep.zookeeper.verify.boot import Boot

@@ -15,7 +15,7 @@ from logkeep.model.segments import Codec
 from logkeep.model.work import Progress
 from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.parts import Expected
-from logkeep.repository.verify import CheckedObjects, HashResult, HashUnit, stored_sha256
+from logkeep.repository.verify.checks import CheckedObjects, HashResult, HashUnit, stored_sha256
 from logkeep.store.base import Store
 
 _LARGEST_BATCH = 1 << 30

@@ -22,7 +22,7 @@ from logkeep.kafka.verify.records import SegmentRange
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Progress
 from logkeep.repository.backups.segment_bytes import StoredLog
-from logkeep.repository.verify import CheckedObjects
+from logkeep.repository.verify.checks import CheckedObjects
 from logkeep.store.base import Store
 
 NOT_COMPARED = "not-comparable"

@@ -22,8 +22,8 @@ from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.backups.verification import LogDigest
 from logkeep.repository.chain import layout
 from logkeep.repository.parts import Expected
-from logkeep.repository.verify import CheckedObjects
-from logkeep.repository.verifying import Asked, DeeperCheck
+from logkeep.repository.verify.checks import CheckedObjects
+from logkeep.repository.verify.run import Asked, DeeperCheck
 from logkeep.store.base import Store
 
 _UNIT_BYTES = 256 << 20

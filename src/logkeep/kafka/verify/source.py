@@ -28,7 +28,7 @@ from logkeep.model.segments import LogName
 from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.manifest import KnownGap
 from logkeep.repository.backups.source import check_source
-from logkeep.repository.verifying import Asked, Deeper, DeeperCheck
+from logkeep.repository.verify.run import Asked, Deeper, DeeperCheck
 
 _UNIT_BYTES = 256 << 20
 _UNIT_PIECES = 500

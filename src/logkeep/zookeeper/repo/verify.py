@@ -13,7 +13,7 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Engine
 from logkeep.repository.chain.fold import BackupEntry
-from logkeep.repository.verifying import Asked, DeeperCheck
+from logkeep.repository.verify.run import Asked, DeeperCheck
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.repo.view import ArchiveView, view_of
 from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, named, to_read

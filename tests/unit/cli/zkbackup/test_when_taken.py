@@ -11,7 +11,7 @@ from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.verifying import Verifier
+from logkeep.repository.verify.run import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.convert import import_bundle
 from logkeep.zookeeper.model.archived import Member

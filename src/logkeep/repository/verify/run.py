@@ -31,7 +31,7 @@ from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.lease import NOTHING_SEEN, Head
 from logkeep.repository.chain.owner import Owner
 from logkeep.repository.parts import SegmentTable, objects
-from logkeep.repository.verify import (
+from logkeep.repository.verify.checks import (
     EVERYTHING,
     CheckedObjects,
     ReadTask,
